@@ -104,6 +104,8 @@ def architecture() -> str:
         "## Components that move values", meaning(arch.CarrierInput), fields_list(arch.CarrierInput),
         "## Memories and tolls", meaning(arch.HolderInput), fields_list(arch.HolderInput),
         "## Memory", meaning(arch.MemoryInput), fields_list(arch.MemoryInput),
+        "## Memory: what it does at a time", meaning(latency.MemoryTimingInput),
+        fields_list(latency.MemoryTimingInput),
         "## Ports: the field `ports`", meaning(latency.PortsInput), fields_list(latency.PortsInput),
         "## Banks: the field `banks`", meaning(latency.BanksInput), fields_list(latency.BanksInput),
         "## Toll", meaning(arch.TollInput), fields_list(arch.TollInput),

@@ -61,4 +61,5 @@ ROWS = [
         f"{B}.banks",
         on="banks: {",
     ),
+    error(147, "kind", field("buffering: duoble"), ["did you mean 'double'"], f"{B}.buffering", on="buffering"),
 ]

@@ -29,10 +29,20 @@ def ports(rng: random.Random, problem: Problem) -> None:
                 node["banks"] = {"number": rng.choice((1, 2, 3, 8)), "conflicts": rng.choice(("none", "random"))}
 
 
+def buffering(rng: random.Random, problem: Problem) -> None:
+    """Buffers of some memories."""
+    for node in memories(problem):
+        node["buffering"] = rng.choice(("ideal", "double", "single", "single"))
+
+
+OPTIONS = (ports, buffering)
+
+
 def draw(rng: random.Random) -> Problem:
     """A problem with such options, most with time that matters."""
     problem = draw_problem(rng)
-    ports(rng, problem)
+    for option in rng.sample(OPTIONS, rng.randint(1, len(OPTIONS))):
+        option(rng, problem)
     for node in memories(problem):
         for action in node["actions"]:
             action["throughput"] = rng.choice((1, 2, 3, 4, 8, "inf"))

@@ -12,6 +12,7 @@ from einmap.arch.ports import Ports
 from einmap.visible import brief
 
 type Direction = Literal["up", "down", "up_and_down"]
+type Buffering = Literal["ideal", "double", "single"]
 type Topology = Literal["mesh", "all_to_all"]
 type Leaf = Memory | Toll | Network | Compute | Container
 type Component = Memory | Toll | Network | Compute
@@ -90,10 +91,11 @@ class _Priced:
 
 @dataclass(frozen=True)
 class Memory(_Priced):
-    """Stores tiles over time. `size_bits` is that of one instance, may be inf.
+    """Stores tiles over time. `size_bits` is that of one instance, may be inf; of one half where it is double-buffered.
 
     `bits_per_value`: for each tensor of the Einsum, as stored here. `ports`: None for one port, which serves reads and
-    writes one after another, or as `total_latency` says.
+    writes one after another, or as `total_latency` says. `buffering`: whether it is filled while what is below it works
+    (`ideal`, `double`) or not (`single`).
     """
 
     __repr__ = brief
@@ -103,11 +105,17 @@ class Memory(_Priced):
     placement: Placement | None = None
     skip_initial_output_write: bool = True
     ports: Ports | None = None
+    buffering: Buffering = "ideal"
 
     @cached_property
     def bits(self) -> Mapping[str, float]:
         """`bits_per_value` as a mapping."""
         return dict(self.bits_per_value)
+
+    @property
+    def parts(self) -> int:
+        """How many times `size_bits` one instance has: 2 if one half is filled while the other one is used."""
+        return 2 if self.buffering == "double" else 1
 
 
 @dataclass(frozen=True)

@@ -215,6 +215,10 @@ def _result(
         {(e, n): wires.busiest_link(e, n) * routes[e].arch.components[n].actions_scale for e, n in wires.longest},
         wires.longest,
         _spans(recorder, routes),
+        {
+            key: {at: n * _rate(routes[key[0]].arch.components[key[1]], key[2], key[3]) for at, n in counts.items()}
+            for key, counts in recorder.by_child.items()
+        },
     )
 
 

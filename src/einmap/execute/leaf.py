@@ -221,14 +221,15 @@ def charge(
     exchange, or a toll between. `box`: the tile they belong to.
     """
     below = () if child is None else child.address
+    filled = route.unit.name if child is None else child.component.name
     recorder.exchange((route.einsum.name, hold.tensor, below, hold.address), *passing)
     name = (route.einsum.name, hold.component.name, hold.tensor)
     if not isinstance(hold.component, Memory):
         way = hold.component.directions[hold.tensor]
         paid = (passing.down if way != "up" else 0) + (passing.up if way != "down" else 0)
-        recorder.count((*name, "read"), instance, paid, box)
+        recorder.count((*name, "read"), instance, paid, box, filled)
         return
     down, up, _ = passing
     read, write = (up, down) if hold is child else (down, up)
-    recorder.count((*name, "read"), instance, read, box)
-    recorder.count((*name, "write"), instance, write, box)
+    recorder.count((*name, "read"), instance, read, box, filled)
+    recorder.count((*name, "write"), instance, write, box, filled)

@@ -6,7 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from einmap.execute.network_routing import Wires
-from einmap.execute.result import CountKey, Event, ExchangeKey, ExchangeRow, LifeRow, Moment, OccupancyRow, VisitRow
+from einmap.execute.result import (
+    ChildKey,
+    CountKey,
+    Event,
+    ExchangeKey,
+    ExchangeRow,
+    LifeRow,
+    Moment,
+    OccupancyRow,
+    VisitRow,
+)
 from einmap.execute.timeline import Timeline
 from einmap.execute.visits import Visit
 from einmap.mapping.nodes import Address
@@ -31,6 +41,8 @@ class Recorder:
     events: list[Event] = field(default_factory=list)
     visits: list[VisitRow] = field(default_factory=list)
     exchanges: dict[ExchangeKey, ExchangeRow] = field(default_factory=dict)
+    by_child: dict[ChildKey, dict[Instance, int]] = field(default_factory=dict)
+    """The values of exchanges once more, by the component of the child."""
     timeline: Timeline | None = None
 
     def begin_visit(self) -> None:
@@ -55,10 +67,18 @@ class Recorder:
         parts = {einsum: _inclusive(boxes) for einsum, boxes in visit.boxes.items()}
         self.visits.append(VisitRow(self.step, address, tensor, parts, values, _inclusive(visit.kept)))
 
-    def count(self, key: CountKey, instance: Instance, amount: int, box: Box | None = None) -> None:
-        """`amount` values of one action at one instance; `box` is the tile that they belong to."""
+    def count(
+        self, key: CountKey, instance: Instance, amount: int, box: Box | None = None, child: str | None = None
+    ) -> None:
+        """`amount` values of one action at one instance; `box` is the tile that they belong to.
+
+        `child`: the component that is filled or writes back; None for operations and copies.
+        """
         if not amount:
             return
+        if child is not None:
+            of_child = self.by_child.setdefault((*key, child), {})
+            of_child[instance] = of_child.get(instance, 0) + amount
         counts = self.values.setdefault(key, {})
         counts[instance] = counts.get(instance, 0) + amount
         if self.timeline is not None:

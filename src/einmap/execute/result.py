@@ -17,6 +17,10 @@ type CountKey = tuple[str, str, str | None, str]
 """Einsum, component, tensor (None for operations), action."""
 
 
+type ChildKey = tuple[str, str, str | None, str, str]
+"""Einsum, component, tensor, action, and the component of the child whose fill or write-back it is."""
+
+
 type Tile = tuple[tuple[int, int], ...]
 """The first and the last index of each rank."""
 
@@ -137,6 +141,7 @@ class Execution:
     in one instance by (einsum, memory) while the Einsum runs, `moments`: what lives then. `visits`: those
     of traced memories. `link_traffic`: actions that passed the busiest link of a network, by (einsum, network);
     `longest_route`: steps of the longest route over it. `spans`: everything in the order of time, where asked for.
+    `by_child`: as `per_instance`, by the component that is filled or writes back, copies and operations left out.
     """
 
     __repr__ = brief
@@ -158,6 +163,7 @@ class Execution:
     link_traffic: Mapping[tuple[str, str], float] = field(default_factory=dict)
     longest_route: Mapping[tuple[str, str], int] = field(default_factory=dict)
     spans: tuple[SpanRow, ...] = field(default=())
+    by_child: Mapping[ChildKey, Mapping[Instance, float]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Counts and usage as plain dictionaries; tensors are left out."""

@@ -98,9 +98,10 @@ class Sizes:
                 continue
             if least is not None:
                 shown = self.spec.provenance(field)
-                text = f"{shown.path}: {bits(least)} instead of {bits(memory.size_bits)}"
+                size = least * memory.parts
+                text = f"{shown.path}: {bits(size)} instead of {bits(memory.size_bits * memory.parts)}"
                 ratio = least / memory.size_bits if memory.size_bits else math.inf
-                remedies.append(Remedy(text, ((field, least),), ratio, shown))
+                remedies.append(Remedy(text, ((field, size),), ratio, shown))
         return remedies, complete
 
     def memories(self) -> dict[str, Memory]:
@@ -113,7 +114,7 @@ class Sizes:
         return smallest
 
     def least(self, field: str, memory: Memory) -> int | None:
-        """The least bits with which there is a mapping; None if no size is enough.
+        """The least bits (of each half) with which there is a mapping; None if no size is enough.
 
         No size below what some Einsum needs by itself will do, and mostly that is enough. Else it is bisected.
         """
@@ -122,7 +123,7 @@ class Sizes:
         low, alone = math.floor(memory.size_bits / step), -(-self.whether.least(self.spec, memory.name) // step)
         if alone > low:
             # mostly enough: one look at the whole workload instead of many
-            if self.whether.mapping(self.spec.set(field, alone * step)) is not None:
+            if self.whether.mapping(self.spec.set(field, alone * step * memory.parts)) is not None:
                 return alone * step
             low = alone
         enough = self.needed(self.spec.set(field, UNLIMITED), memory.name)
@@ -132,7 +133,7 @@ class Sizes:
         while high - low > 1:
             # sizes that do are mostly near the one that is there: the first tries are
             middle = min((low + high) // 2, max(int(low * ROOM), low + 1))
-            needed = self.needed(self.spec.set(field, middle * step), memory.name)
+            needed = self.needed(self.spec.set(field, middle * step * memory.parts), memory.name)
             if needed is None:
                 low = middle
             else:

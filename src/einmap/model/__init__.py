@@ -1,6 +1,7 @@
 """The analytical cost model: workload, architecture and mapping to Cost; no search, no files.
 
 - `batch`: the cost model over arrays of tile shapes: one template, many choices at a time.
+- `buffering`: memories with one buffer: what is exchanged with them, and what goes on inside of them, take turns.
 - `checks`: what is checked, and said, beside the counts.
 - `cost`: cost: the result of an evaluation, in joules, seconds, m^2 and fractions of capacity.
 - `cost_difference`: how two costs differ: totals, and the rows that changed.

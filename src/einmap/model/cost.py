@@ -36,6 +36,14 @@ class LatencyRow:
 
 
 @dataclass(frozen=True, slots=True)
+class EinsumLatencyRow:
+    """Seconds of an Einsum that takes longer than its busiest component, since components wait for one another."""
+
+    einsum: str
+    latency: float
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryUsageRow:
     """The largest fraction of a memory's capacity in use at one time; 0 for infinite memories."""
 
@@ -78,7 +86,8 @@ class Cost:
     """What a mapping costs. `energy` in J (leakage included), `latency` in s, `area` in m^2 or None.
 
     Rows of `actions`, `latencies` and their energies include the instance factors of workload and Einsum;
-    usages do not. `notes`: what the user should know, e.g. violated architecture constraints.
+    usages do not. `longer`: Einsums that take longer than their busiest component. `notes`: what the user should
+    know, e.g. violated architecture constraints.
     """
 
     __repr__ = brief
@@ -93,6 +102,7 @@ class Cost:
     spatial_usage: tuple[SpatialUsageRow, ...]
     components: tuple[ComponentRow, ...]
     semantics: str = "exact"
+    longer: tuple[EinsumLatencyRow, ...] = ()
     notes: tuple[Note, ...] = field(default=(), compare=False)
 
     @property
@@ -112,11 +122,11 @@ class Cost:
 
     @cached_property
     def latency_by_einsum(self) -> dict[str, float]:
-        """Seconds of each Einsum: the maximum over its components."""
+        """Seconds of each Einsum: the maximum over its components, or more where these wait for one another."""
         latencies: dict[str, float] = {}
         for row in self.latencies:
             latencies[row.einsum] = max(latencies.get(row.einsum, 0.0), row.latency)
-        return latencies
+        return latencies | {row.einsum: row.latency for row in self.longer}
 
     def energy_by(self, *keys: str) -> dict[tuple[Any, ...], float]:
         """Energy (J) summed by any of `einsum`, `component`, `tensor`, `action`, in the order asked."""
@@ -145,6 +155,7 @@ class Cost:
             "valid": self.valid,
             "actions": [asdict(row) for row in self.actions],
             "latencies": [asdict(row) for row in self.latencies],
+            **({"longer": [asdict(row) for row in self.longer]} if self.longer else {}),
             "memory_usage": [asdict(row) for row in self.memory_usage],
             "memory_usage_by_tensor": [asdict(row) for row in self.memory_usage_by_tensor],
             "spatial_usage": [asdict(row) for row in self.spatial_usage],

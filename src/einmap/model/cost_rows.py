@@ -10,8 +10,9 @@ from typing import Any
 from einmap.arch.component import Component, Compute, Network
 from einmap.einsum.isomorphism import Renaming
 from einmap.errors import At, SpecError
+from einmap.model.buffering import serial_latency
 from einmap.model.checks.invariants import check_traffic
-from einmap.model.cost import ActionRow, LatencyRow, SpatialUsageRow
+from einmap.model.cost import ActionRow, EinsumLatencyRow, LatencyRow, SpatialUsageRow
 from einmap.model.counting.path import EinsumPath
 from einmap.model.counting.spatial import lanes_used, spatial_usage
 from einmap.model.latency import busy_time, network_time
@@ -23,15 +24,18 @@ from einmap.model.traffic.network import NetworkUse, network_use
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of one Einsum, all its instances."""
+    """The rows of one Einsum, all its instances. `longer`: its latency if that is more than its busiest component's."""
 
     actions: tuple[ActionRow, ...]
     latencies: tuple[LatencyRow, ...]
     spatial: tuple[SpatialUsageRow, ...]
+    longer: EinsumLatencyRow | None = None
 
     @property
     def latency(self) -> float:
-        """Seconds until the busiest component of the Einsum is done."""
+        """Seconds until the Einsum is done."""
+        if self.longer is not None:
+            return self.longer.latency
         return max([row.latency for row in self.latencies], default=0.0)
 
     def renamed(self, names: Renaming) -> Rows:
@@ -41,6 +45,7 @@ class Rows:
             tuple([replace(row, einsum=einsum, tensor=row.tensor and tensors[row.tensor]) for row in self.actions]),
             tuple([replace(row, einsum=einsum) for row in self.latencies]),
             tuple([replace(row, einsum=einsum) for row in self.spatial]),
+            self.longer and replace(self.longer, einsum=einsum),
         )
 
 
@@ -53,12 +58,26 @@ def rows_of(traffic: EinsumTraffic, instances: int, where: Callable[[str], At]) 
     numbers = _numbers(traffic)
     times = _times(path, numbers, where)
     used = lanes_used(path)
-    latency = max(times.values(), default=0.0)
+    busiest = max(times.values(), default=0.0)
+    latency = max(busiest, _serial(traffic, times, where))
     return Rows(
         (*_action_rows(path, numbers, instances), *_leak_rows(path, latency, used, instances)),
         tuple(LatencyRow(path.einsum.name, c, seconds * instances) for c, seconds in times.items()),
         tuple(SpatialUsageRow(path.einsum.name, c, d, u) for (c, d), u in spatial_usage(path, used).items()),
+        EinsumLatencyRow(path.einsum.name, latency * instances) if latency > busiest else None,
     )
+
+
+def _serial(traffic: EinsumTraffic, times: Mapping[str, float], where: Callable[[str], At]) -> float:
+    """Seconds of one instance of the Einsum where memories and what is below them take turns; 0 where none do."""
+    path = traffic.path
+
+    def busy(name: str, done: Actions) -> float:
+        unit = path.arch.components[name]
+        calls = {"read": done.read * unit.actions_scale, "write": done.write * unit.actions_scale}
+        return _seconds(name, partial(busy_time, unit, calls, path.einsum.name), where)
+
+    return float(serial_latency(path, traffic, times.get(path.compute.component.name, 0.0), busy))
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 
 from einmap.arch.component import Compute
 from einmap.arch.tree import Architecture
+from einmap.model.buffering import serial_latency, single_levels
 from einmap.model.counting.path import EinsumPath
 from einmap.model.counting.spatial import lanes_used
 from einmap.model.counting.tiles import Count
@@ -54,23 +55,31 @@ def einsum_cost(path: EinsumPath, traffic: EinsumTraffic, arch: Architecture) ->
                 energy = energy + count * (unit.actions_scale * unit.action(action).energy)
     compute = path.compute.component
     energy = energy + operations * (compute.actions_scale * compute.action("compute").energy)
-    return EinsumCost(energy, _leak_power(path, arch), _latency(path, arch, busiest, most), totals)
+    return EinsumCost(energy, _leak_power(path, arch), _latency(path, traffic, busiest, most), totals)
 
 
-def _latency(path: EinsumPath, arch: Architecture, busiest: Mapping[str, Actions], operations: Count) -> Any:
+def _latency(path: EinsumPath, traffic: EinsumTraffic, busiest: Mapping[str, Actions], operations: Count) -> Any:
+    components = path.arch.components
+
+    def busy(name: str, done: Actions) -> Any:
+        scale = components[name].actions_scale
+        return busy_time(components[name], {"read": done.read * scale, "write": done.write * scale}, path.einsum.name)
+
     held = {s.component.name for stations in path.stations.values() for s in stations}
     latency: Any = 0.0
+    computing: Any = 0.0
     for leaf in path.leaves:
         if isinstance(leaf, Compute) and not path.einsum.is_copy:
             calls = {"compute": operations * leaf.actions_scale}
+            seconds = computing = busy_time(components[leaf.name], calls, path.einsum.name)
         elif leaf.name in held:
-            done = busiest.get(leaf.name, Actions(0, 0))
-            scale = arch.components[leaf.name].actions_scale
-            calls = {"read": done.read * scale, "write": done.write * scale}
+            seconds = busy(leaf.name, busiest.get(leaf.name, Actions(0, 0)))
         else:
             continue
-        latency = np.maximum(latency, busy_time(arch.components[leaf.name], calls, path.einsum.name))
-    return latency
+        latency = np.maximum(latency, seconds)
+    if not single_levels(path.leaves):
+        return latency
+    return np.maximum(latency, serial_latency(path, traffic, computing, busy))
 
 
 def _leak_power(path: EinsumPath, arch: Architecture) -> Any:

@@ -338,7 +338,8 @@ class _Evaluation:
         others = [f"{n} ({_shown(p.bits)} of {_shown(p.memory.size_bits)})" for n, p in over if n != name]
         return CapacityError(
             f"memory {name!r} needs {_shown(peak.bits)} bits while Einsum {peak.einsum!r} runs, it holds "
-            f"{_shown(peak.memory.size_bits)}: {shares}" + (f"; also too small: {', '.join(others)}" if others else ""),
+            f"{_shown(peak.memory.size_bits)}{' in each half' * (peak.memory.buffering == 'double')}: {shares}"
+            + (f"; also too small: {', '.join(others)}" if others else ""),
             component=name,
             needed_bits=peak.bits,
             capacity_bits=peak.memory.size_bits,
@@ -368,6 +369,7 @@ class _Evaluation:
             spatial_usage=tuple(row for einsum_rows in rows for row in einsum_rows.spatial),
             components=tuple(_component_row(name, c, arch) for name, c in arch.components.items()),
             semantics=self.rules.name,
+            longer=tuple(row.longer for row in rows if row.longer is not None),
             notes=tuple(dict.fromkeys(self.notes)),
         )
 

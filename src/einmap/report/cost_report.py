@@ -335,7 +335,16 @@ def busy_section(cost: Cost) -> RenderableType:
         style = "bold" if row.limits else ""
         table.add_row(row.component, scale.show(row.busy), percent(row.share), bar, limits, style=style)
     _left(table, 3, 4)
-    return Group(section_title("Latency: how long each component works"), table)
+    parts: list[RenderableType] = [section_title("Latency: how long each component works"), table]
+    if cost.longer:
+        whose = (
+            f"{len(cost.longer)} of {len(cost.latency_by_einsum)} Einsums take longer than their"
+            if cascade
+            else "the Einsum takes longer than its"
+        )
+        why = "memories with one buffer and what is below them take turns"
+        parts.append(Text(f"{whose} busiest component: {why}", style="dim"))
+    return Group(*parts)
 
 
 def memory_section(rows: tuple[report_rows.MemoryRow, ...], width: int) -> RenderableType:

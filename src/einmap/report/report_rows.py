@@ -147,8 +147,11 @@ def busy_rows(cost: Cost) -> tuple[BusyRow, ...]:
 def limited_by(cost: Cost) -> dict[str, tuple[str, ...]]:
     """For each Einsum the components that work longest: several in balance, none at zero latency."""
     limiting: dict[str, tuple[str, ...]] = {}
+    busiest: dict[str, float] = {}
     for row in cost.latencies:
-        longest = cost.latency_by_einsum[row.einsum]
+        busiest[row.einsum] = max(busiest.get(row.einsum, 0.0), row.latency)
+    for row in cost.latencies:
+        longest = busiest[row.einsum]
         previous = limiting.setdefault(row.einsum, ())
         if longest > 0 and row.latency >= BALANCE * longest:
             limiting[row.einsum] = (*previous, row.component)

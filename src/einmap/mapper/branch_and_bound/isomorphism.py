@@ -92,7 +92,7 @@ def _leaf(positions: Positions, leaf: Leaf) -> Hashable:
         case Memory():
             limits = _limits(positions, leaf.placement.tile_shape) if leaf.placement else ()
             bits = positions.by_tensor(leaf.bits_per_value)
-            of_kind = leaf.size_bits, bits, leaf.skip_initial_output_write, limits, leaf.ports
+            of_kind = leaf.size_bits, bits, leaf.skip_initial_output_write, limits, leaf.ports, leaf.buffering
         case Toll():
             of_kind = positions.by_tensor(leaf.direction)
         case Compute():

@@ -2,6 +2,7 @@
 
 - `coefficients`: what one storage node costs: coefficients of the values that pass, for every use of the lanes at a
   time.
+- `columns`: the columns of cost that a search adds up: energy, and sums of busy times whose largest is the latency.
 - `compute_path`: one path of the architecture with everything that the search of an Einsum on it needs: lattice,
   lanes, plans.
 - `cost_to_go`: cost-to-go tables: what the rest of a dataplacement costs at least, for each point of the lattice

@@ -29,6 +29,7 @@ from einmap.arch.tree import Architecture
 from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.projection import Relevance
+from einmap.mapper.cost_bounds.columns import Columns, columns_of
 from einmap.mapper.mapspace.fanout_table import FEW_USES, LaneTable
 from einmap.mapper.mapspace.latency_forms import Form, forms_of
 from einmap.mapper.mapspace.layout import top_values
@@ -38,29 +39,6 @@ from einmap.model.latency import busy_time
 
 type Chain = tuple[int, ...]
 """Levels of the stations of one tensor from the outside in: its memories and tolls, then the compute."""
-
-
-@dataclass(frozen=True)
-class Columns:
-    """The costs that are added up: column 0 is energy (J), each other one a latency form of a component (s)."""
-
-    level: tuple[int, ...]
-    form: tuple[Form, ...]
-
-    @property
-    def n(self) -> int:
-        """Number of columns with energy and the compute's time."""
-        return len(self.level) + 2
-
-
-def columns_of(einsum: Einsum, leaves: tuple[Leaf, ...]) -> Columns:
-    """The columns of a path of the architecture."""
-    columns = []
-    for level, leaf in enumerate(leaves):
-        if isinstance(leaf, Memory | Toll):
-            for form in forms_of(leaf, einsum.name) or ():
-                columns.append((level, form))
-    return Columns(tuple(level for level, _ in columns), tuple(form for _, form in columns))
 
 
 @dataclass
@@ -152,7 +130,8 @@ class Pricer:
         action = unit.action("compute")
         operations = math.prod(b for _, b in self.einsum.bounds)
         total[:, 0] += operations * unit.actions_scale * action.energy
-        total[:, -1] += compute_seconds(unit, operations / self.lanes(table, len(self.leaves) - 1), self.einsum.name)
+        seconds = compute_seconds(unit, operations / self.lanes(table, len(self.leaves) - 1), self.einsum.name)
+        total[:, self.columns.computing] += seconds[:, None]
         for access, exchange in zip(self.einsum.accesses, exchanges, strict=True):
             total += self.starts(table, access, exchange)
             total += operations * self.rates(table, access, exchange)
@@ -214,9 +193,9 @@ class Pricer:
             down, up = self.actions(access, exchange, at)
             # of a group of merged lanes only the first one is filled, at every station on the way
             filled = 1 / self.merged(table, access.tensor, exchange[0], exchange[-1]) if one_lane else share
-            total += self.spread(at, down, filled, lane)
+            total += self.spread(at, down, filled, lane, exchange[-1])
             if access.output:
-                total += self.spread(at, up, share, lane)
+                total += self.spread(at, up, share, lane, exchange[-1])
         return total
 
     def skipped(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
@@ -226,7 +205,7 @@ class Pricer:
         for at in exchange:
             if not self.pays_initial(exchange, at):
                 down, _ = self.actions(access, exchange, at)
-                total += self.spread(at, down, ones, ones)
+                total += self.spread(at, down, ones, ones, exchange[-1])
         return total
 
     def starts(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
@@ -252,7 +231,7 @@ class Pricer:
                 above = self.merged(table, tensor, -1, at) * self.unmerged(table, tensor, -1, at)
                 share, lane = size * above * below, per_lane * below
             down, _ = self.actions(access, exchange, at)
-            total -= self.spread(at, down, share, lane)
+            total -= self.spread(at, down, share, lane, child)
         return total
 
     def actions(self, access: TensorAccess, exchange: Chain, at: int) -> tuple[Form, Form]:
@@ -270,8 +249,11 @@ class Pricer:
             return Form(0, write), Form(read, 0)
         return Form(read, 0), Form(0, write)
 
-    def spread(self, at: int, done: Form, share: Floats, lane: Floats) -> Floats:
-        """The columns for `share` values in all and `lane` values in the busiest instance."""
+    def spread(self, at: int, done: Form, share: Floats, lane: Floats, child: int) -> Floats:
+        """The columns for `share` values in all and `lane` values in the busiest instance of the station `at`.
+
+        `child`: level of the child of their exchange.
+        """
         total = np.zeros((len(share), self.columns.n))
         unit = self.leaves[at]
         if isinstance(unit, Compute):
@@ -281,10 +263,9 @@ class Pricer:
         if isinstance(unit, Memory):
             energy += done.write * unit.action("write").energy
         total[:, 0] = share * energy * unit.actions_scale
-        for column, (level, form) in enumerate(zip(self.columns.level, self.columns.form, strict=True), start=1):
-            if level == at:
-                seconds = done.read * form.read + done.write * form.write
-                total[:, column] = lane * seconds * unit.actions_scale
+        for column, form in self.columns.of(at, child):
+            seconds = done.read * form.read + done.write * form.write
+            total[:, column] = lane * seconds * unit.actions_scale
         return total
 
     def pays_initial(self, exchange: Chain, at: int) -> bool:

@@ -15,7 +15,8 @@ from einmap.arch.tree import Architecture
 from einmap.arrays import Ints
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
-from einmap.mapper.cost_bounds.coefficients import Pricer, columns_of
+from einmap.mapper.cost_bounds.coefficients import Pricer
+from einmap.mapper.cost_bounds.columns import columns_of
 from einmap.mapper.mapspace.dataplacement import Dataplacement, dataplacements
 from einmap.mapper.mapspace.enumeration import InOrder, Walk, listed, share_of
 from einmap.mapper.mapspace.fanout_table import LaneTable, lane_table, limited_variables

@@ -131,9 +131,9 @@ class Size:
                 best, high = fit, min(middle, -(-fit.bits(self.memory) // step))
         least = high * step
         ratio = least / unit.size_bits if unit.size_bits else math.inf
-        text = f"{bits(least)} instead of {bits(unit.size_bits)}"
+        text = f"{bits(least * unit.parts)} instead of {bits(unit.size_bits * unit.parts)}"
         edit = partial(resized, memory=self.memory, size=least)
-        return RelaxationStep(edit, ratio, text, ((self.field, least),), self.clash(unit, best))
+        return RelaxationStep(edit, ratio, text, ((self.field, least * unit.parts),), self.clash(unit, best))
 
     def clash(self, unit: Memory, needed: Fit) -> str:
         """What the memory would have to hold at least."""
@@ -146,7 +146,7 @@ class Size:
             how = ", the outermost memory, which holds whole tensors"
         else:
             how = " with the smallest tiles that the constraints and other capacities leave"
-        return f"{each}{total} at {unit.name}{how}; it holds {bits(unit.size_bits)}"
+        return f"{each}{total} at {unit.name}{how}; it holds {bits(unit.size_bits)}{' in each half' * (unit.parts > 1)}"
 
 
 def grain(memory: Memory) -> int:

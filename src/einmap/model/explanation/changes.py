@@ -45,7 +45,12 @@ def _throughputs(workings: Workings) -> Iterator[Change]:
     cost, spec = workings.cost, workings.spec
     slowest = cost.latency_by_einsum
     # what never sets a latency cannot shorten it
-    busy = {row.component for row in cost.latencies if row.latency and row.latency == slowest[row.einsum]}
+    waiting = {row.einsum for row in cost.longer}
+    busy = {
+        row.component
+        for row in cost.latencies
+        if row.latency and (row.einsum in waiting or row.latency == slowest[row.einsum])
+    }
     used = {(row.component, row.action) for row in cost.actions if row.action != "leak"}
     for leaf in spec.arch_inputs.leaves:
         if not isinstance(leaf.given, ComponentInput) or leaf.given.name not in busy:

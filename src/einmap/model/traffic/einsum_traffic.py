@@ -63,11 +63,16 @@ class EinsumTraffic:
                         totals[key] = totals.get(key, _NOTHING) + self._charged(tensor, exchange, at, EVERY)
         return totals
 
-    def busiest(self) -> dict[str, Actions]:
-        """Actions of the instance that has most of them, for each component and for each action by itself."""
+    def busiest(self, children: range | None = None) -> dict[str, Actions]:
+        """Actions of the instance that has most of them, for each component and for each action by itself.
+
+        `children`: of the exchanges those whose child is at one of these levels of the path; all of them if None.
+        """
         visits: dict[str, list[tuple[TensorTraffic, Exchange, Station]]] = {}
         for tensor in self.tensors:
             for exchange in tensor.exchanges:
+                if children is not None and exchange.child.level not in children:
+                    continue
                 for at in exchange.chain:
                     if not isinstance(at.component, Compute):
                         visits.setdefault(at.component.name, []).append((tensor, exchange, at))

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate, groupby
 
 from einmap.arch.component import Memory
+from einmap.errors import NotSupportedError
 from einmap.execute.result import CountKey, Execution, Tile
 from einmap.model.cost import Cost
 from einmap.schedule.routes import Instance
@@ -117,7 +118,16 @@ def _merged(pieces: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 
 
 def timing_of(spec: Spec, cost: Cost, execution: Execution) -> Timing:
-    """The spans of an execution (`execute(timeline=...)`) in the time of the model, which counted as `exact` does."""
+    """The spans of an execution (`execute(timeline=...)`) in the time of the model, which counted as `exact` does.
+
+    Raises NotSupportedError where an Einsum takes longer than its busiest component.
+    """
+    if cost.longer:
+        raise NotSupportedError(
+            f"a trace of Einsum {cost.longer[0].einsum!r}, whose memories take turns with what is below them, is not "
+            "supported yet",
+            hint="leave out `buffering: single`",
+        )
     parts = [(n, e) for n, span in enumerate(execution.spans) for e in dict.fromkeys(key[0] for key in span.actions)]
     seconds = {(row.einsum, row.component): round(row.latency * PER_SECOND) for row in cost.latencies}
     loads = _loads(spec, execution, parts, seconds)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
-from einmap.arch.component import Component, Compute, Memory, Network, SpatialDimension, Toll, Topology
+from einmap.arch.component import Buffering, Component, Compute, Memory, Network, SpatialDimension, Toll, Topology
 from einmap.arch.constraint import Latency
 from einmap.errors import (
     EinmapError,
@@ -44,6 +44,7 @@ from einmap.spec.schema.arch import (
 
 type Spatial = tuple[SpatialDimension, ...]
 
+_BUFFERINGS = ("ideal", "double", "single")
 _TOPOLOGIES = ("mesh", "all_to_all")
 _NOT_FIELDS = {
     "name",
@@ -222,16 +223,20 @@ def _component(
             size = attempt(problems, lambda: context.number("size", given.size, minimum=0))
             placement = attempt(problems, lambda: placement_of(context, given.tensors))
             ports = attempt(problems, lambda: ports_of(context, given))
+            buffering = attempt(problems, lambda: _buffering(context, given))
             raise_all(problems)
             assert size is not None
+            assert buffering is not None
             skip = given.skip_initial_output_write
             return Memory(
                 **shared,
-                size_bits=size,
+                # of a double-buffered memory one half is filled while the other one is used
+                size_bits=size / 2 if buffering == "double" else size,
                 bits_per_value=tuple(bits.items()),
                 placement=placement,
                 skip_initial_output_write=skip,
                 ports=ports,
+                buffering=buffering,
             )
         case TollInput():
             placement = placement_of(context, given.tensors)
@@ -245,6 +250,13 @@ def _component(
             return Compute(**shared, skip_initial_output_write=given.skip_initial_output_write)
         case _:
             raise AssertionError(type(given))
+
+
+def _buffering(context: ComponentContext, given: MemoryInput) -> Buffering:
+    if given.buffering not in _BUFFERINGS:
+        hint = did_you_mean(given.buffering, _BUFFERINGS, listing="kinds")
+        raise SpecError(f"unknown buffering {given.buffering!r}", at=context.at("buffering"), hint=hint)
+    return cast(Buffering, given.buffering)
 
 
 def _topology(context: ComponentContext, given: NetworkInput) -> Topology:

@@ -8,7 +8,7 @@ from pydantic import StrictBool
 
 from einmap.spec.schema.base import Expression, Input
 from einmap.spec.schema.documented import documented, one_of
-from einmap.spec.schema.latency import BanksInput, PortsInput
+from einmap.spec.schema.latency import MemoryTimingInput
 from einmap.spec.schema.placement import SpatialInput, TensorsInput
 
 type Direction = Annotated[str, one_of(("up", "down", "up_and_down"))]
@@ -302,7 +302,7 @@ class HolderInput(CarrierInput):
     ] = TensorsInput()
 
 
-class MemoryInput(HolderInput):
+class MemoryInput(HolderInput, MemoryTimingInput):
     """`!Memory`: holds tiles of tensors, and pays for reads and writes."""
 
     size: Annotated[
@@ -322,30 +322,6 @@ class MemoryInput(HolderInput):
             False,
         ),
     ] = True
-
-    ports: Annotated[
-        PortsInput | None,
-        documented(
-            "Ports of one instance, in place of `total_latency`. Reads and writes that may use the same ports "
-            "share them, others overlap.",
-            {"read": 1, "write": 1},
-            without="one port, which serves reads and writes one after another",
-        ),
-    ] = None
-    separate_read_write_ports: Annotated[
-        StrictBool,
-        documented(
-            "`true` stands for `ports: {read: 1, write: 1}`: reads and writes overlap. AccelForge's name.", True
-        ),
-    ] = False
-    banks: Annotated[
-        BanksInput | None,
-        documented(
-            "Banks of one instance: no more accesses are served at a time than there are banks that they fall on.",
-            {"number": 8, "conflicts": "random"},
-            without="every port finds a bank",
-        ),
-    ] = None
 
 
 class TollInput(HolderInput):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from pydantic import StrictBool
+
 from einmap.spec.schema.base import Expression, Input
 from einmap.spec.schema.documented import documented, one_of
 
@@ -30,3 +32,41 @@ class BanksInput(Input):
             "random",
         ),
     ] = "none"
+
+
+class MemoryTimingInput(Input):
+    """What a memory does at a time: whether it is filled while it is used, and how many accesses it serves."""
+
+    buffering: Annotated[
+        str,
+        one_of(("ideal", "double", "single")),
+        documented(
+            "Whether the next tiles come in while those that are there are used: `ideal`, they do, and need no room of "
+            "their own; `double`, they do, and half of `size` is theirs; `single`, they do not: the memory is filled "
+            "and emptied while nothing below it works.",
+            "double",
+        ),
+    ] = "ideal"
+    ports: Annotated[
+        PortsInput | None,
+        documented(
+            "Ports of one instance, in place of `total_latency`. Reads and writes that may use the same ports "
+            "share them, others overlap.",
+            {"read": 1, "write": 1},
+            without="one port, which serves reads and writes one after another",
+        ),
+    ] = None
+    separate_read_write_ports: Annotated[
+        StrictBool,
+        documented(
+            "`true` stands for `ports: {read: 1, write: 1}`: reads and writes overlap. AccelForge's name.", True
+        ),
+    ] = False
+    banks: Annotated[
+        BanksInput | None,
+        documented(
+            "Banks of one instance: no more accesses are served at a time than there are banks that they fall on.",
+            {"number": 8, "conflicts": "random"},
+            without="every port finds a bank",
+        ),
+    ] = None

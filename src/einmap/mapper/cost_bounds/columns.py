@@ -1,0 +1,106 @@
+"""The columns of cost that a search adds up: energy, and sums of busy times whose largest is the latency.
+
+A column is a sum over stations of the architecture path: of each the reads and writes of some exchanges, told by the
+level of their child, with the seconds that each takes, and the time of the operations or not. By default there is a
+column for each latency form of a component, over all exchanges, and one for the operations. Where memories and what is
+below them take turns, times are added (`model.buffering`); a sum of largest values is the largest of all sums, so each
+is a column as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from einmap.arch.component import Leaf, Memory, Toll
+from einmap.arrays import Ints
+from einmap.einsum.einsum import Einsum
+from einmap.mapper.mapspace.latency_forms import Form, forms_of
+from einmap.model.buffering import single_levels
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """What the component at `level` spends on exchanges whose child is at one of the levels `children`, by a form."""
+
+    level: int
+    form: Form
+    children: range
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A sum of terms, with the time of the operations if it `computes`."""
+
+    terms: tuple[Term, ...]
+    computes: bool = False
+
+    def __add__(self, other: Column) -> Column:
+        return Column((*self.terms, *other.terms), self.computes or other.computes)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The costs that are added up: column 0 is energy (J), others are seconds, the last one of the operations alone."""
+
+    timed: tuple[Column, ...]
+
+    @property
+    def n(self) -> int:
+        """Number of columns with energy."""
+        return len(self.timed) + 1
+
+    @cached_property
+    def level(self) -> tuple[int, ...]:
+        """Of each column but the first and the last the level of its component; -1 for sums over several."""
+        return tuple(c.terms[0].level if len(c.terms) == 1 and not c.computes else -1 for c in self.timed[:-1])
+
+    @cached_property
+    def computing(self) -> Ints:
+        """The columns that have the time of the operations."""
+        return np.array([i for i, column in enumerate(self.timed, start=1) if column.computes], dtype=np.int64)
+
+    def of(self, level: int, child: int) -> tuple[tuple[int, Form], ...]:
+        """Columns in which the component at a level counts for exchanges with a child at a level, and how."""
+        return tuple(
+            (i, term.form)
+            for i, column in enumerate(self.timed, start=1)
+            for term in column.terms
+            if term.level == level and child in term.children
+        )
+
+
+def columns_of(einsum: Einsum, leaves: tuple[Leaf, ...]) -> Columns:
+    """The columns of a path of the architecture."""
+    forms = {
+        level: forms_of(leaf, einsum.name) or () for level, leaf in enumerate(leaves) if isinstance(leaf, Memory | Toll)
+    }
+
+    def busy(children: range) -> list[Column]:
+        """What each component spends on some exchanges."""
+        return [
+            Column((Term(level, form, children),))
+            for level, of_level in forms.items()
+            if level < children.stop
+            for form in of_level
+        ]
+
+    operations = Column((), computes=True)
+    return Columns((*busy(range(len(leaves))), *_turns(leaves, busy, operations), operations))
+
+
+def _turns(leaves: tuple[Leaf, ...], busy: Callable[[range], list[Column]], operations: Column) -> list[Column]:
+    """The sums whose largest is the time in which single memories and what is below them take turns; none without."""
+    singles = single_levels(leaves)
+    if not singles:
+        return []
+    inside = [operations, *busy(range(singles[-1] + 1, len(leaves)))]
+    for here, outer in pairwise(reversed((-1, *singles))):
+        inside = [before + after for before in busy(range(here, here + 1)) for after in inside] or inside
+        if outer >= 0:
+            inside += busy(range(outer + 1, here))
+    return inside

@@ -1,0 +1,37 @@
+"""Fused mappings are optimal with what changes the latency alone: against brute force on random cascades."""
+
+import random
+from dataclasses import replace
+
+import pytest
+from tests.mapper.fusion.problems import draw_problem
+from tests.mapper.fusion.test_against_brute_force import covers, searched, tried
+from tests.mapper.latency_options import OPTIONS
+
+GOALS = ("latency", "latency", "energy_delay_product", "energy,latency")
+
+
+def compare(seed):
+    """Compare the search with brute force on one random cascade; whether some mapping fits."""
+    rng = random.Random(seed)
+    drawn = draw_problem(rng, small=True)
+    for option in rng.sample(OPTIONS, rng.randint(1, len(OPTIONS))):
+        option(rng, drawn.data)
+    problem = replace(drawn)
+    goal = rng.choice(GOALS)
+    ours, theirs = searched(problem, goal), tried(problem, goal)
+    assert covers(ours, theirs), (seed, ours, theirs)
+    joint = problem.semantics == "accelforge" and problem.spec.workload.shared - problem.spec.workload.intermediates
+    assert joint or covers(theirs, ours), (seed, ours, theirs)
+    return bool(ours)
+
+
+def test_optima_are_those_of_brute_force():
+    assert sum(compare(seed) for seed in range(8)) >= 5
+
+
+@pytest.mark.slow
+@pytest.mark.fusion
+@pytest.mark.parametrize("part", range(4))
+def test_optima_of_many_cascades_are_those_of_brute_force(part):
+    assert sum(compare(seed) for seed in range(100 + 50 * part, 150 + 50 * part)) >= 25

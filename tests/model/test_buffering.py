@@ -1,0 +1,113 @@
+"""Single and double buffers, counted by hand."""
+
+import pytest
+
+from einmap import CapacityError, NoMappingError, SpecError, evaluate, execute, loads, map_workload
+from einmap.errors import NotSupportedError
+from einmap.report.trace.timing import timing_of
+
+FILE = """
+arch:
+  nodes:
+  - !Memory {{name: DRAM, size: inf, leak_power: {leak}, area: 0, {dram}
+             actions: [{{name: read, energy: 10, throughput: 2}}, {{name: write, energy: 12, throughput: 2}}]}}
+  {between}
+  - !Memory {{name: GLB, size: {size}, leak_power: 0, area: 0, {glb}
+             actions: [{{name: read, energy: 1, throughput: 4}}, {{name: write, energy: 1, throughput: 4}}]}}
+  - !Memory {{name: REG, size: 144, leak_power: 0, area: 0, {reg}
+             actions: [{{name: read, energy: 1, throughput: 8}}, {{name: write, energy: 1, throughput: 8}}]}}
+  - !Compute {{name: MAC, leak_power: 0, area: 0, actions: [{{name: compute, energy: 1, throughput: 0.125}}]}}
+workload:
+  rank_sizes: {{M: 4, K: 6}}
+  bits_per_value: {{All: 8}}
+  einsums: ["Z[m] = A[m, k] * B[k]"]
+mapping:
+  nodes:
+  - !Storage {{tensors: [A, B, Z], component: DRAM}}
+  - !Temporal {{rank_variable: m, tile_shape: 2}}
+  - !Storage {{tensors: [A, Z], component: GLB}}
+  - !Temporal {{rank_variable: k, tile_shape: 3}}
+  - !Storage {{tensors: [A, B], component: REG}}
+  - !Temporal {{rank_variable: m, tile_shape: 1}}
+  - !Temporal {{rank_variable: k, tile_shape: 1}}
+  - !Compute {{einsum: Z, component: MAC}}
+"""
+
+
+def spec(size=1024, leak=0, dram="", glb="", reg="", between=""):
+    return loads(FILE.format(size=size, leak=leak, dram=dram, glb=glb, reg=reg, between=between))
+
+
+# bits: into GLB come 24 values of A (192) and back 4 of Z (32); into REG come 24 of A from GLB (192) and, for each of
+# two tiles of m, 6 of B from DRAM (96); of the 24 operations each reads A and B from REG (384) and Z from GLB (192 less
+# 4 first touches, 160) and writes Z there (192)
+INTO_GLB = (192 + 32) / 2  # DRAM; GLB needs 192 / 4 + 32 / 4
+INTO_REG = 96 / 2  # DRAM and GLB 192 / 4, REG (192 + 96) / 8
+COMPUTING = 24 / 0.125
+OF_GLB = (192 + 32 + 192 + 160 + 192) / 4
+
+
+def test_without_buffering_everything_overlaps():
+    assert evaluate(spec()).latency == max(INTO_GLB + 96 / 2, OF_GLB, COMPUTING) == 192
+    assert evaluate(spec()).longer == ()
+
+
+@pytest.mark.parametrize(
+    ("fields", "seconds"),
+    [
+        ({"glb": "buffering: single,"}, INTO_GLB + max(INTO_REG, COMPUTING)),
+        ({"reg": "buffering: single,"}, 48 + COMPUTING),
+        ({"glb": "buffering: single,", "reg": "buffering: single,"}, INTO_GLB + 48 + COMPUTING),
+        ({"glb": "buffering: double,", "reg": "buffering: double,"}, 192),
+        # the outermost memory is not filled
+        ({"dram": "buffering: single,"}, 192),
+    ],
+)
+def test_a_single_buffer_is_filled_while_nothing_below_it_works(fields, seconds):
+    cost = evaluate(spec(**fields))
+    assert cost.latency == seconds
+    assert cost.latency_by_einsum == {"Z": seconds}
+    assert [(row.einsum, row.latency) for row in cost.longer] == ([("Z", seconds)] if seconds > 192 else [])
+    assert cost.to_dict().get("longer", []) == ([{"einsum": "Z", "latency": seconds}] if seconds > 192 else [])
+
+
+def test_what_waits_leaks_longer():
+    assert evaluate(spec(leak=3, glb="buffering: single,")).leak_energy == 3 * (INTO_GLB + COMPUTING)
+
+
+def test_half_of_a_double_buffer_is_filled_while_the_other_half_is_used():
+    # a tile of A has 12 values, one of Z 2
+    tight = spec(size=224, glb="buffering: double,")
+    assert evaluate(tight).memory_usage[1].usage == 1
+    assert execute(tight).usage["GLB"] == 1
+    assert evaluate(spec(size=224)).memory_usage[1].usage == 0.5
+    with pytest.raises(CapacityError, match=r"needs 112 bits .* holds 111 in each half"):
+        evaluate(spec(size=222, glb="buffering: double,"))
+
+
+def test_the_mapper_says_which_size_a_double_buffer_needs():
+    narrow = FILE.split("mapping:", maxsplit=1)[0].replace("size: 144", "size: 4, tensors: {{keep: All}}")
+    found = loads(narrow.format(size=1024, leak=0, dram="", glb="", reg="buffering: double,", between=""))
+    with pytest.raises(NoMappingError, match="it holds 2 bits in each half") as problem:
+        map_workload(found)
+    assert 'REG".size: 48 bits instead of 4 bits' in str(problem.value)
+
+
+def test_a_network_beside_a_single_buffer_is_refused_by_name():
+    network = (
+        "- !Network {name: Noc, leak_power: 0, area: 0, actions: [{name: hop, energy: 0, latency: 0, throughput: inf}]}"
+    )
+    assert evaluate(spec(between=network)).latency == 192
+    with pytest.raises(NotSupportedError, match="single buffering below or above the network 'Noc'"):
+        evaluate(spec(between=network, glb="buffering: single,"))
+
+
+def test_an_unknown_buffering_is_refused_where_it_stands():
+    with pytest.raises(SpecError, match=r"\"GLB\".buffering: unknown buffering 'doubel'\n.*did you mean 'double'"):
+        evaluate(spec(glb="buffering: doubel,"))
+
+
+def test_a_trace_of_such_a_mapping_is_refused_by_name():
+    found = spec(glb="buffering: single,")
+    with pytest.raises(NotSupportedError, match="a trace of Einsum 'Z'"):
+        timing_of(found, evaluate(found), execute(found, timeline=10))
