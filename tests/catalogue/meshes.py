@@ -54,6 +54,21 @@ STEPPED = (
 )
 """The same with steps."""
 
+TURNED = """\
+workload:
+  rank_sizes: {M: 8, K: 8, N: 6}
+  bits_per_value: {All: 32}
+  einsums: ["T[m, k] = A[m, k] * D[k]", "Z[m, n] = T[m, k] * B[k, n]"]
+distribution:
+  mesh: {x: 2}
+  placements: {A: {M: x}, B: {K: {axes: x, granule: 2}}, Z: {M: x}, D: {on: {x: 0}}}
+  loops: {Z: {m: x}, T: {m: x}}
+  prefetch: {B: T}
+  turns:
+  - {einsums: [Z], over: {k: x}}
+"""
+"""All other fields of a distribution."""
+
 error = partial(cases.error, base=PLANNED, run="plan")
 legal = partial(cases.legal, base=PLANNED, run="plan")
 

@@ -1,12 +1,15 @@
 """Shipped specifications with a few things changed at random are evaluated or refused; nothing else happens."""
 
+import copy
+import functools
+import operator
 import re
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.catalogue.cases import BASE, problems_of
-from tests.catalogue.meshes import PLANNED, STEPPED
+from tests.catalogue.meshes import PLANNED, STEPPED, TURNED
 
 import einmap
 from einmap.distribute.planner.read_cluster import cluster_of
@@ -103,6 +106,32 @@ def test_a_mutant_of_a_cluster_and_a_distribution_is_planned_or_refused(mutant):
         plan_of(spec)
     except EinmapError as problem:
         assert all(str(one) and len(str(one)) < 5_000 for one in problems_of(problem))
+
+
+def places(tree, path=()):
+    """The paths of all that is in dictionaries and lists."""
+    entries = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    for key, value in entries:
+        yield (*path, key)
+        yield from places(value, (*path, key))
+
+
+@pytest.mark.parametrize("wrong", [None, 7, "word", ["x"], {"x": 1}], ids=str)
+@pytest.mark.parametrize("text", [PLANNED, STEPPED, TURNED], ids=["cluster", "steps", "turns"])
+def test_another_type_at_any_place_of_a_cluster_and_a_distribution_is_read_or_refused(text, wrong):
+    good = einmap.loads(text).to_dict()
+    n_refused = 0
+    for path in places({key: good[key] for key in ("cluster", "distribution") if key in good}):
+        tree = copy.deepcopy(good)
+        holder = functools.reduce(operator.getitem, path[:-1], tree)
+        holder[path[-1]] = wrong
+        for read in (cluster_of, plan_of):
+            try:
+                read(einmap.Spec.from_dict(tree))
+            except EinmapError as problem:
+                n_refused += 1
+                assert all(str(one) and len(str(one)) < 5_000 for one in problems_of(problem))
+    assert n_refused > 10
 
 
 @given(st.text(max_size=200))

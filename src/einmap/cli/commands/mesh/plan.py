@@ -43,7 +43,7 @@ Memory = Annotated[
         "--memory", metavar="16GiB", help="Memory of a PE that no plan exceeds; the default is that of the cluster."
     ),
 ]
-Metric = Annotated[str, typer.Option("--metrics", metavar="|".join(PLAN_METRICS), help="What is least.")]
+Metric = Annotated[str, typer.Option("--metrics", metavar="|".join(PLAN_METRICS), help="What the plan makes least.")]
 Fix = Annotated[
     list[str] | None,
     typer.Option(
@@ -55,13 +55,17 @@ Fix = Annotated[
 ]
 TimeLimit = Annotated[
     float,
-    typer.Option(metavar="SECONDS", min=0.1, help="How long one integer program (memory limits) or a walk may take."),
+    typer.Option(
+        metavar="SECONDS",
+        min=0.1,
+        help="For one integer program, which a limit on memory may need, or a walk; then the best so far follows.",
+    ),
 ]
 WhatIf = Annotated[
     bool,
     typer.Option(
         "--what-if",
-        help="Plan again with half and twice the memory, twice the bandwidth, half the latency of each axis.",
+        help="Also say what half or twice the memory, twice the bandwidth or half the latency of each axis alters.",
     ),
 ]
 Searched = Annotated[
@@ -76,7 +80,7 @@ Searched = Annotated[
 Evaluations = Annotated[
     int, typer.Option(min=1, metavar="N", help="Plans that the walk looks at.", rich_help_panel=WALK)
 ]
-Seed = Annotated[int, typer.Option(metavar="N", help="Of the walk's random numbers.", rich_help_panel=WALK)]
+Seed = Annotated[int, typer.Option(metavar="N", help="Seed of the random numbers of the walk.", rich_help_panel=WALK)]
 Overlap = Annotated[
     bool,
     typer.Option(

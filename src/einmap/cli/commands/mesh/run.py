@@ -51,7 +51,7 @@ Platform = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Devices, engine jax: cpu makes as many as PEs, any takes the best.",
+        help="Devices of the engine jax: cpu makes one for each PE, any takes the best there are.",
         show_default="cpu",
         rich_help_panel=ENGINE,
     ),
@@ -75,7 +75,9 @@ MeetingLimit = Annotated[
 ]
 TimeLimit = Annotated[
     float | None,
-    typer.Option(metavar="SECONDS", help="Time to compile and run.", show_default="600", rich_help_panel=ENGINE),
+    typer.Option(
+        metavar="SECONDS", help="Time of the engine jax to compile and run.", show_default="600", rich_help_panel=ENGINE
+    ),
 ]
 DtypeName = Annotated[
     str | None,
