@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import time
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -54,13 +55,23 @@ class Experiment:
     def journal(self, name: str, strategy: str) -> Journal:
         """The runs of a strategy on a problem so far."""
         asks, n = self.questions[name], self.budget(strategy)
-        path = self.folder / f"{asks.spec.content_hash}-{asks.einsum}-{strategy}-{n}.journal"
-        return open_journal(path, {**_plain(asks), "evaluations": n})
+        return open_journal(self.path(name, strategy), {**_plain(asks), "evaluations": n})
+
+    def path(self, name: str, strategy: str) -> Path:
+        """The file of a journal."""
+        asks = self.questions[name]
+        return self.folder / f"{asks.spec.content_hash}-{asks.einsum}-{strategy}-{self.budget(strategy)}.journal"
 
     def runs(self, name: str, strategy: str) -> list[Run]:
         """Finished runs by seed, each seed once."""
         found = {run.seed: run for run in self.journal(name, strategy).runs if run.strategy == strategy}
         return [found[seed] for seed in sorted(found)]
+
+    def whole_runs(self, name: str, strategy: str) -> list[Run]:
+        """Finished runs with all evaluations, also of a strategy of which most seeds have fewer."""
+        whole = copy(self)
+        whole.fewer = {**self.fewer, strategy: self.evaluations}
+        return whole.runs(name, strategy) if whole.path(name, strategy).exists() else []
 
     def run(self, name: str, strategy: str, seed: int) -> None:
         """Make a run unless it is in the journal."""

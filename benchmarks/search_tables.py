@@ -62,18 +62,22 @@ class _Tables:
     def of_groups(self, names: Sequence[str], strategies: Sequence[str]) -> Iterator[str]:
         """Gaps after 1,000 evaluations and at the end, and evaluations until a gap is reached."""
         most = {strategy: self.experiment.budget(strategy) for strategy in strategies}
-        whole = [strategy for strategy in strategies if most[strategy] > 1000]
+        longest = max(most.values())
+        whole = [s for s in strategies if any(self.experiment.whole_runs(name, s) for name in names)]
         for _, members in _groups(names):
             fewer = [s for s in strategies if most[s] < 1000]
             note = f" ({', '.join(f'`{s}`: {most[s]:,}' for s in fewer)})" if fewer else ""
             yield from _table(f"gap after 1,000 evaluations{note}", members, strategies, self._gap(1000))
-            yield from _table(f"gap after {max(most.values()):,} evaluations", members, whole, self._gap(math.inf))
+            yield from _table(f"gap after {longest:,} evaluations", members, whole, self._gap(math.inf))
             yield from _table("evaluations to 10 %", members, strategies, self._reached(0.1))
             yield from _table("evaluations to 1 %", members, strategies, self._reached(0.01))
 
     def _gap(self, evaluations: float) -> Cell:
         def cell(name: str, strategy: str) -> str:
-            gaps = [gap(run.best_after(evaluations), self.optima[name]) for run in self.runs[name, strategy]]
+            runs = (
+                self.runs[name, strategy] if math.isfinite(evaluations) else self.experiment.whole_runs(name, strategy)
+            )
+            gaps = [gap(run.best_after(evaluations), self.optima[name]) for run in runs]
             if not gaps:
                 return "not run"
             low, high = bootstrap_median(gaps)

@@ -63,7 +63,9 @@ def gap_text(gap: float) -> str:
         return "0"
     if gap < 0.001:
         return f"{100 * gap:.1g} %"
-    return f"{100 * gap:.1f} %" if gap < 1 else f"{gap + 1:.3g} x"
+    if gap < 1:
+        return f"{100 * gap:.1f} %"
+    return f"{gap + 1:,.0f} x" if 999.5 <= gap + 1 < 1e6 else f"{gap + 1:.3g} x"
 
 
 def _with_quartiles(quartiles: Quartiles) -> str:
