@@ -113,7 +113,6 @@ def test_no_plan_at_all_of_300_more_problems_that_keeps_to_the_memory_costs_less
     check_within_memory(seed)
 
 
-@pytest.mark.xfail(strict=True, reason="moves take the cheapest way, also where a dearer one would need less memory")
 def test_a_dearer_move_that_needs_less_memory_is_taken_where_nothing_else_fits():
     # 8 addends: an all-reduce needs 8 + 8 values, a reduce-scatter and an all-gather, one move more, 8 + 4
     sizes = {"M": 8, "K": 4}
@@ -124,7 +123,10 @@ def test_a_dearer_move_that_needs_less_memory_is_taken_where_nothing_else_fits()
     request = checked_request(context, {"A": {"K": "x"}, "B": {"K": "x"}, "Z": "replicated"})
     bits = dict.fromkeys(workload.tensors, 64.0)
     space = search_space(context, request, traffic_first(mesh), bits, Options(True, limited=True))
-    assert not isinstance(cheapest(space, 8 * (16 + 2 + 8 + 4)), NotFound)
+    limit = 8 * (16 + 2 + 8 + 4)
+    found = cheapest(space, limit)
+    assert peak_memory(found_plan(space, found), bits).bytes == limit
+    assert cheapest(space, limit - 1) == NotFound(True)
 
 
 def test_the_cheapest_route_on_4_by_4_is_the_shortest_sequence_for_all_223_pairs():

@@ -74,7 +74,7 @@ def homes_of(paths: Paths, role: HomeRole) -> Homes:
         # nothing is better than to keep it where its only reader reads it
         allowed = role.needs[0]
     pairs = [(home, home) for home in allowed]
-    if role.needs and role.pinned and role.produced is not None:
+    if (role.needs or role.limited) and role.pinned and role.produced is not None:
         # on its way to where it is asked for it may rest elsewhere
         (end,) = role.allowed
         ways_there = np.isfinite(paths.distances[:, end])
