@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 
@@ -291,5 +290,3 @@ NETWORKS: dict[str, tuple[Callable[[Path], Path], float, str]] = {
     "Mixtral 8x7B, experts, 2048 tokens": (mixture, 0.0, ""),
 }
 """Networks: who builds them, and products as published, with the source; 0 where none is published for these shapes."""
-
-assert onnx.__version__

@@ -47,6 +47,18 @@ CASES = {
         {"x": (1, 3, 4, 5)},
         {"w": numbers(3, 2, 3, 3), "b": numbers(2)},
     ),
+    "transposed conv whose stride divides the kernel": (
+        [node("ConvTranspose", ["x", "w"], ["z"], strides=[2, 2], pads=[1, 1, 1, 0]),
+         node("ConvTranspose", ["z", "v"], ["u"], strides=[2, 3]),
+         node("Conv", ["u", "k"], ["y"], pads=[1, 1, 1, 1])],
+        {"x": (1, 3, 4, 5)},
+        {"w": numbers(3, 2, 4, 2), "v": numbers(2, 3, 2, 3), "k": numbers(1, 3, 3, 3)},
+    ),
+    "transposed conv, one axis of either kind": (
+        [node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 2], pads=[1, 0, 0, 2], output_padding=[1, 1])],
+        {"x": (1, 4, 4, 5)},
+        {"w": numbers(4, 1, 4, 3)},
+    ),
     "matmul with batches": ([node("MatMul", ["a", "b"], ["y"])], {"a": (2, 1, 3, 4), "b": (5, 4, 6)}, {}),
     "matmul with a vector": ([node("MatMul", ["a", "b"], ["y"])], {"a": (2, 3, 4), "b": (4,)}, {}),
     "vector with matmul": ([node("MatMul", ["a", "b"], ["y"])], {"a": (4,), "b": (2, 4, 3)}, {}),

@@ -162,6 +162,8 @@ class Builder:
         where they have one index only.
         """
         value = self.as_expression(value, name)
+        if flat:  # the mapper knows outputs that are indexed by sums where they are copies
+            value = self.written(value, f"{name}_digits")
         labels = [f"x{axis}" for axis in range(len(value.shape))]
         for axis, use in enumerate(uses):
             labels[axis] = use if isinstance(use, str) else use.terms[0][0]

@@ -127,7 +127,7 @@ class Call:
 
     def _in_one_rank(self, value: Value) -> Value:
         """The elements in row-major order in a tensor of one rank."""
-        value = self.builder.as_expression(value, self.name)
+        value = self.builder.written(value, f"{self.name}_digits")
         labels = [f"x{axis}" for axis in range(len(value.shape))]
         strides: list[int] = []
         size = 1

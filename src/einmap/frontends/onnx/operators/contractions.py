@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from einmap.errors import SpecError
-from einmap.frontends.cascade.builder import Spread, Use
-from einmap.frontends.cascade.values import Value, reshape, take, transpose
+from einmap.frontends.cascade.builder import Spread, Use, Window
+from einmap.frontends.cascade.values import Value, reshape, transpose
 from einmap.frontends.onnx.operators.call import Call, NotExpressible, expression_of
 from einmap.frontends.onnx.operators.windows import slide_of
 
@@ -63,15 +64,89 @@ def with_bias(call: Call, y: Value, bias: Value | None) -> Value:
     return call.pointwise("a + b", y, call.reshape(bias, (*bias.shape, *ones)), bits=y.bits)
 
 
+@dataclass(frozen=True, slots=True)
+class Transposed:
+    """A transposed convolution along one axis: input, kernel, stride, dilation, zeros cut off before, and output."""
+
+    size: int
+    kernel: int
+    stride: int
+    dilation: int
+    before: int
+    out: int
+
+    @property
+    def is_gathered(self) -> bool:
+        """Whether every output has equally many products, so that each can be summed where it is."""
+        return self.dilation == 1 and self.kernel % self.stride == 0
+
+    @property
+    def first(self) -> int:
+        """The first block of `stride` outputs that is not cut off."""
+        return self.before // self.stride
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of `stride` outputs."""
+        return -(-(self.before + self.out) // self.stride) - self.first
+
+    @property
+    def written(self) -> int:
+        """Outputs before they are cropped."""
+        if self.is_gathered:
+            return self.blocks * self.stride
+        reach = self.stride * (self.size - 1) + self.dilation * (self.kernel - 1) + 1
+        return max(reach, self.before + self.out)
+
+
 def conv_transpose(call: Call) -> list[Value]:
-    """ConvTranspose: every input spreads over a window of the output, which is cropped by the padding."""
+    """ConvTranspose: every input spreads over a window of the output, which is cropped by the padding.
+
+    Where the stride divides the kernel, output `stride * p + u` is a sum over kernel places `u + stride * r`, of the
+    inputs `p - r`; else the products are scattered.
+    """
     x, w = call.operand(0), call.operand(1)
-    dims = _spatial(call, x, w)
+    _spatial(call, x, w)
     group = call.integer("group", 1)
     n, channels, *sizes = x.shape
     _, out_per_group, *kernel = w.shape
     if group < 1 or channels % group or w.shape[0] != channels:
         raise SpecError(f"{channels} channels do not fit a weight of shape {[*w.shape]}", at=call.node.at)
+    axes = _transposed_axes(call, sizes, kernel)
+    grouped = call.reshape(x, (n, group, channels // group, *sizes))
+    weights = call.reshape(w, (group, channels // group, out_per_group, *kernel))
+    extents: dict[str, int] = {}
+    read: list[Use] = []
+    taps: list[Use] = []
+    out: list[str | Spread] = ["n", "g", "m"]
+    for axis, p, r, u in zip(axes, _OUT, _KERNEL, ("u", "v", "w"), strict=False):
+        if axis.is_gathered:
+            extents |= {p: axis.blocks, r: axis.kernel // axis.stride, u: axis.stride}
+            read.append(Window(((p, 1), (r, -1)), axis.first))
+            taps.append(Window(((u, 1), (r, axis.stride))))
+            out += [p, u]
+        else:
+            read.append(p)
+            taps.append(r)
+            out.append(Spread(((p, axis.stride), (r, axis.dilation)), axis.written))
+    y = call.builder.einsum(
+        f"{call.name}_sum",
+        [(grouped, ["n", "g", "c", *read]), (weights, ["g", "c", "m", *taps])],
+        out,
+        expression_of("a * b", 2),
+        x.bits,
+        extents=extents,
+        weight=1,
+    )
+    y = reshape(y, (n, group, out_per_group, *(axis.written for axis in axes)))
+    for i, axis in enumerate(axes):
+        y = call.take(y, 3 + i, axis.before - axis.first * axis.stride * axis.is_gathered, 1, axis.out)
+    return [with_bias(call, reshape(y, (n, group * out_per_group, *y.shape[3:])), call.optional(2))]
+
+
+def _transposed_axes(call: Call, sizes: Sequence[int], kernel: Sequence[int]) -> list[Transposed]:
+    """What the attributes say of each axis. Raises SpecError for those that do not fit."""
+    dims = len(sizes)
     if call.text("auto_pad", "NOTSET") not in ("NOTSET", "VALID") or call.node.attributes.get("output_shape"):
         raise NotExpressible("its padding follows from the shape of the output")
     strides = call.integers("strides") or [1] * dims
@@ -80,24 +155,16 @@ def conv_transpose(call: Call) -> list[Value]:
     extra = call.integers("output_padding") or [0] * dims
     if not (len(strides) == len(dilations) == len(extra) == len(kernel) == len(pads) // 2 == dims):
         raise SpecError("strides, dilations, pads and kernel do not fit together", at=call.node.at)
-    full = [strides[i] * (sizes[i] - 1) + dilations[i] * (kernel[i] - 1) + 1 + extra[i] for i in range(dims)]
-    spread = [Spread(((_OUT[i], strides[i]), (_KERNEL[i], dilations[i])), full[i]) for i in range(dims)]
-    grouped = call.reshape(x, (n, group, channels // group, *sizes))
-    weights = call.reshape(w, (group, channels // group, out_per_group, *kernel))
-    y = call.builder.einsum(
-        f"{call.name}_sum",
-        [(grouped, ["n", "g", "c", *_OUT[:dims]]), (weights, ["g", "c", "m", *_KERNEL[:dims]])],
-        ["n", "g", "m", *spread],
-        expression_of("a * b", 2),
-        x.bits,
-        weight=1,
-    )
-    for i in range(dims):
-        size = full[i] - pads[i] - pads[dims + i]
-        if size < 1 or min(pads[i], pads[dims + i]) < 0:
-            raise SpecError(f"the padding {pads} does not fit the output {full}", at=call.node.at)
-        y = take(y, 3 + i, pads[i], 1, size)
-    return [with_bias(call, reshape(y, (n, group * out_per_group, *y.shape[3:])), call.optional(2))]
+    if min(*strides, *dilations, *kernel) < 1 or min(*pads, *extra) < 0:
+        raise SpecError("strides, dilations, kernel and pads must be positive", at=call.node.at)
+    axes = []
+    for i, size in enumerate(sizes):
+        full = strides[i] * (size - 1) + dilations[i] * (kernel[i] - 1) + 1 + extra[i]
+        out = full - pads[i] - pads[dims + i]
+        if out < 1:
+            raise SpecError(f"the padding {pads} leaves nothing of an output of {full}", at=call.node.at)
+        axes.append(Transposed(size, kernel[i], strides[i], dilations[i], pads[i], out))
+    return axes
 
 
 def matmul(call: Call) -> list[Value]:

@@ -1,0 +1,95 @@
+"""Networks in ONNX imported at full size: products against published counts, seconds, memory, the best mappings.
+
+Processor seconds of one import, without the start of Python; mappings are unfused, on three shipped architectures, each
+within LIMIT_S. Exits with status 1 where products differ from the published ones by more than 1 %, or where the largest
+network takes longer than 2 s or more than 500 MB.
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import onnx
+
+import einmap
+from onnx_networks import NETWORKS, resnet
+
+ARCHES = ("tpu_v4i", "eyeriss", "nvdla")
+LIMIT_S = 100.0
+MOST_SECONDS, MOST_MB, MOST_DIFFERENCE = 2.0, 500, 0.01
+
+
+def imported(path: Path) -> tuple[einmap.Imported, float]:
+    """A model of a batch of one, its numbers of 8 bits, and the processor seconds of the import."""
+    dimensions = {"batch": 1} if b"batch" in path.read_bytes() else {}
+    start = time.process_time()
+    model = einmap.from_onnx(path, dimensions=dimensions, bits=8)
+    model.spec.workload  # noqa: B018 - bound here, so that its time counts
+    return model, time.process_time() - start
+
+
+def mapped(model: einmap.Imported, arch: str) -> str:
+    """The best mapping that fuses nothing, and how long the search took."""
+    spec = einmap.Spec.from_dict({**einmap.load(arch).to_dict(), **model.spec.to_dict()})
+    start = time.process_time()
+    result = einmap.map_workload(spec, fuse=False, time_limit_s=LIMIT_S)
+    claim = "proven" if result.optimal else "not proven"
+    seconds = time.process_time() - start
+    return f"{result.cost.energy * 1e3:9.4g} mJ {result.cost.latency * 1e3:9.4g} ms {claim:>10} {seconds:6.1f} s"
+
+
+def with_weights(path: Path) -> Path:
+    """The model with zeros for all its weights, in the file itself."""
+    model = onnx.load(path, load_external_data=False)
+    for tensor in model.graph.initializer:
+        if tensor.data_location == 1:
+            values = 1
+            for size in tensor.dims:
+                values *= size
+            tensor.ClearField("external_data")
+            tensor.ClearField("data_location")
+            tensor.raw_data = bytes(4 * values)
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def memory_of_import(path: Path) -> int:
+    """Megabytes of a process that imports a model and does nothing else."""
+    code = f"import einmap; einmap.from_onnx({str(path)!r}, batch=1).spec.workload"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
+
+
+def main() -> int:
+    """Print the tables."""
+    failed = False
+    folder = Path(tempfile.mkdtemp())
+    print("                                     operators  Einsums        products  published, difference    import")
+    models = {}
+    for number, (name, (make, published, source)) in enumerate(NETWORKS.items()):
+        model, seconds = imported(make(folder / f"{number}.onnx"))
+        models[name] = model
+        products = model.n_multiply_accumulates
+        difference = f"{products / published - 1:+.2%} ({source})" if published else "-"
+        failed |= bool(published) and abs(products / published - 1) > MOST_DIFFERENCE
+        failed |= seconds > MOST_SECONDS or bool(model.barriers)
+        counts = f"{sum(model.operators.values()):9} {len(model.spec.workload.einsums):8}"
+        print(f"{name:36} {counts} {products:15,}  {difference}  {seconds:.2f} s")
+    heavy = with_weights(resnet(folder / "resnet50.onnx", [3, 4, 6, 3], True))
+    memory = memory_of_import(heavy)
+    failed |= memory > MOST_MB
+    print(f"\nResNet-50 with its weights in the file, {heavy.stat().st_size / 1e6:.0f} MB: a process of {memory} MB\n")
+    print("Mappings without fusion, 8 bits (energy, latency, processor seconds)")
+    for name, model in models.items():
+        for arch in ARCHES:
+            print(f"{name:36} {arch:8} {mapped(model, arch)}", flush=True)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
