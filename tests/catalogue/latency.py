@@ -1,7 +1,13 @@
 """Rows 143 to 169: machine facts that change the latency."""
 
 from tests.catalogue.cases import error
-from tests.catalogue.hardware import B, field
+from tests.catalogue.hardware import PRICED, READ, B, X, dimension, field
+
+
+def startup(text):
+    """A startup of the action `read` of the priced Buffer."""
+    return [(READ, f"{READ}      startup: {text}\n")]
+
 
 ROWS = [
     error(143, "no reads", field("ports: {write: 1}"), ["no port of 'Buffer' serves reads"], f"{B}.ports", on="ports"),
@@ -62,4 +68,23 @@ ROWS = [
         on="banks: {",
     ),
     error(147, "kind", field("buffering: duoble"), ["did you mean 'double'"], f"{B}.buffering", on="buffering"),
+    error(
+        148,
+        "negative",
+        startup("-1"),
+        ["startup", ">= 0", "-1"],
+        f'{B}.actions[0] "read".startup',
+        on="startup",
+        base=PRICED,
+    ),
+    error(
+        148,
+        "infinite",
+        startup("inf"),
+        ["startup", "finite"],
+        f'{B}.actions[0] "read".startup',
+        on="startup",
+        base=PRICED,
+    ),
+    error(149, "kind", dimension("skew: each"), ["unknown skew 'each'", "each_fold"], f"{X}.skew", on="skew"),
 ]

@@ -6,8 +6,10 @@ from collections import Counter
 import numpy as np
 
 import einmap
-from einmap.arch.component import Memory, Network
+from einmap.arch.component import Compute, Memory, Network
 from einmap.einsum.numeric import run
+from einmap.mapping import nodes as tree
+from einmap.schedule.routes import ranks_of, route_of
 
 
 def differences(spec, cost=None, execution=None):
@@ -53,7 +55,9 @@ def _latencies(spec, cost, execution):
                 yield "network latency", row.einsum, row.component, row.latency, found
             continue
         calls = {a.name: execution.calls.get((row.einsum, unit.name, a.name), 0) for a in unit.actions}
-        seconds = seconds_of(unit, calls) * spec.workload.n_instances * einsum.n_instances
+        seconds = seconds_of(unit, calls) + beginning(unit, row.einsum, None, execution)
+        seconds += waiting(spec, row.einsum, unit)
+        seconds *= spec.workload.n_instances * einsum.n_instances
         if not math.isclose(seconds, row.latency, rel_tol=1e-9):
             yield "latency", row.einsum, row.component, row.latency, seconds
 
@@ -75,6 +79,70 @@ def seconds_of(unit, calls):
     return least
 
 
+def beginning(unit, einsum, children, execution):
+    """Seconds in which transfers of an instance begin, of some children or of all."""
+    found = Counter()
+    for (name, component, _, action, child), counts in execution.transfers.items():
+        if (name, component) == (einsum, unit.name) and (children is None or child in children):
+            for instance, n in counts.items():
+                found[action, instance] += n
+    most = Counter()
+    for (action, _), n in found.items():
+        most[action] = max(most[action], n)
+    return sum(n * unit.action(action).startup for action, n in most.items())
+
+
+def waiting(spec, einsum, unit):
+    """Seconds in which the last lane of the array waits for values to come through the others."""
+    if not isinstance(unit, Compute):
+        return 0.0
+    arch, path = spec.arch(einsum), spec.arch(einsum).path(unit.name)
+    if all(d.skew == "none" for leaf in path for d in leaf.spatial):
+        return 0.0
+    route = route_of(spec.mapping, spec.workload.by_name[einsum], arch, ranks_of(spec.workload))
+    steps = 0
+    for level, leaf in enumerate(path):
+        for dimension in leaf.spatial:
+            lanes = math.prod(
+                route.iterations[t.address]
+                for t in route.turns
+                if t.level == level and t.dimension.name == dimension.name
+            )
+            inside = [
+                h.position
+                for holds in route.holds.values()
+                for h in holds
+                if isinstance(h.component, Memory) and h.level >= level
+            ]
+            folds = 1
+            if dimension.skew == "each_fold" and inside:
+                folds = visits(spec, einsum, max(inside))
+            if dimension.skew != "none":
+                steps += folds * (lanes - 1)
+    return steps * unit.actions_scale / unit.action("compute").throughput
+
+
+def visits(spec, einsum, position):
+    """How often the first lane comes to a place in the tree, going through all temporal loops above it."""
+    placed = spec.mapping.path_of[einsum]
+
+    def walk(at, extents):
+        if at == position:
+            return 1
+        node = placed[at].node
+        if not isinstance(node, tree.Temporal | tree.Spatial):
+            return walk(at + 1, extents)
+        variable, shape = node.rank_variable.of(einsum), node.tile_shape.of(einsum)
+        first = node.initial_tile_shape.of(einsum) if isinstance(node, tree.Temporal) else None
+        left, tile, found = extents[variable], first or shape, 0
+        while left > 0:
+            found += walk(at + 1, {**extents, variable: min(tile, left)})
+            left, tile = (left - tile, shape) if isinstance(node, tree.Temporal) else (0, shape)
+        return found
+
+    return walk(0, dict(spec.workload.by_name[einsum].bounds))
+
+
 def _einsum_latencies(spec, cost, execution):
     """Seconds of Einsums, from the actions of exchanges told by their child."""
     for name, latency in cost.latency_by_einsum.items():
@@ -83,19 +151,21 @@ def _einsum_latencies(spec, cost, execution):
         if any(unit.total_latency is not None or isinstance(unit, Network) for unit in used) or einsum.is_copy:
             continue
         seconds = max((row.latency for row in cost.latencies if row.einsum == name), default=0.0)
-        found = in_turns(arch, name, execution) * spec.workload.n_instances * einsum.n_instances
+        found = in_turns(spec, name, execution) * spec.workload.n_instances * einsum.n_instances
         if not math.isclose(max(seconds, found), latency, rel_tol=1e-9):
             yield "Einsum latency", name, latency, max(seconds, found)
 
 
-def in_turns(arch, einsum, execution):
+def in_turns(spec, einsum, execution):
     """Seconds with memories of one buffer: they are filled and emptied while nothing below them works.
 
     From the compute outward: a memory of one buffer waits for all that was so far, any other one does not.
     """
+    arch = spec.arch(einsum)
     unit = next(c.name for c in arch.computes if (einsum, c.name, "compute") in execution.calls)
     path = [leaf for leaf in arch.path(unit) if isinstance(leaf, Memory)]
     total = seconds_of(arch.components[unit], {"compute": execution.calls[einsum, unit, "compute"]})
+    total += waiting(spec, einsum, arch.components[unit])
     beside = [unit]
     for memory in reversed(path):
         if memory.buffering == "single":
@@ -116,7 +186,14 @@ def _busiest(arch, einsum, children, execution):
                 of_action = calls.setdefault(component, {}).setdefault(action, Counter())
                 of_action[instance] += n
     busiest = {c: {a: max(n.values()) for a, n in actions.items()} for c, actions in calls.items()}
-    return max((seconds_of(arch.components[c], n) for c, n in busiest.items()), default=0.0)
+    return max(
+        (
+            seconds_of(unit, busiest.get(name, {})) + beginning(unit, einsum, children, execution)
+            for name, unit in arch.components.items()
+            if not isinstance(unit, Compute)
+        ),
+        default=0.0,
+    )
 
 
 def _of_network(unit, row, spec, execution):

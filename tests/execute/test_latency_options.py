@@ -7,6 +7,7 @@ from tests.cascades import valid_case
 from tests.execute.agreement import differences
 
 import einmap
+from einmap.errors import NotSupportedError
 
 PORTS = ({"read": 1, "write": 1}, {"read_write": 2}, {"read": 1, "read_write": 1}, {"write": 2, "read_write": 1})
 
@@ -20,6 +21,10 @@ def with_options(rng, given):
             if rng.random() < 0.5:
                 node["ports"] = rng.choice(PORTS)
                 node["banks"] = {"number": rng.choice((1, 2, 5)), "conflicts": rng.choice(("none", "random"))}
+            for action in node["actions"]:
+                action["startup"] = rng.choice((0, 0, 2, 9))
+        for dimension in node.get("spatial", ()):
+            dimension["skew"] = rng.choice(("none", "once", "each_fold"))
     return einmap.loads(json.dumps(written))
 
 
@@ -36,7 +41,7 @@ def drawn(seed):
     spec = with_options(rng, valid_case(rng)[0])
     try:
         return spec, einmap.evaluate(spec)
-    except einmap.CapacityError:
+    except (einmap.CapacityError, NotSupportedError):
         return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from tests.mapper.kinds import memories
+from tests.mapper.kinds import dimensions, memories
 from tests.mapper.problems import draw_problem
 
 type Problem = dict[str, Any]
@@ -35,7 +35,21 @@ def buffering(rng: random.Random, problem: Problem) -> None:
         node["buffering"] = rng.choice(("ideal", "double", "single", "single"))
 
 
-OPTIONS = (ports, buffering)
+def startup(rng: random.Random, problem: Problem) -> None:
+    """Transfers that take time to begin."""
+    for node in memories(problem):
+        for action in node["actions"]:
+            if rng.random() < 0.5:
+                action["startup"] = rng.choice((0.5, 3, 20))
+
+
+def skew(rng: random.Random, problem: Problem) -> None:
+    """Lanes that begin one after another."""
+    for dimension in dimensions(problem):
+        dimension["skew"] = rng.choice(("none", "once", "each_fold", "each_fold"))
+
+
+OPTIONS = (ports, buffering, startup, skew)
 
 
 def draw(rng: random.Random) -> Problem:
@@ -46,4 +60,22 @@ def draw(rng: random.Random) -> Problem:
     for node in memories(problem):
         for action in node["actions"]:
             action["throughput"] = rng.choice((1, 2, 3, 4, 8, "inf"))
+    return problem
+
+
+def draw_skewed(rng: random.Random) -> Problem:
+    """A problem with skewed dimensions, most of them in one place, whose compute is what takes time."""
+    problem = draw_problem(rng)
+    nodes = [node for node in problem["arch"]["nodes"] if node["type"] != "Container"]
+    for node in nodes:
+        node.pop("spatial", None)
+    spatial = [{"name": name, "fanout": rng.choice((2, 4, 6))} for name in ("X", "Y")]
+    nodes.insert(rng.randrange(1, len(nodes)), {"type": "Container", "name": "Array", "spatial": spatial})
+    problem["arch"]["nodes"] = nodes
+    for option in (skew, *rng.sample((buffering, startup), rng.randint(0, 2))):
+        option(rng, problem)
+    for node in memories(problem):
+        for action in node["actions"]:
+            action["throughput"] = rng.choice((16, "inf"))
+    nodes[-1]["actions"][0]["throughput"] = 0.25
     return problem

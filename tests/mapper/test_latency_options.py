@@ -3,17 +3,17 @@
 import random
 
 import pytest
-from tests.mapper.latency_options import draw
+from tests.mapper.latency_options import draw, draw_skewed
 from tests.mapper.problems import spec_of
 from tests.mapper.test_optimal import covers, front
 
 import einmap
 
 
-def compared(seed, most):
+def compared(seed, most, drawn=draw):
     """Compare the search with brute force on one random problem; False when that takes too long."""
     rng = random.Random(seed)
-    given = spec_of(draw(rng))
+    given = spec_of(drawn(rng))
     goals = rng.choice([["latency"], ["latency"], ["energy_delay_product"], ["energy", "latency"]])
     semantics = rng.choice(["exact", "accelforge"])
     theirs, result = front(given, goals, semantics=semantics, brute_force=True, max_evaluations=most)
@@ -35,8 +35,13 @@ def test_the_optimum_is_that_of_brute_force():
     assert sum(compared(seed, 3_000) for seed in range(60)) >= 20
 
 
+def test_the_optimum_is_that_of_brute_force_where_lanes_begin_one_after_another():
+    assert sum(compared(seed, 3_000, draw_skewed) for seed in range(40)) >= 12
+
+
 @pytest.mark.slow
 @pytest.mark.mapper
 @pytest.mark.parametrize("part", range(4))
 def test_the_optimum_is_that_of_brute_force_on_many_problems(part):
     assert sum(compared(seed, 100_000) for seed in range(1000 + 100 * part, 1100 + 100 * part)) >= 50
+    assert sum(compared(seed, 100_000, draw_skewed) for seed in range(3000 + 50 * part, 3050 + 50 * part)) >= 25

@@ -13,6 +13,7 @@ from einmap.visible import brief
 
 type Direction = Literal["up", "down", "up_and_down"]
 type Buffering = Literal["ideal", "double", "single"]
+type Skew = Literal["none", "once", "each_fold"]
 type Topology = Literal["mesh", "all_to_all"]
 type Leaf = Memory | Toll | Network | Compute | Container
 type Component = Memory | Toll | Network | Compute
@@ -25,6 +26,7 @@ class SpatialDimension:
 
     `may_reuse`: tensors multicast or reduced across the copies. `reuse`: tensors that must be the same
     in all copies. `usage_scale`, `min_usage`: see spec fields; `power_gateable`: unused copies do not leak.
+    `skew`: whether copies begin one step of the compute after another, once or in each fold (see model/systolic.py).
     """
 
     name: str
@@ -35,13 +37,15 @@ class SpatialDimension:
     min_usage: float = 0.0
     usage_scale: float = 1.0
     power_gateable: bool = False
+    skew: Skew = "none"
 
 
 @dataclass(frozen=True)
 class Action:
     """`energy`: J for one action, scales included. `throughput`: actions/s of one instance, may be inf.
 
-    `per_value`: actions for one value of each tensor (empty where the component holds no tensors).
+    `per_value`: actions for one value of each tensor (empty where the component holds no tensors). `startup`: s that
+    each transfer takes before its first action.
     """
 
     name: str
@@ -49,6 +53,7 @@ class Action:
     throughput: float
     per_value: tuple[tuple[str, float], ...] = ()
     attributes: tuple[tuple[str, object], ...] = field(default=(), compare=False)
+    startup: float = 0.0
 
     @cached_property
     def actions_per_value(self) -> Mapping[str, float]:
@@ -111,6 +116,11 @@ class Memory(_Priced):
     def bits(self) -> Mapping[str, float]:
         """`bits_per_value` as a mapping."""
         return dict(self.bits_per_value)
+
+    @cached_property
+    def starts(self) -> bool:
+        """Whether transfers from or to this memory take time to begin."""
+        return any(action.startup for action in self.actions)
 
     @property
     def parts(self) -> int:

@@ -66,11 +66,21 @@ class Exchanges:
             if visit.produced:
                 visit.copied[lane] = mask
             charge(self.recorder, route, hold, lane, Passing(amount, 0), child=hold, box=tile.box)
+            if amount:
+                self._transfer(route, hold, hold, lane, "write")
             for station, group in zip(chain, merged, strict=True):
                 if all(lane[i] == 0 for i in group):
                     at = route.outward(lane, hold.level, station.level)
+                    if amount:
+                        self._transfer(route, hold, station, at, "read")
                     charge(self.recorder, route, station, at, Passing(amount, 0), child=hold, box=tile.box)
         self._carry(route, tensor, hold, chain, moved)
+
+    def _transfer(self, route: Route, child: Hold, station: Hold, instance: Instance, action: str) -> None:
+        """A tile passes a memory on its way into or out of its child."""
+        if isinstance(station.component, Memory):
+            key = (route.einsum.name, station.component.name, child.tensor, action, child.component.name)
+            self.recorder.transfer(key, instance)
 
     def _carry(self, route: Route, tensor: str, hold: Hold, chain: list[Hold], moved: Mapping[Instance, int]) -> None:
         """Route moved values over the networks between a holder and its parent."""
@@ -105,8 +115,10 @@ class Exchanges:
             tile.live(box)[comes] = live[comes]
             before[comes] = 1
             charge(self.recorder, route, hold, lane, Passing(amount, 0, new), child=hold, box=box)
+            self._transfer(route, hold, hold, lane, "write")
             for station in chain:
                 at = route.outward(lane, hold.level, station.level)
+                self._transfer(route, hold, station, at, "read")
                 charge(self.recorder, route, station, at, Passing(amount, 0, new), child=hold, box=box)
         self._carry(route, tensor, hold, chain, moved)
 
@@ -121,9 +133,11 @@ class Exchanges:
                 Part(tile.box).of(leaves, visit.left[lane])[...] = False
             amount = moved[lane] = int(leaves.sum())
             charge(self.recorder, producer, hold, lane, Passing(0, amount), child=hold, box=tile.box)
+            self._transfer(producer, hold, hold, lane, "read")
             for station, group in zip(chain, merged, strict=True):
                 if all(lane[i] == 0 for i in group):
                     at = producer.outward(lane, hold.level, station.level)
+                    self._transfer(producer, hold, station, at, "write")
                     charge(self.recorder, producer, station, at, Passing(0, amount), child=hold, box=tile.box)
             target = parent.tiles[producer.outward(lane, hold.level, chain[-1].level)]
             if lane in visit.copied:

@@ -219,6 +219,7 @@ def _result(
             key: {at: n * _rate(routes[key[0]].arch.components[key[1]], key[2], key[3]) for at, n in counts.items()}
             for key, counts in recorder.by_child.items()
         },
+        recorder.transfers,
     )
 
 

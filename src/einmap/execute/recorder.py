@@ -43,7 +43,14 @@ class Recorder:
     exchanges: dict[ExchangeKey, ExchangeRow] = field(default_factory=dict)
     by_child: dict[ChildKey, dict[Instance, int]] = field(default_factory=dict)
     """The values of exchanges once more, by the component of the child."""
+    transfers: dict[ChildKey, dict[Instance, int]] = field(default_factory=dict)
+    """In how many fills and write-backs of a memory's tiles they come."""
     timeline: Timeline | None = None
+
+    def transfer(self, key: ChildKey, instance: Instance) -> None:
+        """A tile goes in or out."""
+        counts = self.transfers.setdefault(key, {})
+        counts[instance] = counts.get(instance, 0) + 1
 
     def begin_visit(self) -> None:
         """The innermost loops of an Einsum are about to run once."""

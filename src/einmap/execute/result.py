@@ -141,7 +141,8 @@ class Execution:
     in one instance by (einsum, memory) while the Einsum runs, `moments`: what lives then. `visits`: those
     of traced memories. `link_traffic`: actions that passed the busiest link of a network, by (einsum, network);
     `longest_route`: steps of the longest route over it. `spans`: everything in the order of time, where asked for.
-    `by_child`: as `per_instance`, by the component that is filled or writes back, copies and operations left out.
+    `by_child`: as `per_instance`, by the component that is filled or writes back, copies and operations left out;
+    `transfers`: in how many fills and write-backs of tiles of memories these come.
     """
 
     __repr__ = brief
@@ -164,6 +165,7 @@ class Execution:
     longest_route: Mapping[tuple[str, str], int] = field(default_factory=dict)
     spans: tuple[SpanRow, ...] = field(default=())
     by_child: Mapping[ChildKey, Mapping[Instance, float]] = field(default_factory=dict)
+    transfers: Mapping[ChildKey, Mapping[Instance, int]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Counts and usage as plain dictionaries; tensors are left out."""

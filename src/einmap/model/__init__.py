@@ -18,5 +18,6 @@
 - `occupancy`: what memories hold at one time.
 - `recording`: the formulas of one template as a list of operations, for single mappings.
 - `roofline`: what computes and memories could do at most, and what each Einsum does.
+- `systolic`: fill and drain of systolic arrays: lanes that begin one step after another.
 - `traffic`: what moves between memories, tolls, networks and compute units.
 """

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from einmap.arch.component import Component, Compute, Network
+from einmap.arch.component import Component, Network
 from einmap.einsum.isomorphism import Renaming
 from einmap.errors import At, SpecError
 from einmap.model.buffering import serial_latency
@@ -15,7 +15,8 @@ from einmap.model.checks.invariants import check_traffic
 from einmap.model.cost import ActionRow, EinsumLatencyRow, LatencyRow, SpatialUsageRow
 from einmap.model.counting.path import EinsumPath
 from einmap.model.counting.spatial import lanes_used, spatial_usage
-from einmap.model.latency import busy_time, network_time
+from einmap.model.latency import busy_time, memory_time, network_time
+from einmap.model.systolic import skew_seconds
 from einmap.model.traffic.actions import Actions
 from einmap.model.traffic.copies import copy_busiest, copy_totals
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
@@ -56,7 +57,7 @@ def rows_of(traffic: EinsumTraffic, instances: int, where: Callable[[str], At]) 
     """
     path = traffic.path
     numbers = _numbers(traffic)
-    times = _times(path, numbers, where)
+    times = _times(traffic, numbers, where)
     used = lanes_used(path)
     busiest = max(times.values(), default=0.0)
     latency = max(busiest, _serial(traffic, times, where))
@@ -73,9 +74,7 @@ def _serial(traffic: EinsumTraffic, times: Mapping[str, float], where: Callable[
     path = traffic.path
 
     def busy(name: str, done: Actions) -> float:
-        unit = path.arch.components[name]
-        calls = {"read": done.read * unit.actions_scale, "write": done.write * unit.actions_scale}
-        return _seconds(name, partial(busy_time, unit, calls, path.einsum.name), where)
+        return _seconds(name, partial(memory_time, path.arch.components[name], done, path.einsum.name), where)
 
     return float(serial_latency(path, traffic, times.get(path.compute.component.name, 0.0), busy))
 
@@ -120,21 +119,23 @@ def _action_row(einsum: str, unit: Component, tensor: str | None, action: str, c
     return ActionRow(einsum, unit.name, tensor, action, count, count * unit.action(action).energy)
 
 
-def _times(path: EinsumPath, numbers: _Numbers, where: Callable[[str], At]) -> dict[str, float]:
+def _times(traffic: EinsumTraffic, numbers: _Numbers, where: Callable[[str], At]) -> dict[str, float]:
     """Seconds of each component that data pass through, for one instance of the Einsum."""
+    path = traffic.path
     components = path.arch.components
     held = {s.component.name for stations in path.stations.values() for s in stations}
     times: dict[str, float] = {}
-    for name in (*(leaf.name for leaf in path.leaves if leaf.name in held), path.compute.component.name):
-        unit = components[name]
-        if isinstance(unit, Compute):
-            calls = {"compute": numbers.busiest_operations * unit.actions_scale}
-            if path.einsum.is_copy:
-                continue
-        else:
-            done = numbers.busiest.get(name, Actions(0, 0))
-            calls = {"read": done.read * unit.actions_scale, "write": done.write * unit.actions_scale}
-        times[name] = _seconds(name, partial(busy_time, unit, calls, path.einsum.name), where)
+    for leaf in path.leaves:
+        if leaf.name in held:
+            done = numbers.busiest.get(leaf.name, Actions(0, 0))
+            times[leaf.name] = _seconds(
+                leaf.name, partial(memory_time, components[leaf.name], done, path.einsum.name), where
+            )
+    unit = path.compute.component
+    if not path.einsum.is_copy:
+        calls = {"compute": numbers.busiest_operations * unit.actions_scale}
+        times[unit.name] = _seconds(unit.name, partial(busy_time, unit, calls, path.einsum.name), where)
+        times[unit.name] += float(skew_seconds(path, traffic))
     for name, use in numbers.networks.items():
         network = components[name]
         assert isinstance(network, Network)

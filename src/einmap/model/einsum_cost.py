@@ -14,7 +14,8 @@ from einmap.model.buffering import serial_latency, single_levels
 from einmap.model.counting.path import EinsumPath
 from einmap.model.counting.spatial import lanes_used
 from einmap.model.counting.tiles import Count
-from einmap.model.latency import busy_time
+from einmap.model.latency import busy_time, memory_time
+from einmap.model.systolic import skew_seconds
 from einmap.model.traffic.actions import Actions
 from einmap.model.traffic.copies import copy_busiest, copy_totals
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
@@ -62,8 +63,7 @@ def _latency(path: EinsumPath, traffic: EinsumTraffic, busiest: Mapping[str, Act
     components = path.arch.components
 
     def busy(name: str, done: Actions) -> Any:
-        scale = components[name].actions_scale
-        return busy_time(components[name], {"read": done.read * scale, "write": done.write * scale}, path.einsum.name)
+        return memory_time(components[name], done, path.einsum.name)
 
     held = {s.component.name for stations in path.stations.values() for s in stations}
     latency: Any = 0.0
@@ -71,7 +71,8 @@ def _latency(path: EinsumPath, traffic: EinsumTraffic, busiest: Mapping[str, Act
     for leaf in path.leaves:
         if isinstance(leaf, Compute) and not path.einsum.is_copy:
             calls = {"compute": operations * leaf.actions_scale}
-            seconds = computing = busy_time(components[leaf.name], calls, path.einsum.name)
+            computing = busy_time(components[leaf.name], calls, path.einsum.name)
+            seconds = computing = computing + skew_seconds(path, traffic)
         elif leaf.name in held:
             seconds = busy(leaf.name, busiest.get(leaf.name, Actions(0, 0)))
         else:

@@ -11,6 +11,7 @@ from einmap.errors import ExpressionError, SpecError
 from einmap.expressions.arithmetic import evaluate
 from einmap.expressions.records import Record, RecordList
 from einmap.model.counting.tiles import Count
+from einmap.model.traffic.actions import Actions
 from einmap.model.traffic.network import NetworkUse
 from einmap.visible import short
 
@@ -30,6 +31,21 @@ def network_time(network: Network, use: NetworkUse, einsum: str) -> Any:
         raise SpecError(f"division by zero: {network.name}.hop has throughput 0 and is used")
     waiting = 0.0 if math.isinf(throughput) or not traffic else traffic / throughput
     return max(use.max_hops * network.hop_latency, waiting)
+
+
+def memory_time(component: Component, done: Actions, einsum: str) -> Any:
+    """Seconds that one instance of a memory or toll needs for its actions (`actions_scale` is applied here).
+
+    Each transfer first takes the time in which its action starts. Raises as `busy_time` does.
+    """
+    scale = component.actions_scale
+    seconds = busy_time(component, {"read": done.read * scale, "write": done.write * scale}, einsum)
+    for action in component.actions:
+        if action.startup:
+            seconds = seconds + action.startup * (
+                done.read_transfers if action.name == "read" else done.write_transfers
+            )
+    return seconds
 
 
 def busy_time(component: Component, calls: Mapping[str, Count], einsum: str) -> Any:

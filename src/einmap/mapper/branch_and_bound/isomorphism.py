@@ -81,11 +81,12 @@ def _limits(positions: Positions, limits: Iterable[Comparison]) -> Hashable:
 def _leaf(positions: Positions, leaf: Leaf) -> Hashable:
     """The numbers of a component."""
     spatial = tuple(
-        (d.name, d.fanout, positions.of_tensors(d.may_reuse), d.usage_scale, d.power_gateable) for d in leaf.spatial
+        (d.name, d.fanout, positions.of_tensors(d.may_reuse), d.usage_scale, d.power_gateable, d.skew)
+        for d in leaf.spatial
     )
     if isinstance(leaf, Container):
         return leaf.name, spatial
-    actions = tuple((a.name, a.energy, a.throughput, positions.by_tensor(a.per_value)) for a in leaf.actions)
+    actions = tuple((a.name, a.energy, a.throughput, a.startup, positions.by_tensor(a.per_value)) for a in leaf.actions)
     latency = None if leaf.total_latency is None else leaf.total_latency.text
     of_kind: Hashable = None
     match leaf:

@@ -99,7 +99,8 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
     # the lattice: see `Lattice.layout`
     layout: Any, below: Any, starts: Any, quotients: Any,
     # levels of the plan
-    kind: Any, mask: Any, tables: Any, lowered: Any, node: Any, rates: Any, fixed: Any, bits: Any, lowered_bits: Any,
+    kind: Any, mask: Any, tables: Any, lowered: Any, node: Any, rates: Any, fixed: Any, per_visit: Any,
+    bits: Any, lowered_bits: Any,
     # lanes: children of each prefix, rows of `quotients`
     child_start: Any, children: Any, divides: Any, constants: Any, leak: Any,
     # cost-to-go, memories, goals
@@ -293,9 +294,12 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
             occupied[level + 1, m] = room[m]
         if t >= 0:
             row = node[level, 2] + prefix
-            filled = value_at(layout, t, target) * tiles_at(layout, target)
+            tiles = tiles_at(layout, target)
+            filled = value_at(layout, t, target) * tiles
             for column in range(k):
                 acc[level + 1, column] = acc[level, column] + rates[row, column] * filled + fixed[row, column]
+                if per_visit.shape[1]:
+                    acc[level + 1, column] += per_visit[row, column] * tiles
         elif t == -1:
             for column in range(k):
                 acc[level + 1, column] = acc[level, column] + constants[prefix, column]

@@ -22,6 +22,7 @@ from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.projection import Relevance
 from einmap.mapper import objective_kernels
 from einmap.mapper.branch_and_bound import kernels
+from einmap.mapper.cost_bounds.coefficients import NodeCosts
 from einmap.mapper.cost_bounds.cost_to_go import Tables
 from einmap.mapper.cost_bounds.path_costs import PathCosts
 from einmap.mapper.cost_bounds.table_blocks import Around, Level, Recipe
@@ -82,7 +83,7 @@ class PathSearch(PathCosts):
         self.compiled: list[TemplateTables] = []
         self.row_of: dict[object, int] = {}
         """The first row in `rates` and `fixed` of a node with the coefficients of this key."""
-        self.rates = self.fixed = np.zeros((0, self.columns))
+        self.rates = self.fixed = self.per_visit = np.zeros((0, self.columns))
         """Coefficients of the nodes, once they are gathered."""
         columns = table_columns(self.goals, self.columns) if self.of_tables is None else self.of_tables
         self.tables = self.new_tables(columns)
@@ -170,19 +171,26 @@ class PathSearch(PathCosts):
 
     def gather(self) -> None:
         """Put the coefficients of all nodes into one array for the kernel."""
-        rows: list[Floats] = []
-        fixed: list[Floats] = []
+        nodes: list[NodeCosts] = []
         self.row_of = {}
         total = 0
         for key, value in self.computed.items():
             if key[0] == "rates":
                 self.row_of[key] = total
-                rows.append(value[0])
-                fixed.append(value[1])
-                total += len(value[0])
+                nodes.append(value)
+                total += len(value.rates)
         empty = np.zeros((1, self.columns))
-        self.rates = np.concatenate([*rows, empty])
-        self.fixed = np.concatenate([*fixed, empty])
+        self.rates = np.concatenate([*(node.rates for node in nodes), empty])
+        self.fixed = np.concatenate([*(node.fixed for node in nodes), empty])
+        self.per_visit = np.concatenate(
+            [*(node.per_visit for node in nodes), empty if self.pricer.visits_cost else empty[:, :0]]
+        )
+
+    def of_node(self, coefficients: Sequence[Floats], row: int, t: int, point: int) -> Floats:
+        """Costs of a node of tensor number `t` at a point; `coefficients`: rates, fixed and per visit, with its row."""
+        rates, fixed, per_visit = coefficients
+        costs: Floats = rates[row] * self.fills[t, point] + fixed[row]
+        return costs + per_visit[row] * self.lattice.tiles[point] if per_visit.shape[1] else costs
 
     def bound(self, compiled: TemplateTables) -> Floats:
         """Objectives that no mapping of a plan is below; infinite where nothing fits."""
@@ -247,7 +255,7 @@ class PathSearch(PathCosts):
             if self.lowers(level.node) and math.isfinite(memory.size_bits) and following.lowers is None:
                 node[i, 1] = self.memories.index(level.node.level)
         tables = self.kernel_tables(compiled)
-        return kind, mask, tables, lowered, node, self.rates, self.fixed, bits, lowered_bits
+        return kind, mask, tables, lowered, node, self.rates, self.fixed, self.per_visit, bits, lowered_bits
 
     def kernel_tables(self, compiled: TemplateTables) -> tuple[Ints, Ints, Ints, Ints]:
         """Where the tables of each level and prefix begin, and the row in them of each level and point.
@@ -327,7 +335,7 @@ class PathSearch(PathCosts):
         """Free what only the search needs."""
         self.tables.forget()
         self.computed.clear()
-        self.rates = self.fixed = np.zeros((0, self.columns))
+        self.rates = self.fixed = self.per_visit = np.zeros((0, self.columns))
 
     def final_constants(self, compiled: TemplateTables) -> Floats:
         """Constants by number of prefix."""

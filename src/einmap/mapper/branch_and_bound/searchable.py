@@ -22,7 +22,11 @@ def why_not_searchable(einsum: Einsum, arch: Architecture, goals: Sequence[str])
     for unit in arch.computes:
         if not unit.enabled:
             continue
-        for leaf in arch.path(unit.name):
+        path = arch.path(unit.name)
+        top = next((i for i, leaf in enumerate(path) if isinstance(leaf, Memory)), len(path))
+        if any(d.skew != "none" for leaf in path[: top + 1] for d in leaf.spatial):
+            return "lanes of the outermost memory begin one after another"
+        for leaf in path:
             odd = isinstance(leaf, Memory | Toll) and not latency_is_linear(leaf, einsum.name)
             if odd and not _latency_is_nothing(arch, goals):
                 return f"total_latency of {leaf.name!r} is not a sum or maximum of its actions' times"

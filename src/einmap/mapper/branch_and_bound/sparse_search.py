@@ -110,7 +110,7 @@ class SparseSearch(PathSearch):
         return True
 
     def _costs_something(self, plan: ChainTemplate, node: Held, r: int) -> bool:
-        rates, fixed = self.rates_of(plan.chains, node, r)
+        rates, fixed, _ = self.rates_of(plan.chains, node, r)
         table = self.prefixes.tables[r]
         none = np.array([r is Relevance.NONE for r in self.pricer.axis_relevance[node.tensor]], dtype=bool)
         copies = table.over(table.levels <= node.level, none)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -30,15 +30,28 @@ from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.projection import Relevance
 from einmap.mapper.cost_bounds.columns import Columns, columns_of
-from einmap.mapper.mapspace.fanout_table import FEW_USES, LaneTable
+from einmap.mapper.mapspace.fanout_table import FEW_USES, Fanned, LaneTable
 from einmap.mapper.mapspace.latency_forms import Form, forms_of
 from einmap.mapper.mapspace.layout import top_values
 from einmap.mapper.mapspace.tile_lattice import Lattice
 from einmap.model.counting.semantics import Semantics
 from einmap.model.latency import busy_time
+from einmap.model.systolic import is_skewed, step_seconds
 
 type Chain = tuple[int, ...]
 """Levels of the stations of one tensor from the outside in: its memories and tolls, then the compute."""
+
+
+class NodeCosts(NamedTuple):
+    """What a storage node costs, a row for each use of the lanes and a column of cost each.
+
+    `rates`: of each value that fills it; `fixed`: the same for all tile shapes; `per_visit`: of each of its visits,
+    without columns where visits cost nothing.
+    """
+
+    rates: Floats
+    fixed: Floats
+    per_visit: Floats
 
 
 @dataclass
@@ -131,19 +144,63 @@ class Pricer:
         operations = math.prod(b for _, b in self.einsum.bounds)
         total[:, 0] += operations * unit.actions_scale * action.energy
         seconds = compute_seconds(unit, operations / self.lanes(table, len(self.leaves) - 1), self.einsum.name)
+        inside = max(exchange[0] for exchange in exchanges)
+        seconds = seconds + self._waiting(table, lambda d: d.dimension.skew == "once" or d.level > inside)
         total[:, self.columns.computing] += seconds[:, None]
         for access, exchange in zip(self.einsum.accesses, exchanges, strict=True):
             total += self.starts(table, access, exchange)
             total += operations * self.rates(table, access, exchange)
         return total
 
-    def node(self, table: LaneTable, tensor: str, chain: Chain, level: int) -> tuple[Floats, Floats]:
-        """Cost of each value that fills the tensor's node at `level`, and what is the same for all shapes.
+    def node(self, table: LaneTable, tensor: str, chain: Chain, level: int, within: int) -> NodeCosts:
+        """What the tensor's node at `level` costs; `within`: the deepest level of the nodes further in, -1 without any.
 
-        Both are 0 for the outermost node.
+        What it is filled with costs nothing where it is the outermost node.
         """
         tail = self.tail(chain, level)
-        return self._once(table, ("node", tensor, level, tail), lambda t: self._node(t, tensor, tail, level))
+        key = "node", tensor, level, within, tail
+        return self._once(
+            table,
+            key,
+            lambda t: NodeCosts(*self._node(t, tensor, tail, level), self._per_visit(t, tensor, tail, level, within)),
+        )
+
+    @cached_property
+    def visits_cost(self) -> bool:
+        """Whether something is paid for each visit of a node, whatever it is filled with."""
+        return is_skewed(self.leaves) or any(isinstance(leaf, Memory) and leaf.starts for leaf in self.leaves)
+
+    def _per_visit(self, table: LaneTable, tensor: str, tail: Chain, level: int, within: int) -> Floats:
+        """Seconds of each visit of a node, all instances counted: transfers that begin, folds of an array."""
+        if not self.visits_cost:
+            return np.zeros((len(table), 0))
+        total = np.zeros((len(table), self.columns.n))
+        exchange = self.exchanges(tail)[0]
+        is_output = self.einsum.by_tensor[tensor].output
+        for at in exchange if exchange[-1] == level else ():
+            unit = self.leaves[at]
+            if not isinstance(unit, Memory):
+                continue
+            inward, outward = ("write", "read") if at == level else ("read", "write")
+            seconds = unit.action(inward).startup + (unit.action(outward).startup if is_output else 0.0)
+            lane = 1 / (self.merged(table, tensor, at, level) * self.lanes(table, at))
+            for column, _ in self.columns.of(at, level):
+                total[:, column] += lane * seconds
+        waiting = self._waiting(
+            table, lambda d: d.dimension.skew == "each_fold" and within < d.level <= level
+        ) / self.lanes(table, level)
+        total[:, self.columns.computing] += waiting[:, None]
+        return total
+
+    def _waiting(self, table: LaneTable, counts: Callable[[Fanned], bool]) -> Floats:
+        """Seconds that the last lane waits along the skewed dimensions that count."""
+        unit = self.leaves[-1]
+        assert isinstance(unit, Compute)
+        steps = np.zeros(len(table))
+        for d, fanned in enumerate(table.dimensions):
+            if fanned.dimension.skew != "none" and counts(fanned):
+                steps += table.bounds[:, d].prod(axis=1) - 1.0
+        return steps * unit.actions_scale * step_seconds(unit)
 
     def _node(self, table: LaneTable, tensor: str, tail: Chain, level: int) -> tuple[Floats, Floats]:
         access, exchanges = self.einsum.by_tensor[tensor], self.exchanges(tail)
@@ -314,5 +371,5 @@ def compute_seconds(unit: Compute, operations: Floats, einsum: str) -> Floats:
 
 
 def _some(arrays: Any, rows: Ints) -> Any:
-    """Some rows of an array, or of each of several."""
-    return arrays[rows] if isinstance(arrays, np.ndarray) else tuple(array[rows] for array in arrays)
+    """Some rows of an array, or of each of those of a node."""
+    return arrays[rows] if isinstance(arrays, np.ndarray) else NodeCosts(*(array[rows] for array in arrays))

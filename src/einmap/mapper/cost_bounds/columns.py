@@ -76,9 +76,7 @@ class Columns:
 
 def columns_of(einsum: Einsum, leaves: tuple[Leaf, ...]) -> Columns:
     """The columns of a path of the architecture."""
-    forms = {
-        level: forms_of(leaf, einsum.name) or () for level, leaf in enumerate(leaves) if isinstance(leaf, Memory | Toll)
-    }
+    forms = {level: _forms(leaf, einsum.name) for level, leaf in enumerate(leaves) if isinstance(leaf, Memory | Toll)}
 
     def busy(children: range) -> list[Column]:
         """What each component spends on some exchanges."""
@@ -91,6 +89,12 @@ def columns_of(einsum: Einsum, leaves: tuple[Leaf, ...]) -> Columns:
 
     operations = Column((), computes=True)
     return Columns((*busy(range(len(leaves))), *_turns(leaves, busy, operations), operations))
+
+
+def _forms(leaf: Memory | Toll, einsum: str) -> tuple[Form, ...]:
+    """The latency forms of a component; where only the beginning of transfers takes time, one of nothing else."""
+    forms = forms_of(leaf, einsum) or ()
+    return (Form(0.0, 0.0),) if not forms and isinstance(leaf, Memory) and leaf.starts else forms
 
 
 def _turns(leaves: tuple[Leaf, ...], busy: Callable[[range], list[Column]], operations: Column) -> list[Column]:

@@ -193,7 +193,7 @@ class Path:
     @property
     def prunes(self) -> bool:
         """Whether loops that are never better are left out."""
-        return self.request.prune and self.costs_nothing_less
+        return self.request.prune and self.costs_nothing_less and not self.pricer.visits_cost
 
     @cached_property
     def planner(self) -> Planner:

@@ -12,7 +12,7 @@ import numpy as np
 from einmap.arch.component import Memory
 from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.projection import Relevance
-from einmap.mapper.cost_bounds.coefficients import Chain, Pricer
+from einmap.mapper.cost_bounds.coefficients import Chain, NodeCosts, Pricer
 from einmap.mapper.cost_bounds.tile_limits import within_limits
 from einmap.mapper.mapspace.fanout_table import LaneTable
 from einmap.mapper.mapspace.fanout_tree import Prefixes
@@ -126,17 +126,19 @@ class PathCosts:
         fits: Bools = self.values[self.tensors.index(node.tensor)] * memory.bits[node.tensor] <= memory.size_bits
         return fits
 
-    def rates_of(self, chains: Mapping[str, Chain], node: Held, r: int) -> tuple[Floats, Floats]:
+    def rates_of(self, chains: Mapping[str, Chain], node: Held, r: int) -> NodeCosts:
         """Rows of `pricer.node` for the prefixes of the first r fanouts, the same for chains with the same tail."""
         key = self.rates_key(chains, node, r)
         if key not in self.computed:
-            self.computed[key] = self.pricer.node(self.prefixes.tables[r], node.tensor, chains[node.tensor], node.level)
-        rates: tuple[Floats, Floats] = self.computed[key]
+            self.computed[key] = self.pricer.node(
+                self.prefixes.tables[r], node.tensor, chains[node.tensor], node.level, node.within
+            )
+        rates: NodeCosts = self.computed[key]
         return rates
 
     def rates_key(self, chains: Mapping[str, Chain], node: Held, r: int) -> tuple[object, ...]:
         """What the rows of `rates_of` depend on."""
-        return "rates", node.tensor, node.level, r, self.pricer.tail(chains[node.tensor], node.level)
+        return "rates", node.tensor, node.level, node.within, r, self.pricer.tail(chains[node.tensor], node.level)
 
     def constants_of(self, chains: Mapping[str, Chain]) -> Floats:
         """Rows of `pricer.constants` for the uses of all fanouts."""

@@ -76,11 +76,15 @@ class Bounds:
             if step.node is None or step.node.backing:
                 continue
             tensor = step.node.tensor
-            rates, fixed = path.pricer.node(lanes, tensor, plan.chains[tensor], step.node.level)
+            node = step.node
+            rates, fixed, per_visit = path.pricer.node(lanes, tensor, plan.chains[tensor], node.level, node.within)
             # where strides leave holes, small tiles may move less than the whole tensor
             size = least[tensor]
             none = np.array([r is Relevance.NONE for r in path.pricer.axis_relevance[tensor]], dtype=bool)
             copies = lanes.over(lanes.levels <= step.node.level, none)
             # where lanes reduce, more visits may save something: then nothing is said
             costs = costs + fixed + np.where(rates >= 0, rates * (size * copies)[:, None], -np.inf)
+            if per_visit.shape[1]:
+                # each lane visits its node once at least
+                costs += per_visit * path.pricer.lanes(lanes, node.level)[:, None]
         return np.maximum(costs, 0.0) if (costs == -np.inf).any() else costs

@@ -133,10 +133,21 @@ def _compares(number: float, operator: int, value: float) -> bool:
     return number > value
 
 
+@njit(cache=True, nogil=True, inline="always")
+def _add_node(inside: Any, node: Any, filled: float, tiles: float, out: Any) -> None:
+    """Costs to go `inside` of a node, and what it costs itself: of each value that fills it, fixed, of each visit."""
+    rate, fixed, per_visit = node
+    for column in range(len(out)):
+        # in the order in which the search adds up, so that equal costs stay equal
+        out[column] = inside[column] + rate[column] * filled + fixed[column]
+    for column in range(len(per_visit)):
+        out[column] += per_visit[column] * tiles
+
+
 @njit(cache=True, nogil=True)
 def rows_above_gap(
     pool: Any, points: Any, begin: int, end: int, out: int, layout: Any, plane: Any, lowered: Any, node: Any,
-    rate: Any, fixed: Any, limit: Any,
+    rate: Any, fixed: Any, per_visit: Any, limit: Any,
 ) -> int:  # fmt: skip
     """The table of a node, from that in rows `begin` to `end` below a gap: rows of it, written from `out` on.
 
@@ -175,9 +186,7 @@ def rows_above_gap(
                     for axis in range(n_axes):
                         tiles *= counts[offsets[axis] + place[axis]]
                     filled = _values(layout, tensor, place) * tiles
-                    for column in range(k):
-                        # in the order in which the search adds up, so that equal costs stay equal
-                        costs[column] = table[at, column] + rate[column] * filled + fixed[column]
+                    _add_node(table[at], (rate, fixed, per_visit), filled, tiles, costs)
                     if promises(costs, limit, full, values):
                         if n == len(pool):
                             return NO_ROOM

@@ -181,8 +181,9 @@ class SparseTables(TableBlocks):
         assert level.node is not None
         assert inner is not None
         assert inner.axes is not None
-        rates, fixed = (
-            np.ascontiguousarray(rows[:, self.columns]) for rows in costs.rates_of(recipe.chains, level.node, level.r)
+        rates, fixed, per_visit = (
+            np.ascontiguousarray(rows[:, self.columns if rows.shape[1] else NOWHERE])
+            for rows in costs.rates_of(recipe.chains, level.node, level.r)
         )
         lowered = self.holding({} if inner.lowers is None else self.lowered(inner.lowers), inner.lowers)
         held = {} if costs.lowers(level.node) else dict.fromkeys([*sorted(around.beside), level.node.tensor])
@@ -198,7 +199,7 @@ class SparseTables(TableBlocks):
                 return 0
             n: int = sparse_kernels.rows_above_gap(
                 self.pool, self.points, begin, end, self.n_rows, costs.layout, plane, lowered, node, rates[prefix],
-                fixed[prefix], limit,
+                fixed[prefix], per_visit[prefix], limit,
             )  # fmt: skip
             if n == sparse_kernels.NO_ROOM:
                 raise NoRoomError

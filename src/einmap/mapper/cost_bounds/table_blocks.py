@@ -92,8 +92,9 @@ class TableBlocks:
         if inner is None:
             return self.costs.constants_of(recipe.chains)[:, self.columns]
         assert level.node is not None
-        rates, fixed = self.costs.rates_of(recipe.chains, level.node, level.r)
-        return np.hstack([self.table_of[recipe.below][:, None], rates[:, self.columns], fixed[:, self.columns]])
+        costs = self.costs.rates_of(recipe.chains, level.node, level.r)
+        own = [rows[:, self.columns] for rows in costs if rows.shape[1]]
+        return np.hstack([self.table_of[recipe.below][:, None], *own])
 
     def width(self, r: int) -> int:
         """Prefixes of the first r fanouts."""

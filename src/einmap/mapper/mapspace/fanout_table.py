@@ -133,6 +133,7 @@ def lane_table(
     table = np.ones((1, 0, n), dtype=np.int64), np.zeros((1, 0, n), dtype=np.int64)
     tops = np.array([axis.sizes[-1] for axis in lattice.axes], dtype=np.int64)
     loose = np.array([axis.loose for axis in lattice.axes], dtype=bool)
+    named = named | {(f.component, f.dimension.name) for f in dimensions if f.dimension.skew != "none"}
     apart = [f.dimension.min_usage > 0 or (f.component, f.dimension.name) in named for f in dimensions]
     sharing = None
     if not any(axis.uneven for axis in lattice.axes):

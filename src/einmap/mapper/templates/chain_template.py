@@ -9,7 +9,7 @@ of loops matters: there nothing goes below, and only the first loop of a gap goe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,19 +22,22 @@ from einmap.mapper.mapspace.dataplacement import Dataplacement
 from einmap.mapper.mapspace.template import ABOVE, TemplateBuilder
 from einmap.mapper.mapspace.tile_lattice import Axis, Lattice
 from einmap.model.counting.semantics import Semantics
+from einmap.model.systolic import is_skewed
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
     """A storage node: the tensor, the level of its memory, whether it is the outermost one of the tensor.
 
-    `first`: the outermost node of its memory, at which limits on tile shapes hold.
+    `first`: the outermost node of its memory, at which limits on tile shapes hold. `within`: the deepest level of the
+    nodes further in, -1 where there are none or where nothing depends on it.
     """
 
     tensor: str
     level: int
     backing: bool
     first: bool
+    within: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,9 @@ class Planner:
             level = levels[memory]
             backing, first = all(h.tensor != tensor for h in held), all(h.level != level for h in held)
             held.append(Held(tensor, level, backing, first))
+        if is_skewed(self.leaves):
+            deepest = [max((h.level for h in held[i + 1 :]), default=-1) for i in range(len(held))]
+            held = [replace(h, within=within) for h, within in zip(held, deepest, strict=True)]
         steps = []
         fused = max((i for i, h in enumerate(held) if h.backing and h.tensor in self.shared), default=-1)
         for index in range(placement.n_outer, len(held) + 1):

@@ -67,6 +67,14 @@ class VariableTiles:
             steps = cut_steps(steps, self.path.loops[i].shape, takes[i])
         return steps
 
+    def visits(self, takes: Takes) -> Count:
+        """How many tiles there are of all variables together; a loop that is skipped counts once."""
+        once = tuple(FIRST if t == SKIP else t for t in takes)
+        total: Count = 1
+        for variable in self.path.einsum.rank_variables:
+            total = total * number_of(self.of(variable, once))
+        return total
+
     def _prefix(self, variable: str, loops: tuple[int, ...], chosen: Takes) -> Tiles:
         key = (variable, chosen)
         tiles = self._tiles.get(key)

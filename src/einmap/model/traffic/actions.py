@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from einmap.arch.component import Compute, Toll
+from einmap.arch.component import Compute, Memory, Toll
+from einmap.errors import NotSupportedError
 from einmap.model.counting.path import Station
 from einmap.model.counting.tiles import Count, larger
-from einmap.model.traffic.tensor_traffic import Exchange, Flow, TensorTraffic
+from einmap.model.traffic.tensor_traffic import Exchange, Fixed, Flow, TensorTraffic
 
 type Way = Literal["down", "up"]
 """Fills go down, write-backs up."""
@@ -16,17 +17,32 @@ type Way = Literal["down", "up"]
 
 @dataclass(frozen=True, slots=True)
 class Actions:
-    """Actions of one tensor at one station: reads and writes, scales of the component not applied."""
+    """Actions of one tensor at one station: reads and writes, scales of the component not applied.
+
+    `read_transfers`, `write_transfers`: in how many transfers they come, counted where these take time to begin.
+    """
 
     read: Count
     write: Count
+    read_transfers: Count = 0
+    write_transfers: Count = 0
 
     def __add__(self, other: Actions) -> Actions:
-        return Actions(self.read + other.read, self.write + other.write)
+        return Actions(
+            self.read + other.read,
+            self.write + other.write,
+            self.read_transfers + other.read_transfers,
+            self.write_transfers + other.write_transfers,
+        )
 
     def most(self, other: Actions) -> Actions:
         """The larger number of each action."""
-        return Actions(larger(self.read, other.read), larger(self.write, other.write))
+        return Actions(
+            larger(self.read, other.read),
+            larger(self.write, other.write),
+            larger(self.read_transfers, other.read_transfers),
+            larger(self.write_transfers, other.write_transfers),
+        )
 
 
 def ways(tensor: TensorTraffic, exchange: Exchange, at: Station) -> tuple[tuple[str, Way], ...]:
@@ -59,3 +75,30 @@ def charged(tensor: TensorTraffic, exchange: Exchange, at: Station, flow: Flow) 
     name = tensor.access.tensor
     done = {action: n * at.component.action(action).actions_per_value[name] for action, n in values.items()}
     return Actions(done.get("read", 0), done.get("write", 0))
+
+
+def with_transfers(tensor: TensorTraffic, exchange: Exchange, at: Station, fixed: Fixed, actions: Actions) -> Actions:
+    """The actions of one lane with the transfers in which they come, where these take time to begin.
+
+    A visit of a memory's node is one transfer in, and for an output one out, at the memory and at its parent: `at`. An
+    output comes in in every visit, whether it has results yet or not. Of lanes that reduce the first one alone is
+    filled. Raises NotSupportedError where Einsums use different parts of the tensor in one buffer.
+    """
+    child, station = exchange.child.component, at.component
+    if not isinstance(child, Memory) or not isinstance(station, Memory) or not station.starts:
+        return actions
+    charge = tensor.charge(exchange)
+    if charge.hull is not None:
+        raise NotSupportedError(
+            f"transfers that take time to begin, where Einsums use different parts of {tensor.access.tensor!r} in "
+            f"{child.name!r}, are not supported yet",
+            hint="leave out startup, or give each Einsum a storage node of its own",
+        )
+    visits = tensor.counts.tiles.visits(tensor.takes(exchange.child, at, fixed))
+    inward = visits if charge.fills else 0
+    if tensor.access.output and not tensor.fills_lane(exchange, at, fixed):
+        inward = 0
+    outward = visits if tensor.access.output else 0
+    if at is exchange.child:
+        return replace(actions, read_transfers=outward, write_transfers=inward)
+    return replace(actions, read_transfers=inward, write_transfers=outward)

@@ -9,11 +9,11 @@ from math import prod
 from einmap.arch.component import Compute
 from einmap.einsum.projection import Relevance
 from einmap.errors import NotSupportedError
-from einmap.model.counting.path import EinsumPath, Station
+from einmap.model.counting.path import EinsumPath, Station, applies
 from einmap.model.counting.reuse import TensorCounts, VariableTiles
 from einmap.model.counting.semantics import Semantics
 from einmap.model.counting.tiles import ALL, FIRST, Count
-from einmap.model.traffic.actions import Actions, charged
+from einmap.model.traffic.actions import Actions, charged, with_transfers
 from einmap.model.traffic.tensor_traffic import EVERY, Charge, Exchange, Fixed, TensorTraffic
 
 MAX_LANES = 10_000
@@ -82,7 +82,8 @@ class EinsumTraffic:
             for fixed in self._lanes(parts):
                 total = _NOTHING
                 for tensor, exchange, at in parts:
-                    total = total + self._charged(tensor, exchange, at, fixed)
+                    charged_here = self._charged(tensor, exchange, at, fixed)
+                    total = total + with_transfers(tensor, exchange, at, fixed, charged_here)
                 most = total if most is None else most.most(total)
             best[component] = most or _NOTHING
         return best
@@ -116,6 +117,11 @@ class EinsumTraffic:
 
     def _charged(self, tensor: TensorTraffic, exchange: Exchange, at: Station, fixed: Fixed) -> Actions:
         return charged(tensor, exchange, at, tensor.flow(exchange, at, fixed))
+
+    def visits(self, station: Station) -> Count:
+        """How often the busiest instance of a station's component visits its node."""
+        takes = (ALL if not loop.is_spatial and applies(loop, station) else FIRST for loop in self.path.loops)
+        return self.tiles.visits(tuple(takes))
 
     def operations(self) -> tuple[Count, Count]:
         """Operations of all instances and of the busiest one; 0 for a copy."""

@@ -286,6 +286,13 @@ class TensorTraffic:
         filled = self.moved(child, self.takes(child, parent, fixed))
         return Flow(filled - initial, initial, total)
 
+    def fills_lane(self, exchange: Exchange, at: Station, fixed: Fixed) -> bool:
+        """Whether a lane of a station takes part in fills of an output: of merged lanes the first one alone does."""
+        if self.semantics.lane_first_touch == "every lane":
+            return True
+        merged = [i for i in self.between(at, exchange.parent) if self.counts.merges(self.path.loops[i])]
+        return all(fixed.get(i, FIRST) == FIRST for i in merged)
+
     def pays_initial(self, exchange: Exchange, at: Station) -> bool:
         """Whether `at` is charged for fills that bring no result yet."""
         child, parent = exchange.child.component, exchange.parent.component

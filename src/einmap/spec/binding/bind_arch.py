@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
-from einmap.arch.component import Container, Leaf, SpatialDimension
+from einmap.arch.component import Container, Leaf, Skew, SpatialDimension
 from einmap.arch.constraint import Comparison
 from einmap.arch.tree import Architecture, Fork, Hierarchical, Node, outermost_memory
 from einmap.errors import (
@@ -47,6 +47,8 @@ from einmap.spec.schema.arch import (
 )
 from einmap.spec.schema.base import Input, SetExpression, check
 from einmap.spec.schema.placement import ComparisonInput, SpatialInput
+
+_SKEWS = ("none", "once", "each_fold")
 
 MAX_INSTANCES = 2**40
 """Instances of a component."""
@@ -383,6 +385,9 @@ class _Binder:
                 f"dimension {given.name!r} can never have usage <= 1: usage_scale {usage_scale} exceeds fanout {fanout}"
             )
             raise SpecError(text, at=at("usage_scale"))
+        if given.skew not in _SKEWS:
+            hint = did_you_mean(given.skew, _SKEWS, listing="kinds")
+            raise SpecError(f"unknown skew {given.skew!r}", at=at("skew"), hint=hint)
         return SpatialDimension(
             given.name,
             fanout,
@@ -392,6 +397,7 @@ class _Binder:
             min_usage,
             usage_scale,
             given.power_gateable,
+            cast(Skew, given.skew),
         )
 
     def default_may_reuse(

@@ -17,7 +17,7 @@ from einmap.spec.binding.component_context import ComponentContext
 from einmap.spec.binding.component_models import ModelledCosts
 from einmap.spec.dialects.dialect import NEEDED_ACTIONS
 from einmap.spec.raw import Path
-from einmap.spec.schema.arch import ActionInput, CarrierInput, ComponentInput, NetworkInput
+from einmap.spec.schema.arch import ActionInput, CarrierInput, ComponentInput, MemoryInput, NetworkInput
 
 if TYPE_CHECKING:
     from einmap.components.base import Estimate
@@ -141,7 +141,18 @@ class ComponentCosts:
             "latency": self._latency_of(action, path, amount, throughput),
             "bits_per_action": 1 if width is None else amount("bits_per_action", width, minimum=0),
         }
-        return Action(action.name, energy, throughput, per_value, tuple(shown.items()))
+        startup = self._startup(action, path, amount)
+        return Action(action.name, energy, throughput, per_value, tuple(shown.items()), startup)
+
+    def _startup(self, action: ActionInput, path: Path, amount: Callable[..., float]) -> float:
+        """Seconds in which a transfer begins. Raises SpecError where nothing is transferred by tiles."""
+        startup = amount("startup", action.startup, minimum=0, allow_inf=False)
+        if startup and not (isinstance(self.given, MemoryInput) and action.name in ("read", "write")):
+            text = f"{action.name!r} of {self.given.name!r} has no transfers of tiles that could take time to begin"
+            raise SpecError(
+                text, at=self.context.at(*path, "startup"), hint="startup is for read and write of memories"
+            )
+        return startup
 
     def _scaled_energy(self, action: ActionInput, path: Path, amount: Callable[..., float]) -> float:
         """J of one action, scales applied."""

@@ -70,6 +70,15 @@ class ActionInput(Input):
         Expression | None,
         documented("Factor on the throughput of this action. Older dialect: `latency_scale`.", 0.5, without="1"),
     ] = None
+    startup: Annotated[
+        Expression,
+        documented(
+            "Time that each transfer takes before its first action: each fill and each write-back of a tile of a "
+            "memory inside, at this memory and at that one. For `read` and `write` of memories.",
+            "100e-9",
+            unit="s",
+        ),
+    ] = 0
     bits_per_action: Annotated[
         Expression | None,
         documented(

@@ -105,6 +105,17 @@ class SpatialInput(Input):
             True,
         ),
     ] = False
+    skew: Annotated[
+        str,
+        one_of(("none", "once", "each_fold")),
+        documented(
+            "Whether values are handed on from copy to copy, so that each begins one step of the compute after the "
+            "one before: the last of n copies in use waits n - 1 steps. `once`: once in an Einsum. `each_fold`: in "
+            "each visit of the innermost storage node of a memory that the copies have, as a systolic array that is "
+            "filled and drained for each stationary tile.",
+            "each_fold",
+        ),
+    ] = "none"
 
 
 class TensorsInput(Input):

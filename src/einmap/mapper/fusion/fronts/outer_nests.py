@@ -190,7 +190,7 @@ class OuterNestEnumerator:
         self.rules, self.compiled, self.pruned, self.remainder = rules, compiled, pruned, remainder
         self.search, self.shared, self.joint = rules.search, rules.shared, rules.joint
         self.last = max((i for i, level in enumerate(compiled.levels) if rules.backs(level.node)), default=-1)
-        _, _, self.tables, _, self.node, self.rates, self.fixed, _, _ = self.search.arrays(compiled)
+        _, _, self.tables, _, self.node, *self.coefficients, _, _ = self.search.arrays(compiled)
 
     def outer_nests(self) -> Iterator[OuterNest]:
         """The outer nests, one by one."""
@@ -373,7 +373,7 @@ class OuterNestEnumerator:
                 held = (*held, (t, space.depth, search.leaves[node.level].name if node.tensor in self.joint else ""))
         if (occupied > search.capacity).any():
             return None
-        acc = state.acc + self.rates[row] * search.fills[t, state.point] + self.fixed[row]
+        acc = state.acc + search.of_node(self.coefficients, row, t, state.point)
         gaps = (*state.gaps, (i, new)) if new else state.gaps
         return _State(state.point, state.prefix, state.points, gaps, None, acc, occupied, loops, kept, held, backed)
 
@@ -440,7 +440,7 @@ class OuterNestEnumerator:
         bound = state.acc.copy()
         columns = search.tables.columns
         # the table holds the cost of the last node too
-        of_node = self.rates[row] * search.fills[int(node[0]), state.point] + self.fixed[row]
+        of_node = search.of_node(self.coefficients, row, int(node[0]), state.point)
         rest = search.tables.pool[begins[self.last, state.prefix] + slots[self.last, state.point]]
         bound[columns] += rest - of_node[columns]
         return bound
