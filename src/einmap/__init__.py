@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from einmap.execute.result import Execution as Execution
     from einmap.facade import map_workload as map_workload
     from einmap.frontends.cascade.imported import Imported as Imported
+    from einmap.frontends.jax.read import from_jax as from_jax
     from einmap.frontends.onnx.read import from_onnx as from_onnx
     from einmap.frontends.yaml.spec import dump as dump
     from einmap.frontends.yaml.spec import dump_mapping as dump_mapping
@@ -112,6 +113,7 @@ __all__ = [
     "flatten",
     "frame_of",
     "frames_of",
+    "from_jax",
     "from_onnx",
     "linearise",
     "load",
@@ -177,6 +179,7 @@ _HOMES = {
     "flatten": "einmap.einsum.flatten",
     "frame_of": "einmap.report.frames.kinds",
     "frames_of": "einmap.report.frames.kinds",
+    "from_jax": "einmap.frontends.jax.read",
     "from_onnx": "einmap.frontends.onnx.read",
     "linearise": "einmap.einsum.flatten",
     "load": "einmap.frontends.yaml.spec",

@@ -7,6 +7,7 @@
 - `code`: functions and component models from Python files: run only when the user names the file.
 - `code_models`: component models that are classes of Python files.
 - `files`: files: text read whole, with clear errors.
+- `jax`: functions of JAX: their equations -> Einsums.
 - `onnx`: ONNX models: operators -> Einsums; weights are not loaded.
 - `store`: a directory that keeps texts under keys, for several processes at a time, any of which may be killed.
 - `yaml`: YAML specifications: text -> raw tree, and back.

@@ -253,6 +253,7 @@ CASES = {
         {"x": (1, 3, 5, 6)},
         {"p": np.array([1, 2, 0, 1]), "axes": np.array([2, -1]), "w": W},
     ),
+    "padded, as an output": ([node("Pad", ["x", "p"], ["y"])], {"x": (2, 3)}, {"p": np.array([0, 1, 2, 2])}),
     "concatenated channels, convolved": (
         [node("Relu", ["a"], ["r"]), node("Concat", ["r", "b"], ["c"], axis=1), node("MaxPool", ["c"], ["p"], kernel_shape=[2, 2]),
          node("Conv", ["p", "w", "v"], ["y"], pads=[1, 1, 1, 1])],

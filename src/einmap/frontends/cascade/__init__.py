@@ -9,6 +9,8 @@ tensors, seen through indices. So element-wise operations join the Einsum that u
 - `program`: the Einsums and stored tensors that are collected.
 - `builder`: one operation at a time: Einsums from labelled axes, windows with zero padding, and copies
   where indices need them.
+- `slide`: windows that slide over axes.
+- `step`: what one operation of a program asks for: map expressions by text, changes of shape with copies where needed.
 - `parts`: concatenated values, which operations take part by part.
 - `write`: the collected Einsums as a section `workload` of a specification, with names for ranks and rank variables.
 - `imported`: what an import gives: the specification, what became of each operation, and how values go in and out.

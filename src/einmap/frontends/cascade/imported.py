@@ -82,7 +82,13 @@ class Imported:
         """The outputs of the model, from values by name as `arrays` takes them, by evaluating the cascade."""
         arrays = self.arrays(values)
         known = {**arrays, **run(self.spec.workload, arrays)}
-        return {name: self._seen(view, known[view.tensor.name]) for name, view in self.outputs.items()}
+        return {name: self._seen(view, self._all_of(view, known)) for name, view in self.outputs.items()}
+
+    def _all_of(self, view: View, known: Mapping[str, Array]) -> Array:
+        """A tensor with all its indices: no Einsum may touch the last ones, which are 0."""
+        tensor, values = view.tensor, known[view.tensor.name]
+        wanted = [low + size + high for size, (low, high) in zip(tensor.sizes, self._margin(tensor), strict=True)]
+        return np.pad(values, [(0, max(0, w - n)) for w, n in zip(wanted, values.shape, strict=True)])
 
     def _array(self, tensor: Stored, values: Mapping[str, Any]) -> Array:
         source = tensor.source

@@ -12,10 +12,11 @@ from einmap.errors import At, EinmapError, Note, SpecError, did_you_mean
 from einmap.frontends.cascade.builder import Builder
 from einmap.frontends.cascade.imported import Barrier, Imported, imported
 from einmap.frontends.cascade.parts import Parts, whole
+from einmap.frontends.cascade.step import NotExpressible
 from einmap.frontends.cascade.values import Value, known
 from einmap.frontends.cascade.views import LayoutError
 from einmap.frontends.onnx.model import Model, Node, Tensor, bits_of, read_model, text_of
-from einmap.frontends.onnx.operators.call import Call, NotExpressible
+from einmap.frontends.onnx.operators.call import Call
 from einmap.frontends.onnx.operators.concatenation import by_parts, concat
 from einmap.frontends.onnx.operators.constants import constant, folded, shape_of
 from einmap.frontends.onnx.operators.table import OPERATORS
@@ -134,7 +135,7 @@ class _Importer:
                 raise SpecError(text, at=node.at, hint="a cycle, or operators that are not in order")
             operands.append(self.values[name] if name else None)
         plain = tuple(None if isinstance(value, Parts) else value for value in operands)
-        call = Call(node, plain, self.builder, self.model.opset, self.name_of(node))
+        call = Call(self.builder, self.name_of(node), node, plain, self.model.opset)
         try:
             results = self.results(call, tuple(operands))
         except (NotExpressible, LayoutError) as reason:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from einmap.errors import SpecError
 from einmap.frontends.cascade.builder import Spread, Use, Window
+from einmap.frontends.cascade.step import NotExpressible, expression_of
 from einmap.frontends.cascade.values import Value, reshape, transpose
-from einmap.frontends.onnx.operators.call import Call, NotExpressible, expression_of
+from einmap.frontends.onnx.operators.call import Call
 from einmap.frontends.onnx.operators.windows import slide_of
 
 _OUT, _KERNEL = ("p", "q", "o"), ("r", "s", "t")

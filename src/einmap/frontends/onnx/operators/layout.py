@@ -11,9 +11,10 @@ import numpy as np
 from einmap.errors import SpecError
 from einmap.frontends.cascade.builder import Spread, check_shape
 from einmap.frontends.cascade.program import Gathered
+from einmap.frontends.cascade.step import NotExpressible, expression_of
 from einmap.frontends.cascade.values import Value, broadcast, broadcast_shape, known, reshape, transpose
 from einmap.frontends.onnx.model import bits_of
-from einmap.frontends.onnx.operators.call import Call, NotExpressible, expression_of
+from einmap.frontends.onnx.operators.call import Call
 
 
 def same(call: Call) -> list[Value]:

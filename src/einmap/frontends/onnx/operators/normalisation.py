@@ -8,8 +8,9 @@ from math import prod
 from einmap.einsum.operation import Reduction
 from einmap.errors import SpecError
 from einmap.frontends.cascade.builder import Use, Window
+from einmap.frontends.cascade.step import NotExpressible, expression_of
 from einmap.frontends.cascade.values import Value, reshape
-from einmap.frontends.onnx.operators.call import Call, NotExpressible, expression_of
+from einmap.frontends.onnx.operators.call import Call
 from einmap.frontends.onnx.operators.elementwise import short_decimal
 
 REDUCTIONS: dict[str, tuple[str, Reduction, str]] = {

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from einmap.frontends.cascade.step import NotExpressible
 from einmap.frontends.cascade.values import Value
-from einmap.frontends.onnx.operators.call import Call, NotExpressible
+from einmap.frontends.onnx.operators.call import Call
 from einmap.frontends.onnx.operators.contractions import conv_sum, matrix_product, with_bias
 
 ACCUMULATED = 32

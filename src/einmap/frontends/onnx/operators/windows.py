@@ -3,51 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
 from einmap.errors import SpecError
-from einmap.frontends.cascade.builder import Use, Window
+from einmap.frontends.cascade.builder import Use
+from einmap.frontends.cascade.slide import Slide
+from einmap.frontends.cascade.step import NotExpressible, expression_of
 from einmap.frontends.cascade.values import Value, known, reshape
-from einmap.frontends.onnx.operators.call import Call, NotExpressible, expression_of
+from einmap.frontends.onnx.operators.call import Call
 
 _OUT, _KERNEL = ("p", "q", "o"), ("r", "s", "t")
-
-
-@dataclass(frozen=True, slots=True)
-class Slide:
-    """Windows over spatial axes, one entry for each: sizes of input, kernel and output, steps, and zeros before."""
-
-    sizes: tuple[int, ...]
-    kernel: tuple[int, ...]
-    out: tuple[int, ...]
-    strides: tuple[int, ...]
-    dilations: tuple[int, ...]
-    before: tuple[int, ...]
-    after: tuple[int, ...]
-
-    def uses(self, out: Sequence[str], kernel: Sequence[str], *, cut: bool = False) -> list[Use]:
-        """How the axes are read; one of a window with a single place is an axis like any other."""
-        return [
-            out[i]
-            if (k, self.strides[i], self.before[i]) == (1, 1, 0) and self.out[i] == self.sizes[i]
-            else Window(((out[i], self.strides[i]), (kernel[i], self.dilations[i])), -self.before[i], cut)
-            for i, k in enumerate(self.kernel)
-        ]
-
-    def extents(self, out: Sequence[str], kernel: Sequence[str]) -> dict[str, int]:
-        """The extents of the labels of outputs and kernel."""
-        return {**dict(zip(out, self.out, strict=False)), **dict(zip(kernel, self.kernel, strict=False))}
-
-    @property
-    def has_padding(self) -> bool:
-        """Whether a window reaches out of the input."""
-        return any(
-            self.before[i] or self.strides[i] * (n - 1) + self.dilations[i] * (self.kernel[i] - 1) >= self.sizes[i]
-            for i, n in enumerate(self.out)
-        )
 
 
 def slide_of(call: Call, sizes: Sequence[int], kernel: Sequence[int], *, ceil: bool = False) -> Slide:

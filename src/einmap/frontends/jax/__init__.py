@@ -1,0 +1,8 @@
+"""Functions of JAX: jaxpr -> a cascade of Einsums. The function is traced, not run.
+
+- `equation`: one equation of a jaxpr while it is imported.
+- `elementwise`: primitives that compute number by number.
+- `layout`: primitives on shapes alone, slices and padding.
+- `contractions`: products that are summed, reductions and windows.
+- `read`: a whole function: its jaxpr equation by equation, calls inlined, scans unrolled.
+"""

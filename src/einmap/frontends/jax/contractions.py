@@ -1,0 +1,164 @@
+"""Products that are summed, reductions, and windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from einmap.einsum.operation import Reduction
+from einmap.frontends.cascade.builder import Use
+from einmap.frontends.cascade.slide import Slide
+from einmap.frontends.cascade.step import NotExpressible, expression_of
+from einmap.frontends.cascade.values import Value, reshape, transpose
+from einmap.frontends.jax.equation import Equation
+from einmap.frontends.jax.layout import widened
+
+_BATCH, _LEFT, _SUMMED, _RIGHT = "bhgij", "mpqxy", "kcdef", "nstuv"
+_OUT, _KERNEL = ("p", "q", "o"), ("r", "s", "t")
+
+
+def dot_general(equation: Equation) -> list[Value]:
+    """dot_general: any number of batch and summed axes."""
+    a, b = equation.operands
+    (left, right), (left_batch, right_batch) = equation.params["dimension_numbers"]
+    first, second = [""] * len(a.shape), [""] * len(b.shape)
+    for letters, pairs in (
+        (_BATCH, zip(left_batch, right_batch, strict=True)),
+        (_SUMMED, zip(left, right, strict=True)),
+    ):
+        for label, (i, j) in zip(_labels(letters), pairs, strict=False):
+            first[i] = second[j] = label
+    for letters, uses in ((_LEFT, first), (_RIGHT, second)):
+        fresh = iter(_labels(letters))
+        uses[:] = [label or next(fresh) for label in uses]
+    batch = [first[i] for i in left_batch]
+    out = [*batch, *(u for u in first if u not in second), *(u for u in second if u not in first)]
+    weight = 0 if _is_argument(a) and not _is_argument(b) else 1
+    text = expression_of("a * b", 2)
+    y = equation.builder.einsum(equation.name, [(a, first), (b, second)], out, text, equation.bits, weight=weight)
+    return [y]
+
+
+def _labels(letters: str) -> list[str]:
+    """Letters for axes; more than there are letters get numbers, as `m_a`."""
+    return [*letters, *(f"{letters[0]}_{suffix}" for suffix in "abcdefghijklmnop")]
+
+
+def _is_argument(value: Value) -> bool:
+    return value.is_view and value.leaves[0].tensor.source is not None
+
+
+def conv(equation: Equation) -> list[Value]:
+    """conv_general_dilated, also as the gradients of convolutions have it."""
+    x, w = equation.operands
+    params = equation.params
+    numbers = params["dimension_numbers"]
+    dims = len(x.shape) - 2
+    if dims > len(_OUT):
+        raise NotExpressible(f"it has {dims} spatial dimensions")
+    x, w = transpose(x, numbers.lhs_spec), transpose(w, numbers.rhs_spec)
+    holes = [d - 1 for d in params["lhs_dilation"]]
+    padding = [tuple(map(int, p)) for p in params["padding"]]
+    # zeros between the inputs, and negative padding, are a copy; zeros around them belong to the windows
+    cuts = [(0, 0, 0)] * 2 + [
+        (min(low, 0), min(high, 0), hole) for (low, high), hole in zip(padding, holes, strict=True)
+    ]
+    if any(any(cut) for cut in cuts):
+        x = widened(equation, x, cuts)
+    y = _convolved(equation, x, w, [(max(low, 0), max(high, 0)) for low, high in padding])
+    order = [0] * len(y.shape)
+    for place, axis in enumerate(numbers.out_spec):
+        order[axis] = place
+    return [transpose(y, order)]
+
+
+def _convolved(equation: Equation, x: Value, w: Value, padding: Sequence[tuple[int, int]]) -> Value:
+    """A convolution of [n, c, ...] by [m, c, ...]."""
+    params = equation.params
+    groups, batch_groups = int(params["feature_group_count"]), int(params["batch_group_count"])
+    n, channels, *sizes = x.shape
+    m, per_group, *kernel = w.shape
+    dims = len(sizes)
+    out = []
+    for i in range(dims):
+        reach = params["rhs_dilation"][i] * (kernel[i] - 1) + 1
+        out.append((sizes[i] + sum(padding[i]) - reach) // params["window_strides"][i] + 1)
+    steps = params["window_strides"], params["rhs_dilation"]
+    slide = _slide(sizes, kernel, out, steps, padding)
+    windows = slide.uses(_OUT, _KERNEL)
+    if batch_groups > 1:
+        left = equation.reshape(x, (batch_groups, n // batch_groups, channels, *sizes))
+        right = equation.reshape(w, (batch_groups, m // batch_groups, per_group, *kernel))
+        first: list[Use] = ["g", "n", "c", *windows]
+    else:
+        left = equation.reshape(x, (n, groups, channels // groups, *sizes))
+        right = equation.reshape(w, (groups, m // groups, per_group, *kernel))
+        first = ["n", "g", "c", *windows]
+    y = equation.builder.einsum(
+        equation.name,
+        [(left, first), (right, ["g", "m", "c", *_KERNEL[:dims]])],
+        ["n", "g", "m", *_OUT[:dims]],
+        expression_of("a * b", 2),
+        equation.bits,
+        extents=slide.extents(_OUT, _KERNEL),
+        weight=1,
+    )
+    return reshape(y, (n // batch_groups, m, *out))
+
+
+def _slide(
+    sizes: Sequence[int],
+    kernel: Sequence[int],
+    out: Sequence[int],
+    steps: tuple[Sequence[int], Sequence[int]],
+    padding: Sequence[tuple[int, int]],
+) -> Slide:
+    """Windows; `steps`: strides, and dilations."""
+    strides, dilations = steps
+    ends = tuple(int(low) for low, _ in padding), tuple(int(high) for _, high in padding)
+    return Slide(tuple(sizes), tuple(kernel), tuple(out), tuple(strides), tuple(dilations), *ends)
+
+
+def reduced(equation: Equation) -> list[Value]:
+    """reduce_sum, reduce_max, reduce_min, and reduce_and, reduce_or of truth values."""
+    kinds: dict[str, Reduction] = {
+        "reduce_sum": "sum", "reduce_max": "max", "reduce_min": "min", "reduce_and": "min", "reduce_or": "max",
+    }  # fmt: skip
+    if equation.primitive in ("reduce_and", "reduce_or") and equation.kind.kind != "b":
+        raise NotExpressible(f"{equation.primitive} of {equation.kind} works bit by bit")
+    (value,) = equation.operands
+    axes = set(equation.params["axes"])
+    labels = [f"x{axis}" for axis in range(len(value.shape))]
+    kept = [label for axis, label in enumerate(labels) if axis not in axes]
+    kind = kinds[equation.primitive]
+    text = expression_of("a", 1)
+    return [equation.builder.einsum(equation.name, [(value, labels)], kept, text, equation.bits, reduction=kind)]
+
+
+def pooled(equation: Equation) -> list[Value]:
+    """reduce_window_sum, reduce_window_max and reduce_window_min."""
+    (value,) = equation.operands
+    params: Any = equation.params
+    kind: Reduction = {"sum": "sum", "max": "max", "min": "min"}[equation.primitive.rpartition("_")[2]]  # type: ignore[assignment]
+    if any(d != 1 for d in params["base_dilation"]):
+        raise NotExpressible("it has zeros between its inputs")
+    rank = len(value.shape)
+    steps = params["window_strides"], params["window_dilation"]
+    slide = _slide(value.shape, params["window_dimensions"], equation.shape, steps, params["padding"])
+    out, kernel = [f"x{axis}" for axis in range(rank)], [f"r_{letter}" for letter in "abcdefghijklmnop"[:rank]]
+    cut = kind != "sum" and slide.has_padding and not (kind == "max" and value.nonnegative)
+    uses = slide.uses(out, kernel, cut=cut)
+    text = expression_of("a", 1)
+    y = equation.builder.einsum(
+        equation.name, [(value, uses)], out, text, equation.bits, reduction=kind, extents=slide.extents(out, kernel)
+    )
+    return [y]
+
+
+CONTRACTIONS: dict[str, Callable[[Equation], list[Value]]] = {
+    "dot_general": dot_general,
+    "conv_general_dilated": conv,
+    **dict.fromkeys(("reduce_sum", "reduce_max", "reduce_min", "reduce_and", "reduce_or"), reduced),
+    **dict.fromkeys(("reduce_window_sum", "reduce_window_max", "reduce_window_min"), pooled),
+}
+"""By the name of the primitive."""

@@ -1,0 +1,202 @@
+"""A whole function: its jaxpr, equation by equation."""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from einmap.errors import SpecError
+from einmap.frontends.cascade.builder import Builder
+from einmap.frontends.cascade.imported import Imported, imported
+from einmap.frontends.cascade.step import NotExpressible
+from einmap.frontends.cascade.values import Value, known, reshape
+from einmap.frontends.cascade.views import LayoutError
+from einmap.frontends.jax.contractions import CONTRACTIONS
+from einmap.frontends.jax.elementwise import ELEMENTWISE
+from einmap.frontends.jax.equation import Equation, bits_of
+from einmap.frontends.jax.layout import LAYOUT, joined
+from einmap.optional import require
+
+PRIMITIVES: Mapping[str, Callable[[Equation], list[Value]]] = {**ELEMENTWISE, **LAYOUT, **CONTRACTIONS}
+"""What gives the results of a primitive."""
+CALLS = ("pjit", "jit", "closed_call", "core_call", "remat", "remat2", "checkpoint", "custom_jvp_call",
+         "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_lin")  # fmt: skip
+"""Primitives that call a jaxpr, which is imported in their place."""
+MOST_FOLDED = 2**22
+"""Numbers of one constant that are computed."""
+MOST_EQUATIONS = 50_000
+"""Equations of a function, those of calls and unrolled scans among them."""
+
+
+def from_jax(function: Callable[..., Any], *example_args: Any) -> Imported:
+    """The cascade of Einsums of a function of JAX.
+
+    `example_args`: arguments, or `jax.ShapeDtypeStruct`s of their shapes and types, in any nest of lists and
+    dictionaries. The function is traced and not run; calls are inlined, scans unrolled. Values of the result's `run`
+    are named as the arguments: `x`, `params['w']`; the outputs `out`, `out[0]`, `out['loss']`.
+
+    Raises SpecError for primitives that have no Einsum form: all of them by name, with counts.
+    """
+    jax = require("jax", "distributed")
+    closed, shapes = jax.make_jaxpr(function, return_shape=True)(*example_args)
+    unknown = Counter(
+        equation.primitive.name
+        for equation in _every_equation(closed.jaxpr)
+        if equation.primitive.name not in (*PRIMITIVES, *CALLS, "scan", "iota")
+    )
+    if unknown:
+        counts = ", ".join(f"{name} ({n})" for name, n in sorted(unknown.items()))
+        raise SpecError(f"primitives of JAX without Einsum form: {counts}")
+    names = _argument_names(jax, function, example_args)
+    reader = _Reader(jax)
+    arguments = [reader.argument(name, v.aval) for name, v in zip(names, closed.jaxpr.invars, strict=True)]
+    constants = [reader.constant(value) for value in closed.consts]
+    results = reader.run(closed.jaxpr, constants, arguments)
+    paths = jax.tree_util.tree_flatten_with_path(shapes)[0]
+    outputs = {
+        f"out{jax.tree_util.keystr(path)}": reader.builder.written(value, f"out{jax.tree_util.keystr(path)}")
+        for (path, _), value in zip(paths, results, strict=True)
+        if value.array is None
+    }
+    return imported(reader.builder, outputs, {}, {"operators": dict(reader.counts)})
+
+
+def _every_equation(jaxpr: Any) -> Iterator[Any]:
+    for equation in jaxpr.eqns:
+        yield equation
+        name = equation.primitive.name
+        if name in CALLS or name == "scan":
+            yield from _every_equation(_jaxpr_of(equation)[0])
+
+
+def _jaxpr_of(equation: Any) -> tuple[Any, tuple[Any, ...]]:
+    """The jaxpr that an equation calls, and its constants."""
+    for key in ("jaxpr", "call_jaxpr", "fun_jaxpr"):
+        inner = equation.params.get(key)
+        if inner is not None:
+            return (inner.jaxpr, tuple(inner.consts)) if hasattr(inner, "consts") else (inner, ())
+    raise SpecError(f"the call {equation.primitive.name} of JAX has no jaxpr that einmap knows")
+
+
+def _argument_names(jax: Any, function: Callable[..., Any], example_args: tuple[Any, ...]) -> list[str]:
+    try:
+        declared = [p.name for p in inspect.signature(function).parameters.values()]
+    except (TypeError, ValueError):
+        declared = []
+    names = []
+    for i, argument in enumerate(example_args):
+        name = declared[i] if i < len(declared) else f"arg{i}"
+        names += [
+            f"{name}{jax.tree_util.keystr(path)}" for path, _ in jax.tree_util.tree_flatten_with_path(argument)[0]
+        ]
+    return names
+
+
+@dataclass(slots=True)
+class _Reader:
+    """The values of a function while its jaxpr is read. `counts`: of the primitives, those of calls among them."""
+
+    jax: Any
+    builder: Builder = field(default_factory=Builder)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def argument(self, name: str, aval: Any) -> Value:
+        """An argument of the function."""
+        return self.builder.graph_input(name, tuple(aval.shape), bits_of(aval.dtype), name)
+
+    def constant(self, value: Any) -> Value:
+        """Numbers that the function holds."""
+        array = np.asarray(value)
+        return known(array, bits_of(array.dtype))
+
+    def run(self, jaxpr: Any, constants: list[Value], arguments: list[Value]) -> list[Value]:
+        """The results of a jaxpr. Raises SpecError for what has no Einsum form."""
+        used = [*(v for equation in jaxpr.eqns for v in equation.invars), *jaxpr.outvars]
+        readers = Counter(v for v in used if not hasattr(v, "val"))
+        values: dict[Any, Value] = {}
+
+        def give(variable: Any, value: Value, name: str) -> None:
+            if value.array is None and not value.is_view and readers[variable] > 1:
+                value = self.builder.written(value, name)
+            values[variable] = value
+
+        for variable, value in zip((*jaxpr.constvars, *jaxpr.invars), (*constants, *arguments), strict=True):
+            give(variable, value, "value")
+        for equation in jaxpr.eqns:
+            operands = [self.operand(v, values) for v in equation.invars]
+            name = equation.primitive.name
+            self.counts[name] += 1
+            if self.counts.total() > MOST_EQUATIONS:
+                raise SpecError(f"the function has more than {MOST_EQUATIONS:,} equations, scans unrolled")
+            results = self.results(equation, operands)
+            for variable, value in zip(equation.outvars, results, strict=True):
+                give(variable, value, f"{name}_{self.counts[name]}")
+        return [self.operand(v, values) for v in jaxpr.outvars]
+
+    def operand(self, variable: Any, values: Mapping[Any, Value]) -> Value:
+        """The value of a variable, or of a literal."""
+        return self.constant(variable.val) if hasattr(variable, "val") else values[variable]
+
+    def results(self, equation: Any, operands: list[Value]) -> list[Value]:
+        """What one equation gives."""
+        name = equation.primitive.name
+        if name in CALLS:
+            inner, constants = _jaxpr_of(equation)
+            return self.run(inner, [self.constant(value) for value in constants], operands)
+        if name == "scan":
+            return self.unrolled(equation, operands)
+        shapes = [tuple(v.aval.shape) for v in equation.outvars]
+        small = all(np.prod(shape) <= MOST_FOLDED for shape in shapes)
+        if small and all(v.array is not None for v in operands):
+            return self.folded(equation, operands)
+        if name == "iota":
+            raise SpecError(f"iota of the shape {shapes[0]} has more than {MOST_FOLDED:,} numbers")
+        first = equation.outvars[0].aval
+        label = f"{name}_{self.counts[name]}"
+        one = Equation(self.builder, label, name, tuple(operands), equation.params, shapes[0], np.dtype(first.dtype))
+        try:
+            return PRIMITIVES[name](one)
+        except (NotExpressible, LayoutError) as reason:
+            raise SpecError(f"{name} of JAX has no Einsum form: {reason}") from None
+
+    def folded(self, equation: Any, operands: list[Value]) -> list[Value]:
+        """The results of an equation on known numbers, by JAX."""
+        arrays = [np.asarray(v.array, dtype=u.aval.dtype) for v, u in zip(operands, equation.invars, strict=True)]
+        found = equation.primitive.bind(*arrays, **equation.params)
+        several = found if equation.primitive.multiple_results else [found]
+        return [self.constant(value) for value in several]
+
+    def unrolled(self, equation: Any, operands: list[Value]) -> list[Value]:
+        """A scan, step by step: what it carries goes on, what each step gives is joined along a first axis."""
+        params = equation.params
+        inner, constants = _jaxpr_of(equation)
+        length = int(params["length"])
+        # what is swept over, and what each step gives, has one axis more than inside
+        n_carried = sum(u.aval.ndim == v.aval.ndim for u, v in zip(equation.outvars, inner.outvars, strict=True))
+        n_swept = sum(u.aval.ndim != v.aval.ndim for u, v in zip(equation.invars, inner.invars, strict=True))
+        n_constants = len(operands) - n_swept - n_carried
+        fixed, carried = operands[:n_constants], operands[n_constants : n_constants + n_carried]
+        swept = operands[n_constants + n_carried :]
+        known_inside = [self.constant(value) for value in constants]
+        given: list[list[Value]] = []
+        order = range(length - 1, -1, -1) if params["reverse"] else range(length)
+        for i in order:
+            step = self.helper("scan")
+            rows = [reshape(step.take(v, 0, i, 1, 1), v.shape[1:]) for v in swept]
+            results = self.run(inner, known_inside, [*fixed, *carried, *rows])
+            carried = [
+                v if v.is_view or v.array is not None else self.builder.written(v, "carry") for v in results[:n_carried]
+            ]
+            given.append([reshape(v, (1, *v.shape)) for v in results[n_carried:]])
+        given = given[::-1] if params["reverse"] else given
+        stacked = [joined(self.helper("scan"), tuple(column), 0) for column in zip(*given, strict=True)]
+        return [*carried, *stacked]
+
+    def helper(self, name: str) -> Equation:
+        """An equation without operands, for steps that belong to no primitive."""
+        return Equation(self.builder, f"{name}_{self.counts[name]}", name, (), {}, (), np.dtype(np.float32))

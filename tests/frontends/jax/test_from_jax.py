@@ -1,0 +1,188 @@
+"""Values of imported functions equal JAX's, gradients, convolutions, calls and scans among them."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import einmap
+from einmap.errors import SpecError
+
+
+def numbers(*shape, seed=0):
+    return np.random.default_rng(seed).uniform(-1, 1, shape).astype(np.float32)
+
+
+def values_by_name(function, arguments):
+    """Values as `run` takes them: by the names of the parameters, and paths within."""
+    import inspect
+
+    names = list(inspect.signature(function).parameters)
+    return {
+        f"{name}{jax.tree_util.keystr(path)}": value
+        for name, argument in zip(names, arguments, strict=True)
+        for path, value in jax.tree_util.tree_flatten_with_path(argument)[0]
+    }
+
+
+def check(function, *arguments, tolerance=2e-5):
+    """Import a function, and compare all its outputs with JAX's."""
+    result = einmap.from_jax(function, *arguments)
+    found = result.run(values_by_name(function, arguments))
+    expected = {
+        f"out{jax.tree_util.keystr(path)}": value
+        for path, value in jax.tree_util.tree_flatten_with_path(jax.jit(function)(*arguments))[0]
+    }
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=tolerance, atol=tolerance)
+    return result
+
+
+def perceptron(params, x):
+    h = jax.nn.gelu(x @ params["w"] + params["b"])
+    return jax.nn.softmax(h @ params["v"], axis=-1)
+
+
+PARAMS = {"w": numbers(4, 8), "b": numbers(8), "v": numbers(8, 3)}
+
+
+def attention(x, w):
+    b, s, d = x.shape
+    q, k, v = jnp.split((x @ w).reshape(b, s, 3, 2, d // 2), 3, axis=2)
+    scores = jnp.einsum("bqihd,bkihd->bhqk", q, k) / jnp.sqrt(d / 2)
+    scores = jnp.where(jnp.tril(jnp.ones((s, s), bool)), scores, -jnp.inf)
+    return jnp.einsum("bhqk,bkihd->bqhd", jax.nn.softmax(scores), v).reshape(b, s, d)
+
+
+def rotary(x, cos, sin):
+    half = x.shape[-1] // 2
+    return x * cos + jnp.concatenate([-x[..., half:], x[..., :half]], axis=-1) * sin
+
+
+def norm(x, g):
+    return x * lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True) + 1e-5) * g
+
+
+def conv(x, k):
+    dims = ("NHWC", "HWIO", "NHWC")
+    y = lax.conv_general_dilated(x, k, (2, 1), [(1, 2), (0, 1)], rhs_dilation=(1, 2), dimension_numbers=dims)
+    return jax.nn.relu(y)
+
+
+def pooled(x):
+    window = {"window_dimensions": (1, 2, 3, 1), "window_strides": (1, 2, 1, 1)}
+    largest = lax.reduce_window(x, -jnp.inf, lax.max, padding="SAME", **window)
+    return largest + lax.reduce_window(x, 0.0, lax.add, padding="SAME", **window)
+
+
+def recurrent(x, w, h):
+    def step(h, row):
+        h = jnp.tanh(row @ w + h)
+        return h, h * 2
+
+    return lax.scan(step, h, x)
+
+
+def shapes(x):
+    turned = jnp.flip(x, axis=1)[::2, 1:]
+    wide = jnp.pad(turned, ((1, 0), (0, 2)))
+    return {"a": wide.T.reshape(-1), "b": jnp.concatenate([x, 2 * x[:1]]), "c": jnp.where(x > 0, x, x**3).sum(0)}
+
+
+def rounded(x):
+    y = 3 * x
+    return jnp.clip(jnp.round(y), -2, 2) + jnp.floor(y) * jnp.sign(x) + (y.astype(jnp.int32)).astype(jnp.float32)
+
+
+CASES = {
+    "perceptron": (perceptron, PARAMS, numbers(5, 4)),
+    "attention": (attention, numbers(2, 5, 8), numbers(8, 24)),
+    "rotary embedding": (rotary, numbers(3, 8), numbers(3, 8, seed=1), numbers(3, 8, seed=2)),
+    "norm": (norm, numbers(3, 8), numbers(8)),
+    "conv": (conv, numbers(2, 7, 6, 3), numbers(3, 2, 3, 4)),
+    "pooling": (pooled, numbers(1, 5, 6, 2)),
+    "scan": (recurrent, numbers(4, 3), numbers(3, 3), numbers(3)),
+    "shapes": (shapes, numbers(4, 5)),
+    "rounding": (rounded, numbers(4, 5)),
+    "erf": (lambda x: jax.nn.gelu(x, approximate=False) + jax.scipy.special.erfc(x), numbers(4, 5)),
+    "logarithms": (
+        lambda x: jax.nn.softplus(x) + jnp.log1p(jnp.expm1(jnp.abs(x))) + jax.nn.logsumexp(x),
+        numbers(4, 5),
+    ),
+    "checkpoint": (jax.checkpoint(lambda x: jnp.sin(x) @ x), numbers(4, 4)),
+    "vmap": (jax.vmap(lambda x: jnp.outer(x, x) @ x), numbers(3, 4)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_values_equal_those_of_jax(case):
+    function, *arguments = CASES[case]
+    check(function, *arguments)
+
+
+def loss(params, x):
+    return -jnp.log(perceptron(params, x)[:, 0]).mean()
+
+
+def conv_loss(x, k):
+    y = lax.conv_general_dilated(x, k, (2, 2), "SAME", feature_group_count=2)
+    return (y**2).sum()
+
+
+def gradients_of_perceptron(params, x):
+    return jax.value_and_grad(loss)(params, x)
+
+
+def gradients_of_conv(x, k):
+    return jax.grad(conv_loss, argnums=(0, 1))(x, k)
+
+
+def gradients_of_scan(x, w, h):
+    return jax.grad(lambda w: recurrent(x, w, h)[1].sum())(w)
+
+
+GRADIENTS = {
+    "perceptron": (gradients_of_perceptron, PARAMS, numbers(5, 4)),
+    "conv": (gradients_of_conv, numbers(2, 4, 6, 5), numbers(6, 2, 3, 3)),
+    "scan": (gradients_of_scan, numbers(3, 2), numbers(2, 2), numbers(2)),
+}
+
+
+@pytest.mark.parametrize("case", GRADIENTS)
+def test_gradients_are_imported_as_jax_makes_them(case):
+    function, *arguments = GRADIENTS[case]
+    check(function, *arguments, tolerance=1e-4)
+
+
+def test_rows_of_a_table_are_an_input():
+    def embed(table, ids, w):
+        return table[ids] @ w
+
+    ids = np.array([[1, 0, -1]], np.int32)
+    result = check(embed, numbers(5, 4), ids, numbers(4, 2))
+    assert len(result.spec.workload.einsums) == 1
+
+
+def test_arguments_may_be_shapes_alone():
+    x, w = jax.ShapeDtypeStruct((512, 4096), jnp.bfloat16), jax.ShapeDtypeStruct((4096, 1024), jnp.bfloat16)
+    result = einmap.from_jax(lambda x, w: x @ w, x, w)
+    assert result.n_multiply_accumulates == 512 * 4096 * 1024
+    assert {a.bits_per_value for a in result.spec.workload.einsums[0].accesses} == {16}
+
+
+def test_primitives_without_einsum_form_are_named_with_counts():
+    def sorting(x):
+        return jnp.sort(x) + jnp.cumsum(x) + jnp.sort(-x)
+
+    with pytest.raises(SpecError) as error:
+        einmap.from_jax(sorting, numbers(8))
+    assert "cumsum (1), sort (2)" in str(error.value)
+
+
+def test_uses_without_einsum_form_say_why():
+    with pytest.raises(SpecError, match="bit by bit"):
+        einmap.from_jax(lambda x: x & 3, np.arange(4))
+    with pytest.raises(SpecError, match="pads with other numbers"):
+        einmap.from_jax(lambda x: jnp.pad(x, 1, constant_values=2.0), numbers(4))
