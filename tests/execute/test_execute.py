@@ -367,3 +367,15 @@ def test_shipped_mappings_of_full_size_run_as_the_model_says(files, define):
 @pytest.mark.parametrize("part", range(4))
 def test_all_counts_equal_those_of_an_unrelated_simulator(part):
     check_against_golden(CASES[part::4])
+
+
+def test_an_einsum_of_scalars_has_one_operation():
+    workload = {
+        "rank_sizes": {"M": 4},
+        "bits_per_value": {"All": 8},
+        "einsums": ["S[O: 0] = A[m]", "Y[O: 0] = sqrt(S[O: 0])"],
+    }
+    spec = einmap.Spec.from_dict({**einmap.load("simple").to_dict(), "workload": workload})
+    result = einmap.map_workload(spec, fuse=False)
+    done = einmap.execute(result.spec.with_mapping(result.mapping), data={"A": np.full(4, 4.0)})
+    assert done.tensors["Y"].tolist() == [4.0]

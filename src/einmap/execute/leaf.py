@@ -97,7 +97,9 @@ class Leaf:
     def run(self, clock: Clock, tiles: Tiles, heap: Heap, recorder: Recorder) -> None:
         """Execute one visit. Raises MappingError when a value is read that is not there."""
         tables = [self.table(v, clock) for v in self.variables]
-        starts = np.cumsum([0, *(len(t) for t in tables[:-1])]).astype(np.int64)
+        # an Einsum of scalars has no rank variables
+        table = np.concatenate(tables) if tables else np.zeros(0, dtype=np.int64)
+        starts = np.cumsum([0, *(len(t) for t in tables[:-1])]).astype(np.int64)[: len(tables)]
         part, width = self.lane_part
         accesses = [*self.inputs, *self.outputs]
         linear = np.zeros((len(accesses), len(self.lanes), len(self.variables)), dtype=np.int64)
@@ -114,7 +116,7 @@ class Leaf:
         fresh = np.zeros_like(live)
         operation = self.route.einsum.operation
         failed = leaf_kernel()(
-            *self.loops, np.concatenate(tables), starts, width, part, linear, constant, len(self.inputs),
+            *self.loops, table, starts, width, part, linear, constant, len(self.inputs),
             heap.values, heap.present, heap.live, self.code, _only_products(self.code), REDUCTION[operation.reduction],
             takes_part, executed, live, fresh,
         )  # fmt: skip

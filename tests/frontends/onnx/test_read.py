@@ -163,6 +163,15 @@ HOSTILE = {
     "a huge expansion": (
         [node("Expand", ["x", "s"], ["e"]), node("Relu", ["e"], ["y"])], {"s": np.array([2**30, 2**30, 2, 4])}, "2\\*\\*40",
     ),
+    "parts that do not broadcast": (
+        [node("Concat", ["x", "x"], ["c"], axis=1), node("Add", ["c", "w"], ["y"])], {"w": numbers(9)}, "do not broadcast",
+    ),
+    "channels that do not fit": (
+        [node("BatchNormalization", ["i", "w", "w", "w", "w"], ["y"])], {"w": numbers(3)}, "do not fit a value",
+    ),
+    "an einsum that does not fit": (
+        [node("Einsum", ["x", "w"], ["y"], equation="ij,jk->ik")], {"w": numbers(5, 2)}, "'j' has 4 and 5",
+    ),
     "a window that does not fit": ([node("Conv", ["i", "w"], ["y"])], {"w": numbers(1, 1, 9, 9)}, "does not fit"),
 }  # fmt: skip
 

@@ -253,6 +253,12 @@ CASES = {
         {"x": (1, 3, 5, 6)},
         {"p": np.array([1, 2, 0, 1]), "axes": np.array([2, -1]), "w": W},
     ),
+    "sums of what is known": (
+        [node("Expand", ["two", "s"], ["e"]), node("ReduceSum", ["e", "axes"], ["r"], keepdims=0), node("Exp", ["r"], ["x1"]),
+         node("Sub", ["one", "two"], ["m"]), node("Mul", ["x", "m"], ["x2"]), node("Add", ["x1", "x2"], ["y"])],
+        {"x": (3,)},
+        {"two": np.array(2, np.float32), "one": np.array(1, np.float32), "s": np.array([3, 4]), "axes": np.array([1])},
+    ),
     "padded, as an output": ([node("Pad", ["x", "p"], ["y"])], {"x": (2, 3)}, {"p": np.array([0, 1, 2, 2])}),
     "concatenated channels, convolved": (
         [node("Relu", ["a"], ["r"]), node("Concat", ["r", "b"], ["c"], axis=1), node("MaxPool", ["c"], ["p"], kernel_shape=[2, 2]),

@@ -21,6 +21,7 @@ from einmap.frontends.cascade.values import (
     applied,
     broadcast,
     broadcast_shape,
+    number_of,
     renumbered,
     size_of,
     stored,
@@ -153,6 +154,12 @@ class Builder:
         value = self.as_expression(value, name)
         return value if value.is_view else self.copied(value, name, uses=uses)
 
+    def _filled(self, value: Value, name: str) -> Value:
+        """A tensor of one number, which no Einsum writes since it reads nothing."""
+        assert value.expression is not None
+        number = number_of(value.expression)
+        return self.graph_input(name, value.shape, value.bits, np.broadcast_to(number, value.shape), weight=True)
+
     def copied(
         self, value: Value, name: str, *, flat: Sequence[int] = (), whole: Sequence[int] = (), uses: Sequence[Use] = ()
     ) -> Value:
@@ -162,6 +169,8 @@ class Builder:
         where they have one index only.
         """
         value = self.as_expression(value, name)
+        if not value.leaves:
+            return self._filled(value, name)
         if flat:  # the mapper knows outputs that are indexed by sums where they are copies
             value = self.written(value, f"{name}_digits")
         labels = [f"x{axis}" for axis in range(len(value.shape))]
@@ -189,6 +198,10 @@ class Builder:
         `extents`: of labels that only windows use. `weight`: the operand that is the weight of a contraction.
         """
         given = dict(extents or {})
+        operands = [(self.as_expression(value, name), uses) for value, uses in operands]
+        if not any(value.leaves for value, _ in operands):
+            first, uses = operands[0]
+            operands[0] = self._filled(first, f"{name}_input"), uses
         contents = self._contents(operands, name, is_contraction=weight is not None)
         digits = self._laid_out(contents, given)
         indices = [self._index(view, uses, digits, given) for view, uses in contents.leaves]
@@ -258,21 +271,24 @@ class Builder:
         used = [
             (i, axis) for i, (_, uses) in enumerate(contents.leaves) for axis, use in enumerate(uses) if use == label
         ]
-        extent = max(contents.leaves[i][0].shape[axis] for i, axis in used)
+        sizes = {contents.leaves[i][0].shape[axis] for i, axis in used}
+        if len(sizes - {1}) > 1:
+            raise SpecError(f"sizes of one axis differ: {', '.join(map(str, sorted(sizes)))}")
+        extent = max(sizes)
         used = [(i, axis) for i, axis in used if contents.leaves[i][0].shape[axis] == extent]
         try:
-            sizes = common_digits((contents.leaves[i][0], axis) for i, axis in used)
+            digits = common_digits((contents.leaves[i][0], axis) for i, axis in used)
         except LayoutError:
             for i, axis in used:
                 view, uses = contents.leaves[i]
                 if len(view.axes[axis]) > 1:
                     copy = self.copied(stored(view), f"{view.tensor.name}_flat", flat=[axis])
                     contents.leaves[i] = copy.leaves[0], uses
-            sizes = common_digits((contents.leaves[i][0], axis) for i, axis in used)
+            digits = common_digits((contents.leaves[i][0], axis) for i, axis in used)
         for i, axis in used:
             view, uses = contents.leaves[i]
-            contents.leaves[i] = refined(view, axis, sizes), uses
-        return sizes
+            contents.leaves[i] = refined(view, axis, digits), uses
+        return digits
 
     def _for_windows(self, view: View, uses: Sequence[Use], given: Mapping[str, int]) -> View:
         """The view, or a copy of it where a window needs an axis to be one rank by itself."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from einmap.einsum.operation import Apply, MapExpression, Operand, parse_operation
+from einmap.errors import SpecError
 from einmap.frontends.cascade.builder import Builder, Spread
 from einmap.frontends.cascade.values import Value, reshape, take
 from einmap.frontends.cascade.views import LayoutError
@@ -26,6 +27,14 @@ class Step:
         """The map expression `text`, which calls the operands a, b, c, ..."""
         wide = max(value.bits for value in operands) if bits is None else bits
         return self.builder.pointwise(expression_of(text, len(operands)), operands, self.name, wide)
+
+    def onto(self, text: str, value: Value, *parameters: Value) -> Value:
+        """The map expression `text` of a value and parameters, which must not make it larger. Raises SpecError."""
+        y = self.pointwise(text, value, *parameters, bits=value.bits)
+        if y.shape != value.shape:
+            shapes = ", ".join(str([*p.shape]) for p in parameters)
+            raise SpecError(f"parameters of the shapes {shapes} do not fit a value of the shape {[*value.shape]}")
+        return y
 
     def reshape(self, value: Value, shape: Sequence[int]) -> Value:
         """The elements in another shape; where no affine index says it, the value is first copied into one rank."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from einmap.einsum.functions import apply
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand
 from einmap.errors import SpecError
 from einmap.frontends.cascade.program import Array
@@ -88,6 +89,9 @@ def broadcast(value: Value, shape: Sequence[int]) -> Value:
 
 def take(value: Value, axis: int, start: int, step: int, count: int) -> Value:
     """`count` indices of an axis from `start` on, `step` apart; LayoutError where digits are cut through."""
+    last, size = start + step * (count - 1), value.shape[axis]
+    if not (0 <= start < size and 0 <= last < size):
+        raise SpecError(f"indices {start} to {last} are not in axis {axis} of the shape {[*value.shape]}")
     where = (slice(None),) * axis + ([start + step * i for i in range(count)],)
     return value.changed(lambda view: sliced(view, axis, start, step, count), lambda array: array[where])
 
@@ -98,6 +102,18 @@ def applied(function: str, arguments: Sequence[tuple[MapExpression, bool]]) -> t
     signs = [sign for _, sign in arguments]
     never = function in _NONNEGATIVE or (function in ("add", "multiply", "divide", "min", "power") and all(signs))
     return expression, never or (function == "max" and any(signs))
+
+
+def number_of(expression: MapExpression) -> float:
+    """The value of an expression without operands."""
+    match expression:
+        case Number(value):
+            return value
+        case Apply(function, arguments):
+            with np.errstate(all="ignore"):
+                return float(apply(function, *(np.float64(number_of(a)) for a in arguments)))
+        case Operand(name):
+            raise ValueError(f"{name} is not a number")
 
 
 def size_of(expression: MapExpression) -> int:

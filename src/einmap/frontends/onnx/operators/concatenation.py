@@ -87,6 +87,8 @@ def _cut(call: Call, value: Operand, like: Parts, i: int, from_end: int) -> Valu
     axis = len(value.shape) + from_end
     if axis < 0 or value.shape[axis] == 1:
         return value
+    if value.shape[axis] != sum(like.sizes):
+        raise SpecError(f"the shapes {[*like.shape]} and {[*value.shape]} do not broadcast", at=call.node.at)
     return part_of(call.builder, value, axis, like.starts[i], like.sizes[i], call.name)
 
 

@@ -62,7 +62,7 @@ def with_bias(call: Call, y: Value, bias: Value | None) -> Value:
     if bias is None:
         return y
     ones = (1,) * (len(y.shape) - 2)
-    return call.pointwise("a + b", y, call.reshape(bias, (*bias.shape, *ones)), bits=y.bits)
+    return call.onto("a + b", y, call.reshape(bias, (*bias.shape, *ones)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +231,7 @@ def gemm(call: Call) -> list[Value]:
         y = call.pointwise(f"({alpha!r}) * a", y)
     if c is None or beta == 0.0:
         return [y]
-    return [call.pointwise("a + b" if beta == 1.0 else f"a + ({beta!r}) * b", y, c, bits=y.bits)]
+    return [call.onto("a + b" if beta == 1.0 else f"a + ({beta!r}) * b", y, c)]
 
 
 def einsum(call: Call) -> list[Value]:

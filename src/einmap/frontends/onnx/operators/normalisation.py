@@ -102,7 +102,7 @@ def batch_normalisation(call: Call) -> list[Value]:
     per_channel = [_along(call, call.operand(i), ones) for i in range(1, 5)]
     epsilon = short_decimal(call.number("epsilon", 1e-5))
     scale, shift, mean, variance = per_channel
-    y = call.pointwise(f"(a - b) / sqrt(c + {epsilon})", value, mean, variance, bits=value.bits)
+    y = call.onto(f"(a - b) / sqrt(c + {epsilon})", value, mean, variance)
     return [_scaled(call, y, scale, shift)]
 
 
@@ -133,8 +133,8 @@ def _centred(call: Call, value: Value, axes: Sequence[int]) -> Value:
 
 
 def _scaled(call: Call, value: Value, scale: Value, shift: Value | None) -> Value:
-    y = call.pointwise("a * b", value, scale, bits=value.bits)
-    return y if shift is None else call.pointwise("a + b", y, shift, bits=value.bits)
+    y = call.onto("a * b", value, scale)
+    return y if shift is None else call.onto("a + b", y, shift)
 
 
 def rms_normalisation(call: Call) -> list[Value]:
