@@ -4,7 +4,7 @@ import random
 import re
 
 import pytest
-from tests.distribute.drawn_plans import AXES, draw_spec
+from tests.distribute.drawn_plans import AXES, draw_placements, draw_spec
 
 from einmap import Spec, SpecError, load, loads
 from einmap.distribute.backends.local import LocalEngine
@@ -32,6 +32,7 @@ distribution:
   - {compute: Z, loops: {m: x, k: y}, reads: {T: {M: x, K: y}, C: {K: y}}}
   - {move: Z, by: reduce_scatter, over: y, before: {M: x, partial: y}, after: {M: x, N: y}}
 """
+B_GATHERED = {"K": {"axes": "y", "block": 2}}
 FIRST, SECOND, THIRD = (line for line in HAND.splitlines() if line.startswith("  - "))
 
 
@@ -44,7 +45,9 @@ def drawn(seed, shapes=SHAPES):
     metric = rng.choice(("time", "bytes"))
     memory = None
     for share in (1, 0.8):
-        best = best_plan(Planning(spec.workload, PlanRequest(mesh, cluster, metric, memory))).chosen
+        # within a second, proven or not
+        request = PlanRequest(mesh, cluster, metric, memory, time_limit=1.0)
+        best = best_plan(Planning(spec.workload, request)).chosen
         if best is not None:
             yield spec, cluster, best
             memory = share * 0.8 * best.peak.bytes
@@ -76,6 +79,40 @@ def test_a_drawn_plan_is_read_as_it_was_written():
 def test_many_drawn_plans_are_read_as_they_were_written(first):
     for seed in range(first, first + 20):
         check_drawn(seed, (*SHAPES, *LARGER))
+
+
+@pytest.mark.parametrize("seed", [*range(8), 61])
+def test_a_plan_with_tensors_that_are_placed_is_read_as_it_was_written(seed):
+    rng = random.Random(seed)
+    spec = draw_spec(rng)
+    mesh = Mesh(tuple(zip(AXES, rng.choice(SHAPES), strict=False)))
+    placements = draw_placements(rng, spec.workload, mesh)
+    request = PlanRequest(mesh, flat_cluster(mesh, 1e9, 1e-6, 1e12), placements=placements)
+    try:
+        best = best_plan(Planning(spec.workload, request)).chosen
+    except SpecError:
+        return  # no Einsum makes the partial sums that are asked for
+    assert read_again(spec, best) == best.plan
+
+
+def test_blocks_that_were_empty_may_be_gathered_to_more_than_the_rank_has():
+    # of one coordinate over 4 PEs each has a block of 1; two of these blocks are 2
+    einsums = ["Z[m, k] = A[m, k] * B[k]"]
+    spec = Spec.from_dict(
+        workload={"rank_sizes": {"M": 8, "K": 1}, "bits_per_value": {"All": 32}, "einsums": einsums},
+        distribution={
+            "mesh": {"x": 2, "y": 2},
+            "placements": {"A": {"M": "x"}, "B": {"K": ["y", "x"]}},
+            "steps": [
+                {"move": "B", "by": "all_gather", "over": "x", "before": {"K": ["y", "x"]}, "after": B_GATHERED},
+                {"move": "B", "by": "all_gather", "over": "y", "before": B_GATHERED},
+                {"compute": "Z", "loops": {"m": "x"}, "reads": {"A": {"M": "x"}}},
+            ],
+        },
+    )
+    plan = plan_of(spec)
+    inputs = sample_inputs(plan.workload, 0)
+    assert all(one.agrees for one in check_outputs(plan.workload, inputs, LocalEngine().run(plan, inputs).outputs))
 
 
 def test_steps_of_a_file_are_run():

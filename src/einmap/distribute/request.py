@@ -212,9 +212,11 @@ def _split(context: Context, where: Where, tensor: str, value: Any) -> Split:
 def check_block(context: Context, where: Where, block: Any, size: int, parts: int) -> None:
     """Raise SpecError where blocks of `block` coordinates on `parts` PEs do not cover `size`."""
     least = block_of(size, parts)
-    if type(block) is not int or not least <= block <= size:
+    # blocks that all other PEs had, most of them perhaps empty, put together
+    most = size * (context.mesh.n_devices // parts)
+    if type(block) is not int or not least <= block <= most:
         text = (
-            f"block must be a whole number from {least} to {size}, so that {parts} PEs hold all; found {short(block)}"
+            f"block must be a whole number from {least} to {most}, so that {parts} PEs hold all; found {short(block)}"
         )
         raise context.error(where, text)
 
