@@ -378,3 +378,11 @@ def test_a_convolution_over_concatenated_channels_has_the_products_of_the_whole(
     nodes, inputs, weights = CASES["concatenated channels, convolved"]
     result = from_onnx(saved(tmp_path, model(nodes, inputs, weights)))
     assert result.n_multiply_accumulates == 4 * 5 * 3 * 3 * 5 * 4
+
+
+def test_heads_are_ranks_of_their_own_in_all_that_is_projected(tmp_path):
+    nodes, inputs, weights = attention()
+    workload = from_onnx(saved(tmp_path, model(nodes, inputs, weights))).spec.workload
+    assert {len(index.terms) for e in workload.einsums for a in e.accesses for _, index in a.projection} <= {0, 1}
+    sizes = {tensor: tuple(workload.tensor_shape(tensor).values()) for tensor in ("w", "m", "o")}
+    assert sizes == {"w": (8, 3, 2, 4), "m": (6, 3, 2, 4), "o": (2, 4, 8)}

@@ -15,6 +15,7 @@ from einmap.einsum.projection import Affine
 from einmap.errors import Note, SpecError, did_you_mean
 from einmap.frontends.cascade.builder import Builder
 from einmap.frontends.cascade.program import Access, Array, CascadeEinsum, Gathered, Stored
+from einmap.frontends.cascade.split_ranks import with_split_ranks
 from einmap.frontends.cascade.values import Value
 from einmap.frontends.cascade.views import View, digit
 from einmap.frontends.cascade.write import workload_of
@@ -144,7 +145,7 @@ def imported(
     """
     views = {name: value.leaves[0] for name, value in outputs.items()}
     kept = {view.tensor.name for view in views.values()} | {v.leaves[0].tensor.name for v in written_out.values()}
-    einsums = with_results(builder, builder.program.needed(kept), kept)
+    einsums = with_split_ranks(builder.program, with_results(builder, builder.program.needed(kept), kept), kept)
     if not einsums:
         raise SpecError("the model has nothing to compute: its outputs are its inputs, or constants")
     names = {access.tensor.name: access.tensor for e in einsums for access in e.inputs}

@@ -1,0 +1,202 @@
+"""Ranks that are read in digits become several ranks: heads are ranks of their own where projections are written.
+
+A product writes `Q[m, n]` with 768 values of n, and the scores read it as 12 heads of 64: `Q[m, N: 64*h + e]`. Loops
+over heads could not be shared by the two. So the rank becomes two, and the variable n of the product becomes h and e,
+in its weight and bias as well:
+
+    Q[m, n] = X[m, k] * W[k, n]               -->  Q[m, h, e] = X[m, k] * W[k, h, e]
+    S[h, m, p] = Q[m, N: 64*h + e] * ...      -->  S[h, m, p] = Q[m, h, e] * ...
+
+A rank stays where an index of it is not made of digits, as in windows, where a variable that would be cut is part of
+another sum, and where the tensor is padded or an output of the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import prod
+
+from einmap.einsum.edit import substituted
+from einmap.einsum.projection import Affine
+from einmap.frontends.cascade.program import Access, CascadeEinsum, Program, Stored
+
+type Strides = tuple[int, ...]
+"""The factors of the digits of a rank, the largest first; the last is 1."""
+
+
+def with_split_ranks(program: Program, einsums: Sequence[CascadeEinsum], kept: Collection[str]) -> list[CascadeEinsum]:
+    """The Einsums with ranks split wherever that is possible; tensors in `kept` stay as they are."""
+    done = list(einsums)
+    waiting = list(dict.fromkeys(access.tensor.name for e in done for access in (*e.inputs, e.output)))
+    while waiting:
+        name = waiting.pop(0)
+        if name in kept:
+            continue
+        found = _split(program, done, name)
+        if found is not None:
+            # what the Einsums index with the variables that were cut may be split now
+            done, touched = found
+            waiting += [t for t in touched if t not in waiting]
+    return done
+
+
+def _split(program: Program, einsums: list[CascadeEinsum], name: str) -> tuple[list[CascadeEinsum], list[str]] | None:
+    """The Einsums after one rank of a tensor was split, and the tensors whose indices changed; None if none can be."""
+    places = [i for i, e in enumerate(einsums) if any(a.tensor.name == name for a in (*e.inputs, e.output))]
+    tensor = next(a.tensor for i in places for a in (*einsums[i].inputs, einsums[i].output) if a.tensor.name == name)
+    for rank, size in enumerate(tensor.sizes):
+        if program.margin(tensor, rank) != (0, 0):
+            continue
+        uses = [(i, a.index[rank]) for i in places for a in _accesses(einsums[i]) if a.tensor.name == name]
+        strides = _strides([(index, einsums[i].extents) for i, index in uses], size)
+        if strides is None or len(strides) < 2:
+            continue
+        cut = [_cut(einsums[i], index, strides) for i, index in uses]
+        if any(table is None for table in cut):
+            continue
+        tables = _joined([(i, table or {}) for (i, _), table in zip(uses, cut, strict=True)])
+        split = _Split(tensor, rank, strides)
+        if tables is None or not all(split.fits(index, tables.get(i, {})) for i, index in uses):
+            continue
+        done = list(einsums)
+        for i in places:
+            done[i] = split.applied(done[i], tables.get(i, {}))
+        if name in program.margins:
+            margins = program.margins[name]
+            program.margins[name] = [*margins[:rank], *[(0, 0)] * len(strides), *margins[rank + 1 :]]
+        touched = [a.tensor.name for i in places for a in _accesses(done[i])]
+        return done, list(dict.fromkeys(touched))
+    return None
+
+
+def _joined(tables: Iterable[tuple[int, dict[str, Cut]]]) -> dict[int, dict[str, Cut]] | None:
+    """How each Einsum cuts its variables; None where two of its indices cut one differently."""
+    joined: dict[int, dict[str, Cut]] = {}
+    for i, table in tables:
+        of_einsum = joined.setdefault(i, {})
+        if any(of_einsum.setdefault(variable, cut) != cut for variable, cut in table.items()):
+            return None
+    return joined
+
+
+def _accesses(einsum: CascadeEinsum) -> tuple[Access, ...]:
+    return (*einsum.inputs, einsum.output)
+
+
+def _digits(index: Affine, extents: Mapping[str, int]) -> list[tuple[str, int, int]] | None:
+    """The terms as (variable, factor, extent) from the smallest on, where each begins where the one before ends."""
+    terms = sorted(((v, a, extents[v]) for v, a in index.terms), key=lambda term: term[1])
+    ends = [1, *(a * extent for _, a, extent in terms)]
+    starts = [a for _, a, _ in terms]
+    return terms if all(a == end for a, end in zip(starts, ends, strict=False)) else None
+
+
+def _strides(uses: Iterable[tuple[Affine, Mapping[str, int]]], size: int) -> Strides | None:
+    """The factors at which the uses of a rank cut it; None where one is not made of digits, or they do not fit."""
+    cuts = {1}
+    for index, extents in uses:
+        terms = _digits(index, extents)
+        if terms is None:
+            return None
+        width = prod(extent for _, _, extent in terms)
+        if index.constant % width or (width < size and size % width):
+            return None
+        cuts |= {a for _, a, _ in terms if a > 1}
+        cuts |= {width} if 1 < width < size else set()
+    ordered = sorted(cuts)
+    if any(large % small for small, large in pairwise([*ordered, size])):
+        return None
+    return tuple(reversed(ordered))
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A rank variable that is cut into digits: their names, factors and extents, the largest factor first."""
+
+    names: tuple[str, ...]
+    factors: tuple[int, ...]
+    extents: tuple[int, ...]
+
+    @property
+    def index(self) -> Affine:
+        """The variable in its digits."""
+        return Affine(tuple(zip(self.names, self.factors, strict=True)))
+
+
+def _cut(einsum: CascadeEinsum, index: Affine, strides: Strides) -> dict[str, Cut] | None:
+    """Variables of an index that are wider than a digit, cut; None where one may not be cut."""
+    table: dict[str, Cut] = {}
+    terms = _digits(index, einsum.extents)
+    assert terms is not None
+    for variable, a, extent in terms:
+        inner = [s for s in strides if a <= s < a * extent]
+        if len(inner) < 2:
+            continue
+        if not _is_alone(einsum, variable, index):
+            return None
+        ends = [a * extent, *inner]
+        factors = tuple(s // a for s in inner)
+        extents = tuple(high // low for high, low in pairwise(ends))
+        names = tuple(f"{variable}_{factor}" for factor in factors)
+        table[variable] = Cut(names, factors, extents)
+    return table
+
+
+def _is_alone(einsum: CascadeEinsum, variable: str, index: Affine) -> bool:
+    """Whether a variable indexes ranks alone, but for this index and others that are made of digits alike."""
+    others = [i for access in _accesses(einsum) for i in access.index if any(v == variable for v, _ in i.terms)]
+    if any(v == variable for i, _ in einsum.cuts for v, _ in i.terms):
+        return False
+    return all(i == index or (len(i.terms) == 1 and i.terms[0][1] == 1) for i in others)
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """A rank of a tensor that becomes several, by the factors of its digits."""
+
+    tensor: Stored
+    rank: int
+    strides: Strides
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Sizes of the new ranks."""
+        return tuple(high // low for high, low in pairwise([self.tensor.sizes[self.rank], *self.strides]))
+
+    def fits(self, index: Affine, table: Mapping[str, Cut]) -> bool:
+        """Whether each term of an index is one digit once variables are cut."""
+        return all(a in self.strides for _, a in substituted(index, {v: cut.index for v, cut in table.items()}).terms)
+
+    def applied(self, einsum: CascadeEinsum, table: Mapping[str, Cut]) -> CascadeEinsum:
+        """The Einsum with variables cut, and the rank split."""
+        indices = {v: cut.index for v, cut in table.items()}
+        extents: dict[str, int] = {}
+        hints: dict[str, str] = {}
+        for variable, extent in einsum.extents.items():
+            cut = table.get(variable)
+            extents |= {variable: extent} if cut is None else dict(zip(cut.names, cut.extents, strict=True))
+            names = (variable,) if cut is None else cut.names
+            hints |= dict.fromkeys(names, einsum.hints[variable])
+        return replace(
+            einsum,
+            output=self._access(einsum.output, indices),
+            inputs=tuple(self._access(access, indices) for access in einsum.inputs),
+            extents=extents,
+            hints=hints,
+        )
+
+    def _access(self, access: Access, table: Mapping[str, Affine]) -> Access:
+        index = [substituted(i, table) for i in access.index]
+        if access.tensor.name != self.tensor.name:
+            return Access(access.tensor, tuple(index))
+        old = index[self.rank]
+        new = [self._digit(old, place) for place in range(len(self.strides))]
+        sizes = (*self.tensor.sizes[: self.rank], *self.sizes, *self.tensor.sizes[self.rank + 1 :])
+        return Access(replace(self.tensor, sizes=sizes), (*index[: self.rank], *new, *index[self.rank + 1 :]))
+
+    def _digit(self, index: Affine, place: int) -> Affine:
+        stride, size = self.strides[place], self.sizes[place]
+        terms = tuple((v, 1) for v, a in index.terms if a == stride)
+        return Affine(terms, index.constant // stride % size)
