@@ -27,7 +27,7 @@ def source(tmp_path):
 def whole(source, tmp_path):
     """The store of an undisturbed run, and how long that took."""
     store = tmp_path / "whole.sqlite"
-    seconds = seconds_of(source, store, "--workers", 2)
+    seconds = seconds_of(source, store, "--workers", 1)
     assert len(rows_of(store)["points"]) == 40
     return rows_of(store), seconds
 
@@ -39,13 +39,13 @@ def test_a_sweep_that_is_killed_at_fifty_moments_loses_and_changes_nothing(sourc
     for trial in range(10):
         store = tmp_path / f"killed{trial}.sqlite"
         for _ in range(5):
-            process = begun(source, store, "--workers", 2)
+            process = begun(source, store, "--workers", 1)
             moment(numbers, seconds)
             killed(process)
             if store.exists():
                 with closing(Store.opened(store, check=True)) as opened:  # it opens, and is not damaged
                     kept += sum(opened.counts(sweep).get("done", 0) > 0 for sweep in opened.sweeps())
-        finished(begun(source, store, "--workers", 2))
+        finished(begun(source, store, "--workers", 1))
         assert rows_of(store) == rows
     assert kept > 10  # many moments are late enough for results
 

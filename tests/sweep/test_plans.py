@@ -26,6 +26,7 @@ def test_a_plan_is_that_of_the_planner_and_is_replayed(tmp_path):
     outcome = results[1].outcomes["workload"]
     assert outcome.latency == pytest.approx(sum(outcome.seconds_by_step.values()))
     assert results[0].latency > results[1].latency > results[2].latency
+    assert results[0].energy is None  # the cluster gives none
     assert [r.sent_bytes for r in results] == [0, 0, 0]
     store = Store.opened(tmp_path / "s.sqlite")
     spec = replayed(store, store.sweep(), 1, "workload")

@@ -35,7 +35,7 @@ MOST_CURVES = 8
 """Plots of what an axis does to an objective, those with the largest effects."""
 MOST_ROWS = 200
 """Rows of the table of points."""
-_WIDE = 30
+_WIDE = 10
 """Values of which the largest is so many times the least are shown by powers of ten."""
 
 

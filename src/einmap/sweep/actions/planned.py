@@ -85,14 +85,14 @@ def _outcome(planning: Planning, best: Best, chosen: ChosenPlan) -> Outcome:
     return Outcome(
         DONE,
         reason="proven least" if chosen.proven else f"not proven least; the bound is {chosen.bound:g}",
-        energy=sum(energies.values()),
+        energy=sum(energies.values()) or None,  # a cluster without energies
         latency=float(cost.latency),
         optimal=chosen.proven,
         lower_bound=float(chosen.bound),
         sent_bytes=float(chosen.sent_bytes),
         peak_memory=float(chosen.peak.bytes),
         processing_elements=plan.mesh.n_devices,
-        energy_by_component=energies,
+        energy_by_component=energies if any(energies.values()) else {},
         seconds_by_step=_sums(best, chosen, ClusterCost(cluster, "time")),
         mapping=distribution_text(chosen),
     )
