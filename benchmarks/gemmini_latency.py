@@ -1,10 +1,12 @@
 """Latency of the model against cycles measured on RTL: layers and mappings of Gemmini from DOSA (MICRO 2023).
 
-    python -m benchmarks.gemmini_latency FILE.csv
+    python -m benchmarks.gemmini_latency FILE.csv [--roofline]
 
 The CSV has columns `mapping.mapping`, `prob.*`, `arch.*` and, last, the measured cycles (ucb-bar/dosa, BSD-2-Clause).
 Rows that are faster than their mapping allows did not run it: they are dropped and counted. Prints Spearman's
 correlation and the mean error of the model, and of the cycles that the file has as `target.cycle`, if these differ.
+Scratchpad and accumulators are double-buffered and wind up and down, and the array is filled and drained; `--roofline`
+leaves all of that out.
 """
 
 from __future__ import annotations
@@ -30,12 +32,14 @@ FANOUTS = {"L2": ("Columns", "x"), "L1": ("Rows", "y")}
 LOOP = re.compile(r"([A-Z])(\d+)(X?)")
 
 
-def machine(row: Mapping[str, str]) -> dict[str, Any]:
+def machine(row: Mapping[str, str], *, roofline: bool = False) -> dict[str, Any]:
     """A weight-stationary array: main memory, scratchpad of weights and inputs, accumulators, a weight at each PE.
 
-    1 Hz, so that seconds are cycles.
+    1 Hz, so that seconds are cycles. `roofline`: everything overlaps, from the first cycle to the last.
     """
     mesh = int(row["arch.meshX"])
+    buffered = {} if roofline else {"buffering": "double", "wind_up": True}
+    skew = "none" if roofline else "once"
 
     def memory(name: str, keep: str, bandwidth: float | str, **more: Any) -> dict[str, Any]:
         actions = [{"name": action, "energy": 0, "throughput": bandwidth} for action in ("read", "write")]
@@ -43,15 +47,19 @@ def machine(row: Mapping[str, str]) -> dict[str, Any]:
         return {**fields, "tensors": {"keep": keep}, **more}
 
     def fanout(name: str, dimension: str) -> dict[str, Any]:
-        return {"type": "Container", "name": name, "spatial": [{"name": dimension, "fanout": mesh, "may_reuse": "All"}]}
+        return {
+            "type": "Container",
+            "name": name,
+            "spatial": [{"name": dimension, "fanout": mesh, "may_reuse": "All", "skew": skew}],
+        }
 
     compute = {"name": "compute", "energy": 0, "throughput": 1}
     return {
         "nodes": [
             memory("DRAM", "All", 8 * BUS, total_latency="sum(a.n_calls / a.throughput for a in actions)"),
-            memory("Scratchpad", "I | W", "inf"),
+            memory("Scratchpad", "I | W", "inf", **buffered),
             fanout("Columns", "x"),
-            memory("Accumulator", "O", "inf", bits_per_value={"O": 32}),
+            memory("Accumulator", "O", "inf", bits_per_value={"O": 32}, **buffered),
             fanout("Rows", "y"),
             memory("Registers", "W", "inf"),
             {"type": "Compute", "name": "MAC", "leak_power": 0, "area": 0, "actions": [compute]},
@@ -59,7 +67,7 @@ def machine(row: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def specification(row: Mapping[str, str]) -> Spec:
+def specification(row: Mapping[str, str], *, roofline: bool = False) -> Spec:
     """The layer with its mapping; sizes of ranks are the products of the mapping's factors."""
     parts = [part.split("] ") for part in row["mapping.mapping"].split(" - ")]
     loops = [(head[:2], head[3:], LOOP.findall(tail)) for head, tail in parts]
@@ -84,13 +92,14 @@ def specification(row: Mapping[str, str]) -> Spec:
         "V": stride * (bounds["Q"] - 1) + dilation * (bounds["S"] - 1) + 1,
     }
     workload = {"rank_sizes": sizes, "bits_per_value": {"All": 8}, "einsums": [einsum]}
-    return Spec.from_dict({"arch": machine(row), "workload": workload, "mapping": {"nodes": nodes}})
+    return Spec.from_dict({"arch": machine(row, roofline=roofline), "workload": workload, "mapping": {"nodes": nodes}})
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
     parser.add_argument("--most", type=int, default=None, help="rows that are looked at")
+    parser.add_argument("--roofline", action="store_true", help="everything overlaps")
     asked = parser.parse_args()
     with asked.file.open() as stream:
         rows = list(csv.DictReader(stream))[: asked.most]
@@ -99,7 +108,7 @@ def main() -> None:
     for row in rows:
         cycles = float(list(row.values())[-1])
         try:
-            spec = specification(row)
+            spec = specification(row, roofline=asked.roofline)
             cost = einmap.evaluate(spec)
         except einmap.EinmapError as error:
             refused += 1

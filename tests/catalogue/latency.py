@@ -87,4 +87,12 @@ ROWS = [
         base=PRICED,
     ),
     error(149, "kind", dimension("skew: each"), ["unknown skew 'each'", "each_fold"], f"{X}.skew", on="skew"),
+    error(
+        147,
+        "each time",
+        field("buffering: single\nwind_up: true"),
+        ["'Buffer' has one buffer", "leave out wind_up"],
+        f"{B}.wind_up",
+        on="wind_up",
+    ),
 ]

@@ -79,11 +79,17 @@ def seconds_of(unit, calls):
     return least
 
 
-def beginning(unit, einsum, children, execution):
-    """Seconds in which transfers of an instance begin, of some children or of all."""
+def beginning(unit, einsum, children, execution, once=False):
+    """Seconds in which transfers of an instance begin, of some children or of all; `once`: those of one visit."""
     found = Counter()
-    for (name, component, _, action, child), counts in execution.transfers.items():
-        if (name, component) == (einsum, unit.name) and (children is None or child in children):
+    for (name, component, _, action, child), counts in (
+        execution.first_transfers if once else execution.transfers
+    ).items():
+        if (
+            (name, component) == (einsum, unit.name)
+            and isinstance(unit, Memory)
+            and (children is None or child in children)
+        ):
             for instance, n in counts.items():
                 found[action, instance] += n
     most = Counter()
@@ -168,19 +174,19 @@ def in_turns(spec, einsum, execution):
     total += waiting(spec, einsum, arch.components[unit])
     beside = [unit]
     for memory in reversed(path):
-        if memory.buffering == "single":
+        if memory.buffering == "single" or memory.wind_up:
             total = max(total, _busiest(arch, einsum, beside, execution))
-            total += _busiest(arch, einsum, [memory.name], execution)
-            beside = []
+            total += _busiest(arch, einsum, [memory.name], execution, once=memory.wind_up)
+            beside = [memory.name] if memory.wind_up else []
         else:
             beside.append(memory.name)
     return total
 
 
-def _busiest(arch, einsum, children, execution):
+def _busiest(arch, einsum, children, execution, once=False):
     """Seconds of the component that is busy longest with what some children exchange."""
     calls = {}
-    for (name, component, _, action, child), counts in execution.by_child.items():
+    for (name, component, _, action, child), counts in (execution.first if once else execution.by_child).items():
         if name == einsum and child in children:
             for instance, n in counts.items():
                 of_action = calls.setdefault(component, {}).setdefault(action, Counter())
@@ -188,7 +194,7 @@ def _busiest(arch, einsum, children, execution):
     busiest = {c: {a: max(n.values()) for a, n in actions.items()} for c, actions in calls.items()}
     return max(
         (
-            seconds_of(unit, busiest.get(name, {})) + beginning(unit, einsum, children, execution)
+            seconds_of(unit, busiest.get(name, {})) + beginning(unit, einsum, children, execution, once)
             for name, unit in arch.components.items()
             if not isinstance(unit, Compute)
         ),

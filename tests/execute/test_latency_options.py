@@ -18,6 +18,8 @@ def with_options(rng, given):
     for node in nodes(written["arch"]["nodes"]):
         if node.get("type") == "Memory" and "total_latency" not in node:
             node["buffering"] = rng.choice(("ideal", "double", "single", "single"))
+            if node["buffering"] != "single" and rng.random() < 0.5:
+                node["wind_up"] = True
             if rng.random() < 0.5:
                 node["ports"] = rng.choice(PORTS)
                 node["banks"] = {"number": rng.choice((1, 2, 5)), "conflicts": rng.choice(("none", "random"))}

@@ -33,6 +33,8 @@ def buffering(rng: random.Random, problem: Problem) -> None:
     """Buffers of some memories."""
     for node in memories(problem):
         node["buffering"] = rng.choice(("ideal", "double", "single", "single"))
+        if node["buffering"] != "single" and rng.random() < 0.5:
+            node["wind_up"] = True
 
 
 def startup(rng: random.Random, problem: Problem) -> None:

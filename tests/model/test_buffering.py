@@ -1,6 +1,12 @@
 """Single and double buffers, counted by hand."""
 
+import json
+import random
+from itertools import product
+
 import pytest
+from tests.cascades import valid_case
+from tests.execute.test_latency_options import nodes
 
 from einmap import CapacityError, NoMappingError, SpecError, evaluate, execute, loads, map_workload
 from einmap.errors import NotSupportedError
@@ -71,6 +77,62 @@ def test_a_single_buffer_is_filled_while_nothing_below_it_works(fields, seconds)
     assert cost.to_dict().get("longer", []) == ([{"einsum": "Z", "latency": seconds}] if seconds > 192 else [])
 
 
+# one visit of GLB takes in 12 values of A and gives back 2 of Z; one of REG takes in 6 of A (GLB) and 3 of B (DRAM)
+FIRST_INTO_GLB = (96 + 16) / 2
+FIRST_INTO_REG = max(24 / 2, 48 / 4, 72 / 8)
+
+
+@pytest.mark.parametrize(
+    ("fields", "seconds"),
+    [
+        ({"glb": "wind_up: true,"}, FIRST_INTO_GLB + COMPUTING),
+        ({"reg": "wind_up: true,"}, FIRST_INTO_REG + COMPUTING),
+        ({"glb": "wind_up: true,", "reg": "wind_up: true,"}, FIRST_INTO_GLB + FIRST_INTO_REG + COMPUTING),
+        ({"glb": "wind_up: true,", "reg": "buffering: single,"}, FIRST_INTO_GLB + 48 + COMPUTING),
+        ({"glb": "buffering: single,", "reg": "wind_up: true,"}, INTO_GLB + FIRST_INTO_REG + COMPUTING),
+    ],
+)
+def test_what_is_below_waits_for_the_first_tiles_and_the_last_ones_leave_afterwards(fields, seconds):
+    assert evaluate(spec(**fields)).latency == seconds
+
+
+def test_where_transfers_take_longer_than_what_is_below_winding_up_is_hidden():
+    slow = FILE.replace("throughput: 2}}, {{name: write, energy: 12", "throughput: 0.25}}, {{name: write, energy: 12")
+    given = dict.fromkeys(("dram", "reg", "between"), "") | {"size": 1024, "leak": 0}
+    plain, winding = (evaluate(loads(slow.format(**given, glb=glb))).latency for glb in ("", "wind_up: true,"))
+    assert plain == winding == (192 + 96) / 0.25 + 32 / 2
+
+
+def variants(seed):
+    """A random mapping on a machine whose memories all overlap, wind up or have one buffer, and on one twice as fast."""
+    given = valid_case(random.Random(seed))[0].to_dict()
+    fields = ({}, {"wind_up": True}, {"buffering": "single"})
+    for faster, more in product((1, 2), fields):
+        written = json.loads(json.dumps(given))
+        for node in nodes(written["arch"]["nodes"]):
+            if node.get("type") == "Memory":
+                node.update(more)
+            for action in node.get("actions", ()) if node.get("type") in ("Memory", "Toll") else ():
+                if isinstance(action.get("throughput"), int | float):
+                    action["throughput"] *= faster
+        yield loads(json.dumps(written))
+
+
+def test_more_buffers_and_more_bandwidth_never_take_longer():
+    differ = 0
+    for seed in range(30):
+        try:
+            latencies = [evaluate(found).latency for found in variants(seed)]
+        except NotSupportedError:
+            continue
+        slow, fast = latencies[:3], latencies[3:]
+        assert slow == sorted(slow), seed
+        assert fast == sorted(fast), seed
+        assert all(f <= s * (1 + 1e-12) for f, s in zip(fast, slow, strict=True)), seed
+        differ += len(set(latencies)) > 3
+    assert differ >= 8
+
+
 def test_what_waits_leaks_longer():
     assert evaluate(spec(leak=3, glb="buffering: single,")).leak_energy == 3 * (INTO_GLB + COMPUTING)
 
@@ -98,8 +160,13 @@ def test_a_network_beside_a_single_buffer_is_refused_by_name():
         "- !Network {name: Noc, leak_power: 0, area: 0, actions: [{name: hop, energy: 0, latency: 0, throughput: inf}]}"
     )
     assert evaluate(spec(between=network)).latency == 192
-    with pytest.raises(NotSupportedError, match="single buffering below or above the network 'Noc'"):
+    with pytest.raises(NotSupportedError, match="memories that take turns below or above the network 'Noc'"):
         evaluate(spec(between=network, glb="buffering: single,"))
+
+
+def test_a_single_buffer_that_winds_up_is_refused_where_it_stands():
+    with pytest.raises(SpecError, match=r"\"GLB\".wind_up: 'GLB' has one buffer"):
+        evaluate(spec(glb="buffering: single, wind_up: true,"))
 
 
 def test_an_unknown_buffering_is_refused_where_it_stands():

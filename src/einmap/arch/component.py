@@ -100,7 +100,8 @@ class Memory(_Priced):
 
     `bits_per_value`: for each tensor of the Einsum, as stored here. `ports`: None for one port, which serves reads and
     writes one after another, or as `total_latency` says. `buffering`: whether it is filled while what is below it works
-    (`ideal`, `double`) or not (`single`).
+    (`ideal`, `double`) or not (`single`). `wind_up`: what is below it waits for its first tiles, and its last ones
+    leave after the end.
     """
 
     __repr__ = brief
@@ -111,6 +112,7 @@ class Memory(_Priced):
     skip_initial_output_write: bool = True
     ports: Ports | None = None
     buffering: Buffering = "ideal"
+    wind_up: bool = False
 
     @cached_property
     def bits(self) -> Mapping[str, float]:

@@ -67,20 +67,32 @@ class Exchanges:
                 visit.copied[lane] = mask
             charge(self.recorder, route, hold, lane, Passing(amount, 0), child=hold, box=tile.box)
             if amount:
-                self._transfer(route, hold, hold, lane, "write")
+                self._transfer(route, hold, (hold, lane, "write"), amount)
             for station, group in zip(chain, merged, strict=True):
                 if all(lane[i] == 0 for i in group):
                     at = route.outward(lane, hold.level, station.level)
                     if amount:
-                        self._transfer(route, hold, station, at, "read")
+                        self._transfer(route, hold, (station, at, "read"), amount)
                     charge(self.recorder, route, station, at, Passing(amount, 0), child=hold, box=tile.box)
+        self.recorder.seen.add((route.einsum.name, tensor, hold.address, "in"))
         self._carry(route, tensor, hold, chain, moved)
 
-    def _transfer(self, route: Route, child: Hold, station: Hold, instance: Instance, action: str) -> None:
-        """A tile passes a memory on its way into or out of its child."""
+    def _transfer(self, route: Route, child: Hold, through: tuple[Hold, Instance, str], amount: int) -> None:
+        """A tile of `amount` values passes a station on its way into or out of its child; `through`: with the action.
+
+        A toll is passed by all that a memory inside of it writes or reads.
+        """
+        station, instance, action = through
+        way = "in" if (action == "write") == (station is child) else "out"
         if isinstance(station.component, Memory):
             key = (route.einsum.name, station.component.name, child.tensor, action, child.component.name)
             self.recorder.transfer(key, instance)
+        else:
+            key = (route.einsum.name, station.component.name, child.tensor, "read", child.component.name)
+            if station.component.directions[child.tensor] == ("up" if way == "in" else "down"):
+                return
+        if (route.einsum.name, child.tensor, child.address, way) not in self.recorder.seen:
+            self.recorder.first_time(key, instance, amount)
 
     def _carry(self, route: Route, tensor: str, hold: Hold, chain: list[Hold], moved: Mapping[Instance, int]) -> None:
         """Route moved values over the networks between a holder and its parent."""
@@ -115,11 +127,12 @@ class Exchanges:
             tile.live(box)[comes] = live[comes]
             before[comes] = 1
             charge(self.recorder, route, hold, lane, Passing(amount, 0, new), child=hold, box=box)
-            self._transfer(route, hold, hold, lane, "write")
+            self._transfer(route, hold, (hold, lane, "write"), amount)
             for station in chain:
                 at = route.outward(lane, hold.level, station.level)
-                self._transfer(route, hold, station, at, "read")
+                self._transfer(route, hold, (station, at, "read"), amount)
                 charge(self.recorder, route, station, at, Passing(amount, 0, new), child=hold, box=box)
+        self.recorder.seen.add((route.einsum.name, tensor, hold.address, "in"))
         self._carry(route, tensor, hold, chain, moved)
 
     def write_back(self, place: Place, visit: Visit, producer: Route) -> None:
@@ -133,11 +146,11 @@ class Exchanges:
                 Part(tile.box).of(leaves, visit.left[lane])[...] = False
             amount = moved[lane] = int(leaves.sum())
             charge(self.recorder, producer, hold, lane, Passing(0, amount), child=hold, box=tile.box)
-            self._transfer(producer, hold, hold, lane, "read")
+            self._transfer(producer, hold, (hold, lane, "read"), amount)
             for station, group in zip(chain, merged, strict=True):
                 if all(lane[i] == 0 for i in group):
                     at = producer.outward(lane, hold.level, station.level)
-                    self._transfer(producer, hold, station, at, "write")
+                    self._transfer(producer, hold, (station, at, "write"), amount)
                     charge(self.recorder, producer, station, at, Passing(0, amount), child=hold, box=tile.box)
             target = parent.tiles[producer.outward(lane, hold.level, chain[-1].level)]
             if lane in visit.copied:
@@ -145,6 +158,7 @@ class Exchanges:
                 tile.present(tile.box)[visit.copied[lane]] = 0
             reduce_into(target, tile, producer)
             target.live(tile.box)[leaves] = 1
+        self.recorder.seen.add((producer.einsum.name, hold.tensor, hold.address, "out"))
         self._carry(producer, hold.tensor, hold, chain, moved)
 
 

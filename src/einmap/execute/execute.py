@@ -18,7 +18,7 @@ from einmap.errors import NotSupportedError, SpecError, did_you_mean
 from einmap.execute.buffers import Heap, Tile
 from einmap.execute.padding import paddings
 from einmap.execute.recorder import Occupancy, Recorder
-from einmap.execute.result import CountKey, CountRow, Execution, SpanRow
+from einmap.execute.result import ChildKey, CountKey, CountRow, Execution, SpanRow
 from einmap.execute.simulator import Simulator
 from einmap.execute.timeline import Timeline
 from einmap.mapping.mapping import Mapping as LoopTree
@@ -215,12 +215,21 @@ def _result(
         {(e, n): wires.busiest_link(e, n) * routes[e].arch.components[n].actions_scale for e, n in wires.longest},
         wires.longest,
         _spans(recorder, routes),
-        {
-            key: {at: n * _rate(routes[key[0]].arch.components[key[1]], key[2], key[3]) for at, n in counts.items()}
-            for key, counts in recorder.by_child.items()
-        },
+        _actions_of(recorder.by_child, routes),
         recorder.transfers,
+        _actions_of(recorder.first, routes),
+        recorder.first_transfers,
     )
+
+
+def _actions_of(
+    values: Mapping[ChildKey, Mapping[Instance, int]], routes: Mapping[str, Route]
+) -> dict[ChildKey, dict[Instance, float]]:
+    """Values of exchanges as actions, `actions_scale` included."""
+    return {
+        key: {at: n * _rate(routes[key[0]].arch.components[key[1]], key[2], key[3]) for at, n in counts.items()}
+        for key, counts in values.items()
+    }
 
 
 def _spans(recorder: Recorder, routes: Mapping[str, Route]) -> tuple[SpanRow, ...]:

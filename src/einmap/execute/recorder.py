@@ -47,10 +47,23 @@ class Recorder:
     """In how many fills and write-backs of a memory's tiles they come."""
     timeline: Timeline | None = None
 
+    first: dict[ChildKey, dict[Instance, int]] = field(default_factory=dict)
+    """The values of the first fill and of the first write-back of each node."""
+    first_transfers: dict[ChildKey, dict[Instance, int]] = field(default_factory=dict)
+    """In how many transfers they come."""
+    seen: set[object] = field(default_factory=set)
+    """Einsum, tensor and address of nodes that have been filled (`in`) or have written back (`out`) once."""
+
     def transfer(self, key: ChildKey, instance: Instance) -> None:
-        """A tile goes in or out."""
+        """A tile goes into a node or out."""
         counts = self.transfers.setdefault(key, {})
         counts[instance] = counts.get(instance, 0) + 1
+
+    def first_time(self, key: ChildKey, instance: Instance, amount: int) -> None:
+        """A tile of a node's first fill or first write-back."""
+        for counts, more in ((self.first, amount), (self.first_transfers, 1)):
+            of_key = counts.setdefault(key, {})
+            of_key[instance] = of_key.get(instance, 0) + more
 
     def begin_visit(self) -> None:
         """The innermost loops of an Einsum are about to run once."""

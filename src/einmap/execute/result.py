@@ -142,7 +142,8 @@ class Execution:
     of traced memories. `link_traffic`: actions that passed the busiest link of a network, by (einsum, network);
     `longest_route`: steps of the longest route over it. `spans`: everything in the order of time, where asked for.
     `by_child`: as `per_instance`, by the component that is filled or writes back, copies and operations left out;
-    `transfers`: in how many fills and write-backs of tiles of memories these come.
+    `transfers`: in how many fills and write-backs of tiles of memories these come; `first`: what
+    the first fill and the first write-back of each node of a memory have of it, `first_transfers`: in how many.
     """
 
     __repr__ = brief
@@ -166,6 +167,8 @@ class Execution:
     spans: tuple[SpanRow, ...] = field(default=())
     by_child: Mapping[ChildKey, Mapping[Instance, float]] = field(default_factory=dict)
     transfers: Mapping[ChildKey, Mapping[Instance, int]] = field(default_factory=dict)
+    first: Mapping[ChildKey, Mapping[Instance, float]] = field(default_factory=dict)
+    first_transfers: Mapping[ChildKey, Mapping[Instance, int]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Counts and usage as plain dictionaries; tensors are left out."""

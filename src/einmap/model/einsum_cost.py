@@ -10,7 +10,7 @@ import numpy as np
 
 from einmap.arch.component import Compute
 from einmap.arch.tree import Architecture
-from einmap.model.buffering import serial_latency, single_levels
+from einmap.model.buffering import serial_latency, turns
 from einmap.model.counting.path import EinsumPath
 from einmap.model.counting.spatial import lanes_used
 from einmap.model.counting.tiles import Count
@@ -78,7 +78,7 @@ def _latency(path: EinsumPath, traffic: EinsumTraffic, busiest: Mapping[str, Act
         else:
             continue
         latency = np.maximum(latency, seconds)
-    if not single_levels(path.leaves):
+    if not turns(path.leaves):
         return latency
     return np.maximum(latency, serial_latency(path, traffic, computing, busy))
 

@@ -93,7 +93,15 @@ def _leaf(positions: Positions, leaf: Leaf) -> Hashable:
         case Memory():
             limits = _limits(positions, leaf.placement.tile_shape) if leaf.placement else ()
             bits = positions.by_tensor(leaf.bits_per_value)
-            of_kind = leaf.size_bits, bits, leaf.skip_initial_output_write, limits, leaf.ports, leaf.buffering
+            of_kind = (
+                leaf.size_bits,
+                bits,
+                leaf.skip_initial_output_write,
+                limits,
+                leaf.ports,
+                leaf.buffering,
+                leaf.wind_up,
+            )
         case Toll():
             of_kind = positions.by_tensor(leaf.direction)
         case Compute():

@@ -295,11 +295,12 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
         if t >= 0:
             row = node[level, 2] + prefix
             tiles = tiles_at(layout, target)
-            filled = value_at(layout, t, target) * tiles
+            value = value_at(layout, t, target)
+            filled = value * tiles
             for column in range(k):
                 acc[level + 1, column] = acc[level, column] + rates[row, column] * filled + fixed[row, column]
                 if per_visit.shape[1]:
-                    acc[level + 1, column] += per_visit[row, column] * tiles
+                    acc[level + 1, column] += per_visit[row, column] * tiles + per_visit[row, k + column] * value
         elif t == -1:
             for column in range(k):
                 acc[level + 1, column] = acc[level, column] + constants[prefix, column]

@@ -182,15 +182,17 @@ class PathSearch(PathCosts):
         empty = np.zeros((1, self.columns))
         self.rates = np.concatenate([*(node.rates for node in nodes), empty])
         self.fixed = np.concatenate([*(node.fixed for node in nodes), empty])
-        self.per_visit = np.concatenate(
-            [*(node.per_visit for node in nodes), empty if self.pricer.visits_cost else empty[:, :0]]
-        )
+        self.per_visit = np.concatenate([node.per_visit for node in nodes] or [empty[:, :0]])
 
     def of_node(self, coefficients: Sequence[Floats], row: int, t: int, point: int) -> Floats:
         """Costs of a node of tensor number `t` at a point; `coefficients`: rates, fixed and per visit, with its row."""
         rates, fixed, per_visit = coefficients
         costs: Floats = rates[row] * self.fills[t, point] + fixed[row]
-        return costs + per_visit[row] * self.lattice.tiles[point] if per_visit.shape[1] else costs
+        if not per_visit.shape[1]:
+            return costs
+        of_visits, of_one = np.split(per_visit[row], 2)
+        costs += of_visits * self.lattice.tiles[point] + of_one * self.values[t, point]
+        return costs
 
     def bound(self, compiled: TemplateTables) -> Floats:
         """Objectives that no mapping of a plan is below; infinite where nothing fits."""

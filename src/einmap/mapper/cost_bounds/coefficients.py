@@ -34,6 +34,7 @@ from einmap.mapper.mapspace.fanout_table import FEW_USES, Fanned, LaneTable
 from einmap.mapper.mapspace.latency_forms import Form, forms_of
 from einmap.mapper.mapspace.layout import top_values
 from einmap.mapper.mapspace.tile_lattice import Lattice
+from einmap.model.buffering import turns
 from einmap.model.counting.semantics import Semantics
 from einmap.model.latency import busy_time
 from einmap.model.systolic import is_skewed, step_seconds
@@ -46,7 +47,7 @@ class NodeCosts(NamedTuple):
     """What a storage node costs, a row for each use of the lanes and a column of cost each.
 
     `rates`: of each value that fills it; `fixed`: the same for all tile shapes; `per_visit`: of each of its visits,
-    without columns where visits cost nothing.
+    then of each value of one tile, in as many columns again; without columns where neither costs anything.
     """
 
     rates: Floats
@@ -167,16 +168,17 @@ class Pricer:
 
     @cached_property
     def visits_cost(self) -> bool:
-        """Whether something is paid for each visit of a node, whatever it is filled with."""
+        """Whether something is paid for each visit of a node."""
         return is_skewed(self.leaves) or any(isinstance(leaf, Memory) and leaf.starts for leaf in self.leaves)
 
     def _per_visit(self, table: LaneTable, tensor: str, tail: Chain, level: int, within: int) -> Floats:
         """Seconds of each visit of a node, all instances counted: transfers that begin, folds of an array."""
-        if not self.visits_cost:
+        if not self.visits_cost and not turns(self.leaves):
             return np.zeros((len(table), 0))
-        total = np.zeros((len(table), self.columns.n))
+        total, once = np.zeros((2, len(table), self.columns.n))
         exchange = self.exchanges(tail)[0]
-        is_output = self.einsum.by_tensor[tensor].output
+        access = self.einsum.by_tensor[tensor]
+        is_output = access.output
         for at in exchange if exchange[-1] == level else ():
             unit = self.leaves[at]
             if not isinstance(unit, Memory):
@@ -190,7 +192,37 @@ class Pricer:
             table, lambda d: d.dimension.skew == "each_fold" and within < d.level <= level
         ) / self.lanes(table, level)
         total[:, self.columns.computing] += waiting[:, None]
+        for at in exchange if exchange[-1] == level else ():
+            once += self._of_one_visit(table, access, exchange, at)
+        return np.hstack([total, once])
+
+    def _starts_once(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
+        """Seconds in which the transfers of one visit begin."""
+        total = np.zeros((len(table), self.columns.n))
+        for at in exchange:
+            unit, child = self.leaves[at], exchange[-1]
+            if isinstance(unit, Memory) and unit.starts:
+                inward, outward = ("write", "read") if at == child else ("read", "write")
+                seconds = unit.action(inward).startup + (unit.action(outward).startup if access.output else 0.0)
+                for column, _ in self.columns.of(at, child, once=True):
+                    total[:, column] += self._tiles_at_once(table, access.tensor, at, child) * seconds
         return total
+
+    def _of_one_visit(self, table: LaneTable, access: TensorAccess, exchange: Chain, at: int) -> Floats:
+        """Seconds of a station for each value of one tile that goes in and, of an output, out."""
+        total = np.zeros((len(table), self.columns.n))
+        unit, child = self.leaves[at], exchange[-1]
+        assert isinstance(unit, Memory | Toll)
+        lane = self._tiles_at_once(table, access.tensor, at, child)
+        down, up = self.actions(access, exchange, at)
+        done = down if not access.output else up + down if self.pays_initial(exchange, at) else up
+        for column, form in self.columns.of(at, child, once=True):
+            total[:, column] += lane * (done.read * form.read + done.write * form.write) * unit.actions_scale
+        return total
+
+    def _tiles_at_once(self, table: LaneTable, tensor: str, at: int, child: int) -> Floats:
+        """Tiles that one instance of a station exchanges with the lanes of its children in one visit."""
+        return self.lanes(table, child) / (self.merged(table, tensor, at, child) * self.lanes(table, at))
 
     def _waiting(self, table: LaneTable, counts: Callable[[Fanned], bool]) -> Floats:
         """Seconds that the last lane waits along the skewed dimensions that count."""
@@ -208,6 +240,8 @@ class Pricer:
             return self._nothing(table), self._nothing(table)
         outermost, *inner = exchanges
         total, fixed = self.rates(table, access, outermost), self.starts(table, access, outermost)
+        if turns(self.leaves):
+            fixed = fixed + self._starts_once(table, access, outermost)
         if inner and access.output and self.rules.lane_first_touch == "one lane":
             total, merged = total.copy(), self.merged(table, tensor, outermost[0], level)
             for exchange in inner:

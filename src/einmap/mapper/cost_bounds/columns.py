@@ -20,16 +20,20 @@ from einmap.arch.component import Leaf, Memory, Toll
 from einmap.arrays import Ints
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.mapspace.latency_forms import Form, forms_of
-from einmap.model.buffering import single_levels
+from einmap.model.buffering import turns
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """What the component at `level` spends on exchanges whose child is at one of the levels `children`, by a form."""
+    """What the component at `level` spends on exchanges whose child is at one of the levels `children`, by a form.
+
+    `once`: of one visit of each child alone.
+    """
 
     level: int
     form: Form
     children: range
+    once: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +68,16 @@ class Columns:
         """The columns that have the time of the operations."""
         return np.array([i for i, column in enumerate(self.timed, start=1) if column.computes], dtype=np.int64)
 
-    def of(self, level: int, child: int) -> tuple[tuple[int, Form], ...]:
-        """Columns in which the component at a level counts for exchanges with a child at a level, and how."""
+    def of(self, level: int, child: int, *, once: bool = False) -> tuple[tuple[int, Form], ...]:
+        """Columns in which the component at a level counts for exchanges with a child at a level, and how.
+
+        `once`: those in which it counts for one visit of the child.
+        """
         return tuple(
             (i, term.form)
             for i, column in enumerate(self.timed, start=1)
             for term in column.terms
-            if term.level == level and child in term.children
+            if term.level == level and child in term.children and term.once == once
         )
 
 
@@ -78,10 +85,10 @@ def columns_of(einsum: Einsum, leaves: tuple[Leaf, ...]) -> Columns:
     """The columns of a path of the architecture."""
     forms = {level: _forms(leaf, einsum.name) for level, leaf in enumerate(leaves) if isinstance(leaf, Memory | Toll)}
 
-    def busy(children: range) -> list[Column]:
-        """What each component spends on some exchanges."""
+    def busy(children: range, once: bool = False) -> list[Column]:
+        """What each component spends on some exchanges, in all or for one visit of each child."""
         return [
-            Column((Term(level, form, children),))
+            Column((Term(level, form, children, once),))
             for level, of_level in forms.items()
             if level < children.stop
             for form in of_level
@@ -97,14 +104,14 @@ def _forms(leaf: Memory | Toll, einsum: str) -> tuple[Form, ...]:
     return (Form(0.0, 0.0),) if not forms and isinstance(leaf, Memory) and leaf.starts else forms
 
 
-def _turns(leaves: tuple[Leaf, ...], busy: Callable[[range], list[Column]], operations: Column) -> list[Column]:
-    """The sums whose largest is the time in which single memories and what is below them take turns; none without."""
-    singles = single_levels(leaves)
-    if not singles:
+def _turns(leaves: tuple[Leaf, ...], busy: Callable[..., list[Column]], operations: Column) -> list[Column]:
+    """The sums whose largest is the time in which memories and what is below them take turns; none where none do."""
+    taken = turns(leaves)
+    if not taken:
         return []
-    inside = [operations, *busy(range(singles[-1] + 1, len(leaves)))]
-    for here, outer in pairwise(reversed((-1, *singles))):
-        inside = [before + after for before in busy(range(here, here + 1)) for after in inside] or inside
+    inside = [operations, *busy(range(taken[-1][0] + 1, len(leaves)))]
+    for (here, once), (outer, _) in pairwise(reversed(((-1, False), *taken))):
+        inside = [before + after for before in busy(range(here, here + 1), once) for after in inside] or inside
         if outer >= 0:
-            inside += busy(range(outer + 1, here))
+            inside += busy(range(outer + 1, here + once))
     return inside

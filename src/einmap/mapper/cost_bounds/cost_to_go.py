@@ -13,7 +13,6 @@ from einmap.mapper.cost_bounds.table_blocks import Recipe, TableBlocks, numbered
 from einmap.mapper.given.lane_rule import LaneRule
 from einmap.mapper.given.slots import Positions
 
-NO_COLUMNS = np.zeros(0, dtype=np.int64)
 FEW_POINTS = 20_000
 """Points of a lattice up to which what loops may do there is kept from one block of tables to the next."""
 
@@ -164,14 +163,14 @@ class Tables(TableBlocks):
         everywhere = np.ones(costs.lattice.size, dtype=bool)
         fits = everywhere if inner.lowers is None else costs.fits_lowered(inner.lowers)
         rates, fixed, per_visit = (
-            np.ascontiguousarray(rows[np.ix_(first, self.columns if rows.shape[1] else NO_COLUMNS)])
+            np.ascontiguousarray(rows[np.ix_(first, self.columns_in(rows))])
             for rows in costs.rates_of(recipe.chains, level.node, level.r)
         )
-        fills = costs.fills[costs.tensors.index(level.node.tensor)]
+        t = costs.tensors.index(level.node.tensor)
         cost_to_go_kernels.with_gap_and_node(
             self.pool, self.begins(recipe.below)[first], self.slots(recipe.below), self.begins(index)[first],
-            self.points[index], self.moves(index, inner.axes), fits, rates, fixed, per_visit, fills,
-            costs.lattice.tiles, costs.allowed(level.node),
+            self.points[index], self.moves(index, inner.axes), fits, rates, fixed, per_visit, costs.fills[t],
+            costs.lattice.tiles, costs.values[t], costs.allowed(level.node),
         )  # fmt: skip
 
     def over_lanes(self, index: int, r: int, below: int) -> None:

@@ -85,6 +85,7 @@ class Bounds:
             # where lanes reduce, more visits may save something: then nothing is said
             costs = costs + fixed + np.where(rates >= 0, rates * (size * copies)[:, None], -np.inf)
             if per_visit.shape[1]:
-                # each lane visits its node once at least
-                costs += per_visit * path.pricer.lanes(lanes, node.level)[:, None]
+                # each lane visits its node once at least, and a tile has a value
+                of_visits, of_one = np.split(per_visit, 2, axis=1)
+                costs += of_visits * path.pricer.lanes(lanes, node.level)[:, None] + of_one
         return np.maximum(costs, 0.0) if (costs == -np.inf).any() else costs

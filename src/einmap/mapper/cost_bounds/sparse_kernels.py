@@ -140,8 +140,8 @@ def _add_node(inside: Any, node: Any, filled: float, tiles: float, out: Any) -> 
     for column in range(len(out)):
         # in the order in which the search adds up, so that equal costs stay equal
         out[column] = inside[column] + rate[column] * filled + fixed[column]
-    for column in range(len(per_visit)):
-        out[column] += per_visit[column] * tiles
+        if len(per_visit):
+            out[column] += per_visit[column] * tiles + per_visit[len(out) + column] * (filled / tiles)
 
 
 @njit(cache=True, nogil=True)

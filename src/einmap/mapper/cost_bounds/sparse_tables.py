@@ -182,7 +182,7 @@ class SparseTables(TableBlocks):
         assert inner is not None
         assert inner.axes is not None
         rates, fixed, per_visit = (
-            np.ascontiguousarray(rows[:, self.columns if rows.shape[1] else NOWHERE])
+            np.ascontiguousarray(rows[:, self.columns_in(rows)])
             for rows in costs.rates_of(recipe.chains, level.node, level.r)
         )
         lowered = self.holding({} if inner.lowers is None else self.lowered(inner.lowers), inner.lowers)

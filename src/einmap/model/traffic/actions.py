@@ -8,6 +8,7 @@ from typing import Literal
 from einmap.arch.component import Compute, Memory, Toll
 from einmap.errors import NotSupportedError
 from einmap.model.counting.path import Station
+from einmap.model.counting.reuse import Takes
 from einmap.model.counting.tiles import Count, larger
 from einmap.model.traffic.tensor_traffic import Exchange, Fixed, Flow, TensorTraffic
 
@@ -77,13 +78,39 @@ def charged(tensor: TensorTraffic, exchange: Exchange, at: Station, flow: Flow) 
     return Actions(done.get("read", 0), done.get("write", 0))
 
 
-def with_transfers(tensor: TensorTraffic, exchange: Exchange, at: Station, fixed: Fixed, actions: Actions) -> Actions:
+def of_one_visit(tensor: TensorTraffic, exchange: Exchange, at: Station, fixed: Fixed) -> Actions:
+    """What one visit of the child, the first one, costs at a station: its fill, and its write-back of a whole tile.
+
+    An output has no results yet. Raises NotSupportedError where Einsums use different parts of the tensor in a buffer.
+    """
+    charge, child = tensor.charge(exchange), exchange.child
+    if charge.hull is not None:
+        raise NotSupportedError(
+            f"wind_up, where Einsums use different parts of {tensor.access.tensor!r} in {child.component.name!r}, is "
+            "not supported yet",
+            hint="leave out wind_up, or give each Einsum a storage node of its own",
+        )
+    takes = tensor.first_takes(child, at, fixed)
+    moved = tensor.counts.values(takes)
+    flow = Flow(moved if charge.fills else 0, 0, 0)
+    if tensor.access.output:
+        fills = charge.fills and tensor.fills_lane(exchange, at, fixed)
+        filled = tensor.counts.values(tensor.first_takes(child, exchange.parent, fixed)) if fills else 0
+        flow = Flow(0, filled, moved)
+    return with_transfers(tensor, exchange, at, (fixed, takes), charged(tensor, exchange, at, flow))
+
+
+def with_transfers(
+    tensor: TensorTraffic, exchange: Exchange, at: Station, counted: tuple[Fixed, Takes], actions: Actions
+) -> Actions:
     """The actions of one lane with the transfers in which they come, where these take time to begin.
 
     A visit of a memory's node is one transfer in, and for an output one out, at the memory and at its parent: `at`. An
     output comes in in every visit, whether it has results yet or not. Of lanes that reduce the first one alone is
-    filled. Raises NotSupportedError where Einsums use different parts of the tensor in one buffer.
+    filled. `counted`: the lane, and which iterations count. Raises NotSupportedError where Einsums use different parts
+    of the tensor in one buffer.
     """
+    fixed, takes = counted
     child, station = exchange.child.component, at.component
     if not isinstance(child, Memory) or not isinstance(station, Memory) or not station.starts:
         return actions
@@ -94,7 +121,7 @@ def with_transfers(tensor: TensorTraffic, exchange: Exchange, at: Station, fixed
             f"{child.name!r}, are not supported yet",
             hint="leave out startup, or give each Einsum a storage node of its own",
         )
-    visits = tensor.counts.tiles.visits(tensor.takes(exchange.child, at, fixed))
+    visits = tensor.counts.tiles.visits(takes)
     inward = visits if charge.fills else 0
     if tensor.access.output and not tensor.fills_lane(exchange, at, fixed):
         inward = 0

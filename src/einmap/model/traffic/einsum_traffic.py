@@ -13,7 +13,7 @@ from einmap.model.counting.path import EinsumPath, Station, applies
 from einmap.model.counting.reuse import TensorCounts, VariableTiles
 from einmap.model.counting.semantics import Semantics
 from einmap.model.counting.tiles import ALL, FIRST, Count
-from einmap.model.traffic.actions import Actions, charged, with_transfers
+from einmap.model.traffic.actions import Actions, charged, of_one_visit, with_transfers
 from einmap.model.traffic.tensor_traffic import EVERY, Charge, Exchange, Fixed, TensorTraffic
 
 MAX_LANES = 10_000
@@ -63,10 +63,11 @@ class EinsumTraffic:
                         totals[key] = totals.get(key, _NOTHING) + self._charged(tensor, exchange, at, EVERY)
         return totals
 
-    def busiest(self, children: range | None = None) -> dict[str, Actions]:
+    def busiest(self, children: range | None = None, *, one_visit: bool = False) -> dict[str, Actions]:
         """Actions of the instance that has most of them, for each component and for each action by itself.
 
         `children`: of the exchanges those whose child is at one of these levels of the path; all of them if None.
+        `one_visit`: of each child what its first visit takes in and gives back alone.
         """
         visits: dict[str, list[tuple[TensorTraffic, Exchange, Station]]] = {}
         for tensor in self.tensors:
@@ -82,8 +83,12 @@ class EinsumTraffic:
             for fixed in self._lanes(parts):
                 total = _NOTHING
                 for tensor, exchange, at in parts:
+                    if one_visit:
+                        total = total + of_one_visit(tensor, exchange, at, fixed)
+                        continue
                     charged_here = self._charged(tensor, exchange, at, fixed)
-                    total = total + with_transfers(tensor, exchange, at, fixed, charged_here)
+                    takes = tensor.takes(exchange.child, at, fixed)
+                    total = total + with_transfers(tensor, exchange, at, (fixed, takes), charged_here)
                 most = total if most is None else most.most(total)
             best[component] = most or _NOTHING
         return best

@@ -149,6 +149,14 @@ class TensorTraffic:
                 takes.append(ALL)
         return tuple(takes)
 
+    def first_takes(self, child: Station, at: Station, fixed: Fixed) -> Takes:
+        """As `takes`, of the first visit alone."""
+        takes = self.takes(child, at, fixed)
+        return tuple(
+            FIRST if take == ALL and not loop.is_spatial else take
+            for take, loop in zip(takes, self.path.loops, strict=True)
+        )
+
     def between(self, inner: Station, outer: Station) -> Iterator[int]:
         """Irrelevant spatial loops that spread `inner` and not `outer`."""
         for index in self.path.spatial_loops:

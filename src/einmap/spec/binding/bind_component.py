@@ -237,6 +237,7 @@ def _component(
                 skip_initial_output_write=skip,
                 ports=ports,
                 buffering=buffering,
+                wind_up=given.wind_up,
             )
         case TollInput():
             placement = placement_of(context, given.tensors)
@@ -256,6 +257,11 @@ def _buffering(context: ComponentContext, given: MemoryInput) -> Buffering:
     if given.buffering not in _BUFFERINGS:
         hint = did_you_mean(given.buffering, _BUFFERINGS, listing="kinds")
         raise SpecError(f"unknown buffering {given.buffering!r}", at=context.at("buffering"), hint=hint)
+    if given.buffering == "single" and given.wind_up:
+        text = (
+            f"{given.name!r} has one buffer, for whose tiles what is below it waits each time, the first time included"
+        )
+        raise SpecError(text, at=context.at("wind_up"), hint="leave out wind_up, or write buffering: double")
     return cast(Buffering, given.buffering)
 
 

@@ -47,6 +47,14 @@ class MemoryTimingInput(Input):
             "double",
         ),
     ] = "ideal"
+    wind_up: Annotated[
+        StrictBool,
+        documented(
+            "Whether what is below the memory waits until its first tiles are there, and its last results go out when "
+            "all else is done: wind-up and wind-down of `ideal` and `double` buffers. `single` ones wait each time.",
+            True,
+        ),
+    ] = False
     ports: Annotated[
         PortsInput | None,
         documented(
