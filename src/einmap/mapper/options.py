@@ -90,6 +90,12 @@ def read_options(
             at=spec.provenance("model.sliding_window"),
             hint="map without it, then evaluate the mapping found with sliding_window: true",
         )
+    if spec.model_options.overlap_einsums and len(spec.workload.einsums) > 1:
+        raise NotSupportedError(
+            "the mapper does not search several Einsums with overlap_einsums: true yet",
+            at=spec.provenance("model.overlap_einsums"),
+            hint="map without it, then evaluate the mapping found with overlap_einsums: true",
+        )
     _refuse_networks(spec)
     limit = _number("time_limit_s", time_limit_s) if time_limit_s is not None else mapper_input.time_limit
     written = mapper_input.metrics is not None and metrics is None

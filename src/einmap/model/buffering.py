@@ -54,7 +54,7 @@ def serial_latency(
 
     def longest(first: int, end: int, *, once: bool = False) -> Any:
         """Seconds of the busiest component for exchanges with children from level `first` to below `end`."""
-        parts = traffic.busiest(range(first, end), one_visit=once)
+        parts = traffic.busiest(lambda _, exchange: first <= exchange.child.level < end, one_visit=once)
         seconds: Any = 0.0
         for name, actions in parts.items():
             seconds = np.maximum(seconds, busy(name, actions))

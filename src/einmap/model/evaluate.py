@@ -42,6 +42,7 @@ from einmap.model.occupancy.sharing import (
     half_reduced,
     shared_nodes,
 )
+from einmap.model.overlap import Overlap
 from einmap.model.traffic.copies import aliases
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.spec.loop_tree import is_as_read
@@ -84,7 +85,7 @@ def _cost(spec: Spec, tree: LoopTree, rules: Semantics, strict: bool, where: Whe
     order = _order(spec.workload, tree, rules)
     same = alike(tree, spec.workload, {name: bound.like for name, bound in spec.bound.items()}, order)
     alone = {name: name for name in order}
-    if same != alone:
+    if same != alone and not spec.model_options.overlap_einsums:
         evaluation = _Evaluation(spec, tree, rules, strict, where, same)
         with suppress(EinmapError):
             cost = evaluation.cost()
@@ -356,7 +357,7 @@ class _Evaluation:
         arch = self.archs[self.workload.einsums[0].name]
         return Cost(
             energy=math.fsum(row.energy for row in actions),
-            latency=math.fsum([einsum_rows.latency for einsum_rows in rows]),
+            latency=self.latency(rows),
             area=arch.total_area,
             actions=tuple(actions),
             latencies=tuple(latencies),
@@ -372,6 +373,19 @@ class _Evaluation:
             longer=tuple(row.longer for row in rows if row.longer is not None),
             notes=tuple(dict.fromkeys(self.notes)),
         )
+
+    def latency(self, rows: list[Rows]) -> float:
+        """Seconds of all Einsums: one after the other, or fused ones as far as they overlap."""
+        if not self.spec.model_options.overlap_einsums:
+            return math.fsum([einsum_rows.latency for einsum_rows in rows])
+        if self.rules.lifetimes != "tree":
+            raise NotSupportedError(
+                f"overlap_einsums: the preset {self.rules.name!r} runs Einsums one after the other",
+                at=self.spec.provenance("model.overlap_einsums"),
+                hint="evaluate with semantics: exact, or leave overlap_einsums out",
+            )
+        instances = {e.name: self.workload.n_instances * e.n_instances for e in self.workload.einsums}
+        return Overlap(self.tree, {name: self.traffic[name] for name in self.order}, instances).latency()
 
     def size_bits(self, name: str) -> float:
         """The largest size of a memory, whose expression may give another one for each Einsum."""

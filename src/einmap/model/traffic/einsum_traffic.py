@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from math import prod
 
@@ -63,16 +63,18 @@ class EinsumTraffic:
                         totals[key] = totals.get(key, _NOTHING) + self._charged(tensor, exchange, at, EVERY)
         return totals
 
-    def busiest(self, children: range | None = None, *, one_visit: bool = False) -> dict[str, Actions]:
+    def busiest(
+        self, counts: Callable[[str, Exchange], bool] | None = None, *, one_visit: bool = False
+    ) -> dict[str, Actions]:
         """Actions of the instance that has most of them, for each component and for each action by itself.
 
-        `children`: of the exchanges those whose child is at one of these levels of the path; all of them if None.
+        `counts`: which exchanges of a tensor count; all of them if None.
         `one_visit`: of each child what its first visit takes in and gives back alone.
         """
         visits: dict[str, list[tuple[TensorTraffic, Exchange, Station]]] = {}
         for tensor in self.tensors:
             for exchange in tensor.exchanges:
-                if children is not None and exchange.child.level not in children:
+                if counts is not None and not counts(tensor.access.tensor, exchange):
                     continue
                 for at in exchange.chain:
                     if not isinstance(at.component, Compute):
