@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax.sharding import PartitionSpec as P
 
 import einmap
 from einmap.errors import SpecError
@@ -186,3 +187,37 @@ def test_uses_without_einsum_form_say_why():
         einmap.from_jax(lambda x: x & 3, np.arange(4))
     with pytest.raises(SpecError, match="pads with other numbers"):
         einmap.from_jax(lambda x: jnp.pad(x, 1, constant_values=2.0), numbers(4))
+
+
+def two_products(params, x):
+    return jax.nn.relu(x @ params["w"]) @ params["v"]
+
+
+def placed(placements, mesh=None):
+    params = {"w": numbers(4, 8), "v": numbers(8, 6)}
+    return einmap.from_jax(two_products, params, numbers(3, 4), mesh=mesh or {"x": 2, "y": 2}, placements=placements)
+
+
+def test_partition_specs_are_placements_of_a_plan_that_runs():
+    result = placed(({"w": P(None, "x"), "v": P("x", None)}, P(None)))
+    assert result.spec.to_dict()["distribution"]["placements"] == {"params_w": {"N8": ["x"]}, "params_v": {"K8": ["x"]}}
+    arrays = result.arrays({"params['w']": numbers(4, 8), "params['v']": numbers(8, 6), "x": numbers(3, 4)})
+    run = einmap.engine_named("local").run(einmap.plan_of(result.spec), arrays)
+    (out,) = run.outputs.values()
+    expected = np.maximum(numbers(3, 4) @ numbers(4, 8), 0) @ numbers(8, 6)
+    np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("placements", "mesh", "said"),
+    [
+        ((P("z"), None), None, "the mesh has no axis 'z'"),
+        ((None, P("x")), None, "cannot be split in 2"),
+        ((None,), None, "placements of 1 arguments"),
+        (({"w": P()}, None), None, "in the nest of the argument"),
+        ((None, P(None, None, "x")), None, "has 2 axes, its PartitionSpec has 3"),
+    ],
+)
+def test_placements_that_do_not_fit_are_refused(placements, mesh, said):
+    with pytest.raises(SpecError, match=said):
+        placed(placements, mesh)

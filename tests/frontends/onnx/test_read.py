@@ -3,7 +3,7 @@
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from tests.onnx_models import model, node, numbers, saved, values_of
 
 import einmap
@@ -163,6 +163,12 @@ HOSTILE = {
     "a huge expansion": (
         [node("Expand", ["x", "s"], ["e"]), node("Relu", ["e"], ["y"])], {"s": np.array([2**30, 2**30, 2, 4])}, "2\\*\\*40",
     ),
+    "a list of axes that is too long": (
+        [node("ConstantOfShape", ["s"], ["c"], value=numpy_helper.from_array(np.ones(1, np.int64))),
+         node("Unsqueeze", ["x", "c"], ["y"])],
+        {"s": np.array([2**38])},
+        "at most 65,536 integers",
+    ),
     "parts that do not broadcast": (
         [node("Concat", ["x", "x"], ["c"], axis=1), node("Add", ["c", "w"], ["y"])], {"w": numbers(9)}, "do not broadcast",
     ),
@@ -226,3 +232,14 @@ def test_bits_are_those_of_the_types_or_what_is_asked_for(tmp_path):
     path = saved(tmp_path, built)
     assert {a.bits_per_value for a in from_onnx(path).spec.workload.einsums[0].accesses} == {16}
     assert {a.bits_per_value for a in from_onnx(path, bits=8).spec.workload.einsums[0].accesses} == {8}
+
+
+def test_what_is_broadcast_far_takes_no_room(tmp_path):
+    nodes = [
+        node("Expand", ["w", "s"], ["e"]), node("Reshape", ["e", "f"], ["r"]), node("ReduceSum", ["r", "axes"], ["y"]),
+        node("Expand", ["two", "s"], ["t"]), node("ReduceMax", ["t", "axes"], ["z"]),
+    ]  # fmt: skip
+    weights = {"w": numbers(3, 1), "two": np.array(2, np.float32), "axes": np.array([0])}
+    shape = {"s": np.array([3, 2**36]), "f": np.array([-1])}
+    result = from_onnx(saved(tmp_path, model(nodes, {}, {**weights, **shape}, outputs=("y", "z"))))
+    assert result.spec.workload.einsum_names == ("y", "z")

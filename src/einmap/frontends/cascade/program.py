@@ -105,5 +105,7 @@ def uniform(values: Array) -> float | None:
     """The number that all elements are, None where they differ or it is not finite."""
     if not values.size or values.dtype.kind not in "biuf":
         return None
+    # along an axis of a broadcast all are the same: those need not be looked at
+    values = values[tuple(slice(1) if stride == 0 else slice(None) for stride in values.strides)]
     first = values.flat[0]
     return float(first) if bool((values == first).all()) and bool(np.isfinite(first)) else None

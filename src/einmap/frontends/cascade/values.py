@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 
@@ -18,6 +19,8 @@ MOST_LEAVES, MOST_NODES = 3, 60
 
 The mapper places each tensor by itself, so that an Einsum of many tensors takes long to map.
 """
+MOST_KNOWN = 2**22
+"""Numbers of a value with views that are kept beside them."""
 _NONNEGATIVE = frozenset({"relu", "sigmoid", "exp", "abs", "sqrt"})
 
 
@@ -44,7 +47,9 @@ class Value:
     def changed(self, of_view: Callable[[View], View], of_array: Callable[[Array], Array]) -> Value:
         """The value after a change of shape, which views and known numbers take alike."""
         leaves = tuple(of_view(view) for view in self.leaves)
-        array = of_array(self.array) if self.array is not None else None
+        # numbers that a broadcast repeats often are not worth to be known: to reshape them takes room for all
+        is_known = self.array is not None and not (leaves and prod(leaves[0].shape) > MOST_KNOWN)
+        array = of_array(self.array) if is_known and self.array is not None else None
         if leaves:
             return replace(self, shape=leaves[0].shape, leaves=leaves, array=array)
         # a number alone: an array of it that takes no room says what the shape becomes
@@ -92,7 +97,8 @@ def take(value: Value, axis: int, start: int, step: int, count: int) -> Value:
     last, size = start + step * (count - 1), value.shape[axis]
     if not (0 <= start < size and 0 <= last < size):
         raise SpecError(f"indices {start} to {last} are not in axis {axis} of the shape {[*value.shape]}")
-    where = (slice(None),) * axis + ([start + step * i for i in range(count)],)
+    end = last + (1 if step > 0 else -1)
+    where = (*(slice(None),) * axis, slice(start, end if end >= 0 else None, step))
     return value.changed(lambda view: sliced(view, axis, start, step, count), lambda array: array[where])
 
 

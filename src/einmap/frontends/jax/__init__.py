@@ -4,5 +4,6 @@
 - `elementwise`: primitives that compute number by number.
 - `layout`: primitives on shapes alone, slices and padding.
 - `contractions`: products that are summed, reductions and windows.
+- `placements`: `PartitionSpec`s as placements of a distribution.
 - `read`: a whole function: its jaxpr equation by equation, calls inlined, scans unrolled.
 """

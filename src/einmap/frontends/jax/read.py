@@ -20,6 +20,7 @@ from einmap.frontends.jax.contractions import CONTRACTIONS
 from einmap.frontends.jax.elementwise import ELEMENTWISE
 from einmap.frontends.jax.equation import Equation, bits_of
 from einmap.frontends.jax.layout import LAYOUT, joined
+from einmap.frontends.jax.placements import distributed, sizes_of, specs_by_leaf
 from einmap.optional import require
 
 PRIMITIVES: Mapping[str, Callable[[Equation], list[Value]]] = {**ELEMENTWISE, **LAYOUT, **CONTRACTIONS}
@@ -33,12 +34,15 @@ MOST_EQUATIONS = 50_000
 """Equations of a function, those of calls and unrolled scans among them."""
 
 
-def from_jax(function: Callable[..., Any], *example_args: Any) -> Imported:
+def from_jax(function: Callable[..., Any], *example_args: Any, mesh: Any = None, placements: Any = None) -> Imported:
     """The cascade of Einsums of a function of JAX.
 
     `example_args`: arguments, or `jax.ShapeDtypeStruct`s of their shapes and types, in any nest of lists and
     dictionaries. The function is traced and not run; calls are inlined, scans unrolled. Values of the result's `run`
     are named as the arguments: `x`, `params['w']`; the outputs `out`, `out[0]`, `out['loss']`.
+
+    `mesh`, a mesh of JAX or a dictionary of axes and sizes, and `placements`, a `PartitionSpec` or None for each
+    argument or each of its leaves, give the specification a `distribution`, which `plan_of` and `einmap run` take.
 
     Raises SpecError for primitives that have no Einsum form: all of them by name, with counts.
     """
@@ -63,7 +67,12 @@ def from_jax(function: Callable[..., Any], *example_args: Any) -> Imported:
         for (path, _), value in zip(paths, results, strict=True)
         if value.array is None
     }
-    return imported(reader.builder, outputs, {}, {"operators": dict(reader.counts)})
+    result = imported(reader.builder, outputs, {}, {"operators": dict(reader.counts)})
+    if mesh is None and placements is None:
+        return result
+    if mesh is None or placements is None:
+        raise SpecError("mesh and placements go together", hint='mesh={"x": 8}, placements=(P("x", None), None)')
+    return distributed(result, names, specs_by_leaf(jax, placements, example_args), sizes_of(mesh))
 
 
 def _every_equation(jaxpr: Any) -> Iterator[Any]:

@@ -230,7 +230,8 @@ def _inferred(model: Model) -> dict[str, Tensor]:
     """Shapes of values that ONNX infers, those that are numbers."""
     onnx = require("onnx", "onnx")
     try:
-        graph = onnx.shape_inference.infer_shapes(model.proto, data_prop=True).graph
+        # without the propagation of data, which goes through each number that a hostile model expands
+        graph = onnx.shape_inference.infer_shapes(model.proto).graph
     except Exception:  # it raises several kinds of errors, for models that are not sane
         graph = model.proto.graph
     shapes: dict[str, Tensor] = {}

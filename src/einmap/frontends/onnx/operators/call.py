@@ -13,6 +13,9 @@ from einmap.frontends.cascade.values import Value
 from einmap.frontends.onnx.model import Node
 from einmap.visible import short
 
+MOST_INTEGERS = 2**16
+"""Axes, sizes or places that one operand gives."""
+
 
 @dataclass(frozen=True, slots=True)
 class Call(Step):
@@ -92,6 +95,7 @@ class Call(Step):
     def known_integers(self, place: int, what: str) -> list[int]:
         """Integers that an operand holds."""
         array = self.known(place, what)
-        if array.dtype.kind not in "iu":
-            raise SpecError(f"{what} must be integers, found {array.dtype}", at=self.node.at)
+        if array.dtype.kind not in "iu" or array.size > MOST_INTEGERS:
+            text = f"{what} must be at most {MOST_INTEGERS:,} integers, found {array.size:,} of {array.dtype}"
+            raise SpecError(text, at=self.node.at)
         return [int(v) for v in array.reshape(-1)]

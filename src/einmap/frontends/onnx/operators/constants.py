@@ -101,11 +101,13 @@ def _of_shapes(kind: str, operands: list[Array], call: Call) -> list[Array] | No
         return [start + np.arange(count) * delta] if count <= MOST_FOLDED else None
     if kind == "Gather" and len(operands) == 2 and _is_small(operands[1].shape):
         axis = call.axis(call.integer("axis", 0), max(1, first.ndim))
+        if not _is_small([first.size // max(1, first.shape[axis] if first.ndim else 1), operands[1].size]):
+            return None
         try:
             taken = np.take(first, operands[1].astype(np.int64), axis=axis)
         except IndexError as error:
             raise SpecError(f"an index is out of range: {error}", at=call.node.at) from None
-        return [np.asarray(taken)] if _is_small(taken.shape) else None
+        return [np.asarray(taken)]
     if kind == "Tile" and len(operands) == 2:
         times = [int(v) for v in operands[1].reshape(-1)]
         small = min(times, default=1) >= 0 and _is_small([max(1, first.size) * prod(times)])

@@ -12,9 +12,9 @@ from einmap.errors import SpecError
 from einmap.frontends.cascade.builder import Spread, check_shape
 from einmap.frontends.cascade.program import Gathered
 from einmap.frontends.cascade.step import NotExpressible, expression_of
-from einmap.frontends.cascade.values import Value, broadcast, broadcast_shape, known, reshape, transpose
+from einmap.frontends.cascade.values import MOST_KNOWN, Value, broadcast, broadcast_shape, known, reshape, transpose
 from einmap.frontends.onnx.model import bits_of
-from einmap.frontends.onnx.operators.call import Call
+from einmap.frontends.onnx.operators.call import MOST_INTEGERS, Call
 
 
 def same(call: Call) -> list[Value]:
@@ -29,7 +29,7 @@ def cast(call: Call) -> list[Value]:
     value = call.operand(0)
     kind = call.integer("to", 1)
     to_float = kind in (1, 10, 11, 16)
-    if value.array is not None and value.array.dtype.kind in "biuf":
+    if value.array is not None and value.array.dtype.kind in "biuf" and value.array.size <= MOST_KNOWN:
         array = value.array.astype(np.float64 if to_float else bool if kind == 9 else np.int64)
         if to_float or kind in (6, 7, 9):
             return [known(array, bits_of(kind))]
@@ -205,6 +205,8 @@ def gather(call: Call) -> list[Value]:
     axis = call.axis(call.integer("axis", 0), len(value.shape))
     size = value.shape[axis]
     if places.array is not None:
+        if places.array.size > MOST_INTEGERS:
+            raise NotExpressible(f"it takes {places.array.size:,} places")
         where = [int(i) for i in places.array.reshape(-1)]
         if any(not -size <= i < size for i in where):
             raise SpecError(f"an index is outside of axis {axis} of {[*value.shape]}", at=call.node.at)
