@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -74,10 +75,12 @@ def homes_of(paths: Paths, role: HomeRole) -> Homes:
         # nothing is better than to keep it where its only reader reads it
         allowed = role.needs[0]
     pairs = [(home, home) for home in allowed]
-    if (role.needs or role.limited) and role.pinned and role.produced is not None:
+    if role.pinned and role.produced is not None and (role.needs or role.limited):
         # on its way to where it is asked for it may rest elsewhere
         (end,) = role.allowed
         ways_there = np.isfinite(paths.distances[:, end])
+        if not role.needs:
+            ways_there &= _needs_less(paths, role.produced, end)
         pairs += [(int(first), end) for first in np.nonzero(ways_there)[0] if first != end]
     first, second = np.array(pairs, dtype=np.intp).T
     if len(role.needs) >= (2 if role.pinned or (role.limited and role.produced is None) else 3):
@@ -108,6 +111,15 @@ def _second_homes(distances: Costs, role: HomeRole) -> tuple[Numbers, Numbers]:
     useful = [_saves(distances, role, np.full(len(distances), first), every) for first in role.allowed]
     rows, second = np.nonzero(np.array(useful))
     return np.array(role.allowed, dtype=np.intp)[rows], second
+
+
+def _needs_less(paths: Paths, produced: Sequence[int], end: int) -> NDArray[np.bool_]:
+    """For each placement whether a result needs less memory that rests there on its way to `end`."""
+    values, every = paths.places.values, np.arange(len(paths.distances))
+    lies = np.array(produced, dtype=np.intp)[:, None]
+    straight = paths.held_while_moving(lies, np.array(end))
+    resting = np.maximum(paths.held_while_moving(lies, every), values + paths.temporary(every, np.array(end)))
+    return np.asarray(((resting < straight) & np.isfinite(paths.distances[lies, every])).any(axis=0))
 
 
 def _saves(distances: Costs, role: HomeRole, first: Numbers, second: Numbers) -> NDArray[np.bool_]:
