@@ -7,7 +7,7 @@ from tests.emit.running import needs_compiler
 from tests.mapper.specs import SPECS
 
 import einmap
-from einmap.errors import SpecError
+from einmap.errors import NotSupportedError, SpecError
 from einmap.search.problem import problem_of
 from einmap.search.remeasure import remeasured, timed
 from einmap.search.run import search
@@ -32,6 +32,16 @@ def test_the_simulator_counts_what_the_model_predicts(result):
     assert len(found) == 4
     for one in found:
         assert one.measured == pytest.approx(one.predicted, rel=1e-9)
+
+
+def test_machines_whose_components_wait_are_refused_by_name():
+    spec = SPECS["lanes with reuse"]()
+    name = spec.arch().memories[-1].name
+    path = next(".".join(map(str, leaf.path)) for leaf in spec.arch_inputs.leaves if leaf.given.name == name)
+    waiting = spec.set(f"arch.nodes[{path.rpartition('.')[2]}].buffering", "single")
+    result = search(problem_of(waiting, metrics="latency"), "annealing", Budget(40))
+    with pytest.raises(NotSupportedError, match=f"cannot judge latencies with {name!r}"):
+        remeasured(result, "simulator", top=2)
 
 
 @needs_compiler

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from einmap.arch.component import Memory
 from einmap.emit.emit import emit
 from einmap.errors import EinmapError, NotSupportedError, SpecError, did_you_mean
 from einmap.execute.execute import execute
@@ -92,7 +93,17 @@ def check_way(by: str) -> None:
 
 
 def _by_simulator(problem: SearchProblem) -> Callable[[LoopTree], float]:
-    """The objective from the actions that the simulator counts; leakage is as the model has it for each second."""
+    """The objective from the actions that the simulator counts; leakage is as the model has it for each second.
+
+    Raises NotSupportedError for a machine on which components wait for one another: actions alone say too little.
+    """
+    for leaf in problem.arch.leaves.values():
+        waits = isinstance(leaf, Memory) and (leaf.buffering == "single" or leaf.wind_up or leaf.starts)
+        if waits or any(dimension.skew != "none" for dimension in leaf.spatial):
+            raise NotSupportedError(
+                f"the simulator cannot judge latencies with {leaf.name!r} yet, which is waited for",
+                hint="leave out buffering: single, wind_up, startup and skew",
+            )
 
     def measure(mapping: LoopTree) -> float:
         spec = problem.spec.with_mapping(mapping)
