@@ -2,10 +2,12 @@
 
 import shutil
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
 import typer
+from tests.onnx_models import model, node, numbers
 
 from einmap.cli.main import app
 from einmap.cli.target import Target
@@ -35,6 +37,7 @@ TABLE = {
     "map": Writes(("map", *SPEC[:2], *SMALL, "--max-evaluations", "5")),
     "partition": Writes(("partition", "work/load.yaml", *SMALL, "--split", "K=2")),
     "dump": Writes(("dump", *SPEC, *SMALL)),
+    "import": Writes(("import", "model.onnx")),
     "schema": Writes(("schema",), ending=".json"),
     "rewrite": Writes(("rewrite", *SPEC, *SMALL, "--do", "split k 4")),
     "show": Writes(("show", *SPEC, *SMALL), ending=".svg"),
@@ -65,6 +68,7 @@ def here(tmp_path, monkeypatch):
         Path(name).parent.mkdir(exist_ok=True)
         shutil.copy(example_paths()[shipped], name)
     shutil.copy(machine_paths()["chiplet_256"], "machine.yaml")
+    Path("model.onnx").write_bytes(onnx_model())
     for name in (*SPEC, "machine.yaml"):
         given, folder = Path(name), Path(name).parent / "parts"
         folder.mkdir(exist_ok=True)
@@ -72,6 +76,13 @@ def here(tmp_path, monkeypatch):
         lead, key = key.rpartition("\n")[0], key.rpartition("\n")[2]
         (folder / f"{given.stem}.txt").write_text(f"{key}:\n{rest}")
         given.write_text(f"{lead}\n{{% include 'parts/{given.stem}.txt' %}}\n")
+
+
+@cache
+def onnx_model() -> bytes:
+    """One matrix product."""
+    product = node("MatMul", ["x", "w"], ["y"])
+    return model([product], {"x": (4, 8)}, {"w": numbers(8, 4)}).SerializeToString()
 
 
 def names_here() -> list[str]:

@@ -78,6 +78,8 @@ def test_every_kind_of_result_has_tables(results):
 WITHOUT = {
     "einmap.spec.spec.Spec": "what goes in",
     "einmap.matmul.layout.Layouts": "a part of a MatmulPlan",
+    "einmap.cli.commands.lab.remeasuring.Executed": "a part of the document of `einmap search`",
+    "einmap.frontends.cascade.imported.Imported": "a Spec, with what became of the model",
     "einmap.search.experiment.Run": "a line of a journal: its table is that of StrategySummary",
 }
 """Classes with `to_dict` that are not results, with what they are instead."""
