@@ -51,6 +51,17 @@ def powers_of_ten(n: float) -> str:
     return format_count(n) if not math.isfinite(n) or n < 1000 else f"10^{math.log10(n):.1f}"
 
 
+def format_bytes(n: float) -> str:
+    """An amount of data in bytes, by powers of 1024.
+
+    >>> format_bytes(128 * 1024), format_bytes(192), format_bytes(1)
+    ('128 KiB', '192 bytes', '1 byte')
+    """
+    if not math.isfinite(n) or abs(n) < 1024:
+        return f"{format_count(n)} {'byte' if n == 1 else 'bytes'}"
+    return format_bits(8 * n)
+
+
 def format_bits(n: float) -> str:
     """An amount of data: bits when few, else bytes by powers of 1024.
 

@@ -37,7 +37,7 @@ def test_blocks_that_do_not_divide_leave_PEs_idle_and_send_padding():
     assert (move.what, move.sent, move.needed) == ("the all-gather of Z", 28, 21)
     assert padding_lines(best) == [
         "idle: m of 6 in blocks of 1 over x: 2 of 8 PEs along x have none; 25 % of the time of Z is lost",
-        "padding: the all-gather of Z sends 1.33 times what it has, 224 bits instead of 168 bits",
+        "padding: the all-gather of Z sends 1.33 times what it has, 28 bytes instead of 21 bytes",
     ]
 
 
@@ -104,6 +104,28 @@ def test_too_little_memory_names_what_is_missing_and_the_least_changes_that_help
     # one operand is read whole; the other one and the result are cut in more parts
     assert refused(330)[1] == "allow 384 KiB, or lay the mesh over 8 PEs along x (320 KiB do)"
     assert refused(200)[1] == "allow 384 KiB; up to 16 times as many PEs along one axis would not do"
+
+
+def test_where_the_cluster_ends_is_said_and_another_of_its_axes_is_tried():
+    workload = load("matmul", define={"M": 256, "K": 256, "N": 256, "BITS": 32}).workload
+
+    def hint(memory, **sizes):
+        links = tuple((axis, Link(1e9, size=size)) for axis, size in sizes.items())
+        of_links = Cluster(ProcessingElement(((32, 1e12),)), links)
+        with pytest.raises(SpecError) as caught:
+            planned(workload, (("x", 4),), of_links, memory=memory * 2**10)
+        return caught.value.hint
+
+    ended = "more PEs along one axis would not do, as far as the cluster goes: at most 4 PEs along x"
+    assert hint(330, x=4) == f"allow 384 KiB; {ended}"
+    # rows of A over x, 64 KiB, columns of B over y, 128 KiB, and 32 KiB of Z
+    assert hint(330, x=4, y=2) == "allow 384 KiB, or lay the mesh over 2 PEs along y (224 KiB do)"
+
+
+def test_least_energy_is_not_asked_of_a_cluster_without_energies():
+    workload = load("matmul").workload
+    with pytest.raises(SpecError, match="the cluster gives no energy"):
+        planned(workload, (("x", 4),), cluster(x=(1e9, 1e-6)), metric="energy")
 
 
 def test_a_search_that_is_stopped_gives_the_best_so_far_with_a_bound():

@@ -16,7 +16,7 @@ from einmap.einsum.einsum import TensorName
 from einmap.einsum.numeric import check_copy, check_executable, check_operation, graph_inputs, run, shapes
 from einmap.einsum.workload import Workload
 from einmap.errors import SpecError
-from einmap.units import format_bits
+from einmap.units import format_bytes
 
 TOLERANCE: Mapping[Dtype, float] = {"float64": 1e-10, "float32": 1e-4}
 """Largest error that rounding may leave, as part of the largest value of a tensor: sums are taken in another order."""
@@ -51,8 +51,8 @@ def check_memory(plan: Plan) -> None:
     needed = peak_memory(plan).bytes * plan.mesh.n_devices
     if needed > MAX_BYTES:
         raise SpecError(
-            f"what {plan.mesh.n_devices:,} PEs hold needs {format_bits(8 * needed)} in one process; "
-            f"at most {format_bits(8 * MAX_BYTES)} are held",
+            f"what {plan.mesh.n_devices:,} PEs hold needs {format_bytes(needed)} in one process; "
+            f"at most {format_bytes(MAX_BYTES)} are held",
             hint="choose smaller rank sizes or a smaller mesh; --dry-run prints the plan without running it",
         )
 

@@ -212,6 +212,12 @@ class Cluster:
         by_name = dict(self.links)
         return min((by_name[axis] for axis in axes), key=lambda link: (link.bandwidth, -link.latency))
 
+    def has_energies(self, mesh: Mesh) -> bool:
+        """Whether anything on the mesh takes energy."""
+        links = (link.energy_per_bit for axis, link in self.links if axis in mesh.names)
+        pe = self.pe
+        return pe.arch is not None or any(joules > 0 for joules in (*links, pe.energy_per_operation, pe.energy_per_bit))
+
     def check(self, mesh: Mesh) -> None:
         """Raise SpecError (several problems together) where an axis of the mesh has no links, or fewer PEs along it."""
         names = [name for name, _ in self.links]

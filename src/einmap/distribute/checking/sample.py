@@ -17,7 +17,7 @@ from einmap.einsum.projection import Rank
 from einmap.einsum.slices import Coordinates, Needed, is_product, needed_for
 from einmap.einsum.workload import Workload
 from einmap.errors import SpecError
-from einmap.units import format_bits, format_si
+from einmap.units import format_bytes, format_si
 
 VALUES = 1024
 """Values of each output that are drawn at most, where each rank has as many coordinates."""
@@ -109,7 +109,7 @@ def _fits(needed: Needed) -> bool:
 
 def _too_much(needed: Needed) -> SpecError:
     return SpecError(
-        f"one value of each output needs {format_bits(8 * bytes_of(needed))} of what comes before, and about "
-        f"{format_si(seconds_of(needed), 's')}; a sample may take {format_bits(8 * MAX_BYTES)} and {SECONDS:g} s",
+        f"one value of each output needs {format_bytes(bytes_of(needed))} of what comes before, and about "
+        f"{format_si(seconds_of(needed), 's')}; a sample may take {format_bytes(MAX_BYTES)} and {SECONDS:g} s",
         hint="choose smaller rank sizes, or run it with --check none",
     )

@@ -39,6 +39,7 @@ def distribution_text(chosen: ChosenPlan) -> str:
     """The document as a YAML file with a line for each tensor, Einsum and step."""
     proven = "" if chosen.proven else "not "
     lines = [f"# Written by einmap plan; {proven}proven least. `steps` are the plan, one line each.\n"]
+    lines.append("# Costs are of the bits of the workload; `einmap run` computes and counts in `dtype`.\n")
     for key, fields in distribution_document(chosen).items():
         lines.append(f"{key}:\n")
         for name, value in fields.items():

@@ -86,6 +86,11 @@ class Planning:
 
     def __post_init__(self) -> None:
         self.request.cluster.check(self.request.mesh)
+        if self.request.metric == "energy" and not self.request.cluster.has_energies(self.request.mesh):
+            raise SpecError(
+                "the cluster gives no energy: of operations, of a PE's memory or of a link",
+                hint="give `energy_per_operation` and `energy_per_bit` to the PE, `energy_per_bit` to axes",
+            )
         raise_all([problem for tensor in self.context.sizes for problem in self._too_large(tensor)])
 
     def _too_large(self, tensor: TensorName) -> Iterator[EinmapError]:

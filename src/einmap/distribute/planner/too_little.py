@@ -12,7 +12,7 @@ from einmap.distribute.planner.chosen import ChosenPlan
 from einmap.distribute.planner.planning import Best, Planning, PlanRequest, thriftiest_plan
 from einmap.errors import SpecError
 from einmap.progress import Progress
-from einmap.units import format_bits
+from einmap.units import format_bytes
 
 SECONDS = 20.0
 """For trying changes; what takes longer is not tried."""
@@ -26,24 +26,23 @@ def too_little(planning: Planning, best: Best, progress: Progress | None = None)
     memory = best.memory
     if not best.proven:
         return SpecError(
-            f"no plan within {format_bits(8 * memory)} was found in the time there was, nor that there is none",
+            f"no plan within {format_bytes(memory)} was found in the time there was, nor that there is none",
             hint="allow more evaluations, or search exactly" if best.walked else "allow more time",
         )
     plan = thriftiest_plan(planning, progress)
     if plan is None:
-        return SpecError(f"no plan keeps to {format_bits(8 * memory)} on each PE", hint="lay the mesh over more PEs")
+        return SpecError(f"no plan keeps to {format_bytes(memory)} on each PE", hint="lay the mesh over more PEs")
     peak = plan.peak.bytes
     known = "" if plan.proven else "that was found "
-    held = ", ".join(f"{tensor} {format_bits(8 * size)}" for tensor, size in _largest(plan))
+    held = ", ".join(f"{tensor} {format_bytes(size)}" for tensor, size in _largest(plan))
     timed = (progress or Progress()).within(SECONDS)
     said, decided = _that_help(planning, memory, timed)
-    hint = ", or ".join([f"allow {format_bits(8 * peak)}", *said])
+    hint = ", or ".join([f"allow {format_bytes(peak)}", *said])
     if not said:
-        more = f"up to {FACTORS[-1]} times as many PEs along one axis would not do"
-        hint += f"; {more}" if decided else "; lay the mesh over more PEs"
+        hint += f"; {_that_does_not(planning.request) if decided else 'lay the mesh over more PEs'}"
     return SpecError(
-        f"no plan keeps to {format_bits(8 * memory)} on each PE: the thriftiest {known}needs {format_bits(8 * peak)}, "
-        f"{format_bits(8 * (peak - memory))} more; then it holds {held}",
+        f"no plan keeps to {format_bytes(memory)} on each PE: the thriftiest {known}needs {format_bytes(peak)}, "
+        f"{format_bytes(peak - memory)} more; then it holds {held}",
         hint=hint,
     )
 
@@ -65,14 +64,14 @@ def _that_help(planning: Planning, memory: float, progress: Progress) -> tuple[l
     request = planning.request
     said: list[str] = []
     decided = True
-    for axis in request.mesh.names:
+    for axis in dict(request.cluster.links):
         for factor in FACTORS:
             longer = _longer(request, axis, factor)
             if longer is None:
                 break
             plan = _tried(planning, longer, progress)
             if plan is not None and plan.peak.bytes <= memory:
-                size, needed = longer.mesh.size(axis), format_bits(8 * plan.peak.bytes)
+                size, needed = longer.mesh.size(axis), format_bytes(plan.peak.bytes)
                 said.append(f"lay the mesh over {size} PEs along {axis} ({needed} do)")
                 break
             decided &= plan is not None and plan.proven
@@ -82,17 +81,36 @@ def _that_help(planning: Planning, memory: float, progress: Progress) -> tuple[l
         kept = {name: place for name, place in (request.placements or {}).items() if name != tensor}
         plan = _tried(planning, replace(request, placements=kept), progress)
         if plan is not None and plan.peak.bytes <= memory:
-            said.append(f"do not fix {tensor} ({format_bits(8 * plan.peak.bytes)} do)")
+            said.append(f"do not fix {tensor} ({format_bytes(plan.peak.bytes)} do)")
     return said, decided
 
 
+def _that_does_not(request: PlanRequest) -> str:
+    """What was tried in vain."""
+    most = {axis: link.size for axis, link in request.cluster.links if link.size is not None}
+    ended = [axis for axis, size in most.items() if size < FACTORS[-1] * _size(request.mesh, axis)]
+    if not ended:
+        return f"up to {FACTORS[-1]} times as many PEs along one axis would not do"
+    ends = " and ".join(f"{most[axis]:,} PEs along {axis}" for axis in ended)
+    return f"more PEs along one axis would not do, as far as the cluster goes: at most {ends}"
+
+
+def _size(mesh: Mesh, axis: AxisName) -> int:
+    return mesh.size(axis) if axis in mesh.names else 1
+
+
 def _longer(request: PlanRequest, axis: AxisName, factor: int) -> PlanRequest | None:
-    """The request with `factor` times the PEs along an axis; None where the cluster has fewer, or they are too many."""
+    """The request with `factor` times the PEs along an axis, which the mesh may lack; None where the cluster has fewer,
+    or they are too many.
+    """
     most = dict(request.cluster.links)[axis].size
-    size = request.mesh.size(axis) * factor
+    size = _size(request.mesh, axis) * factor
     if request.mesh.n_devices * factor > MAX_DEVICES or (most is not None and size > most):
         return None
-    return replace(request, mesh=Mesh(tuple((n, size if n == axis else s) for n, s in request.mesh.axes)))
+    axes = dict(request.mesh.axes)
+    # an axis that the mesh lacks comes first, as that with the longest way
+    longer = axes | {axis: size} if axis in axes else {axis: size} | axes
+    return replace(request, mesh=Mesh(tuple(longer.items())))
 
 
 def _tried(planning: Planning, request: PlanRequest, progress: Progress) -> ChosenPlan | None:

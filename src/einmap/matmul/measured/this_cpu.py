@@ -16,7 +16,7 @@ from einmap.matmul.machine import ComputeUnit, Level, Machine
 from einmap.matmul.measured.kernel import DTYPES, grain_of
 from einmap.matmul.measured.registers import TILE
 from einmap.optional import require
-from einmap.units import format_bits, format_si
+from einmap.units import format_bytes, format_si
 
 SYSTEM = Path("/sys/devices/system/cpu")
 USABLE = 0.5
@@ -179,7 +179,7 @@ def machine_of(processor: Processor, rates: Rates, dtype: str, cores: int = 1) -
 
 def described(processor: Processor, rates: Rates, dtype: str) -> str:
     """What the machine was made of, in a line."""
-    caches = ", ".join(f"L{c.level} {format_bits(8 * c.size_bytes)}" for c in processor.caches)
+    caches = ", ".join(f"L{c.level} {format_bytes(c.size_bytes)}" for c in processor.caches)
     flops = dict(rates.flops).get(dtype)
     rate = f"{format_si(flops, 'flop/s')} in {dtype} and " if flops else ""
     into = ", ".join(

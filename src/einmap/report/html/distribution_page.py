@@ -37,7 +37,7 @@ from einmap.report.html.parts import (
 from einmap.report.html.sections.drawings import short_title
 from einmap.report.simulation import exact
 from einmap.spec.spec import Spec
-from einmap.units import format_bits
+from einmap.units import format_bytes
 
 _MOST_PES = 32
 """PEs of which it is drawn what they hold."""
@@ -94,7 +94,7 @@ def _summary(outcome: PlanRun, engine: str) -> Section:
 
 
 def _bytes(count: float) -> str:
-    return format_bits(8 * count) if count >= 1024 else f"{exact(count)} bytes"
+    return format_bytes(count)
 
 
 def _einsums(plan: Plan) -> Section:

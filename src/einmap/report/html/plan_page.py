@@ -34,7 +34,7 @@ from einmap.report.mesh.pictures.lanes import lanes_svg
 from einmap.report.mesh.planned import amount, change_lines, named_lines, steps_of
 from einmap.report.mesh.steps import ShownStep
 from einmap.spec.spec import Spec
-from einmap.units import format_bits, format_si
+from einmap.units import format_bytes, format_si
 
 _MOST_PARTS = 20
 """Steps whose cost is drawn, the dearest."""
@@ -73,14 +73,14 @@ def _summary(planned: Planned, steps: Sequence[ShownStep]) -> Section:
     if not best.proven:
         verdict = f"It is not proven that no plan costs less; none costs less than {amount(best.bound, metric)}."
         tone = _tone("warning")
-    limit = f"of {format_bits(8 * planned.memory)}" if planned.memory is not None else "at most, no limit"
+    limit = f"of {format_bytes(planned.memory)}" if planned.memory is not None else "at most, no limit"
     together = max((step.end for step in steps), default=0.0)
     tiles = Tiles(
         (
             Tile("cost", amount(best.cost, metric), f"least {metric}"),
             Tile("time", format_si(together, "s"), "where steps run as soon as they may"),
-            Tile("sent by each PE", format_bits(8 * best.sent_bytes), "in all moves"),
-            Tile("held by each PE", format_bits(8 * best.peak.bytes), limit),
+            Tile("sent by each PE", format_bytes(best.sent_bytes), "in all moves"),
+            Tile("held by each PE", format_bytes(best.peak.bytes), limit),
         )
     )
     return Section("summary", "Summary", (Paragraph(verdict, tone), tiles, *map(Paragraph, named_lines(planned))))
@@ -121,7 +121,7 @@ def _timeline(planned: Planned, steps: Sequence[ShownStep]) -> Section:
         whole = sum(part.cost for part in planned.best.parts)
         rows = [
             {"row": f"{number}: {part.what}", "value": part.cost / whole, "marked": part.sent > 0}
-            | {"text": amount(part.cost, metric), "sent": format_bits(8 * part.sent) if part.sent else "nothing"}
+            | {"text": amount(part.cost, metric), "sent": format_bytes(part.sent) if part.sent else "nothing"}
             for number, part in enumerate(dear, start=1)
         ]
         tooltip = (("row", "step"), ("text", "costs"), ("sent", "sent by each PE"))
@@ -138,7 +138,7 @@ def _memory(planned: Planned, steps: Sequence[ShownStep]) -> Section | None:
     size, unit = data_unit(8 * max(most, planned.memory or 0.0))
     rows = [
         {"step": step.position + 1, "end": step.position + 2, "held": 8 * step.held / size, "what": step.title}
-        | {"text": format_bits(8 * step.held)}
+        | {"text": format_bytes(step.held)}
         for step in steps
     ]
     held: dict[str, Any] = {
@@ -170,7 +170,7 @@ def _memory(planned: Planned, steps: Sequence[ShownStep]) -> Section | None:
     peak = planned.best.peak
     tensors = dict.fromkeys(planned.best.plan.by_name[name].tensor for name in peak.buffers)
     text = (
-        f"Bytes that each PE holds at each step, graph inputs always. The most, {format_bits(8 * peak.bytes)}, at step "
+        f"Bytes that each PE holds at each step, graph inputs always. The most, {format_bytes(peak.bytes)}, at step "
         f"{peak.step + 1}: {', '.join(list(tensors)[:12])}{' and more' if len(tensors) > 12 else ''}."
     )
     text += " The dashed line is the memory of a PE." if planned.memory is not None else ""
@@ -189,14 +189,14 @@ def _others(planned: Planned) -> Section | None:
         (
             what or "other moves",
             amount(other.cost, metric),
-            format_bits(8 * other.sent_bytes),
-            format_bits(8 * other.peak.bytes),
+            format_bytes(other.sent_bytes),
+            format_bytes(other.peak.bytes),
             why_dearer(best, other, lambda cost: amount(cost, metric)),
         )
         for what, other in plans
     )
-    own = ("the best plan", amount(best.cost, metric), format_bits(8 * best.sent_bytes))
-    first = (*own, format_bits(8 * best.peak.bytes), NONE)
+    own = ("the best plan", amount(best.cost, metric), format_bytes(best.sent_bytes))
+    first = (*own, format_bytes(best.peak.bytes), NONE)
     head = ("plan", "cost", "sent by each PE", "held by each PE", "against the best")
     lead = "The best plans that spread one of the heaviest Einsums in another way, and why they lose."
     return Section("others", "Other plans", (Table(head, (first, *rows), left=(4,), strong=(0,)),), lead)
@@ -221,8 +221,8 @@ def _steps(steps: Sequence[ShownStep]) -> Section:
             step.how,
             format_si(step.start, "s"),
             format_si(step.end - step.start, "s") if step.end > step.start else NONE,
-            format_bits(8 * step.sent) if step.sent else NONE,
-            format_bits(8 * step.held),
+            format_bytes(step.sent) if step.sent else NONE,
+            format_bytes(step.held),
         )
         for step in steps[:_MOST_ROWS]
     )

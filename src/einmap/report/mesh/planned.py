@@ -20,7 +20,7 @@ from einmap.distribute.planner.patterns import patterns
 from einmap.distribute.planner.planner import Planned
 from einmap.distribute.planner.what_if import Change
 from einmap.report.mesh.steps import ShownStep, shown_steps
-from einmap.units import format_bits, format_si
+from einmap.units import format_bytes, format_si
 
 SCHEMA = 1
 """Version of the JSON document."""
@@ -48,14 +48,19 @@ def head_section(planned: Planned) -> RenderableType:
     mesh = planned.request.mesh
     return Group(
         Text(f"mesh {mesh}: {mesh.n_devices:,} {'PE' if mesh.n_devices == 1 else 'PEs'}", style="bold"),
-        Text(f"cost {amount(best.cost, metric)} ({known_of(planned)})"),
+        Text(f"cost {amount(best.cost, metric)} ({known_of(planned)})" + _with_work(metric)),
         *(Text(line) for line in walk_lines(planned)),
         Text(overlap_line(planned)),
         Text(
-            f"each PE sends {format_bits(8 * best.sent_bytes)} and holds at most {format_bits(8 * best.peak.bytes)}"
-            + (f" of {format_bits(8 * planned.memory)}" if planned.memory is not None else "")
+            f"each PE sends {format_bytes(best.sent_bytes)} and holds at most {format_bytes(best.peak.bytes)}"
+            + (f" of {format_bytes(planned.memory)}" if planned.memory is not None else "")
         ),
     )
+
+
+def _with_work(metric: PlanMetric) -> str:
+    """What a cost in bytes has beside them."""
+    return ", 1 byte for a million operations of a PE counted among them" if metric == "bytes" else ""
 
 
 def known_of(planned: Planned) -> str:
@@ -64,7 +69,7 @@ def known_of(planned: Planned) -> str:
     if best.proven:
         return "proven least"
     if planned.least_peak is not None:
-        return f"not proven least: any plan needs at least {format_bits(8 * planned.least_peak)} of memory"
+        return f"not proven least: any plan needs at least {format_bytes(planned.least_peak)} of memory"
     return f"not proven least, at least {amount(best.bound, planned.request.metric)}"
 
 
@@ -119,7 +124,7 @@ def named_lines(planned: Planned) -> Sequence[str]:
     sent = [part for part in best.parts if part.sent]
     if sent:
         moves = sorted(sent, key=lambda part: -part.sent)
-        listed = ", ".join(f"{part.what} {format_bits(8 * part.sent)}" for part in moves[:4])
+        listed = ", ".join(f"{part.what} {format_bytes(part.sent)}" for part in moves[:4])
         said.append(f"sent: {listed}" + (f" and {len(moves) - 4} more" if len(moves) > 4 else ""))
     else:
         said.append("sent: nothing")
@@ -129,7 +134,7 @@ def named_lines(planned: Planned) -> Sequence[str]:
         step = best.peak.buffers
         said.append(
             f"memory binds: without the limit the cost would be {amount(unlimited.cost, metric)}, with "
-            f"{format_bits(8 * unlimited.peak.bytes)} on each PE; at the peak {len(step)} buffers are held"
+            f"{format_bytes(unlimited.peak.bytes)} on each PE; at the peak {len(step)} buffers are held"
         )
         said.append(f"  the limit costs {why_dearer(unlimited, best, lambda cost: amount(cost, metric))}")
     return said
@@ -141,8 +146,8 @@ def padding_lines(best: ChosenPlan) -> Sequence[str]:
     for move in padded_moves(best):
         times = move.sent / move.needed
         said.append(
-            f"padding: {move.what} sends {times:.3g} times what it has, {format_bits(8 * move.sent)} instead of "
-            f"{format_bits(8 * move.needed)}"
+            f"padding: {move.what} sends {times:.3g} times what it has, {format_bytes(move.sent)} instead of "
+            f"{format_bytes(move.needed)}"
         )
     return said
 
@@ -192,7 +197,7 @@ def amount(cost: float, metric: PlanMetric) -> str:
     """A cost with its unit."""
     match metric:
         case "bytes":
-            return format_bits(8 * cost)
+            return format_bytes(cost)
         case "energy":
             return format_si(cost, "J")
         case "time" | "memory":

@@ -18,7 +18,7 @@ from einmap.report.drawing.theme import BLUE, LIGHT, Theme
 from einmap.report.mesh.pictures.canvas import MARGIN, Canvas
 from einmap.report.mesh.pictures.grid import CELL_HEIGHT, WHOLE_HUE, Grid
 from einmap.report.mesh.steps import ShownStep
-from einmap.units import format_bits, format_si
+from einmap.units import format_bytes, format_si
 
 MOST_STEPS = 60
 """Steps that are drawn; of more the first ones, and the last LAST of them."""
@@ -122,7 +122,7 @@ def _grid(canvas: Canvas, grid: Grid, bits: Mapping[TensorName, float], x: float
 
 def _amount(buffer: Buffer, bits: Mapping[TensorName, float]) -> str:
     shape = " x ".join(f"{size:,}" for size in buffer.shape) or "1 value"
-    return f"{shape}, {format_bits(math.prod(buffer.shape) * bits[buffer.tensor])}"
+    return f"{shape}, {format_bytes(math.prod(buffer.shape) * bits[buffer.tensor] / 8)}"
 
 
 def figures(mesh: Mesh, step: ShownStep) -> str:
@@ -130,6 +130,6 @@ def figures(mesh: Mesh, step: ShownStep) -> str:
     said = [format_si(step.end - step.start, "s")] if step.end > step.start else []
     if step.sent:
         groups = mesh.groups(step.axes)
-        said += [f"each PE sends {format_bits(8 * step.sent)}", f"{groups.count:,} x {groups.size:,} PEs"]
-    said.append(f"each PE holds {format_bits(8 * step.held)}")
+        said += [f"each PE sends {format_bytes(step.sent)}", f"{groups.count:,} x {groups.size:,} PEs"]
+    said.append(f"each PE holds {format_bytes(step.held)}")
     return ", ".join(said)

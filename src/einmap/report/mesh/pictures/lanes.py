@@ -16,7 +16,7 @@ from einmap.report.drawing.svg import to_svg
 from einmap.report.drawing.theme import BLUE, GREEN, GREY, LIGHT, ORANGE, PURPLE, SKY, TEAL, VERMILION, YELLOW, Theme
 from einmap.report.mesh.pictures.canvas import MARGIN, Canvas
 from einmap.report.mesh.steps import ShownStep
-from einmap.units import format_bits, format_si
+from einmap.units import format_bytes, format_si
 
 WIDTH, HEIGHT, BETWEEN = 960.0, 30.0, 12.0
 """Of the time axis; of a lane; between lanes."""
@@ -130,7 +130,7 @@ def _bar(canvas: Canvas, bar: _Bar, box: Box) -> None:
         (line for line in (Line(one.name, 10), Line(_last(one.name), 10)) if line.width + 6 <= box.width), None
     )
     span = f"{format_si(one.start, 's')} to {format_si(one.end, 's')}"
-    sent = f", each PE sends {format_bits(8 * one.sent)}" if one.sent else ""
+    sent = f", each PE sends {format_bytes(one.sent)}" if one.sent else ""
     critical = ", on the critical path" if one.is_critical else ""
     tip = f"step {one.position + 1}: {one.title}, {span}{sent}{critical}"
     canvas.box(
