@@ -42,6 +42,13 @@ def test_few_tokens_are_worked_on_in_columns_then_rows_of_the_weights():
     assert kinds(best) == ["reduce_scatter"]
 
 
+def test_of_plans_at_the_same_cost_weights_are_kept_in_the_blocks_that_are_read():
+    best = planned("feed_forward", {"N_TOKENS": 256, "D_MODEL": 8192, "D_FF": 28672})
+    assert {name: str(place) for name, (place,) in best.homes.items() if name[0] == "W"} == {"W1": "S: x", "W2": "S: x"}
+    tight = planned("feed_forward", {"N_TOKENS": 256, "D_MODEL": 8192, "D_FF": 28672}, memory=best.peak.bytes)
+    assert (tight.cost, tight.homes) == (best.cost, best.homes)
+
+
 def test_many_tokens_are_split_themselves():
     best = planned("feed_forward", {"N_TOKENS": 4096, "D_MODEL": 8192, "D_FF": 28672})
     assert patterns(best) == ("x: data parallel, m in U, Z",)

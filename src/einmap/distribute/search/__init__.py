@@ -16,5 +16,6 @@ problem, moves its edges, and `selection` chooses.
 - `problem`: homes and ways as a selection problem.
 - `refinement`: costs that take long to find out, by lower bounds of them.
 - `search`: the cheapest plan, and what is known about it.
+- `smaller_homes`: of homes that cost a plan the same, those with the smallest buffers.
 - `space`: the ways of each Einsum and the homes of each tensor, with their costs.
 """

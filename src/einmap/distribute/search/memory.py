@@ -40,7 +40,7 @@ class _Kept:
         workload = space.context.workload
         self._workload = workload
         self._first = {tensor: _first_bytes(space, tensor) for tensor in workload.tensors}
-        self._home = {tensor: _home_bytes(space, tensor) for tensor in workload.tensors}
+        self._home = {tensor: home_bytes(space, tensor) for tensor in workload.tensors}
         uses: dict[TensorName, list[int]] = {tensor: [] for tensor in workload.tensors}
         for position, einsum in enumerate(workload.einsums):
             for tensor in einsum.tensors:
@@ -64,7 +64,8 @@ def _first_bytes(space: SearchSpace, tensor: TensorName) -> Costs:
     return np.asarray(homes.paths.places.values[homes.first] * space.bits[tensor] / 8)
 
 
-def _home_bytes(space: SearchSpace, tensor: TensorName) -> Costs:
+def home_bytes(space: SearchSpace, tensor: TensorName) -> Costs:
+    """Bytes of one PE for each home of a tensor, or pair of homes."""
     homes = space.homes[tensor]
     values = homes.paths.places.values
     second = np.where(homes.second == homes.first, 0, values[homes.second])
@@ -91,7 +92,7 @@ def _moments(
         if is_input and _is_read(space, einsum, access.tensor, 0):
             making = homes.paths.temporary(homes.first, homes.second) * width
             made.append(Limit(limit, {**nodes, node: nodes[node] + making}, dict(moved)))
-            nodes[node] = _home_bytes(space, access.tensor)
+            nodes[node] = home_bytes(space, access.tensor)
         if not _is_read(space, einsum, access.tensor, -1):
             made.append(Limit(limit, dict(nodes), {**moved, edge: _temporary(homes, lies) * width}))
             moved[edge] = np.where(away, lying, 0.0)
@@ -103,7 +104,7 @@ def _moments(
         else:
             del nodes[node]
             made.append(Limit(limit, dict(nodes), {**moved, edge: _leaving(homes, lies) * width}))
-            moved[edge] = np.where(away, lying, _home_bytes(space, access.tensor)[None, :])
+            moved[edge] = np.where(away, lying, home_bytes(space, access.tensor)[None, :])
     made.append(Limit(limit, {**nodes, problem.nodes.einsum(einsum.name): results}, moved))
     return made
 
@@ -154,7 +155,7 @@ def _result_moments(
     for position, (tensor, lies) in enumerate(results):
         nodes = dict(base)
         for done, _ in results[:position]:
-            nodes[problem.nodes.tensor(done)] = _home_bytes(space, done)
+            nodes[problem.nodes.tensor(done)] = home_bytes(space, done)
         waiting: Costs = np.zeros(len(ways.costs))
         for other, other_lies in results[position + 1 :]:
             waiting = waiting + space.homes[other].paths.places.values[other_lies] * space.bits[other] / 8

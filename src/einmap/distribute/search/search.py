@@ -16,6 +16,7 @@ from einmap.distribute.search.memory import memory_limits
 from einmap.distribute.search.narrowed import narrowed
 from einmap.distribute.search.problem import Problem, selection_problem, with_limits
 from einmap.distribute.search.refinement import solve_refined
+from einmap.distribute.search.smaller_homes import with_smaller_homes
 from einmap.distribute.search.space import SearchSpace
 from einmap.distribute.selection.problem import Choice, Edge, Selected, Selection
 from einmap.distribute.selection.solve import TIME_LIMIT, solve
@@ -75,9 +76,18 @@ def cheapest(
 
     if is_small(space) or _has_slow_costs(space):
         whole = solved(space)
-        return _found(space, whole.problem, _of_some_homes(whole.selected) if space.cut else whole.selected)
-    searched = in_bands(space, solved, time_limit, progress)
-    return NotFound(True) if searched is None else _found(searched.space, searched.problem, searched.selected)
+        searched = replace(whole, selected=_of_some_homes(whole.selected)) if space.cut else whole
+    else:
+        in_band = in_bands(space, solved, time_limit, progress)
+        if in_band is None:
+            return NotFound(True)
+        searched = in_band
+    if searched.selected.choice is None:
+        return NotFound(bool(searched.selected.proven))
+    inner, problem, choice = with_smaller_homes(
+        space, searched.space, searched.problem, searched.selected.choice, memory
+    )
+    return _found(inner, problem, replace(searched.selected, choice=choice))
 
 
 def _has_slow_costs(space: SearchSpace) -> bool:
