@@ -55,7 +55,8 @@ def plan_workload(
     best = best_plan(planning, progress)
     if best.chosen is None:
         raise too_little(planning, best, progress)
-    others = () if best.walked else _others(planning, best, best.chosen, progress)
+    timed = (progress or Progress()).within(request.time_limit)
+    others = () if best.walked else _others(planning, best, best.chosen, timed)
     chosen, others = _best_first(best.chosen, others)
     changes = () if what_if is None else what_changes(planning, best, what_if, progress)
     return Planned(request, best.memory, chosen, others, best.unlimited, changes, best.walked, best.least_peak)

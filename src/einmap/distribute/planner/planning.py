@@ -34,8 +34,8 @@ LEAST_SLACK = 1e-6
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
     """What to plan for. `memory`: bytes on each PE, None: the memory of the cluster's PE; `placements`: tensors that
-    lie where they are told, as in `distribute_workload`; `time_limit`: seconds for each integer program; `walk`: a
-    Metropolis walk in the place of the exact search, None: none.
+    lie where they are told, as in `distribute_workload`; `time_limit`: seconds for the best plan, and as many for the
+    plans that differ; `walk`: a Metropolis walk in the place of the exact search, None: none.
 
     Raises SpecError (several problems together) for an unknown metric, one that the walk does not know, and for memory
     and seconds that are not above 0.
@@ -155,6 +155,7 @@ def best_plan(planning: Planning, progress: Progress | None = None) -> Best:
     request, model = planning.request, planning.model
     if request.walk is not None:
         return _walked(planning, request.walk, progress)
+    progress = (progress or Progress()).within(request.time_limit)
     free = planning.space()
     _tell(progress, "plans in any memory")
     unlimited = _in_any_memory(planning, free, progress)
@@ -190,7 +191,8 @@ def _within(planning: Planning, space: SearchSpace, limit: float | None, progres
 def _thriftiest(planning: Planning, space: SearchSpace, best_free: ChosenPlan, progress: Progress | None) -> Best:
     """The fastest of the plans with the least peak memory, as far as that is known."""
     limit, model = planning.request.limit, planning.model
-    least = thriftiest(space, planning.request.time_limit, progress)
+    half = planning.request.time_limit / 2
+    least = thriftiest(space, half, (progress or Progress()).within(half))
     least = thriftiest_or_met(space, best_free.peak.bytes, least)
     least_peak = least.bound if isinstance(least, Found) else 0.0
     if isinstance(least, Found):

@@ -58,7 +58,7 @@ TimeLimit = Annotated[
     typer.Option(
         metavar="SECONDS",
         min=0.1,
-        help="For one integer program, which a limit on memory may need, or a walk; then the best so far follows.",
+        help="For the best plan, and as many for those that differ; then the best so far follows.",
     ),
 ]
 WhatIf = Annotated[
