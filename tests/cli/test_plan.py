@@ -60,6 +60,7 @@ def test_a_walk_says_that_it_proves_nothing_and_what_it_writes_is_run(run, tmp_p
         (["--mesh", "x=2", "--search", "mcmc", "--metrics", "memory"], "makes time, bytes or energy small, not memory"),
         (["--mesh", "x=2", "--search", "mcmc", "--what-if"], "--what-if is not an option of --search mcmc"),
         (["--mesh", "x=2", "--search", "mcmc", "--memory", "1KiB"], "allow more evaluations, or search exactly"),
+        (["--mesh", "x=2", "--svg", "a.svg", "--timeline", "a.svg"], "two outputs name the same file 'a.svg'"),
         (["--mesh", "x=2", "--overlap"], "--overlap is an option of --search mcmc"),
         (["--mesh", "z=2", "--cluster", "a100_nodes"], "the cluster has no links along mesh axis 'z'"),
         (["--mesh", "x=2", "--cluster", "a100_node"], "did you mean 'a100_nodes'"),

@@ -15,6 +15,7 @@ from einmap.cli.output import print_hint
 from einmap.cli.target import Target
 from einmap.distribute.planner.document import distribution_text
 from einmap.distribute.planner.planner import Planned
+from einmap.errors import SpecError
 from einmap.report.mesh.pictures.holders import holders_svg
 from einmap.report.mesh.pictures.lanes import lanes_svg
 from einmap.report.mesh.planned import steps_of
@@ -71,6 +72,11 @@ class PlanFiles:
     @staticmethod
     def of(paths: Sequence[Path | None], force: bool, inputs: Sequence[str]) -> PlanFiles:
         """Plan, pictures and trace, checked before anything is read. Raises SpecError for what is in the way."""
+        seen: set[Path] = set()
+        for path in paths:
+            if path is not None and path.absolute() in seen:
+                raise SpecError(f"two outputs name the same file {str(path)!r}", hint="give each a name of its own")
+            seen |= {path.absolute()} if path is not None else set()
         plan, svg, timeline, trace = (Target.of(path, force, inputs) for path in paths)
         return PlanFiles(plan, svg, timeline, trace)
 
