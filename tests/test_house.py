@@ -29,6 +29,8 @@ MANY_ARGUMENTS: dict[str, str] = {
     "cli/commands/components.py:components_command": "a command: a parameter for each option",
     "cli/commands/diff.py:diff_command": "a command: a parameter for each option",
     "cli/commands/evaluate.py:evaluate_command": "a command: a parameter for each option",
+    "cli/commands/exchange/export.py:export_command": "a command: a parameter for each option",
+    "cli/commands/exchange/import_files.py:import_files_command": "a command: a parameter for each option",
     "cli/commands/explain.py:explain_command": "a command: a parameter for each option",
     "cli/commands/map.py:map_command": "a command: a parameter for each option",
     "cli/commands/partition.py:partition_command": "a command: a parameter for each option",

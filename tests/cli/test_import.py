@@ -74,3 +74,53 @@ def test_the_scalar_unit_of_tpu_v4i_adds_tensors(run, tmp_path):
     mapping = (tmp_path / "mapping.yaml").read_text()
     assert "!Compute {einsum: m, component: MAC}" in mapping
     assert "!Compute {einsum: y, component: ScalarUnit}" in mapping
+
+
+def problem(folder):
+    path = folder / "problem.yaml"
+    space = "{name: %s, projection: [[[%s]]], read_write: %s}"
+    spaces = ", ".join(space % entry for entry in (("A", "K", "false"), ("B", "K", "false"), ("Z", "M", "true")))
+    path.write_text(
+        f"problem: {{shape: {{dimensions: [M, K], data_spaces: [{spaces}]}}, instance: {{M: 4, K: 3}}, x: 1}}"
+    )
+    return path
+
+
+def test_files_of_timeloop_become_files_in_a_folder(run, tmp_path):
+    path, folder = problem(tmp_path), tmp_path / "imported"
+    done = run("import", "--from", "timeloop", path, "-o", folder)
+    assert done.status == 0
+    assert "Without counterpart: 1" in done.out
+    assert load(folder / "workload.yaml").workload.n_computes == 12
+    assert [file.name for file in folder.iterdir()] == ["workload.yaml"]
+    again = run("import", "--from", "timeloop", path, "-o", folder)
+    assert (again.status, "the file exists" in again.err) == (2, True)
+    assert run("import", "--from", "timeloop", path, "-o", folder, "--force").status == 0
+    printed = run("import", "--from", "timeloop", path)
+    assert printed.out == (folder / "workload.yaml").read_text()
+    strict = run("import", "--from", "timeloop", path, "--strict")
+    assert (strict.status, "problem.yaml:1" in strict.err, "x has no counterpart" in strict.err) == (2, True, True)
+
+
+def test_the_folder_is_not_a_file_and_no_input_is_replaced(run, tmp_path):
+    path = problem(tmp_path)
+    assert "this is a file, not a folder" in run("import", "--from", "timeloop", path, "-o", path).err
+    same = path.rename(tmp_path / "workload.yaml")
+    done = run("import", "--from", "timeloop", same, "-o", tmp_path, "--force")
+    assert (done.status, "would replace a file" in done.err) == (2, True)
+    assert "the folder above it does not exist" in run("import", "--from", "timeloop", same, "-o", tmp_path / "a/b").err
+
+
+def test_unknown_formats_have_a_suggestion(run, tmp_path):
+    done = run("import", "--from", "timelop", problem(tmp_path))
+    assert (done.status, "did you mean 'timeloop'?" in done.err) == (2, True)
+    done = run("export", "conv", "--to", "timelop")
+    assert (done.status, "did you mean 'timeloop'?" in done.err) == (2, True)
+
+
+def test_a_workload_is_exported_as_a_problem_of_timeloop(run, tmp_path):
+    done = run("export", "conv", "--to", "timeloop", "-o", tmp_path / "out")
+    assert done.status == 0
+    back = run("import", "--from", "timeloop", tmp_path / "out" / "problem.yaml", "-o", tmp_path / "back")
+    assert back.status == 0
+    assert load(tmp_path / "back" / "workload.yaml").workload.n_computes == load("conv").workload.n_computes

@@ -63,7 +63,10 @@ COMMANDS = {
         "mesh.plan",
         "Choose how a workload is distributed over a mesh: the best plan, why others lose, where memory binds.",
     ),
-    "import": Entry("import_model", "Read a model in ONNX and write it as a workload; its weights are not loaded."),
+    "import": Entry(
+        "exchange.import_files", "Read a model in ONNX, or files of another tool, and write them as a specification."
+    ),
+    "export": Entry("exchange.export", "Write a workload, architecture and mapping in the format of another tool."),
     "dump": Entry("dump", "Write a whole specification as one YAML text: templates rendered, files and merges joined."),
     "schema": Entry(
         "schema",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable, Iterator
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -107,6 +108,51 @@ def write_pieces_atomically(path: str | Path, pieces: Iterable[bytes], *, replac
         raise file_exists(path) from error
     except (OSError, RuntimeError) as error:
         raise SpecError(f"cannot write the file: {_reason(error)}", at=At(str(path))) from error
+
+
+def write_folder(folder: Path, texts: Mapping[str, str], *, replace: bool = False) -> None:
+    """Write one file for each name into `folder`, which is made if there is none; all of them, or none.
+
+    All texts are written to a new folder beside it first. Where `folder` is new that one takes its name in one step;
+    else file by file. Without `replace` a file that is there is an error. Raises SpecError.
+    """
+    try:
+        contents = {name: text.encode() for name, text in texts.items()}
+    except UnicodeEncodeError as error:
+        raise SpecError(f"the text cannot be written as UTF-8: {error.reason}", at=At(str(folder))) from error
+    try:
+        target = folder.resolve()
+        staging = target.with_name(f".{secrets.token_hex(8)}.tmp")
+        staging.mkdir()
+        try:
+            for name, content in contents.items():
+                _write_through(staging / name, content)
+            if not target.exists():
+                staging.rename(target)
+                return
+            _move_all(staging, target, list(contents), replace=replace)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+    except OSError as error:
+        raise SpecError(f"cannot write the folder: {_reason(error)}", at=At(str(folder))) from error
+
+
+def _write_through(path: Path, content: bytes) -> None:
+    with path.open("xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _move_all(staging: Path, target: Path, names: Iterable[str], *, replace: bool) -> None:
+    for name in names:
+        if replace:
+            (staging / name).replace(target / name)
+            continue
+        try:
+            _take_name(staging / name, target / name)
+        except FileExistsError as error:
+            raise file_exists(target / name) from error
 
 
 def put_file(path: Path, content: bytes) -> None:

@@ -6,9 +6,9 @@
 - `emit`: `einmap emit`: the loop nest of a mapping as code with explicit data movement.
 - `evaluate`: `einmap evaluate`: what a mapping costs.
 - `examples`: `einmap examples`: the shipped specifications.
+- `exchange`: the commands for files of other tools: import and export.
 - `explain`: `einmap explain`: why a mapping costs what it does.
 - `lab`: the commands of the search lab: search, census and skislope.
-- `import_model`: `einmap import`: a model of another program as a workload.
 - `map`: `einmap map`: find the best mapping.
 - `mesh`: the commands for meshes of processing elements.
 - `partition`: `einmap partition`: split, flatten and linearise ranks, delay reductions, and print what the workload

@@ -1,0 +1,41 @@
+"""What became of a model or of files of another tool, as tables."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from einmap.errors import SpecError, raise_all
+from einmap.frontends.cascade.imported import Imported
+from einmap.frontends.translation import LeftOut, Translation
+from einmap.report.layout import new_table, section_title
+
+
+def model_summary(result: Imported) -> RenderableType:
+    """What became of a model: operators with counts, those without Einsum form, and how large the cascade is."""
+    workload = result.spec.workload
+    table = new_table("operator", "in the model", "without Einsum form")
+    for operator, count in sorted(result.operators.items(), key=lambda entry: (-entry[1], entry[0])):
+        barriers = result.barrier_counts.get(operator, 0)
+        table.add_row(Text(operator), f"{count:,}", f"{barriers:,}" if barriers else "-")
+    macs = result.n_multiply_accumulates
+    facts = (
+        f"{len(workload.einsums):,} Einsums over {len(workload.tensors):,} tensors; "
+        f"{macs:,} multiply-accumulates in contractions, {workload.n_computes:,} operations in all"
+    )
+    return Group(Text(facts), section_title("Operators"), table)
+
+
+def left_out_table(left_out: tuple[LeftOut, ...]) -> RenderableType:
+    """What has no counterpart: where it stands, its key, and why."""
+    table = new_table("place", "key", "why it is left out")
+    for entry in left_out:
+        table.add_row(Text(str(entry.at)), Text(entry.key), Text(entry.reason))
+    return Group(section_title(f"Without counterpart: {len(left_out)}"), table)
+
+
+def check_complete(translation: Translation) -> None:
+    """Raise SpecError, with the place of each, when something is left out: what `--strict` asks for."""
+    raise_all(
+        [SpecError(f"{entry.key} has no counterpart: {entry.reason}", at=entry.at) for entry in translation.left_out]
+    )

@@ -1,0 +1,12 @@
+"""Timeloop's YAML files (versions 0.2 to 0.4, and the form with `arch:` before them), and specifications as such files.
+
+Read `read` (files in), `sections` (which key says what, in which version), then one module for each section.
+
+- `names`: names that expressions can use.
+- `problem`: the problem -> an Einsum, its rank sizes and bits.
+- `read`: files -> workload.yaml, architecture.yaml and mapping.yaml.
+- `sections`: the sections that files give, joined.
+- `values`: values of the files, each checked with its place, and what is left out.
+- `write`: a specification -> Timeloop's files.
+- `write_problem`: an Einsum -> the problem.
+"""

@@ -1,0 +1,219 @@
+"""Timeloop's problem as an Einsum: data spaces become tensors, dimensions rank variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from einmap.einsum.projection import Affine
+from einmap.errors import SpecError, did_you_mean
+from einmap.expressions.scope import Scope
+from einmap.frontends.timeloop.names import identifier, rank_variable
+from einmap.frontends.timeloop.values import Report, a_flag, a_list, a_map, a_text, an_integer, named
+from einmap.spec.raw import Raw, RawList, RawMap, RawScalar, from_python
+
+MAX_DIMENSIONS = 64
+MAX_SPACES = 32
+CNN_LAYER: Mapping[str, tuple[str, ...]] = {
+    "Weights": ("C", "M", "R", "S"),
+    "Inputs": ("N", "C", "P*Wstride + R*Wdilation", "Q*Hstride + S*Hdilation"),
+    "Outputs": ("N", "M", "P", "Q"),
+}
+"""The shape that Timeloop calls `cnn-layer`; older files call its output channels K."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataSpace:
+    """A tensor of the problem: its name here, and one index over rank variables for each of its ranks."""
+
+    tensor: str
+    indices: tuple[Affine, ...]
+    is_output: bool
+
+    def text(self, ranks: Mapping[str, str]) -> str:
+        """The tensor as an Einsum has it, such as `Input[n, PR: p + r]`; `ranks`: names of ranks in use."""
+        taken = set(ranks.values())
+        parts: list[str] = []
+        for index in self.indices:
+            text = str(index)
+            if text not in ranks:
+                rank = identifier("".join(ranks[v] for v, _ in index.terms) or "ONE", taken)
+                taken.add(rank)
+                text = f"{rank}: {text}"
+            parts.append(text)
+        return f"{self.tensor}[{', '.join(parts)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An Einsum and its sizes. `variables`: rank variables by dimension; `tensors`: names by data space."""
+
+    spaces: tuple[DataSpace, ...]
+    variables: Mapping[str, str]
+    tensors: Mapping[str, str]
+    sizes: Mapping[str, int]
+
+    @property
+    def einsum(self) -> str:
+        """The name of the Einsum: that of its output."""
+        return next(space.tensor for space in self.spaces if space.is_output)
+
+    def raw(self, bits: int) -> RawMap:
+        """The sections `workload` of a specification, every value of `bits` bits."""
+        ranks = {variable: variable.upper() for variable in self.variables.values()}
+        inputs = " * ".join(space.text(ranks) for space in self.spaces if not space.is_output)
+        output = next(space.text(ranks) for space in self.spaces if space.is_output)
+        workload = {
+            "rank_sizes": {ranks[self.variables[dim]]: size for dim, size in self.sizes.items()},
+            "bits_per_value": {"All": bits},
+            "einsums": [{"einsum": f"{output} = {inputs}"}],
+        }
+        raw = from_python({"workload": workload})
+        assert isinstance(raw, RawMap)
+        return raw
+
+
+def read_problem(raw: Raw, scope: Scope, report: Report) -> Problem:
+    """The problem of a file. Raises SpecError with the place of what is wrong."""
+    problem = a_map(raw, "problem")
+    shape = problem.get("shape")
+    given = problem.get("instance")
+    instance = problem if given is None else a_map(given, "problem.instance")
+    if isinstance(shape, RawScalar):
+        shape = _named_shape(a_text(shape, "problem.shape"), shape, instance)
+    return _Reader(a_map(shape, "problem.shape", problem.at), instance, scope, report).problem(problem)
+
+
+def _named_shape(name: str, raw: RawScalar, instance: RawMap) -> Raw:
+    if name.removesuffix(".yaml") != "cnn-layer":
+        hint = did_you_mean(name, ["cnn-layer"], listing="shapes by name")
+        raise SpecError(f"the shape {name!r} is not known by name", at=named(raw.at, "problem.shape"), hint=hint)
+    channels = "M" if instance.get("M") is not None else "K"
+    spaces = []
+    for space, indices in CNN_LAYER.items():
+        terms = [[term.split("*") for term in index.split(" + ")] for index in indices]
+        projection = [[[channels if word == "M" else word for word in term] for term in index] for index in terms]
+        spaces.append({"name": space, "projection": projection, "read-write": space == "Outputs"})
+    dimensions = ["C", channels, "R", "S", "N", "P", "Q"]
+    coefficients = [{"name": name, "default": 1} for name in ("Wstride", "Hstride", "Wdilation", "Hdilation")]
+    return from_python({"dimensions": dimensions, "coefficients": coefficients, "data-spaces": spaces}, raw.at)
+
+
+class _Reader:
+    def __init__(self, shape: RawMap, instance: RawMap, scope: Scope, report: Report) -> None:
+        self._shape = shape
+        self._instance = instance
+        self._scope = scope
+        self._report = report
+        self._dimensions = self._names_of_dimensions()
+        self._coefficients = self._values_of_coefficients()
+
+    def problem(self, problem: RawMap) -> Problem:
+        report, shape = self._report, self._shape
+        report.leave_others(shape, ("name", "dimensions", "coefficients", "data-spaces", "data_spaces", "version"))
+        known = {"shape", "instance", "version", "name", *self._dimensions, *self._coefficients}
+        for fields in (problem,) if self._instance is problem else (problem, self._instance):
+            for key, _ in fields.items:
+                if key in ("densities", "commonDensity"):
+                    report.leave(fields.place_of(key), key, "all tensors are counted as dense")
+                elif key not in known:
+                    report.leave(fields.place_of(key), key, "it has no counterpart in a problem")
+        variables: dict[str, str] = {}
+        for dimension in self._dimensions:
+            variables[dimension] = rank_variable(dimension, variables.values())
+        spaces, tensors = self._spaces(variables)
+        used = {v for space in spaces for index in space.indices for v, _ in index.terms}
+        sizes = {dimension: self._size(dimension) for dimension in self._dimensions}
+        for dimension in [d for d in sizes if variables[d] not in used]:
+            if sizes[dimension] > 1:
+                text = f"the dimension {dimension} of {sizes[dimension]} indexes no data space"
+                raise SpecError(text, at=named(shape.place_of("dimensions"), "problem.shape.dimensions"))
+            del sizes[dimension], variables[dimension]
+        return Problem(spaces, variables, tensors, sizes)
+
+    def _names_of_dimensions(self) -> tuple[str, ...]:
+        what = "problem.shape.dimensions"
+        raw = self._shape.get("dimensions")
+        if isinstance(raw, RawScalar):  # older files: one letter for each
+            names = tuple(a_text(raw, what))
+        else:
+            names = tuple(a_text(item, what) for item in a_list(raw, what, self._shape.at))
+        at = named(raw.at if raw is not None else None, what)
+        if not names or len(names) > MAX_DIMENSIONS:
+            raise SpecError(f"expected 1 to {MAX_DIMENSIONS} dimensions, found {len(names)}", at=at)
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise SpecError(f"the dimension {twice!r} is given twice", at=at)
+        return names
+
+    def _values_of_coefficients(self) -> dict[str, int]:
+        values: dict[str, int] = {}
+        raw = self._shape.get("coefficients")
+        for item in a_list(raw, "problem.shape.coefficients") if raw is not None else ():
+            entry = a_map(item, "problem.shape.coefficients")
+            name = a_text(entry.get("name"), "problem.shape.coefficients.name", entry.at)
+            given = self._instance.get(name)
+            value = entry.get("default") if given is None else given
+            values[name] = an_integer(value, f"problem.instance.{name}", self._scope, -(2**40), entry.at)
+        return values
+
+    def _size(self, dimension: str) -> int:
+        value = self._instance.get(dimension)
+        if value is None:
+            hint = f"sizes there: {', '.join(k for k, _ in self._instance.items if k in self._dimensions) or 'none'}"
+            text = f"the size of the dimension {dimension} is missing"
+            raise SpecError(text, at=named(self._instance.at, "problem.instance"), hint=hint)
+        return an_integer(value, f"problem.instance.{dimension}", self._scope)
+
+    def _spaces(self, variables: Mapping[str, str]) -> tuple[tuple[DataSpace, ...], dict[str, str]]:
+        key = "data-spaces" if self._shape.get("data-spaces") is not None else "data_spaces"
+        what = f"problem.shape.{key}"
+        items = a_list(self._shape.get(key), what, self._shape.at)
+        spaces: list[DataSpace] = []
+        tensors: dict[str, str] = {}
+        for item in items[: MAX_SPACES + 1]:
+            entry = a_map(item, what)
+            name = a_text(entry.get("name"), f"{what}.name", entry.at)
+            if name in tensors:
+                raise SpecError(f"the data space {name!r} is given twice", at=named(entry.at, what))
+            tensors[name] = identifier(name, tensors.values())
+            is_output = any(a_flag(entry.get(k), f"{what}.{k}") for k in ("read-write", "read_write"))
+            self._report.leave_others(entry, ("name", "projection", "read-write", "read_write"))
+            spaces.append(DataSpace(tensors[name], self._projection(entry, name, variables), is_output))
+        at = named(self._shape.place_of(key), what)
+        if len(items) > MAX_SPACES:
+            raise SpecError(f"expected at most {MAX_SPACES} data spaces, found {len(items)}", at=at)
+        outputs = sum(space.is_output for space in spaces)
+        if outputs != 1 or len(spaces) < 2:
+            text = f"expected one data space with read-write: true and others, found {outputs} of {len(spaces)}"
+            raise SpecError(text, at=at, hint="an Einsum has one output")
+        return tuple(spaces), tensors
+
+    def _projection(self, entry: RawMap, name: str, variables: Mapping[str, str]) -> tuple[Affine, ...]:
+        what = f"the projection of {name}"
+        return tuple(self._index(item, what, variables) for item in a_list(entry.get("projection"), what, entry.at))
+
+    def _index(self, raw: Raw, what: str, variables: Mapping[str, str]) -> Affine:
+        """An index from a sum of products, such as `[[P, Wstride], [R]]`."""
+        terms: dict[str, int] = {}
+        for item in raw.items if isinstance(raw, RawList) else (raw,):
+            product = item if isinstance(item, RawList) else RawList((item,), at=getattr(item, "at", None))
+            factor, dimension = 1, None
+            for word_raw in product.items:
+                word = a_text(word_raw, what)
+                if word in variables and dimension is None:
+                    dimension = word
+                elif word in self._coefficients:
+                    factor *= self._coefficients[word]
+                elif isinstance(word_raw, RawScalar) and isinstance(word_raw.value, int):
+                    factor *= word_raw.value
+                else:
+                    text = f"{word!r} is not a dimension or a coefficient"
+                    if word in variables:
+                        text = f"{dimension} times {word}: an index is a sum of dimensions with coefficients"
+                    hint = did_you_mean(word, [*variables, *self._coefficients])
+                    raise SpecError(text, at=named(word_raw.at, what), hint=hint)
+            if dimension is None:
+                raise SpecError("a product without a dimension", at=named(product.at, what))
+            variable = variables[dimension]
+            terms[variable] = terms.get(variable, 0) + factor
+        return Affine(tuple((v, a) for v, a in terms.items() if a))

@@ -1,0 +1,80 @@
+"""An Einsum as Timeloop's problem (version 0.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from einmap.einsum.einsum import Einsum, TensorAccess
+from einmap.einsum.operation import product_of
+from einmap.errors import At, SpecError
+from einmap.frontends.timeloop.values import Report
+from einmap.spec.raw import Raw, from_python
+
+VERSION = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenProblem:
+    """The section `problem`, and the names that mappings and constraints use: `dimensions` by rank variable."""
+
+    raw: Raw
+    dimensions: Mapping[str, str]
+
+
+def write_problem(einsum: Einsum, report: Report, at: At | None) -> WrittenProblem:
+    """The problem of one Einsum. Raises SpecError for what Timeloop has no problem for."""
+    if einsum.cuts or einsum.first_values:
+        text = f"the iteration space of {einsum.name} is not a box from 0, which Timeloop's problems are"
+        raise SpecError(text, at=at)
+    if len(einsum.outputs) != 1:
+        raise SpecError(f"the Einsum {einsum.name} has {len(einsum.outputs)} outputs, a problem has one", at=at)
+    if einsum.operation != product_of([a.tensor for a in einsum.accesses if not a.output]):
+        report.leave(at, str(einsum.operation), "Timeloop's problems are sums of products; counts do not depend on it")
+    dimensions = _dimensions(einsum)
+    coefficients: dict[int, str] = {}
+    spaces = [_space(access, einsum, dimensions, coefficients, report, at) for access in einsum.accesses]
+    shape = {
+        "name": einsum.name,
+        "dimensions": list(dimensions.values()),
+        "coefficients": [{"name": name, "default": value} for value, name in coefficients.items()],
+        "data_spaces": spaces,
+    }
+    if not coefficients:
+        del shape["coefficients"]
+    instance = {dimensions[v]: bound for v, bound in einsum.bounds}
+    return WrittenProblem(from_python({"version": VERSION, "shape": shape, "instance": instance}), dimensions)
+
+
+def _dimensions(einsum: Einsum) -> dict[str, str]:
+    """Names of dimensions by rank variable: in capitals, as Timeloop's files have them."""
+    names = {v: v.upper() for v in einsum.rank_variables}
+    return names if len(set(names.values())) == len(names) else {v: v for v in names}
+
+
+def _space(
+    access: TensorAccess,
+    einsum: Einsum,
+    dimensions: Mapping[str, str],
+    coefficients: dict[int, str],
+    report: Report,
+    at: At | None,
+) -> dict[str, object]:
+    projection: list[list[list[str]]] = []
+    for rank, index in access.projection:
+        terms: list[list[str]] = []
+        for variable, factor in index.terms:
+            if factor < 0:
+                text = f"the index {rank} of {access.tensor} in {einsum.name} counts backwards: {index}"
+                raise SpecError(text, at=at, hint="Timeloop's coefficients are positive")
+            name = dimensions[variable]
+            if factor != 1:
+                coefficients.setdefault(factor, f"Times{factor}")
+            terms.append([name] if factor == 1 else [name, coefficients[factor]])
+        if index.constant:
+            reason = "a problem has no offsets; counts are those without"
+            report.leave(at, f"{access.tensor}[{rank}: {index}]", reason)
+        if terms:
+            projection.append(terms)
+    space: dict[str, object] = {"name": access.tensor, "projection": projection}
+    return space | {"read_write": True} if access.output else space
