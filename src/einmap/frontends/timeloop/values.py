@@ -92,13 +92,10 @@ def an_integer(raw: Raw | None, what: str, scope: Scope, minimum: int = 1, at: A
 
 
 def _wrong(raw: Raw | None, what: str, expected: str, at: At | None) -> SpecError:
-    match raw:
-        case None:
-            return SpecError(f"{what} is missing, expected {expected}", at=at)
-        case RawList():
-            found = "a list"
-        case RawMap():
-            found = "a dictionary"
-        case RawScalar(value=value):
-            found = "nothing" if value is None else short(value)
+    if raw is None:
+        return SpecError(f"{what} is missing, expected {expected}", at=at)
+    if isinstance(raw, RawScalar):
+        found = "nothing" if raw.value is None else short(raw.value)
+    else:
+        found = "a list" if isinstance(raw, RawList) else "a dictionary"
     return SpecError(f"expected {expected}, found {found}", at=named(raw.at, what))
