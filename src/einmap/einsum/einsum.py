@@ -65,6 +65,8 @@ class Einsum:
     """Smallest value of the rank variables for which it is not 0."""
     cuts: tuple[str, ...] = ()
     """Constraints that cut points off the box of the bounds, such as `4*k1 + k0 < 10`; none where it is a box."""
+    computes: tuple[str, ...] = ()
+    """The computes that may do it; without any, all that the architecture enables for it."""
 
     @cached_property
     def extents(self) -> Mapping[RankVar, int]:

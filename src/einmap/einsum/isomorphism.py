@@ -68,7 +68,7 @@ def structure(einsum: Einsum) -> Hashable:
     begins = tuple((positions.variables[v], low) for v, low in einsum.first_values)
     # cuts are texts, which name rank variables
     named = (einsum.cuts, einsum.rank_variables) if einsum.cuts else None
-    return positions.sizes(), constants, begins, einsum.n_points, named
+    return positions.sizes(), constants, begins, einsum.n_points, named, einsum.computes
 
 
 @dataclass(frozen=True)

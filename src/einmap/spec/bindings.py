@@ -19,16 +19,18 @@ from einmap.gc_pause import set_aside
 from einmap.spec.binding.applied_scales import CostOrigin
 from einmap.spec.binding.bind_arch import ArchInputs, bind_arch, read_arch
 from einmap.spec.binding.bind_workload import BoundWorkload, bind_workload
+from einmap.spec.binding.enabled_computes import with_computes
 from einmap.spec.binding.isomorphism import Likeness
 from einmap.spec.dialects.dialect import Choice, choose_dialect
 from einmap.spec.function_view import SpecView
 from einmap.spec.models import ModelChoice, Models, check_files_read, checked_installed
-from einmap.spec.raw import RawMap, place, to_python
+from einmap.spec.raw import Path, RawMap, place, to_python
 from einmap.spec.schema.arch import ComponentInput, ContainerInput
 from einmap.spec.schema.base import Input, check
 from einmap.spec.schema.options import ConfigInput, MapperInput, ModelInput
 from einmap.visible import brief
 
+_NODES: Path = ("arch", "nodes")
 _ALLOW = "give the functions yourself: --allow-code FILE, load(..., allow_code=[...]) or load(..., functions={...})"
 
 
@@ -131,6 +133,9 @@ class Bindings:
                     arch, notes, origins = bind_arch(
                         self.arch_inputs, where, scope, symbols, einsum.name, dialect, models
                     )
+                    arch = with_computes(
+                        arch, einsum, partial(where, (*self._path_of(einsum), "compute")), where(_NODES)
+                    )
                 except EinmapError as problem:
                     problems.append(problem)
                     # what is wrong for one Einsum is mostly wrong for all: one report is enough
@@ -138,6 +143,9 @@ class Bindings:
                 every[einsum.name] = Bound(einsum, like, notes, partial(_itself, arch), origins)
         raise_all(problems)
         return every
+
+    def _path_of(self, einsum: Einsum) -> Path:
+        return self.bound_workload.einsums[einsum.name].written.path
 
     @cached_property
     def archs(self) -> Mapping[str, Architecture]:

@@ -98,6 +98,8 @@ def _einsum(einsum: Einsum, sizes: dict[Rank, int]) -> dict[str, Any]:
         fields["iteration_space_shape"] = [LiteralString(text) for text in constraints]
     if einsum.n_instances > 1:
         fields["n_instances"] = einsum.n_instances
+    if einsum.computes:
+        fields["compute"] = einsum.computes[0] if len(einsum.computes) == 1 else list(einsum.computes)
     return fields
 
 

@@ -56,8 +56,10 @@ class Candidates:
                 yield Size(self.name(leaf, "size"), leaf.name, leaf is outer)
         if self.force_hierarchy_order and sum(isinstance(leaf, Memory) for leaf in leaves) > 2:
             yield self.any_order(leaves)
+        # `enabled` of a compute is not asked where the Einsum names its computes
+        chosen = self.einsum.computes
         for leaf in leaves:
-            if isinstance(leaf, Memory | Compute) and not leaf.enabled:
+            if isinstance(leaf, Memory | Compute) and not leaf.enabled and not (chosen and isinstance(leaf, Compute)):
                 yield self.enabling(leaf)
             if isinstance(leaf, Memory | Toll) and leaf.enabled:
                 yield from self.placements(leaf)

@@ -10,6 +10,7 @@
 - `component_costs`: area, leakage, and for each action energy, throughput and actions for one value.
 - `component_placement`: which tensors a memory or toll holds, and in which direction they pay.
 - `component_ports`: ports and banks of a memory.
+- `enabled_computes`: which computes an Einsum may run on: those that it names, or those that the architecture enables.
 - `applied_scales`: what a cost was before the specification scaled it, and by what.
 - `isomorphism`: Einsums for which the architecture means the same but for names, so that it is bound once for all
   of them.

@@ -200,7 +200,7 @@ def bind_arch(
     bound = Architecture(binder.nodes(arch.nodes))
     raise_all(binder.problems)
     _check_instances(bound, arch, where)
-    _check_paths(bound, einsum, where(("arch", "nodes")))
+    _check_paths(bound, where(("arch", "nodes")))
     origins = {part.component.name: part.origin for part in binder.parts}
     return bound, (*binder.notes, *unit_slips(binder.parts, where)), origins
 
@@ -213,14 +213,11 @@ def _check_instances(bound: Architecture, arch: ArchInputs, where: Where) -> Non
             raise SpecError(text, at=where(leaf.path))
 
 
-def _check_paths(arch: Architecture, einsum: str, at: At) -> None:
-    """The Einsum has at least one enabled Compute, and there is a memory above each."""
+def _check_paths(arch: Architecture, at: At) -> None:
+    """There is a memory above each Compute."""
     for unit in arch.computes:
         if outermost_memory(arch.path(unit.name)) is None:
             raise SpecError(f"no Memory stands above the Compute {unit.name!r}", at=at)
-    if not any(unit.enabled for unit in arch.computes):
-        names = ", ".join(unit.name for unit in arch.computes)
-        raise SpecError(f"Einsum {einsum!r} has no path: all computes are disabled for it ({names})", at=at)
 
 
 class Below(Record):

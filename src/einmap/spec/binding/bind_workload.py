@@ -247,6 +247,7 @@ class _Binder:
             None if space.is_box else space.points,
             tuple((v, low) for v, low in space.low if low),
             space.cuts,
+            _listed(einsum.given.compute),
         )
         raw, as_read = get_value(self.root, einsum.path), self.as_read[einsum.path]
         return BoundEinsum(done, known, raw, as_read, notes, einsum.copy_of)
@@ -417,6 +418,10 @@ def _cascade_facts(einsums: list[WrittenEinsum]) -> CascadeFacts:
         frozenset(written & read),
         frozenset(name for name, times in used.items() if times > 1),
     )
+
+
+def _listed(names: str | list[str] | None) -> tuple[str, ...]:
+    return () if names is None else (names,) if isinstance(names, str) else tuple(names)
 
 
 def _rounded(value: int) -> str:

@@ -143,6 +143,14 @@ class EinsumInput(Input):
             unit="repetitions",
         ),
     ] = 1
+    compute: Annotated[
+        str | list[str] | None,
+        documented(
+            "The `!Compute` that does the Einsum, or those that may; `enabled` of the computes is not asked then.",
+            *("MAC", ["MAC", "ALU"]),
+            without="all computes that are enabled for the Einsum are tried",
+        ),
+    ] = None
     operation: Annotated[
         str | None,
         documented(
