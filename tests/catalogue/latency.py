@@ -9,6 +9,8 @@ def startup(text):
     return [(READ, f"{READ}      startup: {text}\n")]
 
 
+LANES = "    - {name: lanes, fanout: 2, vector: true, min_usage: 0.5}\n"
+
 ROWS = [
     error(143, "no reads", field("ports: {write: 1}"), ["no port of 'Buffer' serves reads"], f"{B}.ports", on="ports"),
     error(
@@ -87,6 +89,39 @@ ROWS = [
         base=PRICED,
     ),
     error(149, "kind", dimension("skew: each"), ["unknown skew 'each'", "each_fold"], f"{X}.skew", on="skew"),
+    *(
+        error(
+            150,
+            what,
+            dimension(f"loop_bounds: [{{expression: m, operator: {operator}, value: {value}}}]"),
+            says,
+            f"{X}.loop_bounds[0].value",
+            on="loop_bounds",
+        )
+        for what, operator, value, says in (
+            ("no list", "one_of", "2", ["list of integers", "[1, 2, 4]", "found 2"]),
+            ("empty", "product_one_of", "[]", ["empty list"]),
+            ("a list", "multiple_of", "[2, 4]", ["one integer", "found a list"]),
+            ("of 0", "multiple_of", "0", [">= 1", "0"]),
+            ("half", "one_of", "[1, 2.5]", ["an integer", "2.5"]),
+        )
+    ),
+    error(
+        151,
+        "no compute",
+        dimension("vector: true"),
+        ["'X' of 'Array' is a vector", "not a Compute"],
+        f"{X}.vector",
+        on="vector",
+    ),
+    error(
+        151,
+        "half",
+        [("    component_class: Dummy\nworkload", f"    component_class: Dummy\n    spatial:\n{LANES}workload")],
+        ["the vector 'lanes' uses all lanes", "leave out min_usage"],
+        'arch.nodes[3] "MAC".spatial[0] "lanes".min_usage',
+        on="lanes",
+    ),
     error(
         147,
         "each time",

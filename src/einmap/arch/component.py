@@ -27,6 +27,7 @@ class SpatialDimension:
     `may_reuse`: tensors multicast or reduced across the copies. `reuse`: tensors that must be the same
     in all copies. `usage_scale`, `min_usage`: see spec fields; `power_gateable`: unused copies do not leak.
     `skew`: whether copies begin one step of the compute after another, once or in each fold (see model/systolic.py).
+    `vector`: the copies are the lanes of one instruction: one loop over neighbouring values of one rank variable.
     """
 
     name: str
@@ -38,6 +39,7 @@ class SpatialDimension:
     usage_scale: float = 1.0
     power_gateable: bool = False
     skew: Skew = "none"
+    vector: bool = False
 
 
 @dataclass(frozen=True)

@@ -25,18 +25,40 @@ _COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,
     "<": operator.lt,
     ">": operator.gt,
+    "multiple_of": lambda number, value: number % value == 0,
 }
-OPERATORS = (*_COMPARE, *(f"product{name}" for name in _COMPARE))
+_OF_LIST = "one_of"
+OPERATORS = (
+    *_COMPARE,
+    _OF_LIST,
+    *(f"product{name}" for name in _COMPARE if not name.isidentifier()),
+    "product_multiple_of",
+    "product_one_of",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A limit on loop counts or tile shapes of `variables`, e.g. `product<= 16` over {m, n}."""
+    """A limit on loop counts or tile shapes of `variables`, e.g. `product<= 16` over {m, n}.
+
+    `values`: what is allowed where the operator is `one_of` or `product_one_of`; `value` is then the first of them.
+    """
 
     variables: Names
     operator: str
     value: int
     text: str = ""
+    values: tuple[int, ...] = ()
+
+    @property
+    def comparison(self) -> str:
+        """The operator, whatever it is applied to: `<=` of `<=` and of `product<=`."""
+        return self.operator.removeprefix("product").removeprefix("_")
+
+    @property
+    def is_product(self) -> bool:
+        """Whether the product of the numbers is limited, and not each of them."""
+        return self.operator.startswith("product")
 
     def holds(self, values: Mapping[str, float], missing: float = 1) -> bool:
         """`values`: the number of each rank variable; absent ones count as `missing`."""
@@ -44,11 +66,16 @@ class Comparison:
 
     def holds_each(self, values: Mapping[str, Any], missing: float = 1) -> Any:
         """Whether the limit holds, element by element where `values` are arrays of numbers of one shape."""
-        compare = _COMPARE[self.operator.removeprefix("product")]
         numbers = [values.get(v, missing) for v in sorted(self.variables)]
-        if self.operator.startswith("product"):
-            return compare(reduce(operator.mul, numbers, 1), self.value) if numbers else True
-        return reduce(operator.and_, (compare(number, self.value) for number in numbers), True)
+        if self.is_product:
+            return self._allows(reduce(operator.mul, numbers, 1)) if numbers else True
+        return reduce(operator.and_, map(self._allows, numbers), True)
+
+    def _allows(self, number: Any) -> Any:
+        """Whether the limit admits a number, or each one of an array."""
+        if self.comparison == _OF_LIST:
+            return reduce(operator.or_, (number == value for value in self.values))
+        return _COMPARE[self.comparison](number, self.value)
 
 
 @dataclass(frozen=True)

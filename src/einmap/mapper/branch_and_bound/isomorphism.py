@@ -75,7 +75,9 @@ def _shape(nodes: Iterable[Node]) -> Hashable:
 
 
 def _limits(positions: Positions, limits: Iterable[Comparison]) -> Hashable:
-    return tuple((positions.of_variables(limit.variables), limit.operator, limit.value) for limit in limits)
+    return tuple(
+        (positions.of_variables(limit.variables), limit.operator, limit.value, limit.values) for limit in limits
+    )
 
 
 def _leaf(positions: Positions, leaf: Leaf) -> Hashable:
@@ -112,7 +114,8 @@ def _leaf(positions: Positions, leaf: Leaf) -> Hashable:
 def _lanes(positions: Positions, leaf: Leaf) -> Hashable:
     """Constraints on the lanes of a component."""
     return tuple(
-        (d.name, positions.of_tensors(d.reuse), _limits(positions, d.loop_bounds), d.min_usage) for d in leaf.spatial
+        (d.name, positions.of_tensors(d.reuse), _limits(positions, d.loop_bounds), d.min_usage, d.vector)
+        for d in leaf.spatial
     )
 
 

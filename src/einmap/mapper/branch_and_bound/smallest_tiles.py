@@ -47,7 +47,7 @@ def why_not_smallest(leaves: tuple[Leaf, ...]) -> str | None:
     """Why the smallest tiles may not be the ones that fit, None if they are."""
     for leaf in leaves:
         for limit in leaf.placement.tile_shape if isinstance(leaf, Memory | Toll) and leaf.placement else ():
-            if limit.operator.removeprefix("product") not in ("<=", "<"):
+            if limit.comparison not in ("<=", "<"):
                 return f"{leaf.name} limits tile shapes from below"
     return None
 

@@ -113,10 +113,16 @@ class Path:
 
     def _lattice(self, coarseness: float) -> Lattice:
         """Variables that constraints speak of are not merged with others."""
-        apart = limited_variables(self.leaves)
-        for leaf in self.leaves:
-            if isinstance(leaf, Memory | Toll) and leaf.placement is not None:
-                apart = apart.union(*(limit.variables for limit in leaf.placement.tile_shape))
+        limits = [
+            limit
+            for leaf in self.leaves
+            if isinstance(leaf, Memory | Toll) and leaf.placement is not None
+            for limit in leaf.placement.tile_shape
+        ]
+        apart = limited_variables(self.einsum, self.leaves).union(*(limit.variables for limit in limits))
+        limited = frozenset[str]().union(
+            *(limit.variables for limit in limits if limit.comparison not in ("<=", "<")),
+        )
         if self.request.given is not None:
             apart |= self.request.given.variables
         if self.fused_dimensions:
@@ -129,6 +135,7 @@ class Path:
             uncut=options.uncut,
             ragged=options.uneven_loops or options.uneven_lanes,
             loose=options.uneven_loops,
+            limited=limited,
             coarseness=coarseness,
         )
 

@@ -103,25 +103,33 @@ def fits(layout: Any, place: Any, tensors: Any, bits: Any, size: float) -> bool:
 
 @njit(cache=True, nogil=True, inline="always")
 def keeps(layout: Any, place: Any, limits: Any) -> bool:
-    """Whether tile shapes keep limits: rows of (first and end of the axes in a list, operator, product)."""
+    """Whether tile shapes keep limits: see `tile_limits.limit_rows`."""
     rows, axes, values = limits
     sizes, offsets = layout[0], layout[1]
     for i in range(len(rows)):
-        begin, end, operator, product = rows[i]
+        begin, end, operator, product, first, last = rows[i]
         total = 1.0
         for j in range(begin, end):
             shape = sizes[offsets[axes[j]] + place[axes[j]]]
             total = total * shape if product else shape
-            if not product and not _compares(shape, operator, values[i]):
+            if not product and not _compares(shape, operator, values, first, last):
                 return False
-        if product and end > begin and not _compares(total, operator, values[i]):
+        if product and end > begin and not _compares(total, operator, values, first, last):
             return False
     return True
 
 
 @njit(cache=True, nogil=True)
-def _compares(number: float, operator: int, value: float) -> bool:
-    """`number` operator `value`: ==, <=, >=, <, > by number."""
+def _compares(number: float, operator: int, values: Any, first: int, last: int) -> bool:
+    """`number` operator the value at `first`: ==, <=, >=, <, >, multiple of; or, 6, it is one of those up to `last`."""
+    if operator == 6:
+        found = False
+        for i in range(first, last):
+            found |= number == values[i]
+        return found
+    value: float = values[first]
+    if operator == 5:
+        return number % value == 0
     if operator == 0:
         return number == value
     if operator == 1:

@@ -15,7 +15,7 @@ from einmap.mapper.mapspace.mapspace import Subspace
 from einmap.mapper.mapspace.tile_lattice import Lattice
 from einmap.model.counting.path import EinsumPath, Station
 
-OPERATORS = ("==", "<=", ">=", "<", ">")
+OPERATORS = ("==", "<=", ">=", "<", ">", "multiple_of", "one_of")
 """As `sparse_kernels.keeps` numbers them."""
 
 
@@ -66,26 +66,26 @@ def within_limits(placement: Placement | None, lattice: Lattice) -> Bools:
 def limit_rows(placement: Placement | None, lattice: Lattice) -> tuple[Ints, Ints, Floats]:
     """The limits of one memory as `sparse_kernels.keeps` takes them.
 
-    A row for each limit: begin and end of its axes, number of its operator, whether it limits a product, (limits, 4);
-    the axes of all rows; the value of each.
+    A row for each limit: begin and end of its axes, number of its operator, whether it limits a product, begin and end
+    of its values, (limits, 6); the axes of all rows; the values of all rows.
     """
-    rows: list[tuple[int, int, int, int]] = []
+    rows: list[tuple[int, int, int, int, int, int]] = []
     axes: list[int] = []
     values: list[float] = []
     for limit in placement.tile_shape if placement is not None else ():
         begin = len(axes)
         axes += [lattice.axis_of[v] for v in sorted(limit.variables) if v in lattice.axis_of]
-        product = limit.operator.startswith("product")
+        product, first = limit.is_product, len(values)
         absent = len(limit.variables) - (len(axes) - begin)
         if absent and (not product or len(axes) == begin) and not limit.holds({}):
             # variables of bound 1 break it: nothing fits
-            rows.append((0, 1, OPERATORS.index("<"), 0))
+            rows.append((0, 1, OPERATORS.index("<"), 0, first, first + 1))
             axes, values = axes or [0], [*values, 0.0]
             continue
-        rows.append((begin, len(axes), OPERATORS.index(limit.operator.removeprefix("product")), int(product)))
-        values.append(float(limit.value))
+        values += map(float, limit.values or (limit.value,))
+        rows.append((begin, len(axes), OPERATORS.index(limit.comparison), int(product), first, len(values)))
     return (
-        np.array(rows, dtype=np.int64).reshape(len(rows), 4),
+        np.array(rows, dtype=np.int64).reshape(len(rows), 6),
         np.array(axes, dtype=np.int64),
         np.array(values, dtype=np.float64),
     )

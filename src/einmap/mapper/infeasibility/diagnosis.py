@@ -172,7 +172,7 @@ class PathSearcher:
     def unusable(self) -> str:
         """The dimension of which no use keeps the constraints, not even that it is left idle."""
         leaves = self.arch.path(self.unit.name)
-        lattice = lattice_of(self.einsum, limited_variables(leaves))
+        lattice = lattice_of(self.einsum, limited_variables(self.einsum, leaves))
         for leaf in leaves:
             for dimension in leaf.spatial:
                 if unusable(self.einsum, dimension, lattice):

@@ -195,10 +195,10 @@ class Candidates:
         values, rising = self.values_for(limit)
         steps = [
             RelaxationStep(
-                edit(replace(limit, value=value)),
+                edit(replace(limit, value=value, values=(*limit.values, value) if limit.values else ())),
                 _ratio(value, limit.value),
-                f"{limit.operator} {value} instead of {limit.text}",
-                ((f"{name}.value", value),),
+                f"{limit.operator} {[*limit.values, value] if limit.values else value} instead of {limit.text}",
+                ((f"{name}.value", [*limit.values, value] if limit.values else value),),
             )
             for value in values
         ]
@@ -209,11 +209,8 @@ class Candidates:
     def values_for(self, limit: Comparison) -> tuple[list[int], bool]:
         """Values that make a difference, nearest first, and whether each admits what the ones before it admit."""
         bounds = [b for v, b in self.einsum.bounds if v in limit.variables]
-        if limit.operator.startswith("product"):
-            reached = products(bounds)
-        else:
-            reached = sorted({d for b in bounds for d in divisors(b)})
-        match limit.operator.removeprefix("product"):
+        reached = products(bounds) if limit.is_product else sorted({d for b in bounds for d in divisors(b)})
+        match limit.comparison:
             case "<=":
                 return [v for v in reached if v > limit.value], True
             case "<":
@@ -223,7 +220,8 @@ class Candidates:
             case ">":
                 return [v - 1 for v in reversed(reached) if v - 1 < limit.value], True
             case _:
-                others = sorted((v for v in reached if v != limit.value), key=lambda v: (_ratio(v, limit.value), v))
+                known = limit.values or (limit.value,)
+                others = sorted((v for v in reached if v not in known), key=lambda v: (_ratio(v, limit.value), v))
                 return others[: MOST_TRIED - 1], False
 
     # fanouts

@@ -144,6 +144,7 @@ def lane_table(
     for number, (fanned, alone) in enumerate(zip(dimensions, apart, strict=True)):
         # below uneven lanes a loop must follow: lanes of another dimension, or what stands below a node between
         below = number + 1 < len(dimensions) or any(isinstance(leaf, Memory) for leaf in leaves[fanned.level :])
+        below &= not fanned.dimension.vector
         options = _options(einsum, fanned.dimension, lattice, uneven and below)
         kinds.append(_kind(einsum, fanned, apart=len(kinds) if alone else -1))
         table = _extended(table, options, tops, loose, kinds, sharing)
@@ -281,12 +282,16 @@ def _lanes(row: tuple[tuple[int, int], ...]) -> int:
 def _holds(dimension: SpatialDimension, lattice: Lattice, row: tuple[tuple[int, int], ...]) -> bool:
     if _lanes(row) / dimension.fanout * dimension.usage_scale > 1:
         return False
+    if dimension.vector and sum(bound > 1 for bound, _ in row) > 1:
+        return False
     # a variable that is limited is alone on its axis, or the limit is on the product of the whole axis
     counts = {axis.variables[0]: float(bound) for axis, (bound, _) in zip(lattice.axes, row, strict=True)}
     return all(limit.holds(counts) for limit in dimension.loop_bounds)
 
 
-def limited_variables(leaves: tuple[Leaf, ...]) -> frozenset[str]:
+def limited_variables(einsum: Einsum, leaves: tuple[Leaf, ...]) -> frozenset[str]:
     """Variables that some limit on lanes speaks of, so that they must be searched by themselves."""
+    if any(d.vector for leaf in leaves for d in leaf.spatial):
+        return frozenset(einsum.rank_variables)
     limits: list[Comparison] = [limit for leaf in leaves for d in leaf.spatial for limit in d.loop_bounds]
     return frozenset().union(*(limit.variables for limit in limits))

@@ -106,7 +106,7 @@ def _uses(
     def extend(index: int, used: int, bounds: dict[str, int]) -> Iterator[SpatialChoice]:
         if index == len(order):
             counts = {v: float(bound) for v, bound in bounds.items()}
-            fits = used / dimension.fanout * dimension.usage_scale <= 1
+            fits = used / dimension.fanout * dimension.usage_scale <= 1 and not (dimension.vector and len(bounds) > 1)
             if fits and all(limit.holds(counts) for limit in dimension.loop_bounds):
                 yield tuple(Lanes(component, dimension.name, v, bounds[v]) for v in allowed if v in bounds)
             return

@@ -235,14 +235,16 @@ def lattice_of(
     uncut: frozenset[tuple[str, str]] = frozenset(),
     ragged: bool = False,
     loose: bool = False,
+    limited: frozenset[str] = frozenset(),
     coarseness: float = 1,
 ) -> Lattice:
     """The lattice of an Einsum. Variables in `apart` are not merged with others.
 
     `uncut`: ranks of tensors that some other Einsum cannot cut alike: variables that index them may not stand where
     others may, so the two are not merged. `ragged`: tile shapes of variables that never occur in a sum need not
-    divide the bound, those of temporal loops neither if `loose`. `coarseness`: a tile shape below so many times the
-    next smaller one is left out.
+    divide the bound, those of temporal loops neither if `loose`; all are tried for variables in `limited`, whose tile
+    shapes are limited other than from above. `coarseness`: a tile shape below so many times the next smaller one is
+    left out.
     """
     groups: dict[object, list[tuple[str, int]]] = {}
     uneven = {v for v, _ in einsum.bounds if ragged and _occurs_alone(einsum, v)}
@@ -253,6 +255,8 @@ def lattice_of(
     for members in (some for alike in groups.values() for some in _apart(alike)):
         total = prod(b for _, b in members)
         outermost = _uneven_sizes(total) if members[0][0] in uneven else []
+        if outermost and members[0][0] in limited and total <= MOST_UNEVEN:
+            outermost = list(range(1, total))
         sizes = sorted({d for size in (*outermost, total) for d in divisors(size)})
         axes.append(Axis(tuple(members), _coarse(sizes, coarseness), tuple(outermost), bool(outermost) and loose))
     return Lattice(tuple(axes))

@@ -245,6 +245,8 @@ class _Checks:
         for limit in dimension.loop_bounds:
             if not limit.holds(counts):
                 yield f"{label} breaks loop_bounds {limit.text}", address
+        if dimension.vector:
+            yield from self.vector(label, loops, counts)
         for tensor in sorted(dimension.reuse & self.path.einsum.tensors):
             for loop in loops:
                 if self.path.einsum.by_tensor[tensor].relevance(loop.variable) is not Relevance.NONE:
@@ -252,6 +254,20 @@ class _Checks:
                         f"{label} must reuse {tensor!r}, the loop over {loop.variable} indexes it",
                         loop.address,
                     )
+
+    def vector(self, label: str, loops: list[Loop], counts: Mapping[str, float]) -> Iterator[tuple[str, Address]]:
+        """A vector runs over neighbouring values of one rank variable."""
+        used = [loop for loop in loops if not loop.absent]
+        along = [v for v, count in counts.items() if count > 1]
+        if len(along) > 1:
+            yield f"{label} is a vector along one rank variable, not along {', '.join(along)}", used[0].address
+        for loop in used:
+            if loop.shape != 1:
+                yield (
+                    f"{label} is a vector of neighbouring values, the loop over {loop.variable} has tile_shape "
+                    f"{loop.shape} instead of 1",
+                    loop.address,
+                )
 
 
 def reachable_usage(path: EinsumPath, dimension: SpatialDimension) -> float:
@@ -265,6 +281,9 @@ def reachable_usage(path: EinsumPath, dimension: SpatialDimension) -> float:
         )
     ]
     reached = {1}
+    if dimension.vector:
+        reached |= {d for bound in allowed for d in _divisors(bound) if d <= dimension.fanout}
+        allowed = []
     for bound in allowed:
         reached = {lanes * d for lanes in reached for d in _divisors(bound) if lanes * d <= dimension.fanout}
     return max(reached) / dimension.fanout * dimension.usage_scale

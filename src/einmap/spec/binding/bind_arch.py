@@ -319,7 +319,7 @@ class _Binder:
 
     def leaf(self, node: LeafInput) -> Leaf:
         if node.tag in ("Container", "Fanout"):
-            container = Container(node.given.name, self.spatial(node.given.spatial, node.path, self.scope))
+            container = Container(node.given.name, self.spatial(node, self.scope))
             self.show(container.name, record_of(container.name, container.spatial, {}))
             return container
         context = ComponentContext(
@@ -333,9 +333,7 @@ class _Binder:
             {leaf.given.name for leaf in self.arch.leaves},
             models=self.models,
         )
-        bound = bind_component(
-            context, node.tag, node.given, lambda scope: self.spatial(node.given.spatial, node.path, scope)
-        )
+        bound = bind_component(context, node.tag, node.given, lambda scope: self.spatial(node, scope))
         self.notes += bound.notes
         assert isinstance(node.given, ComponentInput)
         self.parts.append(BoundPart(bound.component, node.given, node.path, bound.origin))
@@ -347,11 +345,17 @@ class _Binder:
         if name not in self.hidden:
             self.scope = self.scope.layer({name: record})
 
-    def spatial(self, given: list[SpatialInput], path: Path, scope: Scope) -> tuple[SpatialDimension, ...]:
+    def spatial(self, node: LeafInput, scope: Scope) -> tuple[SpatialDimension, ...]:
         problems: list[EinmapError] = []
         found = [
-            attempt(problems, partial(self.dimension, d, (*path, "spatial", i), scope)) for i, d in enumerate(given)
+            attempt(problems, partial(self.dimension, d, (*node.path, "spatial", i), scope))
+            for i, d in enumerate(node.given.spatial)
         ]
+        for i, d in enumerate(node.given.spatial):
+            if d.vector and node.tag != "Compute":
+                text = f"{d.name!r} of {node.given.name!r} is a vector, but {node.given.name!r} is not a Compute"
+                at = self.where((*node.path, "spatial", i, "vector"))
+                problems.append(SpecError(text, at=at, hint="give the dimension to the Compute"))
         raise_all(problems)
         return tuple(d for d in found if d is not None)
 
@@ -375,6 +379,9 @@ class _Binder:
         min_usage = amount("min_usage", given.min_usage, minimum=0)
         if min_usage > 1:
             raise SpecError(f"min_usage must be between 0 and 1, found {min_usage}", at=at("min_usage"))
+        if given.vector and min_usage not in (0, 1):
+            text = f"the vector {given.name!r} uses all lanes that it can, min_usage {min_usage} is not of use"
+            raise SpecError(text, at=at("min_usage"), hint="leave out min_usage")
         fanout = int(amount("fanout", given.fanout, minimum=1, integer=True, allow_inf=False))
         usage_scale = amount("usage_scale", given.usage_scale, minimum=0)
         if usage_scale > fanout:
@@ -391,10 +398,11 @@ class _Binder:
             may_reuse,
             reuse,
             self.comparisons(given.loop_bounds, (*path, "loop_bounds"), scope),
-            min_usage,
+            1.0 if given.vector else min_usage,
             usage_scale,
             given.power_gateable,
             cast(Skew, given.skew),
+            given.vector,
         )
 
     def default_may_reuse(

@@ -86,12 +86,22 @@ def _comparison(context: ComponentContext, given: ComparisonInput, index: int) -
 
 
 def bind_comparison(given: ComparisonInput, where: Where, path: Path, scope: Scope) -> Comparison:
-    """A limit on rank variables. Raises SpecError for unknown operators and tensor sets."""
+    """A limit on rank variables. Raises SpecError for unknown operators, sets and values."""
     if given.operator not in OPERATORS:
         at = where((*path, "operator"))
         raise SpecError(f"unknown operator {given.operator!r}", at=at, hint=f"one of {', '.join(OPERATORS)}")
     variables = rank_variable_set(given.expression, scope, at=where((*path, "expression")))
-    value = number(given.value, scope, at=where((*path, "value")), what="value", integer=True)
-    return Comparison(
-        variables.members, given.operator, int(value), f"{union_text(given.expression)} {given.operator} {value}"
-    )
+    comparison = Comparison(variables.members, given.operator, 0).comparison
+    at = where((*path, "value"))
+    if isinstance(given.value, list) != (comparison == "one_of"):
+        found = "a list" if isinstance(given.value, list) else f"{given.value!r}"
+        wanted = "a list of integers, such as [1, 2, 4]" if comparison == "one_of" else "one integer"
+        raise SpecError(f"the value of {given.operator!r} must be {wanted}, found {found}", at=at)
+    written = given.value if isinstance(given.value, list) else [given.value]
+    if not written:
+        raise SpecError(f"the value of {given.operator!r} is an empty list, so that nothing is allowed", at=at)
+    least = 1 if comparison == "multiple_of" else None
+    values = tuple(int(number(v, scope, at=at, what="value", integer=True, minimum=least)) for v in written)
+    shown = ", ".join(map(str, values))
+    text = f"{union_text(given.expression)} {given.operator} {f'[{shown}]' if comparison == 'one_of' else shown}"
+    return Comparison(variables.members, given.operator, values[0], text, values if comparison == "one_of" else ())

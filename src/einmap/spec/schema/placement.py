@@ -26,15 +26,16 @@ class ComparisonInput(Input):
         one_of(OPERATORS),
         documented(
             "How the number of each selected rank variable compares with `value`; with `product` in front, how the "
-            "product of these numbers does. In YAML, operators that begin with `>` need quotes.",
-            *("==", "product<="),
+            "product of these numbers does. `multiple_of`: it is `value` times an integer; `one_of`: it is in the list "
+            "`value`. In YAML, operators that begin with `>` need quotes.",
+            *("==", "product<=", "multiple_of"),
         ),
     ]
     value: Annotated[
-        Expression,
+        Expression | list[Expression],
         documented(
-            "The integer to compare with.",
-            *(1, "2 * 8"),
+            "The integer to compare with; for `one_of` a list of them.",
+            *(1, "2 * 8", [1, 2, 4]),
             unit="iterations of a loop in `loop_bounds`, values of a tile in `tile_shape`",
         ),
     ]
@@ -116,6 +117,15 @@ class SpatialInput(Input):
             "each_fold",
         ),
     ] = "none"
+    vector: Annotated[
+        StrictBool,
+        documented(
+            "Whether the copies are the lanes of one vector instruction, whose width is `fanout`: an innermost loop "
+            "that the machine fixes. It runs over neighbouring values of one rank variable, so with `tile_shape` 1, "
+            "and has as many iterations as `min_usage: 1` asks for. For computes.",
+            True,
+        ),
+    ] = False
 
 
 class TensorsInput(Input):
