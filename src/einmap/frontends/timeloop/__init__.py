@@ -2,6 +2,10 @@
 
 Read `read` (files in), `sections` (which key says what, in which version), then one module for each section.
 
+- `architecture`: levels -> memories, fanouts and the compute unit.
+- `constraints`: constraints and directives, in every spelling.
+- `levels`: an architecture of any version -> a list of levels.
+- `mapping`: factors and permutations -> a LoopTree.
 - `names`: names that expressions can use.
 - `problem`: the problem -> an Einsum, its rank sizes and bits.
 - `read`: files -> workload.yaml, architecture.yaml and mapping.yaml.

@@ -46,12 +46,16 @@ class DataSpace:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """An Einsum and its sizes. `variables`: rank variables by dimension; `tensors`: names by data space."""
+    """An Einsum and its sizes. `variables`: rank variables by dimension; `tensors`: names by data space.
+
+    `dimensions`: all of them in written order; those of size 1 that index no data space have no rank variable.
+    """
 
     spaces: tuple[DataSpace, ...]
     variables: Mapping[str, str]
     tensors: Mapping[str, str]
     sizes: Mapping[str, int]
+    dimensions: tuple[str, ...]
 
     @property
     def einsum(self) -> str:
@@ -129,7 +133,7 @@ class _Reader:
                 text = f"the dimension {dimension} of {sizes[dimension]} indexes no data space"
                 raise SpecError(text, at=named(shape.place_of("dimensions"), "problem.shape.dimensions"))
             del sizes[dimension], variables[dimension]
-        return Problem(spaces, variables, tensors, sizes)
+        return Problem(spaces, variables, tensors, sizes, self._dimensions)
 
     def _names_of_dimensions(self) -> tuple[str, ...]:
         what = "problem.shape.dimensions"

@@ -1,0 +1,351 @@
+"""Levels of Timeloop as an architecture: memories, fanouts and the compute unit, with classes of component models."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from einmap.components.registry import builtin
+from einmap.errors import EinmapError, Note, SpecError
+from einmap.expressions.scope import Scope
+from einmap.frontends.timeloop.constraints import Directive, Kept, factors, kept, permutation, place
+from einmap.frontends.timeloop.levels import Level
+from einmap.frontends.timeloop.names import identifier
+from einmap.frontends.timeloop.problem import Problem
+from einmap.frontends.timeloop.values import Report, a_number, a_text, an_integer, named
+from einmap.spec.raw import RawMap, RawScalar, from_python
+
+CYCLE = 1e-9
+"""Seconds of a cycle where no component says so."""
+TECHNOLOGY = "45nm"
+"""The technology of components that name none."""
+WIDTH = 8
+"""Bits of a word where a component does not say."""
+_QUIET: Mapping[str, tuple[object, ...]] = {
+    "cluster_size": (1,),
+    "cluster-size": (1,),
+    "reduction_supported": (True,),
+    "multiple_buffering": (1,),
+    "min_utilization": (0,),
+    "allow_overbooking": (False,),
+    "has_power_gating": (False,),
+    "num_ports": (1, 2),
+    "nports": (1, 2),
+    "instances": (1,),
+}
+"""Attributes of which these values say nothing that is left out."""
+_READ = frozenset(
+    (
+        *("width", "memory_width", "datawidth", "data_width", "word-bits", "word_bits", "block-size", "block_size"),
+        *("depth", "memory_depth", "entries", "sizeKB", "meshX", "meshY", "name", "version", "type"),
+        *("read_bandwidth", "write_bandwidth", "read-bandwidth", "write-bandwidth"),
+        *("technology", "global_cycle_seconds", "cycle_time", "n_banks", "power_gated_at"),
+        *("multiplier_width", "adder_width"),
+    )
+)
+_MODEL_ATTRIBUTES = ("n_banks", "type", "multiplier_width", "adder_width")
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """An architecture and what mappings need to know of it.
+
+    `components`: names here by level; `kept`: data spaces that a level keeps by its constraints; `levels` in order.
+    """
+
+    raw: RawMap
+    levels: tuple[Level, ...]
+    components: Mapping[str, str]
+    kept: Mapping[str, Kept]
+    bits: int
+
+    @property
+    def compute(self) -> str:
+        """The compute unit."""
+        return self.components[self.levels[-1].name]
+
+
+def machine_of(
+    levels: tuple[Level, ...],
+    constraints: Sequence[Directive],
+    problem: Problem | None,
+    report: Report,
+    scope: Scope,
+) -> Machine:
+    """The architecture of a list of levels. Raises SpecError with the place of what is wrong."""
+    return _Builder(levels, problem, report, scope).machine(constraints)
+
+
+def level_of(levels: Sequence[Level], target: str, kind: str) -> Level | None:
+    """The level that a directive is about: a fanout for `spatial`, else a memory; None where there is none."""
+    wanted = [level for level in levels if (level.kind == "fanout") == (kind == "spatial")]
+    return next((level for level in wanted if target in level.targets), None)
+
+
+class _Builder:
+    def __init__(self, levels: tuple[Level, ...], problem: Problem | None, report: Report, scope: Scope) -> None:
+        self._levels = levels
+        self._problem = problem
+        self._report = report
+        self._scope = scope
+        self._memories = [level for level in levels if level.kind == "memory"]
+        self._components = _component_names(levels, () if problem is None else problem.tensors.values())
+        self._bits = self._word(self._memories[0])
+
+    def machine(self, constraints: Sequence[Directive]) -> Machine:
+        kept_by = self._kept(constraints)
+        spatial = self._spatial(constraints)
+        nodes: list[dict[str, object]] = []
+        for level in self._levels:
+            match level.kind:
+                case "fanout":
+                    nodes.append(self._container(level, spatial.get(level.name, {})))
+                case "memory":
+                    nodes.append(self._memory(level, kept_by.get(level.name)))
+                case "compute":
+                    nodes.append(self._compute(level))
+        raw = from_python({"arch": {"nodes": nodes}})
+        assert isinstance(raw, RawMap)
+        return Machine(raw, self._levels, self._components, kept_by, self._bits)
+
+    # constraints
+
+    def _kept(self, constraints: Sequence[Directive]) -> dict[str, Kept]:
+        spaces = self._spaces(constraints)
+        found: dict[str, Kept] = {}
+        for directive in constraints:
+            if directive.kind != "dataspace":
+                continue
+            level = level_of(self._levels, directive.target, directive.kind)
+            if level is None or level.kind == "compute":
+                continue
+            own = kept(directive, spaces)
+            old = found.get(level.name, Kept(frozenset(), frozenset()))
+            found[level.name] = Kept(old.keep | own.keep, old.bypass | own.bypass)
+        return found
+
+    def _spaces(self, constraints: Sequence[Directive]) -> Collection[str]:
+        if self._problem is not None:
+            return self._problem.tensors
+        names: set[str] = set()
+        for directive in constraints:
+            for key in ("keep", "bypass"):
+                value = directive.fields.get(key)
+                names |= {a_text(item, key) for item in getattr(value, "items", ())} if value is not None else set()
+        return names
+
+    def _tensor(self, space: str) -> str:
+        return identifier(space) if self._problem is None else self._problem.tensors[space]
+
+    def _spatial(self, constraints: Sequence[Directive]) -> dict[str, dict[str, list[dict[str, object]]]]:
+        """Limits on loops by fanout and dimension: given factors, and dimensions on the other side of a split."""
+        limits: dict[str, dict[str, list[dict[str, object]]]] = {}
+        for directive in constraints:
+            if directive.kind == "temporal":
+                self._leave_temporal(directive)
+            level = level_of(self._levels, directive.target, "spatial") if directive.kind == "spatial" else None
+            if level is None:
+                continue
+            report, fields = self._report, directive.fields
+            for key, _ in fields.items:
+                if key not in ("type", "target", "factors", "permutation", "split"):
+                    report.leave(place(directive, key), key, "this spatial constraint has no counterpart")
+            if self._problem is None:
+                report.leave(
+                    place(directive, "factors"), "factors", "no file has the problem that names its dimensions"
+                )
+                continue
+            limits.setdefault(level.name, {})
+            for dimension, limit in self._limits(directive, level, self._problem):
+                entry = limits[level.name].setdefault(dimension, [])
+                if limit not in entry:
+                    entry.append(limit)
+        return limits
+
+    def _limits(self, directive: Directive, level: Level, problem: Problem) -> Iterable[tuple[str, dict[str, object]]]:
+        fields, what = directive.fields, directive.target
+        dimensions = axes(level)
+        for factor in factors(fields.get("factors"), f"{what}.factors", problem.dimensions, self._scope):
+            variable = problem.variables.get(factor.dimension)
+            if factor.value == 0 or variable is None:
+                continue
+            if factor.value == 1 or factor.is_limit or len(dimensions) == 1:
+                operator = "<=" if factor.is_limit else "=="
+                for dimension in dimensions:
+                    yield dimension, {"expression": variable, "operator": operator, "value": factor.value}
+            else:
+                reason = "a factor over two dimensions of a fanout has no counterpart"
+                self._report.leave(place(directive, "factors"), f"{factor.dimension}={factor.value}", reason)
+        order = permutation(fields.get("permutation"), f"{what}.permutation", problem.dimensions)
+        if fields.get("split") is not None and len(dimensions) == 2:
+            split = an_integer(fields.get("split"), f"{what}.split", self._scope, 0)
+            for dimension, others in (("X", order[split:]), ("Y", order[:split])):
+                for name in others:
+                    if name in problem.variables:
+                        yield dimension, {"expression": problem.variables[name], "operator": "==", "value": 1}
+
+    def _leave_temporal(self, directive: Directive) -> None:
+        for key, _ in directive.fields.items:
+            if key not in ("type", "target"):
+                reason = "an architecture limits no temporal loops here; a part of a mapping does (docs/mapper.md)"
+                self._report.leave(place(directive, key), f"{directive.target}: temporal {key}", reason)
+
+    # nodes
+
+    def _container(self, level: Level, limits: Mapping[str, list[dict[str, object]]]) -> dict[str, object]:
+        spatial: list[dict[str, object]] = []
+        for dimension in axes(level):
+            entry: dict[str, object] = {"name": dimension, "fanout": level.fanout["XY".index(dimension)]}
+            if limits.get(dimension):
+                entry["loop_bounds"] = limits[dimension]
+            spatial.append(entry)
+        return {"type": "Container", "name": self._components[level.name], "spatial": spatial}
+
+    def _memory(self, level: Level, own: Kept | None) -> dict[str, object]:
+        word = self._word(level)
+        row = max(self._optional_integer(level, "width", "memory_width") or word, word)
+        node: dict[str, object] = {"type": "Memory", "name": self._components[level.name]}
+        size = self._size(level, word, row)
+        extra = self._model_attributes(level) | {"width": row}
+        node |= self._class(level, extra, {} if math.isinf(size) else {"size": size}, row, ("read", "write"))
+        node["size"] = "inf" if math.isinf(size) else size
+        node["bits_per_action"] = row
+        if word != self._bits:
+            node["bits_per_value"] = {"All": word}
+        if (tensors := self._tensors(level, own)) is not None:
+            node["tensors"] = tensors
+        cycle = self._cycle(level)
+        actions: list[dict[str, object]] = []
+        for action in ("read", "write"):
+            words = self._optional_number(level, f"{action}_bandwidth", f"{action}-bandwidth")
+            rate: object = "inf" if words is None or math.isinf(words) else words * word / row / cycle
+            if words == 0:
+                raise self._refused(level, f"{action}_bandwidth", "a bandwidth of 0 words a cycle moves nothing")
+            actions.append({"name": action, "throughput": rate})
+        node["total_latency"] = "max(a.n_calls / a.throughput for a in actions)"
+        node["actions"] = actions
+        self._leave_attributes(level)
+        return node
+
+    def _compute(self, level: Level) -> dict[str, object]:
+        word = self._optional_integer(level, "datawidth", "word-bits", "word_bits", "multiplier_width") or self._bits
+        extra = self._model_attributes(level) | {"width": word}
+        node: dict[str, object] = {"type": "Compute", "name": self._components[level.name]}
+        node |= self._class(level, extra, {}, None, ("compute",))
+        node["actions"] = [{"name": "compute", "throughput": 1 / self._cycle(level)}]
+        self._leave_attributes(level)
+        return node
+
+    def _class(
+        self,
+        level: Level,
+        extra: dict[str, object],
+        fields: Mapping[str, object],
+        row: int | None,
+        actions: Sequence[str],
+    ) -> dict[str, object]:
+        """The component class with its attributes, or `Dummy`, which costs nothing, where no model knows it."""
+        try:
+            attributes = {**fields, **extra} | ({} if row is None else {"bits_per_action": row})
+            builtin().estimate(level.class_name, attributes, {name: {} for name in actions})  # type: ignore[arg-type]
+        except EinmapError as problem:
+            reason = f"its energy and area count as 0: {problem.message}"
+            self._report.leave(named(level.at, level.name), f"class: {level.class_name}", reason)
+            return {"component_class": "Dummy"}
+        return {"component_class": level.class_name, "extra_attributes_for_component_model": extra}
+
+    def _model_attributes(self, level: Level) -> dict[str, object]:
+        technology = level.attributes.get("technology")
+        known = isinstance(technology, RawScalar) and technology.value not in (None, -1, "must_specify")
+        if not known:
+            text = f"no component says its technology: costs are those of {TECHNOLOGY}"
+            if not any(note.text == text for note in self._report.notes):
+                self._report.notes.append(Note(text))
+        extra: dict[str, object] = {"tech_node": technology.value if known else TECHNOLOGY}  # type: ignore[union-attr]
+        for key in _MODEL_ATTRIBUTES:
+            value = level.attributes.get(key)
+            if isinstance(value, RawScalar) and value.value is not None:
+                is_text = key == "type"
+                extra[key] = a_text(value, key) if is_text else an_integer(value, f"{level.name}.{key}", self._scope)
+        return extra
+
+    def _tensors(self, level: Level, own: Kept | None) -> dict[str, object] | None:
+        if level is self._memories[0]:
+            bypass = sorted(self._tensor(space) for space in own.bypass) if own else []
+            return {"keep": f"All - {' - '.join(bypass)}" if bypass else "All"}
+        if own is None:
+            return None
+        keep = [self._tensor(space) for space in sorted(own.keep)]
+        bypass = [self._tensor(space) for space in sorted(own.bypass)]
+        if self._problem is not None and set(keep) | set(bypass) == set(self._problem.tensors.values()):
+            return {"keep": " | ".join(keep) or "Nothing", "may_keep": "Nothing"}
+        return {"keep": " | ".join(keep) or "Nothing", "may_keep": "All" + "".join(f" - {name}" for name in bypass)}
+
+    # attributes
+
+    def _word(self, level: Level) -> int:
+        return self._optional_integer(level, "datawidth", "word-bits", "word_bits", "data_width") or WIDTH
+
+    def _cycle(self, level: Level) -> float:
+        value = self._optional_number(level, "global_cycle_seconds", "cycle_time")
+        if value is None:
+            return CYCLE
+        if not 0 < value < math.inf:
+            raise self._refused(level, "global_cycle_seconds", f"{value} is not the time of a cycle")
+        return value
+
+    def _size(self, level: Level, word: int, row: int) -> float:
+        depth = self._optional_integer(level, "depth", "memory_depth")
+        entries = self._optional_integer(level, "entries")
+        kilobytes = self._optional_number(level, "sizeKB")
+        size: float = math.inf
+        if depth is not None:
+            size = depth * row
+        elif entries is not None:
+            size = entries * word
+        elif kilobytes is not None:
+            size = int(kilobytes * 1024 * 8)
+        buffers = self._optional_number(level, "multiple_buffering")
+        if buffers is not None and buffers > 1 and not math.isinf(size):
+            reason = f"the size is divided by {buffers:g}; time is counted as if all transfers overlapped"
+            self._report.leave(level.attributes["multiple_buffering"].at, "multiple_buffering", reason)
+            size = int(size / buffers)
+        return size
+
+    def _optional_integer(self, level: Level, *keys: str) -> int | None:
+        for key in keys:
+            if self._is_given(level, key):
+                return an_integer(level.attributes[key], f"{level.name}.{key}", self._scope)
+        return None
+
+    def _optional_number(self, level: Level, *keys: str) -> float | None:
+        for key in keys:
+            if self._is_given(level, key):
+                return a_number(level.attributes[key], f"{level.name}.{key}", self._scope)
+        return None
+
+    def _is_given(self, level: Level, key: str) -> bool:
+        value = level.attributes.get(key)
+        return value is not None and not (isinstance(value, RawScalar) and value.value in (None, "must_specify"))
+
+    def _refused(self, level: Level, key: str, text: str) -> SpecError:
+        return SpecError(text, at=named(level.attributes[key].at if key in level.attributes else level.at, key))
+
+    def _leave_attributes(self, level: Level) -> None:
+        for key, value in level.attributes.items():
+            is_quiet = isinstance(value, RawScalar) and value.value in _QUIET.get(key, ())
+            if key not in _READ and not is_quiet and key != "multiple_buffering":
+                self._report.leave(value.at, f"{level.name}.{key}", "this attribute has no counterpart")
+
+
+def axes(level: Level) -> tuple[str, ...]:
+    """The dimensions of a fanout that has copies along them."""
+    return tuple(name for name, copies in zip("XY", level.fanout, strict=True) if copies > 1) or ("X",)
+
+
+def _component_names(levels: Sequence[Level], tensors: Iterable[str]) -> dict[str, str]:
+    names: dict[str, str] = {}
+    for level in levels:
+        names[level.name] = identifier(level.name, {*names.values(), *tensors})
+    return names
