@@ -10,12 +10,12 @@ from tests.mapper.test_optimal import covers, front
 import einmap
 
 
-def compared(seed, most, drawn=draw):
+def compared(seed, most, drawn=draw, presets=("exact", "accelforge")):
     """Compare the search with brute force on one random problem; False when that takes too long."""
     rng = random.Random(seed)
     given = spec_of(drawn(rng))
     goals = rng.choice([["latency"], ["latency"], ["energy_delay_product"], ["energy", "latency"]])
-    semantics = rng.choice(["exact", "accelforge"])
+    semantics = rng.choice(presets)
     theirs, result = front(given, goals, semantics=semantics, brute_force=True, max_evaluations=most)
     if result is None or not result.optimal:
         # nothing fits, or it takes too long to try everything

@@ -3,7 +3,7 @@
 import pytest
 from tests.model.worked import counts, latencies
 
-from einmap import SpecError, dump, evaluate, execute, loads, map_workload
+from einmap import SpecError, dump, evaluate, execute, loads
 from einmap.errors import NotSupportedError
 
 HOP = "actions: [{name: hop, energy: 2, latency: 0.5, throughput: 4}]"
@@ -174,12 +174,6 @@ def test_a_network_is_dumped_and_read():
 def test_a_bad_network_is_named(network, words):
     with pytest.raises(SpecError, match=f"(?s){words}"):
         evaluate(spec(*ROW, network=network))
-
-
-def test_the_mapper_refuses_networks_by_name():
-    with pytest.raises(NotSupportedError, match="Noc") as error:
-        map_workload(spec(*ROW))
-    assert error.value.at.path.startswith("arch.nodes")
 
 
 def test_lanes_that_share_a_common_tile_in_one_einsum_only_are_refused():

@@ -20,7 +20,7 @@ from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.given.read import Given, patterns_of
 from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.memory_limit import left_of
-from einmap.mapper.options import Options, read_options
+from einmap.mapper.options import Options, network_of, read_options
 from einmap.mapper.result import Found, MapResult, best_of, objective
 from einmap.mapper.result_cache import ResultCache
 from einmap.mapper.verdict import Coverage, judged
@@ -57,6 +57,9 @@ def best_mappings(
     patterns = patterns_of(given, spec)
     if patterns and (asked.uneven_loops or asked.uneven_lanes):
         raise NotSupportedError("a given mapping is completed with factors that divide, not with imperfect ones yet")
+    if patterns and (network := network_of(spec)) is not None:
+        at = spec.provenance(f"arch.nodes.{network}")
+        raise NotSupportedError(f"a given mapping is not completed across a network ({network!r}) yet", at=at)
     entry = cache.entry(spec, asked, patterns, fuse) if cache is not None else None
     kept = entry.read() if entry is not None else None
     if kept is not None:

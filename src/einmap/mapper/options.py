@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
 from pydantic import ValidationError
 
-from einmap.arch.component import Network
+from einmap.arch.component import Component, Network
 from einmap.errors import At, NotSupportedError, SpecError, did_you_mean
 from einmap.mapper.metrics import ALIASES, DEFAULT, METRICS
+from einmap.model.buffering import turns
 from einmap.model.counting.semantics import Semantics, semantics_named
 from einmap.spec.schema.options import MapperInput
 from einmap.spec.spec import Spec
@@ -96,10 +97,9 @@ def read_options(
             at=spec.provenance("model.overlap_einsums"),
             hint="map without it, then evaluate the mapping found with overlap_einsums: true",
         )
-    _refuse_networks(spec)
     limit = _number("time_limit_s", time_limit_s) if time_limit_s is not None else mapper_input.time_limit
     written = mapper_input.metrics is not None and metrics is None
-    return Options(
+    options = Options(
         goals=metrics_named(
             mapper_input.metrics if written else metrics, at=spec.provenance("mapper.metrics") if written else None
         ),
@@ -123,17 +123,39 @@ def read_options(
         memory=min(mapper_input.memory_limit, mapper_input.memory_limit_per_process),
         workers=_integer("workers", workers, 1) if workers is not None else os.cpu_count() or 1,
     )
+    _check_networks(spec, options)
+    return options
 
 
-def _refuse_networks(spec: Spec) -> None:
+def _check_networks(spec: Spec, options: Options) -> None:
+    """Raises NotSupportedError for what the search does not know of architectures with a network."""
+    name = network_of(spec)
+    if name is None:
+        return
+    taking_turns = next((other for other, unit in _units(spec) if turns((unit,))), None)
+    problems = {
+        "with the preset accelforge": options.rules.network_traffic != "all",
+        "with imperfect factors": options.uneven_loops or options.uneven_lanes,
+        f"with memories that take turns with what is below them ({taking_turns!r})": taking_turns is not None,
+    }
+    for what, found in problems.items():
+        if found:
+            raise NotSupportedError(
+                f"the mapper does not search architectures with a network ({name!r}) {what} yet",
+                at=spec.provenance(f"arch.nodes.{name}"),
+                hint="map without it, then evaluate the mapping found with it",
+            )
+
+
+def network_of(spec: Spec) -> str | None:
+    """The first network of the architecture."""
+    return next((name for name, unit in _units(spec) if isinstance(unit, Network)), None)
+
+
+def _units(spec: Spec) -> Iterator[tuple[str, Component]]:
+    """The components of the architecture, as each Einsum has them."""
     for einsum, bound in spec.bound.items():
-        for name, unit in bound.arch.components.items() if bound.like == einsum else ():
-            if isinstance(unit, Network):
-                raise NotSupportedError(
-                    f"the mapper does not search architectures with a network ({name!r}) yet",
-                    at=spec.provenance(f"arch.nodes.{name}"),
-                    hint="map without it, then evaluate the mapping found with it",
-                )
+        yield from bound.arch.components.items() if bound.like == einsum else ()
 
 
 def _mapper_input(spec: Spec, more: Mapping[str, Any]) -> MapperInput:

@@ -7,14 +7,14 @@ are float64 arrays, one entry for each choice. Factors are perfect: every tile s
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from einmap.arch.component import Memory
+from einmap.arch.component import Memory, Network
 from einmap.arch.tree import Architecture
 from einmap.arrays import Bools, Floats
 from einmap.einsum.einsum import Einsum
@@ -85,7 +85,8 @@ class Batch:
         A template that comes back is evaluated choice by choice from its recorded formulas.
         """
         self._visits += 1
-        recording = self._recording if self._visits >= RECORD_AT and len(table) <= FEW else None
+        few = self._visits >= RECORD_AT and len(table) <= FEW and not self._has_network
+        recording = self._recording if few else None
         if recording is None:
             cost = self.evaluate(list(table.T), len(table))
             return BatchCost(cost.energy, cost.latency, cost.fits)
@@ -106,12 +107,24 @@ class Batch:
     def _formulas(self, shapes: Sequence[Any]) -> tuple[EinsumCost, list[Any]]:
         """Costs, and a condition for each memory of a limited size: its tiles fit. `shapes`: a value for each loop."""
         loops = tuple(
-            replace(loop, shape=shape, divides=True, absent=False)
-            for loop, shape in zip(self.path.loops, shapes, strict=True)
+            replace(loop, shape=shape, divides=True, absent=False, iterations=lanes)
+            for loop, shape, lanes in zip(self.path.loops, shapes, self._iterations(shapes), strict=True)
         )
         path = replace(self.path, loops=loops)
         traffic = EinsumTraffic(path, self.semantics)
         return einsum_cost(path, traffic, self.arch), self._conditions(path, traffic)
+
+    def _iterations(self, shapes: Sequence[Any]) -> Iterator[int]:
+        """Lanes of each spatial loop where a network counts them: the same for all choices."""
+        extents: dict[str, Any] = dict(self.einsum.bounds)
+        for loop, shape in zip(self.path.loops, shapes, strict=True):
+            routed = loop.is_spatial and self._has_network
+            yield int(np.ravel(extents[loop.variable] / shape)[0]) if routed else loop.iterations
+            extents[loop.variable] = shape
+
+    @cached_property
+    def _has_network(self) -> bool:
+        return any(isinstance(leaf, Network) for leaf in self.path.leaves)
 
     # capacity
 

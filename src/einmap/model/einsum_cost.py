@@ -8,17 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from einmap.arch.component import Compute
+from einmap.arch.component import Compute, Network
 from einmap.arch.tree import Architecture
 from einmap.model.buffering import serial_latency, turns
 from einmap.model.counting.path import EinsumPath
 from einmap.model.counting.spatial import lanes_used
 from einmap.model.counting.tiles import Count
-from einmap.model.latency import busy_time, memory_time
+from einmap.model.latency import busy_time, memory_time, network_time
 from einmap.model.systolic import skew_seconds
 from einmap.model.traffic.actions import Actions
 from einmap.model.traffic.copies import copy_busiest, copy_totals
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
+from einmap.model.traffic.network import network_use
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +56,18 @@ def einsum_cost(path: EinsumPath, traffic: EinsumTraffic, arch: Architecture) ->
             if not isinstance(count, int | float) or count:
                 energy = energy + count * (unit.actions_scale * unit.action(action).energy)
     compute = path.compute.component
+    networks = network_use(traffic)
+    for name, use in networks.items():
+        unit = arch.components[name]
+        for hops in use.hops.values():
+            energy = energy + hops * (unit.actions_scale * unit.action("hop").energy)
     energy = energy + operations * (compute.actions_scale * compute.action("compute").energy)
-    return EinsumCost(energy, _leak_power(path, arch), _latency(path, traffic, busiest, most), totals)
+    latency = _latency(path, traffic, busiest, most)
+    for name, use in networks.items():
+        network = arch.components[name]
+        assert isinstance(network, Network)
+        latency = np.maximum(latency, network_time(network, use, path.einsum.name))
+    return EinsumCost(energy, _leak_power(path, arch), latency, totals)
 
 
 def _latency(path: EinsumPath, traffic: EinsumTraffic, busiest: Mapping[str, Actions], operations: Count) -> Any:

@@ -10,7 +10,7 @@ from einmap.arch.component import Component, Memory, Network
 from einmap.errors import ExpressionError, SpecError
 from einmap.expressions.arithmetic import evaluate
 from einmap.expressions.records import Record, RecordList
-from einmap.model.counting.tiles import Count
+from einmap.model.counting.tiles import Count, larger
 from einmap.model.traffic.actions import Actions
 from einmap.model.traffic.network import NetworkUse
 from einmap.visible import short
@@ -27,10 +27,10 @@ def network_time(network: Network, use: NetworkUse, einsum: str) -> Any:
         symbols = {"max_hops": use.max_hops, "max_link_traffic": traffic}
         return _expression(network, {"hop": busiest}, einsum, symbols)
     throughput = network.action("hop").throughput
-    if throughput == 0 and traffic:
+    if throughput == 0 and not _is_zero(traffic):
         raise SpecError(f"division by zero: {network.name}.hop has throughput 0 and is used")
-    waiting = 0.0 if math.isinf(throughput) or not traffic else traffic / throughput
-    return max(use.max_hops * network.hop_latency, waiting)
+    waiting = 0.0 if math.isinf(throughput) or _is_zero(traffic) else traffic / throughput
+    return larger(use.max_hops * network.hop_latency, waiting)
 
 
 def memory_time(component: Component, done: Actions, einsum: str) -> Any:

@@ -6,7 +6,7 @@ admits. Below the outer nest the order of loops in a gap does not matter, but un
 comes first. Chains with the same `BoundaryState` fit the same chains of other Einsums; `rows` says what differs.
 
 Where the text leaves something open, this is the reading taken here:
-- spatial loops of a gap in the outer nest stand among its temporal ones in any order;
+- spatial loops of a gap in the outer nest stand among its temporal ones in any order, below a network by its dimensions;
 - lanes above a tensor's backing node are over variables that index it alone, as for temporal loops;
 - no lanes stand above or among the nodes of the outermost memory;
 - nodes keep the hierarchy order (orders against it are not enumerated), nothing is persistent, no Einsum is a copy.
@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tests.mapper.fusion.placements import Item, Keep, Pass, Slot, frames
 
-from einmap.arch.component import Compute, Leaf, Memory, Toll
+from einmap.arch.component import Compute, Leaf, Memory, Network, Toll
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
@@ -277,8 +277,8 @@ class _Frame:
         placed = tuple(PlacedNode((i,), node) for i, node in enumerate(nodes))
         path: EinsumPath = path_from_nodes(placed, self.space.einsum, self.space.arch)
         loops = tuple(
-            replace(loop, shape=shape, divides=True, absent=False)
-            for loop, shape in zip(path.loops, shapes, strict=True)
+            replace(loop, shape=shape, divides=True, absent=False, iterations=int(lanes))
+            for loop, shape, lanes in zip(path.loops, shapes, counts[0], strict=True)
         )
         path = replace(path, loops=loops)
         traffic = EinsumTraffic(path, self.space.rules, None, self.space.workload.intermediates)
@@ -419,12 +419,19 @@ class _Frame:
             if run:
                 present = [j for j in run if counts[self.slots.index(j)] > 1]
                 absent = tuple(j for j in run if j not in present)
-                parts.append([(*order, *absent) for order in permutations(present)])
+                parts.append([(*order, *absent) for order in permutations(present) if self.is_routed(order)])
                 run = []
             if i < self.outer_nest:
                 parts.append([(i,)])
         for chosen in product(*parts):
             yield tuple(i for part in chosen for i in part)
+
+    def is_routed(self, order: tuple[int, ...]) -> bool:
+        """Whether lanes below a network stand in the order of the use of the fanouts, which is all that is told apart."""
+        first = next((i for i, leaf in enumerate(self.leaves) if isinstance(leaf, Network)), len(self.leaves))
+        levels = {i: self.items[i].level for i in order}
+        routed = [i for i in order if levels[i] is not None and levels[i] >= first]
+        return routed == sorted(routed)
 
     def tail_orders(self) -> list[tuple[int, ...]]:
         """Orders of the other items: fully relevant loops, a partially relevant one, the others of those, the rest.

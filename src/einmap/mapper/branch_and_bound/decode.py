@@ -95,7 +95,7 @@ def _loops(
         for spatial_nodes in nodes.values():
             yield from spatial_nodes
         return
-    lanes, _ = search.lanes_of(prefix)
+    lanes, _, _ = search.lanes_of(prefix)
     lowered = search.pricer.axis_relevance[step.lowers.tensor] if step.lowers is not None else None
     inner_shapes = [_sizes(search.lattice, a, at, at)[0] for a in range(len(axes))]
     written: list[tuple[int, int, list[tree.Node]]] = [
@@ -146,12 +146,12 @@ def _order(search: PathSearch, axes: Sequence[int], above: Held | None, outer: i
 
 def _lanes(search: PathSearch, prefix: int, r: int, at: int) -> Iterator[tuple[int, int, int]]:
     """Dimension, axis and tile shape of the lanes of one fanout."""
-    (lanes, shapes), lattice = search.lanes_of(prefix), search.lattice
+    (lanes, shapes, orders), lattice = search.lanes_of(prefix), search.lattice
     sizes = [_sizes(lattice, a, at, at)[0] for a in range(len(lattice.axes))]
     for d, fanned in enumerate(search.lanes.dimensions):
         if fanned.level != search.fanouts[r - 1]:
             continue
-        for a in range(len(lattice.axes)):
+        for a in orders[d].tolist():
             inner = int(shapes[d, a]) or sizes[a] // int(lanes[d, a])
             if inner != sizes[a]:
                 yield d, a, inner

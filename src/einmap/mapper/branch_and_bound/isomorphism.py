@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterable, Sequence
 
-from einmap.arch.component import Compute, Container, Leaf, Memory, Toll
+from einmap.arch.component import Compute, Container, Leaf, Memory, Network, Toll
 from einmap.arch.constraint import AdjustedSet, Comparison, DeferredSet
 from einmap.arch.tree import Architecture, Fork, Hierarchical, Node
 from einmap.einsum.einsum import Einsum
@@ -106,6 +106,8 @@ def _leaf(positions: Positions, leaf: Leaf) -> Hashable:
             )
         case Toll():
             of_kind = positions.by_tensor(leaf.direction)
+        case Network():
+            of_kind = leaf.topology, leaf.hop_latency
         case Compute():
             of_kind = leaf.skip_initial_output_write
     return leaf.name, spatial, actions, leaf.leak_power, leaf.enabled, leaf.actions_scale, latency, of_kind
@@ -168,4 +170,4 @@ def _path(positions: Positions, path: Path) -> Hashable:
     axes = tuple(
         (tuple((positions.variables[v], bound) for v, bound in axis.members), axis.sizes) for axis in path.lattice.axes
     )
-    return axes, path.lanes.bounds.shape, path.lanes.bounds.tobytes(), path.lanes.shapes.tobytes()
+    return axes, path.lanes.bounds.shape, path.lanes.tobytes()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from einmap.arch.component import Memory, Toll
+from einmap.arch.component import Memory, Network, Toll
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.cost_bounds.coefficients import latency_is_linear
@@ -30,6 +30,11 @@ def why_not_searchable(einsum: Einsum, arch: Architecture, goals: Sequence[str])
             odd = isinstance(leaf, Memory | Toll) and not latency_is_linear(leaf, einsum.name)
             if odd and not _latency_is_nothing(arch, goals):
                 return f"total_latency of {leaf.name!r} is not a sum or maximum of its actions' times"
+            if isinstance(leaf, Network) and not _latency_is_nothing(arch, goals):
+                if leaf.total_latency is not None:
+                    return f"total_latency of the network {leaf.name!r} is an expression"
+                if leaf.action("hop").throughput == 0:
+                    return f"links of the network {leaf.name!r} have throughput 0"
             if isinstance(leaf, Toll) and leaf.placement is not None and leaf.placement.tile_shape:
                 return f"Toll {leaf.name!r} limits tile shapes"
     return None

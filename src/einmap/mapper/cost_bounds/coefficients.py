@@ -30,6 +30,7 @@ from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.projection import Relevance
 from einmap.mapper.cost_bounds.columns import Columns, columns_of
+from einmap.mapper.cost_bounds.network_rates import NetworkRates, Rates, axes_without
 from einmap.mapper.mapspace.fanout_table import FEW_USES, Fanned, LaneTable
 from einmap.mapper.mapspace.latency_forms import Form, forms_of
 from einmap.mapper.mapspace.layout import top_values
@@ -76,6 +77,7 @@ class Pricer:
             access.tensor: [access.relevance(axis.variables[0]) for axis in self.lattice.axes]
             for access in self.einsum.accesses
         }
+        self.networks = NetworkRates(self.einsum, self.leaves, self.columns, axes_without(self.axis_relevance))
 
     def _once[T](self, table: LaneTable, key: tuple[object, ...], find: Callable[[LaneTable], T]) -> T:
         """What is found for each use of the lanes, a row each, kept for the next one who asks; not to be changed."""
@@ -151,6 +153,7 @@ class Pricer:
         for access, exchange in zip(self.einsum.accesses, exchanges, strict=True):
             total += self.starts(table, access, exchange)
             total += operations * self.rates(table, access, exchange)
+            total += self._routes(table, access, exchange)
         return total
 
     def node(self, table: LaneTable, tensor: str, chain: Chain, level: int, within: int) -> NodeCosts:
@@ -240,6 +243,8 @@ class Pricer:
             return self._nothing(table), self._nothing(table)
         outermost, *inner = exchanges
         total, fixed = self.rates(table, access, outermost), self.starts(table, access, outermost)
+        if self.networks.crosses(outermost):
+            fixed = fixed + self._routes(table, access, outermost)
         if turns(self.leaves):
             fixed = fixed + self._starts_once(table, access, outermost)
         if inner and access.output and self.rules.lane_first_touch == "one lane":
@@ -287,7 +292,19 @@ class Pricer:
             total += self.spread(at, down, filled, lane, exchange[-1])
             if access.output:
                 total += self.spread(at, up, share, lane, exchange[-1])
-        return total
+        return total if not self.networks.crosses(exchange) else total + self._crossing(table, access, exchange).filled
+
+    def _crossing(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Rates:
+        """What an exchange costs on the networks that it crosses."""
+        pays = self.pays_initial(exchange, exchange[-1])
+        key = "crossing", access.tensor, exchange
+        return self._once(table, key, lambda t: self.networks.of(t, access, exchange, pays_initial=pays))
+
+    def _routes(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
+        """Seconds of an exchange's longest routes through networks."""
+        return (
+            self._crossing(table, access, exchange).route if self.networks.crosses(exchange) else self._nothing(table)
+        )
 
     def skipped(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
         """Cost of one value that comes down at every station where initial fills are free (energy column only)."""
@@ -297,7 +314,7 @@ class Pricer:
             if not self.pays_initial(exchange, at):
                 down, _ = self.actions(access, exchange, at)
                 total += self.spread(at, down, ones, ones, exchange[-1])
-        return total
+        return total if not self.networks.crosses(exchange) else total + self._crossing(table, access, exchange).fresh
 
     def starts(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
         """What is saved by elements that start without a result, as far as it is the same for all tile shapes."""
@@ -323,6 +340,9 @@ class Pricer:
                 share, lane = size * above * below, per_lane * below
             down, _ = self.actions(access, exchange, at)
             total -= self.spread(at, down, share, lane, child)
+        if self.networks.crosses(exchange):
+            crossing = self._crossing(table, access, exchange)
+            total -= size * (crossing.fresh + crossing.starts)
         return total
 
     def actions(self, access: TensorAccess, exchange: Chain, at: int) -> tuple[Form, Form]:
@@ -406,4 +426,4 @@ def compute_seconds(unit: Compute, operations: Floats, einsum: str) -> Floats:
 
 def _some(arrays: Any, rows: Ints) -> Any:
     """Some rows of an array, or of each of those of a node."""
-    return arrays[rows] if isinstance(arrays, np.ndarray) else NodeCosts(*(array[rows] for array in arrays))
+    return arrays[rows] if isinstance(arrays, np.ndarray) else type(arrays)(*(array[rows] for array in arrays))

@@ -4,11 +4,12 @@ A column is a sum over stations of the architecture path: of each the reads and 
 level of their child, with the seconds that each takes, and the time of the operations or not. By default there is a
 column for each latency form of a component, over all exchanges, and one for the operations. Where memories and what is
 below them take turns, times are added (`model.buffering`); a sum of largest values is the largest of all sums, so each
-is a column as well.
+is a column as well. A network has a column for each tensor's longest route and two for the links along each fanout.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +17,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from einmap.arch.component import Leaf, Memory, Toll
+from einmap.arch.component import Leaf, Memory, Network, Toll
 from einmap.arrays import Ints
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.mapspace.latency_forms import Form, forms_of
@@ -37,11 +38,33 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
+class Route:
+    """The time of the longest route of a tensor's values through the network at `level`."""
+
+    level: int
+    tensor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """The time of what passes the first link along a fanout (level and name), of the network at `level`.
+
+    It is the link next to where values enter; or, `behind` a loop along another fanout whose lanes take turns on the
+    output, the one in a later lane of that loop, where all of the output comes down.
+    """
+
+    level: int
+    dimension: tuple[int, str]
+    behind: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
-    """A sum of terms, with the time of the operations if it `computes`."""
+    """A sum of terms, with the time of the operations if it `computes`; or what a network takes."""
 
     terms: tuple[Term, ...]
     computes: bool = False
+    network: Route | Link | None = None
 
     def __add__(self, other: Column) -> Column:
         return Column((*self.terms, *other.terms), self.computes or other.computes)
@@ -68,6 +91,22 @@ class Columns:
         """The columns that have the time of the operations."""
         return np.array([i for i, column in enumerate(self.timed, start=1) if column.computes], dtype=np.int64)
 
+    def routes(self, level: int) -> tuple[tuple[int, str], ...]:
+        """Columns of the longest routes through the network at a level, with their tensors."""
+        return tuple(
+            (i, column.network.tensor)
+            for i, column in enumerate(self.timed, start=1)
+            if isinstance(column.network, Route) and column.network.level == level
+        )
+
+    def links(self, level: int) -> tuple[tuple[int, tuple[int, str], bool], ...]:
+        """Columns of the links of the network at a level: along which fanout, and whether `behind` (see Link)."""
+        return tuple(
+            (i, column.network.dimension, column.network.behind)
+            for i, column in enumerate(self.timed, start=1)
+            if isinstance(column.network, Link) and column.network.level == level
+        )
+
     def of(self, level: int, child: int, *, once: bool = False) -> tuple[tuple[int, Form], ...]:
         """Columns in which the component at a level counts for exchanges with a child at a level, and how.
 
@@ -79,6 +118,25 @@ class Columns:
             for term in column.terms
             if term.level == level and child in term.children and term.once == once
         )
+
+
+def _networks(einsum: Einsum, leaves: tuple[Leaf, ...]) -> list[Column]:
+    """The columns of networks."""
+    columns: list[Route | Link] = []
+    outputs = {access.tensor for access in einsum.accesses if access.output}
+    for level, leaf in enumerate(leaves):
+        if not isinstance(leaf, Network) or leaf.total_latency is not None:
+            continue
+        if leaf.hop_latency:
+            columns += [Route(level, access.tensor) for access in einsum.accesses]
+        if not math.isinf(leaf.action("hop").throughput):
+            fanouts = [(i, d) for i, below in enumerate(leaves) if i >= level for d in below.spatial]
+            for i, dimension in fanouts:
+                columns.append(Link(level, (i, dimension.name), False))
+                others = [d for at, d in fanouts if (at, d.name) != (i, dimension.name)]
+                if any(outputs - d.may_reuse for d in others):
+                    columns.append(Link(level, (i, dimension.name), True))
+    return [Column((), network=column) for column in columns]
 
 
 def columns_of(einsum: Einsum, leaves: tuple[Leaf, ...]) -> Columns:
@@ -95,7 +153,8 @@ def columns_of(einsum: Einsum, leaves: tuple[Leaf, ...]) -> Columns:
         ]
 
     operations = Column((), computes=True)
-    return Columns((*busy(range(len(leaves))), *_turns(leaves, busy, operations), operations))
+    networks = _networks(einsum, leaves)
+    return Columns((*busy(range(len(leaves))), *_turns(leaves, busy, operations), *networks, operations))
 
 
 def _forms(leaf: Memory | Toll, einsum: str) -> tuple[Form, ...]:

@@ -10,7 +10,7 @@ from itertools import islice
 
 import numpy as np
 
-from einmap.arch.component import Compute, Leaf, Memory, Toll
+from einmap.arch.component import Compute, Leaf, Memory, Network, Toll
 from einmap.arch.tree import Architecture
 from einmap.arrays import Ints
 from einmap.einsum.einsum import Einsum
@@ -20,6 +20,7 @@ from einmap.mapper.cost_bounds.columns import columns_of
 from einmap.mapper.mapspace.dataplacement import Dataplacement, dataplacements
 from einmap.mapper.mapspace.enumeration import InOrder, Walk, listed, share_of
 from einmap.mapper.mapspace.fanout_table import LaneTable, lane_table, limited_variables
+from einmap.mapper.mapspace.spatial_mappings import first_routed
 from einmap.mapper.mapspace.tile_lattice import LARGE, MOST_SIZES, Lattice, lattice_of
 from einmap.mapper.objectives import table_columns
 from einmap.mapper.request import Request
@@ -123,6 +124,9 @@ class Path:
         limited = frozenset[str]().union(
             *(limit.variables for limit in limits if limit.comparison not in ("<=", "<")),
         )
+        if first_routed(self.leaves) < len(self.leaves):
+            # the order of lanes over each variable counts
+            apart = frozenset(self.einsum.rank_variables)
         if self.request.given is not None:
             apart |= self.request.given.variables
         if self.fused_dimensions:
@@ -243,7 +247,7 @@ class Path:
     @cached_property
     def costs_nothing_less(self) -> bool:
         """Whether no action has a negative energy."""
-        units = [leaf for leaf in self.leaves if isinstance(leaf, Memory | Toll | Compute)]
+        units = [leaf for leaf in self.leaves if isinstance(leaf, Memory | Toll | Network | Compute)]
         return all(action.energy >= 0 for unit in units for action in unit.actions)
 
     @property

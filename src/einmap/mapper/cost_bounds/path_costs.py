@@ -78,11 +78,11 @@ class PathCosts:
             np.minimum.at(least, self.prefixes.parents[r], least[self.prefixes.first[r] : self.prefixes.first[r + 1]])
         return least
 
-    def lanes_of(self, prefix: int) -> tuple[Ints, Ints]:
-        """Bounds and uneven tile shapes of each dimension and axis for a prefix of all fanouts."""
+    def lanes_of(self, prefix: int) -> tuple[Ints, Ints, Ints]:
+        """Bounds, uneven tile shapes and order of each dimension's axes for a prefix of all fanouts."""
         table = self.prefixes.tables[-1]
         row = prefix - self.prefixes.first[len(self.prefixes.tables) - 1]
-        return table.bounds[row], table.shapes[row]
+        return table.use(row)
 
     @property
     def columns(self) -> int:

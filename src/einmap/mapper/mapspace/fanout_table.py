@@ -1,14 +1,16 @@
 """All uses of the fanouts of an architecture path, as arrays: a bound for each dimension and lattice axis.
 
 Uses that nothing can tell apart (the same lanes of each kind of dimension over each axis) are one. Dimensions of one
-component are of one kind if they reuse the same tensors and are gated alike.
+component are of one kind if they reuse the same tensors and are gated alike. Below a network the order of a dimension's
+loops counts, and is a part of its use.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import permutations
 from math import prod
 from typing import Any
 
@@ -19,7 +21,7 @@ from einmap.arch.constraint import Comparison
 from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.mapspace.lane_dominance import Sharing
-from einmap.mapper.mapspace.spatial_mappings import may_iterate
+from einmap.mapper.mapspace.spatial_mappings import first_routed, may_iterate
 from einmap.mapper.mapspace.tile_lattice import Axis, Lattice
 from einmap.numbers import divisors
 
@@ -50,13 +52,15 @@ class LaneTable:
 
     `shapes[i, d, a]`: the tile shape of a lane where the lanes do not share the bound evenly (the last one has less),
     else 0. Such a loop is the outermost one over its axis. `tops[a]`: bound of an axis. `complete`: all uses are there.
-    `part_of`: the table that these uses are some of, and their rows there.
+    `orders[i, d]`: axes of the loops of dimension `d` from the outside in. `part_of`: the table that these uses are
+    some of, and their rows there.
     """
 
     dimensions: tuple[Fanned, ...]
     bounds: Ints
     shapes: Ints
     tops: Ints
+    orders: Ints
     complete: bool = True
     part_of: tuple[LaneTable, Ints] | None = None
 
@@ -87,7 +91,21 @@ class LaneTable:
     def only(self, rows: Ints) -> LaneTable:
         """Some of the uses."""
         whole, numbers = self.part_of or (self, np.arange(len(self)))
-        return replace(self, bounds=self.bounds[rows], shapes=self.shapes[rows], part_of=(whole, numbers[rows]))
+        return replace(
+            self,
+            bounds=self.bounds[rows],
+            shapes=self.shapes[rows],
+            orders=self.orders[rows],
+            part_of=(whole, numbers[rows]),
+        )
+
+    def use(self, row: int) -> tuple[Ints, Ints, Ints]:
+        """Bounds, uneven tile shapes and orders of the axes of one use, a row for each dimension."""
+        return self.bounds[row], self.shapes[row], self.orders[row]
+
+    def tobytes(self) -> bytes:
+        """Equal for tables with equal uses of as many dimensions."""
+        return self.bounds.tobytes() + self.shapes.tobytes() + self.orders.tobytes()
 
     @cached_property
     def known(self) -> dict[Hashable, Any]:
@@ -133,7 +151,10 @@ def lane_table(
     table = np.ones((1, 0, n), dtype=np.int64), np.zeros((1, 0, n), dtype=np.int64)
     tops = np.array([axis.sizes[-1] for axis in lattice.axes], dtype=np.int64)
     loose = np.array([axis.loose for axis in lattice.axes], dtype=bool)
-    named = named | {(f.component, f.dimension.name) for f in dimensions if f.dimension.skew != "none"}
+    routed = first_routed(leaves)
+    named = named | {
+        (f.component, f.dimension.name) for f in dimensions if f.dimension.skew != "none" or f.level >= routed
+    }
     apart = [f.dimension.min_usage > 0 or (f.component, f.dimension.name) in named for f in dimensions]
     sharing = None
     if not any(axis.uneven for axis in lattice.axes):
@@ -151,7 +172,7 @@ def lane_table(
         complete &= len(table[0]) <= most
         table = _few(table, most)
     if not len(table[0]):
-        return LaneTable(dimensions, *table, tops, complete)
+        return LaneTable(dimensions, *table, tops, _as_listed(table), complete)
     for d, fanned in enumerate(dimensions):
         if einsum.is_copy or fanned.dimension.min_usage <= 0:
             continue
@@ -161,7 +182,46 @@ def lane_table(
     kinds = [_kind(einsum, f, number) for f, number in zip(dimensions, numbers, strict=True)]
     table = _rows(table, _distinct(table, kinds))
     fullest = np.argsort(-table[0].reshape(len(table[0]), -1).prod(axis=1), kind="stable")
-    return LaneTable(dimensions, *_rows(table, fullest), tops, complete)
+    return _with_orders(LaneTable(dimensions, *_rows(table, fullest), tops, _as_listed(table), complete), routed, most)
+
+
+def _with_orders(table: LaneTable, routed: int, most: float) -> LaneTable:
+    """The uses of a table with every order of lanes that are places of a network: those from level `routed` on."""
+    matter = [f.level >= routed for f in table.dimensions]
+    if not any(matter):
+        return table
+    rows, orders = _ordered((table.bounds, table.shapes), matter, most)
+    kept = np.arange(int(min(most, len(rows))))
+    complete = table.complete and len(rows) <= most
+    ordered = replace(table, bounds=table.bounds[rows[kept]], shapes=table.shapes[rows[kept]], orders=orders[kept])
+    return replace(ordered, complete=complete)
+
+
+def _as_listed(table: Uses) -> Ints:
+    """The axes in the order in which they are listed, for each use and dimension."""
+    return np.broadcast_to(np.arange(table[0].shape[2]), table[0].shape)
+
+
+def _ordered(table: Uses, routed: Sequence[bool], most: float) -> tuple[Ints, Ints]:
+    """Every order of the loops of each dimension that is `routed`: rows of the table, and their orders.
+
+    Axes that have one lane stand behind, as they are listed. It ends once there are more than `most`.
+    """
+    rows: list[int] = []
+    orders: list[tuple[tuple[int, ...], ...]] = []
+    axes = range(table[0].shape[2])
+    for row, bounds in enumerate(table[0].tolist()):
+        if len(rows) > most:
+            break
+        ways: list[tuple[tuple[int, ...], ...]] = [()]
+        for lanes, matters in zip(bounds, routed, strict=True):
+            used = [a for a in axes if lanes[a] > 1]
+            idle = [a for a in axes if lanes[a] == 1]
+            mine = [(*order, *idle) for order in permutations(used)] if matters else [tuple(axes)]
+            ways = [(*way, order) for way in ways for order in mine]
+        rows += [row] * len(ways)
+        orders += ways
+    return np.array(rows, dtype=np.int64), np.array(orders, dtype=np.int64).reshape(len(rows), *table[0].shape[1:])
 
 
 def few_lanes(

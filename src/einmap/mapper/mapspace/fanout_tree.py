@@ -41,7 +41,8 @@ def _divided(lanes: LaneTable, lattice: Lattice, fanouts: tuple[int, ...]) -> Di
     width = int(max(lattice.radices, default=1))
     for level in (-1, *fanouts):
         above, at_level = lanes.levels <= level, lanes.levels == level
-        flat = np.stack([lanes.bounds[:, above], lanes.shapes[:, above]], axis=-1).reshape(len(lanes), -1)
+        written = lanes.bounds[:, above], lanes.shapes[:, above], lanes.orders[:, above]
+        flat = np.stack(written, axis=-1).reshape(len(lanes), -1)
         numbers.append(np.unique(flat, axis=0, return_inverse=True)[1].ravel())
         divisors, shapes = _divisions(lanes.bounds[:, at_level], lanes.shapes[:, at_level])
         rows_of = np.zeros((len(lanes), len(lattice.axes)), dtype=np.int64)

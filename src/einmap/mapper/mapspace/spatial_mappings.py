@@ -1,19 +1,23 @@
 """How the fanouts of a path may be used: a bound for each (dimension, rank variable).
 
 Constraints that speak of lanes alone are settled here: fanout, `reuse`, `loop_bounds`, `usage_scale` and
-`min_usage`, which is hard where it can be reached and else as high as it gets, dimension by dimension.
+`min_usage`, which is hard where it can be reached and else as high as it gets, dimension by dimension. Below a network
+the loops of one dimension come in every order, those of different dimensions in the order of the architecture (XY
+routing).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import permutations
 from math import prod
 
 import numpy as np
 
-from einmap.arch.component import Leaf, SpatialDimension
+from einmap.arch.component import Leaf, Network, SpatialDimension
+from einmap.arch.constraint import Names
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
 from einmap.mapper.mapspace.enumeration import InOrder, Walk, listed
@@ -53,7 +57,8 @@ def n_lanes(choice: SpatialChoice) -> int:
 
 
 def _every_use(einsum: Einsum, leaves: tuple[Leaf, ...], walk: Walk) -> Iterator[SpatialChoice]:
-    dimensions = [(leaf.name, d) for leaf in leaves for d in leaf.spatial]
+    routed = first_routed(leaves)
+    dimensions = [(leaf.name, d, level >= routed) for level, leaf in enumerate(leaves) for d in leaf.spatial]
     return _extend(einsum, dimensions, 0, dict(einsum.bounds), (), walk)
 
 
@@ -79,7 +84,7 @@ def _usage(choice: SpatialChoice, component: str, dimension: SpatialDimension) -
 
 def _extend(
     einsum: Einsum,
-    dimensions: list[tuple[str, SpatialDimension]],
+    dimensions: list[tuple[str, SpatialDimension, bool]],
     at: int,
     left: dict[str, int],
     chosen: SpatialChoice,
@@ -88,12 +93,13 @@ def _extend(
     if at == len(dimensions):
         yield chosen
         return
-    component, dimension = dimensions[at]
+    component, dimension, routed = dimensions[at]
     for loops in _uses(einsum, component, dimension, left, walk):
         remaining = dict(left)
         for loop in loops:
             remaining[loop.variable] //= loop.bound
-        yield from _extend(einsum, dimensions, at + 1, remaining, (*chosen, *loops), walk)
+        for order in permutations(loops) if routed else (loops,):
+            yield from _extend(einsum, dimensions, at + 1, remaining, (*chosen, *order), walk)
 
 
 def _uses(
@@ -116,6 +122,16 @@ def _uses(
             yield from extend(index + 1, used * bound, more)
 
     yield from extend(0, 1, {})
+
+
+def first_routed(leaves: Sequence[Leaf]) -> int:
+    """Level of the outermost network; lanes from there on are places of a network. Without one the number of leaves."""
+    return next((level for level, leaf in enumerate(leaves) if isinstance(leaf, Network)), len(leaves))
+
+
+def routed_components(leaves: Sequence[Leaf]) -> Names:
+    """Components whose lanes are places of a network: the order of their loops is a part of the use of the fanouts."""
+    return frozenset(leaf.name for leaf in leaves[first_routed(leaves) :])
 
 
 def may_iterate(einsum: Einsum, dimension: SpatialDimension, variable: str) -> bool:

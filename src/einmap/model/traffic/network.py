@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import product
 
 from einmap.arch.component import Network
 from einmap.einsum.projection import Relevance
 from einmap.errors import NotSupportedError
 from einmap.model.counting.path import EinsumPath, applies
-from einmap.model.counting.tiles import ALL, FIRST, Count, Take
+from einmap.model.counting.tiles import ALL, FIRST, Count, Take, larger
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.model.traffic.tensor_traffic import Exchange, Fixed, TensorTraffic
 
@@ -58,7 +59,7 @@ def network_use(traffic: EinsumTraffic) -> dict[str, NetworkUse]:
         for crossing in _crossings(traffic, level, network):
             crossing.add_to(use, links)
         if use.hops:
-            use.max_link_traffic = max(links.values(), default=0)
+            use.max_link_traffic = reduce(larger, links.values(), 0)
             uses[network.name] = use
     return uses
 
@@ -139,7 +140,7 @@ class Crossing:
         rate = self.network.action("hop").actions_per_value[name]
         total = self.hops({})
         use.hops[name] = use.hops.get(name, 0) + total * rate
-        if not total:
+        if isinstance(total, int | float) and not total:
             return  # no lanes, or another Einsum pays for the buffer that both use
         use.busiest_hops = use.busiest_hops + self.hops(self.above) * rate
         mesh = self.network.topology == "mesh"

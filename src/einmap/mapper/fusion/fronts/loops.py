@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import permutations
 from typing import NamedTuple
 
+from einmap.arch.constraint import Names
 from einmap.einsum.einsum import TensorAccess
 from einmap.mapper.mapspace.tile_lattice import is_plain
 from einmap.mapping import nodes as tree
@@ -46,6 +47,14 @@ def orders_of(loops: tuple[Loop, ...]) -> Iterator[tuple[Loop, ...]]:
             sizes[loop.variable] = outer // (loop.outer // loop.inner)
             ordered.append(Loop(loop.kind, loop.axis, loop.variable, outer, sizes[loop.variable]))
         yield tuple(ordered)
+
+
+def in_order(order: tuple[Loop, ...], loops: tuple[Loop, ...], components: Names) -> bool:
+    """Whether the lanes of some components stand in `order` as in `loops`."""
+    if not components:
+        return True
+    here, there = ([(x.kind, x.variable) for x in y if x.kind[0] in components] for y in (order, loops))
+    return here == there
 
 
 def in_time(cut: Cut) -> Cut:

@@ -22,8 +22,9 @@ from einmap.einsum.projection import Relevance
 from einmap.mapper import objective_kernels
 from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.branch_and_bound.path_search import NOTHING, PathSearch, TemplateTables
-from einmap.mapper.fusion.fronts.loops import TEMPORAL, Cut, Kind, Loop, in_time, orders_of, rank_cut
+from einmap.mapper.fusion.fronts.loops import TEMPORAL, Cut, Kind, Loop, in_order, in_time, orders_of, rank_cut
 from einmap.mapper.fusion.fronts.pruned_bounds import PrunedBounds
+from einmap.mapper.mapspace.spatial_mappings import routed_components
 from einmap.mapper.mapspace.template import ABOVE, BELOW
 from einmap.mapper.request import Remainder
 from einmap.mapper.templates.chain_template import Held
@@ -188,7 +189,8 @@ class OuterNestEnumerator:
         self, rules: NestRules, compiled: TemplateTables, pruned: PrunedBounds, remainder: Remainder | None = None
     ) -> None:
         self.rules, self.compiled, self.pruned, self.remainder = rules, compiled, pruned, remainder
-        self.search, self.shared, self.joint = rules.search, rules.shared, rules.joint
+        self.search, self.routed = rules.search, routed_components(rules.search.leaves)
+        self.shared, self.joint = rules.shared, rules.joint
         self.last = max((i for i, level in enumerate(compiled.levels) if rules.backs(level.node)), default=-1)
         _, _, self.tables, _, self.node, *self.coefficients, _, _ = self.search.arrays(compiled)
 
@@ -235,7 +237,7 @@ class OuterNestEnumerator:
                 yield from self._extend(i + 1, reached)
                 continue
             for order in orders_of(gap[1]):
-                if order and self._rises(i, state, order[0]):
+                if not in_order(order, gap[1], self.routed) or (order and self._rises(i, state, order[0])):
                     continue
                 after = self._arrive(i, reached, gap[0], order)
                 if after is not None:
@@ -326,14 +328,13 @@ class OuterNestEnumerator:
     def _lane_loops(self, prefix: int, r: int, point: int) -> list[Loop]:
         """Loops over the lanes of one fanout, in the order in which they are written by default."""
         search = self.search
-        row = prefix - search.prefixes.first[r]
-        bounds = search.prefixes.tables[r].bounds[row]
+        bounds, _, orders = search.prefixes.tables[r].use(prefix - search.prefixes.first[r])
         sizes = [axis.sizes[search.coord[point, a]] for a, axis in enumerate(search.lattice.axes)]
         loops = []
         for d, fanned in enumerate(search.lanes.dimensions):
             if fanned.level != search.fanouts[r - 1]:
                 continue
-            for a in range(len(search.lattice.axes)):
+            for a in orders[d].tolist():
                 if bounds[d, a] > 1:
                     inner = sizes[a] // int(bounds[d, a])
                     (variable,) = search.lattice.axes[a].variables

@@ -56,7 +56,7 @@ def table_owners(every: Sequence[PlannedEinsum]) -> dict[PlannedEinsum, TableOwn
 def _plans(planned: PlannedEinsum) -> PlansByKey:
     number = {path: i for i, path in enumerate(planned.paths)}
     return {
-        (number[path], group.lanes.bounds.tobytes(), plan_key(planned.einsum, plan)): plan
+        (number[path], group.lanes.tobytes(), plan_key(planned.einsum, plan)): plan
         for path, group in planned.groups
         for plan in group.plans
     }

@@ -1,0 +1,47 @@
+"""Random problems whose architecture has a network."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from tests.mapper.kinds import dimensions, memories
+from tests.mapper.problems import draw_array, draw_problem
+
+type Problem = dict[str, Any]
+
+
+def network(rng: random.Random, name: str = "Noc") -> Problem:
+    """A network whose hops, routes and links cost something, most of the time."""
+    hop = {
+        "name": "hop",
+        "energy": rng.choice((0, 1, 3, 10)),
+        "latency": rng.choice((0, 0, 5, 40)),
+        "throughput": rng.choice(("inf", 0.5, 1, 2, 4)),
+    }
+    found = {"type": "Network", "name": name, "area": 0, "leak_power": 0, "actions": [hop]}
+    found["topology"] = rng.choice(("mesh", "mesh", "all_to_all"))
+    if rng.random() < 0.2:
+        found["actions_scale"] = 2
+    if rng.random() < 0.2:
+        found["bits_per_value"] = {"Z": 16, "Other": 8}
+    return found
+
+
+def with_network(rng: random.Random, problem: Problem) -> Problem:
+    """The problem with one network above its lanes, or two."""
+    nodes = problem["arch"]["nodes"]
+    for number in range(rng.choice((1, 1, 1, 2))):
+        nodes.insert(rng.randrange(1, len(nodes)), network(rng, f"Noc{number}"))
+    for node in memories(problem):
+        for action in node["actions"]:
+            action["throughput"] = rng.choice((1, 4, 16, "inf"))
+    return problem
+
+
+def draw(rng: random.Random) -> Problem:
+    """A problem of one Einsum, its lanes in one or two places."""
+    problem = draw_array(rng) if rng.random() < 0.5 else draw_problem(rng)
+    for dimension in dimensions(problem):
+        dimension["fanout"] = min(dimension["fanout"], 4)
+    return with_network(rng, problem)

@@ -1,0 +1,86 @@
+"""The mapper is optimal on architectures with networks: against brute force on random problems, and by hand."""
+
+import pytest
+from tests.mapper.networks import draw
+from tests.mapper.test_latency_options import compared as compared_with
+
+from einmap import evaluate, loads, map_workload
+from einmap.errors import NotSupportedError
+
+
+def compared(seed, most):
+    return compared_with(seed, most, draw, ("exact",))
+
+
+def test_the_optimum_is_that_of_brute_force():
+    assert sum(compared(seed, 3_000) for seed in range(12)) >= 6
+
+
+@pytest.mark.slow
+@pytest.mark.mapper
+@pytest.mark.parametrize("part", range(4))
+def test_the_optimum_is_that_of_brute_force_on_many_problems(part):
+    assert sum(compared(seed, 100_000) for seed in range(1000 + 100 * part, 1100 + 100 * part)) >= 50
+
+
+ROW = """
+arch:
+  nodes:
+  - !Memory {{name: DRAM, size: inf, leak_power: 0, area: 0, tensors: {{keep: All}}, {more}
+             actions: [{{name: read, energy: 0, throughput: inf}}, {{name: write, energy: 0, throughput: inf}}]}}
+  - !Network {{name: Noc, leak_power: 0, area: 0, topology: {topology},
+              actions: [{{name: hop, energy: 1, latency: 1, throughput: inf}}]}}
+  - !Memory {{name: REG, size: inf, leak_power: 0, area: 0, tensors: {{keep: All}}, spatial: [{{name: X, fanout: 8, min_usage: 1}}],
+             actions: [{{name: read, energy: 0, throughput: inf}}, {{name: write, energy: 0, throughput: inf}}]}}
+  - !Compute {{name: MAC, leak_power: 0, area: 0, actions: [{{name: compute, energy: 0, throughput: 1}}]}}
+workload:
+  iteration_space_shape: {{m: 0 <= m < 2, n: 0 <= n < 4}}
+  bits_per_value: {{A: 1, B: {bits}, Z: 1}}
+  einsums: ["Z[m, n] = A[m] * B[n]"]
+"""
+
+
+def best(metric="energy", bits=1, topology="mesh", **options):
+    return map_workload(loads(ROW.format(bits=bits, topology=topology, more="")), metrics=metric, **options)
+
+
+def lanes(result):
+    return [node.rank_variable.of("Z") for node in result.mapping.nodes if type(node).__name__ == "Spatial"]
+
+
+def test_the_loop_that_shares_the_wider_tensor_goes_inside():
+    # m outside: A to the lane 4 steps away and along both groups of 4 (4 + 2 * 3), B from group to group in 4 steps and
+    # on to its lane (4 * 4 + 2 * (1 + 2 + 3)), Z one value from each lane (0 + 1 + ... + 7)
+    # n outside: A one step in each pair and 2 steps from pair to pair (4 + 3 * 2 * 2), B 2 * (1 + 2 + 3) and 4 * 1
+    cheap = best()
+    assert cheap.cost.energy == min(10 + 28 + 28, 16 + 16 + 28)
+    assert lanes(cheap) == ["n", "m"]
+    assert cheap.optimal
+    wide = best(bits=10)
+    assert wide.cost.energy == 16 + 10 * 16 + 28
+    assert wide.cost.energy == evaluate(wide.spec, wide.mapping).energy
+
+
+def test_the_longest_route_may_be_the_latency():
+    assert best("latency").cost.latency == 2 * 4 + 2
+    assert best("latency", topology="all_to_all").cost.latency == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "more", "options"),
+    [
+        ("'Noc'.*preset accelforge", "", {"semantics": "accelforge"}),
+        ("'Noc'.*imperfect factors", "", {"explore_imperfect_spatial_loops": True}),
+        ("'Noc'.*take turns.*'DRAM'", "buffering: single,", {}),
+    ],
+)
+def test_what_is_not_searched_beside_a_network_is_refused_by_name(words, more, options):
+    with pytest.raises(NotSupportedError, match=words) as error:
+        map_workload(loads(ROW.format(bits=1, topology="mesh", more=more)), **options)
+    assert error.value.at.path.startswith("arch.nodes")
+
+
+def test_a_given_mapping_is_refused_beside_a_network(tmp_path):
+    (tmp_path / "given.yaml").write_text("mapping: {nodes: [!Storage {tensors: [A, B, Z], component: DRAM}, !Any {}]}")
+    with pytest.raises(NotSupportedError, match=r"given mapping.*'Noc'"):
+        map_workload(loads(ROW.format(bits=1, topology="mesh", more="")), given=tmp_path / "given.yaml")
