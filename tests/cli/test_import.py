@@ -124,3 +124,20 @@ def test_a_workload_is_exported_as_a_problem_of_timeloop(run, tmp_path):
     back = run("import", "--from", "timeloop", tmp_path / "out" / "problem.yaml", "-o", tmp_path / "back")
     assert back.status == 0
     assert load(tmp_path / "back" / "workload.yaml").workload.n_computes == load("conv").workload.n_computes
+
+
+def test_files_of_zigzag_become_a_folder_and_what_is_left_out_is_listed(run, tmp_path):
+    workload, out = tmp_path / "gemm.yaml", tmp_path / "out"
+    workload.write_text(
+        "- {id: 0, name: gemm, operator_type: Gemm, equation: 'O[m][n]+=W[k][m]*I[n][k]', loop_dims: [M, N, K],\n"
+        "   loop_sizes: [4, 8, 16], operand_precision: {O: 32, O_final: 8, W: 8, I: 8}, core: 3}\n"
+    )
+    done = run("import", "--from", "zigzag", workload, "-o", out)
+    assert done.status == 0
+    assert "Without counterpart: 2" in done.out
+    assert "it is not a key that is known" in " ".join(done.out.split())
+    assert load(out / "workload.yaml").workload.n_computes == 4 * 8 * 16
+    workload.write_text("- {id: 0, equation: x, loop_dims: [M], loop_sizes: [2, 3]}\n")
+    done = run("import", "--from", "zigzag", workload, "-o", tmp_path / "none")
+    assert (done.status, done.out, (tmp_path / "none").exists()) == (2, "", False)
+    assert "gemm.yaml:1:52: [0].loop_sizes: loop_dims has 1 dimensions, loop_sizes 2 sizes" in done.err

@@ -7,7 +7,6 @@
 - `kernel`: the inner loops: everything below the last storage node of an Einsum, for one visit.
 - `kernels`: the kernel as Numba compiles it.
 - `leaf`: one visit of everything below the last storage node of an Einsum: set up the kernel, run it, count.
-- `lines`: lines of a memory that a tile touches, found from the addresses of its values one by one.
 - `network_routing`: networks: every value that crosses one is routed to its lane, link by link.
 - `padding`: elements of intermediate tensors that no Einsum writes, though some read them: zeros around what is
   computed.

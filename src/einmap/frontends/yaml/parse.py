@@ -68,14 +68,20 @@ class _Built:
 
 
 def parse_yaml(
-    text: str, file: str | Places, includes: Includes | None = None, anchored: dict[str, bool] | None = None
+    text: str,
+    file: str | Places,
+    includes: Includes | None = None,
+    anchored: dict[str, bool] | None = None,
+    repeated: list[RawScalar] | None = None,
 ) -> Raw:
     """The tree of the one document in `text`, every node and key with its place in `file`.
 
     An empty document is a null. Without `includes` the document cannot include others. `anchored` gets the keys of
-    the top level whose value has an anchor, and whether an alias names it. Raises SpecError with the place.
+    the top level whose value has an anchor, and whether an alias names it. `repeated` gets the keys that are given
+    again further down in one dictionary, of which the last value counts; without it they are an error.
+    Raises SpecError with the place.
     """
-    return without_nomerge(_parsed(text, file, includes, 0, anchored))
+    return without_nomerge(_parsed(text, file, includes, 0, anchored, repeated))
 
 
 def parse_part(text: str, file: Places, includes: Includes) -> Raw:
@@ -84,14 +90,19 @@ def parse_part(text: str, file: Places, includes: Includes) -> Raw:
 
 
 def _parsed(
-    text: str, file: str | Places, includes: Includes | None, steps: int, anchored: dict[str, bool] | None = None
+    text: str,
+    file: str | Places,
+    includes: Includes | None,
+    steps: int,
+    anchored: dict[str, bool] | None = None,
+    repeated: list[RawScalar] | None = None,
 ) -> Raw:
     text = text.removeprefix("\ufeff")
     places = Places(file) if isinstance(file, str) else file
     if len(text) > MAX_DOCUMENT:
         raise SpecError(f"the document has {len(text):,} characters, more than {MAX_DOCUMENT:,}", at=places.at(1))
     try:
-        builder = _Builder(_events(text), places, includes, steps)
+        builder = _Builder(_events(text), places, includes, steps, repeated)
         raw = builder.document()
         if anchored is not None:
             anchored |= {key: anchor in builder.used for key, anchor in builder.anchored.items()}
@@ -110,8 +121,16 @@ def _events(text: str) -> Iterator[Any]:
 class _Builder:
     """Builds the tree of one document in a single pass over its events."""
 
-    def __init__(self, events: Iterator[Any], places: Places, includes: Includes | None, steps: int) -> None:
+    def __init__(
+        self,
+        events: Iterator[Any],
+        places: Places,
+        includes: Includes | None,
+        steps: int,
+        repeated: list[RawScalar] | None,
+    ) -> None:
         self._events = events
+        self._repeated = repeated
         self._places = places
         self._includes = includes
         self._work = includes.work if includes else Work()
@@ -256,9 +275,14 @@ class _Builder:
                 merges.append((key, value.raw))
                 continue
             if key.text in pairs:
-                raise _duplicate_key(key, key_at[list(pairs).index(key.text)])
+                first = list(pairs).index(key.text)
+                if self._repeated is None:
+                    raise _duplicate_key(key, key_at[first])
+                self._repeated.append(RawScalar(key.text, key.text, at=key_at[first]))
+                key_at[first] = key.at
+            else:
+                key_at.append(key.at)
             pairs[key.text] = value.raw
-            key_at.append(key.at)
         local = RawMap(tuple(pairs.items()), tag=tag, at=self._at(event), key_at=tuple(key_at))
         return merged(local, merges), height
 

@@ -12,7 +12,7 @@ from einmap.frontends.translation import Translation
 from einmap.spec.spec import Spec
 
 ONNX = "onnx"
-READERS = {"timeloop": "einmap.frontends.timeloop.read"}
+READERS = {"timeloop": "einmap.frontends.timeloop.read", "zigzag": "einmap.frontends.zigzag.read"}
 """Formats beside ONNX that `einmap import` reads: each module has a function `read`."""
 WRITERS = {"timeloop": "einmap.frontends.timeloop.write"}
 """Formats that `einmap export` writes: each module has a function `write`."""

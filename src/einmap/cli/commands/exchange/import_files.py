@@ -26,7 +26,7 @@ Given = Annotated[
 ]
 From = Annotated[
     str,
-    typer.Option("--from", metavar="onnx|timeloop", help="The format of FILES.", rich_help_panel=INPUT),
+    typer.Option("--from", metavar="onnx|timeloop|zigzag", help="The format of FILES.", rich_help_panel=INPUT),
 ]
 Batch = Annotated[
     int | None,

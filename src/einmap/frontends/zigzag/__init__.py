@@ -1,0 +1,15 @@
+"""ZigZag's YAML files: layers with equations, hardware, mappings.
+
+Read `read` (files in), then one module for each kind of file.
+
+- `equation`: the equation of a layer, and the relations of its dimensions.
+- `fields`: values of the files, each checked with its place, and what is left out.
+- `hardware`: the hardware -> the section `arch`.
+- `hierarchy`: memories and dimensions of the array in one order.
+- `layers`: the layers of a workload.
+- `mapping`: mappings -> limits on spatial loops.
+- `memories`: the memories of the hardware.
+- `read`: files -> workload.yaml and architecture.yaml.
+- `roles`: how tensors are called.
+- `workload`: layers -> Einsums.
+"""

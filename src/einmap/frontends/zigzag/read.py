@@ -1,0 +1,116 @@
+"""ZigZag's files -> workload.yaml and architecture.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from einmap.errors import At, SpecError
+from einmap.frontends.translation import Translation
+from einmap.frontends.yaml.dump import to_yaml
+from einmap.frontends.zigzag.fields import Report, Value, read_document
+from einmap.frontends.zigzag.hardware import Hardware, read_hardware
+from einmap.frontends.zigzag.layers import Layer, read_layers
+from einmap.frontends.zigzag.mapping import (
+    DEFAULT,
+    Constraints,
+    Given,
+    constraints,
+    given_for,
+    read_mappings,
+    read_spatial,
+)
+from einmap.frontends.zigzag.roles import DEFAULT_LINKS
+from einmap.frontends.zigzag.workload import cascade
+from einmap.spec.raw import RawList, RawMap, from_python
+
+type Kind = Literal["workload", "hardware", "mapping"]
+_ONNX = "models in ONNX are read without --from: einmap import MODEL.onnx"
+
+
+def read(files: Sequence[Path], *, define: Mapping[str, object], root: Sequence[Path], bits: int | None) -> Translation:
+    """What a workload, hardware and mapping of ZigZag become, in any order; each may be missing.
+
+    The files have no templates and include nothing, so `define` and `root` must be empty; `bits` replaces all widths. A
+    mapping needs the other two: it becomes limits on the architecture's spatial loops. Raises SpecError with the place.
+    """
+    for option, value in (("-D", define), ("--root", root)):
+        if value:
+            raise SpecError(f"{option} has no meaning for ZigZag's files, which have no templates")
+    report = Report()
+    documents = _documents(files, report)
+    hardware = read_hardware(documents["hardware"], report) if "hardware" in documents else None
+    layers = read_layers(documents["workload"], report) if "workload" in documents else ()
+    if bits is not None:
+        layers = tuple(
+            replace(layer, bits={letter: bits if own else 0 for letter, own in layer.bits.items()}) for layer in layers
+        )
+    mappings = _mappings(documents, hardware, report)
+    if mappings and not (hardware and layers):
+        what = "hardware" if layers else "workload"
+        raise SpecError(
+            f"a mapping is read with its {what}", at=next(iter(mappings.values())).at, hint=f"name the {what} file, too"
+        )
+    limits = constraints(layers, mappings, hardware, report) if hardware and mappings else Constraints()
+    texts: dict[str, object] = {}
+    if layers:
+        links = {layer.name: _links(layer, mappings) for layer in layers}
+        section: dict[str, object] = {"workload": cascade(layers, report).workload(links)}
+        if limits.renames:
+            section["renames"] = {
+                "einsums": [{"name": name, "rank_variables": sets} for name, sets in limits.renames.items()]
+            }
+        texts["workload.yaml"] = section
+    if hardware is not None:
+        texts["architecture.yaml"] = {"arch": hardware.arch(limits.limits, report)}
+    written = {
+        name: f"# from ZigZag's files, written by einmap\n{to_yaml(from_python(tree))}" for name, tree in texts.items()
+    }
+    return Translation(written, report.left_out(), tuple(report.notes))
+
+
+def _links(layer: Layer, mappings: Mapping[str, Given]) -> Mapping[str, str]:
+    given = given_for(layer, mappings)
+    return DEFAULT_LINKS if given is None else given.links
+
+
+def _mappings(documents: Mapping[Kind, Value], hardware: Hardware | None, report: Report) -> dict[str, Given]:
+    """Mappings by name; `dataflows` of the hardware stand in where no file gives one."""
+    if "mapping" in documents:
+        if hardware is not None and hardware.dataflows is not None:
+            report.leave(hardware.dataflows.at, "dataflows", "the mapping file says what is spread")
+        return read_mappings(documents["mapping"], hardware, report)
+    if hardware is None or hardware.dataflows is None or "workload" not in documents:
+        return {}
+    spatial = read_spatial(hardware.dataflows, hardware, report)
+    return {DEFAULT: Given(spatial, {}, DEFAULT_LINKS, hardware.dataflows.at)}
+
+
+def _documents(files: Sequence[Path], report: Report) -> dict[Kind, Value]:
+    documents: dict[Kind, Value] = {}
+    for file in files:
+        if file.suffix == ".onnx":
+            raise SpecError("this is not one of ZigZag's YAML files", at=At(str(file)), hint=_ONNX)
+        document = read_document(file, report)
+        kind = _kind(document, file)
+        if kind in documents:
+            first = documents[kind].at.file
+            raise SpecError(f"a second {kind}, beside {first}", at=At(str(file)), hint="import them one by one")
+        documents[kind] = document
+    return documents
+
+
+def _kind(document: Value, file: Path) -> Kind:
+    raw = document.raw
+    if isinstance(raw, RawMap) and {"memories", "operational_array", "multipliers"} & set(raw.keys()):
+        return "hardware"
+    if isinstance(raw, RawList) and raw.items and isinstance(raw.items[0], RawMap):
+        keys = {key for item in raw.items if isinstance(item, RawMap) for key in dict(item.items)}
+        if keys & {"equation", "loop_dims", "loop_sizes", "operator_type"}:
+            return "workload"
+        if keys & {"spatial_mapping", "memory_operand_links", "temporal_ordering", "spatial_mapping_hint", "name"}:
+            return "mapping"
+    hint = "a workload is a list of layers with `equation`, hardware has `memories`, a mapping `spatial_mapping`"
+    raise SpecError("this is neither a workload nor hardware nor a mapping of ZigZag", at=At(str(file), 1), hint=hint)
