@@ -254,6 +254,7 @@ def mapping_page() -> str:
         "### Storage", meaning(mapping.StorageInput), fields_list(mapping.StorageInput),
         "## Compute", meaning(mapping.ComputeNodeInput), fields_list(mapping.ComputeNodeInput),
         "## Sequential, Split, Nested", meaning(mapping.SplitInput), fields_list(mapping.SplitInput),
+        "## Pipeline", meaning(mapping.PipelineInput), fields_list(mapping.PipelineInput),
         "## Other tags", paragraph(f"{ignored}: written by other tools, left out. Not supported yet: {later}."),
         "## A partly given mapping: the key `given`", paragraph(
             "What a search has to keep (`einmap map --given FILE`, [the mapper](../mapper.md#a-partly-given-mapping)): "

@@ -99,7 +99,7 @@ def test_the_plain_mapping_is_good():
         pytest.param([MAIN, lanes("m", 2, component="Buffer"), M1, K1, UNIT], ["'Buffer'", "dimension"], id="118 no dimensions"),
         pytest.param(["!Toll {component: Link, tensors: [A]}", MAIN, M1, K1, UNIT], ["Toll", "outermost", "'A'"], id="a toll first"),
         pytest.param([held("Main", "C"), held("Buffer", "A"), M1, K1, UNIT], ["'A'", "'Buffer'", "Main"], id="input from nowhere"),
-        pytest.param(["!Pipeline {nodes: []}"], ["Pipeline", "not supported yet"], id="pipeline"),
+        pytest.param(["!Pipeline {nodes: []}"], ["Pipeline", "needs a list of branches"], id="pipeline"),
     ],
 )  # fmt: skip
 def test_a_bad_mapping(nodes, words):

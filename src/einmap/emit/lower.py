@@ -69,7 +69,7 @@ class Lowering:
                     return self._loop(nodes, prefix, i, scope)
                 case tree.Storage():
                     return self._storage(nodes, prefix, i, node, scope)
-                case tree.Sequential(branches=branches):
+                case tree.Split(branches=branches):
                     statements: list[Statement] = []
                     for b, inner in enumerate(branches):
                         statements += self._rest((*address, b), scope)

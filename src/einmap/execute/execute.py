@@ -16,12 +16,14 @@ from einmap.einsum.numeric import random_inputs, shapes
 from einmap.einsum.workload import Workload
 from einmap.errors import NotSupportedError, SpecError, did_you_mean
 from einmap.execute.buffers import Heap, Tile
+from einmap.execute.occupancy import Occupancy
 from einmap.execute.padding import paddings
-from einmap.execute.recorder import Occupancy, Recorder
+from einmap.execute.recorder import Recorder
 from einmap.execute.result import ChildKey, CountKey, CountRow, Execution, SpanRow
 from einmap.execute.simulator import Simulator
 from einmap.execute.timeline import Timeline
 from einmap.mapping.mapping import Mapping as LoopTree
+from einmap.mapping.pipelines import refuse_sliding
 from einmap.mapping.validate import validate
 from einmap.schedule.copies import check_copies
 from einmap.schedule.routes import Instance, Route, ranks_of, routes_of
@@ -80,6 +82,8 @@ def execute(
     recorder = Recorder(frozenset(trace), timeline=Timeline(timeline) if timeline else None)
     occupancy = Occupancy(_bits(routes))
     schedule = schedule_of(tree, workload, routes, spec.model_options.sliding_window)
+    slides = [(node, loop) for (node, _), loop in schedule.sliding.items()]
+    refuse_sliding(schedule.pipelines.values(), slides, spec.place_of_node)
     Simulator(schedule, store, heap, recorder, occupancy, paddings(workload, ranks_of(workload))).run()
     return _result(spec, routes, store, inputs, recorder, occupancy)
 
@@ -219,7 +223,18 @@ def _result(
         recorder.transfers,
         _actions_of(recorder.first, routes),
         recorder.first_transfers,
+        {turn: _in_actions(values, routes) for turn, values in recorder.turns.items()},
     )
+
+
+def _in_actions(
+    values: Mapping[CountKey, Mapping[Instance, int]], routes: Mapping[str, Route]
+) -> dict[CountKey, dict[Instance, float]]:
+    """Values by key and instance as actions, `actions_scale` included."""
+    return {
+        key: {at: n * _rate(routes[key[0]].arch.components[key[1]], key[2], key[3]) for at, n in counts.items()}
+        for key, counts in values.items()
+    }
 
 
 def _actions_of(

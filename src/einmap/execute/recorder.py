@@ -1,8 +1,8 @@
-"""Counts, steps and occupancy while a mapping runs."""
+"""Counts and steps while a mapping runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from einmap.execute.network_routing import Wires
@@ -12,9 +12,7 @@ from einmap.execute.result import (
     Event,
     ExchangeKey,
     ExchangeRow,
-    LifeRow,
-    Moment,
-    OccupancyRow,
+    TurnKey,
     VisitRow,
 )
 from einmap.execute.timeline import Timeline
@@ -46,6 +44,10 @@ class Recorder:
     transfers: dict[ChildKey, dict[Instance, int]] = field(default_factory=dict)
     """In how many fills and write-backs of a memory's tiles they come."""
     timeline: Timeline | None = None
+    turn: TurnKey | None = None
+    """The tile of a Pipeline that a stage works on."""
+    turns: dict[TurnKey, dict[CountKey, dict[Instance, int]]] = field(default_factory=dict)
+    """The values once more, tile by tile."""
 
     first: dict[ChildKey, dict[Instance, int]] = field(default_factory=dict)
     """The values of the first fill and of the first write-back of each node."""
@@ -101,6 +103,9 @@ class Recorder:
             of_child[instance] = of_child.get(instance, 0) + amount
         counts = self.values.setdefault(key, {})
         counts[instance] = counts.get(instance, 0) + amount
+        if self.turn is not None:
+            of_turn = self.turns.setdefault(self.turn, {}).setdefault(key, {})
+            of_turn[instance] = of_turn.get(instance, 0) + amount
         if self.timeline is not None:
             self.timeline.count(key, instance, amount, box)
         if key[1] in self.traced:
@@ -111,101 +116,3 @@ class Recorder:
 def _inclusive(boxes: Mapping[Instance, Box]) -> dict[Instance, Box]:
     """First and last index of each rank."""
     return {lane: tuple((low, high - 1) for low, high in box) for lane, box in boxes.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class LiveBuffer:
-    """A buffer that lives now: values for each instance of its memory, and who it is for."""
-
-    memory: str
-    tensor: str
-    values: Mapping[Instance, int]
-    users: tuple[str, ...]
-    factor: int = 1
-
-
-@dataclass
-class Life:
-    """The node of a buffer, where its life begins and ends, and what has been seen of it."""
-
-    address: Address
-    tensor: str
-    begins: Address
-    ends: Address
-    times: int = 0
-    einsums: dict[str, None] = field(default_factory=dict)
-    bits: float = 0.0
-
-    def row(self) -> LifeRow:
-        """The row that the result keeps of this life."""
-        return LifeRow(self.address, self.tensor, self.begins, self.ends, self.times, tuple(self.einsums), self.bits)
-
-
-class Occupancy:
-    """Which buffers live, and how full the fullest instance of each memory is."""
-
-    def __init__(self, bits: Mapping[tuple[str, str, str], float]) -> None:
-        """`bits`: bits of one value by (einsum, memory, tensor)."""
-        self.bits = bits
-        self.living: dict[object, LiveBuffer] = {}
-        self.peak: dict[str, float] = {}
-        self.last: dict[str, float] = {}
-        self.rows: list[OccupancyRow] = []
-        self.lives: dict[object, Life] = {}
-        self.fullest: dict[tuple[str, str], float] = {}
-        self.moments: dict[tuple[str, str], Moment] = {}
-
-    def begin(self, key: object, space: LiveBuffer, life: Life) -> None:
-        """A buffer comes to life; `life` describes it when it is the first time."""
-        life = self.lives.setdefault(key, life)
-        if key not in self.living and space.values:
-            life.times += 1
-        self.living[key] = space
-
-    def end(self, key: object) -> None:
-        """End the life of a buffer: its space is freed."""
-        self.living.pop(key, None)
-
-    def look(self, step: int, running: str, aliases: Mapping[tuple[str, str], str]) -> None:
-        """Add up what lives while `running` runs; `aliases` names tensors that are one buffer in a memory."""
-        by_memory: dict[str, dict[object, list[tuple[LiveBuffer, float]]]] = {}
-        held: dict[str, list[tuple[str, Address, float]]] = {}
-        for key, space in self.living.items():
-            life = self.lives[key]
-            life.einsums[running] = None
-            name = aliases.get((space.memory, space.tensor))
-            kind = ("alias", name) if name else ("buffer", key)
-            user = running if (running, space.memory, space.tensor) in self.bits else space.users[0]
-            wide = self.bits[user, space.memory, space.tensor] * space.factor
-            life.bits = max(life.bits, _largest(space, wide))
-            by_memory.setdefault(space.memory, {}).setdefault(kind, []).append((space, wide))
-            held.setdefault(space.memory, []).append((life.tensor, life.address, _largest(space, wide)))
-        for memory in {*by_memory, *self.last}:
-            bits = _fullest(by_memory.get(memory, {}).values())
-            self.peak[memory] = max(self.peak.get(memory, 0.0), bits)
-            if bits > self.fullest.get((running, memory), 0.0):
-                self.fullest[running, memory] = bits
-                self.moments[running, memory] = tuple(held[memory])
-            if self.last.get(memory, 0.0) != bits:
-                self.last[memory] = bits
-                self.rows.append(OccupancyRow(step, memory, bits))
-
-
-def _largest(space: LiveBuffer, bits: float) -> float:
-    """Bits of a buffer's largest instance."""
-    return max(space.values.values(), default=0) * bits
-
-
-def _fullest(groups: Iterable[list[tuple[LiveBuffer, float]]]) -> float:
-    """Bits of the fullest instance; buffers whose instances are numbered otherwise count with their largest."""
-    sums: dict[Instance, float] = {}
-    everywhere = 0.0
-    chosen = [max(group, key=lambda item: _largest(*item)) for group in groups]
-    width = max((len(i) for space, _ in chosen for i in space.values), default=0)
-    for space, bits in chosen:
-        if all(len(instance) == width for instance in space.values):
-            for instance, values in space.values.items():
-                sums[instance] = sums.get(instance, 0.0) + values * bits
-        else:
-            everywhere += _largest(space, bits)
-    return max(sums.values(), default=0.0) + everywhere

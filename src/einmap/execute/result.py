@@ -75,6 +75,10 @@ class SpanRow:
     tiles: Mapping[CountKey, Tile]
 
 
+type TurnKey = tuple[Address, int, int]
+"""A Pipeline, which of its runs, and which tile."""
+
+
 type ExchangeKey = tuple[str, str, Address, Address]
 """Einsum, tensor, node of the child (() for the Compute), node of the station that pays."""
 
@@ -144,6 +148,7 @@ class Execution:
     `by_child`: as `per_instance`, by the component that is filled or writes back, copies and operations left out;
     `transfers`: in how many fills and write-backs of tiles of memories these come; `first`: what
     the first fill and the first write-back of each node of a memory have of it, `first_transfers`: in how many.
+    `turns`: as `per_instance`, for each tile of each run of a Pipeline.
     """
 
     __repr__ = brief
@@ -169,6 +174,7 @@ class Execution:
     transfers: Mapping[ChildKey, Mapping[Instance, int]] = field(default_factory=dict)
     first: Mapping[ChildKey, Mapping[Instance, float]] = field(default_factory=dict)
     first_transfers: Mapping[ChildKey, Mapping[Instance, int]] = field(default_factory=dict)
+    turns: Mapping[TurnKey, Mapping[CountKey, Mapping[Instance, float]]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Counts and usage as plain dictionaries; tensors are left out."""

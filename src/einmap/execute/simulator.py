@@ -15,9 +15,11 @@ from einmap.execute.buffers import Heap, Mask, Tile, volume
 from einmap.execute.copying import CopyLeaf
 from einmap.execute.exchanges import Exchanges, reduce_into
 from einmap.execute.leaf import Leaf, innermost
+from einmap.execute.occupancy import Life, LiveBuffer, Occupancy
 from einmap.execute.padding import pad
-from einmap.execute.recorder import Life, LiveBuffer, Occupancy, Recorder, Values
+from einmap.execute.recorder import Recorder, Values
 from einmap.execute.sliding import Windows
+from einmap.execute.stages import PipelineRun
 from einmap.execute.visits import Visit, Visits
 from einmap.mapping import nodes as tree
 from einmap.mapping.nodes import Address
@@ -51,6 +53,7 @@ class Simulator:
         self.padding = padding or {}
         self.clock: dict[Address, int] = {}
         self.visits = Visits()
+        self.runs: dict[Address, int] = {}
         self.leaves: dict[str, Leaf | CopyLeaf] = {}
         for name, route in schedule.routes.items():
             self.leaves[name] = CopyLeaf(route, self.visits) if route.einsum.is_copy else Leaf(route)
@@ -66,9 +69,15 @@ class Simulator:
         for key, place in self.places.items():
             if place.hold.persistent:
                 self._reserve_for_good(key, place)
-        self._walk(self.mapping.nodes, (), 0)
+        self.walk(self.mapping.nodes, (), 0)
 
-    def _walk(self, nodes: tuple[tree.Node, ...], prefix: Address, index: int) -> None:
+    def walk(self, nodes: tuple[tree.Node, ...], prefix: Address, index: int) -> None:
+        """Execute a list of nodes from one of them on; one that ends in a Pipeline turn by turn."""
+        if index == 0 and nodes and isinstance(nodes[-1], tree.Pipeline):
+            address = (*prefix, len(nodes) - 1)
+            self.runs[address] = self.runs.get(address, -1) + 1
+            PipelineRun(self, self.schedule.pipelines[address], nodes, self.runs[address]).run()
+            return
         for i in range(index, len(nodes)):
             node, address = nodes[i], (*prefix, i)
             match node:
@@ -78,10 +87,10 @@ class Simulator:
                 case tree.Storage():
                     self._storage(nodes, prefix, i, node)
                     return
-                case tree.Sequential(branches=branches):
+                case tree.Split(branches=branches):
                     for b, inner in enumerate(branches):
                         self._enter((*address, b))
-                        self._walk(inner, (*address, b), 0)
+                        self.walk(inner, (*address, b), 0)
                         self._leave((*address, b))
                     return
                 case tree.Compute(einsum=einsum):
@@ -104,7 +113,7 @@ class Simulator:
         for iteration in range(max(r.iterations[address] for r in routes)):
             self.clock[address] = iteration
             if any(r.intervals(self.clock, (), -1, position + 1) is not None for r in routes):
-                self._walk(nodes, prefix, i + 1)
+                self.walk(nodes, prefix, i + 1)
         for key in sliding:
             self.occupancy.end(key)
         del self.clock[address]
@@ -121,11 +130,11 @@ class Simulator:
         address = (*prefix, i)
         opened = [(address, tensor) for tensor in node.tensors if (address, tensor) in self.places]
         for key in opened:
-            self._open(key)
+            self.open(key)
         self._enter(address)
-        self._walk(nodes, prefix, i + 1)
+        self.walk(nodes, prefix, i + 1)
         for key in reversed(opened):
-            self._close(key)
+            self.close(key)
         self._leave(address)
 
     def _leaf(self, route: Route) -> None:
@@ -150,13 +159,16 @@ class Simulator:
         for key in self.schedule.begins.get(address, ()):
             visit = self.visits.open.get(key)
             if visit is not None and self.schedule.buffer_of(key) not in self.schedule.lasting:
-                space = self._space(key, {i: volume(t.box) for i, t in visit.tiles.items()})
-                self.occupancy.begin(self.schedule.buffer_of(key), space, self._life(key))
+                self.occupancy.begin(self.schedule.buffer_of(key), self.space_of(key, visit), self._life(key))
 
     def _leave(self, address: Address) -> None:
         for key in self.schedule.ends.get(address, ()):
             if self.schedule.buffer_of(key) not in self.schedule.lasting and self.schedule.is_last(key):
                 self.occupancy.end(self.schedule.buffer_of(key))
+
+    def space_of(self, key: NodeTensor, visit: Visit) -> LiveBuffer:
+        """The space that a visit of a node takes."""
+        return self._space(key, {i: volume(t.box) for i, t in visit.tiles.items()})
 
     def _life(self, key: NodeTensor) -> Life:
         nodes = self.schedule.nodes_of(key)
@@ -200,7 +212,8 @@ class Simulator:
                 boxes[lane] = hull(users_boxes)
         return boxes
 
-    def _open(self, key: NodeTensor) -> None:
+    def open(self, key: NodeTensor) -> None:
+        """Begin the visit of a storage node at the time of the clock."""
         place = self.places[key]
         boxes_of: dict[str, dict[Instance, Box]] = {}
         tiles: dict[Instance, Tile] = {}
@@ -247,7 +260,8 @@ class Simulator:
             if takes:
                 whole.present(tile.box)[...] = 0
 
-    def _close(self, key: NodeTensor) -> None:
+    def close(self, key: NodeTensor) -> None:
+        """End the visit of a storage node: results go outward."""
         place, visit = self.places[key], self.visits.open.pop(key)
         producer = place.producer
         loop = self.windows.loops.get(key)

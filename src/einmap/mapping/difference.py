@@ -9,8 +9,8 @@ from itertools import groupby
 from typing import Literal
 
 from einmap.mapping.mapping import Mapping
-from einmap.mapping.nodes import Address, Compute, Node, Sequential, Spatial, Storage, Temporal, Toll
-from einmap.mapping.pretty import describe, manner
+from einmap.mapping.nodes import Address, Compute, Node, Pipeline, Spatial, Split, Storage, Temporal, Toll
+from einmap.mapping.pretty import describe, manner, manner_of_split
 
 type Key = tuple[object, ...]
 
@@ -88,7 +88,9 @@ def _in_order(nodes: tuple[Node, ...], prefix: Address) -> Iterator[_Item]:
     for index, node in enumerate(nodes):
         address = (*prefix, index)
         match node:
-            case Sequential(branches=branches):
+            case Split(branches=branches):
+                if isinstance(node, Pipeline):
+                    yield _Item(("pipeline",), "pipeline", manner_of_split(node), address)
                 for b, branch in enumerate(branches):
                     # aligns branches with branches; a branch is told by what stands in it
                     yield _Item(("branch", _first_einsum(branch)), "", "", (*address, b))
@@ -112,6 +114,6 @@ def _in_order(nodes: tuple[Node, ...], prefix: Address) -> Iterator[_Item]:
 
 def _first_einsum(nodes: tuple[Node, ...]) -> str:
     last = nodes[-1]
-    if isinstance(last, Sequential):
+    if isinstance(last, Split):
         return _first_einsum(last.branches[0])
     return last.einsum if isinstance(last, Compute) else ""

@@ -6,7 +6,7 @@ from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass
 from functools import cached_property
 
-from einmap.mapping.nodes import Address, Compute, Node, Sequential, Spatial, Storage, Temporal, Toll
+from einmap.mapping.nodes import Address, Compute, Node, Pipeline, Spatial, Split, Storage, Temporal, Toll
 from einmap.visible import brief
 
 
@@ -83,6 +83,11 @@ class Mapping:
         """All temporal and spatial loops, parents before children, in written order."""
         return tuple(placed for placed in self.placed if isinstance(placed.node, Temporal | Spatial))
 
+    @cached_property
+    def is_pipelined(self) -> bool:
+        """Whether a Pipeline stands in it."""
+        return any(isinstance(placed.node, Pipeline) for placed in self.placed)
+
     def at(self, address: Address) -> Node:
         """The node at `address`. Raises IndexError or LookupError."""
         for placed in self.placed:
@@ -105,7 +110,7 @@ def _walk(
         here = PlacedNode((*prefix, index), node)
         placed.append(here)
         way.append(here)
-        if isinstance(node, Sequential):
+        if isinstance(node, Split):
             for branch, inner in enumerate(node.branches):
                 _walk(inner, (*here.address, branch), tuple(way), placed, paths if ends else [])
             ends = False

@@ -9,7 +9,7 @@ from einmap.visible import brief
 
 type LoopNode = Temporal | Spatial
 type LeafNode = Temporal | Spatial | Storage | Toll | Compute
-type Node = LeafNode | Sequential
+type Node = LeafNode | Split
 type Address = tuple[int, ...]
 
 
@@ -95,12 +95,33 @@ class Compute:
 
 
 @dataclass(frozen=True, slots=True)
-class Sequential:
-    """A split: the branches run one after another, in written order."""
+class Split:
+    """A node with several branches: `Sequential` or `Pipeline`. Data go from earlier branches to later ones."""
 
     __repr__ = brief
 
     branches: tuple[tuple[Node, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sequential(Split):
+    """A split: the branches run one after another, in written order."""
+
+    __repr__ = brief
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline(Split):
+    """A split: each branch is a stage on hardware of its own, and works on the tile that the one before has done.
+
+    `component`, `name`: the fanout of which each stage takes lanes of its own; None where stages have Computes of
+    their own.
+    """
+
+    __repr__ = brief
+
+    component: str | None = None
+    name: str | None = None
 
 
 def format_address(address: Address) -> str:

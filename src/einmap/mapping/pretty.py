@@ -11,8 +11,9 @@ from einmap.mapping.nodes import (
     Compute,
     LeafNode,
     Node,
-    Sequential,
+    Pipeline,
     Spatial,
+    Split,
     Storage,
     Temporal,
     Toll,
@@ -46,15 +47,25 @@ def _write(
     for index, node in enumerate(nodes):
         address = (*prefix, index)
         note = annotate(address) if annotate else ""
-        if isinstance(node, Sequential):
+        if isinstance(node, Split):
+            pipeline = isinstance(node, Pipeline)
+            if isinstance(node, Pipeline):
+                lines.append(f"{indent * depth}{manner_of_split(node)}")
             for branch, inner in enumerate(node.branches):
-                title = "then:" if branch else "first:"
+                title = f"stage {branch + 1}:" if pipeline else "then:" if branch else "first:"
                 lines.append(f"{indent * depth}{title}")
                 _write(inner, (*address, branch), depth + 1, annotate, indent, lines)
             return
         lines.append(f"{indent * depth}{describe(node)}{f'   {note}' if note else ''}")
         if isinstance(node, Temporal | Spatial):
             depth += 1
+
+
+def manner_of_split(node: Split) -> str:
+    """How the branches of a split run: `sequential`, `pipeline`, or `pipeline side by side on Array.X`."""
+    if not isinstance(node, Pipeline):
+        return "sequential"
+    return "pipeline" if node.component is None else f"pipeline side by side on {node.component}.{node.name}"
 
 
 def manner(node: Storage) -> str:

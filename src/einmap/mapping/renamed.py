@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from einmap.einsum.isomorphism import Renaming
-from einmap.mapping.nodes import Compute, Node, PerEinsum, Sequential, Spatial, Storage, Temporal, Toll
+from einmap.mapping.nodes import Compute, Node, PerEinsum, Spatial, Split, Storage, Temporal, Toll
 
 
 def renamed_nodes(nodes: Iterable[Node], names: Renaming) -> tuple[Node, ...]:
@@ -25,5 +25,5 @@ def _renamed(node: Node, names: Renaming) -> Node:
             return node if new == old else replace(node, rank_variable=PerEinsum(new))
         case Compute():
             return replace(node, einsum=names.new.name)
-        case Sequential():
+        case Split():
             raise TypeError("a split stands above several Einsums")

@@ -15,7 +15,9 @@ from einmap.einsum.einsum import Einsum
 from einmap.einsum.workload import Workload
 from einmap.errors import At, EinmapError, FanoutError, MappingError, did_you_mean, raise_all
 from einmap.mapping.mapping import Mapping, PlacedNode
-from einmap.mapping.nodes import Address, Compute, Sequential, Spatial, Storage, Temporal, Toll
+from einmap.mapping.met_loops import MetLoop, loops_met
+from einmap.mapping.nodes import Address, Compute, Spatial, Split, Storage, Temporal, Toll
+from einmap.mapping.pipelines import PipelineCheck
 
 type Where = Callable[[Address], At]
 
@@ -47,6 +49,9 @@ def validate(
         einsum = workload.by_name[leaf.einsum]
         _PathCheck(path, einsum, archs[einsum.name], workload, where, problems).run()
     raise_all(problems)
+    if mapping.is_pipelined:
+        PipelineCheck(mapping, workload, archs, where, problems).run()
+        raise_all(problems)
 
 
 def check_tree(mapping: Mapping, workload: Workload, where: Where) -> None:
@@ -107,7 +112,7 @@ def _check_shared_loops(mapping: Mapping, workload: Workload, where: Where, prob
     """A loop above a split iterates equally often for every Einsum below it."""
     counts: dict[Address, dict[str, int]] = {}
     for name, path in mapping.path_of.items():
-        splits = [i for i, placed in enumerate(path) if isinstance(placed.node, Sequential)]
+        splits = [i for i, placed in enumerate(path) if isinstance(placed.node, Split)]
         extents = dict(workload.by_name[name].bounds)
         for placed in path[: splits[-1]] if splits else ():
             node = placed.node
@@ -125,51 +130,6 @@ def _check_shared_loops(mapping: Mapping, workload: Workload, where: Where, prob
             shown = ", ".join(f"{n} for {name!r}" for name, n in iterations.items())
             text = f"a loop above a split must have as many iterations for every Einsum below it; it has {shown}"
             problems.append(MappingError(text, at=where(address), hint="move it into the branch that needs it"))
-
-
-@dataclass(frozen=True)
-class MetLoop:
-    """A loop as one Einsum meets it: `extent` is that of the tile around it."""
-
-    placed: PlacedNode
-    node: Temporal | Spatial
-    variable: str
-    shape: int
-    initial: int | None
-    extent: int
-
-    @property
-    def first(self) -> int:
-        """Extent of the first tile."""
-        return min(self.extent, self.initial or self.shape)
-
-    @property
-    def iterations(self) -> int:
-        """Number of tiles."""
-        return 1 - (-(self.extent - self.first) // self.shape)
-
-    @property
-    def largest(self) -> int:
-        """Extent of the largest tile."""
-        return max(self.first, min(self.shape, self.extent - self.first))
-
-
-def loops_met(path: Iterable[PlacedNode], einsum: Einsum) -> list[MetLoop]:
-    """The loops on the path of `einsum`, each with its variable, tile shapes and the extent that it meets."""
-    extents = dict(einsum.bounds)
-    loops = []
-    for placed in path:
-        node = placed.node
-        if isinstance(node, Temporal | Spatial):
-            variable = node.rank_variable.of(einsum.name)
-            shape = node.tile_shape.of(einsum.name)
-            assert variable is not None
-            assert shape is not None
-            initial = node.initial_tile_shape.of(einsum.name) if isinstance(node, Temporal) else None
-            bound = MetLoop(placed, node, variable, shape, initial, extents[variable])
-            loops.append(bound)
-            extents[variable] = bound.largest
-    return loops
 
 
 @dataclass
@@ -238,7 +198,7 @@ class _PathCheck:
                 self.holder(placed, placed.node, Memory, "Storage")
             case Toll():
                 self.holder(placed, placed.node, TollUnit, "Toll")
-            case Compute() | Sequential():
+            case Compute() | Split():
                 pass
 
     def holder(self, placed: PlacedNode, node: Storage | Toll, kind: type, word: str) -> None:

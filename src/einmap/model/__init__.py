@@ -17,6 +17,7 @@
 - `latency`: seconds from action counts: a component is busy for the sum of its actions, or as its expression says.
 - `occupancy`: what memories hold at one time.
 - `overlap`: fused Einsums that overlap: a component that several use is busy for all of them.
+- `pipelines`: pipelines: how many tiles go through, how long that takes, and for how long everything leaks meanwhile.
 - `recording`: the formulas of one template as a list of operations, for single mappings.
 - `roofline`: what computes and memories could do at most, and what each Einsum does.
 - `systolic`: fill and drain of systolic arrays: lanes that begin one step after another.

@@ -10,7 +10,7 @@ from einmap.einsum.isomorphism import Positions, Renaming
 from einmap.einsum.workload import Workload
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.mapping import PlacedNode
-from einmap.mapping.nodes import Address, Compute, Sequential, Spatial, Storage, Temporal, Toll
+from einmap.mapping.nodes import Address, Compute, Spatial, Split, Storage, Temporal, Toll
 from einmap.model.counting.sliding import Slides
 from einmap.model.occupancy.occupancy import Buffer
 
@@ -91,7 +91,7 @@ def _nodes(path: Nodes, positions: Positions) -> Iterator[Hashable]:
             yield "spatial", variable, node.tile_shape.of(name), node.component, node.name
         elif isinstance(node, Compute):
             yield "compute", node.component
-        elif isinstance(node, Sequential):
+        elif isinstance(node, Split):
             yield "split"
         else:
             assert_never(node)

@@ -108,9 +108,7 @@ class Overlap:
     def _splits(self, einsum: str) -> tuple[tuple[Address, Address], ...]:
         """The splits above an Einsum from the outside in: address of the split, and of the branch that is taken."""
         end = self.loop_tree.path_of[einsum][-1].address
-        splits = (
-            placed.address for placed in self.loop_tree.path_of[einsum] if isinstance(placed.node, tree.Sequential)
-        )
+        splits = (placed.address for placed in self.loop_tree.path_of[einsum] if isinstance(placed.node, tree.Split))
         return tuple((address, end[: len(address) + 1]) for address in splits)
 
     def _busiest(self, einsums: tuple[tuple[str, int], ...]) -> float:
@@ -149,7 +147,7 @@ class Overlap:
         """Whether an exchange is no freer than within the split at `depth`: it cannot be moved in an outer one."""
         path = self.traffic[einsum].path
         placed = self.loop_tree.path_of[einsum]
-        splits = [i for i, node in enumerate(placed) if isinstance(node.node, tree.Sequential)]
+        splits = [i for i, node in enumerate(placed) if isinstance(node.node, tree.Split)]
 
         def moves(tensor: str, exchange: Exchange) -> bool:
             del tensor

@@ -209,7 +209,7 @@ def route_of(mapping: LoopTree, einsum: Einsum, arch: Architecture, ranks: Mappi
                         lasting = isinstance(node, tree.Storage) and node.persistent
                         level = levels[node.component]
                         holds[tensor].append(Hold(tensor, component, level, position, address, lasting))
-            case tree.Sequential():
+            case tree.Split():
                 last_split = position
             case _:
                 pass

@@ -13,6 +13,7 @@ from einmap.errors import NotSupportedError, SpecError
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.nodes import Address
+from einmap.mapping.pipelines import PlacedPipeline, pipelines_in
 from einmap.schedule.copies import aliases, used_by_copy
 from einmap.schedule.place import NodeTensor, Place
 from einmap.schedule.routes import Hold, Route
@@ -41,6 +42,11 @@ class Schedule:
             if place.is_backing():
                 nodes.setdefault(place.hold.tensor, set()).add(place.hold.address)
         return frozenset(t for t, addresses in nodes.items() if len(addresses) > 1)
+
+    @cached_property
+    def pipelines(self) -> Mapping[Address, PlacedPipeline]:
+        """The Pipelines by address."""
+        return {pipeline.address: pipeline for pipeline in pipelines_in(self.mapping, self.workload)}
 
     @cached_property
     def aliases(self) -> Mapping[tuple[str, str], str]:
@@ -83,8 +89,10 @@ class Schedule:
                 continue
             if isinstance(placed.node, tree.Temporal) and route.iterations[placed.address] > 1:
                 break
-            if isinstance(placed.node, tree.Sequential):
+            if isinstance(placed.node, tree.Split):
                 at = self.mapping.path_of[route.einsum.name][position + 1].address[: len(placed.address) + 1]
+            if isinstance(placed.node, tree.Pipeline):
+                break  # as long as a stage works on its tile
         return at
 
     def below(self, address: Address) -> list[Route]:

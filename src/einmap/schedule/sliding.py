@@ -111,7 +111,7 @@ def _is_above(turn: Turn, position: int, level: int) -> bool:
 def _split_between(mapping: LoopTree, place: Place, turn: Turn) -> bool:
     name = place.users[0].einsum.name
     placed = mapping.path_of[name][turn.position : place.holds[name].position]
-    return any(isinstance(p.node, tree.Sequential) for p in placed)
+    return any(isinstance(p.node, tree.Split) for p in placed)
 
 
 def _hands_on(place: Place) -> bool:

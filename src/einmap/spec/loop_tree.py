@@ -23,8 +23,10 @@ from einmap.mapping.nodes import (
     LeafNode,
     Node,
     PerEinsum,
+    Pipeline,
     Sequential,
     Spatial,
+    Split,
     Storage,
     Temporal,
     Toll,
@@ -34,10 +36,12 @@ from einmap.spec.schema.base import Expression, Input, check
 from einmap.spec.schema.mapping import (
     IGNORED,
     LATER,
+    LATER_GIVEN,
     NODES,
     ComputeNodeInput,
     LoopInput,
     MappingInput,
+    PipelineInput,
     SpatialLoopInput,
     SplitInput,
     StorageInput,
@@ -139,7 +143,7 @@ class TreeReader:
                 return tuple(nodes)
             found = self.node(item, here)
             nodes += found
-            if found and isinstance(found[-1], Sequential | Compute):
+            if found and isinstance(found[-1], Split | Compute):
                 ended_at = index
         if ended_at is None and not self.problems:
             self.complain("every branch must end in exactly one Compute node", (*path, len(raw.items) - 1))
@@ -151,12 +155,14 @@ class TreeReader:
         if tag not in NODES:
             self.unknown(tag, path, NODES)
             return ()
-        drop = ("nodes",) if NODES[tag] is SplitInput else ()
+        drop = ("nodes",) if issubclass(NODES[tag], SplitInput) else ()
         model = check(NODES[tag], raw, self.root, path, self.problems, drop=drop, node=True)
         if model is None:
             return ()
         if tag in ("Sequential", "Split"):
             return self.split(raw, path)
+        if isinstance(model, PipelineInput):
+            return self.pipeline(model, raw, path)
         if tag == "Nested":
             assert isinstance(raw, RawMap)
             return self.chain(raw.get("nodes"), (*path, "nodes"))
@@ -164,8 +170,9 @@ class TreeReader:
 
     def unknown(self, tag: str, path: Path, tags: Collection[str]) -> None:
         """Complain about a tag that is not in `tags`."""
-        if tag in LATER:
-            text = f"!{tag} ({LATER[tag]}) is not supported yet"
+        later = LATER if tags is NODES else {**LATER, **LATER_GIVEN}
+        if tag in later:
+            text = f"!{tag} ({later[tag]}) is not supported yet"
             self.problems.append(NotSupportedError(text, at=place(self.root, path)))
             return
         message = f"unknown mapping node !{tag}" if tag else "a mapping node needs a tag such as !Temporal"
@@ -190,6 +197,21 @@ class TreeReader:
             check(NODES["Nested"], branch, self.root, here, self.problems, drop=("nodes",), node=True)
             split.append(self.chain(branch.get("nodes"), (*here, "nodes")))
         return (Sequential(tuple(split)),)
+
+    def pipeline(self, model: PipelineInput, raw: Raw, path: Path) -> tuple[Node, ...]:
+        """A Pipeline with its stages; which fanout they share is said whole or not at all."""
+        if (model.component is None) != (model.name is None):
+            missing = "name" if model.name is None else "component"
+            hint = "component: the node of the architecture, name: its dimension of which each stage takes lanes"
+            self.complain(f"a Pipeline whose stages stand side by side needs a {missing}, too", path, hint)
+        split = self.split(raw, path)
+        if not split:
+            return ()
+        assert isinstance(split[0], Split)
+        stages = split[0].branches
+        if len(stages) < 2 and not self.problems:
+            self.complain(f"a Pipeline needs two stages or more, found {len(stages)}", path, "leave the Pipeline out")
+        return (Pipeline(stages, model.component, model.name),)
 
     def leaf(self, model: Input, path: Path) -> tuple[Node, ...]:
         """The node of a model that is not a split; none after a problem."""
@@ -283,16 +305,16 @@ def is_as_read(mapping: Mapping, einsums: Collection[str] | None = None) -> bool
 
 def _chain_as_read(nodes: tuple[Node, ...], einsums: Collection[str] | None, seen: set[int]) -> bool:
     """`seen`: ids of loops that are looked at already; chains of one Einsum in several layers have some in common."""
-    if not nodes or not isinstance(nodes[-1], Sequential | Compute):
+    if not nodes or not isinstance(nodes[-1], Split | Compute):
         return False
     for node in nodes[:-1]:
         if id(node) in seen:
             continue
-        if isinstance(node, Sequential | Compute) or not _node_as_read(node, einsums):
+        if isinstance(node, Split | Compute) or not _node_as_read(node, einsums):
             return False
         seen.add(id(node))
     last = nodes[-1]
-    if isinstance(last, Sequential):
+    if isinstance(last, Split):
         return bool(last.branches) and all(_chain_as_read(branch, einsums, seen) for branch in last.branches)
     return _node_as_read(last, einsums)
 
@@ -352,9 +374,14 @@ class _Writer:
                 return self.dictionary("Toll", component=component, tensors=tensors)
             case Compute(einsum, component):
                 return self.dictionary("Compute", einsum=einsum, component=component)
-            case Sequential(branches):
+            case Split(branches):
                 nested = [self.dictionary("Nested", nodes=branch) for branch in branches]
-                return _dictionary("Sequential", [("nodes", RawList(tuple(nested)))])
+                pipelined = isinstance(node, Pipeline)
+                fanout = (("component", node.component), ("name", node.name)) if isinstance(node, Pipeline) else ()
+                said: list[tuple[str, Raw]] = [(key, self.value(value)) for key, value in fanout if value is not None]
+                return _dictionary(
+                    "Pipeline" if pipelined else "Sequential", [*said, ("nodes", RawList(tuple(nested)))]
+                )
             case _:
                 assert_never(node)
 
@@ -366,7 +393,7 @@ class _Writer:
             case PerEinsum(default, by_einsum):
                 pairs = [(str(name), self.value(each)) for name, each in dict(by_einsum).items()]
                 return _dictionary(None, pairs) if pairs else self.value(default)
-            case Temporal() | Spatial() | Storage() | Toll() | Compute() | Sequential():
+            case Temporal() | Spatial() | Storage() | Toll() | Compute() | Split():
                 return self.node(value)
             case tuple() | list():
                 return RawList(tuple(map(self.value, value)))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from einmap.einsum.workload import Workload
 from einmap.errors import At, MappingError, NotSupportedError, did_you_mean, raise_all
-from einmap.mapping.nodes import Compute, Sequential
+from einmap.mapping.nodes import Compute, Split
 from einmap.mapping.template import AnyPlace, OpenCompute, OpenSpatial, OpenTemporal, PartialMapping, PartialNode
 from einmap.spec.loop_tree import TreeReader
 from einmap.spec.raw import Path, Raw, RawList, RawMap, place, tag_of
@@ -185,7 +185,7 @@ class _Reader(TreeReader):
             case PartialComputeInput(einsum=einsum, component=component):
                 return (OpenCompute(einsum or "") if component is None else Compute(einsum or "", component),)
             case _:
-                return [node for node in self.leaf(model, path) if not isinstance(node, Sequential)]
+                return [node for node in self.leaf(model, path) if not isinstance(node, Split)]
 
 
 def _resolved(node: PartialNode | LoopInput, einsum: str) -> PartialNode:

@@ -84,8 +84,8 @@ def _renamed(nodes: tuple[tree.Node, ...], names: Mapping[str, str]) -> tuple[tr
     """The nodes with other names of tensors."""
     renamed: list[tree.Node] = []
     for node in nodes:
-        if isinstance(node, tree.Sequential):
-            renamed.append(tree.Sequential(tuple([_renamed(branch, names) for branch in node.branches])))
+        if isinstance(node, tree.Split):
+            renamed.append(replace(node, branches=tuple([_renamed(branch, names) for branch in node.branches])))
         elif isinstance(node, (tree.Storage, tree.Toll)) and not names.keys().isdisjoint(node.tensors):
             renamed.append(replace(node, tensors=tuple([names.get(t, t) for t in node.tensors])))
         else:

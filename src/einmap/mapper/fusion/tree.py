@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from einmap.mapper.mapspace.template import joined
@@ -177,7 +177,7 @@ def gathered(storage: Sequence[tree.Storage]) -> list[tree.Node]:
 def _flat(nodes: Iterator[tree.Node]) -> Iterator[tree.Node]:
     """Neighbouring storage nodes of one memory put together, below splits too."""
     for node in joined(nodes).nodes:
-        if isinstance(node, tree.Sequential):
-            yield tree.Sequential(tuple(tuple(_flat(iter(branch))) for branch in node.branches))
+        if isinstance(node, tree.Split):
+            yield replace(node, branches=tuple(tuple(_flat(iter(branch))) for branch in node.branches))
         else:
             yield node

@@ -7,7 +7,7 @@ from collections.abc import Mapping as MappingOf
 from einmap.errors import At, EinmapError, MappingError, SpecError, attempt, did_you_mean, raise_all
 from einmap.mapper.given.pattern import Pattern, pattern_of
 from einmap.mapping.mapping import Mapping
-from einmap.mapping.nodes import Compute, Sequential, format_address
+from einmap.mapping.nodes import Compute, Split, format_address
 from einmap.mapping.template import OpenCompute, PartialMapping
 from einmap.spec.spec import Spec
 from einmap.visible import short
@@ -78,8 +78,8 @@ def _named(given: PartialMapping, spec: Spec) -> str:
 
 def _nodes_above(given: Mapping, spec: Spec, name: str) -> PartialMapping:
     """The nodes above one Einsum, with its own tensors only."""
-    nodes = tuple(p.node for p in given.path_of[name] if not isinstance(p.node, Sequential))
+    nodes = tuple(p.node for p in given.path_of[name] if not isinstance(p.node, Split))
     places = tuple(At(path=f"given.{format_address(p.address)}") for p in given.path_of[name]
-                   if not isinstance(p.node, Sequential))  # fmt: skip
+                   if not isinstance(p.node, Split))  # fmt: skip
     others = spec.workload.users.keys() - spec.workload.by_name[name].tensors
     return PartialMapping(nodes, places).without(others)

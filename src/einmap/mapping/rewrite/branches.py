@@ -8,12 +8,15 @@ from itertools import takewhile
 
 from einmap.einsum.workload import Workload
 from einmap.mapping.mapping import Mapping
+from einmap.mapping.met_loops import MetLoop
 from einmap.mapping.nodes import (
     Address,
     LoopNode,
     PerEinsum,
+    Pipeline,
     Sequential,
     Spatial,
+    Split,
     Storage,
     Temporal,
     Toll,
@@ -23,7 +26,7 @@ from einmap.mapping.pretty import describe
 from einmap.mapping.rewrite.editing import Nodes, beside, each, einsums_in, replaced, siblings
 from einmap.mapping.rewrite.places import Ref, at, find_loop, find_split, refuse
 from einmap.mapping.rewrite.values import check_exchange, holders, met_at
-from einmap.mapping.validate import MetLoop, check_tree
+from einmap.mapping.validate import check_tree
 
 
 def merge(
@@ -68,6 +71,7 @@ def merge(
     """
     check_tree(mapping, workload, at)
     address, node = find_split(mapping, split)
+    _refuse_pipeline(node, address)
     chosen = _chosen(address, node, branches)
     loops = [_first_loop(node, address, b) for b in chosen]
     met = {e: m for b in chosen for e, m in met_at(mapping, workload, (*address, b, 0)).items()}
@@ -81,7 +85,13 @@ def merge(
     return replaced(mapping, address, 1, (Sequential(others),))
 
 
-def _chosen(address: Address, node: Sequential, branches: Sequence[int] | None) -> tuple[int, ...]:
+def _refuse_pipeline(node: object, address: Address) -> None:
+    if isinstance(node, Pipeline):
+        hint = "write !Sequential first: stages are cut by hand"
+        raise refuse("the loops above a Pipeline make its tiles; to move them is not supported yet", address, hint)
+
+
+def _chosen(address: Address, node: Split, branches: Sequence[int] | None) -> tuple[int, ...]:
     count = len(node.branches)
     chosen = tuple(range(count)) if branches is None else tuple(sorted(set(branches)))
     if not chosen or chosen[0] < 0 or chosen[-1] >= count or chosen[-1] - chosen[0] != len(chosen) - 1:
@@ -92,11 +102,11 @@ def _chosen(address: Address, node: Sequential, branches: Sequence[int] | None) 
     return chosen
 
 
-def _first_loop(node: Sequential, address: Address, branch: int) -> LoopNode:
+def _first_loop(node: Split, address: Address, branch: int) -> LoopNode:
     first = node.branches[branch][0]
     if isinstance(first, Temporal | Spatial):
         return first
-    described = "a split" if isinstance(first, Sequential) else describe(first)
+    described = "a split" if isinstance(first, Split) else describe(first)
     hint = "`sink` moves a storage node below the loop" if isinstance(first, Storage) else None
     raise refuse(f"this branch begins with {described}, not with a loop", (*address, branch, 0), hint)
 
@@ -135,7 +145,7 @@ def _check_exchanges(
     if isinstance(loop, Spatial):
         return
     split = mapping.at(address)
-    assert isinstance(split, Sequential)
+    assert isinstance(split, Split)
     bodies = tuple(split.branches[b][1:] for b in chosen)
     common = replaced(mapping, address, 1, (loop, Sequential(bodies)))
     branch_of = {e: b for b, body in enumerate(bodies) for e in einsums_in(body)}
@@ -246,16 +256,17 @@ def distribute(mapping: Mapping, loop: Ref) -> Mapping:
     """
     placed = find_loop(mapping, loop)
     below = siblings(mapping, placed.address)[placed.address[-1] + 1]
-    if not isinstance(below, Sequential):
+    if not isinstance(below, Split):
         hint = "`hoist` moves a storage node above the loop" if isinstance(below, Storage) else None
         raise refuse(f"{describe(below)} stands directly below this loop, not a split", placed.address, hint)
+    _refuse_pipeline(below, beside(placed.address))
     branches = tuple((_for(placed.node, einsums_in(branch)), *branch) for branch in below.branches)
     address = placed.address
     if len(address) == 1 or address[-1] > 0:
         return replaced(mapping, address, 2, (Sequential(branches),))
     outer, branch = address[:-2], address[-2]
     split = mapping.at(outer)
-    assert isinstance(split, Sequential)
+    assert isinstance(split, Split)
     joined = (*split.branches[:branch], *branches, *split.branches[branch + 1 :])
     return replaced(mapping, outer, 1, (Sequential(joined),))
 

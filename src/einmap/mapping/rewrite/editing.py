@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from einmap.mapping.mapping import Mapping, PlacedNode
-from einmap.mapping.nodes import Address, Compute, Node, PerEinsum, Sequential, Storage
+from einmap.mapping.nodes import Address, Compute, Node, PerEinsum, Split, Storage
 
 type Nodes = tuple[Node, ...]
 
@@ -16,7 +16,7 @@ def siblings(mapping: Mapping, address: Address) -> Nodes:
     nodes = mapping.nodes
     for step in range(0, len(address) - 1, 2):
         split = nodes[address[step]]
-        assert isinstance(split, Sequential)
+        assert isinstance(split, Split)
         nodes = split.branches[address[step + 1]]
     return nodes
 
@@ -31,10 +31,10 @@ def _replaced(nodes: Nodes, address: Address, count: int, new: Nodes) -> Nodes:
     if len(address) == 1:
         return (*nodes[:at], *new, *nodes[at + count :])
     split, branch = nodes[at], address[1]
-    assert isinstance(split, Sequential)
+    assert isinstance(split, Split)
     inner = _replaced(split.branches[branch], address[2:], count, new)
     branches = (*split.branches[:branch], inner, *split.branches[branch + 1 :])
-    return (*nodes[:at], Sequential(branches), *nodes[at + 1 :])
+    return (*nodes[:at], replace(split, branches=branches), *nodes[at + 1 :])
 
 
 def beside(address: Address, steps: int = 1) -> Address:

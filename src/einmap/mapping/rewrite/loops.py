@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from einmap.errors import did_you_mean
 from einmap.mapping.mapping import Mapping
-from einmap.mapping.nodes import LoopNode, PerEinsum, Sequential, Spatial, Temporal, format_address
+from einmap.mapping.nodes import LoopNode, PerEinsum, Spatial, Split, Temporal, format_address
 from einmap.mapping.pretty import describe
 from einmap.mapping.rewrite.editing import beside, each, paths_through, replaced, siblings
 from einmap.mapping.rewrite.places import PlacedLoop, Ref, find_loop, refuse
@@ -70,7 +70,7 @@ def _below(mapping: Mapping, loop: PlacedLoop) -> PlacedLoop:
     node = siblings(mapping, loop.address)[address[-1]]
     if isinstance(node, Temporal | Spatial):
         return PlacedLoop(address, node)
-    if isinstance(node, Sequential):
+    if isinstance(node, Split):
         text, hint = "a split stands directly below this loop", "`distribute` moves the loop into the branches"
         raise refuse(text, loop.address, hint)
     hint = "`hoist` or `sink` moves a storage node; a loop is named by its rank variable"
@@ -84,7 +84,7 @@ def _apart(mapping: Mapping, upper: PlacedLoop, lower: PlacedLoop) -> Exception:
         return refuse(f"a split stands between this loop and {format_address(lower.address)}", upper.address)
     nodes = siblings(mapping, upper.address)[upper.address[-1] + 1 : lower.address[-1]]
     loops_last = sorted(nodes, key=lambda node: isinstance(node, Temporal | Spatial))
-    shown = next(describe(node) for node in loops_last if not isinstance(node, Sequential))
+    shown = next(describe(node) for node in loops_last if not isinstance(node, Split))
     text = f"between this loop and the one at {format_address(lower.address)} stands {shown}"
     return refuse(text, upper.address, "the loops must stand side by side; `hoist` or `sink` moves a storage node")
 

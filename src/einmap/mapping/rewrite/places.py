@@ -13,8 +13,8 @@ from einmap.mapping.mapping import Mapping, PlacedNode
 from einmap.mapping.nodes import (
     Address,
     LoopNode,
-    Sequential,
     Spatial,
+    Split,
     Storage,
     Temporal,
     format_address,
@@ -93,9 +93,9 @@ def find_loop(mapping: Mapping, ref: Ref) -> PlacedLoop:
     return matches[0]
 
 
-def find_split(mapping: Mapping, ref: Ref | None) -> tuple[Address, Sequential]:
+def find_split(mapping: Mapping, ref: Ref | None) -> tuple[Address, Split]:
     """The split at an address; the only one of the mapping when `ref` is None. Raises MappingError."""
-    splits = [(p.address, p.node) for p in mapping.placed if isinstance(p.node, Sequential)]
+    splits = [(p.address, p.node) for p in mapping.placed if isinstance(p.node, Split)]
     if ref is None:
         if len(splits) == 1:
             return splits[0]
@@ -103,7 +103,7 @@ def find_split(mapping: Mapping, ref: Ref | None) -> tuple[Address, Sequential]:
         hint = f"name one of them: {shown}" if splits else None
         raise MappingError(f"the mapping has {len(splits) or 'no'} splits", at=At(path="mapping"), hint=hint)
     placed = find_node(mapping, ref)
-    if not isinstance(placed.node, Sequential):
+    if not isinstance(placed.node, Split):
         hint = f"splits: {', '.join(format_address(address) for address, _ in splits) or 'none'}"
         raise refuse("this is not a split", placed.address, hint)
     return placed.address, placed.node

@@ -7,7 +7,8 @@ from dataclasses import replace
 from einmap.einsum.workload import Workload
 from einmap.errors import At, MappingError, did_you_mean
 from einmap.mapping.mapping import Mapping, PlacedNode
-from einmap.mapping.nodes import Address, Compute, Sequential, Storage, Temporal, Toll, format_address
+from einmap.mapping.met_loops import loops_met
+from einmap.mapping.nodes import Address, Compute, Split, Storage, Temporal, Toll, format_address
 from einmap.mapping.nodes import Spatial as SpatialLoop
 from einmap.mapping.pretty import describe
 from einmap.mapping.rewrite.editing import (
@@ -20,7 +21,7 @@ from einmap.mapping.rewrite.editing import (
 )
 from einmap.mapping.rewrite.places import Held, Ref, at, find_loop, find_node, find_storage, refuse, tensors_at
 from einmap.mapping.rewrite.values import advances, check_copies, check_exchange, holders, iterates, met_at
-from einmap.mapping.validate import check_tree, loops_met
+from einmap.mapping.validate import check_tree
 
 
 def hoist(mapping: Mapping, workload: Workload, storage: Ref, *, above: Ref | None = None) -> Mapping:
@@ -92,7 +93,7 @@ def _pass(workload: Workload, held: Held, placed: PlacedNode, toward: Address) -
             if shared:
                 text = f"{shared[0]!r} in {held.node.component} would pass {describe(node)}"
                 raise refuse(text, placed.address, "the holders of one tensor keep their order")
-        case Sequential(branches=branches):
+        case Split(branches=branches):
             entered = toward[len(placed.address)]
             for number, branch in enumerate(branches):
                 _pass_branch(workload, held, placed.address, einsums_in(branch), is_entered=number == entered)
@@ -233,7 +234,7 @@ def place_that_saves(mapping: Mapping, workload: Workload, address: Address, ten
             case Storage(tensors=tensors) | Toll(tensors=tensors):
                 if tensor in tensors:
                     return lowest
-            case Sequential(branches=branches):
+            case Split(branches=branches):
                 if sum(any(e in users for e in einsums_in(branch)) for branch in branches) > 1:
                     return lowest
             case Compute():
@@ -363,7 +364,7 @@ def keep(
 
 def _under(mapping: Mapping, ref: Ref) -> Address:
     placed = find_node(mapping, ref)
-    if isinstance(placed.node, Sequential | Compute):
+    if isinstance(placed.node, Split | Compute):
         raise refuse("nothing can stand directly below this node", placed.address, "name the node to stand `above`")
     return beside(placed.address)
 

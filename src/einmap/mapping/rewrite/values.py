@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.workload import Workload
 from einmap.mapping.mapping import Mapping
+from einmap.mapping.met_loops import MetLoop, loops_met
 from einmap.mapping.nodes import Address, Storage, Temporal
 from einmap.mapping.rewrite.editing import paths_through, position_in
 from einmap.mapping.rewrite.places import refuse
-from einmap.mapping.validate import MetLoop, loops_met
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,7 @@ class Windows:
     def _splits(self, user: User, loop: Loop) -> bool:
         """Whether a split stands between the loop and the node."""
         between = self.mapping.path_of[user.path.einsum.name][loop.position : user.station.position]
-        return any(isinstance(placed.node, tree.Sequential) for placed in between)
+        return any(isinstance(placed.node, tree.Split) for placed in between)
 
     def _settled(self, tensor: str, loop: Address) -> bool:
         """Whether what is read of the tensor in one iteration of the loop is the same in the next one."""

@@ -94,7 +94,7 @@ def _edge(workings: Workings, einsum: str, address: Address) -> Address:
             continue
         if isinstance(placed.node, tree.Temporal) and placed.address not in absent:
             break
-        if isinstance(placed.node, tree.Sequential):
+        if isinstance(placed.node, tree.Split):
             edge = path[index + 1].address[: len(placed.address) + 1]
     return edge
 
@@ -131,7 +131,7 @@ def live_buffers(workings: Workings) -> dict[str, list[Buffer]]:
     """The buffers that live while each Einsum runs, in the order in which they run; a copy and its source are one."""
     same = aliases(workings.paths.values())
     live = {name: list(buffers) for name, buffers in workings.live.items()}
-    return without_aliases(live, same) if same else live
+    return dict(without_aliases(live.items(), same)) if same else live
 
 
 def occupied_of(workings: Workings) -> Iterator[Occupied]:

@@ -8,7 +8,7 @@ branch that uses it where no loop separates it from the split. Under shared-tens
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from einmap.arch.component import Memory
@@ -20,6 +20,9 @@ from einmap.mapping.nodes import Address
 from einmap.model.counting.path import EinsumPath
 from einmap.model.counting.tiles import Count
 from einmap.model.occupancy.occupancy import Buffer
+
+type Moment = tuple[str, list[Buffer]]
+"""An Einsum, and what lives at one time while it runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +45,16 @@ def live_by_tree(
     buffers: Mapping[str, tuple[Buffer, ...]],
     paths: Mapping[str, EinsumPath],
     slides: Mapping[tuple[str, Address], Address],
+    depths: Mapping[Address, Mapping[str, int]] | None = None,
 ) -> dict[str, list[Buffer]]:
     """For each running Einsum the buffers that live, by the visits of their nodes (definition 8).
 
     What slides along a loop lives while anything below the loop runs. `paths`: that of each Einsum, or of one that is
-    the same but for names.
+    the same but for names. `depths`: at each Pipeline, for how many stages each Einsum waits.
     """
     shared = _shared_nodes(buffers)
     live: dict[str, list[Buffer]] = {}
-    branches = _Branches({})
+    branches = _Branches({address: dict(by_einsum) for address, by_einsum in (depths or {}).items()})
     spread = _backed_in_each_branch(order, buffers)
     keys, groups = list(shared), list(shared.values())
     users = [{b.einsum for b in group} for group in groups]
@@ -123,9 +127,12 @@ class _Below:
     def __init__(self, path: tuple[PlacedNode, ...]) -> None:
         self.path = path
         self.position = {placed.address: i for i, placed in enumerate(path)}
-        self.parting = [i for i, p in enumerate(path) if isinstance(p.node, (tree.Temporal, tree.Sequential))]
-        splits = (i for i in reversed(self.parting) if isinstance(path[i].node, tree.Sequential))
+        self.parting = [i for i, p in enumerate(path) if isinstance(p.node, (tree.Temporal, tree.Split))]
+        splits = (i for i in reversed(self.parting) if isinstance(path[i].node, tree.Split))
         self.last_split = next(splits, -1)
+        last = path[-1].node
+        assert isinstance(last, tree.Compute)
+        self.einsum = last.einsum
 
 
 @dataclass
@@ -146,15 +153,13 @@ class _Near:
                 continue
             first = bisect(below.parting, position)
             parting = below.path[below.parting[first]] if first < len(below.parting) else None
-            if parting is None or not isinstance(parting.node, tree.Sequential):
+            if parting is None or not isinstance(parting.node, tree.Split):
                 yield from here
                 continue
-            branch = below.path[below.parting[first] + 1].address[len(parting.address)]
+            branch = self.branches.of(parting.address, parting.node)[below.einsum]
             yield from self._in_branches(placed.address, here, parting.address, parting.node).get(branch, ())
 
-    def _in_branches(
-        self, address: Address, here: list[int], split: Address, node: tree.Sequential
-    ) -> dict[int, list[int]]:
+    def _in_branches(self, address: Address, here: list[int], split: Address, node: tree.Split) -> dict[int, list[int]]:
         """The buffers of one node that are used in each branch, or before and after it."""
         if address not in self.by_branch:
             here_by_branch = self.by_branch[address] = {}
@@ -179,16 +184,18 @@ def _lives(below: _Below, address: Address, users: set[str], running: EinsumPath
         node = placed.node
         if isinstance(node, tree.Temporal) and _iterates(running, i):
             return True
-        if not isinstance(node, tree.Sequential):
+        if not isinstance(node, tree.Split):
             continue
-        branch = below.path[i + 1].address[len(placed.address)]
         branch_of = branches.of(placed.address, node)
+        branch = branch_of[below.einsum]
         using = [branch_of[user] for user in users if user in branch_of]
         first, last = min(using), max(using)
         if not started and branch < first:
             return False
         if not ended and branch > last:
             return False
+        if isinstance(node, tree.Pipeline):
+            return True  # as long as a stage works on its tile
         started = started or branch > first
         ended = ended or branch < last
         if started and ended:
@@ -202,11 +209,11 @@ def _iterates(running: EinsumPath, position: int) -> bool:
 
 @dataclass
 class _Branches:
-    """The branch of each Einsum below a split, remembered."""
+    """The branch of each Einsum below a split, remembered; below a Pipeline how many stages it waits for."""
 
     by_split: dict[Address, dict[str, int]]
 
-    def of(self, address: Address, split: tree.Sequential) -> dict[str, int]:
+    def of(self, address: Address, split: tree.Split) -> dict[str, int]:
         if address not in self.by_split:
             branches = enumerate(split.branches)
             self.by_split[address] = {einsum: b for b, branch in branches for einsum in _einsums(branch)}
@@ -218,7 +225,7 @@ def _einsums(nodes: tuple[tree.Node, ...]) -> set[str]:
     for node in nodes:
         if isinstance(node, tree.Compute):
             einsums.add(node.einsum)
-        elif isinstance(node, tree.Sequential):
+        elif isinstance(node, tree.Split):
             einsums = einsums.union(*(_einsums(branch) for branch in node.branches))
     return einsums
 
@@ -284,27 +291,27 @@ def _keep(chosen: dict[object, Buffer], buffer: Buffer, shared: Mapping[str, lis
     chosen.setdefault(key, buffer)
 
 
-def without_aliases(live: Mapping[str, list[Buffer]], same: Mapping[tuple[str, str], str]) -> dict[str, list[Buffer]]:
+def without_aliases(live: Iterable[Moment], same: Mapping[tuple[str, str], str]) -> list[Moment]:
     """Copies that stay in the memory of their source share its buffer: the larger one is kept.
 
     `same`: the common name of a tensor in a memory (`copies.aliases`).
     """
-    merged: dict[str, list[Buffer]] = {}
-    for running, group in live.items():
+    merged: list[Moment] = []
+    for running, group in live:
         kept: dict[object, Buffer] = {}
         for buffer in group:
             name = same.get((buffer.memory.name, buffer.tensor), buffer.tensor)
             key = (buffer.memory.name, name) if buffer.backing else (buffer.einsum, buffer.address, buffer.tensor)
             if key not in kept or kept[key].bits < buffer.bits:
                 kept[key] = buffer
-        merged[running] = list(kept.values())
+        merged.append((running, list(kept.values())))
     return merged
 
 
-def peaks(live: Mapping[str, list[Buffer]]) -> dict[str, Peak]:
+def peaks(live: Iterable[Moment]) -> dict[str, Peak]:
     """For each memory the most bits at one time."""
     largest: dict[str, Peak] = {}
-    for einsum, group in live.items():
+    for einsum, group in live:
         by_memory: dict[str, list[Buffer]] = {}
         for buffer in group:
             by_memory.setdefault(buffer.memory.name, []).append(buffer)

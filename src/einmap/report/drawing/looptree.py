@@ -15,14 +15,14 @@ from einmap.mapping.nodes import (
     LeafNode,
     Node,
     PerEinsum,
-    Sequential,
     Spatial,
+    Split,
     Storage,
     Temporal,
     Toll,
     format_address,
 )
-from einmap.mapping.pretty import describe, manner, pretty
+from einmap.mapping.pretty import describe, manner, manner_of_split, pretty
 from einmap.model.cost import Cost
 from einmap.report.drawing.costs import NodeCosts, cost_annotations
 from einmap.report.drawing.font import GLUE, words, wrapped
@@ -98,7 +98,7 @@ def _own_path(mapping: Mapping, einsum: str, spec: Spec | None) -> Iterable[tupl
     bound = spec.workload.by_name.get(einsum) if spec is not None else None
     for placed in mapping.path_of[einsum]:
         node = placed.node
-        if isinstance(node, Sequential):
+        if isinstance(node, Split):
             continue
         if bound is not None and isinstance(node, Storage | Toll):
             tensors = tuple(tensor for tensor in node.tensors if tensor in bound.tensors)
@@ -114,6 +114,11 @@ def _description(nodes: tuple[Node, ...]) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
 
 
+def _split_lines(node: Split) -> list[Line]:
+    """How the branches of a split run."""
+    return _lines(words(manner_of_split(node), WIDEST, 11), 11, muted=True)
+
+
 @dataclass(frozen=True)
 class _Painter:
     mapping: Mapping
@@ -126,8 +131,8 @@ class _Painter:
         shapes = [] if order is None else [self.disc(order)]
         for index, node in enumerate(nodes):
             address = (*prefix, index)
-            if isinstance(node, Sequential):
-                shapes.append(Shape("pill", (Line("sequential", 11, muted=True),), self.theme.paint(None)))
+            if isinstance(node, Split):
+                shapes.append(Shape("pill", tuple(_split_lines(node)), self.theme.paint(None)))
                 inner = enumerate(node.branches)
                 return Chain(tuple(shapes), tuple(self.chain(part, (*address, i), i + 1) for i, part in inner))
             shapes.append(self.node(node, address))

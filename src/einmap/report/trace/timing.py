@@ -120,8 +120,10 @@ def _merged(pieces: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 def timing_of(spec: Spec, cost: Cost, execution: Execution) -> Timing:
     """The spans of an execution (`execute(timeline=...)`) in the time of the model, which counted as `exact` does.
 
-    Raises NotSupportedError where an Einsum takes longer than its busiest component.
+    Raises NotSupportedError where an Einsum takes longer than its busiest component, and for Pipelines.
     """
+    if spec.mapping is not None and spec.mapping.is_pipelined:
+        raise NotSupportedError("a trace of a mapping with a Pipeline is not supported yet")
     if cost.longer:
         raise NotSupportedError(
             f"a trace of Einsum {cost.longer[0].einsum!r}, whose memories take turns with what is below them, is not "

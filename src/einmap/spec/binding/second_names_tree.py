@@ -99,7 +99,8 @@ class _Placing:
         """The nodes of the mapping with the copy. Raises MappingError."""
         items = list(nodes.items)
         tags = [tag_of(node) for node in items]
-        inner = next((i for i, tag in enumerate(tags) if tag in (*_LOOPS, *_SPLITS, "Nested", "Compute")), len(items))
+        ends = (*_LOOPS, *_SPLITS, "Pipeline", "Nested", "Compute")
+        inner = next((i for i, tag in enumerate(tags) if tag in ends), len(items))
         backing = next((i for i in range(inner) if tags[i] == "Storage" and self.holds(items[i])), None)
         if backing is None:
             raise self.no_place()

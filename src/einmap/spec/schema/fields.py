@@ -33,7 +33,7 @@ from einmap.spec.schema.distribution import (
 from einmap.spec.schema.documented import KIND, REFUSED, UNIT, WITHOUT, documented, flow_text
 from einmap.spec.schema.latency import BanksInput, PortsInput
 from einmap.spec.schema.machine import ComputeUnitInput, LevelInput, MachineInput
-from einmap.spec.schema.mapping import NODES, PARTIAL_NODES, MappingInput, SplitInput
+from einmap.spec.schema.mapping import NODES, PARTIAL_NODES, MappingInput, PipelineInput, SplitInput
 from einmap.spec.schema.options import ConfigInput, MapperInput, ModelInput
 from einmap.spec.schema.placement import ComparisonInput, SpatialInput, TensorsInput
 from einmap.spec.schema.workload import (
@@ -99,6 +99,12 @@ READ_ELSEWHERE: Mapping[type[Input], Mapping[str, FieldInfo]] = {
             "The nodes, each with a tag such as `!Temporal` (or the field `type`). Each is the parent of the next; the "
             "last one is a compute or a split.",
             [_LOOP, {"type": "Compute", "einsum": "Z", "component": "MAC"}],
+        )
+    },
+    PipelineInput: {
+        "nodes": documented(
+            "The stages in order, each a `!Nested`.",
+            [{"type": "Nested", "nodes": [_LOOP, {"type": "Compute", "einsum": "Z", "component": "MAC"}]}],
         )
     },
     SplitInput: {

@@ -46,7 +46,7 @@ MACHINE = "machine"
 """The key of machine files, which are files by themselves."""
 ARCH_TAGS = (*LEAVES, *BRANCHES, *LATER)
 MAPPING_TAGS = (*NODES, *IGNORED)
-_SPLITS = ("Sequential", "Split", "Nested")
+_SPLITS = ("Sequential", "Split", "Pipeline", "Nested")
 _ANY_OBJECT: Schema = {
     "type": "object",
     "description": "Values that all expressions may use by name.",

@@ -132,6 +132,31 @@ class SplitInput(NodeInput):
     """`!Sequential` (or `!Split`): branches one after another, each a `!Nested` list of nodes, one below the other."""
 
 
+class PipelineInput(SplitInput):
+    """`!Pipeline`: branches at the same time, each a stage on hardware of its own, a `!Nested` list of nodes.
+
+    Each works on the tile that the one before has done.
+    """
+
+    component: Annotated[
+        str | None,
+        documented(
+            "The node of the architecture that has the fanout `name`.",
+            "Array",
+            without="every stage has compute units of its own",
+        ),
+    ] = None
+    name: Annotated[
+        str | None,
+        documented(
+            "The dimension along which the stages stand side by side: each takes as many lanes as its spatial loops "
+            "over it need.",
+            "X",
+            without="every stage has compute units of its own",
+        ),
+    ] = None
+
+
 class MappingInput(Input):
     """The top-level key `mapping`: a LoopTree, from the outermost node in."""
 
@@ -154,6 +179,7 @@ NODES: dict[str, type[Input]] = {
     "Compute": ComputeNodeInput,
     "Sequential": SplitInput,
     "Split": SplitInput,
+    "Pipeline": PipelineInput,
     "Nested": SplitInput,
 }
 PARTIAL_NODES: dict[str, type[Input]] = {
@@ -170,5 +196,7 @@ PARTIAL_NODES: dict[str, type[Input]] = {
 """The tags of a partly given mapping."""
 IGNORED = ("Reservation", "TextBox")
 """Nodes that other tools write and that say nothing to the model."""
-LATER = {"Pipeline": "branches that run at the same time", "Mapping": "a mapping inside a mapping"}
+LATER = {"Mapping": "a mapping inside a mapping"}
 """Known tags that are not supported yet."""
+LATER_GIVEN = {"Pipeline": "stages in a mapping that is given to the mapper"}
+"""Tags of mappings that are not supported yet in a partly given one."""

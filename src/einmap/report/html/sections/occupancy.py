@@ -38,7 +38,12 @@ class Step:
 
 
 def occupancy_section(spec: Spec, mapping: LoopTree) -> Section | None:
-    """The section, or None where no memory holds anything. Raises as `evaluate` does."""
+    """The section, or None where no memory holds anything, or stages of a Pipeline do so at one time.
+
+    Raises as `evaluate` does.
+    """
+    if mapping.is_pipelined:
+        return None
     memories = steps_of(workings_of(spec, mapping))
     options = [Option(memory.name, (_figure(memory, steps),)) for memory, steps in memories]
     if not options:

@@ -1,0 +1,136 @@
+"""What lives at one time while the stages of a Pipeline work, each on a tile of its own.
+
+Time goes in turns: in turn k a stage that waits for d others works on tile k - d. A buffer above the Pipeline, in the
+same list of nodes, lives from the turn in which the first stage that uses it begins its visit to the turn in which the
+last one ends it. So what is handed on to the next stage is held twice: the next tile is filled while this one is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
+
+from einmap.mapping.nodes import Address
+from einmap.mapping.pipelines import PlacedPipeline
+from einmap.model.counting.path import EinsumPath
+from einmap.model.occupancy.lifetimes import Moment
+from einmap.model.occupancy.occupancy import Buffer
+from einmap.model.pipelines import Tiles, tiles_of
+
+type Key = tuple[Address, str]
+
+
+@dataclass(frozen=True)
+class Turns:
+    """The turns of one Pipeline. `live`: what lives while each Einsum runs, were it alone; `buffers`: its own."""
+
+    pipeline: PlacedPipeline
+    paths: Mapping[str, EinsumPath]
+    buffers: Mapping[str, tuple[Buffer, ...]]
+    live: Mapping[str, list[Buffer]]
+
+    def moments(self) -> list[Moment]:
+        """All there is at one time, memory by memory and turn by turn; equal turns once."""
+        return [
+            moment
+            for copies, depths in self._patterns
+            for memory in sorted(self._memories)
+            for moment in self._moments(memory, dict(zip(self._beside, copies, strict=True)), set(depths))
+        ]
+
+    @cached_property
+    def _memories(self) -> set[str]:
+        return {b.memory.name for name in self.pipeline.stage_of for b in (*self.live[name], *self.buffers[name])}
+
+    @cached_property
+    def _beside(self) -> dict[Key, tuple[Buffer, tuple[int, ...]]]:
+        """The buffers that last for some tiles: the largest of each, and how many stages its users wait for."""
+        found: dict[Key, tuple[Buffer, tuple[int, ...]]] = {}
+        for name, stage in self.pipeline.stage_of.items():
+            for buffer in self.buffers[name]:
+                if not self.pipeline.beside(buffer.address):
+                    continue
+                key = (buffer.address, buffer.tensor)
+                known, depths = found.get(key, (buffer, ()))
+                found[key] = (max(known, buffer, key=lambda b: b.bits), (*depths, stage.depth))
+        return found
+
+    @cached_property
+    def _patterns(self) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """For each kind of turn: how often each of these buffers is held, and which stages work."""
+        tiles = tiles_of(self.pipeline, self.paths)
+        turns = len(tiles.visits) + self.pipeline.depth - 1
+        held = [self._held(tiles, key, turns) for key in self._beside]
+        working = [
+            tuple(d for d in range(self.pipeline.depth) if 0 <= turn - d < len(tiles.visits)) for turn in range(turns)
+        ]
+        copies = zip(*held, strict=True) if held else (() for _ in working)
+        return list(dict.fromkeys(zip(copies, working, strict=True)))
+
+    def _held(self, tiles: Tiles, key: Key, turns: int) -> list[int]:
+        """How many visits of a node have begun and not ended, turn by turn."""
+        buffer, depths = self._beside[key]
+        if buffer.persistent:
+            return [1] * turns
+        outside = sum(loop < key[0] for loop in tiles.loops)
+        changes = [0] * (turns + 1)
+        changes[len(tiles.visits) + max(depths)] -= 1
+        before: tuple[int, ...] | None = None
+        for number, visit in enumerate(tiles.visits):
+            if visit[:outside] != before:
+                if before is not None:
+                    changes[number + max(depths)] -= 1
+                changes[number + min(depths)] += 1
+                before = visit[:outside]
+        return list(accumulate(changes[:-1]))
+
+    def _moments(self, memory: str, copies: Mapping[Key, int], depths: set[int]) -> list[Moment]:
+        """What a memory holds in a turn: all together, or stage by stage where each has instances of its own."""
+        working = [stage for stage in self.pipeline.stages if stage.depth in depths]
+        above: dict[Key, Buffer] = {}
+        inside: dict[int, list[Buffer]] = {}
+        users: dict[Key, set[int]] = {}
+        private = False
+        for stage in working:
+            for name in stage.einsums:
+                private = private or self.pipeline.is_private(memory, self.paths[name].leaves)
+                own = []
+                for buffer in (b for b in self.live[name] if b.memory.name == memory):
+                    key = (buffer.address, buffer.tensor)
+                    if buffer.address[: len(self.pipeline.address)] == self.pipeline.address:
+                        own.append(buffer)
+                    elif not self.pipeline.beside(buffer.address):
+                        above.setdefault(key, buffer)
+                        users.setdefault(key, set()).add(stage.number)
+                inside[stage.number] = max(inside.get(stage.number, []), own, key=lambda bs: sum(b.bits for b in bs))
+        for key, (buffer, _) in self._beside.items():
+            if buffer.memory.name == memory and copies[key]:
+                above[key] = replace(buffer, bits=buffer.bits * copies[key])
+                users[key] = {
+                    stage.number
+                    for name, stage in self.pipeline.stage_of.items()
+                    if any((b.address, b.tensor) == key for b in self.buffers[name])
+                }
+        if not private:
+            together = [*above.values(), *(b for own in inside.values() for b in own)]
+            return [(working[-1].einsums[-1], together)] if together else []
+        moments = []
+        for stage in self.pipeline.stages:
+            held = [b for key, b in above.items() if stage.number in users[key]] + inside.get(stage.number, [])
+            if held:
+                moments.append((stage.einsums[-1], held))
+        return moments
+
+
+def moments_of(
+    pipelines: tuple[PlacedPipeline, ...],
+    paths: Mapping[str, EinsumPath],
+    buffers: Mapping[str, tuple[Buffer, ...]],
+    live: Mapping[str, list[Buffer]],
+) -> list[Moment]:
+    """All that lives at one time: Einsum by Einsum, in Pipelines turn by turn."""
+    inside = {name for pipeline in pipelines for name in pipeline.stage_of}
+    moments = [(name, held) for name, held in live.items() if name not in inside]
+    return moments + [m for pipeline in pipelines for m in Turns(pipeline, paths, buffers, live).moments()]
