@@ -8,7 +8,18 @@ from einmap.einsum.operation import REDUCTIONS
 from einmap.mapper.metrics import METRICS
 from einmap.matmul.data_types import DATA_TYPES
 from einmap.spec.dialects.dialect import NEEDED_ACTIONS
-from einmap.spec.schema import arch, cluster, distribution, latency, machine, mapping, options, placement, workload
+from einmap.spec.schema import (
+    arch,
+    cluster,
+    distribution,
+    latency,
+    layout,
+    machine,
+    mapping,
+    options,
+    placement,
+    workload,
+)
 
 KINDS = paragraph(
     "How to read a field: what it may be, its unit, what is taken without it; then what it does. An *expression* is "
@@ -108,6 +119,8 @@ def architecture() -> str:
         fields_list(latency.MemoryTimingInput),
         "## Ports: the field `ports`", meaning(latency.PortsInput), fields_list(latency.PortsInput),
         "## Banks: the field `banks`", meaning(latency.BanksInput), fields_list(latency.BanksInput),
+        "## Memory: how tensors lie in it", meaning(layout.MemoryLayoutInput), fields_list(layout.MemoryLayoutInput),
+        "## Layout: the field `layout`", meaning(layout.LayoutInput), fields_list(layout.LayoutInput),
         "## Toll", meaning(arch.TollInput), fields_list(arch.TollInput),
         "## Network", meaning(arch.NetworkInput), fields_list(arch.NetworkInput),
         "## Compute", meaning(arch.ComputeInput), fields_list(arch.ComputeInput),

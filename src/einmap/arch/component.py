@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from einmap.arch.constraint import Comparison, Latency, Names, Placement
+from einmap.arch.layout import Layout
 from einmap.arch.ports import Ports
 from einmap.visible import brief
 
@@ -103,7 +104,7 @@ class Memory(_Priced):
     `bits_per_value`: for each tensor of the Einsum, as stored here. `ports`: None for one port, which serves reads and
     writes one after another, or as `total_latency` says. `buffering`: whether it is filled while what is below it works
     (`ideal`, `double`) or not (`single`). `wind_up`: what is below it waits for its first tiles, and its last ones
-    leave after the end.
+    leave after the end. `layout`: of tensors of which accesses move whole lines.
     """
 
     __repr__ = brief
@@ -115,6 +116,12 @@ class Memory(_Priced):
     ports: Ports | None = None
     buffering: Buffering = "ideal"
     wind_up: bool = False
+    layout: tuple[tuple[str, Layout], ...] = ()
+
+    @cached_property
+    def layouts(self) -> Mapping[str, Layout]:
+        """`layout` as a mapping from tensor."""
+        return dict(self.layout)
 
     @cached_property
     def bits(self) -> Mapping[str, float]:

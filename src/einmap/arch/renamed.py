@@ -47,7 +47,8 @@ class _Renamer:
         match leaf:
             case Memory():
                 bits, placement = self.by_tensor(leaf.bits_per_value), self.placement(leaf.placement)
-                return replace(leaf, **common, bits_per_value=bits, placement=placement)
+                layout = self.by_tensor(leaf.layout)
+                return replace(leaf, **common, bits_per_value=bits, placement=placement, layout=layout)
             case Toll():
                 ways, placement = self.by_tensor(leaf.direction), self.placement(leaf.placement)
                 return replace(leaf, **common, direction=ways, placement=placement)

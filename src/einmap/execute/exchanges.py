@@ -10,6 +10,7 @@ import numpy as np
 from einmap.arch.component import Memory
 from einmap.execute.buffers import Flags, Mask, Tile
 from einmap.execute.leaf import Passing, charge
+from einmap.execute.lines import moved
 from einmap.execute.recorder import Recorder
 from einmap.execute.visits import Visit, Visits
 from einmap.schedule.boxes import Box
@@ -67,18 +68,18 @@ class Exchanges:
                 visit.copied[lane] = mask
             charge(self.recorder, route, hold, lane, Passing(amount, 0), child=hold, box=tile.box)
             if amount:
-                self._transfer(route, hold, (hold, lane, "write"), amount)
+                self._transfer(route, hold, (hold, lane, "write"), amount, tile.box)
             for station, group in zip(chain, merged, strict=True):
                 if all(lane[i] == 0 for i in group):
                     at = route.outward(lane, hold.level, station.level)
                     if amount:
-                        self._transfer(route, hold, (station, at, "read"), amount)
+                        self._transfer(route, hold, (station, at, "read"), amount, tile.box)
                     charge(self.recorder, route, station, at, Passing(amount, 0), child=hold, box=tile.box)
         self.recorder.seen.add((route.einsum.name, tensor, hold.address, "in"))
         self._carry(route, tensor, hold, chain, moved)
 
-    def _transfer(self, route: Route, child: Hold, through: tuple[Hold, Instance, str], amount: int) -> None:
-        """A tile of `amount` values passes a station on its way into or out of its child; `through`: with the action.
+    def _transfer(self, route: Route, child: Hold, through: tuple[Hold, Instance, str], amount: int, box: Box) -> None:
+        """`amount` values of a tile pass a station on their way into or out of its child; `through`: with the action.
 
         A toll is passed by all that a memory inside of it writes or reads.
         """
@@ -92,7 +93,7 @@ class Exchanges:
             if station.component.directions[child.tensor] == ("up" if way == "in" else "down"):
                 return
         if (route.einsum.name, child.tensor, child.address, way) not in self.recorder.seen:
-            self.recorder.first_time(key, instance, amount)
+            self.recorder.first_time(key, instance, moved(route, station, box, amount, single=False))
 
     def _carry(self, route: Route, tensor: str, hold: Hold, chain: list[Hold], moved: Mapping[Instance, int]) -> None:
         """Route moved values over the networks between a holder and its parent."""
@@ -127,10 +128,10 @@ class Exchanges:
             tile.live(box)[comes] = live[comes]
             before[comes] = 1
             charge(self.recorder, route, hold, lane, Passing(amount, 0, new), child=hold, box=box)
-            self._transfer(route, hold, (hold, lane, "write"), amount)
+            self._transfer(route, hold, (hold, lane, "write"), amount, box)
             for station in chain:
                 at = route.outward(lane, hold.level, station.level)
-                self._transfer(route, hold, (station, at, "read"), amount)
+                self._transfer(route, hold, (station, at, "read"), amount, box)
                 charge(self.recorder, route, station, at, Passing(amount, 0, new), child=hold, box=box)
         self.recorder.seen.add((route.einsum.name, tensor, hold.address, "in"))
         self._carry(route, tensor, hold, chain, moved)
@@ -146,11 +147,11 @@ class Exchanges:
                 Part(tile.box).of(leaves, visit.left[lane])[...] = False
             amount = moved[lane] = int(leaves.sum())
             charge(self.recorder, producer, hold, lane, Passing(0, amount), child=hold, box=tile.box)
-            self._transfer(producer, hold, (hold, lane, "read"), amount)
+            self._transfer(producer, hold, (hold, lane, "read"), amount, tile.box)
             for station, group in zip(chain, merged, strict=True):
                 if all(lane[i] == 0 for i in group):
                     at = producer.outward(lane, hold.level, station.level)
-                    self._transfer(producer, hold, (station, at, "write"), amount)
+                    self._transfer(producer, hold, (station, at, "write"), amount, tile.box)
                     charge(self.recorder, producer, station, at, Passing(0, amount), child=hold, box=tile.box)
             target = parent.tiles[producer.outward(lane, hold.level, chain[-1].level)]
             if lane in visit.copied:

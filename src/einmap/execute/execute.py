@@ -258,9 +258,10 @@ def _spans(recorder: Recorder, routes: Mapping[str, Route]) -> tuple[SpanRow, ..
 
 
 def _rate(unit: Component, tensor: str | None, action: str) -> float:
-    """Actions for one value, `actions_scale` included."""
+    """Actions for one value, or for one line where a memory moves these, `actions_scale` included."""
     per_value = 1.0 if tensor is None else unit.action(action).actions_per_value[tensor]
-    return per_value * unit.actions_scale
+    layout = unit.layouts.get(tensor) if isinstance(unit, Memory) and tensor is not None else None
+    return per_value * unit.actions_scale * (1 if layout is None else layout.values)
 
 
 def _whole(tile: Tile) -> NDArray[np.float64]:

@@ -14,6 +14,7 @@ from einmap.einsum.einsum import TensorAccess
 from einmap.errors import MappingError
 from einmap.execute.buffers import Heap, Tile
 from einmap.execute.kernel import REDUCTION, leaf_kernel, program
+from einmap.execute.lines import moved
 from einmap.execute.recorder import Recorder
 from einmap.execute.visits import Visits
 from einmap.schedule.boxes import Box
@@ -233,5 +234,5 @@ def charge(
         return
     down, up, _ = passing
     read, write = (up, down) if hold is child else (down, up)
-    recorder.count((*name, "read"), instance, read, box, filled)
-    recorder.count((*name, "write"), instance, write, box, filled)
+    for action, amount in (("read", read), ("write", write)):
+        recorder.count((*name, action), instance, moved(route, hold, box, amount, single=child is None), box, filled)

@@ -27,7 +27,8 @@ type Values = Mapping[str, Mapping[Instance, Mapping[str, tuple[int, int]]]]
 
 @dataclass
 class Recorder:
-    """Adds up what happens. `values` counts tensor elements (or operations) for each instance.
+    """Adds up what happens. `values` counts tensor elements (or operations) for each instance, or lines
+    where a memory moves these.
 
     `timeline`: where it is noted in the order of time, None where nobody wants to know.
     """

@@ -49,7 +49,7 @@ class OccupancyRow:
 class Event:
     """One exchange of one tile or value: `count` values of `tensor` at the component's instance.
 
-    `tile` holds the first and the last index of each rank.
+    `tile` holds the first and the last index of each rank. Where the component moves lines, these are counted.
     """
 
     step: int

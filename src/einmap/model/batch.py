@@ -73,11 +73,42 @@ class Batch:
 
     def evaluate(self, shapes: Sequence[Floats | int], n: int) -> BatchCost:
         """Costs of `n` choices. `shapes`: for each loop of the template an array of `n` tile shapes, or one int."""
+        if self._lanes_differ:
+            return self._one_by_one(shapes, n)
         cost, conditions = self._formulas(shapes)
         fits = np.ones(n, dtype=bool)
         for condition in conditions:
             fits &= condition
         return BatchCost(_full(cost.energy, n), _full(cost.latency, n), fits, cost.totals)
+
+    @cached_property
+    def _moves_lines(self) -> bool:
+        """Whether some memory on the path moves lines, whose numbers are no formulas of tile shapes."""
+        return any(isinstance(leaf, Memory) and leaf.layout for leaf in self.path.leaves)
+
+    @cached_property
+    def _lanes_differ(self) -> bool:
+        """Whether instances of a memory may move different numbers of lines, so that the busiest has to be found."""
+        outermost = min((self.path.loops[i].level or 0 for i in self.path.spatial_loops), default=math.inf)
+        return any(
+            isinstance(leaf, Memory) and leaf.layout and i >= outermost for i, leaf in enumerate(self.path.leaves)
+        )
+
+    def _one_by_one(self, shapes: Sequence[Floats | int], n: int) -> BatchCost:
+        """As `evaluate`, choice by choice."""
+        table = np.stack([np.broadcast_to(np.asarray(shape), (n,)) for shape in shapes]).astype(np.int64).T
+        costs = []
+        fits = np.ones(n, dtype=bool)
+        for i, row in enumerate(table.tolist()):
+            cost, conditions = self._formulas(row)
+            costs.append(cost)
+            fits[i] = all(conditions)
+        totals = {
+            key: Actions(*(np.array([getattr(cost.totals[key], way) for cost in costs]) for way in ("read", "write")))
+            for key in (costs[0].totals if costs else ())
+        }
+        energy, latency = (np.array([getattr(cost, part) for cost in costs]) for part in ("energy", "latency"))
+        return BatchCost(_full(energy, n), _full(latency, n), fits, totals)
 
     def evaluate_few(self, table: Floats) -> BatchCost:
         """Costs of a few choices, `totals` left out; `table`: a row for each choice, a column for each loop.
@@ -97,6 +128,8 @@ class Batch:
     @cached_property
     def _recording(self) -> Recording | None:
         """Energy, latency and conditions of fitting, from tile shapes; None where a formula cannot be recorded."""
+        if self._moves_lines:
+            return None
         tape = Tape(len(self.path.loops))
         try:
             cost, conditions = self._formulas(tape.inputs())
@@ -115,11 +148,11 @@ class Batch:
         return einsum_cost(path, traffic, self.arch), self._conditions(path, traffic)
 
     def _iterations(self, shapes: Sequence[Any]) -> Iterator[int]:
-        """Lanes of each spatial loop where a network counts them: the same for all choices."""
+        """Lanes of each spatial loop where their number matters: the same for all choices."""
         extents: dict[str, Any] = dict(self.einsum.bounds)
         for loop, shape in zip(self.path.loops, shapes, strict=True):
-            routed = loop.is_spatial and self._has_network
-            yield int(np.ravel(extents[loop.variable] / shape)[0]) if routed else loop.iterations
+            matters = loop.is_spatial and (self._has_network or self._lanes_differ)
+            yield int(np.ravel(extents[loop.variable] / shape)[0]) if matters else loop.iterations
             extents[loop.variable] = shape
 
     @cached_property

@@ -58,7 +58,7 @@ class Route:
     """One Einsum: `turns` outermost first, `holds` of each tensor outermost first.
 
     `last_split`: position of the innermost split on the path, or -1.
-    `indices`: the index expression of each rank, in one order of ranks for all Einsums.
+    `ranks`: the ranks of each tensor, in one order for all Einsums; `indices`: the index expression of each rank.
     """
 
     einsum: Einsum
@@ -68,6 +68,7 @@ class Route:
     unit: Compute
     unit_level: int
     last_split: int
+    ranks: Mapping[str, tuple[str, ...]]
     indices: Mapping[str, tuple[Affine, ...]]
 
     @cached_property
@@ -217,7 +218,7 @@ def route_of(mapping: LoopTree, einsum: Einsum, arch: Architecture, ranks: Mappi
     assert isinstance(unit, Compute)
     held = {tensor: tuple(tensor_holds) for tensor, tensor_holds in holds.items()}
     indices = {a.tensor: _in_order(a, ranks[a.tensor]) for a in einsum.accesses}
-    return Route(einsum, arch, tuple(turns), held, unit, len(leaves) - 1, last_split, indices)
+    return Route(einsum, arch, tuple(turns), held, unit, len(leaves) - 1, last_split, ranks, indices)
 
 
 def _in_order(access: TensorAccess, ranks: tuple[str, ...]) -> tuple[Affine, ...]:

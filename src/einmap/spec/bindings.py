@@ -25,7 +25,7 @@ from einmap.spec.dialects.dialect import Choice, choose_dialect
 from einmap.spec.function_view import SpecView
 from einmap.spec.models import ModelChoice, Models, check_files_read, checked_installed
 from einmap.spec.raw import Path, RawMap, place, to_python
-from einmap.spec.schema.arch import ComponentInput, ContainerInput
+from einmap.spec.schema.arch import ComponentInput, ContainerInput, MemoryInput
 from einmap.spec.schema.base import Input, check
 from einmap.spec.schema.options import ConfigInput, MapperInput, ModelInput
 from einmap.visible import brief
@@ -108,7 +108,8 @@ class Bindings:
         problems: list[EinmapError] = []
         where = cache(partial(place, self.raw))
         originals = self.original.bound if self.original is not None else {}
-        likeness = Likeness(self.raw, self.functions)
+        layouts = any(isinstance(leaf.given, MemoryInput) and leaf.given.layout for leaf in self.arch_inputs.leaves)
+        likeness = Likeness(self.raw, self.functions, by_name=layouts)
         firsts: dict[Hashable, str] = {}
         likes: dict[str, str] = {}
         """For the first of Einsums that are alike in the original, the first of those here."""
@@ -131,7 +132,14 @@ class Bindings:
             else:
                 try:
                     arch, notes, origins = bind_arch(
-                        self.arch_inputs, where, scope, symbols, einsum.name, dialect, models
+                        self.arch_inputs,
+                        where,
+                        scope,
+                        symbols,
+                        einsum.name,
+                        dialect,
+                        models,
+                        partial(self._sizes_in, einsum),
                     )
                     arch = with_computes(
                         arch, einsum, partial(where, (*self._path_of(einsum), "compute")), where(_NODES)
@@ -146,6 +154,22 @@ class Bindings:
 
     def _path_of(self, einsum: Einsum) -> Path:
         return self.bound_workload.einsums[einsum.name].written.path
+
+    def _sizes_in(self, einsum: Einsum, tensor: str) -> Mapping[str, int]:
+        """The size of each rank of a tensor, in the order of its indices in an Einsum."""
+        sizes = self._rank_sizes[tensor]
+        return {rank: sizes[rank] for rank, _ in einsum.by_tensor[tensor].projection}
+
+    @cached_property
+    def _rank_sizes(self) -> Mapping[str, Mapping[str, int]]:
+        """For each tensor and rank the largest index that any Einsum uses, plus 1."""
+        sizes: dict[str, dict[str, int]] = {}
+        for einsum in self.bound_workload.workload.einsums:
+            for access in einsum.accesses:
+                of_tensor = sizes.setdefault(access.tensor, {})
+                for rank, (_, last) in einsum.index_range(access).items():
+                    of_tensor[rank] = max(of_tensor.get(rank, 1), last + 1)
+        return sizes
 
     @cached_property
     def archs(self) -> Mapping[str, Architecture]:

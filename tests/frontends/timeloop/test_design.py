@@ -212,3 +212,36 @@ def test_unknown_classes_and_attributes_are_named(tmp_path):
     assert found["class: magic"].at.line == 16
     assert found["Buffer.banana"].at.line == 12
     assert "component_class: Dummy" in result.files["architecture.yaml"]
+
+
+COMPOUND = """
+components:
+  version: 0.4
+  classes:
+  - name: magic
+    attributes: {technology: must_specify}
+    subcomponents: [{name: logic, class: fog, attributes: {}}, {name: storage, class: regfile, attributes: {width: width}}]
+"""
+
+
+def test_a_compound_component_has_the_price_of_the_first_part_with_a_model(tmp_path):
+    arch = NODES.replace("class: regfile", "class: magic").replace(
+        "name: System, attributes: {technology: 45nm}", "name: S"
+    )
+    result = imported(tmp_path, PROBLEM + arch.replace("variables: {", "variables: {technology: SET ME, ") + COMPOUND)
+    nodes = {node["name"]: node for node in spec_of(result).to_dict()["arch"]["nodes"]}
+    assert nodes["Reg"]["component_class"] == "regfile"
+    assert nodes["Reg"]["extra_attributes_for_component_model"] == {"tech_node": "45nm", "width": 8}
+    assert nodes["Main"]["extra_attributes_for_component_model"]["type"] == "LPDDR4"
+    assert ["of its part of the class regfile" in entry.reason for entry in result.left_out] == [True]
+    assert ["says its technology" in note.text for note in result.notes] == [True]
+
+
+def test_a_word_of_another_width_takes_its_own_bits(tmp_path):
+    text = design("0.4").replace(
+        "{depth: 2 * word, width: word, datawidth: word}", "{depth: 8, width: 16, datawidth: 16}"
+    )
+    cost = evaluate(spec_of(imported(tmp_path, text)))
+    # 2 values of A and of B and 4 sums of 16 bits
+    assert {row.component: row.usage for row in cost.memory_usage}["Reg"] == 8 * 16 / (8 * 16)
+    assert cost.count_by("action", "component", "tensor")["write", "Reg", "Z"] == 64

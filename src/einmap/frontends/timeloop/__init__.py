@@ -3,6 +3,7 @@
 Read `read` (files in), `sections` (which key says what, in which version), then one module for each section.
 
 - `architecture`: levels -> memories, fanouts and the compute unit.
+- `components`: which model prices a component.
 - `constraints`: constraints and directives, in every spelling.
 - `levels`: an architecture of any version -> a list of levels.
 - `mapping`: factors and permutations -> a LoopTree.

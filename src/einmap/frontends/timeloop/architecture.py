@@ -6,9 +6,10 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from einmap.components.registry import builtin
-from einmap.errors import EinmapError, Note, SpecError
+from einmap.components.base import AttributeValue
+from einmap.errors import Note, SpecError
 from einmap.expressions.scope import Scope
+from einmap.frontends.timeloop.components import TECHNOLOGY, Prices, technology_of
 from einmap.frontends.timeloop.constraints import Directive, Kept, factors, kept, permutation, place
 from einmap.frontends.timeloop.levels import Level
 from einmap.frontends.timeloop.names import identifier
@@ -18,8 +19,6 @@ from einmap.spec.raw import RawMap, RawScalar, from_python
 
 CYCLE = 1e-9
 """Seconds of a cycle where no component says so."""
-TECHNOLOGY = "45nm"
-"""The technology of components that name none."""
 WIDTH = 8
 """Bits of a word where a component does not say."""
 _QUIET: Mapping[str, tuple[object, ...]] = {
@@ -66,15 +65,28 @@ class Machine:
         return self.components[self.levels[-1].name]
 
 
-def machine_of(
-    levels: tuple[Level, ...],
-    constraints: Sequence[Directive],
-    problem: Problem | None,
-    report: Report,
-    scope: Scope,
-) -> Machine:
-    """The architecture of a list of levels. Raises SpecError with the place of what is wrong."""
-    return _Builder(levels, problem, report, scope).machine(constraints)
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What spatial loops over a rank variable may be."""
+
+    variable: str
+    operator: str
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """What an architecture is made from: levels, classes of components, constraints, and the values of variables."""
+
+    levels: tuple[Level, ...]
+    prices: Prices
+    constraints: Sequence[Directive]
+    scope: Scope
+
+
+def machine_of(design: Design, problem: Problem | None, report: Report) -> Machine:
+    """The architecture of a design. Raises SpecError with the place of what is wrong."""
+    return _Builder(design, problem, report).machine(design.constraints)
 
 
 def level_of(levels: Sequence[Level], target: str, kind: str) -> Level | None:
@@ -84,11 +96,12 @@ def level_of(levels: Sequence[Level], target: str, kind: str) -> Level | None:
 
 
 class _Builder:
-    def __init__(self, levels: tuple[Level, ...], problem: Problem | None, report: Report, scope: Scope) -> None:
-        self._levels = levels
+    def __init__(self, design: Design, problem: Problem | None, report: Report) -> None:
+        self._levels = levels = design.levels
+        self._prices = design.prices
         self._problem = problem
         self._report = report
-        self._scope = scope
+        self._scope = design.scope
         self._memories = [level for level in levels if level.kind == "memory"]
         self._components = _component_names(levels, () if problem is None else problem.tensors.values())
         self._bits = self._word(self._memories[0])
@@ -138,9 +151,9 @@ class _Builder:
     def _tensor(self, space: str) -> str:
         return identifier(space) if self._problem is None else self._problem.tensors[space]
 
-    def _spatial(self, constraints: Sequence[Directive]) -> dict[str, dict[str, list[dict[str, object]]]]:
+    def _spatial(self, constraints: Sequence[Directive]) -> dict[str, dict[str, list[Limit]]]:
         """Limits on loops by fanout and dimension: given factors, and dimensions on the other side of a split."""
-        limits: dict[str, dict[str, list[dict[str, object]]]] = {}
+        limits: dict[str, dict[str, list[Limit]]] = {}
         for directive in constraints:
             if directive.kind == "temporal":
                 self._leave_temporal(directive)
@@ -163,7 +176,7 @@ class _Builder:
                     entry.append(limit)
         return limits
 
-    def _limits(self, directive: Directive, level: Level, problem: Problem) -> Iterable[tuple[str, dict[str, object]]]:
+    def _limits(self, directive: Directive, level: Level, problem: Problem) -> Iterable[tuple[str, Limit]]:
         fields, what = directive.fields, directive.target
         dimensions = axes(level)
         for factor in factors(fields.get("factors"), f"{what}.factors", problem.dimensions, self._scope):
@@ -173,7 +186,7 @@ class _Builder:
             if factor.value == 1 or factor.is_limit or len(dimensions) == 1:
                 operator = "<=" if factor.is_limit else "=="
                 for dimension in dimensions:
-                    yield dimension, {"expression": variable, "operator": operator, "value": factor.value}
+                    yield dimension, Limit(variable, operator, factor.value)
             else:
                 reason = "a factor over two dimensions of a fanout has no counterpart"
                 self._report.leave(place(directive, "factors"), f"{factor.dimension}={factor.value}", reason)
@@ -183,7 +196,7 @@ class _Builder:
             for dimension, others in (("X", order[split:]), ("Y", order[:split])):
                 for name in others:
                     if name in problem.variables:
-                        yield dimension, {"expression": problem.variables[name], "operator": "==", "value": 1}
+                        yield dimension, Limit(problem.variables[name], "==", 1)
 
     def _leave_temporal(self, directive: Directive) -> None:
         for key, _ in directive.fields.items:
@@ -193,12 +206,12 @@ class _Builder:
 
     # nodes
 
-    def _container(self, level: Level, limits: Mapping[str, list[dict[str, object]]]) -> dict[str, object]:
+    def _container(self, level: Level, limits: Mapping[str, list[Limit]]) -> dict[str, object]:
         spatial: list[dict[str, object]] = []
         for dimension in axes(level):
             entry: dict[str, object] = {"name": dimension, "fanout": level.fanout["XY".index(dimension)]}
             if limits.get(dimension):
-                entry["loop_bounds"] = limits[dimension]
+                entry["loop_bounds"] = _bounds(limits[dimension])
             spatial.append(entry)
         return {"type": "Container", "name": self._components[level.name], "spatial": spatial}
 
@@ -208,18 +221,21 @@ class _Builder:
         node: dict[str, object] = {"type": "Memory", "name": self._components[level.name]}
         size = self._size(level, word, row)
         extra = self._model_attributes(level) | {"width": row}
-        node |= self._class(level, extra, {} if math.isinf(size) else {"size": size}, row, ("read", "write"))
+        known: dict[str, AttributeValue] = {"bits_per_action": row}
+        if not math.isinf(size):
+            known["size"] = size
+        node |= self._prices.fields(level, extra, known, ("read", "write"), self._report)
         node["size"] = "inf" if math.isinf(size) else size
         node["bits_per_action"] = row
         if word != self._bits:
             node["bits_per_value"] = {"All": word}
         if (tensors := self._tensors(level, own)) is not None:
             node["tensors"] = tensors
-        cycle = self._cycle(level)
+        clock = _clock(self._cycle(level))
         actions: list[dict[str, object]] = []
         for action in ("read", "write"):
             words = self._optional_number(level, f"{action}_bandwidth", f"{action}-bandwidth")
-            rate: object = "inf" if words is None or math.isinf(words) else words * word / row / cycle
+            rate: object = "inf" if words is None or math.isinf(words) else words * word / row * clock
             if words == 0:
                 raise self._refused(level, f"{action}_bandwidth", "a bandwidth of 0 words a cycle moves nothing")
             actions.append({"name": action, "throughput": rate})
@@ -232,37 +248,18 @@ class _Builder:
         word = self._optional_integer(level, "datawidth", "word-bits", "word_bits", "multiplier_width") or self._bits
         extra = self._model_attributes(level) | {"width": word}
         node: dict[str, object] = {"type": "Compute", "name": self._components[level.name]}
-        node |= self._class(level, extra, {}, None, ("compute",))
-        node["actions"] = [{"name": "compute", "throughput": 1 / self._cycle(level)}]
+        node |= self._prices.fields(level, extra, {}, ("compute",), self._report)
+        node["actions"] = [{"name": "compute", "throughput": _clock(self._cycle(level))}]
         self._leave_attributes(level)
         return node
 
-    def _class(
-        self,
-        level: Level,
-        extra: dict[str, object],
-        fields: Mapping[str, object],
-        row: int | None,
-        actions: Sequence[str],
-    ) -> dict[str, object]:
-        """The component class with its attributes, or `Dummy`, which costs nothing, where no model knows it."""
-        try:
-            attributes = {**fields, **extra} | ({} if row is None else {"bits_per_action": row})
-            builtin().estimate(level.class_name, attributes, {name: {} for name in actions})  # type: ignore[arg-type]
-        except EinmapError as problem:
-            reason = f"its energy and area count as 0: {problem.message}"
-            self._report.leave(named(level.at, level.name), f"class: {level.class_name}", reason)
-            return {"component_class": "Dummy"}
-        return {"component_class": level.class_name, "extra_attributes_for_component_model": extra}
-
-    def _model_attributes(self, level: Level) -> dict[str, object]:
-        technology = level.attributes.get("technology")
-        known = isinstance(technology, RawScalar) and technology.value not in (None, -1, "must_specify")
-        if not known:
-            text = f"no component says its technology: costs are those of {TECHNOLOGY}"
+    def _model_attributes(self, level: Level) -> dict[str, AttributeValue]:
+        technology = technology_of(level)
+        if technology is None:
+            text = f"not every component says its technology: costs of the others are those of {TECHNOLOGY}"
             if not any(note.text == text for note in self._report.notes):
                 self._report.notes.append(Note(text))
-        extra: dict[str, object] = {"tech_node": technology.value if known else TECHNOLOGY}  # type: ignore[union-attr]
+        extra: dict[str, AttributeValue] = {"tech_node": technology or TECHNOLOGY}
         for key in _MODEL_ATTRIBUTES:
             value = level.attributes.get(key)
             if isinstance(value, RawScalar) and value.value is not None:
@@ -337,6 +334,23 @@ class _Builder:
             is_quiet = isinstance(value, RawScalar) and value.value in _QUIET.get(key, ())
             if key not in _READ and not is_quiet and key != "multiple_buffering":
                 self._report.leave(value.at, f"{level.name}.{key}", "this attribute has no counterpart")
+
+
+def _bounds(limits: Sequence[Limit]) -> list[dict[str, object]]:
+    """Limits with one operator and value as one, in the order of the first of them."""
+    variables: dict[tuple[str, int], list[str]] = {}
+    for limit in limits:
+        variables.setdefault((limit.operator, limit.value), []).append(limit.variable)
+    return [
+        {"expression": " | ".join(names), "operator": operator, "value": value}
+        for (operator, value), names in variables.items()
+    ]
+
+
+def _clock(cycle: float) -> float:
+    """Cycles in a second; a whole number where it is one but for rounding."""
+    clock = 1 / cycle
+    return round(clock) if abs(clock - round(clock)) < clock * 1e-12 else clock
 
 
 def axes(level: Level) -> tuple[str, ...]:

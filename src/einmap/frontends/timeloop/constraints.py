@@ -11,7 +11,7 @@ from einmap.expressions.scope import Scope
 from einmap.frontends.timeloop.values import Report, a_list, a_map, a_text, an_integer, named
 from einmap.spec.raw import Raw, RawList, RawMap, RawScalar
 
-SECTIONS = ("architecture_constraints", "mapspace_constraints", "constraints", "mapspace")
+SECTIONS = ("architecture_constraints", "mapspace_constraints", "constraints", "mapspace", "extra_mapping_constraints")
 MAX_FACTOR = 2**40
 _FACTOR = re.compile(r"([A-Za-z_]\w*?)\s*(<=|=|)\s*(-?\d{1,15})")
 _WORDS = {"datatype": "dataspace", "bypass": "dataspace", "bypassing": "dataspace", "utilization": "utilization"}

@@ -50,16 +50,24 @@ class _Element:
     at: At | None
 
 
-def read_levels(architecture: Raw, report: Report, scope: Scope) -> tuple[Level, ...]:
-    """The levels of a section `architecture`. Raises SpecError with the place of what is wrong."""
+def read_levels(
+    architecture: Raw, report: Report, scope: Scope, inherited: Attributes | None = None
+) -> tuple[Level, ...]:
+    """The levels of a section `architecture`; `inherited`: attributes that all components have.
+
+    Raises SpecError with the place of what is wrong.
+    """
+    inherited = inherited or {}
     section = a_map(architecture, "architecture")
     if section.get("nodes") is not None:
         report.leave_others(section, ("version", "nodes"))
-        levels = _checked(list(_Nodes(report, scope).hierarchy(section.get("nodes"), {}, section.at)), section.at)
+        levels = _checked(
+            list(_Nodes(report, scope).hierarchy(section.get("nodes"), inherited, section.at)), section.at
+        )
     else:
         report.leave_others(section, ("version", "subtree", "local", "name", "attributes"))
         tree = section if section.get("local") is not None else section.get("subtree")
-        levels = _from_totals(list(_Subtrees(report, scope).elements(tree, {}, 1, "", section.at)), section.at)
+        levels = _from_totals(list(_Subtrees(report, scope).elements(tree, inherited, 1, "", section.at)), section.at)
     return levels
 
 
@@ -170,12 +178,12 @@ def _from_totals(elements: Sequence[_Element], at: At | None) -> tuple[Level, ..
         if (times := element.instances // outer) > 1:
             x = _along_x(element)
             across = x // outer_x if x % outer_x == 0 and times % (x // outer_x) == 0 else times
-            dummy = before is not None and _is_dummy(before.class_name)
+            dummy = before is not None and _is_dummy(before.name, before.class_name)
             name = before.name if before is not None and dummy else element.group or f"{element.name}_array"
             targets = (before.name,) if before is not None else ()
             levels.append(Level(name, "fanout", fanout=(across, times // across), targets=targets, at=element.at))
         kind: Literal["memory", "compute"] = "compute" if element is elements[-1] else "memory"
-        if not _is_dummy(element.class_name):
+        if not _is_dummy(element.name, element.class_name):
             levels.append(
                 Level(
                     *(element.name, kind, element.class_name, element.attributes),
@@ -264,7 +272,7 @@ class _Nodes:
             yield Level(around, "fanout", fanout=fanout, targets=targets, constraints=constraints, at=node.at)
         if _is_network(class_name):
             self._report.leave(node.at, name, f"a network of the class {class_name}: nothing is charged for it")
-        elif not _is_dummy(class_name):
+        elif not _is_dummy(name, class_name):
             attributes = {**inherited, **_attributes(node)}
             kind: Literal["memory", "compute"] = "compute" if _is_compute(class_name) else "memory"
             yield Level(*(name, kind, class_name, attributes), targets=(name,), constraints=constraints, at=node.at)
@@ -304,8 +312,9 @@ def _class_of(node: RawMap, name: str) -> str:
     return own if sub is None or (isinstance(sub, RawScalar) and sub.value is None) else a_text(sub, f"{name}.subclass")
 
 
-def _is_dummy(class_name: str) -> bool:
-    return class_name.lower().startswith("dummy")
+def _is_dummy(name: str, class_name: str) -> bool:
+    """Whether it is no memory but the place of a fanout: Timeloop's front end writes one for each."""
+    return class_name.lower().startswith("dummy") and name.startswith("inter_") and name.endswith("_spatial")
 
 
 def _is_compute(class_name: str) -> bool:

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from einmap.errors import At, SpecError
-from einmap.frontends.timeloop.architecture import Machine, machine_of
+from einmap.frontends.timeloop.architecture import Design, Machine, machine_of
+from einmap.frontends.timeloop.components import SECTIONS as CLASSES
+from einmap.frontends.timeloop.components import read_classes
 from einmap.frontends.timeloop.constraints import SECTIONS, constraint_lists, inside
 from einmap.frontends.timeloop.levels import read_levels, read_storage_list
 from einmap.frontends.timeloop.mapping import read_mapping
@@ -19,7 +21,7 @@ from einmap.frontends.yaml.dump import to_yaml
 BITS = 8
 """Bits of a value where no component says so."""
 MAIN = ("problem", "architecture", "arch", "mapping")
-KNOWN = (*MAIN, "variables", *SECTIONS)
+KNOWN = (*MAIN, "variables", *SECTIONS, *CLASSES)
 
 
 def read(
@@ -57,7 +59,7 @@ def _machine(sections: Sections, problem: Problem | None, report: Report) -> Mac
     if newer is not None and oldest is not None:
         raise SpecError("two architectures are given", at=named(oldest.at, "arch"), hint="name the files of one design")
     if newer is not None:
-        levels = read_levels(newer, report, sections.scope)
+        levels = read_levels(newer, report, sections.scope, sections.defaults)
     elif oldest is not None:
         levels = read_storage_list(oldest, report, sections.scope)
     else:
@@ -69,4 +71,5 @@ def _machine(sections: Sections, problem: Problem | None, report: Report) -> Mac
         for directive in inside(level.targets[0], section, report)
     ]
     constraints += constraint_lists(sections.entries, report)
-    return machine_of(levels, constraints, problem, report, sections.scope)
+    design = Design(levels, read_classes(sections.entries), constraints, sections.scope)
+    return machine_of(design, problem, report)

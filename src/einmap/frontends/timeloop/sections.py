@@ -17,9 +17,11 @@ from einmap.spec.raw import Raw, RawMap, RawScalar
 
 SINGLE = ("problem", "architecture", "arch", "mapping")
 """Sections that are given once."""
+QUIET = ("version", "dumped_by_timeloop_front_end")
 IGNORED = {
     "mapper": "options of Timeloop's search; einmap's own are in docs/mapper.md",
     "sparse_optimizations": "all tensors are counted as dense",
+    "globals": "settings of Timeloop's front end",
     "ERT": "energies are those of component models; a file with it can be named beside the specification",
     "ART": "areas are those of component models; a file with it can be named beside the specification",
 }
@@ -31,6 +33,12 @@ class Sections:
 
     entries: Mapping[str, tuple[Raw, ...]]
     scope: Scope
+
+    @property
+    def defaults(self) -> Mapping[str, Raw]:
+        """Attributes of all components that `variables` give."""
+        given = [pair for raw in self.entries.get("variables", ()) for pair in a_map(raw, "variables").items]
+        return {key: value for key, value in given if key in ("technology", "global_cycle_seconds")}
 
     def one(self, name: str) -> Raw | None:
         """A section that is given once, or None."""
@@ -55,7 +63,7 @@ def read_sections(
             if key in IGNORED:
                 report.leave(at, key, IGNORED[key])
             elif key not in known:
-                if key not in carriers and not key.startswith(("_", "x-")):
+                if key not in carriers and key not in QUIET and not key.startswith(("_", "x-")):
                     report.leave(at, key, "this section has no counterpart")
             elif key in SINGLE and key in entries:
                 raise SpecError(f"the section {key!r} is given twice", at=at, hint="name the files of one design only")

@@ -28,7 +28,7 @@ def canonical_key(einsum: Einsum, arch: Architecture, paths: Sequence[Path]) -> 
 
 def tables_key(einsum: Einsum, arch: Architecture, paths: Sequence[Path]) -> Hashable:
     """Equal for two Einsums only if dataplacements that they both have are searched alike, up to names."""
-    if _names_tensors(arch, einsum) or not all(path.all_plans for path in paths):
+    if _stands_alone(arch, einsum) or not all(path.all_plans for path in paths):
         return "alone", einsum.name
     positions = Positions(einsum)
     leaves = tuple(_leaf(positions, leaf) for leaf in arch.leaves.values())
@@ -43,7 +43,7 @@ def plan_key(einsum: Einsum, plan: ChainTemplate) -> Hashable:
 def leaves_key(einsum: Einsum, arch: Architecture) -> Hashable:
     """Equal for two Einsums with equal numbers, up to names, but perhaps other choices of what memories keep."""
     positions = Positions(einsum)
-    alone = einsum.name if _names_tensors(arch, einsum) else None
+    alone = einsum.name if _stands_alone(arch, einsum) else None
     leaves = tuple((_leaf(positions, leaf), _lanes(positions, leaf)) for leaf in arch.leaves.values())
     return alone, positions.sizes(), leaves
 
@@ -53,15 +53,17 @@ def rules_key(einsum: Einsum, arch: Architecture) -> Hashable:
 
     Sets of tensors are alike if they are written alike, and each name in them means the same by position.
     """
-    if _names_tensors(arch, einsum):
+    if _stands_alone(arch, einsum):
         return "alone", einsum.name
     positions = Positions(einsum)
     leaves = tuple((_leaf(positions, leaf), _rules(positions, leaf)) for leaf in arch.leaves.values())
     return positions.sizes(), leaves, _shape(arch.nodes)
 
 
-def _names_tensors(arch: Architecture, einsum: Einsum) -> bool:
-    """Whether a latency is written with names of tensors, or of sets of them."""
+def _stands_alone(arch: Architecture, einsum: Einsum) -> bool:
+    """Whether a latency is written with names of tensors or of sets of them, or lines begin where indices do."""
+    if any(isinstance(leaf, Memory) and leaf.layout for leaf in arch.leaves.values()):
+        return True
     texts = [unit.total_latency.text for unit in arch.components.values() if unit.total_latency is not None]
     return any(name in text for text in texts for name in (*einsum.tensors, *_SETS))
 

@@ -27,6 +27,8 @@ def why_not_searchable(einsum: Einsum, arch: Architecture, goals: Sequence[str])
         if any(d.skew != "none" for leaf in path[: top + 1] for d in leaf.spatial):
             return "lanes of the outermost memory begin one after another"
         for leaf in path:
+            if isinstance(leaf, Memory) and leaf.layout:
+                return f"accesses of {leaf.name!r} move lines"
             odd = isinstance(leaf, Memory | Toll) and not latency_is_linear(leaf, einsum.name)
             if odd and not _latency_is_nothing(arch, goals):
                 return f"total_latency of {leaf.name!r} is not a sum or maximum of its actions' times"

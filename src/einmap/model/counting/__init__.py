@@ -3,6 +3,7 @@
 - `first_touch`: first touches of an output whose tiles overlap or leave holes, by going through the visits in time
   order.
 - `hull`: one buffer for several Einsums: the hull of what they use of a tensor in each visit.
+- `lines`: how many lines of a memory the tiles of one tensor touch, visit by visit.
 - `path`: what one Einsum sees of a LoopTree: its loops and, for each tensor, the stations that hold it.
 - `reuse`: how often a tile of one tensor is visited, and how many values that moves.
 - `semantics`: the two presets of counting rules, as data that one engine reads.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from einmap.arch.component import Compute, Memory
+from einmap.errors import NotSupportedError
 from einmap.model.counting.path import EinsumPath, Station
 from einmap.model.counting.reuse import Takes, TensorCounts
 from einmap.model.counting.tiles import ALL, FIRST, LARGEST, SKIP, Take
@@ -39,9 +40,14 @@ def derivations_of(workings: Workings) -> Iterator[Derivation]:
 def _derivation(
     workings: Workings, key: tuple[str, str, str | None, str], pieces: tuple[Piece, ...], energy: float
 ) -> Derivation:
+    """How one count came about. Raises NotSupportedError for lines."""
     einsum, component, tensor, action = key
     path = workings.paths[einsum]
     unit = path.arch.components[component]
+    if isinstance(unit, Memory) and tensor in unit.layouts:
+        raise NotSupportedError(
+            f"lines of {tensor!r} in {component!r} are not explained yet", hint=f"leave out the layout of {component}"
+        )
     per_value = 1.0 if tensor is None else unit.action(action).actions_per_value[tensor]
     return Derivation(
         *key,

@@ -67,7 +67,7 @@ def skipped(tensor: TensorTraffic, exchange: Exchange, at: Station, flow: Flow) 
 
 
 def charged(tensor: TensorTraffic, exchange: Exchange, at: Station, flow: Flow) -> Actions:
-    """The actions that a station pays for the values of an exchange (definition 12)."""
+    """The actions that a station pays for the values of an exchange (definition 12), or for its lines."""
     assert not isinstance(at.component, Compute)
     paid = {"down": flow.live + flow.initial - skipped(tensor, exchange, at, flow), "up": flow.up}
     values: dict[str, Count] = {}
@@ -75,6 +75,9 @@ def charged(tensor: TensorTraffic, exchange: Exchange, at: Station, flow: Flow) 
         values[action] = values.get(action, 0) + paid[way]
     name = tensor.access.tensor
     done = {action: n * at.component.action(action).actions_per_value[name] for action, n in values.items()}
+    layout = at.component.layouts.get(name) if isinstance(at.component, Memory) else None
+    if layout is not None:
+        done = {action: n * layout.values for action, n in done.items()}
     return Actions(done.get("read", 0), done.get("write", 0))
 
 
@@ -90,12 +93,12 @@ def of_one_visit(tensor: TensorTraffic, exchange: Exchange, at: Station, fixed: 
             "not supported yet",
             hint="leave out wind_up, or give each Einsum a storage node of its own",
         )
-    takes = tensor.first_takes(child, at, fixed)
-    moved = tensor.counts.values(takes)
+    takes, counts = tensor.first_takes(child, at, fixed), tensor.moving(exchange, at).counts
+    moved = counts.values(takes)
     flow = Flow(moved if charge.fills else 0, 0, 0)
     if tensor.access.output:
         fills = charge.fills and tensor.fills_lane(exchange, at, fixed)
-        filled = tensor.counts.values(tensor.first_takes(child, exchange.parent, fixed)) if fills else 0
+        filled = counts.values(tensor.first_takes(child, exchange.parent, fixed)) if fills else 0
         flow = Flow(0, filled, moved)
     return with_transfers(tensor, exchange, at, (fixed, takes), charged(tensor, exchange, at, flow))
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from einmap.arch.component import Memory, Toll
 from einmap.einsum.einsum import TensorAccess
+from einmap.errors import NotSupportedError
 from einmap.model.counting.path import EinsumPath, Station
 from einmap.model.counting.reuse import TensorCounts, VariableTiles
 from einmap.model.counting.tiles import ALL, FIRST, Count
@@ -95,8 +96,15 @@ def _flows(path: EinsumPath) -> Iterator[tuple[TensorAccess, Station, str]]:
 
 
 def _actions(path: EinsumPath, values: Values) -> dict[tuple[str, str], Actions]:
+    """Actions by component and tensor. Raises NotSupportedError where accesses move lines."""
     totals: dict[tuple[str, str], Actions] = {}
     for access, at, action in copy_flows(path):
+        if isinstance(at.component, Memory) and access.tensor in at.component.layouts:
+            raise NotSupportedError(
+                f"lines of {access.tensor!r} in {at.component.name!r}, which {path.einsum.name!r} copies, are "
+                "not supported yet",
+                hint=f"leave {access.tensor} out of the layout of {at.component.name}",
+            )
         amount = values(access, at) * at.component.action(action).actions_per_value[access.tensor]
         key = (at.component.name, access.tensor)
         paid_here = Actions(amount, 0) if action == "read" else Actions(0, amount)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from math import prod
 
-from einmap.arch.component import Compute
+from einmap.arch.component import Compute, Memory
 from einmap.einsum.projection import Relevance
 from einmap.errors import NotSupportedError
 from einmap.model.counting.path import EinsumPath, Station, applies
@@ -105,12 +105,26 @@ class EinsumTraffic:
         lane_loops = [i for i in self.path.spatial_loops if (self.path.loops[i].level or 0) <= level]
         common = any(tensor.charge(exchange).hull is not None for tensor, exchange, _ in parts)
         choices = [
-            range(self.path.loops[i].iterations) if common else self.differing_lanes(i, outputs) for i in lane_loops
+            range(self.path.loops[i].iterations)
+            if common or self._aligned_otherwise(i, parts)
+            else self.differing_lanes(i, outputs)
+            for i in lane_loops
         ]
         if prod(len(c) for c in choices) > MAX_LANES:
-            raise NotSupportedError("too many lanes differ in their first touches of an output")
+            raise NotSupportedError(
+                "too many lanes differ in their first touches of an output, or in where their tiles begin in lines"
+            )
         for lane in product(*choices):
             yield dict(zip(lane_loops, lane, strict=True))
+
+    def _aligned_otherwise(self, index: int, parts: list[tuple[TensorTraffic, Exchange, Station]]) -> bool:
+        """Whether the tiles of a loop's lanes begin elsewhere in the lines of a component."""
+        unit = parts[0][2].component
+        tensors = unit.layouts if isinstance(unit, Memory) and not self.path.loops[index].absent else ()
+        return any(
+            tensor.access.tensor in tensors and tensor.counts.relevance_of(index) is not Relevance.NONE
+            for tensor, _, _ in parts
+        )
 
     def differing_lanes(self, index: int, outputs: list[TensorCounts]) -> range:
         """Lanes of one loop that differ: the first from the others where lanes reduce, all where windows overlap."""
@@ -123,7 +137,7 @@ class EinsumTraffic:
         return range(2 if Relevance.NONE in relevance else 1)
 
     def _charged(self, tensor: TensorTraffic, exchange: Exchange, at: Station, fixed: Fixed) -> Actions:
-        return charged(tensor, exchange, at, tensor.flow(exchange, at, fixed))
+        return charged(tensor, exchange, at, tensor.moving(exchange, at).flow(exchange, at, fixed))
 
     def visits(self, station: Station) -> Count:
         """How often the busiest instance of a station's component visits its node."""

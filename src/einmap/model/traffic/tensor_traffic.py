@@ -12,7 +12,7 @@ Notation, all in values summed over the run: `T` fills (= write-backs of an outp
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from einmap.arch.component import Compute, Memory
 from einmap.einsum.einsum import TensorAccess
@@ -20,6 +20,7 @@ from einmap.einsum.projection import Relevance
 from einmap.errors import NotSupportedError
 from einmap.model.counting.first_touch import TouchCounter
 from einmap.model.counting.hull import Hull, User
+from einmap.model.counting.lines import LineCounts
 from einmap.model.counting.path import EinsumPath, Station, applies
 from einmap.model.counting.reuse import Group, Takes, TensorCounts
 from einmap.model.counting.semantics import Semantics
@@ -112,6 +113,7 @@ class TensorTraffic:
         self._parent_of = {e.child.position: e for e in self.exchanges}
         self._takes: dict[object, Takes] = {}
         self._flows: dict[object, Flow] = {}
+        self._in_lines: dict[str, TensorTraffic] = {}
 
     def charge(self, exchange: Exchange) -> Charge:
         """What this Einsum pays of an exchange."""
@@ -198,6 +200,8 @@ class TensorTraffic:
 
     def _touched(self, start: Station | None, child: Station, fixed: Fixed) -> Count:
         """Elements new at `start` (in each of its relevant visits; None: once) and still new when `child` comes."""
+        if all(self.counts.is_plain(group) for group in self.counts.groups):
+            return self.counts.relevant(self.takes(child, child, fixed))
         total: Count = 1
         for group in self.counts.groups:
             group_lanes = {i: lane for i, lane in fixed.items() if self.path.loops[i].variable in group.variables}
@@ -249,6 +253,39 @@ class TensorTraffic:
         if self.semantics.partial_first_touch == "distinct elements":
             return self._touched(None, child, fixed) * self.counts.repeats(tuple(takes))
         return self.counts.values(tuple(takes))
+
+    # lines
+
+    def moving(self, exchange: Exchange, at: Station) -> TensorTraffic:
+        """What tells the flow at a station: these values, or the lines of a memory that moves lines of the tensor.
+
+        Raises NotSupportedError where lines are moved and nobody has said what that means.
+        """
+        layout = at.component.layouts.get(self.access.tensor) if isinstance(at.component, Memory) else None
+        if layout is None:
+            return self
+        self._check_lines(exchange, at)
+        name = at.component.name
+        if name not in self._in_lines:
+            counts = LineCounts(self.path, self.access, self.counts.tiles, layout)
+            self._in_lines[name] = replace(self, counts=counts)
+        return self._in_lines[name]
+
+    def _check_lines(self, exchange: Exchange, at: Station) -> None:
+        name = self.access.tensor
+        why, hint = "", f"leave {name} out of the layout of {at.component.name}"
+        if self.semantics.lane_first_touch == "every lane":
+            why, hint = f"under the preset {self.semantics.name!r}", "evaluate with semantics: exact"
+        elif self.charge(exchange).hull is not None:
+            why = "where Einsums use different parts of it in a common buffer"
+        elif exchange.child.position in self.slides:
+            why = "where a buffer keeps what the next visit needs again (sliding_window)"
+        elif self.access.output and not all(self.counts.is_plain(group) for group in self.counts.groups):
+            why = "of an output that is indexed by sums"
+        if why:
+            raise NotSupportedError(
+                f"lines of {name!r} in {at.component.name!r}, {why}, are not supported yet", hint=hint
+            )
 
     # flows
 

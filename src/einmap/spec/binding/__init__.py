@@ -8,6 +8,7 @@
 - `component_models`: costs of a component that its specification leaves out, from the model that its
   `component_class` names.
 - `component_costs`: area, leakage, and for each action energy, throughput and actions for one value.
+- `component_layout`: how tensors lie in a memory.
 - `component_placement`: which tensors a memory or toll holds, and in which direction they pay.
 - `component_ports`: ports and banks of a memory.
 - `enabled_computes`: which computes an Einsum may run on: those that it names, or those that the architecture enables.

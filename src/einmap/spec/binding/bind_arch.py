@@ -29,7 +29,7 @@ from einmap.expressions.scope import Lazy, Scope, lazy_layer
 from einmap.expressions.sets import NameSet
 from einmap.spec.binding.applied_scales import CostOrigin
 from einmap.spec.binding.bind_component import bind_component, record_of, unknown_holding
-from einmap.spec.binding.component_context import ComponentContext, Where, changed_globals
+from einmap.spec.binding.component_context import ComponentContext, SizesOf, Where, changed_globals
 from einmap.spec.binding.component_placement import bind_comparison
 from einmap.spec.binding.unit_slips import BoundPart, unit_slips
 from einmap.spec.dialects.dialect import Choice
@@ -189,14 +189,16 @@ def bind_arch(
     einsum: str,
     dialect: Choice,
     models: ModelChoice,
+    sizes_of: SizesOf = lambda _: {},
 ) -> tuple[Architecture, tuple[Note, ...], dict[str, CostOrigin]]:
     """Evaluate every expression of the architecture for one Einsum. `where`: the place of a path of the specification.
 
-    `models`: what components may name. The last part: what the costs of each component came from, by name.
+    `models`: what components may name; `sizes_of`: the size of each rank of a tensor, as the Einsum orders them. The
+    last part: what the costs of each component came from, by name.
 
     Raises all problems together; each names component, field, place, and the Einsum where it matters.
     """
-    binder = _Binder(arch, where, variables, symbols, einsum, dialect, models)
+    binder = _Binder(arch, where, variables, symbols, einsum, dialect, models, sizes_of)
     bound = Architecture(binder.nodes(arch.nodes))
     raise_all(binder.problems)
     _check_instances(bound, arch, where)
@@ -252,8 +254,10 @@ class _Binder:
         einsum: str,
         dialect: Choice,
         models: ModelChoice,
+        sizes_of: SizesOf,
     ) -> None:
         self.models = models
+        self.sizes_of = sizes_of
         self.where = where
         self.symbols = symbols
         self.einsum = einsum
@@ -332,6 +336,7 @@ class _Binder:
             self.arch.given.extra_attributes_for_all_component_models,
             {leaf.given.name for leaf in self.arch.leaves},
             models=self.models,
+            sizes_of=self.sizes_of,
         )
         bound = bind_component(context, node.tag, node.given, lambda scope: self.spatial(node, scope))
         self.notes += bound.notes

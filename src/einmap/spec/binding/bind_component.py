@@ -25,6 +25,7 @@ from einmap.expressions.scope import Lazy, Scope, lazy_layer
 from einmap.spec.binding.applied_scales import CostOrigin
 from einmap.spec.binding.component_context import ComponentContext
 from einmap.spec.binding.component_costs import ComponentCosts, rate_of
+from einmap.spec.binding.component_layout import layouts_of
 from einmap.spec.binding.component_models import ModelledCosts
 from einmap.spec.binding.component_placement import direction_of, placement_of, refuse_back
 from einmap.spec.binding.component_ports import ports_of
@@ -224,6 +225,7 @@ def _component(
             placement = attempt(problems, lambda: placement_of(context, given.tensors))
             ports = attempt(problems, lambda: ports_of(context, given))
             buffering = attempt(problems, lambda: _buffering(context, given))
+            layout = attempt(problems, lambda: layouts_of(context, given, bits)) or ()
             raise_all(problems)
             assert size is not None
             assert buffering is not None
@@ -238,6 +240,7 @@ def _component(
                 ports=ports,
                 buffering=buffering,
                 wind_up=given.wind_up,
+                layout=layout,
             )
         case TollInput():
             placement = placement_of(context, given.tensors)

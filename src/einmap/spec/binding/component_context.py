@@ -17,6 +17,8 @@ from einmap.spec.raw import Path
 
 type Where = Callable[[Path], At]
 """Where what stands at a path is written."""
+type SizesOf = Callable[[str], Mapping[str, int]]
+"""The size of each rank of a tensor, in the order of its indices in an Einsum."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +27,8 @@ class ComponentContext:
 
     `path`: of the component in the specification; `scope`: what its expressions may name; `symbols`: the sets of the
     Einsum; `defaults`: extra attributes that all components have; `components`: names of all components;
-    `own`: names that the component itself defines; `models`: those that components may name.
+    `own`: names that the component itself defines; `models`: those that components may name;
+    `sizes_of`: the size of each rank of a tensor, in the order of its indices in the Einsum.
     """
 
     where: Where
@@ -38,6 +41,7 @@ class ComponentContext:
     components: Collection[str] = ()
     own: frozenset[str] = frozenset()
     models: ModelChoice = field(default_factory=lambda: ModelChoice(Models()))
+    sizes_of: SizesOf = field(default=lambda _: {})
 
     @property
     def all(self) -> NameSet:

@@ -27,10 +27,11 @@ class Likeness:
     the user, which may do so.
     """
 
-    def __init__(self, root: RawMap, functions: Mapping[str, Callable[..., Any]]) -> None:
+    def __init__(self, root: RawMap, functions: Mapping[str, Callable[..., Any]], *, by_name: bool = False) -> None:
+        """`by_name`: whether the architecture speaks of ranks, by names that are no symbols."""
         texts = [text for key in ("arch", "variables") for text in _texts(root.get(key))]
         self._words = sorted({word for text in texts for word in _WORD.findall(text)})
-        self._is_blind = not functions and all(map(_is_blind, set(texts)))
+        self._is_blind = not (functions or by_name) and all(map(_is_blind, set(texts)))
 
     def key(self, einsum: Einsum, symbols: Mapping[str, NameSet]) -> Hashable:
         """Equal for two Einsums only if their architectures are the same but for names. `symbols`: of the Einsum."""

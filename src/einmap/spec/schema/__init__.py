@@ -8,6 +8,7 @@
 - `fields`: all fields by name, with what is said of them, for the reference and for look-ups.
 - `json_schema`: the input models as one JSON Schema, for editors and for specifications that are made by programs.
 - `latency`: input models of machine facts that change how long a mapping takes.
+- `layout`: input models of how tensors lie in a memory.
 - `machine`: input models of a machine file: the memories, links and compute units of a plan for a matrix product.
 - `mapping`: input models of mapping nodes: one class for each tag.
 - `options`: input models of the keys `model`, `config` and `mapper`.

@@ -9,6 +9,7 @@ from pydantic import StrictBool
 from einmap.spec.schema.base import Expression, Input
 from einmap.spec.schema.documented import documented, one_of
 from einmap.spec.schema.latency import MemoryTimingInput
+from einmap.spec.schema.layout import MemoryLayoutInput
 from einmap.spec.schema.placement import SpatialInput, TensorsInput
 
 type Direction = Annotated[str, one_of(("up", "down", "up_and_down"))]
@@ -311,7 +312,7 @@ class HolderInput(CarrierInput):
     ] = TensorsInput()
 
 
-class MemoryInput(HolderInput, MemoryTimingInput):
+class MemoryInput(HolderInput, MemoryTimingInput, MemoryLayoutInput):
     """`!Memory`: holds tiles of tensors, and pays for reads and writes."""
 
     size: Annotated[

@@ -32,6 +32,7 @@ from einmap.spec.schema.distribution import (
 )
 from einmap.spec.schema.documented import KIND, REFUSED, UNIT, WITHOUT, documented, flow_text
 from einmap.spec.schema.latency import BanksInput, PortsInput
+from einmap.spec.schema.layout import LayoutInput
 from einmap.spec.schema.machine import ComputeUnitInput, LevelInput, MachineInput
 from einmap.spec.schema.mapping import NODES, PARTIAL_NODES, MappingInput, PipelineInput, SplitInput
 from einmap.spec.schema.options import ConfigInput, MapperInput, ModelInput
@@ -58,6 +59,7 @@ _WORDS: Mapping[Any, tuple[str, str]] = {
     AccessInput: ("access", "accesses"),
     BanksInput: ("banks", "banks"),
     PortsInput: ("ports", "ports"),
+    LayoutInput: ("layout", "layouts"),
     ActionInput: ("action", "actions"),
     ComparisonInput: ("limit", "limits"),
     ComputeUnitInput: ("compute unit", "compute units"),
@@ -124,6 +126,7 @@ SECTIONS: Mapping[str, Mapping[str, type[Input]]] = {
         "Action": ActionInput,
         "Ports": PortsInput,
         "Banks": BanksInput,
+        "Layout": LayoutInput,
         "Spatial": SpatialInput,
         "Tensors": TensorsInput,
         "Comparison": ComparisonInput,

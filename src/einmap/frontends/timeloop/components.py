@@ -1,0 +1,102 @@
+"""Component classes: which model prices a component, its own or that of a part of a compound component."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from einmap.components.base import AttributeValue
+from einmap.components.registry import builtin
+from einmap.errors import EinmapError
+from einmap.frontends.timeloop.levels import Level
+from einmap.frontends.timeloop.values import Report, a_list, a_map, a_text, named
+from einmap.spec.raw import Raw, RawList, RawMap, RawScalar, from_python
+
+SECTIONS = ("compound_components", "components")
+TECHNOLOGY = "45nm"
+"""The technology of components that name none."""
+MAX_PARTS = 20
+"""Classes that lead from a compound component to one with a model."""
+_NODE = re.compile(r"\d{1,4}(\.\d{1,4})?\s*(nm)?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """The classes that files define: for each compound one the classes of its parts."""
+
+    parts: Mapping[str, tuple[str, ...]]
+
+    def fields(
+        self,
+        level: Level,
+        extra: Mapping[str, AttributeValue],
+        own: Mapping[str, AttributeValue],
+        actions: Sequence[str],
+        report: Report,
+    ) -> dict[str, object]:
+        """`component_class` and attributes of a level: of its class, of a part of it, or `Dummy`, which costs nothing.
+
+        `extra`: attributes for the model, `own`: fields of the component that the model reads too.
+        """
+        if level.class_name.lower().startswith("dummy"):
+            return {"component_class": "Dummy"}
+        reasons: list[str] = []
+        for name in self._candidates(level.class_name):
+            try:
+                builtin().estimate(name, {**own, **extra}, {action: {} for action in actions})
+            except EinmapError as problem:
+                reasons.append(problem.message)
+                continue
+            if name != level.class_name:
+                reason = f"energy and area are those of its part of the class {name} alone"
+                report.leave(named(level.at, level.name), f"class: {level.class_name}", reason)
+            # a tree, since an attribute `type: LPDDR4` of a dictionary would be read as the tag of a node
+            attributes = RawMap(tuple((key, from_python(value)) for key, value in extra.items()))
+            return {"component_class": name, "extra_attributes_for_component_model": attributes}
+        reason = f"its energy and area count as 0: {reasons[0]}"
+        report.leave(named(level.at, level.name), f"class: {level.class_name}", reason)
+        return {"component_class": "Dummy"}
+
+    def _candidates(self, class_name: str) -> Iterator[str]:
+        """The class, then its parts, and the parts of these."""
+        waiting, seen = [class_name], set[str]()
+        while waiting and len(seen) < MAX_PARTS:
+            name = waiting.pop(0)
+            if name not in seen:
+                seen.add(name)
+                yield name
+                waiting += self.parts.get(name, ())
+
+
+def read_classes(sections: Mapping[str, Sequence[Raw]]) -> Prices:
+    """The compound components of all sections that may define some. Raises SpecError."""
+    parts: dict[str, tuple[str, ...]] = {}
+    for section in SECTIONS:
+        for raw in sections.get(section, ()):
+            classes = raw if isinstance(raw, RawList) else a_map(raw, section).get("classes")
+            if classes is None or (isinstance(classes, RawScalar) and classes.value is None):
+                continue
+            for item in a_list(classes, f"{section}.classes"):
+                # a template that includes several files gives the list of each
+                for inner in item.items if isinstance(item, RawList) else (item,):
+                    entry = a_map(inner, f"{section}.classes")
+                    name = a_text(entry.get("name"), f"{section}.classes.name", entry.at)
+                    parts.setdefault(name, tuple(_parts(entry, name)))
+    return Prices(parts)
+
+
+def _parts(entry: RawMap, name: str) -> Iterator[str]:
+    raw = entry.get("subcomponents")
+    for item in a_list(raw, f"{name}.subcomponents") if raw is not None else ():
+        part = a_map(item, f"{name}.subcomponents")
+        yield a_text(part.get("class"), f"{name}.subcomponents.class", part.at)
+
+
+def technology_of(level: Level) -> str | None:
+    """The technology that a level names; None where it names none, or only says that one is to be set."""
+    raw = level.attributes.get("technology")
+    if not isinstance(raw, RawScalar) or raw.value is None or isinstance(raw.value, bool):
+        return None
+    text = str(raw.value).strip()
+    return text if _NODE.fullmatch(text) else None

@@ -1,0 +1,115 @@
+"""How tensors lie in a memory, bound from its field `layout`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from math import prod
+
+from einmap.arch.layout import Layout
+from einmap.errors import At, EinmapError, SpecError, attempt, did_you_mean, raise_all
+from einmap.expressions.arithmetic import number
+from einmap.spec.binding.component_context import ComponentContext
+from einmap.spec.schema.arch import MemoryInput
+from einmap.spec.schema.layout import LayoutInput
+
+
+def layouts_of(
+    context: ComponentContext, given: MemoryInput, bits: Mapping[str, float]
+) -> tuple[tuple[str, Layout], ...]:
+    """The layout of each tensor that has one, by name; `bits`: of one value in this memory.
+
+    Raises SpecError for ranks that a tensor does not have, has twice or lacks, and for lines that are too short.
+    """
+    layout = given.layout
+    if layout is None:
+        return ()
+    line = number(layout.line, context.scope, at=context.at("layout", "line"), what="line", minimum=1, allow_inf=False)
+    orders = context.table(layout.order, context.scope, "layout", "order")
+    blocks = context.table(layout.block, context.scope, "layout", "block")
+    if not layout.order and not layout.block:
+        text = f"the layout of {given.name!r} says of no tensor how it lies there"
+        raise SpecError(text, at=context.at("layout"), hint="for example order: {A: [M, K]}")
+    problems: list[EinmapError] = []
+    found: dict[str, Layout] = {}
+    for tensor in sorted({*orders, *blocks}):
+        lies = _Lies(context, layout, tensor, line, bits[tensor])
+        block = attempt(problems, partial(lies.block, orders.get(tensor), blocks.get(tensor)))
+        if block is not None:
+            found[tensor] = Layout(block, _whole(line / bits[tensor]))
+    raise_all(problems)
+    return tuple(found.items())
+
+
+def _whole(values: float) -> float:
+    """An int where it is one, so that counts stay whole."""
+    return int(values) if values == int(values) else values
+
+
+class _Lies:
+    """One tensor in a memory whose lines have `line` bits, where a value takes `bits`."""
+
+    def __init__(self, context: ComponentContext, layout: LayoutInput, tensor: str, line: float, bits: float) -> None:
+        self.context, self.layout, self.tensor = context, layout, tensor
+        self.sizes = context.sizes_of(tensor)
+        self.line, self.bits = line, bits
+
+    def block(
+        self, order: tuple[Sequence[str], At] | None, block: tuple[Mapping[str, object], At] | None
+    ) -> tuple[int, ...]:
+        """Values of a line along each rank, in the order of the Einsum's indices."""
+        if self.line < self.bits:
+            raise SpecError(
+                f"a line of {self.line:g} bits has no room for a value of {self.tensor!r}, which takes {self.bits:g}",
+                at=self.context.at("layout", "line"),
+            )
+        ranks = tuple(self.sizes) if order is None else self.ordered(*order)
+        along = self.filled(ranks) if block is None else self.written(*block)
+        return tuple(along[rank] for rank in self.sizes)
+
+    def ordered(self, order: Sequence[str], at: At) -> tuple[str, ...]:
+        """The ranks in their order."""
+        for rank in order:
+            self.check_rank(rank, at)
+        if sorted(order) != sorted(self.sizes):
+            raise SpecError(
+                f"the order of {self.tensor!r} must name each of its ranks once, found [{', '.join(order)}]",
+                at=at,
+                hint=f"its ranks are {', '.join(self.sizes)}",
+            )
+        return tuple(order)
+
+    def check_rank(self, rank: str, at: At) -> None:
+        """Raise SpecError for a rank that the tensor does not have."""
+        if rank not in self.sizes:
+            hint = did_you_mean(rank, list(self.sizes), listing="ranks")
+            raise SpecError(f"{self.tensor!r} has no rank {rank!r}", at=at, hint=hint)
+
+    def filled(self, ranks: tuple[str, ...]) -> dict[str, int]:
+        """Lines that are filled along the fastest rank, and on along slower ones while they hold a rank whole."""
+        room = int(self.line // self.bits)
+        along = dict.fromkeys(ranks, 1)
+        for rank in reversed(ranks):
+            along[rank] = min(room, self.sizes[rank])
+            room //= along[rank]
+            if along[rank] < self.sizes[rank]:
+                break
+        return along
+
+    def written(self, block: Mapping[str, object], at: At) -> dict[str, int]:
+        """Lines as they are given. Raises SpecError where they hold more than they have room for."""
+        along = dict.fromkeys(self.sizes, 1)
+        for rank, value in block.items():
+            self.check_rank(rank, at)
+            what = f"values of a line along {rank}"
+            along[rank] = int(
+                number(value, self.context.scope, at=at, what=what, minimum=1, integer=True, allow_inf=False)
+            )
+        if prod(along.values()) * self.bits > self.line:
+            raise SpecError(
+                f"a line of {self.tensor!r} holds {prod(along.values())} values of {self.bits:g} bits, which is more "
+                f"than its {self.line:g} bits",
+                at=at,
+                hint="make the block smaller, or the line longer",
+            )
+        return along

@@ -1,0 +1,51 @@
+"""Input models of how tensors lie in a memory."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from einmap.spec.schema.base import Expression, Input
+from einmap.spec.schema.documented import documented
+
+
+class LayoutInput(Input):
+    """`layout` of a memory: its accesses move whole lines of the tensors in `order` or `block`."""
+
+    line: Annotated[
+        Expression,
+        documented("Bits of one line: what an access moves, however little of it is asked for.", 512, unit="bits"),
+    ]
+    order: Annotated[
+        dict[str, list[str]],
+        documented(
+            "Ranks from the slowest to the fastest, by set of tensors. A line holds as many values along the fastest "
+            "rank as it has room for; where it holds that rank whole, it goes on along the next slower one. Each row "
+            "begins a line of its own.",
+            {"A": ["M", "K"]},
+            without="of tensors in `block`, ranks in the order in which the workload writes them",
+        ),
+    ] = {}
+    block: Annotated[
+        dict[str, dict[str, Expression]],
+        documented(
+            "Values that a line holds along each rank, by set of tensors, in place of what `order` says; 1 along ranks "
+            "that are left out.",
+            {"A": {"M": 8, "K": 8}},
+            unit="values",
+            without="lines are filled by `order`",
+        ),
+    ] = {}
+
+
+class MemoryLayoutInput(Input):
+    """How tensors lie in a memory."""
+
+    layout: Annotated[
+        LayoutInput | None,
+        documented(
+            "How tensors lie in the memory. Accesses then move whole lines of them: a tile that covers a part of a "
+            "line moves all of it.",
+            {"line": 512, "order": {"A": ["M", "K"]}},
+            without="accesses move the values that are asked for, and no others",
+        ),
+    ] = None
