@@ -49,7 +49,7 @@ def _calls() -> dict[str, Callable[[], Any]]:
         "moves_inside": lambda: cost_to_go_kernels.moves_inside(one, one, flags, column, one, two, one, two),
         "with_gap_and_node": lambda: cost_to_go_kernels.with_gap_and_node(
             np.zeros((2, 2)), one, one, one, one, np.zeros((1, 2), dtype=np.int32), flags, table, table,
-            np.zeros((1, 4)), row, row, row, flags,
+            np.zeros((1, 4)), row, row, row, np.zeros((0, 0)), flags,
         ),
         "over_lanes": lambda: cost_to_go_kernels.over_lanes(
             np.zeros((2, 2)), one, one, 1, one, column, one, column, column
@@ -69,8 +69,8 @@ def _calls() -> dict[str, Callable[[], Any]]:
         "search": lambda: kernels.search(
             layout, one, two, column,
             one, np.zeros((1, 1), dtype=np.bool_), (column, column, column[:0], one[:0]), np.full((1, 3), -1),
-            np.full((1, 3), -1), table, table, np.zeros((1, 4)), row, row, two, one, column, table, row,
-            np.zeros((1, 2)), two, table[:0], np.inf, row + 1, row, one, 0.0, 0, True,
+            np.full((1, 3), -1), table, table, np.zeros((1, 4)), one, np.zeros((1, 0, 0)), row, row, two, one, column,
+            table, row, np.zeros((1, 2)), two, table[:0], np.inf, row + 1, row, one, 0.0, 0, True,
             np.full((1, 1), np.inf), np.zeros((1, 3), dtype=np.int64), 0,
             two.copy(), np.zeros((2, 2)), np.zeros((2, 1)), two.copy(), two.copy(),
             np.zeros((1, 1)), column.copy(), column.copy(), one - 1, one.copy(), 100,

@@ -100,7 +100,7 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
     layout: Any, below: Any, starts: Any, quotients: Any,
     # levels of the plan
     kind: Any, mask: Any, tables: Any, lowered: Any, node: Any, rates: Any, fixed: Any, per_visit: Any,
-    bits: Any, lowered_bits: Any,
+    line_set: Any, lines: Any, bits: Any, lowered_bits: Any,
     # lanes: children of each prefix, rows of `quotients`
     child_start: Any, children: Any, divides: Any, constants: Any, leak: Any,
     # cost-to-go, memories, goals
@@ -125,7 +125,7 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
     ends and the point of each row, with which `slots` has no columns (see `row_of`).
     `lowered`: for each level tensor and memory of the node whose space is reserved after the loops of the gap, or -1.
     `node`: tensor, memory (or -1), first row of `rates` of the storage node after the level (tensor -1: the compute,
-    -2: none).
+    -2: none). `lines`: of some kinds, for each point; `line_set`: the ones of a row of `per_visit`.
     `budget`: the call ends before the node at which it is used up; in the middle of a list of choices where it is
     negative (then it stands for its absolute value, and there is no going on).
     """
@@ -301,6 +301,9 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
                 acc[level + 1, column] = acc[level, column] + rates[row, column] * filled + fixed[row, column]
                 if per_visit.shape[1]:
                     acc[level + 1, column] += per_visit[row, column] * tiles + per_visit[row, k + column] * value
+                    for number in range(2, per_visit.shape[1] // k):
+                        weight = lines[line_set[row], number - 2, target]
+                        acc[level + 1, column] += per_visit[row, number * k + column] * weight
         elif t == -1:
             for column in range(k):
                 acc[level + 1, column] = acc[level, column] + constants[prefix, column]

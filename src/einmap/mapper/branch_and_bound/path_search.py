@@ -24,6 +24,7 @@ from einmap.mapper import objective_kernels
 from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.cost_bounds.coefficients import NodeCosts
 from einmap.mapper.cost_bounds.cost_to_go import Tables
+from einmap.mapper.cost_bounds.line_rates import moves_lines
 from einmap.mapper.cost_bounds.path_costs import PathCosts
 from einmap.mapper.cost_bounds.table_blocks import Around, Level, Recipe
 from einmap.mapper.objectives import goal_codes, table_columns
@@ -81,9 +82,10 @@ class PathSearch(PathCosts):
         self.value_codes = self.goal_codes
         """What is kept of each mapping: the objectives, and bits in use where a cascade needs these."""
         self.compiled: list[TemplateTables] = []
-        self.row_of: dict[object, int] = {}
+        self.row_of: dict[tuple[Any, ...], int] = {}
         """The first row in `rates` and `fixed` of a node with the coefficients of this key."""
         self.rates = self.fixed = self.per_visit = np.zeros((0, self.columns))
+        self.line_set, self.lines = np.zeros(0, dtype=np.int64), np.zeros((1, 0, 0))
         """Coefficients of the nodes, once they are gathered."""
         columns = table_columns(self.goals, self.columns) if self.of_tables is None else self.of_tables
         self.tables = self.new_tables(columns)
@@ -183,15 +185,30 @@ class PathSearch(PathCosts):
         self.rates = np.concatenate([*(node.rates for node in nodes), empty])
         self.fixed = np.concatenate([*(node.fixed for node in nodes), empty])
         self.per_visit = np.concatenate([node.per_visit for node in nodes] or [empty[:, :0]])
+        self.line_set, self.lines = self._gathered_lines()
+
+    def _gathered_lines(self) -> tuple[Ints, Floats]:
+        """Which set of lines belongs to a row of `per_visit`, and for each set and kind those at each point."""
+        line_set = np.zeros(len(self.per_visit), dtype=np.int64)
+        if not moves_lines(self.leaves):
+            return line_set, np.zeros((1, 0, 0))
+        found: dict[object, Floats] = {}
+        for (_, tensor, *_, tail), row in self.row_of.items():
+            key = tensor, self.pricer.exchanges(tail)[0]
+            line_set[row:] = list(found).index(key) if key in found else len(found)
+            found.setdefault(key, self.computed["lines", *key])
+        return line_set, np.stack(list(found.values())) if found else np.zeros((1, 0, 0))
 
     def of_node(self, coefficients: Sequence[Floats], row: int, t: int, point: int) -> Floats:
-        """Costs of a node of tensor number `t` at a point; `coefficients`: rates, fixed and per visit, with its row."""
-        rates, fixed, per_visit = coefficients
+        """Costs of a node of tensor number `t` at a point; `coefficients`: as in `arrays`, with its row."""
+        rates, fixed, per_visit, line_set, lines = coefficients
         costs: Floats = rates[row] * self.fills[t, point] + fixed[row]
         if not per_visit.shape[1]:
             return costs
-        of_visits, of_one = np.split(per_visit[row], 2)
+        of_visits, of_one, *of_lines = np.split(per_visit[row], per_visit.shape[1] // len(costs))
         costs += of_visits * self.lattice.tiles[point] + of_one * self.values[t, point]
+        for kind, each in enumerate(of_lines):
+            costs += each * lines[line_set[row], kind, point]
         return costs
 
     def bound(self, compiled: TemplateTables) -> Floats:
@@ -257,7 +274,8 @@ class PathSearch(PathCosts):
             if self.lowers(level.node) and math.isfinite(memory.size_bits) and following.lowers is None:
                 node[i, 1] = self.memories.index(level.node.level)
         tables = self.kernel_tables(compiled)
-        return kind, mask, tables, lowered, node, self.rates, self.fixed, self.per_visit, bits, lowered_bits
+        coefficients = self.rates, self.fixed, self.per_visit, self.line_set, self.lines
+        return kind, mask, tables, lowered, node, *coefficients, bits, lowered_bits
 
     def kernel_tables(self, compiled: TemplateTables) -> tuple[Ints, Ints, Ints, Ints]:
         """Where the tables of each level and prefix begin, and the row in them of each level and point.

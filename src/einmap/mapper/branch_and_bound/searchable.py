@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from einmap.arch.component import Memory, Network, Toll
+from einmap.arch.component import Leaf, Memory, Network, Toll
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
-from einmap.mapper.cost_bounds.coefficients import latency_is_linear
+from einmap.mapper.mapspace.latency_forms import latency_is_linear
 
 
 def why_not_searchable(einsum: Einsum, arch: Architecture, goals: Sequence[str]) -> str | None:
@@ -26,9 +26,9 @@ def why_not_searchable(einsum: Einsum, arch: Architecture, goals: Sequence[str])
         top = next((i for i, leaf in enumerate(path) if isinstance(leaf, Memory)), len(path))
         if any(d.skew != "none" for leaf in path[: top + 1] for d in leaf.spatial):
             return "lanes of the outermost memory begin one after another"
+        if (why := _why_not_lines(path)) is not None:
+            return why
         for leaf in path:
-            if isinstance(leaf, Memory) and leaf.layout:
-                return f"accesses of {leaf.name!r} move lines"
             odd = isinstance(leaf, Memory | Toll) and not latency_is_linear(leaf, einsum.name)
             if odd and not _latency_is_nothing(arch, goals):
                 return f"total_latency of {leaf.name!r} is not a sum or maximum of its actions' times"
@@ -40,6 +40,16 @@ def why_not_searchable(einsum: Einsum, arch: Architecture, goals: Sequence[str])
             if isinstance(leaf, Toll) and leaf.placement is not None and leaf.placement.tile_shape:
                 return f"Toll {leaf.name!r} limits tile shapes"
     return None
+
+
+def _why_not_lines(path: Sequence[Leaf]) -> str | None:
+    """Why tables do not know the lines that memories on a path move; None if they do, or none moves any."""
+    moving = [i for i, leaf in enumerate(path) if isinstance(leaf, Memory) and leaf.layout]
+    for i in moving:
+        if any(dimension.fanout > 1 for leaf in path[: i + 1] for dimension in leaf.spatial):
+            return f"lanes may begin elsewhere in the lines of {path[i].name!r}"
+    winds = next((leaf for leaf in path if moving and isinstance(leaf, Memory) and leaf.wind_up), None)
+    return None if winds is None else f"{winds.name!r} winds up, with lines"
 
 
 def _latency_is_nothing(arch: Architecture, goals: Sequence[str]) -> bool:

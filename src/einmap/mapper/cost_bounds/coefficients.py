@@ -30,14 +30,14 @@ from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.projection import Relevance
 from einmap.mapper.cost_bounds.columns import Columns, columns_of
+from einmap.mapper.cost_bounds.line_rates import KINDS, LineRates, moves_lines
 from einmap.mapper.cost_bounds.network_rates import NetworkRates, Rates, axes_without
 from einmap.mapper.mapspace.fanout_table import FEW_USES, Fanned, LaneTable
-from einmap.mapper.mapspace.latency_forms import Form, forms_of
+from einmap.mapper.mapspace.latency_forms import Form, compute_seconds
 from einmap.mapper.mapspace.layout import top_values
 from einmap.mapper.mapspace.tile_lattice import Lattice
 from einmap.model.buffering import turns
 from einmap.model.counting.semantics import Semantics
-from einmap.model.latency import busy_time
 from einmap.model.systolic import is_skewed, step_seconds
 
 type Chain = tuple[int, ...]
@@ -48,7 +48,8 @@ class NodeCosts(NamedTuple):
     """What a storage node costs, a row for each use of the lanes and a column of cost each.
 
     `rates`: of each value that fills it; `fixed`: the same for all tile shapes; `per_visit`: of each of its visits,
-    then of each value of one tile, in as many columns again; without columns where neither costs anything.
+    then of each value of one tile, in as many columns again; without columns where neither costs anything. Where lines
+    are moved, columns follow for each kind of `LineRates.weights`.
     """
 
     rates: Floats
@@ -77,6 +78,7 @@ class Pricer:
             access.tensor: [access.relevance(axis.variables[0]) for axis in self.lattice.axes]
             for access in self.einsum.accesses
         }
+        self.lines = LineRates(self.einsum, self.leaves, self.lattice)
         self.networks = NetworkRates(self.einsum, self.leaves, self.columns, axes_without(self.axis_relevance))
 
     def _once[T](self, table: LaneTable, key: tuple[object, ...], find: Callable[[LaneTable], T]) -> T:
@@ -172,7 +174,8 @@ class Pricer:
     @cached_property
     def visits_cost(self) -> bool:
         """Whether something is paid for each visit of a node."""
-        return is_skewed(self.leaves) or any(isinstance(leaf, Memory) and leaf.starts for leaf in self.leaves)
+        starts = any(isinstance(leaf, Memory) and leaf.starts for leaf in self.leaves)
+        return starts or is_skewed(self.leaves) or moves_lines(self.leaves)
 
     def _per_visit(self, table: LaneTable, tensor: str, tail: Chain, level: int, within: int) -> Floats:
         """Seconds of each visit of a node, all instances counted: transfers that begin, folds of an array."""
@@ -197,7 +200,20 @@ class Pricer:
         total[:, self.columns.computing] += waiting[:, None]
         for at in exchange if exchange[-1] == level else ():
             once += self._of_one_visit(table, access, exchange, at)
-        return np.hstack([total, once])
+        if not moves_lines(self.leaves):
+            return np.hstack([total, once])
+        return np.hstack([total, once, *self._of_lines(table, access, exchange if exchange[-1] == level else ())])
+
+    def _of_lines(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
+        """Costs of values of lines for each kind of `LineRates.weights`; memories that move them are above lanes."""
+        kinds = np.zeros((KINDS, len(table), self.columns.n))
+        for i, at in enumerate((exchange[0], exchange[-1]) if exchange else ()):
+            if self.lines.layout(access.tensor, at) is not None:
+                self._add_rates(kinds[2 * i], table, access, exchange, at)
+                if access.output and not self.pays_initial(exchange, at):
+                    ones = np.ones(len(table))
+                    kinds[2 * i + 1] = -self.spread(at, self.actions(access, exchange, at)[0], ones, ones, exchange[-1])
+        return kinds
 
     def _starts_once(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
         """Seconds in which the transfers of one visit begin."""
@@ -282,17 +298,26 @@ class Pricer:
 
     def _rates(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
         total = np.zeros((len(table), self.columns.n))
-        one_lane = access.output and self.rules.lane_first_touch == "one lane"
         for at in exchange:
-            share = 1 / self.merged(table, access.tensor, at, exchange[-1])
-            lane = share / self.lanes(table, at)
-            down, up = self.actions(access, exchange, at)
-            # of a group of merged lanes only the first one is filled, at every station on the way
-            filled = 1 / self.merged(table, access.tensor, exchange[0], exchange[-1]) if one_lane else share
-            total += self.spread(at, down, filled, lane, exchange[-1])
-            if access.output:
-                total += self.spread(at, up, share, lane, exchange[-1])
+            if not self._by_lines(access, exchange, at):
+                self._add_rates(total, table, access, exchange, at)
         return total if not self.networks.crosses(exchange) else total + self._crossing(table, access, exchange).filled
+
+    def _by_lines(self, access: TensorAccess, exchange: Chain, at: int) -> bool:
+        """Whether lines are counted for a station; the compute asks for values one by one, each of which is a line."""
+        return self.lines.layout(access.tensor, at) is not None and exchange[-1] < len(self.leaves) - 1
+
+    def _add_rates(self, total: Floats, table: LaneTable, access: TensorAccess, exchange: Chain, at: int) -> None:
+        """Add what a station pays for each value."""
+        share = 1 / self.merged(table, access.tensor, at, exchange[-1])
+        lane = share / self.lanes(table, at)
+        down, up = self.actions(access, exchange, at)
+        # of a group of merged lanes only the first one is filled, at every station on the way
+        one_lane = access.output and self.rules.lane_first_touch == "one lane"
+        filled = 1 / self.merged(table, access.tensor, exchange[0], exchange[-1]) if one_lane else share
+        total += self.spread(at, down, filled, lane, exchange[-1])
+        if access.output:
+            total += self.spread(at, up, share, lane, exchange[-1])
 
     def _crossing(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Rates:
         """What an exchange costs on the networks that it crosses."""
@@ -328,7 +353,7 @@ class Pricer:
         tensor, child = access.tensor, exchange[-1]
         size = self._sizes[tensor]
         for at in exchange:
-            if self.pays_initial(exchange, at):
+            if self.pays_initial(exchange, at) or self._by_lines(access, exchange, at):
                 continue
             per_lane = size / self.indexed(table, tensor, at)
             if self.rules.lane_first_touch == "one lane":
@@ -356,6 +381,9 @@ class Pricer:
             direction = unit.directions[access.tensor]
             return Form(read if direction != "up" else 0, 0), Form(read if direction != "down" else 0, 0)
         write = unit.action("write").actions_per_value[access.tensor]
+        layout = self.lines.layout(access.tensor, at)
+        if layout is not None and not self._by_lines(access, exchange, at):
+            read, write = read * layout.values, write * layout.values
         if at == exchange[-1]:
             return Form(0, write), Form(read, 0)
         return Form(read, 0), Form(0, write)
@@ -411,17 +439,6 @@ class Pricer:
     @cached_property
     def _gated(self) -> bool:
         return any(d.power_gateable for leaf in self.arch.leaves.values() for d in leaf.spatial)
-
-
-def latency_is_linear(component: Memory | Toll, einsum: str) -> bool:
-    """Whether the busy time of a component can be a few columns of cost."""
-    return forms_of(component, einsum) is not None
-
-
-def compute_seconds(unit: Compute, operations: Floats, einsum: str) -> Floats:
-    """Busy time of the compute for so many operations of the busiest instance."""
-    seconds = busy_time(unit, {"compute": operations * unit.actions_scale}, einsum)
-    return np.broadcast_to(np.asarray(seconds, dtype=np.float64), operations.shape)
 
 
 def _some(arrays: Any, rows: Ints) -> Any:

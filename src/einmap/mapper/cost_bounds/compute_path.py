@@ -17,6 +17,7 @@ from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
 from einmap.mapper.cost_bounds.coefficients import Pricer
 from einmap.mapper.cost_bounds.columns import columns_of
+from einmap.mapper.cost_bounds.line_rates import in_lines, moves_lines
 from einmap.mapper.mapspace.dataplacement import Dataplacement, dataplacements
 from einmap.mapper.mapspace.enumeration import InOrder, Walk, listed, share_of
 from einmap.mapper.mapspace.fanout_table import LaneTable, lane_table, limited_variables
@@ -110,7 +111,9 @@ class Path:
     def may_be_sparse(self) -> bool:
         """Whether the search knows tables with few rows for what is asked."""
         asked = self.request
-        return not (asked.uneven_loops or asked.uneven_lanes or asked.shared) and asked.given is None
+        if asked.uneven_loops or asked.uneven_lanes or asked.shared or asked.given is not None:
+            return False
+        return not moves_lines(self.leaves)
 
     def _lattice(self, coarseness: float) -> Lattice:
         """Variables that constraints speak of are not merged with others."""
@@ -127,6 +130,7 @@ class Path:
         if first_routed(self.leaves) < len(self.leaves):
             # the order of lanes over each variable counts
             apart = frozenset(self.einsum.rank_variables)
+        apart |= in_lines(self.einsum, self.leaves)
         if self.request.given is not None:
             apart |= self.request.given.variables
         if self.fused_dimensions:
@@ -137,8 +141,8 @@ class Path:
             self.einsum,
             apart,
             uncut=options.uncut,
-            ragged=options.uneven_loops or options.uneven_lanes,
-            loose=options.uneven_loops,
+            ragged=self.is_uneven and (options.uneven_loops or options.uneven_lanes),
+            loose=self.is_uneven and options.uneven_loops,
             limited=limited,
             coarseness=coarseness,
         )
@@ -148,7 +152,13 @@ class Path:
         """Uses of the fanouts."""
         given = self.request.given
         named = given.dimensions if given is not None else self.fused_dimensions
-        return lane_table(self.einsum, self.leaves, self.lattice, named, uneven=self.request.uneven_lanes)
+        uneven = self.is_uneven and self.request.uneven_lanes
+        return lane_table(self.einsum, self.leaves, self.lattice, named, uneven=uneven)
+
+    @cached_property
+    def is_uneven(self) -> bool:
+        """Whether imperfect factors are searched where they are asked for: not for lines, of tiles that are alike."""
+        return not moves_lines(self.leaves)
 
     @cached_property
     def fused_dimensions(self) -> frozenset[tuple[str, str]]:
@@ -262,6 +272,8 @@ class Path:
             room = "tables of all have no room (80 MB, or what memory_limit leaves)"
             reason = "there are too many" if self.tile_shapes.has_many else room
             texts.append(f"some tile shapes of {name}, since {reason}")
+        if not self.is_uneven and (self.request.uneven_loops or self.request.uneven_lanes):
+            texts.append(f"imperfect factors of {name}, for which memories move lines")
         if not self.lanes.complete:
             texts.append(f"most uses of the fanouts by {name}, since there are too many to list")
         if self.short_of_room:

@@ -170,7 +170,7 @@ class Tables(TableBlocks):
         cost_to_go_kernels.with_gap_and_node(
             self.pool, self.begins(recipe.below)[first], self.slots(recipe.below), self.begins(index)[first],
             self.points[index], self.moves(index, inner.axes), fits, rates, fixed, per_visit, costs.fills[t],
-            costs.lattice.tiles, costs.values[t], costs.allowed(level.node),
+            costs.lattice.tiles, costs.values[t], costs.lines_of(recipe.chains, level.node), costs.allowed(level.node),
         )  # fmt: skip
 
     def over_lanes(self, index: int, r: int, below: int) -> None:

@@ -38,14 +38,14 @@ def moves_inside(
 @njit(cache=True, nogil=True)
 def with_gap_and_node(
     pool: Any, below: Any, slots_below: Any, out: Any, points: Any, moves: Any, fits: Any, rates: Any, fixed: Any,
-    per_visit: Any, fills: Any, tiles: Any, values: Any, allowed: Any,
+    per_visit: Any, fills: Any, tiles: Any, values: Any, lines: Any, allowed: Any,
 ) -> None:  # fmt: skip
     """Tables that begin at rows `out` of `pool` from those at `below`: a gap, and above it a node with its costs.
 
     `points`: of the rows of a table; `slots_below`: the row of each point in tables below, -1 where these are infinite;
     `moves`: what the gap may do, see `moves_inside`. `fits`: points at which a node above the inner gap fits that the
     loops of the gap lower; `allowed`: points at which the node above the gap may stand, where it costs
-    rates[i] * fills + fixed[i]; and per_visit[i] * (tiles, values) where it has columns.
+    rates[i] * fills + fixed[i]; and per_visit[i] * (tiles, values, rows of `lines`) where it has columns.
     """
     n, k = len(points), pool.shape[1]
     inner = np.where(fits, slots_below, -1)[points]
@@ -74,6 +74,8 @@ def with_gap_and_node(
                 if per_visit.shape[1]:
                     here = points[at]
                     table[at, column] += per_visit[i, column] * tiles[here] + per_visit[i, k + column] * values[here]
+                    for kind in range(2, per_visit.shape[1] // k):
+                        table[at, column] += per_visit[i, kind * k + column] * lines[kind - 2, here]
 
 
 @njit(cache=True, nogil=True)

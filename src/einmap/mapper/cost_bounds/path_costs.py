@@ -13,6 +13,7 @@ from einmap.arch.component import Memory
 from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.projection import Relevance
 from einmap.mapper.cost_bounds.coefficients import Chain, NodeCosts, Pricer
+from einmap.mapper.cost_bounds.line_rates import moves_lines
 from einmap.mapper.cost_bounds.tile_limits import within_limits
 from einmap.mapper.mapspace.fanout_table import LaneTable
 from einmap.mapper.mapspace.fanout_tree import Prefixes
@@ -139,6 +140,17 @@ class PathCosts:
     def rates_key(self, chains: Mapping[str, Chain], node: Held, r: int) -> tuple[object, ...]:
         """What the rows of `rates_of` depend on."""
         return "rates", node.tensor, node.level, node.within, r, self.pricer.tail(chains[node.tensor], node.level)
+
+    def lines_of(self, chains: Mapping[str, Chain], node: Held) -> Floats:
+        """Numbers of lines at each point, a row for each kind (`LineRates.weights`); no rows where none are moved."""
+        if not moves_lines(self.leaves):
+            return np.zeros((0, 0))
+        exchange = self.pricer.exchanges(self.pricer.tail(chains[node.tensor], node.level))[0]
+        key = "lines", node.tensor, exchange
+        if key not in self.computed:
+            self.computed[key] = self.pricer.lines.weights(node.tensor, exchange)
+        lines: Floats = self.computed[key]
+        return lines
 
     def constants_of(self, chains: Mapping[str, Chain]) -> Floats:
         """Rows of `pricer.constants` for the uses of all fanouts."""

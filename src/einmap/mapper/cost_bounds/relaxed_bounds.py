@@ -86,6 +86,18 @@ class Bounds:
             costs = costs + fixed + np.where(rates >= 0, rates * (size * copies)[:, None], -np.inf)
             if per_visit.shape[1]:
                 # each lane visits its node once at least, and a tile has a value
-                of_visits, of_one = np.split(per_visit, 2, axis=1)
+                of_visits, of_one, *of_lines = np.split(per_visit, per_visit.shape[1] // costs.shape[1], axis=1)
                 costs += of_visits * path.pricer.lanes(lanes, node.level)[:, None] + of_one
+                if of_lines:
+                    exchange = path.pricer.exchanges(path.pricer.tail(plan.chains[tensor], node.level))[0]
+                    costs += _least_of_lines(of_lines, path.pricer.lines.weights(tensor, exchange))
         return np.maximum(costs, 0.0) if (costs == -np.inf).any() else costs
+
+
+def _least_of_lines(rates: list[Floats], lines: Floats) -> Floats:
+    """What lines cost at least, whatever the tile shapes; `rates`: of each kind of `LineRates.weights`."""
+    least = np.zeros(rates[0].shape)
+    for rate, values in zip(rates, lines, strict=True):
+        least += np.where(rate >= 0, rate * values.min(), rate * values.max())
+    # what first fills save is a part of what all fills cost
+    return np.maximum(least, 0.0)

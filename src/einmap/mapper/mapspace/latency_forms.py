@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from einmap.arch.component import Component, Compute, Memory, Toll
+from einmap.arrays import Floats
 from einmap.model.latency import busy_time
 
 
@@ -60,6 +61,17 @@ def forms_of(component: Component, einsum: str) -> tuple[Form, ...] | None:
     if _close(times_at, np.maximum(r * reads, w * writes)):
         return (Form(r, 0.0), Form(0.0, w))
     return None
+
+
+def latency_is_linear(component: Memory | Toll, einsum: str) -> bool:
+    """Whether the busy time of a component can be a few columns of cost."""
+    return forms_of(component, einsum) is not None
+
+
+def compute_seconds(unit: Compute, operations: Floats, einsum: str) -> Floats:
+    """Busy time of the compute for so many operations of the busiest instance."""
+    seconds = busy_time(unit, {"compute": operations * unit.actions_scale}, einsum)
+    return np.broadcast_to(np.asarray(seconds, dtype=np.float64), operations.shape)
 
 
 def _used(component: Component) -> tuple[str, ...]:

@@ -27,7 +27,8 @@ class Group:
     variables: tuple[str, ...]
 
 
-def _groups(access: TensorAccess) -> tuple[Group, ...]:
+def groups_of(access: TensorAccess) -> tuple[Group, ...]:
+    """The indices of a tensor, those together that share rank variables."""
     groups: list[tuple[list[Affine], set[str]]] = []
     for _, index in access.projection:
         variables = {v for v, _ in index.terms}
@@ -102,7 +103,7 @@ class TensorCounts:
     def __post_init__(self) -> None:
         self.relevance = {v: self.access.relevance(v) for v in self.path.einsum.rank_variables}
         self._footprints: dict[Takes, Count] = {}
-        self._groups = _groups(self.access)
+        self._groups = groups_of(self.access)
         self._irrelevant = tuple(v for v, r in self.relevance.items() if r is Relevance.NONE)
         self._loop_relevance = tuple(self.relevance[loop.variable] for loop in self.path.loops)
 
