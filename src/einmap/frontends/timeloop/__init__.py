@@ -13,5 +13,7 @@ Read `read` (files in), `sections` (which key says what, in which version), then
 - `sections`: the sections that files give, joined.
 - `values`: values of the files, each checked with its place, and what is left out.
 - `write`: a specification -> Timeloop's files.
+- `write_arch`: the way to a compute unit -> nodes of version 0.4.
+- `write_mapping`: a LoopTree -> factors and permutations of levels.
 - `write_problem`: an Einsum -> the problem.
 """

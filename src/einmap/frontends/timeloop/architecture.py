@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from einmap.components.base import AttributeValue
 from einmap.errors import Note, SpecError
 from einmap.expressions.scope import Scope
-from einmap.frontends.timeloop.components import TECHNOLOGY, Prices, technology_of
+from einmap.frontends.timeloop.components import MODEL_ATTRIBUTES, TECHNOLOGY, Prices, technology_of
 from einmap.frontends.timeloop.constraints import Directive, Kept, factors, kept, permutation, place
 from einmap.frontends.timeloop.levels import Level
 from einmap.frontends.timeloop.names import identifier
@@ -43,7 +43,6 @@ _READ = frozenset(
         *("multiplier_width", "adder_width"),
     )
 )
-_MODEL_ATTRIBUTES = ("n_banks", "type", "multiplier_width", "adder_width")
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +259,7 @@ class _Builder:
             if not any(note.text == text for note in self._report.notes):
                 self._report.notes.append(Note(text))
         extra: dict[str, AttributeValue] = {"tech_node": technology or TECHNOLOGY}
-        for key in _MODEL_ATTRIBUTES:
+        for key in MODEL_ATTRIBUTES:
             value = level.attributes.get(key)
             if isinstance(value, RawScalar) and value.value is not None:
                 is_text = key == "type"

@@ -16,6 +16,8 @@ from einmap.spec.raw import Raw, RawList, RawMap, RawScalar, from_python
 SECTIONS = ("compound_components", "components")
 TECHNOLOGY = "45nm"
 """The technology of components that name none."""
+MODEL_ATTRIBUTES = ("n_banks", "type", "multiplier_width", "adder_width")
+"""Attributes that models here and Accelergy's estimators call alike, beside the width."""
 MAX_PARTS = 20
 """Classes that lead from a compound component to one with a model."""
 _NODE = re.compile(r"\d{1,4}(\.\d{1,4})?\s*(nm)?", re.IGNORECASE)

@@ -29,7 +29,8 @@ def write_problem(einsum: Einsum, report: Report, at: At | None) -> WrittenProbl
         raise SpecError(text, at=at)
     if len(einsum.outputs) != 1:
         raise SpecError(f"the Einsum {einsum.name} has {len(einsum.outputs)} outputs, a problem has one", at=at)
-    if einsum.operation != product_of([a.tensor for a in einsum.accesses if not a.output]):
+    product = product_of([a.tensor for a in einsum.accesses if not a.output])
+    if (einsum.operation.map, einsum.operation.reduction) != (product.map, product.reduction):
         report.leave(at, str(einsum.operation), "Timeloop's problems are sums of products; counts do not depend on it")
     dimensions = _dimensions(einsum)
     coefficients: dict[int, str] = {}
