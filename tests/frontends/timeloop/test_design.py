@@ -1,9 +1,13 @@
 """Architectures and mappings of Timeloop in every version's form: counts worked out by hand."""
 
+import random
+import re
+
 import pytest
 from tests.frontends.timeloop.designs import FORMS, MAPPING, NODES, PROBLEM, PROCESSED, SUBTREES, design
 
-from einmap import SpecError, evaluate, execute, loads
+from einmap import EinmapError, SpecError, evaluate, execute, loads
+from einmap.errors import ManyErrors
 from einmap.frontends.timeloop.read import read
 
 
@@ -245,3 +249,45 @@ def test_a_word_of_another_width_takes_its_own_bits(tmp_path):
     # 2 values of A and of B and 4 sums of 16 bits
     assert {row.component: row.usage for row in cost.memory_usage}["Reg"] == 8 * 16 / (8 * 16)
     assert cost.count_by("action", "component", "tensor")["write", "Reg", "Z"] == 64
+
+
+WORDS = ("0", "-1", "inf", "nan", "[]", "{}", "null", "~", "'x'", "[1, 2]", "{a: 1}", "9" * 30, "*a", "!Memory {}", "K")
+WORDS += ("M=", "P=0", "..", "PE[0..", "!Component {name: Reg, class: SRAM}", "\u202e", "a" * 300, "{{ 7 }}", "<<: *x")
+
+
+def changed(text, rng):
+    """`text` with some words in other places, missing, or replaced by others."""
+    for _ in range(rng.choice([1, 1, 2, 3])):
+        words = re.findall(r"\w+|[^\w\s]|\s+", text)
+        here, there = rng.randrange(len(words)), rng.randrange(len(words))
+        match rng.randrange(4):
+            case 0:
+                words[here] = rng.choice(WORDS)
+            case 1:
+                del words[here]
+            case 2:
+                words[here], words[there] = words[there], words[here]
+            case _:
+                words.insert(here, rng.choice(WORDS))
+        text = "".join(words)
+    return text
+
+
+def check_changed_files(tmp_path, seeds):
+    for seed in seeds:
+        rng = random.Random(seed)
+        text = changed(design(rng.choice([*FORMS])) + rng.choice([CONSTRAINTS, COMPOUND, ""]), rng)
+        try:
+            imported(tmp_path, text)
+        except EinmapError as problem:
+            assert problem.at is not None or isinstance(problem, ManyErrors), text
+
+
+def test_changed_files_are_read_or_refused_with_a_place(tmp_path):
+    check_changed_files(tmp_path, range(12))
+
+
+@pytest.mark.slow
+@pytest.mark.hostile
+def test_many_changed_files_are_read_or_refused_with_a_place(tmp_path):
+    check_changed_files(tmp_path, range(12, 2000))
