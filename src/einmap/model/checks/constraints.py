@@ -12,9 +12,8 @@ from einmap.einsum.projection import Relevance
 from einmap.einsum.workload import Workload
 from einmap.errors import At, MappingError, Note
 from einmap.mapping.nodes import Address
-from einmap.model.counting.path import EinsumPath, Loop, Station
+from einmap.model.counting.path import EinsumPath, Loop, Station, loops_above
 from einmap.model.counting.spatial import lanes_used, spatial_usage
-from einmap.model.occupancy.sharing import loops_above
 
 type Where = Callable[[Address], At]
 

@@ -94,6 +94,11 @@ def applies(loop: Loop, station: Station) -> bool:
     return loop.position < station.position if loop.level is None else loop.level <= station.level
 
 
+def loops_above(path: EinsumPath, station: Station) -> list[Loop]:
+    """The loops of more than one iteration that apply at a station."""
+    return [loop for loop in path.loops if applies(loop, station)]
+
+
 def path_of(mapping: Mapping, einsum: Einsum, arch: Architecture) -> EinsumPath:
     """The path of `einsum` in a mapping that `mapping.validate` has accepted."""
     return path_from_nodes(mapping.path_of[einsum.name], einsum, arch)

@@ -19,7 +19,7 @@ from einmap.mapping.nodes import Address
 from einmap.mapping.pretty import pretty
 from einmap.mapping.rewrite.branches import merged_for
 from einmap.model.counting.hull import MAX_VISITS, Hull, User, clipped, intervals_of
-from einmap.model.counting.path import EinsumPath, Loop, Station, applies
+from einmap.model.counting.path import EinsumPath, Loop, loops_above
 from einmap.model.counting.semantics import Semantics
 from einmap.model.traffic.tensor_traffic import Charge
 
@@ -96,11 +96,6 @@ def charges_of(
 
 def _set(charges: dict[str, dict[tuple[str, int], Charge]], node: SharedNode, user: User, charge: Charge) -> None:
     charges[user.path.einsum.name][node.tensor, user.station.position] = charge
-
-
-def loops_above(path: EinsumPath, station: Station) -> list[Loop]:
-    """The loops of more than one iteration that apply at a station."""
-    return [loop for loop in path.loops if applies(loop, station)]
 
 
 # what fusion may do
