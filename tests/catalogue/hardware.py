@@ -177,7 +177,7 @@ ROWS = [
     error(98, "no Compute", [(UNIT, "")], ["no Compute"], "arch.nodes", on=False),
     error(98, "no Memory", [("  - !Memory\n" + MAIN, ""), ("  - !Memory\n" + BUFFER + "    tensors:\n" + KEEP, "")], ["no Memory", "'MAC'"], "arch.nodes", on=False),
     error(98, "all computes disabled", [(UNIT, UNIT + "    enabled: len(All) == 2\n")], ["'C'", "no path", "disabled", "MAC"], "arch.nodes", on=False),
-    error(99, "topology", node("- !Network {name: Net, topology: torus}"), ["'torus'", "mesh", "all_to_all"], 'arch.nodes[3] "Net".topology', on="torus"),
+    error(99, "topology", node("- !Network {name: Net, topology: star}"), ["'star'", "mesh", "all_to_all"], 'arch.nodes[3] "Net".topology', on="star"),
     error(99, "Fork inside an Array", node("- !Array\n  name: Grid\n  nodes:\n  - !Fork\n    nodes: []"), ["Fork", "Array"], on=False),
     error(99, "Compute inside an Array", node(f"- !Array\n  name: Grid\n  nodes:\n  - !Compute {{name: ALU, {DUMMY}}}"), ["Compute", "Array"], on=False),
     error(

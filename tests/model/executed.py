@@ -343,10 +343,11 @@ def derivations(executed, explanation):
                 operations = executed.operations(d.einsum)
                 yield f"{key} operations", sizes(p), (operations, 1, operations, operations, 0, 0, 0)
             elif p.way == "hop":
-                (use,) = p.loops
-                turn = next(t for t in executed.routes[d.einsum].turns if t.address == use.address)
-                passed_on = executed.routes[d.einsum].merges(turn, d.tensor)
-                yield f"{key} passed on", p.merged, (use,) if passed_on else ()
+                turns = {t.address: t for t in executed.routes[d.einsum].turns}
+                shared = tuple(use for use in p.loops if executed.routes[d.einsum].merges(turns[use.address], d.tensor))
+                able = unit.multicast and unit.adds_on_the_way
+                # of those the ones whose network can
+                yield f"{key} passed on", p.merged, shared if able else tuple(u for u in shared if u in p.merged)
                 yield f"{key} steps", sizes(p), (p.gross, 1, p.gross, p.gross, 0, 0, 0)
             else:
                 moved = round(rows[key] / done / len(d.pieces))

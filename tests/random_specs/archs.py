@@ -91,7 +91,13 @@ def draw_network(rng: random.Random, name: str) -> Case:
     hop = {"name": "hop", "energy": 1, "latency": rng.choice([0, 0.5, 2]), "throughput": rng.choice([1, 3])}
     found: Case = {"type": "Network", "name": name, "area": 0, "leak_power": 0, "actions": [hop]}
     if chance(rng, 0.7):
-        found["topology"] = rng.choice(["mesh", "all_to_all"])
+        found["topology"] = rng.choice(["mesh", "mesh", "all_to_all", "torus", "ring", "systolic", "tree", "bus"])
+    if chance(rng, 0.3):
+        found["multicast"] = False
+    if chance(rng, 0.3):
+        found["reduction"] = "at_parent"
+    if chance(rng, 0.3):
+        found["links"] = "per_tensor"
     if chance(rng, 0.2):
         found["bits_per_action"] = rng.choice([8, 16])
     if chance(rng, 0.2):

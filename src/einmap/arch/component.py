@@ -15,7 +15,9 @@ from einmap.visible import brief
 type Direction = Literal["up", "down", "up_and_down"]
 type Buffering = Literal["ideal", "double", "single"]
 type Skew = Literal["none", "once", "each_fold"]
-type Topology = Literal["mesh", "all_to_all"]
+type Topology = Literal["bus", "tree", "ring", "mesh", "torus", "systolic", "all_to_all"]
+type Reduction = Literal["in_network", "at_parent"]
+type Links = Literal["shared", "per_tensor"]
 type Leaf = Memory | Toll | Network | Compute | Container
 type Component = Memory | Toll | Network | Compute
 type Holder = Memory | Toll
@@ -158,13 +160,29 @@ class Toll(_Priced):
 class Network(_Priced):
     """Carries what memories above exchange with the lanes below; each step of a value is charged as a `hop`.
 
-    `hop_latency`: s for one step. The throughput of `hop` is that of one link.
+    `hop_latency`: s for one step. The throughput of `hop` is that of one link. `multicast`: what lanes share is passed
+    on once. `reduction`: whether results of lanes that reduce are added on their way back or go there one by one.
+    `links`: whether all tensors share the links.
     """
 
     __repr__ = brief
 
     topology: Topology = "mesh"
     hop_latency: float = 0.0
+    multicast: bool = True
+    reduction: Reduction = "in_network"
+    links: Links = "shared"
+
+    @property
+    def adds_on_the_way(self) -> bool:
+        """Whether results of lanes that reduce are added before they arrive."""
+        return self.reduction == "in_network"
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a mesh or all to all that multicasts and reduces, with links for all tensors."""
+        able = self.multicast and self.adds_on_the_way and self.links == "shared"
+        return able and self.topology in ("mesh", "all_to_all")
 
 
 @dataclass(frozen=True)

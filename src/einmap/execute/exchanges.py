@@ -76,7 +76,7 @@ class Exchanges:
                         self._transfer(route, hold, (station, at, "read"), amount, tile.box)
                     charge(self.recorder, route, station, at, Passing(amount, 0), child=hold, box=tile.box)
         self.recorder.seen.add((route.einsum.name, tensor, hold.address, "in"))
-        self._carry(route, tensor, hold, chain, moved)
+        self._carry(route, hold, chain, moved, up=False)
 
     def _transfer(self, route: Route, child: Hold, through: tuple[Hold, Instance, str], amount: int, box: Box) -> None:
         """`amount` values of a tile pass a station on their way into or out of its child; `through`: with the action.
@@ -95,9 +95,9 @@ class Exchanges:
         if (route.einsum.name, child.tensor, child.address, way) not in self.recorder.seen:
             self.recorder.first_time(key, instance, moved(route, station, box, amount, single=False))
 
-    def _carry(self, route: Route, tensor: str, hold: Hold, chain: list[Hold], moved: Mapping[Instance, int]) -> None:
+    def _carry(self, route: Route, hold: Hold, chain: list[Hold], moved: Mapping[Instance, int], *, up: bool) -> None:
         """Route moved values over the networks between a holder and its parent."""
-        self.recorder.wires.carry(route, tensor, hold.level, chain[-1].level, moved)
+        self.recorder.wires.carry(route, hold.tensor, (chain[-1].level, hold.level), moved, up=up)
 
     def _fill_output(self, route: Route, tensor: str, hold: Hold, visit: Visit) -> None:
         """Fill an output tile: results come in live; elements without one are skipped where both sides skip them."""
@@ -134,7 +134,7 @@ class Exchanges:
                 self._transfer(route, hold, (station, at, "read"), amount, box)
                 charge(self.recorder, route, station, at, Passing(amount, 0, new), child=hold, box=box)
         self.recorder.seen.add((route.einsum.name, tensor, hold.address, "in"))
-        self._carry(route, tensor, hold, chain, moved)
+        self._carry(route, hold, chain, moved, up=False)
 
     def write_back(self, place: Place, visit: Visit, producer: Route) -> None:
         """What the producer has made, and does not stay for the next visit, leaves the buffer."""
@@ -160,7 +160,7 @@ class Exchanges:
             reduce_into(target, tile, producer)
             target.live(tile.box)[leaves] = 1
         self.recorder.seen.add((producer.einsum.name, hold.tensor, hold.address, "out"))
-        self._carry(producer, hold.tensor, hold, chain, moved)
+        self._carry(producer, hold, chain, moved, up=True)
 
 
 @dataclass(frozen=True)

@@ -166,11 +166,11 @@ class Leaf:
         skips = self.route.unit.skip_initial_output_write and memory.skip_initial_output_write
         level, outer = self.route.unit_level, chain[0][-1].level
         done = {lane: int(executed[n]) for n, lane in enumerate(self.lanes) if executed[n]}
-        recorder.wires.carry(self.route, access.tensor, level, outer, done)
+        recorder.wires.carry(self.route, access.tensor, (outer, level), done, up=access.output)
         if access.output:
             o = self.outputs.index(access)
             back = {lane: int(live[o, n]) + (0 if skips else int(fresh[o, n])) for n, lane in enumerate(self.lanes)}
-            recorder.wires.carry(self.route, access.tensor, level, outer, back)
+            recorder.wires.carry(self.route, access.tensor, (outer, level), back, up=False)
         for hold, merged in zip(*chain, strict=True):
             for n, lane in enumerate(self.lanes):
                 if not executed[n]:

@@ -2,19 +2,22 @@
 
 The lanes of a network are the iterations of the spatial loops over it or what is below it. A lane has a place along
 each fanout. Values enter at the place of the first lane and go along the loops' fanouts, outermost loop first; lanes
-of a loop that use one copy pass it on from one to the next. Results go the same way back.
+of a loop that use one copy pass it on from one to the next. Results go the same way back. Over a tree or a bus they go
+to all lanes at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from einmap.arch.component import Network
+from einmap.execute.network_links import Link, Place, by_bus, by_tree, is_handed_on, links_between
 from einmap.schedule.routes import Instance, Route, Turn
 
-type Link = tuple[str, str, tuple[str, str], Instance, tuple[int, ...], int]
-"""Einsum, network, fanout, lanes above the network, place along all fanouts, place of the link's far end."""
+type Load = tuple[str, str, str, Instance, Link]
+"""Einsum, network, tensor where each has links of its own, lanes above the network, link."""
 
 
 @dataclass
@@ -26,56 +29,65 @@ class Wires:
     """
 
     hops: dict[tuple[str, str, str], dict[Instance, int]] = field(default_factory=dict)
-    loads: dict[Link, float] = field(default_factory=dict)
+    loads: dict[Load, float] = field(default_factory=dict)
     longest: dict[tuple[str, str], int] = field(default_factory=dict)
 
-    def carry(self, route: Route, tensor: str, inner: int, outer: int, amounts: Mapping[Instance, int]) -> None:
-        """Count values that go between a holder at level `outer` and the lanes of one at level `inner`."""
+    def carry(
+        self, route: Route, tensor: str, levels: tuple[int, int], amounts: Mapping[Instance, int], *, up: bool
+    ) -> None:
+        """Count values that go between a holder and the lanes of one further in, at these levels; `up`: outward."""
+        outer, inner = levels
         for level, network in enumerate(route.arch.path(route.unit.name)):
             if isinstance(network, Network) and outer < level < inner and any(amounts.values()):
-                self._route(_Mesh(route, tensor, network, level, inner), amounts)
+                self._route(_Lanes(route, tensor, network, (level, inner), up), amounts)
 
-    def _route(self, mesh: _Mesh, amounts: Mapping[Instance, int]) -> None:
-        name, network = mesh.route.einsum.name, mesh.network.name
-        key, there = (name, network), (name, network, mesh.tensor)
-        rate = mesh.network.action("hop").actions_per_value[mesh.tensor]
-        self.hops.setdefault(there, {})
-        self.longest[key] = max(self.longest.get(key, 0), mesh.longest())
-        for number in range(len(mesh.turns)):
-            for entrance, lanes in mesh.groups(number, amounts):
-                for steps, links, values in mesh.ways(number, entrance, lanes):
-                    hops = self.hops[there]
-                    hops[mesh.above(entrance)] = hops.get(mesh.above(entrance), 0) + steps * values
-                    for fanout, place, end in links:
-                        link = (name, network, fanout, mesh.above(entrance), place, end)
-                        self.loads[link] = self.loads.get(link, 0) + values * rate
+    def _route(self, lanes: _Lanes, amounts: Mapping[Instance, int]) -> None:
+        name, network = lanes.route.einsum.name, lanes.network
+        key, there = (name, network.name), (name, network.name, lanes.tensor)
+        rate = network.action("hop").actions_per_value[lanes.tensor]
+        owner = lanes.tensor if network.links == "per_tensor" else ""
+        counted = self.hops.setdefault(there, {})
+        self.longest[key] = max(self.longest.get(key, 0), lanes.longest())
+        for above, steps, links, values in lanes.ways(amounts):
+            counted[above] = counted.get(above, 0) + steps * values
+            for link in links:
+                load = (name, network.name, owner, above, link)
+                self.loads[load] = self.loads.get(load, 0) + values * rate
 
     def busiest_link(self, einsum: str, network: str) -> float:
         """Actions on the link that has most."""
         return max((n for link, n in self.loads.items() if link[:2] == (einsum, network)), default=0)
 
 
-type _Way = tuple[int, list[tuple[tuple[str, str], tuple[int, ...], int]], int]
-"""Steps, links (fanout, place, far end) and values."""
+type _Way = tuple[Instance, int, Sequence[Link], int]
+"""Lanes above the network, steps, links and values."""
 
 
-class _Mesh:
-    """The lanes of one level that a network reaches, for one tensor."""
+class _Lanes:
+    """The lanes of one level that a network reaches, for one tensor and direction."""
 
-    def __init__(self, route: Route, tensor: str, network: Network, level: int, inner: int) -> None:
+    def __init__(self, route: Route, tensor: str, network: Network, levels: tuple[int, int], up: bool) -> None:
+        level, inner = levels
         self.route = route
         self.tensor = tensor
         self.network = network
+        self.able = network.adds_on_the_way if up else network.multicast
         spread = [t for t in route.lane_turns if t.level is not None and t.level <= inner]
         self.turns = [t for t in spread if t.level is not None and t.level >= level]
         self.positions = [spread.index(t) for t in self.turns]
         self.outside = [i for i, t in enumerate(spread) if t not in self.turns]
-        self.fanouts = list(dict.fromkeys(self._fanout(t) for t in route.lane_turns if (t.level or 0) >= level))
+        leaves = enumerate(route.arch.path(route.unit.name))
+        self.sizes = {(str(at), d.name): d.fanout for at, leaf in leaves if at >= level for d in leaf.spatial}
+        self.fanouts = list(self.sizes)
 
     def _fanout(self, turn: Turn) -> tuple[str, str]:
         assert turn.dimension is not None
         assert turn.level is not None
         return str(turn.level), turn.dimension.name
+
+    def shares(self, turn: Turn) -> bool:
+        """Whether lanes of a loop pass on one copy, or one sum."""
+        return self.able and self.route.merges(turn, self.tensor)
 
     def stride(self, number: int) -> int:
         """Places between two lanes of a loop that follow each other."""
@@ -85,17 +97,75 @@ class _Mesh:
                 steps *= self.route.iterations[turn.address]
         return steps
 
+    def _links(self, begin: Place, end: Place) -> tuple[Link, ...]:
+        return links_between(self.network.topology, tuple(self.sizes.values()), begin, end)
+
     def longest(self) -> int:
         """Steps of the longest route, the one into each loop's lanes included."""
-        if self.network.topology == "all_to_all":
-            return len(self.turns)
-        return sum(self.route.iterations[t.address] * self.stride(n) for n, t in enumerate(self.turns))
+        match self.network.topology:
+            case "all_to_all":
+                return len(self.turns)
+            case "bus":
+                return 1
+            case "tree":
+                return len(by_tree((0,) * len(self.sizes), tuple(self.sizes.values())))
+            case "mesh":
+                return sum(self.route.iterations[t.address] * self.stride(n) for n, t in enumerate(self.turns))
+        return sum(self._farthest(n) + self.stride(n) for n in range(len(self.turns)) if self._is_walked(n))
+
+    def _farthest(self, number: int) -> int:
+        """Steps from the first lane of a loop to the one that takes most; from lane to lane where they share."""
+        nothing = (0,) * (1 + max(self.positions, default=0))
+        places = []
+        for lane in range(self.route.iterations[self.turns[number].address]):
+            at = list(nothing)
+            at[self.positions[number]] = lane
+            places.append(self._place(tuple(at)))
+        if self.shares(self.turns[number]):
+            return sum(len(self._links(a, b)) for a, b in pairwise(places))
+        return max(len(self._links(places[0], place)) for place in places)
+
+    def _is_walked(self, number: int) -> bool:
+        if self.network.topology != "systolic":
+            return True
+        shared = [self.shares(turn) for turn in self.turns]
+        return is_handed_on(number, shared, [self._fanout(turn) for turn in self.turns])
 
     def above(self, lane: Instance) -> Instance:
         """The instance of the network that serves a lane."""
         return tuple(lane[i] for i in self.outside)
 
-    def groups(
+    def ways(self, amounts: Mapping[Instance, int]) -> Iterator[_Way]:
+        """How values go to their lanes, or come from them."""
+        if self.network.topology in ("bus", "tree"):
+            yield from self._at_once(amounts)
+            return
+        for number in range(len(self.turns)):
+            if self._is_walked(number):
+                for entrance, lanes in self._groups(number, amounts):
+                    for steps, links, values in self._along(number, entrance, lanes):
+                        yield self.above(entrance), steps, links, values
+
+    def _at_once(self, amounts: Mapping[Instance, int]) -> Iterator[_Way]:
+        """Over a tree or a bus: once over the links to all lanes that use one copy."""
+        groups: dict[Instance, dict[Instance, int]] = {}
+        for lane, values in amounts.items():
+            data = list(lane)
+            for turn, at in zip(self.turns, self.positions, strict=True):
+                if self.shares(turn):
+                    data[at] = 0
+            groups.setdefault(tuple(data), {})[lane] = values
+        reach = by_tree if self.network.topology == "tree" else by_bus
+        for first, lanes in groups.items():
+            links = {
+                link
+                for lane, values in lanes.items()
+                if values
+                for link in reach(self._place(lane), tuple(self.sizes.values()))
+            }
+            yield self.above(first), len(links), sorted(links), max(lanes.values())
+
+    def _groups(
         self, number: int, amounts: Mapping[Instance, int]
     ) -> Iterator[tuple[Instance, dict[int, dict[Instance, int]]]]:
         """For each place where a loop's lanes begin: by iteration the data for it, each with its values.
@@ -108,33 +178,42 @@ class _Mesh:
             for later in range(number, len(self.turns)):
                 at = self.positions[later]
                 entrance[at] = 0
-                if self.route.merges(self.turns[later], self.tensor):
+                if self.shares(self.turns[later]):
                     data[at] = 0
             here = groups.setdefault(tuple(entrance), {}).setdefault(lane[self.positions[number]], {})
             here[tuple(data)] = max(here.get(tuple(data), 0), values)
         yield from groups.items()
 
-    def ways(self, number: int, entrance: Instance, lanes: Mapping[int, Mapping[Instance, int]]) -> Iterator[_Way]:
-        """How the data of a group go along one loop."""
-        shared = self.route.merges(self.turns[number], self.tensor)
+    def _along(
+        self, number: int, entrance: Instance, lanes: Mapping[int, Mapping[Instance, int]]
+    ) -> Iterator[tuple[int, Sequence[Link], int]]:
+        """How the data of a group go along one loop: steps, links, values."""
+        shared = self.shares(self.turns[number])
         if self.network.topology == "all_to_all":
             yield from self._direct(number, entrance, lanes, shared)
             return
         for end in range(1, max(lanes) + 1):
-            # what passes from lane `end - 1` to lane `end`
-            beyond: dict[Instance, int] = {}
-            for lane, data in lanes.items():
-                for each, values in data.items():
-                    if lane >= end:
-                        beyond[each] = max(beyond.get(each, 0), values)
-            links = self._links(number, entrance, end)
-            yield len(links), links, sum(beyond.values())
+            if shared or self.network.topology == "mesh":
+                # what passes from lane `end - 1` to lane `end`
+                begin, data = end - 1, [(each, n) for lane in lanes if lane >= end for each, n in lanes[lane].items()]
+            else:
+                begin, data = 0, list(lanes.get(end, {}).items())
+            values: dict[Instance, int] = {}
+            for each, n in data:
+                values[each] = max(values.get(each, 0), n)
+            places = []
+            for lane in (begin, end):
+                at = list(entrance)
+                at[self.positions[number]] = lane
+                places.append(self._place(tuple(at)))
+            links = self._links(*places)
+            yield len(links), links, sum(values.values())
 
     def _direct(
         self, number: int, entrance: Instance, lanes: Mapping[int, Mapping[Instance, int]], shared: bool
-    ) -> Iterator[_Way]:
+    ) -> Iterator[tuple[int, Sequence[Link], int]]:
         """One step to each lane but the first; the sender sends what lanes share once."""
-        port = (self._fanout(self.turns[number]), self._place(entrance), 0)
+        port = "port", self._fanout(self.turns[number]), self._place(entrance)
         sent: dict[Instance, int] = {}
         for lane, data in lanes.items():
             if lane:
@@ -143,15 +222,9 @@ class _Mesh:
                     sent[each] = max(sent.get(each, 0), values) if shared else values
         yield 0, [port], sum(sent.values())
 
-    def _place(self, lane: Instance) -> tuple[int, ...]:
+    def _place(self, lane: Instance) -> Place:
         place = dict.fromkeys(self.fanouts, 0)
         for number, turn in enumerate(self.turns):
-            place[self._fanout(turn)] += lane[self.positions[number]] * self.stride(number)
+            at = self.positions[number]
+            place[self._fanout(turn)] += (lane[at] if at < len(lane) else 0) * self.stride(number)
         return tuple(place.values())
-
-    def _links(self, number: int, entrance: Instance, end: int) -> list[tuple[tuple[str, str], tuple[int, ...], int]]:
-        fanout, stride = self._fanout(self.turns[number]), self.stride(number)
-        place = list(self._place(entrance))
-        at = self.fanouts.index(fanout)
-        base, place[at] = place[at], 0
-        return [(fanout, tuple(place), base + step) for step in range((end - 1) * stride + 1, end * stride + 1)]

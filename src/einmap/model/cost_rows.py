@@ -19,8 +19,9 @@ from einmap.model.latency import busy_time, memory_time, network_time
 from einmap.model.systolic import skew_seconds
 from einmap.model.traffic.actions import Actions
 from einmap.model.traffic.copies import copy_busiest, copy_totals
+from einmap.model.traffic.crossing import NetworkUse
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
-from einmap.model.traffic.network import NetworkUse, network_use
+from einmap.model.traffic.network import network_use
 
 
 @dataclass(frozen=True)

@@ -225,6 +225,8 @@ def piece_line(piece: Piece, d: Derivation) -> str:
         return f"{piece.values:,} values copied, each once"
     if piece.way == "hop":
         how = "passed on from lane to lane" if piece.merged else "to each lane by itself"
+        if len(piece.loops) != 1:
+            how = "once to all lanes that share them" if piece.merged else "to each lane by itself"
         return f"{piece.values:,} between {piece.parent} and {piece.child}: {how} ({_loops(piece.loops)})"
     return f"{piece.values:,} {purpose(piece, d)}: {_sum(piece)}{_extras(piece)}"
 

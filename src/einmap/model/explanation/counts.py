@@ -11,7 +11,7 @@ from einmap.model.counting.reuse import Takes, TensorCounts
 from einmap.model.counting.tiles import ALL, FIRST, LARGEST, SKIP, Take
 from einmap.model.evaluate import Workings
 from einmap.model.explanation.cases import loop_use, positions_of
-from einmap.model.explanation.values import Derivation, Piece
+from einmap.model.explanation.values import Derivation, LoopUse, Piece
 from einmap.model.traffic.actions import Way, skipped, ways
 from einmap.model.traffic.copies import copy_flows
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
@@ -113,13 +113,17 @@ def _hops(traffic: EinsumTraffic) -> Pieces:
     for network, crossing in crossings_of(traffic):
         tensor, exchange = crossing.tensor, crossing.exchange
         pieces = pieces_of.setdefault((network.name, tensor.access.tensor, "hop"), [])
-        for index in crossing.loops:
-            pieces.append(_hop(traffic.path, tensor, exchange, index, crossing.hops_along(index, {})))
+        for indices, shared, hops in crossing.parts():
+            loops = [loop_use(traffic.path, tensor.counts, i) for i in indices]
+            passed_on = tuple(loop for i, loop in zip(indices, loops, strict=True) if i in shared)
+            pieces.append(_hop(traffic.path, exchange, tuple(loops), passed_on, hops))
     return pieces_of
 
 
-def _hop(path: EinsumPath, tensor: TensorTraffic, exchange: Exchange, index: int, hops: int) -> Piece:
-    child, loop = exchange.child, loop_use(path, tensor.counts, index)
+def _hop(
+    path: EinsumPath, exchange: Exchange, loops: tuple[LoopUse, ...], passed_on: tuple[LoopUse, ...], hops: int
+) -> Piece:
+    child = exchange.child
     return Piece(
         way="hop",
         child=child.component.name,
@@ -132,9 +136,9 @@ def _hop(path: EinsumPath, tensor: TensorTraffic, exchange: Exchange, index: int
         unmerged=hops,
         skipped=0,
         shared=0,
-        loops=(loop,),
+        loops=loops,
         below=(),
-        merged=(loop,) if tensor.counts.merges(path.loops[index]) else (),
+        merged=passed_on,
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
-from einmap.arch.component import Buffering, Component, Compute, Memory, Network, SpatialDimension, Toll, Topology
+from einmap.arch.component import Buffering, Component, Compute, Memory, Network, SpatialDimension, Toll
 from einmap.arch.constraint import Latency
 from einmap.errors import (
     EinmapError,
@@ -46,7 +46,9 @@ from einmap.spec.schema.arch import (
 type Spatial = tuple[SpatialDimension, ...]
 
 _BUFFERINGS = ("ideal", "double", "single")
-_TOPOLOGIES = ("mesh", "all_to_all")
+_TOPOLOGIES = ("mesh", "torus", "ring", "systolic", "tree", "bus", "all_to_all")
+_REDUCTIONS = ("in_network", "at_parent")
+_LINKS = ("shared", "per_tensor")
 _NOT_FIELDS = {
     "name",
     "component_class",
@@ -249,7 +251,7 @@ def _component(
         case NetworkInput():
             actions = shared["actions"] or ()  # None where they are a problem of their own
             seconds = next((float(dict(a.attributes)["latency"]) for a in actions if a.name == "hop"), 0.0)
-            return Network(**shared, topology=_topology(context, given), hop_latency=seconds)
+            return Network(**shared, hop_latency=seconds, **_topology(context, given))
         case ComputeInput():
             return Compute(**shared, skip_initial_output_write=given.skip_initial_output_write)
         case _:
@@ -268,8 +270,16 @@ def _buffering(context: ComponentContext, given: MemoryInput) -> Buffering:
     return cast(Buffering, given.buffering)
 
 
-def _topology(context: ComponentContext, given: NetworkInput) -> Topology:
-    if given.topology not in _TOPOLOGIES:
-        hint = did_you_mean(given.topology, _TOPOLOGIES, listing="topologies")
-        raise SpecError(f"unknown topology {given.topology!r}", at=context.at("topology"), hint=hint)
-    return cast(Topology, given.topology)
+def _topology(context: ComponentContext, given: NetworkInput) -> dict[str, Any]:
+    """How the lanes of a network are joined, and what its links can do."""
+    reduction = given.reduction or ("at_parent" if given.topology == "bus" else "in_network")
+    found = {"topology": given.topology, "reduction": reduction, "links": given.links}
+    for (field, value), known in zip(found.items(), (_TOPOLOGIES, _REDUCTIONS, _LINKS), strict=True):
+        if value not in known:
+            listing = "topologies" if field == "topology" else "choices"
+            hint = did_you_mean(value, known, listing=listing)
+            raise SpecError(f"unknown {field} {value!r}", at=context.at(field), hint=hint)
+    if given.topology == "bus" and reduction == "in_network":
+        text = f"results of several lanes cannot be added on their way over the bus {given.name!r}"
+        raise SpecError(text, at=context.at("reduction"), hint="leave out reduction, or write reduction: at_parent")
+    return {**found, "multicast": given.multicast}

@@ -352,12 +352,33 @@ class NetworkInput(CarrierInput):
 
     topology: Annotated[
         str,
-        one_of(("mesh", "all_to_all")),
+        one_of(("mesh", "torus", "ring", "systolic", "tree", "bus", "all_to_all")),
         documented(
-            "How lanes are joined: `mesh`, values pass from lane to lane; `all_to_all`, one step leads to any lane.",
+            "How lanes are joined: `mesh`, values pass from lane to lane along each fanout; `torus`, and round its "
+            "end; `ring`, one ring of all lanes; `systolic`, neighbours hand on what they share, the rest comes in by "
+            "the edge; `tree`, lanes are the leaves of a binary tree; `bus`, one step for all lanes; `all_to_all`, one "
+            "step leads to any lane.",
             "all_to_all",
         ),
     ] = "mesh"
+    multicast: Annotated[
+        StrictBool,
+        documented("Whether values that lanes share pass a link once. With false each lane gets its own copy.", False),
+    ] = True
+    reduction: Annotated[
+        str | None,
+        one_of(("in_network", "at_parent")),
+        documented(
+            "Whether results of lanes that reduce are added where they meet (`in_network`), or each goes all the way.",
+            "at_parent",
+            without="`in_network`, of a bus `at_parent`",
+        ),
+    ] = None
+    links: Annotated[
+        str,
+        one_of(("shared", "per_tensor")),
+        documented("Whether all tensors share the links, or each one has links of its own.", "per_tensor"),
+    ] = "shared"
 
 
 class ComputeInput(ComponentInput):
