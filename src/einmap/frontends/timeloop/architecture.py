@@ -14,13 +14,15 @@ from einmap.frontends.timeloop.constraints import Directive, Kept, factors, kept
 from einmap.frontends.timeloop.levels import Level
 from einmap.frontends.timeloop.names import identifier
 from einmap.frontends.timeloop.problem import Problem
-from einmap.frontends.timeloop.values import Report, a_number, a_text, an_integer, named
-from einmap.spec.raw import RawMap, RawScalar, from_python
+from einmap.frontends.timeloop.values import Report, a_flag, a_number, a_text, an_integer, named
+from einmap.spec.raw import RawList, RawMap, RawScalar, from_python
 
 CYCLE = 1e-9
 """Seconds of a cycle where no component says so."""
 WIDTH = 8
 """Bits of a word where a component does not say."""
+APART = ("no_multicast_no_reduction", "no_reuse")
+"""Constraints of copies that share nothing: true, or a list of data spaces."""
 _QUIET: Mapping[str, tuple[object, ...]] = {
     "cluster_size": (1,),
     "cluster-size": (1,),
@@ -108,11 +110,12 @@ class _Builder:
     def machine(self, constraints: Sequence[Directive]) -> Machine:
         kept_by = self._kept(constraints)
         spatial = self._spatial(constraints)
+        apart = self._apart(constraints)
         nodes: list[dict[str, object]] = []
         for level in self._levels:
             match level.kind:
                 case "fanout":
-                    nodes.append(self._container(level, spatial.get(level.name, {})))
+                    nodes.append(self._container(level, spatial.get(level.name, {}), apart.get(level.name)))
                 case "memory":
                     nodes.append(self._memory(level, kept_by.get(level.name)))
                 case "compute":
@@ -148,7 +151,7 @@ class _Builder:
         return names
 
     def _tensor(self, space: str) -> str:
-        return identifier(space) if self._problem is None else self._problem.tensors[space]
+        return identifier(space) if self._problem is None else self._problem.tensors.get(space, identifier(space))
 
     def _spatial(self, constraints: Sequence[Directive]) -> dict[str, dict[str, list[Limit]]]:
         """Limits on loops by fanout and dimension: given factors, and dimensions on the other side of a split."""
@@ -161,7 +164,7 @@ class _Builder:
                 continue
             report, fields = self._report, directive.fields
             for key, _ in fields.items:
-                if key not in ("type", "target", "factors", "permutation", "split"):
+                if key not in ("type", "target", "factors", "permutation", "split", *APART):
                     report.leave(place(directive, key), key, "this spatial constraint has no counterpart")
             if self._problem is None:
                 report.leave(
@@ -174,6 +177,22 @@ class _Builder:
                 if limit not in entry:
                     entry.append(limit)
         return limits
+
+    def _apart(self, constraints: Sequence[Directive]) -> dict[str, str]:
+        """By fanout what its copies may share, where a constraint says that they share nothing, or not some tensors."""
+        found: dict[str, str] = {}
+        for directive in constraints:
+            level = level_of(self._levels, directive.target, "spatial") if directive.kind == "spatial" else None
+            key = next((key for key in APART if directive.fields.get(key) is not None), None)
+            if level is None or key is None:
+                continue
+            raw = directive.fields.get(key)
+            if isinstance(raw, RawList):
+                names = [self._tensor(a_text(item, key)) for item in raw.items]
+                found[level.name] = "All" + "".join(f" - {name}" for name in names)
+            elif a_flag(raw, key):
+                found[level.name] = "Nothing"
+        return found
 
     def _limits(self, directive: Directive, level: Level, problem: Problem) -> Iterable[tuple[str, Limit]]:
         fields, what = directive.fields, directive.target
@@ -198,6 +217,8 @@ class _Builder:
                         yield dimension, Limit(problem.variables[name], "==", 1)
 
     def _leave_temporal(self, directive: Directive) -> None:
+        if level_of(self._levels, directive.target, "temporal") is None:
+            return  # the place of a fanout, which has no loops in time
         for key, _ in directive.fields.items:
             if key not in ("type", "target"):
                 reason = "an architecture limits no temporal loops here; a part of a mapping does (docs/mapper.md)"
@@ -205,12 +226,14 @@ class _Builder:
 
     # nodes
 
-    def _container(self, level: Level, limits: Mapping[str, list[Limit]]) -> dict[str, object]:
+    def _container(self, level: Level, limits: Mapping[str, list[Limit]], may_reuse: str | None) -> dict[str, object]:
         spatial: list[dict[str, object]] = []
         for dimension in axes(level):
             entry: dict[str, object] = {"name": dimension, "fanout": level.fanout["XY".index(dimension)]}
             if limits.get(dimension):
                 entry["loop_bounds"] = _bounds(limits[dimension])
+            if may_reuse is not None:
+                entry["may_reuse"] = may_reuse
             spatial.append(entry)
         return {"type": "Container", "name": self._components[level.name], "spatial": spatial}
 

@@ -77,7 +77,7 @@ def read_storage_list(arch: Raw, report: Report, scope: Scope) -> tuple[Level, .
     report.leave_others(section, ("arithmetic", "storage", "version"))
     elements = []
     for item in reversed(a_list(section.get("storage"), "arch.storage", section.at)):
-        elements.append(_listed(a_map(item, "arch.storage"), "storage", scope))
+        elements.append(_listed(a_map(item, "arch.storage"), "SRAM", scope))
     arithmetic = a_map(section.get("arithmetic"), "arch.arithmetic", section.at)
     elements.append(_listed(arithmetic, "intmac", scope))
     return _from_totals(elements, section.at)
@@ -87,11 +87,12 @@ def _listed(entry: RawMap, class_name: str, scope: Scope) -> _Element:
     name = entry.get("name")
     attributes = dict(entry.items)
     technology = entry.get("technology")
-    if class_name == "storage" and isinstance(technology, RawScalar) and technology.value in ("SRAM", "DRAM"):
+    if class_name == "SRAM" and isinstance(technology, RawScalar) and technology.value in ("SRAM", "DRAM"):
         class_name = str(attributes.pop("technology").value)  # type: ignore[union-attr]
     own = _count(attributes, "instances", 1, scope)
     shown = "MACs" if name is None and class_name == "intmac" else a_text(name, "arch.storage.name", entry.at)
     mesh_x = _count(attributes, "meshX", 0, scope) or None
+    attributes.pop("instances", None)
     return _Element(shown, class_name, attributes, own, mesh_x, "", entry.at)
 
 

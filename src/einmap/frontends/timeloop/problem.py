@@ -121,7 +121,7 @@ class _Reader:
                 if key in ("densities", "commonDensity"):
                     report.leave(fields.place_of(key), key, "all tensors are counted as dense")
                 elif key not in known:
-                    report.leave(fields.place_of(key), key, "it has no counterpart in a problem")
+                    report.leave(fields.place_of(key), key, "no projection uses it")
         variables: dict[str, str] = {}
         for dimension in self._dimensions:
             variables[dimension] = rank_variable(dimension, variables.values())
