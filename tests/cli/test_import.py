@@ -141,3 +141,16 @@ def test_files_of_zigzag_become_a_folder_and_what_is_left_out_is_listed(run, tmp
     done = run("import", "--from", "zigzag", workload, "-o", tmp_path / "none")
     assert (done.status, done.out, (tmp_path / "none").exists()) == (2, "", False)
     assert "gemm.yaml:1:52: [0].loop_sizes: loop_dims has 1 dimensions, loop_sizes 2 sizes" in done.err
+
+
+def test_a_specification_is_exported_to_accelforge(run, tmp_path):
+    done = run("export", "simple", "matmul", "simple_matmul", "--to", "accelforge", "-o", tmp_path / "out")
+    assert (done.status, done.err.count("wrote")) == (0, 1)
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
+        "architecture.yaml",
+        "mapping.yaml",
+        "workload.yaml",
+    ]
+    done = run("export", "simple", "--to", "accelforg")
+    assert (done.status, done.out) == (2, "")
+    assert "did you mean 'accelforge'" in done.err

@@ -10,6 +10,7 @@
 - `jax`: functions of JAX: their equations -> Einsums.
 - `onnx`: ONNX models: operators -> Einsums; weights are not loaded.
 - `store`: a directory that keeps texts under keys, for several processes at a time, any of which may be killed.
+- `accelforge`: a specification -> files for AccelForge.
 - `zigzag`: ZigZag's workloads, hardware and mappings -> a specification.
 - `timeloop`: Timeloop's problems, architectures and mappings -> a specification, and back.
 - `translation`: what files of another tool become, and what is left out.

@@ -14,7 +14,9 @@ from einmap.cli.commands.exchange.summary import check_complete
 from einmap.cli.inputs import INPUT, OUTPUT, AllowCode, Define, Files, Root, TopKey, load_spec, reading_inputs
 from einmap.cli.target import Force
 
-To = Annotated[str, typer.Option("--to", metavar="timeloop", help="The format to write.", show_default=False)]
+To = Annotated[
+    str, typer.Option("--to", metavar="accelforge|timeloop", help="The format to write.", show_default=False)
+]
 Strict = Annotated[
     bool,
     typer.Option("--strict", help="What the format cannot say is an error.", rich_help_panel=INPUT),

@@ -14,7 +14,7 @@ from einmap.spec.spec import Spec
 ONNX = "onnx"
 READERS = {"timeloop": "einmap.frontends.timeloop.read", "zigzag": "einmap.frontends.zigzag.read"}
 """Formats beside ONNX that `einmap import` reads: each module has a function `read`."""
-WRITERS = {"timeloop": "einmap.frontends.timeloop.write"}
+WRITERS = {"accelforge": "einmap.frontends.accelforge.write", "timeloop": "einmap.frontends.timeloop.write"}
 """Formats that `einmap export` writes: each module has a function `write`."""
 
 
