@@ -41,7 +41,7 @@ def write_einsums(spec: Spec, names: Names, report: Report) -> dict[str, Any]:
             if fields.pop(key, None) is not None:
                 report.leave(at, key, reason)
         if einsum.is_copy:
-            report.leave(at, "is_copy_operation", "copies are written, but counted otherwise in 1.0.467")
+            report.leave(at, "is_copy_operation", "copies are written, and may be counted otherwise in 1.0.467")
         _rename(einsum, fields, names)
         # what a name stands for is evaluated, so that it means the same whatever AccelForge makes of an expression
         if renames := _renames(einsum, {n: s for n, s in symbols[einsum.name].items() if n not in known}, names):
