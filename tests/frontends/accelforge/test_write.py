@@ -150,6 +150,19 @@ def test_what_has_no_field_there_is_named_with_its_place():
     assert written.get("arch.nodes.Buffer.tensors.keep") == "T"
 
 
+def test_networks_are_written_where_their_topology_is_known():
+    def with_network(topology):
+        hop = {"name": "hop", "energy": 1e-12, "throughput": 1e9, "latency": 1e-9}
+        network = {"type": "Network", "name": "NoC", "leak_power": 0, "actions": [hop], "topology": topology}
+        nodes = spec_of().to_dict()["arch"]["nodes"]
+        return Spec.from_dict({**spec_of().to_dict(), "arch": {"nodes": [nodes[0], network, *nodes[1:]]}})
+
+    assert costs(again(with_network("all_to_all"))) == costs(with_network("all_to_all"))
+    assert [entry.key for entry in write(with_network("mesh")).left_out] == ["Network"]
+    with pytest.raises(NotSupportedError, match="a network of topology ring cannot be written"):
+        write(with_network("ring"))
+
+
 def test_what_would_mean_something_else_is_refused():
     uneven = [FUSED[0], {**FUSED[1], "tile_shape": {"T": 2, "Z": 1}}, *FUSED[2:]]
     with pytest.raises(NotSupportedError, match="a loop has several tile shapes: 2, 1"):

@@ -103,6 +103,10 @@ class _Writer:
         if _text(topology) not in (None, "mesh", "all_to_all"):
             text = f"a network of topology {_text(topology)} cannot be written for AccelForge"
             raise NotSupportedError(text, at=replace(raw.place_of("topology") or At(), path=path))
+        if tag == "Network":
+            self._report.leave(
+                replace(raw.at or At(), path=path), tag, "the time on its links is counted otherwise there"
+            )
         written = {*_WRITTEN, *_COSTS} - _FIELDS[tag]
         fields = self._taken(raw, path, _FIELDS[tag], written)
         leaves = self._leaves.get(str(name.value) if isinstance(name, RawScalar) else "", [])
