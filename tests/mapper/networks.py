@@ -21,6 +21,9 @@ def network(rng: random.Random, name: str = "Noc") -> Problem:
     }
     found = {"type": "Network", "name": name, "area": 0, "leak_power": 0, "actions": [hop]}
     found["topology"] = rng.choice(("mesh", "mesh", "all_to_all"))
+    for field, value in (("multicast", False), ("reduction", "at_parent"), ("links", "per_tensor")):
+        if rng.random() < 0.25:
+            found[field] = value
     if rng.random() < 0.2:
         found["actions_scale"] = 2
     if rng.random() < 0.2:

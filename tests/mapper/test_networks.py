@@ -61,6 +61,30 @@ def test_the_loop_that_shares_the_wider_tensor_goes_inside():
     assert wide.cost.energy == evaluate(wide.spec, wide.mapping).energy
 
 
+@pytest.mark.parametrize("topology", ["torus", "ring", "systolic", "tree", "bus"])
+def test_other_topologies_are_searched_mapping_by_mapping(topology):
+    found = best(topology=topology)
+    assert found.optimal
+    assert found.cost.energy == evaluate(found.spec, found.mapping).energy
+    # n outside. Round the end: A as on the mesh, B (0 + 2 + 4 + 2) + 4, Z two values each along n, then one step for four.
+    # In the tree A has 2 + 4 + 4 links to every other leaf, B 1 + 1 + 2 to a pair, Z 3 to each
+    round_the_end = 16 + 12 + 2 * (0 + 2 + 4 + 2) + 4
+    expected = {
+        "torus": round_the_end,
+        "ring": round_the_end,
+        "systolic": 16 + 16 + 28,
+        "tree": 2 * 10 + 4 * 4 + 8 * 3,
+        "bus": 2 + 4 + 8,
+    }
+    assert found.cost.energy == expected[topology]
+
+
+def test_what_links_can_do_counts():
+    plain = loads(ROW.format(bits=1, topology="mesh, multicast: false", more=""))
+    # each lane gets its own copies: 0 + 1 + ... + 7 steps for each tensor
+    assert map_workload(plain, metrics="energy").cost.energy == 3 * 28
+
+
 def test_the_longest_route_may_be_the_latency():
     assert best("latency").cost.latency == 2 * 4 + 2
     assert best("latency", topology="all_to_all").cost.latency == 2

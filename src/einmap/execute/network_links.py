@@ -33,11 +33,12 @@ def links_between(topology: Topology, sizes: Place, begin: Place, end: Place) ->
 
 
 def is_handed_on(number: int, shared: Sequence[bool], fanouts: Sequence[object]) -> bool:
-    """Whether the lanes of a loop of a systolic array hand values on, of loops from the outside in.
+    """Whether values are handed on along the fanout of a loop of a systolic array, of loops from the outside in.
 
-    Those do that share them; where none does those along the last fanout.
+    They are where lanes of that fanout share them; where none does along the last fanout.
     """
-    return shared[number] if any(shared) else fanouts[number] == fanouts[-1]
+    along = [fanout for fanout, shares in zip(fanouts, shared, strict=True) if shares]
+    return fanouts[number] in (along or [fanouts[-1]])
 
 
 def by_tree(place: Place, sizes: Place) -> list[Link]:

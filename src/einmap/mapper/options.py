@@ -133,10 +133,7 @@ def _check_networks(spec: Spec, options: Options) -> None:
     if name is None:
         return
     taking_turns = next((other for other, unit in _units(spec) if turns((unit,))), None)
-    odd = [other for other, unit in _units(spec) if isinstance(unit, Network) and not unit.is_plain]
-    name = odd[0] if odd else name
     problems = {
-        "other than a mesh or all_to_all that multicasts and reduces, with links for all tensors,": bool(odd),
         "with the preset accelforge": options.rules.network_traffic != "all",
         "with imperfect factors": options.uneven_loops or options.uneven_lanes,
         f"with memories that take turns with what is below them ({taking_turns!r})": taking_turns is not None,

@@ -109,7 +109,7 @@ def _leaf(positions: Positions, leaf: Leaf) -> Hashable:
         case Toll():
             of_kind = positions.by_tensor(leaf.direction)
         case Network():
-            of_kind = leaf.topology, leaf.hop_latency
+            of_kind = leaf.topology, leaf.hop_latency, leaf.multicast, leaf.reduction, leaf.links
         case Compute():
             of_kind = leaf.skip_initial_output_write
     return leaf.name, spatial, actions, leaf.leak_power, leaf.enabled, leaf.actions_scale, latency, of_kind

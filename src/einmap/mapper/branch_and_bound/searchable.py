@@ -32,6 +32,8 @@ def why_not_searchable(einsum: Einsum, arch: Architecture, goals: Sequence[str])
             odd = isinstance(leaf, Memory | Toll) and not latency_is_linear(leaf, einsum.name)
             if odd and not _latency_is_nothing(arch, goals):
                 return f"total_latency of {leaf.name!r} is not a sum or maximum of its actions' times"
+            if isinstance(leaf, Network) and leaf.topology not in ("mesh", "all_to_all"):
+                return f"the network {leaf.name!r} is a {leaf.topology}"
             if isinstance(leaf, Network) and not _latency_is_nothing(arch, goals):
                 if leaf.total_latency is not None:
                     return f"total_latency of the network {leaf.name!r} is an expression"

@@ -49,6 +49,7 @@ class Route:
 class Link:
     """The time of what passes the first link along a fanout (level and name), of the network at `level`.
 
+    `tensor`: whose link it is, where each one has links of its own.
     It is the link next to where values enter; or, `behind` a loop along another fanout whose lanes take turns on the
     output, the one in a later lane of that loop, where all of the output comes down.
     """
@@ -56,6 +57,7 @@ class Link:
     level: int
     dimension: tuple[int, str]
     behind: bool
+    tensor: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +101,14 @@ class Columns:
             if isinstance(column.network, Route) and column.network.level == level
         )
 
-    def links(self, level: int) -> tuple[tuple[int, tuple[int, str], bool], ...]:
-        """Columns of the links of the network at a level: along which fanout, and whether `behind` (see Link)."""
+    def links(self, level: int, tensor: str) -> tuple[tuple[int, tuple[int, str], bool], ...]:
+        """Columns of a tensor's links in the network at a level: along which fanout, whether `behind` (see Link)."""
         return tuple(
             (i, column.network.dimension, column.network.behind)
             for i, column in enumerate(self.timed, start=1)
-            if isinstance(column.network, Link) and column.network.level == level
+            if isinstance(column.network, Link)
+            and column.network.level == level
+            and column.network.tensor in (None, tensor)
         )
 
     def of(self, level: int, child: int, *, once: bool = False) -> tuple[tuple[int, Form], ...]:
@@ -132,10 +136,10 @@ def _networks(einsum: Einsum, leaves: tuple[Leaf, ...]) -> list[Column]:
         if not math.isinf(leaf.action("hop").throughput):
             fanouts = [(i, d) for i, below in enumerate(leaves) if i >= level for d in below.spatial]
             for i, dimension in fanouts:
-                columns.append(Link(level, (i, dimension.name), False))
                 others = [d for at, d in fanouts if (at, d.name) != (i, dimension.name)]
-                if any(outputs - d.may_reuse for d in others):
-                    columns.append(Link(level, (i, dimension.name), True))
+                kinds = (False, True) if any(outputs - d.may_reuse for d in others) else (False,)
+                for owner in (None,) if leaf.links == "shared" else [access.tensor for access in einsum.accesses]:
+                    columns += [Link(level, (i, dimension.name), behind, owner) for behind in kinds]
     return [Column((), network=column) for column in columns]
 
 

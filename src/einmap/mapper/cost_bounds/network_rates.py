@@ -73,12 +73,12 @@ class NetworkRates:
             for column, name in self.columns.routes(level):
                 if name == access.tensor:
                     total.route[:, column] += network.hop_latency * lanes.route(network)
-            for column, dimension, behind in self.columns.links(level):
+            for column, dimension, behind in self.columns.links(level, access.tensor):
                 seconds = rate / network.action("hop").throughput
                 chosen = lanes.along(dimension)
                 if behind:
                     chosen = chosen & self._behind(table, level, dimension)
-                total.filled[:, column] += seconds * lanes.link(chosen, output=access.output)
+                total.filled[:, column] += seconds * lanes.link(network, chosen, output=access.output)
                 if access.output and not pays_initial and not behind:
                     total.starts[:, column] += seconds * lanes.link_saved(chosen)
         return total
@@ -152,23 +152,28 @@ class _Lanes:
             strides[:, here] = _after(self.n[:, here])
         return strides
 
-    def _steps(self, network: Network) -> Floats:
+    def _shared(self, network: Network, *, output: bool) -> Bools:
+        """Loops whose lanes pass on what they share: one copy, or one sum on its way back."""
+        return self.merged & (network.adds_on_the_way if output else network.multicast)
+
+    def _steps(self, network: Network, shared: Bools) -> Floats:
         """Steps to all lanes of a loop together, for one value each."""
         if network.topology == "all_to_all":
             return self.n - 1
-        return self.strides * (self.n - 1) * np.where(self.merged, 1.0, self.n / 2)
+        return self.strides * (self.n - 1) * np.where(shared, 1.0, self.n / 2)
 
     def hops(self, network: Network, *, output: bool) -> Floats:
         """Hops of each value that fills the child."""
-        steps = self._steps(network) / self.n
-        one_way: Floats = (steps / _after(np.where(self.merged, self.n, 1.0))).sum(axis=1)
+        shared = self._shared(network, output=output)
+        steps = self._steps(network, shared) / self.n
+        one_way: Floats = (steps / _after(np.where(shared, self.n, 1.0))).sum(axis=1)
         if not output:
             return one_way
         return one_way + np.where(self.merged, 0.0, steps).sum(axis=1) / self.share
 
     def hops_saved(self, network: Network) -> Floats:
         """Hops that each value saves that starts without a result."""
-        saved: Floats = np.where(self.none, 0.0, self._steps(network) / self.n).sum(axis=1)
+        saved: Floats = np.where(self.none, 0.0, self._steps(network, self.merged) / self.n).sum(axis=1)
         return saved
 
     def route(self, network: Network) -> Floats:
@@ -177,10 +182,11 @@ class _Lanes:
         longest: Floats = np.where(self.n > 1, steps, 0.0).sum(axis=1)
         return longest
 
-    def link(self, chosen: Bools, *, output: bool) -> Floats:
+    def link(self, network: Network, chosen: Bools, *, output: bool) -> Floats:
         """Share of the values that pass the first link of some loops, where most do."""
-        sent = np.where(self.merged, np.minimum(self.n - 1, 1), self.n - 1) / self.n
-        inner = _after(np.where(self.merged, self.n, 1.0))
+        shared = self._shared(network, output=output)
+        sent = np.where(shared, np.minimum(self.n - 1, 1), self.n - 1) / self.n
+        inner = _after(np.where(shared, self.n, 1.0))
         passing = sent / (inner * _before(self.n) * self.above[:, None])
         if output:
             apart = _before(np.where(self.merged, 1.0, self.n)) * self.above_apart[:, None] * self.share[:, None]

@@ -90,7 +90,7 @@ class Crossing:
         rate = self.network.action("hop").actions_per_value[name]
         total = self.hops({})
         use.hops[name] = use.hops.get(name, 0) + total * rate
-        if isinstance(total, int | float) and not total:
+        if is_nothing(total):
             return  # no lanes, or another Einsum pays for the buffer that both use
         use.busiest_hops = use.busiest_hops + self.hops(self.above) * rate
         mesh = self.network.topology == "mesh"
@@ -198,3 +198,8 @@ class Crossing:
             if takes[below] == ALL and irrelevant and not loop.is_spatial and not applies(loop, parent):
                 takes[below] = FIRST
         return self.tensor.counts.values(tuple(takes))
+
+
+def is_nothing(count: Count) -> bool:
+    """Whether a count is 0; an array of counts is something."""
+    return isinstance(count, int | float) and not count

@@ -14,13 +14,13 @@ takes one step, whoever it is for, and every lane sends its own results.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import product
 from math import prod
 
 from einmap.arch.component import Topology
-from einmap.model.counting.tiles import FIRST, Count, Take
-from einmap.model.traffic.crossing import Crossing, Dimension, Link, NetworkUse, Way
+from einmap.model.counting.tiles import FIRST, Count, Take, larger
+from einmap.model.traffic.crossing import Crossing, Dimension, Link, NetworkUse, Way, is_nothing
 from einmap.model.traffic.tensor_traffic import Fixed
 
 type Place = tuple[int, ...]
@@ -58,8 +58,8 @@ class LinkedCrossing(Crossing):
                 key = above, wire, self.own
                 links[key] = links.get(key, 0) + values * rate
         use.hops[name] = use.hops.get(name, 0) + sum(hops.values()) * rate
-        if any(hops.values()):
-            use.busiest_hops = use.busiest_hops + max(hops.values()) * rate
+        if hops:
+            use.busiest_hops = use.busiest_hops + reduce(larger, hops.values()) * rate
             use.max_hops = max(use.max_hops, self.longest())
 
     def parts(self) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], Count]]:
@@ -87,6 +87,8 @@ class LinkedCrossing(Crossing):
     def _is_even(self) -> bool:
         extents = dict(self.path.einsum.extents)
         for loop in self.path.loops:
+            if loop.divides:
+                continue
             shape = min(loop.shape, extents[loop.variable])
             if loop.initial is not None or extents[loop.variable] % shape:
                 return False
@@ -128,7 +130,7 @@ class _Along(LinkedCrossing):
                         wires = self.between(self.at({**fixed, index: begin}), self.at({**fixed, index: lane}))
                         lanes = self.alike({**fixed, index: lane})
                         values = self.passing(index, lanes.pop(index), lanes, way)
-                        if values:
+                        if wires and not is_nothing(values):
                             yield (index,), way, fixed, wires, values
 
     def walked(self, way: Way) -> list[int]:
@@ -171,11 +173,10 @@ class _Systolic(_Along):
     """Lanes hand on what they share; the rest comes in by the edge."""
 
     def walked(self, way: Way) -> list[int]:
-        """The loops whose lanes hand values on."""
-        sharing = [i for i in self.loops if self.shares(i, way)]
-        if sharing or not self.loops:
-            return sharing
-        return [i for i in self.loops if self.dimension(i) == self.dimension(self.loops[-1])]
+        """The loops along whose fanouts values are handed on."""
+        sharing = [self.dimension(i) for i in self.loops if self.shares(i, way)]
+        along = sharing or [self.dimension(i) for i in self.loops[-1:]]
+        return [i for i in self.loops if self.dimension(i) in along]
 
     def between(self, begin: Place, end: Place) -> tuple[Wire, ...]:
         """The links from one place to another one along the same fanout."""
@@ -194,7 +195,7 @@ class _Spread(LinkedCrossing):
             alone = [i for i in self.loops if i not in sharing]
             for fixed in self.every_lane([*self.above, *alone]):
                 values = self.flowing({**self.alike(fixed), **dict.fromkeys(sharing, FIRST)}, way)
-                if values:
+                if not is_nothing(values):
                     # of lanes that reduce the first one alone is filled
                     reached = [] if way == "down" and self.tensor.access.output else sharing
                     wires = (self.to(self.at({**fixed, **lanes})) for lanes in self.every_lane(reached))
