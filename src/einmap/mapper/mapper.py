@@ -23,7 +23,7 @@ from einmap.mapper.memory_limit import left_of
 from einmap.mapper.options import Options, network_of, read_options
 from einmap.mapper.result import Found, MapResult, best_of, objective
 from einmap.mapper.result_cache import ResultCache
-from einmap.mapper.verdict import Coverage, judged
+from einmap.mapper.verdict import Coverage, judged, with_pipelines
 from einmap.model.evaluate import evaluate
 from einmap.progress import Progress
 from einmap.spec.shared_inputs import shareable
@@ -55,6 +55,10 @@ def best_mappings(
     asked = read_options(spec, **options)
     _check_depth(spec)
     patterns = patterns_of(given, spec)
+    if asked.most_stages > 1:
+        from einmap.mapper.pipelined.refusals import refuse_unknown
+
+        refuse_unknown(spec, asked, is_given=bool(patterns), fuse=fuse)
     if patterns and (asked.uneven_loops or asked.uneven_lanes):
         raise NotSupportedError("a given mapping is completed with factors that divide, not with imperfect ones yet")
     if patterns and (network := network_of(spec)) is not None:
@@ -66,9 +70,29 @@ def best_mappings(
         return kept
     with set_aside():
         result = _searched(spec, asked, patterns, fuse, progress)
+        if asked.most_stages > 1:
+            result = _pipelined(spec, asked, progress, result)
     if entry is not None:
         entry.write(result)
     return result
+
+
+def _pipelined(spec: Spec, asked: Options, progress: Progress | None, result: MapResult) -> MapResult:
+    """The best of a result and of all cascades of Pipelines, for what is left of the time.
+
+    Raises NotSupportedError for what is not known of Pipelines.
+    """
+    from einmap.mapper.pipelined.cascade_search import CascadeSearch
+
+    begin = time.perf_counter()
+    left = max(asked.time_limit - result.stats.seconds, 0.0)
+    search = CascadeSearch(spec, asked, asked.most_stages)
+    trees = search.run((progress or Progress()).within(left if np.isfinite(left) else None))
+    found = [Found(evaluate(spec, mapping, asked.rules), mapping, spec) for mapping in trees]
+    front = best_of([*result.front, *found], asked.goals)
+    seconds = result.stats.seconds + time.perf_counter() - begin
+    stats = replace(result.stats, evaluated=result.stats.evaluated + search.budget.work, seconds=seconds)
+    return with_pipelines(replace(result, stats=stats), front, asked.most_stages, ended=search.cut)
 
 
 def _check_depth(spec: Spec) -> None:

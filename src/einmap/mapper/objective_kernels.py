@@ -11,8 +11,12 @@ import numpy as np
 from numba import njit
 
 ENERGY, LATENCY, PRODUCT, DYNAMIC, LEAK, USAGE = range(6)  # the codes of `metrics.METRICS`, then memories
-BITS, KEPT = 1_000, 2_000
-"""Objectives; USAGE + m is the used part of memory m, BITS + m what is used of it, KEPT + i a number that is given."""
+BITS, KEPT, BUSY = 1_000, 2_000, 3_000
+MOST_FORMS = 64
+"""Objectives; USAGE + m is the used part of memory m, BITS + m what is used of it, KEPT + i a number that is given.
+
+BUSY + MOST_FORMS * c + n is the largest of n columns of cost from column c on: of those of one component.
+"""
 
 
 @njit(cache=True, nogil=True)
@@ -52,8 +56,13 @@ def objectives(costs: Any, leak: float, occupied: Any, capacity: Any, kept: Any,
             out[i] = occupied[goal - USAGE] / capacity[goal - USAGE]
         elif goal < KEPT:
             out[i] = occupied[goal - BITS]
-        else:
+        elif goal < BUSY:
             out[i] = kept[goal - KEPT]
+        else:
+            first = (goal - BUSY) // MOST_FORMS
+            out[i] = 0.0
+            for column in range(first, first + (goal - BUSY) % MOST_FORMS):
+                out[i] = max(out[i], costs[column])
 
 
 @njit(cache=True, nogil=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -14,6 +14,14 @@ from einmap.mapper.metrics import METRICS
 GOALS = {name: metric.code for name, metric in METRICS.items() if metric.code is not None}
 
 
+_BUSY = "busy of "
+
+
+def busy(component: str) -> str:
+    """The name of an objective: the seconds that a component is busy; 0 where it is not on the path."""
+    return f"{_BUSY}{component}"
+
+
 def table_columns(goals: Sequence[str], columns: int) -> Ints:
     """Columns whose cost to go is worth a table, for these objectives."""
     if any(METRICS[goal].is_timed for goal in goals if goal in METRICS):
@@ -21,13 +29,19 @@ def table_columns(goals: Sequence[str], columns: int) -> Ints:
     return np.array([0, columns - 1])
 
 
-def goal_codes(goals: Sequence[str], leaves: Sequence[Leaf]) -> Ints:
-    """Objectives as the kernel knows them; `usage of M` is that of a memory, 0 where it is not on the path."""
+def goal_codes(goals: Sequence[str], leaves: Sequence[Leaf], columns: Mapping[str, range]) -> Ints:
+    """Objectives as the kernel knows them; `usage of M` is that of a memory, 0 where it is not on the path.
+
+    `columns`: where the busy times of each component stand among the costs, for `busy of C`.
+    """
     memories = [leaf.name for leaf in leaves if isinstance(leaf, Memory)]
     codes = []
     for goal in goals:
         if goal in GOALS:
             codes.append(GOALS[goal])
+        elif goal.startswith(_BUSY):
+            of_component = columns.get(goal.removeprefix(_BUSY), range(0))
+            codes.append(kernels.BUSY + of_component.start * kernels.MOST_FORMS + len(of_component))
         else:
             name = goal.removeprefix("usage of ")
             codes.append(kernels.USAGE + (memories.index(name) if name in memories else len(memories)))

@@ -23,6 +23,7 @@ from einmap.visible import short
 _FLAGS = {metric.flag: name for name, metric in sorted(METRICS.items(), key=lambda item: item[1].flag)}
 _LEAST = {
     "max_fused_loops": 0,
+    "max_pipeline_stages": 1,
     "max_fused_loops_per_rank_variable": 0,
     "time_limit": 0,
     "objective_tolerance": 0,
@@ -37,6 +38,8 @@ _LEAST = {
 Some options need nothing here. The best order of loops is found without trying the others (`explore_loop_orders`).
 `resource_usage_tolerance` and `prioritize_reuse_of_unfused_tensors` allow to leave out mappings, and none is left out.
 """
+MOST_STAGES = 3
+"""Stages that a Pipeline of the search may have."""
 _KINDS = {bool: "true or false", float: "a number"}
 
 
@@ -65,6 +68,7 @@ class Options:
     memory: float
     workers: int
     ceiling: float = math.inf
+    most_stages: int = 1
 
 
 def read_options(
@@ -122,9 +126,20 @@ def read_options(
         share_inputs=mapper_input.share_inputs,
         memory=min(mapper_input.memory_limit, mapper_input.memory_limit_per_process),
         workers=_integer("workers", workers, 1) if workers is not None else os.cpu_count() or 1,
+        most_stages=_stages(mapper_input),
     )
     _check_networks(spec, options)
     return options
+
+
+def _stages(mapper_input: MapperInput) -> int:
+    """How many stages a Pipeline may have."""
+    if mapper_input.max_pipeline_stages > MOST_STAGES:
+        raise NotSupportedError(
+            f"mapper option max_pipeline_stages: at most {MOST_STAGES} are searched, "
+            f"found {mapper_input.max_pipeline_stages}"
+        )
+    return mapper_input.max_pipeline_stages
 
 
 def _check_networks(spec: Spec, options: Options) -> None:

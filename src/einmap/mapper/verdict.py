@@ -79,6 +79,25 @@ def judged(
     )
 
 
+def with_pipelines(result: MapResult, front: Sequence[Found], stages: int, *, ended: bool) -> MapResult:
+    """The result of a search and of one for Pipelines beside it, which may have `ended` before it was complete.
+
+    `front`: the best of both; `stages`: how many a Pipeline had at most.
+    """
+    optimal = result.optimal and not ended
+    searched = f"cascade of Pipelines of at most {stages} stages, which exchange through the outermost memory,"
+    text = f"not every {searched} was" if ended else f"every {searched} was, too"
+    one = len(result.metrics) == 1
+    return replace(
+        result,
+        front=tuple(map(without_advice, front)),
+        optimal=optimal,
+        lower_bound=objective(front[0].cost, result.metrics[0]) if one and optimal else None,
+        reason=f"{result.reason}; {text}",
+        stopped=result.stopped or ended,
+    )
+
+
 def without_advice(point: Found) -> Found:
     """What a search found, without what would make a mapping better that somebody wrote: that was its own task."""
     notes = tuple(note for note in point.cost.notes if note.kind != "advice")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass
 from functools import cached_property
@@ -77,14 +77,25 @@ def _stages(mapping: Mapping, workload: Workload, placed: PlacedNode) -> tuple[S
         end = path[-1].address
         if end[:deep] == placed.address and len(end) > deep:
             einsums.setdefault(end[deep], []).append(name)
-    stages: list[Stage] = []
-    for number, names in sorted(einsums.items()):
+    depths = depths_of(workload, [names for _, names in sorted(einsums.items())])
+    return tuple(
+        Stage(number, tuple(names), depth)
+        for (number, names), depth in zip(sorted(einsums.items()), depths, strict=True)
+    )
+
+
+def depths_of(workload: Workload, stages: Sequence[Sequence[str]]) -> tuple[int, ...]:
+    """For each stage, given by its Einsums, how many stages one after the other it waits for."""
+    depths: list[int] = []
+    for names in stages:
         read = {t for name in names for t in workload.by_name[name].tensors - workload.by_name[name].outputs}
         waits = [
-            stage.depth + 1 for stage in stages if any(workload.by_name[name].outputs & read for name in stage.einsums)
+            depth + 1
+            for depth, earlier in zip(depths, stages, strict=False)
+            if any(workload.by_name[name].outputs & read for name in earlier)
         ]
-        stages.append(Stage(number, tuple(names), max(waits, default=0)))
-    return tuple(stages)
+        depths.append(max(waits, default=0))
+    return tuple(depths)
 
 
 def refuse_sliding(

@@ -10,7 +10,7 @@ is a column as well. A network has a column for each tensor's longest route and 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -87,6 +87,14 @@ class Columns:
     def level(self) -> tuple[int, ...]:
         """Of each column but the first and the last the level of its component; -1 for sums over several."""
         return tuple(c.terms[0].level if len(c.terms) == 1 and not c.computes else -1 for c in self.timed[:-1])
+
+    def of_components(self, leaves: Sequence[Leaf]) -> dict[str, range]:
+        """The columns of each component with all its exchanges: its busy time is the largest of them."""
+        places: dict[str, list[int]] = {}
+        for i, column in enumerate(self.timed, start=1):
+            if len(column.terms) == 1 and not column.computes and column.terms[0].children == range(len(leaves)):
+                places.setdefault(leaves[column.terms[0].level].name, []).append(i)
+        return {name: range(found[0], found[-1] + 1) for name, found in places.items()}
 
     @cached_property
     def computing(self) -> Ints:

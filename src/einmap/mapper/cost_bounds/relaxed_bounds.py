@@ -59,7 +59,8 @@ class Bounds:
         return least
 
     def _objectives(self, costs: Floats) -> Floats:
-        goals = goal_codes(self.path.request.goals, self.path.leaves)
+        columns = self.path.pricer.columns.of_components(self.path.leaves)
+        goals = goal_codes(self.path.request.goals, self.path.leaves, columns)
         values = np.empty((len(costs), len(goals)))
         leak = self.path.pricer.leak_power(self.lanes)
         memories = len(self.path.leaves) + 1

@@ -231,11 +231,14 @@ class CascadeProblem:
         """What the objective is at least, each Einsum at its best."""
         return float(corners(self.weights, self.sums(self.least)[None])[0].prod(axis=1).min())
 
-    def request(self, einsum: Einsum) -> Request:
-        """What is asked of an Einsum's chains."""
+    def request(
+        self, einsum: Einsum, goals: tuple[str, ...] | None = None, inside: frozenset[str] | None = None
+    ) -> Request:
+        """What is asked of an Einsum's chains; `goals`, `inside`: in place of those of the cascade."""
         options = self.options
+        kept = self.workload.intermediates & einsum.tensors if self.inside else frozenset()
         return Request(
-            self.goals,
+            self.goals if goals is None else goals,
             options.rules,
             options.force_memory_hierarchy_order,
             coarseness=options.coarseness,
@@ -243,7 +246,7 @@ class CascadeProblem:
             memory=options.memory / options.workers,
             ceiling=options.ceiling,
             shared=self.workload.shared & einsum.tensors,
-            intermediates=self.workload.intermediates & einsum.tensors if self.inside else frozenset(),
+            intermediates=kept if inside is None else inside,
             uncut=self.uncut,
             joint=self.joint & einsum.tensors,
             fused_per_axis=options.most_fused_per_variable,

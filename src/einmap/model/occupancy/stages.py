@@ -7,7 +7,7 @@ last one ends it. So what is handed on to the next stage is held twice: the next
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
@@ -15,9 +15,9 @@ from itertools import accumulate
 from einmap.mapping.nodes import Address
 from einmap.mapping.pipelines import PlacedPipeline
 from einmap.model.counting.path import EinsumPath
+from einmap.model.counting.pipeline_tiles import Visit, tiles_of
 from einmap.model.occupancy.lifetimes import Moment
 from einmap.model.occupancy.occupancy import Buffer
-from einmap.model.pipelines import Tiles, tiles_of
 
 type Key = tuple[Address, str]
 
@@ -61,30 +61,11 @@ class Turns:
     def _patterns(self) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
         """For each kind of turn: how often each of these buffers is held, and which stages work."""
         tiles = tiles_of(self.pipeline, self.paths)
-        turns = len(tiles.visits) + self.pipeline.depth - 1
-        held = [self._held(tiles, key, turns) for key in self._beside]
-        working = [
-            tuple(d for d in range(self.pipeline.depth) if 0 <= turn - d < len(tiles.visits)) for turn in range(turns)
+        nodes = [
+            (sum(loop < address for loop in tiles.loops), None if buffer.persistent else depths)
+            for (address, _), (buffer, depths) in self._beside.items()
         ]
-        copies = zip(*held, strict=True) if held else (() for _ in working)
-        return list(dict.fromkeys(zip(copies, working, strict=True)))
-
-    def _held(self, tiles: Tiles, key: Key, turns: int) -> list[int]:
-        """How many visits of a node have begun and not ended, turn by turn."""
-        buffer, depths = self._beside[key]
-        if buffer.persistent:
-            return [1] * turns
-        outside = sum(loop < key[0] for loop in tiles.loops)
-        changes = [0] * (turns + 1)
-        changes[len(tiles.visits) + max(depths)] -= 1
-        before: tuple[int, ...] | None = None
-        for number, visit in enumerate(tiles.visits):
-            if visit[:outside] != before:
-                if before is not None:
-                    changes[number + max(depths)] -= 1
-                changes[number + min(depths)] += 1
-                before = visit[:outside]
-        return list(accumulate(changes[:-1]))
+        return patterns_of(tiles.visits, nodes, self.pipeline.depth)
 
     def _moments(self, memory: str, copies: Mapping[Key, int], depths: set[int]) -> list[Moment]:
         """What a memory holds in a turn: all together, or stage by stage where each has instances of its own."""
@@ -134,3 +115,34 @@ def moments_of(
     inside = {name for pipeline in pipelines for name in pipeline.stage_of}
     moments = [(name, held) for name, held in live.items() if name not in inside]
     return moments + [m for pipeline in pipelines for m in Turns(pipeline, paths, buffers, live).moments()]
+
+
+def patterns_of(
+    visits: Sequence[Visit], nodes: Sequence[tuple[int, tuple[int, ...] | None]], steps: int
+) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """The kinds of turns while tiles go through so many steps: how often each node is held, and which steps work.
+
+    `visits`: iterations of the loops that make the tiles. `nodes`: how many of these loops stand above each node, and
+    for how many stages its users wait; None where it is held all the time.
+    """
+    turns = range(len(visits) + steps - 1)
+    held = [_held(visits, outside, depths, len(turns)) for outside, depths in nodes]
+    working = [tuple(d for d in range(steps) if 0 <= turn - d < len(visits)) for turn in turns]
+    copies = zip(*held, strict=True) if held else (() for _ in working)
+    return list(dict.fromkeys(zip(copies, working, strict=True)))
+
+
+def _held(visits: Sequence[Visit], outside: int, depths: tuple[int, ...] | None, turns: int) -> list[int]:
+    """How many visits of a node below `outside` loops have begun and not ended, turn by turn."""
+    if depths is None:
+        return [1] * turns
+    changes = [0] * (turns + 1)
+    changes[len(visits) + max(depths)] -= 1
+    before: Visit | None = None
+    for number, visit in enumerate(visits):
+        if visit[:outside] != before:
+            if before is not None:
+                changes[number + max(depths)] -= 1
+            changes[number + min(depths)] += 1
+            before = visit[:outside]
+    return list(accumulate(changes[:-1]))

@@ -162,6 +162,15 @@ class MapperInput(Input):
             without=_NO_LIMIT,
         ),
     ] = float("inf")
+    max_pipeline_stages: Annotated[
+        int,
+        documented(
+            "How many successive Einsums may be stages of one Pipeline, which work at one time on hardware of "
+            "their own: 2 or 3. With 1 no Pipelines are searched.",
+            2,
+            unit="stages",
+        ),
+    ] = 1
     share_inputs: Annotated[
         StrictBool,
         documented("Whether an input that several Einsums read may be brought in once for all of them.", False),

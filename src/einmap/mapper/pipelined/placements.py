@@ -1,0 +1,95 @@
+"""Which Computes and how many lanes each stage of a Pipeline has: hardware of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from einmap.arch.component import Compute, SpatialDimension
+from einmap.arch.tree import Architecture
+from einmap.einsum.einsum import Einsum
+from einmap.numbers import divisors
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where the stages of a Pipeline stand. `units`: the Compute of each.
+
+    `fanout`: component and dimension that they share, None where each has a Compute of its own; `lanes`: the most that
+    each may use of it, None for a stage that does not pass it.
+    """
+
+    units: tuple[str, ...]
+    fanout: tuple[str, str] | None
+    lanes: tuple[int | None, ...]
+
+
+def placements(einsums: Sequence[Einsum], archs: Mapping[str, Architecture]) -> Iterator[Placement]:
+    """All placements, of those that differ in lanes alone the ones that leave none to anybody."""
+    choices = [[unit for unit in archs[einsum.name].computes if unit.enabled] for einsum in einsums]
+    for units in product(*choices):
+        names = tuple(unit.name for unit in units)
+        if len(set(names)) == len(names):
+            yield Placement(names, None, (None,) * len(names))
+            continue
+        for component, dimension in _fanouts(einsums, archs, units):
+            passing = [
+                component in {leaf.name for leaf in archs[e.name].path(u)} for e, u in zip(einsums, names, strict=True)
+            ]
+            if any(names.count(unit) > 1 and not passes for unit, passes in zip(names, passing, strict=True)):
+                continue
+            counts = [lane_counts(e, dimension.fanout) for e, passes in zip(einsums, passing, strict=True) if passes]
+            for lanes in splits(counts, dimension.fanout):
+                given = iter(lanes)
+                of_stage = tuple(next(given) if passes else None for passes in passing)
+                yield Placement(names, (component, dimension.name), of_stage)
+
+
+def _fanouts(
+    einsums: Sequence[Einsum], archs: Mapping[str, Architecture], units: Sequence[Compute]
+) -> Iterator[tuple[str, SpatialDimension]]:
+    """Dimensions of more than one copy that a stage passes; what has to be used by a part at least is not shared."""
+    seen: set[tuple[str, str]] = set()
+    for einsum, unit in zip(einsums, units, strict=True):
+        for leaf in archs[einsum.name].path(unit.name):
+            for dimension in leaf.spatial:
+                if (leaf.name, dimension.name) not in seen and dimension.fanout > 1 and shareable(dimension):
+                    yield leaf.name, dimension
+                seen.add((leaf.name, dimension.name))
+
+
+def shareable(dimension: SpatialDimension) -> bool:
+    """Whether stages may take parts of a dimension: nothing is said of how much of the whole is used."""
+    return not dimension.min_usage and not dimension.vector and not dimension.loop_bounds
+
+
+def lane_counts(einsum: Einsum, fanout: int) -> list[int]:
+    """How many lanes an Einsum can use: products of divisors of its bounds, in order."""
+    counts = {1}
+    for _, bound in einsum.bounds:
+        counts |= {n * d for n in counts for d in divisors(bound) if n * d <= fanout}
+    return sorted(counts)
+
+
+def splits(counts: Sequence[Sequence[int]], fanout: int) -> list[tuple[int, ...]]:
+    """How many lanes each stage may have at most, so that nobody can have more."""
+    found = [lanes for lanes in product(*counts) if sum(lanes) <= fanout]
+    return [
+        lanes
+        for lanes in found
+        if not any(other != lanes and all(a <= b for a, b in zip(lanes, other, strict=True)) for other in found)
+    ]
+
+
+def restricted(arch: Architecture, unit: str, fanout: tuple[str, str] | None, lanes: int | None) -> Architecture:
+    """The architecture as one stage has it: one Compute, its part of the fanout, and nothing that leaks."""
+    arch = arch.only(unit)
+    if fanout is not None and lanes is not None:
+        leaf = arch.find(fanout[0])
+        dimensions = tuple(replace(d, fanout=lanes) if d.name == fanout[1] else d for d in leaf.spatial)
+        arch = arch.with_leaf(replace(leaf, spatial=dimensions))
+    for component in tuple(arch.components.values()):
+        if component.leak_power:
+            arch = arch.with_leaf(replace(component, leak_power=0.0))
+    return arch

@@ -1,0 +1,117 @@
+"""The best of Pipelines and all else is the less of the best without Pipelines and the brute force over Pipelines."""
+
+import math
+import random
+
+import pytest
+from tests.mapper.pipelined.brute import Brute
+
+import einmap
+from einmap.errors import NotSupportedError
+from einmap.mapping.nodes import Pipeline
+
+VALUES = {
+    "latency": lambda energy, latency: latency,
+    "energy_delay_product": lambda energy, latency: energy * latency,
+    "energy": lambda energy, latency: energy,
+}
+CHAINS = {
+    2: ["T1[m, n] = A[m, k] * B[k, n]", "Z[m, p] = T1[m, n] * D[n, p]"],
+    3: ["T1[m, n] = A[m, n] * B[n]", "T2[m, n] = T1[m, n] * D[m]", "Z[m] = T2[m, n] * T1[m, n]"],
+}
+
+
+def drawn(rng, stages):
+    """A small chain on a small machine: odd bounds leave lanes that one Einsum cannot use."""
+
+    def action(name, energy, rate):
+        return {"name": name, "energy": energy, "throughput": rate}
+
+    sizes = {v: rng.choice((1, 2, 3) if stages == 2 else (1, 2)) for v in "KNP"}
+    sizes["M"] = rng.choice((3, 3, 4)) if stages == 2 else 5
+    keeps = rng.random() < 0.5
+    main, buffer = rng.choice((1, 8, 64)), rng.choice((8, 64, "inf"))
+    arch = [
+        {"type": "Memory", "name": "Main", "size": "inf", "leak_power": rng.choice((0, 2)), "area": 0,
+         "tensors": {"keep": "~Intermediates", "may_keep": "All"},
+         "actions": [action("read", 10, main), action("write", 12, main)]},
+        {"type": "Memory", "name": "Buffer", "size": rng.choice((8, 12, 16, 24, 64)), "leak_power": 0, "area": 0,
+         "tensors": {"keep": "All" if keeps else "Intermediates", "may_keep": "All"},
+         "actions": [action("read", 1, buffer), action("write", 1, buffer)]},
+        {"type": "Container", "name": "Array", "spatial": [
+            {"name": "X", "fanout": stages + rng.choice((0, 0, 1, 2)), "may_reuse": rng.choice(("All", "Nothing"))}]},
+        {"type": "Compute", "name": "MAC", "leak_power": 0, "area": 0, "actions": [action("compute", 1, 1)]},
+    ]  # fmt: skip
+    return {
+        "arch": {"nodes": arch},
+        "workload": {"rank_sizes": sizes, "bits_per_value": {"All": 1}, "einsums": CHAINS[stages]},
+    }, keeps
+
+
+def compare(seed, stages):
+    """Whether a Pipeline is best, after the comparison."""
+    rng = random.Random(seed)
+    case, keeps = drawn(rng, stages)
+    goal = rng.choice(("latency", "latency", "energy_delay_product"))
+    spec = einmap.Spec.from_dict(case)
+    options = {"metrics": goal, "share_inputs": False}
+    try:
+        alone = einmap.map_workload(spec, **options)
+    except einmap.NoMappingError:
+        return False
+    ours = einmap.map_workload(spec, max_pipeline_stages=stages, **options)
+    value = VALUES[goal]
+    assert ours.optimal
+    least = min(value(alone.cost.energy, alone.cost.latency), Brute(case, keeps).best(value))
+    assert math.isclose(value(ours.cost.energy, ours.cost.latency), least, rel_tol=1e-9), seed
+    return any(isinstance(placed.node, Pipeline) for placed in ours.mapping.placed)
+
+
+def test_the_best_pipelines_are_those_of_the_brute_force():
+    of_two = [compare(seed, 2) for seed in (1, 2)]
+    of_three = [compare(seed, 3) for seed in (2, 3)]
+    assert any(of_two)
+    assert any(of_three)
+
+
+@pytest.mark.slow
+@pytest.mark.fusion
+@pytest.mark.parametrize("stages", [2, 3])
+def test_the_best_pipelines_are_those_of_the_brute_force_on_more_machines(stages):
+    assert sum(compare(seed, stages) for seed in range(60)) >= 12
+
+
+def forked():
+    """Two products on a machine with a Compute for each of them beside the others."""
+    case, _ = drawn(random.Random(3), 2)
+    main, buffer, _, unit = case["arch"]["nodes"]
+    nodes = [main | {"leak_power": 0}, buffer | {"size": 1000}, unit | {"name": "First"}, unit | {"name": "Second"}]
+    case["arch"]["nodes"] = nodes
+    for node in nodes[:2]:
+        node["actions"] = [action | {"throughput": "inf"} for action in node["actions"]]
+    case["workload"]["rank_sizes"] = {"M": 8, "K": 4, "N": 4, "P": 4}
+    return einmap.Spec.from_dict(case)
+
+
+def test_stages_take_computes_of_their_own():
+    best = einmap.map_workload(forked(), metrics="latency", max_pipeline_stages=2)
+    (pipeline,) = [placed.node for placed in best.mapping.placed if isinstance(placed.node, Pipeline)]
+    assert pipeline.component is None
+    # 128 operations each, in 32 tiles: one for each value of T1
+    assert best.cost.latency == 128 + 128 / 32
+    assert best.optimal
+    assert "every cascade of Pipelines of at most 2 stages" in best.reason
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"max_pipeline_stages": 4}, "at most 3 are searched, found 4"),
+        ({"max_pipeline_stages": 2, "fuse": False}, "Pipelines without fusion"),
+        ({"max_pipeline_stages": 2, "semantics": "accelforge"}, "Pipelines with the preset accelforge"),
+        ({"max_pipeline_stages": 2, "metrics": "leak_energy"}, "Pipelines for leak_energy"),
+    ],
+)
+def test_what_the_search_does_not_know_is_refused_by_name(options, says):
+    with pytest.raises(NotSupportedError, match=says):
+        einmap.map_workload(forked(), **options)
