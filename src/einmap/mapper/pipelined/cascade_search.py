@@ -7,7 +7,7 @@ best cut is a shortest path over the positions between Einsums, with a Pareto fr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -33,6 +33,7 @@ class CascadeSearch:
     options: Options
     most_stages: int
     cut: bool = False
+    budget: Budget = field(default_factory=lambda: Budget(Progress()))
 
     def run(self, progress: Progress) -> list[LoopTree]:
         """The trees of the best cuts with a Pipeline, those that no other one beats; none where nothing fits."""
