@@ -111,6 +111,14 @@ def test_the_folder_is_not_a_file_and_no_input_is_replaced(run, tmp_path):
     assert "the folder above it does not exist" in run("import", "--from", "timeloop", same, "-o", tmp_path / "a/b").err
 
 
+def test_a_folder_where_a_file_is_to_go_stays_and_nothing_is_written(run, tmp_path):
+    path, folder = problem(tmp_path), tmp_path / "out"
+    (folder / "workload.yaml").mkdir(parents=True)
+    done = run("import", "--from", "timeloop", path, "-o", folder, "--force")
+    assert (done.status, "this is a directory, not a file" in done.err) == (2, True)
+    assert [entry.name for entry in tmp_path.iterdir() if entry.name.startswith(".")] == []
+
+
 def test_unknown_formats_have_a_suggestion(run, tmp_path):
     done = run("import", "--from", "timelop", problem(tmp_path))
     assert (done.status, "did you mean 'timeloop'?" in done.err) == (2, True)

@@ -103,3 +103,19 @@ def test_what_is_counted_otherwise_is_listed():
     written = write(mapped(MAIN, loop("k", 2), loop("m", 1), holds("Buf", "B"), loop("k", 1)))
     found = {entry.key: entry.reason for entry in written.left_out}
     assert found["B in Buf"] == "it is fetched again in each iteration over m; Timeloop keeps it"
+
+
+def test_loops_above_the_outermost_memory_count_for_what_is_inside():
+    written = write(mapped(loop("m", 1), MAIN, holds("Buf", "B"), loop("k", 1)))
+    assert [entry.key for entry in written.left_out if "Buf" in entry.key] == ["B in Buf"]
+
+
+def test_words_of_several_widths_and_sums_that_are_brought_in_are_listed():
+    text = (
+        f"{ARCH}mapping: {{nodes: [{MAIN}, {loop('m', 1)}, {loop('k', 1)}, !Compute {{einsum: Z, component: MAC}}]}}\n"
+    )
+    text = text.replace("{All: 8}", "{A: 8, B: 8, Z: 16}").replace(
+        "name: MAC,", "name: MAC, skip_initial_output_write: false,"
+    )
+    found = {entry.key for entry in write(loads(text)).left_out}
+    assert {"Main: bits of values", "Buf: bits of values", "MAC.skip_initial_output_write"} <= found

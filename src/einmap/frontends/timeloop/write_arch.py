@@ -16,6 +16,7 @@ from einmap.spec.raw import Raw, RawList, RawMap, from_python
 from einmap.spec.schema.arch import ComponentInput
 from einmap.spec.spec import Spec
 
+NO_BEGINNING = "Timeloop brings in no sums that begin"
 WORD = 8
 """Bits of a word where values have no whole number of bits."""
 
@@ -74,6 +75,8 @@ class _Writer:
             case Compute():
                 attributes = {"datawidth": self._word(None), **self._attributes(leaf.name)}
                 kind = self._class(leaf.name, "intmac")
+                if not leaf.skip_initial_output_write:
+                    self._report.leave(at, f"{leaf.name}.skip_initial_output_write", NO_BEGINNING)
                 fields = {"name": leaf.name, "class": kind, "attributes": attributes, **self._fanout(leaf, at)}
                 return [_node("Component", fields)]
             case _:
@@ -99,6 +102,9 @@ class _Writer:
             if not math.isinf(rate) and per_value:
                 attributes[f"{action}_bandwidth"] = _plain(rate / per_value * self._cycle)
         self._leave_options(memory, at)
+        if len(set(memory.bits.values())) > 1:
+            reason = f"a level of Timeloop has words of one width: {word} bits for all tensors"
+            self._report.leave(at, f"{memory.name}: bits of values", reason)
         kind = self._class(memory.name, "DRAM" if math.isinf(memory.size_bits) else "SRAM")
         fields = {"name": memory.name, "class": kind, "attributes": attributes, **self._fanout(memory, at)}
         constraints = dict(fields.pop("constraints", {}))  # type: ignore[call-overload]
@@ -110,7 +116,7 @@ class _Writer:
         reasons = {
             "skip_initial_output_write": (
                 not memory.skip_initial_output_write,
-                "Timeloop brings in no sums that begin",
+                NO_BEGINNING,
             ),
             "ports": (memory.ports is not None, "Timeloop's memories have a bandwidth for reads and one for writes"),
             "buffering": (memory.buffering != "ideal", "Timeloop's transfers overlap with everything"),

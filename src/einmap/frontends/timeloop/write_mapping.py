@@ -243,8 +243,11 @@ class _Writer:
         found: list[tuple[_Held, str]] = []
         outside = [loop for loop in self._loops[:start] if not loop.component]
         for held in self._filled(memory):
-            parent = self._holders(held.tensor)[self._holders(held.tensor).index(held) - 1]
-            above = [loop for loop in self._loops[parent.position : held.position] if not loop.component]
+            holders = self._holders(held.tensor)
+            number = holders.index(held)
+            # the outermost holder is not filled, so that what stands above it counts for the next one
+            outside_of_parent = holders[number - 1].position if number > 1 else 0
+            above = [loop for loop in self._loops[outside_of_parent : held.position] if not loop.component]
             if above and self._relevance(held.tensor, above[-1].variable) is Relevance.NONE:
                 reason = f"it is fetched again in each iteration over {above[-1].variable}; Timeloop keeps it"
                 found.append((held, reason))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from einmap.cli.target import Target
 from einmap.errors import At, SpecError
-from einmap.frontends.files import file_exists, write_folder
+from einmap.frontends.files import check_target, file_exists, write_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,8 @@ class Folder:
         for name in files:
             target = Target(self.path / name, self.force)
             target.spare(read)
+            if self.path.exists():
+                check_target(target.path)
             if target.path.exists() and not self.force:
                 raise file_exists(target.path)
         write_folder(self.path, files, replace=self.force)
