@@ -333,6 +333,10 @@ def derivations(executed, explanation):
         yield f"{key} scale", d.scale, unit.actions_scale
         if d.bits is not None:
             yield f"{key} bits", d.bits, unit.bits[d.tensor]
+        saved = {} if d.tensor is None else unit.action(d.action).saved_by_complete
+        yield f"{key} saved", d.saved, saved.get(d.tensor, 0.0)
+        if not d.saved:
+            yield f"{key} complete", sum(p.complete for p in d.pieces), 0
         done = d.instances * d.scale * d.per_value
         for p in d.pieces:
             yield from loops(executed, d.einsum, (*p.loops, *p.below, *p.merged))

@@ -49,8 +49,9 @@ class SpatialDimension:
 class Action:
     """`energy`: J for one action, scales included. `throughput`: actions/s of one instance, may be inf.
 
-    `per_value`: actions for one value of each tensor (empty where the component holds no tensors). `startup`: s that
-    each transfer takes before its first action.
+    `per_value`: actions for one value of each tensor (empty where the component holds no tensors), for a partial sum
+    where that is wider; `narrower`: how many fewer a complete value of such an output takes. `startup`: s that each
+    transfer takes before its first action.
     """
 
     name: str
@@ -59,11 +60,17 @@ class Action:
     per_value: tuple[tuple[str, float], ...] = ()
     attributes: tuple[tuple[str, object], ...] = field(default=(), compare=False)
     startup: float = 0.0
+    narrower: tuple[tuple[str, float], ...] = ()
 
     @cached_property
     def actions_per_value(self) -> Mapping[str, float]:
         """`per_value` as a mapping."""
         return dict(self.per_value)
+
+    @cached_property
+    def saved_by_complete(self) -> Mapping[str, float]:
+        """`narrower` as a mapping."""
+        return dict(self.narrower)
 
 
 @dataclass(frozen=True)
@@ -92,6 +99,11 @@ class _Priced:
     def action(self, name: str) -> Action:
         """The action of that name."""
         return self.actions_by_name[name]
+
+    def saved_by_complete(self, action: str, tensor: str) -> float:
+        """How many fewer actions of that name a complete value takes than a partial sum; 0 without such an action."""
+        found = self.actions_by_name.get(action)
+        return 0.0 if found is None else found.saved_by_complete.get(tensor, 0.0)
 
     @cached_property
     def actions_by_name(self) -> Mapping[str, Action]:

@@ -66,7 +66,9 @@ class _Renamer:
         )
 
     def action(self, action: Action) -> Action:
-        return replace(action, per_value=self.by_tensor(action.per_value)) if action.per_value else action
+        if not action.per_value:
+            return action
+        return replace(action, per_value=self.by_tensor(action.per_value), narrower=self.by_tensor(action.narrower))
 
     def by_tensor[T](self, pairs: tuple[tuple[str, T], ...]) -> tuple[tuple[str, T], ...]:
         """By name, as binding lists them."""

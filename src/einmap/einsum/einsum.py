@@ -16,7 +16,10 @@ type TensorName = str
 
 @dataclass(frozen=True)
 class TensorAccess:
-    """How an Einsum reads or writes a tensor. `bits_per_value`: in the workload, before any memory changes it."""
+    """How an Einsum reads or writes a tensor. `bits_per_value`: in the workload, before any memory changes it.
+
+    `partial_bits`: of a partial sum, where it has more bits than a result; else None.
+    """
 
     __repr__ = brief
 
@@ -25,6 +28,7 @@ class TensorAccess:
     output: bool
     bits_per_value: float
     persistent: bool = False
+    partial_bits: float | None = None
 
     @cached_property
     def variables(self) -> frozenset[RankVar]:
@@ -87,6 +91,11 @@ class Einsum:
     def inputs(self) -> frozenset[TensorName]:
         """Tensors that are read."""
         return frozenset(access.tensor for access in self.accesses if not access.output)
+
+    @cached_property
+    def partial_bits(self) -> Mapping[TensorName, float]:
+        """Bits of a partial sum of the outputs for which they are not those of a result."""
+        return {a.tensor: a.partial_bits for a in self.accesses if a.partial_bits is not None}
 
     @cached_property
     def outputs(self) -> frozenset[TensorName]:

@@ -52,6 +52,7 @@ class Positions:
                 access.output,
                 access.bits_per_value,
                 access.persistent,
+                access.partial_bits,
             )
             for access in self.einsum.accesses
         )

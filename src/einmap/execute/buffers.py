@@ -1,7 +1,8 @@
 """Explicit buffers: one tile of one tensor in one instance of a memory.
 
 Values live in one heap, so that the inner loops can reach all buffers by an offset. Beside each value stand two
-flags: `present` (a value is there) and `live` (for outputs: a result has come in, from below or by a fill).
+flags: `present` (a value is there) and `live` (for outputs: a result has come in, from below or by a fill), and for
+outputs how many points of the iteration space have been `added` to it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from einmap.schedule.boxes import Box
 type Flags = NDArray[np.uint8]
 type Mask = NDArray[np.bool_]
 type Values = NDArray[np.float64]
+type Counts = NDArray[np.int64]
 
 
 def volume(box: Box) -> int:
@@ -33,6 +35,7 @@ class Heap:
         self.values: Values = np.zeros(1024)
         self.present: Flags = np.zeros(1024, dtype=np.uint8)
         self.live: Flags = np.zeros(1024, dtype=np.uint8)
+        self.added: Counts = np.zeros(1024, dtype=np.int64)
         self._used = 0
         self._free: dict[int, list[int]] = {}
 
@@ -47,8 +50,10 @@ class Heap:
                 self.values = np.concatenate([self.values, np.zeros_like(self.values)])
                 self.present = np.concatenate([self.present, np.zeros_like(self.present)])
                 self.live = np.concatenate([self.live, np.zeros_like(self.live)])
+                self.added = np.concatenate([self.added, np.zeros_like(self.added)])
         self.present[offset : offset + size] = 0
         self.live[offset : offset + size] = 0
+        self.added[offset : offset + size] = 0
         return offset
 
     def give(self, offset: int, size: int) -> None:
@@ -81,7 +86,11 @@ class Tile:
             step *= high - low
         return tuple(reversed(strides))
 
-    def _view[A: (Values, Flags)](self, store: A, box: Box) -> A:
+    def added(self, box: Box) -> Counts:
+        """How many points have been added to each value of a part."""
+        return self._view(self.heap.added, box)
+
+    def _view[A: (Values, Flags, Counts)](self, store: A, box: Box) -> A:
         whole = store[self.offset : self.offset + volume(self.box)].reshape(self.shape)
         return whole[tuple(slice(a - low, b - low) for (a, b), (low, _) in zip(box, self.box, strict=True))]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from einmap.arch.component import Memory
 from einmap.execute.buffers import Flags, Mask, Tile
-from einmap.execute.leaf import Passing, charge
+from einmap.execute.leaf import Passing, charge, points_of
 from einmap.execute.lines import moved
 from einmap.execute.recorder import Recorder
 from einmap.execute.visits import Visit, Visits
@@ -125,6 +125,8 @@ class Exchanges:
             tile.values(box)[comes] = source.values(box)[comes]
             tile.present(box)[comes] = source.present(box)[comes]
             source.present(box)[comes] = 0
+            tile.added(box)[comes] = source.added(box)[comes]
+            source.added(box)[comes] = 0
             tile.live(box)[comes] = live[comes]
             before[comes] = 1
             charge(self.recorder, route, hold, lane, Passing(amount, 0, new), child=hold, box=box)
@@ -157,10 +159,23 @@ class Exchanges:
             if lane in visit.copied:
                 # the parent has these values still: writing them once more changes nothing
                 tile.present(tile.box)[visit.copied[lane]] = 0
+            before = target.added(tile.box).copy()
             reduce_into(target, tile, producer)
             target.live(tile.box)[leaves] = 1
+            if producer.einsum.by_tensor[hold.tensor].partial_bits is not None:
+                whole = points_of(producer, producer.einsum.by_tensor[hold.tensor])
+                complete = int(((target.added(tile.box) == whole) & (before < whole)).sum())
+                self._complete(producer, hold, lane, [hold, *chain], complete)
         self.recorder.seen.add((producer.einsum.name, hold.tensor, hold.address, "out"))
         self._carry(producer, hold, chain, moved, up=True)
+
+    def _complete(self, route: Route, hold: Hold, lane: Instance, chain: list[Hold], complete: int) -> None:
+        """Values of a lane that are complete where the lanes' parts come together, at the stations on their way."""
+        for station in chain:
+            later = route.summing_between(hold.tensor, station.level, chain[-1].level)
+            if complete and all(lane[i] == 0 for i in later):
+                at = route.outward(lane, hold.level, station.level)
+                charge(self.recorder, route, station, at, Passing(0, 0, complete=complete), child=hold, box=None)
 
 
 @dataclass(frozen=True)
@@ -183,4 +198,5 @@ def reduce_into(target: Tile, tile: Tile, route: Route) -> None:
     old, new = target.values(box), tile.values(box)
     old[...] = np.where(here & there, reduce(old, new), np.where(here, new, old))
     target.present(box)[...] |= tile.present(box)
+    target.added(box)[...] += tile.added(box)
     target.live(box)[...] |= tile.live(box)

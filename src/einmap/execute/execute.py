@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from operator import mul
 from typing import Any
 
@@ -177,7 +177,7 @@ def _result(
     rows: list[CountRow] = []
     per_instance: dict[CountKey, dict[Instance, float]] = {}
     calls: dict[tuple[str, str, str], dict[Instance, float]] = {}
-    for key, counts in [*recorder.values.items(), *recorder.hops()]:
+    for key, counts in chain(recorder.values.items(), recorder.hops()):
         einsum, component, tensor, action = key
         route = routes[einsum]
         rate = _rate(route.arch.components[component], tensor, action)
@@ -196,7 +196,7 @@ def _result(
             size = max(m.size_bits for r in routes.values() if isinstance(m := r.arch.components[name], Memory))
             usage[name] = 0.0 if math.isinf(size) or not bits else bits / size
     steps = {
-        name: max((n for n in recorder.values.get((name, route.unit.name, None, "compute"), {}).values()), default=0)
+        name: int(max(recorder.values.get((name, route.unit.name, None, "compute"), {}).values(), default=0))
         for name, route in routes.items()
     }
     written = {t: _whole(store[t]) for t in spec.workload.producers}
@@ -228,7 +228,7 @@ def _result(
 
 
 def _in_actions(
-    values: Mapping[CountKey, Mapping[Instance, int]], routes: Mapping[str, Route]
+    values: Mapping[CountKey, Mapping[Instance, float]], routes: Mapping[str, Route]
 ) -> dict[CountKey, dict[Instance, float]]:
     """Values by key and instance as actions, `actions_scale` included."""
     return {
@@ -238,7 +238,7 @@ def _in_actions(
 
 
 def _actions_of(
-    values: Mapping[ChildKey, Mapping[Instance, int]], routes: Mapping[str, Route]
+    values: Mapping[ChildKey, Mapping[Instance, float]], routes: Mapping[str, Route]
 ) -> dict[ChildKey, dict[Instance, float]]:
     """Values of exchanges as actions, `actions_scale` included."""
     return {

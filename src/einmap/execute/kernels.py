@@ -74,15 +74,17 @@ def run_leaf(  # noqa: PLR0912, PLR0915 - a compiled kernel is one function
     table: Any, table_start: Any, lane_width: Any, lane_part: Any,
     linear: Any, constant: Any, n_inputs: int,
     values: Any, present: Any, live: Any,
-    code: Any, products_only: bool, reduction: int, takes_part: Any,
-    executed: Any, read_live: Any, read_fresh: Any,
+    code: Any, products_only: bool, reduction: int, takes_part: Any, added: Any, points: Any,
+    executed: Any, read_live: Any, read_fresh: Any, completed: Any,
 ) -> int:  # fmt: skip
-    """Run all points of one visit in time order, lane by lane; counts go into the last three arrays.
+    """Run all points of one visit in time order, lane by lane; counts go into the last four arrays.
 
     `trips`, `loop_variable`, `radix`: temporal loops, their variables, and their step in the variable's time index.
     `table`: value of each variable for a time index and a lane index, -1 where there is no such point.
     `linear[t, lane, v]`, `constant[t, lane]`: heap offset of tensor t (inputs first, then outputs).
     `takes_part[o, lane]`: whether a lane reads the output, being the first of its merged group.
+    `added`: how many points have gone into each value of the heap, counted for an output with `points[o]` > 0, which
+    is how many make up a result; `completed[o, lane]`: results to which the lane adds the last one.
     Returns -1, or the number of the input tensor that was read where no value is.
     """
     n_loops = trips.shape[0]
@@ -152,6 +154,10 @@ def run_leaf(  # noqa: PLR0912, PLR0915 - a compiled kernel is one function
                 else:
                     values[offset] = min(values[offset], result)
                 live[offset] = 1
+                if points[o - n_inputs]:
+                    added[offset] += 1
+                    if added[offset] == points[o - n_inputs]:
+                        completed[o - n_inputs, lane] += 1
         loop = n_loops - 1
         while loop >= 0:
             counter[loop] += 1

@@ -114,12 +114,12 @@ class Leaf:
             takes_part[o] = [all(lane[i] == 0 for i in merged) for lane in self.lanes]
         executed = np.zeros(len(self.lanes), dtype=np.int64)
         live = np.zeros((len(self.outputs), len(self.lanes)), dtype=np.int64)
-        fresh = np.zeros_like(live)
+        fresh, completed = np.zeros_like(live), np.zeros_like(live)
         operation = self.route.einsum.operation
         failed = leaf_kernel()(
             *self.loops, table, starts, width, part, linear, constant, len(self.inputs),
             heap.values, heap.present, heap.live, self.code, _only_products(self.code), REDUCTION[operation.reduction],
-            takes_part, executed, live, fresh,
+            takes_part, heap.added, self.points, executed, live, fresh, completed,
         )  # fmt: skip
         if failed >= 0:
             raise MappingError(
@@ -128,6 +128,8 @@ class Leaf:
             )
         for access in accesses:
             self._count(access, chains[access.tensor], tiles[access.tensor], executed, live, fresh, recorder)
+        for o, access in enumerate(self.outputs):
+            self._count_complete(access, chains[access.tensor][0], completed[o], recorder)
         for lane, n in zip(self.lanes, executed, strict=True):
             recorder.count((self.route.einsum.name, self.route.unit.name, None, "compute"), lane, int(n))
         recorder.step += int(executed.sum())
@@ -150,6 +152,22 @@ class Leaf:
         """Stations from the compute outward to the innermost memory, and which lanes are merged there."""
         chain = chain_to_memory(self.route, tensor, None)
         return chain, self.route.merged_between(tensor, self.route.unit_level, [h.level for h in chain])
+
+    @cached_property
+    def points(self) -> Any:
+        """Points that make up a result of each output, 0 where nobody asks whether it is complete."""
+        asked = [points_of(self.route, access) if access.partial_bits is not None else 0 for access in self.outputs]
+        return np.array(asked, dtype=np.int64)
+
+    def _count_complete(self, access: TensorAccess, chain: list[Hold], completed: Any, recorder: Recorder) -> None:
+        """Of the values that go up, those to which nothing is added any more; a part of the lanes' sum is not one."""
+        for hold in chain:
+            later = self.route.summing_between(access.tensor, hold.level, chain[-1].level)
+            for n, lane in enumerate(self.lanes):
+                if completed[n] and all(lane[i] == 0 for i in later):
+                    instance = self.route.outward(lane, self.route.unit_level, hold.level)
+                    passing = Passing(0, 0, complete=int(completed[n]))
+                    charge(recorder, self.route, hold, instance, passing, child=None, box=None)
 
     def _count(
         self,
@@ -201,11 +219,28 @@ def innermost(route: Route, tensor: str) -> Hold:
 
 
 class Passing(NamedTuple):
-    """Values that pass a station inward and outward, and fills that are not made since there is no result yet."""
+    """Values that pass a station inward and outward, and fills that are not made since there is no result yet.
+
+    `complete`: those of the values that go outward, here or in another call, that are as wide as results.
+    """
 
     down: int
     up: int
     skipped: int = 0
+    complete: int = 0
+
+
+def points_of(route: Route, access: TensorAccess) -> int:
+    """Points of the iteration space that are summed into one value of an output."""
+    return int(np.prod([n for v, n in route.einsum.bounds if v not in access.variables], dtype=np.int64))
+
+
+def _narrower(hold: Hold, action: str, passing: Passing) -> float:
+    """By how many partial sums' worth complete values are narrower."""
+    if not passing.complete:
+        return 0
+    unit = hold.component.action(action)
+    return passing.complete * unit.saved_by_complete.get(hold.tensor, 0.0) / unit.actions_per_value[hold.tensor]
 
 
 def charge(
@@ -225,14 +260,16 @@ def charge(
     """
     below = () if child is None else child.address
     filled = route.unit.name if child is None else child.component.name
-    recorder.exchange((route.einsum.name, hold.tensor, below, hold.address), *passing)
+    recorder.exchange((route.einsum.name, hold.tensor, below, hold.address), *passing[:3])
     name = (route.einsum.name, hold.component.name, hold.tensor)
     if not isinstance(hold.component, Memory):
         way = hold.component.directions[hold.tensor]
-        paid = (passing.down if way != "up" else 0) + (passing.up if way != "down" else 0)
+        outward = passing.up - _narrower(hold, "read", passing)
+        paid = (passing.down if way != "up" else 0) + (outward if way != "down" else 0)
         recorder.count((*name, "read"), instance, paid, box, filled)
         return
-    down, up, _ = passing
+    down = passing.down
+    up = passing.up - _narrower(hold, "read" if hold is child else "write", passing)
     read, write = (up, down) if hold is child else (down, up)
     for action, amount in (("read", read), ("write", write)):
         recorder.count((*name, action), instance, moved(route, hold, box, amount, single=child is None), box, filled)

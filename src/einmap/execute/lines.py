@@ -13,7 +13,7 @@ from einmap.schedule.boxes import Box
 from einmap.schedule.routes import Hold, Route
 
 
-def moved(route: Route, hold: Hold, box: Box | None, amount: int, *, single: bool) -> int:
+def moved(route: Route, hold: Hold, box: Box | None, amount: float, *, single: bool) -> float:
     """What a station moves for `amount` values of a tile: these, or the lines that they touch where it moves lines.
 
     `single`: each of the values is asked for by itself, as the compute does. Raises NotSupportedError for a part of a

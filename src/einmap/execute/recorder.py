@@ -34,25 +34,25 @@ class Recorder:
     """
 
     traced: frozenset[str]
-    values: dict[CountKey, dict[Instance, int]] = field(default_factory=dict)
+    values: dict[CountKey, dict[Instance, float]] = field(default_factory=dict)
     wires: Wires = field(default_factory=Wires)
     step: int = 0
     events: list[Event] = field(default_factory=list)
     visits: list[VisitRow] = field(default_factory=list)
     exchanges: dict[ExchangeKey, ExchangeRow] = field(default_factory=dict)
-    by_child: dict[ChildKey, dict[Instance, int]] = field(default_factory=dict)
+    by_child: dict[ChildKey, dict[Instance, float]] = field(default_factory=dict)
     """The values of exchanges once more, by the component of the child."""
     transfers: dict[ChildKey, dict[Instance, int]] = field(default_factory=dict)
     """In how many fills and write-backs of a memory's tiles they come."""
     timeline: Timeline | None = None
     turn: TurnKey | None = None
     """The tile of a Pipeline that a stage works on."""
-    turns: dict[TurnKey, dict[CountKey, dict[Instance, int]]] = field(default_factory=dict)
+    turns: dict[TurnKey, dict[CountKey, dict[Instance, float]]] = field(default_factory=dict)
     """The values once more, tile by tile."""
 
-    first: dict[ChildKey, dict[Instance, int]] = field(default_factory=dict)
+    first: dict[ChildKey, dict[Instance, float]] = field(default_factory=dict)
     """The values of the first fill and of the first write-back of each node."""
-    first_transfers: dict[ChildKey, dict[Instance, int]] = field(default_factory=dict)
+    first_transfers: dict[ChildKey, dict[Instance, float]] = field(default_factory=dict)
     """In how many transfers they come."""
     seen: set[object] = field(default_factory=set)
     """Einsum, tensor and address of nodes that have been filled (`in`) or have written back (`out`) once."""
@@ -62,7 +62,7 @@ class Recorder:
         counts = self.transfers.setdefault(key, {})
         counts[instance] = counts.get(instance, 0) + 1
 
-    def first_time(self, key: ChildKey, instance: Instance, amount: int) -> None:
+    def first_time(self, key: ChildKey, instance: Instance, amount: float) -> None:
         """A tile of a node's first fill or first write-back."""
         for counts, more in ((self.first, amount), (self.first_transfers, 1)):
             of_key = counts.setdefault(key, {})
@@ -74,7 +74,7 @@ class Recorder:
             self.timeline.carried(self.hops())
             self.timeline.visit(self.step)
 
-    def hops(self) -> Iterator[tuple[CountKey, dict[Instance, int]]]:
+    def hops(self) -> Iterator[tuple[CountKey, Mapping[Instance, float]]]:
         """Steps on networks, as counts of values."""
         for key, counts in self.wires.hops.items():
             if counts:
@@ -91,10 +91,11 @@ class Recorder:
         self.visits.append(VisitRow(self.step, address, tensor, parts, values, _inclusive(visit.kept)))
 
     def count(
-        self, key: CountKey, instance: Instance, amount: int, box: Box | None = None, child: str | None = None
+        self, key: CountKey, instance: Instance, amount: float, box: Box | None = None, child: str | None = None
     ) -> None:
         """`amount` values of one action at one instance; `box` is the tile that they belong to.
 
+        Where partial sums are wider than results, an amount counts a result as the part of one that its bits are.
         `child`: the component that is filled or writes back; None for operations and copies.
         """
         if not amount:
@@ -109,9 +110,9 @@ class Recorder:
             of_turn[instance] = of_turn.get(instance, 0) + amount
         if self.timeline is not None:
             self.timeline.count(key, instance, amount, box)
-        if key[1] in self.traced:
+        if key[1] in self.traced and amount > 0:
             tile = () if box is None else tuple((low, high - 1) for low, high in box)
-            self.events.append(Event(self.step, key[1], instance, key[2] or "", key[3], amount, tile))
+            self.events.append(Event(self.step, key[1], instance, key[2] or "", key[3], int(amount), tile))
 
 
 def _inclusive(boxes: Mapping[Instance, Box]) -> dict[Instance, Box]:

@@ -173,7 +173,7 @@ class Execution:
     by_child: Mapping[ChildKey, Mapping[Instance, float]] = field(default_factory=dict)
     transfers: Mapping[ChildKey, Mapping[Instance, int]] = field(default_factory=dict)
     first: Mapping[ChildKey, Mapping[Instance, float]] = field(default_factory=dict)
-    first_transfers: Mapping[ChildKey, Mapping[Instance, int]] = field(default_factory=dict)
+    first_transfers: Mapping[ChildKey, Mapping[Instance, float]] = field(default_factory=dict)
     turns: Mapping[TurnKey, Mapping[CountKey, Mapping[Instance, float]]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

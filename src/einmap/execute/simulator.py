@@ -258,7 +258,9 @@ class Simulator:
             tile.present(tile.box)[...] = whole.present(tile.box)
             tile.live(tile.box)[...] = whole.live(tile.box)
             if takes:
+                tile.added(tile.box)[...] = whole.added(tile.box)
                 whole.present(tile.box)[...] = 0
+                whole.added(tile.box)[...] = 0
 
     def close(self, key: NodeTensor) -> None:
         """End the visit of a storage node: results go outward."""

@@ -19,11 +19,11 @@ class Span:
 
     step: int
     visits: int = 1
-    counts: dict[CountKey, dict[Instance, int]] = field(default_factory=dict)
+    counts: dict[CountKey, dict[Instance, float]] = field(default_factory=dict)
     tiles: dict[CountKey, Tile] = field(default_factory=dict)
     entries: int = 1
 
-    def add(self, key: CountKey, instance: Instance, amount: int) -> None:
+    def add(self, key: CountKey, instance: Instance, amount: float) -> None:
         """Count values of one key at one instance."""
         counts = self.counts.setdefault(key, {})
         self.entries += instance not in counts
@@ -50,7 +50,7 @@ class Timeline:
     width: int = 1
     spans: list[Span] = field(default_factory=list)
     entries: int = 0
-    hops: dict[tuple[CountKey, Instance], int] = field(default_factory=dict)
+    hops: dict[tuple[CountKey, Instance], float] = field(default_factory=dict)
 
     def visit(self, step: int) -> None:
         """Begin a visit of the innermost loops of an Einsum, at operation `step`."""
@@ -62,7 +62,7 @@ class Timeline:
         self.spans.append(Span(step))
         self.entries += self.spans[-1].entries
 
-    def count(self, key: CountKey, instance: Instance, amount: int, box: Box | None) -> None:
+    def count(self, key: CountKey, instance: Instance, amount: float, box: Box | None) -> None:
         """Values of one action at one instance in the visit that runs."""
         span = self.spans[-1]
         before = span.entries
@@ -71,7 +71,7 @@ class Timeline:
         if self.width == 1 and box is not None:
             span.tiles.setdefault(key, tuple((low, high - 1) for low, high in box))
 
-    def carried(self, totals: Iterable[tuple[CountKey, Mapping[Instance, int]]]) -> None:
+    def carried(self, totals: Iterable[tuple[CountKey, Mapping[Instance, float]]]) -> None:
         """Steps on networks: `totals` are those of the whole run so far; what is new belongs to the current span."""
         for key, counts in totals:
             for instance, total in counts.items():

@@ -15,6 +15,7 @@ from einmap.arch.component import Component, Network
 from einmap.errors import At, NotSupportedError, SpecError, did_you_mean
 from einmap.mapper.metrics import ALIASES, DEFAULT, METRICS
 from einmap.model.buffering import turns
+from einmap.model.checks.partial_sums import check_partial_sums
 from einmap.model.counting.semantics import Semantics, semantics_named
 from einmap.spec.schema.options import MapperInput
 from einmap.spec.spec import Spec
@@ -101,13 +102,15 @@ def read_options(
             at=spec.provenance("model.overlap_einsums"),
             hint="map without it, then evaluate the mapping found with overlap_einsums: true",
         )
+    rules = _semantics(spec, semantics)
+    check_partial_sums(spec, rules)
     limit = _number("time_limit_s", time_limit_s) if time_limit_s is not None else mapper_input.time_limit
     written = mapper_input.metrics is not None and metrics is None
     options = Options(
         goals=metrics_named(
             mapper_input.metrics if written else metrics, at=spec.provenance("mapper.metrics") if written else None
         ),
-        rules=_semantics(spec, semantics),
+        rules=rules,
         time_limit=limit,
         # far above what any search gets through, and still a number of the machine
         max_evaluations=None

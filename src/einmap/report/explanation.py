@@ -200,14 +200,18 @@ def count_line(d: Derivation) -> str:
     name = f"{d.component} {d.action}" + (f" {d.tensor}" if d.tensor else "")
     unit = ("value steps" if d.action == "hop" else "values") if d.tensor else "operations"
     factors = [f"{number(d.values)} {unit}"]
-    if d.per_value != 1 and d.tensor:
-        factors.append(f"{number(d.per_value)} actions each{_bits(d)}")
+    if (d.per_value != 1 or d.complete) and d.tensor:
+        factors.append(f"{number(d.per_value)} actions each{_bits(d)}{_complete(d)}")
     if d.scale != 1:
         factors.append(f"actions_scale {number(d.scale)}")
     if d.instances != 1:
         factors.append(f"{d.instances} instances")
     energy = f", {format_si(d.energy, 'J')}" if d.energy else ""
     return f"{name}: {number(d.count)} = {' x '.join(factors)}{energy}"
+
+
+def _complete(d: Derivation) -> str:
+    return f", {number(d.saved)} less for {d.complete:,} that are complete" if d.complete else ""
 
 
 def _bits(d: Derivation) -> str:

@@ -170,6 +170,13 @@ class Route:
             below = min(below, level)
         return positions
 
+    def summing_between(self, tensor: str, level: int, outer: int) -> tuple[int, ...]:
+        """Positions in a lane over which a tensor's values are summed between a station and one further out."""
+        indexed = self.einsum.by_tensor[tensor].variables
+        return tuple(
+            i for i, t in enumerate(self.lane_turns) if outer < (t.level or 0) <= level and t.variable not in indexed
+        )
+
 
 def ranks_of(workload: Workload) -> dict[str, tuple[str, ...]]:
     """The order of each tensor's ranks: that of its first access."""

@@ -21,6 +21,7 @@ from einmap.mapper.options import metrics_named
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.template import OpenSpatial, Template
 from einmap.model.batch import Batch, BatchCost
+from einmap.model.checks.partial_sums import check_partial_sums
 from einmap.model.counting.semantics import Semantics, semantics_named
 from einmap.search.space import SearchSpace, search_space
 from einmap.spec.spec import Spec
@@ -232,6 +233,7 @@ def problem_of(
         bound = spec.workload
         spec = spec.with_workload(Workload((bound.by_name[chosen],)))
     rules = semantics_named(spec.model_options.semantics if semantics is None else semantics)
+    check_partial_sums(spec, rules)
     options = spec.mapper_options
     arch = spec.bound[chosen].arch
     space = search_space(

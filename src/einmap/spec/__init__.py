@@ -4,6 +4,7 @@
 - `bindings`: what is evaluated from a specification, each part at first use; the mapping is no part of it.
 - `cost_sources`: where the costs of components come from: a line of the specification, or a model with its publication.
 - `dialects`: the older and the newer names of one format.
+- `enabled_computes`: which computes an Einsum may run on: those that it names, or those that the architecture enables.
 - `function_view`: `spec` as the user's own functions get it.
 - `loop_tree`: the LoopTree between its raw form and its nodes: read, check the shape, write.
 - `models`: component models that a specification may name, and in which order names are looked up.

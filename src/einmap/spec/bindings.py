@@ -19,9 +19,9 @@ from einmap.gc_pause import set_aside
 from einmap.spec.binding.applied_scales import CostOrigin
 from einmap.spec.binding.bind_arch import ArchInputs, bind_arch, read_arch
 from einmap.spec.binding.bind_workload import BoundWorkload, bind_workload
-from einmap.spec.binding.enabled_computes import with_computes
 from einmap.spec.binding.isomorphism import Likeness
 from einmap.spec.dialects.dialect import Choice, choose_dialect
+from einmap.spec.enabled_computes import with_computes
 from einmap.spec.function_view import SpecView
 from einmap.spec.models import ModelChoice, Models, check_files_read, checked_installed
 from einmap.spec.raw import Path, RawMap, place, to_python
@@ -136,7 +136,7 @@ class Bindings:
                         where,
                         scope,
                         symbols,
-                        einsum.name,
+                        einsum,
                         dialect,
                         models,
                         partial(self._sizes_in, einsum),

@@ -84,8 +84,8 @@ def _einsum(einsum: Einsum, sizes: dict[Rank, int]) -> dict[str, Any]:
     if _is_concise(einsum):
         fields |= {} if einsum.name == output else {"name": einsum.name}
         fields["einsum"] = LiteralString(equation(einsum))
-        lasting = [{"name": a.tensor, "persistent": True} for a in einsum.accesses if a.persistent]
-        fields |= {"tensor_accesses": lasting} if lasting else {}
+        more = [{"name": a.tensor, **_more(a)} for a in einsum.accesses if _more(a)]
+        fields |= {"tensor_accesses": more} if more else {}
     else:
         fields |= {"name": einsum.name, "tensor_accesses": [_access(access) for access in einsum.accesses]}
         fields |= {} if einsum.is_copy else {"operation": LiteralString(str(einsum.operation))}
@@ -119,7 +119,13 @@ def _access(access: TensorAccess) -> dict[str, Any]:
     projection = {rank: LiteralString(str(index)) for rank, index in access.projection}
     fields: dict[str, Any] = {"name": access.tensor, "projection": projection}
     fields |= {"output": True} if access.output else {}
-    return fields | ({"persistent": True} if access.persistent else {})
+    return fields | _more(access)
+
+
+def _more(access: TensorAccess) -> dict[str, Any]:
+    """What neither the projection nor the table of bits says of a tensor."""
+    fields: dict[str, Any] = {"persistent": True} if access.persistent else {}
+    return fields | ({} if access.partial_bits is None else {"partial_bits_per_value": _number(access.partial_bits)})
 
 
 def _box_beyond(einsum: Einsum, sizes: dict[Rank, int]) -> list[str]:

@@ -90,7 +90,10 @@ def _leaf(positions: Positions, leaf: Leaf) -> Hashable:
     )
     if isinstance(leaf, Container):
         return leaf.name, spatial
-    actions = tuple((a.name, a.energy, a.throughput, a.startup, positions.by_tensor(a.per_value)) for a in leaf.actions)
+    actions = tuple(
+        (a.name, a.energy, a.throughput, a.startup, positions.by_tensor(a.per_value), positions.by_tensor(a.narrower))
+        for a in leaf.actions
+    )
     latency = None if leaf.total_latency is None else leaf.total_latency.text
     of_kind: Hashable = None
     match leaf:

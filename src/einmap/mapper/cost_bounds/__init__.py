@@ -8,6 +8,7 @@
 - `cost_to_go`: cost-to-go tables: what the rest of a dataplacement costs at least, for each point of the lattice
   and each column.
 - `cost_to_go_kernels`: the compiled part of making cost-to-go tables over the lattice.
+- `leakage`: leakage of an architecture for each use of its lanes.
 - `line_rates`: what a storage node costs where memories move whole lines.
 - `network_rates`: what values cost on the networks that they cross, for every use of the lanes at a time.
 - `path_costs`: coefficients of cost and sizes of tiles on one path with some uses of the lanes, as arrays over

@@ -30,6 +30,7 @@ from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.projection import Relevance
 from einmap.mapper.cost_bounds.columns import Columns, columns_of
+from einmap.mapper.cost_bounds.leakage import leak_power
 from einmap.mapper.cost_bounds.line_rates import KINDS, LineRates, moves_lines
 from einmap.mapper.cost_bounds.network_rates import NetworkRates, Rates, axes_without
 from einmap.mapper.mapspace.fanout_table import FEW_USES, Fanned, LaneTable
@@ -368,6 +369,26 @@ class Pricer:
         if self.networks.crosses(exchange):
             crossing = self._crossing(table, access, exchange)
             total -= size * (crossing.fresh + crossing.starts)
+        return total if access.partial_bits is None else total - self._of_complete(table, access, exchange)
+
+    def _of_complete(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
+        """What write-backs of complete values save: one of each element, but where several lanes have parts of its sum.
+
+        With uneven tiles one lane may be left with the last part of all; then it is a bound.
+        """
+        total = np.zeros((len(table), self.columns.n))
+        size, may_be_alone = self._sizes[access.tensor], any(axis.uneven for axis in self.lattice.axes)
+        for at in exchange:
+            unit = self.leaves[at]
+            if isinstance(unit, Compute):
+                continue
+            assert isinstance(unit, Memory | Toll)
+            parts = table.over(table.levels <= at, self._irrelevant(access.tensor))
+            share = np.where((parts > 1) & (not may_be_alone), 0.0, size)
+            _, up = self.actions(access, exchange, at)
+            read, write = (unit.saved_by_complete(action, access.tensor) for action in ("read", "write"))
+            saved = Form(read if up.read else 0.0, write if up.write else 0.0)
+            total += self.spread(at, saved, share, share / self.indexed(table, access.tensor, at), exchange[-1])
         return total
 
     def actions(self, access: TensorAccess, exchange: Chain, at: int) -> tuple[Form, Form]:
@@ -420,25 +441,7 @@ class Pricer:
 
     def leak_power(self, table: LaneTable) -> Floats:
         """W of everything that is not gated."""
-        return self._once(table, ("leak",), self._leak_power)
-
-    def _leak_power(self, table: LaneTable) -> Floats:
-        power = np.zeros(len(table))
-        for row in range(len(table)):
-            used: dict[tuple[str, str], float] = {}
-            for d, fanned in enumerate(table.dimensions):
-                used[fanned.component, fanned.dimension.name] = float(table.bounds[row, d].prod())
-            gating = self.arch.gating(self.leaves[-1].name, used)
-            for name, unit in self.arch.components.items():
-                if unit.leak_power:
-                    power[row] += unit.leak_power * self.arch.instances[name] * gating[name]
-            if row == 0 and not self._gated:
-                return np.full(len(table), power[0])
-        return power
-
-    @cached_property
-    def _gated(self) -> bool:
-        return any(d.power_gateable for leaf in self.arch.leaves.values() for d in leaf.spatial)
+        return self._once(table, ("leak",), lambda t: leak_power(self.arch, self.leaves[-1].name, t))
 
 
 def _some(arrays: Any, rows: Ints) -> Any:

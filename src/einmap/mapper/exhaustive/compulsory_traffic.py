@@ -79,7 +79,9 @@ def _through(outer: Memory, einsum: Einsum, arch: Architecture) -> tuple[float, 
     for access in einsum.accesses:
         if access.tensor in kept:
             moved = outer.action("write" if access.output else "read")
-            actions = _values_touched(einsum, access.tensor) * moved.actions_per_value[access.tensor]
+            # of a result, not of a partial sum
+            of_one = moved.actions_per_value[access.tensor] - moved.saved_by_complete.get(access.tensor, 0.0)
+            actions = _values_touched(einsum, access.tensor) * of_one
             energy += actions * outer.actions_scale * moved.energy
             seconds = actions * outer.actions_scale / moved.throughput if moved.throughput > 0 else 0.0
             busy += seconds / arch.instances[outer.name]

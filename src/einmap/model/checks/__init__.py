@@ -4,4 +4,5 @@
 - `constraints`: constraints of the architecture that a hand-written mapping may violate: notes, or errors on
   request.
 - `invariants`: what holds for every result.
+- `partial_sums`: partial sums with a width of their own: what they do not go together with yet.
 """

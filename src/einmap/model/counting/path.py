@@ -99,6 +99,15 @@ def loops_above(path: EinsumPath, station: Station) -> list[Loop]:
     return [loop for loop in path.loops if applies(loop, station)]
 
 
+def last_tile(extent: Any, loop: Loop) -> tuple[Any, Any]:
+    """Iterations of a loop over an extent, and what the last one of them has of it."""
+    if loop.divides:
+        return extent / loop.shape, loop.shape
+    first = min(extent, loop.shape if loop.initial is None else loop.initial)
+    later = -(-(extent - first) // loop.shape)
+    return 1 + later, (extent - first - (later - 1) * loop.shape) if later else first
+
+
 def path_of(mapping: Mapping, einsum: Einsum, arch: Architecture) -> EinsumPath:
     """The path of `einsum` in a mapping that `mapping.validate` has accepted."""
     return path_from_nodes(mapping.path_of[einsum.name], einsum, arch)

@@ -12,7 +12,7 @@ from math import prod
 
 from einmap.einsum.einsum import TensorAccess
 from einmap.einsum.projection import Affine, Relevance
-from einmap.model.counting.path import EinsumPath, Loop
+from einmap.model.counting.path import EinsumPath, Loop, last_tile
 from einmap.model.counting.tiles import FIRST, SKIP, Count, Steps, Take, Tiles, cut, cut_steps, number_of, steps_of
 
 type Takes = tuple[Take, ...]
@@ -116,6 +116,16 @@ class TensorCounts:
         assert loop.dimension is not None
         irrelevant = self.relevance[loop.variable] is Relevance.NONE
         return irrelevant and self.access.tensor in loop.dimension.may_reuse
+
+    def lanes_at_the_end(self, loop: int) -> Count:
+        """Lanes of a spatial loop that have a part of its variable's last tile, in time and in the loops outside."""
+        extent: Count = self.path.einsum.extents[self.path.loops[loop].variable]
+        lanes: Count = 1
+        for index in self.path.loops_of[self.path.loops[loop].variable]:
+            lanes, extent = last_tile(extent, self.path.loops[index])
+            if index == loop:
+                break
+        return lanes
 
     def values(self, takes: Takes, slides: int | None = None) -> Count:
         """Footprints summed over the counted iterations: values moved when each visit moves its tile.

@@ -29,6 +29,7 @@ class Semantics:
     `network_traffic`: networks carry everything that is exchanged, or what each lane needs within the loops above its
     own once in one direction, and of several networks on the way only the outermost one.
     `sliding_window`: whether storage nodes may keep what the visit before held (the option of that name).
+    `partial_sums`: whether they may have a width of their own (`partial_bits_per_value`).
     `min_usage`: the best reachable usage is judged over the whole space, or for each template.
     """
 
@@ -42,6 +43,7 @@ class Semantics:
     min_usage: Literal["whole space", "template"]
     network_traffic: Literal["all", "one delivery"] = "all"
     sliding_window: bool = True
+    partial_sums: bool = True
 
 
 EXACT = Semantics(
@@ -65,6 +67,7 @@ ACCELFORGE = Semantics(
     min_usage="template",
     network_traffic="one delivery",
     sliding_window=False,
+    partial_sums=False,
 )
 PRESETS = {preset.name: preset for preset in (EXACT, ACCELFORGE)}
 

@@ -57,6 +57,7 @@ def _derivation(
         scale=unit.actions_scale,
         instances=workings.spec.workload.n_instances * path.einsum.n_instances,
         energy=energy,
+        saved=0.0 if tensor is None else unit.action(action).saved_by_complete.get(tensor, 0.0),
     )
 
 
@@ -100,6 +101,7 @@ def _piece(path: EinsumPath, tensor: TensorTraffic, exchange: Exchange, at: Stat
         loops=tuple(use for use, take in uses if take == ALL),
         below=tuple(use for use, take in uses if take == SKIP and use.kind != "irrelevant"),
         merged=tuple(use for use, take in uses if take == FIRST),
+        complete=flow.complete if way == "up" else 0,
     )
 
 

@@ -134,6 +134,8 @@ class Piece:
     below: tuple[LoopUse, ...]
     merged: tuple[LoopUse, ...]
     kept: int = 0
+    complete: int = 0
+    """Of the values that go up, those to which nothing is added any more: they are narrower than partial sums."""
 
     @property
     def values(self) -> int:
@@ -150,7 +152,8 @@ class Piece:
 class Derivation:
     """One count of the cost: the values of its pieces x `per_value` actions x `scale` x `instances`.
 
-    `bits`: of one value in a memory; None for tolls and operations. `energy` in J.
+    `bits`: of one value in a memory; None for tolls and operations. `energy` in J. Where partial sums are wider than
+    results, `per_value` and `bits` are theirs, and a complete value takes `saved` actions less.
     """
 
     einsum: str
@@ -163,6 +166,7 @@ class Derivation:
     scale: float
     instances: int
     energy: float
+    saved: float = 0.0
 
     @property
     def values(self) -> int:
@@ -172,7 +176,20 @@ class Derivation:
     @property
     def count(self) -> float:
         """Actions of all instances, as in `Cost.actions`."""
-        return self.values * self.per_value * self.instances * self.scale
+        return (self.values * self.per_value - self.complete * self.saved) * self.instances * self.scale
+
+    @property
+    def complete(self) -> int:
+        """Values that are narrower, being complete."""
+        return sum(piece.complete for piece in self.pieces) if self.saved else 0
+
+    @property
+    def moved_bits(self) -> float | None:
+        """Bits of the values, of all instances; None where `bits` is."""
+        if self.bits is None:
+            return None
+        narrower = self.complete * self.saved * self.bits / self.per_value if self.complete else 0
+        return (self.values * self.bits - narrower) * self.instances
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,10 @@ def charged(tensor: TensorTraffic, exchange: Exchange, at: Station, flow: Flow) 
     layout = at.component.layouts.get(name) if isinstance(at.component, Memory) else None
     if layout is not None:
         done = {action: n * layout.values for action, n in done.items()}
+    if tensor.access.partial_bits is not None:
+        for action, way in ways(tensor, exchange, at):
+            if way == "up":
+                done[action] -= flow.complete * at.component.action(action).saved_by_complete.get(name, 0)
     return Actions(done.get("read", 0), done.get("write", 0))
 
 

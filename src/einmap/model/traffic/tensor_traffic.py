@@ -65,12 +65,14 @@ def exchanges(stations: tuple[Station, ...], compute: Station) -> tuple[Exchange
 class Flow:
     """Values at one station for one exchange: down (fills) and up (write-backs).
 
-    `live`: fills that bring results; `initial`: fills of elements that have none yet.
+    `live`: fills that bring results; `initial`: fills of elements that have none yet. `complete`: write-backs of values
+    to which nothing is added any more, counted where partial sums have a width of their own.
     """
 
     live: Count
     initial: Count
     up: Count
+    complete: Count = 0
 
 
 @dataclass(frozen=True)
@@ -305,7 +307,29 @@ class TensorTraffic:
             return Flow(self._consumed(exchange, total, self.takes(child, at, fixed)), 0, 0)
         flow = self._produced(exchange, at, fixed, total)
         up = total if charge.hull is None else charge.hull.values(self.path, self.takes(child, at, fixed))
-        return Flow(flow.live, flow.initial, up) if charge.fills else Flow(0, 0, up)
+        complete = self._complete(exchange, at, fixed)
+        return Flow(flow.live, flow.initial, up, complete) if charge.fills else Flow(0, 0, up, complete)
+
+    def _complete(self, exchange: Exchange, at: Station, fixed: Fixed) -> Count:
+        """Write-backs that bring complete values past `at`: the last one of each element, where lanes are summed."""
+        if self.access.partial_bits is None:
+            return 0
+        if self.charge(exchange).hull is not None:
+            raise NotSupportedError(
+                f"partial_bits_per_value, where Einsums use different parts of {self.access.tensor!r} in "
+                f"{exchange.child.component.name!r}, is not supported yet",
+                hint="leave it out for this tensor, or give each Einsum a storage node of its own",
+            )
+        elements = self._touched(None, exchange.child, fixed)
+        for index in self.path.spatial_loops:
+            loop = self.path.loops[index]
+            assert loop.level is not None
+            if loop.level > at.level or loop.absent or self.counts.relevance_of(index) is not Relevance.NONE:
+                continue
+            # one lane of several has a part of the sum
+            alone = self.counts.lanes_at_the_end(index) == 1
+            elements = elements * alone * (fixed.get(index, FIRST) == FIRST)
+        return elements
 
     def _consumed(self, exchange: Exchange, total: Count, takes: Takes) -> Count:
         charge = self.charge(exchange)

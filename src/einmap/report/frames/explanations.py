@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def _counts(explanation: Explanation) -> Iterable[Row]:
     for d in explanation.derivations:
-        traffic = None if d.bits is None else d.values * d.bits * d.instances
+        traffic = d.moved_bits
         yield (
             d.einsum, d.component, d.tensor, d.action, d.values, d.bits, d.per_value, d.instances, d.count, traffic,
             d.energy,

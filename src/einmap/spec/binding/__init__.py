@@ -11,11 +11,11 @@
 - `component_layout`: how tensors lie in a memory.
 - `component_placement`: which tensors a memory or toll holds, and in which direction they pay.
 - `component_ports`: ports and banks of a memory.
-- `enabled_computes`: which computes an Einsum may run on: those that it names, or those that the architecture enables.
 - `applied_scales`: what a cost was before the specification scaled it, and by what.
 - `isomorphism`: Einsums for which the architecture means the same but for names, so that it is bound once for all
   of them.
 - `misspelt_attributes`: extra attributes whose names are nearly those that the component's model reads.
+- `partial_sums`: bits of a partial sum, where it is wider than a result.
 - `per_tensor`: dictionaries keyed by set expressions: `{Inputs: 8, Other: 16}`, spread over the tensors of an
   Einsum.
 - `read_workload`: the workload as written: raw Einsums parsed, renames listed, the cascade checked for shape.

@@ -11,6 +11,7 @@ from typing import Any, cast
 from einmap.arch.component import Container, Leaf, Skew, SpatialDimension
 from einmap.arch.constraint import Comparison
 from einmap.arch.tree import Architecture, Fork, Hierarchical, Node, outermost_memory
+from einmap.einsum.einsum import Einsum
 from einmap.errors import (
     At,
     EinmapError,
@@ -186,7 +187,7 @@ def bind_arch(
     where: Where,
     variables: Scope,
     symbols: Mapping[str, NameSet],
-    einsum: str,
+    einsum: Einsum,
     dialect: Choice,
     models: ModelChoice,
     sizes_of: SizesOf = lambda _: {},
@@ -251,16 +252,17 @@ class _Binder:
         where: Where,
         variables: Scope,
         symbols: Mapping[str, NameSet],
-        einsum: str,
+        einsum: Einsum,
         dialect: Choice,
         models: ModelChoice,
         sizes_of: SizesOf,
     ) -> None:
         self.models = models
         self.sizes_of = sizes_of
+        self.partial_bits = einsum.partial_bits
         self.where = where
         self.symbols = symbols
-        self.einsum = einsum
+        self.einsum = einsum.name
         self.dialect = dialect
         self.arch = arch
         self.problems: list[EinmapError] = []
@@ -337,6 +339,7 @@ class _Binder:
             {leaf.given.name for leaf in self.arch.leaves},
             models=self.models,
             sizes_of=self.sizes_of,
+            partial_bits=self.partial_bits,
         )
         bound = bind_component(context, node.tag, node.given, lambda scope: self.spatial(node, scope))
         self.notes += bound.notes

@@ -121,7 +121,7 @@ def bind_component(
     }
     bits: dict[str, float] | None = {}
     if isinstance(given, CarrierInput):
-        bits = attempt(problems, costs.bits)
+        bits = attempt(problems, lambda: costs.bits(context.partial_bits))
     shared["actions"] = () if bits is None else attempt(problems, partial(costs.actions, tag, bits))
     component = attempt(problems, lambda: _component(context, given, shared, bits or {}))
     raise_all(problems)

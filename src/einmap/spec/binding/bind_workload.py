@@ -16,6 +16,7 @@ from einmap.errors import At, EinmapError, ExpressionError, Note, SpecError, att
 from einmap.expressions.arithmetic import number, tensor_set
 from einmap.expressions.scope import Scope, lazy_layer
 from einmap.expressions.sets import NameSet
+from einmap.spec.binding.partial_sums import PartialSums
 from einmap.spec.binding.per_tensor import per_tensor
 from einmap.spec.binding.read_workload import WorkloadReader, WrittenAccess, WrittenEinsum
 from einmap.spec.binding.second_names import SecondNames, has_several_uses
@@ -232,8 +233,10 @@ class _Binder:
                     at=place(self.root, einsum.path),
                 )
         notes = () if space.is_box else (self._box_note(einsum, space, extents),)
+        wide = PartialSums(self.root, self.given, einsum, dict(extents), bits).widths(Scope(known, self.scope))
         accesses = tuple(
-            TensorAccess(a.name, a.projection, a.output, bits[a.name], a.name in persistent) for a in einsum.accesses
+            TensorAccess(a.name, a.projection, a.output, bits[a.name], a.name in persistent, wide.get(a.name))
+            for a in einsum.accesses
         )
         instances = self.instances_of(einsum)
         self.check_points(einsum, _product(extents) * instances)

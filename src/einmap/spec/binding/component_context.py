@@ -28,7 +28,8 @@ class ComponentContext:
     `path`: of the component in the specification; `scope`: what its expressions may name; `symbols`: the sets of the
     Einsum; `defaults`: extra attributes that all components have; `components`: names of all components;
     `own`: names that the component itself defines; `models`: those that components may name;
-    `sizes_of`: the size of each rank of a tensor, in the order of its indices in the Einsum.
+    `sizes_of`: the size of each rank of a tensor, in the order of its indices in the Einsum;
+    `partial_bits`: of a partial sum of the outputs for which they are not those of a result.
     """
 
     where: Where
@@ -42,6 +43,7 @@ class ComponentContext:
     own: frozenset[str] = frozenset()
     models: ModelChoice = field(default_factory=lambda: ModelChoice(Models()))
     sizes_of: SizesOf = field(default=lambda _: {})
+    partial_bits: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def all(self) -> NameSet:

@@ -142,7 +142,17 @@ class ComponentCosts:
             "bits_per_action": 1 if width is None else amount("bits_per_action", width, minimum=0),
         }
         startup = self._startup(action, path, amount)
-        return Action(action.name, energy, throughput, per_value, tuple(shown.items()), startup)
+        narrower = self._narrower(action, path, per_value, scope)
+        return Action(action.name, energy, throughput, per_value, tuple(shown.items()), startup, narrower)
+
+    def _narrower(
+        self, action: ActionInput, path: Path, per_value: tuple[tuple[str, float], ...], scope: Scope
+    ) -> tuple[tuple[str, float], ...]:
+        """Actions that a complete value takes less than a partial sum."""
+        if not self.context.partial_bits or not per_value:
+            return ()
+        complete = dict(self._per_value(action, path, self.bits(), scope))
+        return tuple((t, n - complete[t]) for t, n in per_value if n != complete[t])
 
     def _startup(self, action: ActionInput, path: Path, amount: Callable[..., float]) -> float:
         """Seconds in which a transfer begins. Raises SpecError where nothing is transferred by tiles."""
@@ -247,12 +257,16 @@ class ComponentCosts:
             factors.append(Factor("latency_scale", scale, ("latency_scale",)))
         return self.scales.times(action.name, "hop_latency", seconds, *factors)
 
-    def bits(self) -> dict[str, float]:
-        """Bits of a value of each tensor, as this component stores or carries it. Raises SpecError."""
+    def bits(self, partial_bits: Mapping[str, float] | None = None) -> dict[str, float]:
+        """Bits of a value of each tensor, as this component stores or carries it. Raises SpecError.
+
+        `partial_bits`: of those that are wider while they are summed; what the component says for itself wins.
+        """
         carrier = self.given
         assert isinstance(carrier, CarrierInput)
         universe = sorted(self.context.all.universe)
         workload = {t: self.context.all.with_members(frozenset({t})).bits_per_value for t in universe}
+        workload |= partial_bits or {}
         absolute = self.context.table(carrier.bits_per_value, self.context.scope, "bits_per_value")
         factors = self.context.table(carrier.bits_per_value_scale, self.context.scope, "bits_per_value_scale")
         bits: dict[str, float] = {}

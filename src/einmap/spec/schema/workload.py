@@ -50,6 +50,15 @@ class AccessInput(Input):
         Expression | None,
         documented("Bits of one value.", 8, unit="bits", without="what `bits_per_value` of the workload says"),
     ] = None
+    partial_bits_per_value: Annotated[
+        Expression | None,
+        documented(
+            "Bits of a value of an output while products are still to be added to it.",
+            32,
+            unit="bits",
+            without="what `partial_bits_per_value` of the workload says",
+        ),
+    ] = None
     backing_storage_size_scale: Annotated[
         Expression,
         documented("A field of other tools without effect there. Only 1 is accepted.", 1),
@@ -200,6 +209,16 @@ class WorkloadInput(Input):
             "`Other` stands for tensors that no other key has.",
             *({"All": 8}, {"Inputs": 4, "Other": 16}),
             unit="bits",
+        ),
+    ] = {}
+    partial_bits_per_value: Annotated[
+        dict[str, Expression],
+        documented(
+            "Bits of a value of an output while products are still to be added to it, by set of tensors: as it moves, "
+            "and in memories, unless these have `bits_per_value` for it. Without effect where nothing is summed.",
+            {"Outputs": 32},
+            unit="bits",
+            without="as many as results have",
         ),
     ] = {}
     persistent_tensors: Annotated[
