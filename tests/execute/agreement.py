@@ -54,7 +54,8 @@ def _latencies(spec, cost, execution):
             if not math.isclose(found := _of_network(unit, row, spec, execution), row.latency, rel_tol=1e-9):
                 yield "network latency", row.einsum, row.component, row.latency, found
             continue
-        calls = {a.name: execution.calls.get((row.einsum, unit.name, a.name), 0) for a in unit.actions}
+        counted = execution.rounds if isinstance(unit, Memory) and unit.interleaved else execution.calls
+        calls = {a.name: counted.get((row.einsum, unit.name, a.name), 0) for a in unit.actions}
         seconds = seconds_of(unit, calls) + beginning(unit, row.einsum, None, execution)
         seconds += waiting(spec, row.einsum, unit)
         seconds *= spec.workload.n_instances * einsum.n_instances

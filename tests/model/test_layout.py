@@ -112,6 +112,55 @@ def test_energy_and_latency_are_those_of_lines():
     assert times["DRAM"] == (16 * 32 + 20 * 8 + 4 * 8) / 4 + 8 * 8 / 2
 
 
+def test_lanes_together_move_a_line_once():
+    # lanes of 2, 2, 1 values at 0, 2, 4 and 5, 7, 9: together they touch 2 blocks of 4 each time; 2 rows, 2 times
+    found = spec(glb="line: 32, order: {A: [M, K]}, lanes: together")
+    assert moved(found, "GLB", "A", "read") == (2 + 2) * 2 * 2 * 32
+    # what may not be shared along the dimension is read lane by lane
+    apart = FILE.replace("{name: X, fanout: 4}", "{name: X, fanout: 4, may_reuse: B | Z}")
+    found = loads(apart.format(dram="", glb="layout: {line: 32, order: {A: [M, K]}, lanes: together},", reg=""))
+    assert moved(found, "GLB", "A", "read") == (3 + 4) * 2 * 2 * 32
+    # the compute reads B lane by lane at a time: k 0, 2, 4 then 1, 3; 5, 7, 9 then 6, 8: blocks 2, 1, 2, 2
+    direct = FILE.replace("tensors: [A, B], component: REG", "tensors: [A], component: REG")
+    found = loads(direct.format(dram="", glb="layout: {line: 32, order: {B: [K]}, lanes: together},", reg=""))
+    assert moved(found, "GLB", "B", "read") == (2 + 1 + 2 + 2) * 4 * 32
+
+
+@pytest.mark.parametrize(
+    ("banks", "rounds"),
+    [
+        # lines of 2 values: a tile of k 0-4 has lines 0, 1, 2 of a row, k 5-9 has lines 2, 3, 4; rows have 5 lines
+        ("number: 1", 6 + 6),
+        # the lines of rows m and m + 1 are 5 apart: banks 0, 1, 2, 5, 6, 7 modulo 4 are 0, 1, 2, 1, 2, 3
+        ("number: 4", 2 + 2),
+        ("number: 8", 1 + 1),
+        ("number: 5", 2 + 2),
+        # rows begin with the same bank
+        ("number: 4, interleave: {A: {K: 1}}", 2 + 2),
+        ("number: 4, interleave: {A: {K: 2}}", 4 + 4),
+        ("number: 6, interleave: {A: {K: 1, M: 3}}", 1 + 1),
+        ("number: 3, interleave: {A: {}}", 6 + 6),
+    ],
+)
+def test_lines_in_one_bank_come_one_after_another(banks, rounds):
+    layout = "line: 16, order: {A: [M, K]}}, banks: {conflicts: interleaved, " + banks
+    found = spec(dram=layout)
+    assert moved(found, "DRAM", "A", "read") == 4 * 6 * 16
+    times = {row.component: row.latency for row in evaluate(found).latencies}
+    assert times["DRAM"] == (2 * rounds * 16 + 20 * 8 + 4 * 8) / 4 + 8 * 8 / 2
+    assert execute(found).rounds["Z", "DRAM", "read"] == 2 * rounds * 16 + 20 * 8 + 4 * 8
+
+
+def test_conflicts_are_those_of_all_lanes_at_a_time():
+    # lanes with k 0-1, 2-3, 4 and 5-6, 7-8, 9: lines 0, 1, 2 and 2-3, 3-4, 4 of 2 rows, 5 lines apart; lines 2, 3, 7, 8
+    # are twice in bank 3, 3, 4, 8, 9 twice in bank 0; together 0, 1, 2, 5, 6, 7 are twice in banks 1 and 2
+    layout = "line: 16, order: {A: [M, K]}, lanes: LANES}, banks: {number: 4, conflicts: interleaved"
+    found = {lanes: spec(glb=layout.replace("LANES", lanes)) for lanes in ("apart", "together")}
+    reads = {lanes: execute(each).rounds["Z", "GLB", "read"] for lanes, each in found.items()}
+    others = reads["apart"] - (1 + 1 + 1 + 2 + 2 + 1) * 2 * 16
+    assert reads["together"] - others == (2 + 2) * 2 * 16
+
+
 @pytest.mark.parametrize(
     ("layout", "text", "hint"),
     [
@@ -125,6 +174,27 @@ def test_energy_and_latency_are_those_of_lines():
         ("line: 32", "the layout of 'DRAM' says of no tensor how it lies there", "order: {A: [M, K]}"),
         ("line: inf, order: {A: [M, K]}", "line", ""),
         ("line: 32, order: {A: [M, K]}, rows: 3", "rows", ""),
+        ("line: 32, order: {A: [M, K]}, lanes: both", "unknown way to serve lanes 'both'", "apart, together"),
+        (
+            "line: 32, order: {A: [M, K]}}, banks: {number: 2, conflicts: interleaved, interleave: {A: {J: 1}}",
+            "'A' has no rank 'J'",
+            "ranks: K, M",
+        ),
+        (
+            "line: 32, order: {A: [M, K]}}, banks: {number: 9999, conflicts: interleaved",
+            "banks.number must be at most 4,096 where lines are interleaved, found 9999",
+            "",
+        ),
+        (
+            "line: 32, order: {A: [M, K]}}, ports: {read_write: 2}, banks: {number: 2, conflicts: interleaved",
+            "interleaved banks of 'DRAM' have a port each",
+            "leave out ports",
+        ),
+        (
+            "line: 32, order: {A: [M, K]}}, banks: {number: 2, interleave: {A: {K: 1}}",
+            "interleave says where lines lie, and conflicts of 'DRAM' are 'none'",
+            "conflicts: interleaved",
+        ),
     ],
 )
 def test_a_wrong_layout_is_told_where_it_is_written(layout, text, hint):
@@ -133,6 +203,12 @@ def test_a_wrong_layout_is_told_where_it_is_written(layout, text, hint):
     assert text in problem.value.message
     assert hint in (problem.value.hint or "")
     assert "line 4" in str(problem.value.at) or ":4" in str(problem.value.at)
+
+
+def test_interleaved_banks_need_lines():
+    without = FILE.format(dram="banks: {number: 2, conflicts: interleaved},", glb="", reg="")
+    with pytest.raises(SpecError, match="interleaved banks of 'DRAM' need a layout"):
+        evaluate(loads(without))
 
 
 def test_what_lines_cannot_count_yet_is_refused_by_name():

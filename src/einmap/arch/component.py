@@ -138,6 +138,11 @@ class Memory(_Priced):
         return dict(self.layout)
 
     @cached_property
+    def interleaved(self) -> bool:
+        """Whether lines are dealt out to banks, so that those in one bank come one after another."""
+        return any(layout.banks for _, layout in self.layout)
+
+    @cached_property
     def bits(self) -> Mapping[str, float]:
         """`bits_per_value` as a mapping."""
         return dict(self.bits_per_value)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from einmap.arch.component import Memory
 from einmap.execute.buffers import Flags, Mask, Tile
 from einmap.execute.leaf import Passing, charge, points_of
-from einmap.execute.lines import moved
+from einmap.execute.lines import LineTransfers, moved
 from einmap.execute.recorder import Recorder
 from einmap.execute.visits import Visit, Visits
 from einmap.schedule.boxes import Box
@@ -66,7 +67,7 @@ class Exchanges:
             tile.present(tile.box)[mask] = source.present(tile.box)[mask]
             if visit.produced:
                 visit.copied[lane] = mask
-            charge(self.recorder, route, hold, lane, Passing(amount, 0), child=hold, box=tile.box)
+            self._charge(route, hold, hold, lane, Passing(amount, 0), tile.box)
             if amount:
                 self._transfer(route, hold, (hold, lane, "write"), amount, tile.box)
             for station, group in zip(chain, merged, strict=True):
@@ -74,9 +75,21 @@ class Exchanges:
                     at = route.outward(lane, hold.level, station.level)
                     if amount:
                         self._transfer(route, hold, (station, at, "read"), amount, tile.box)
-                    charge(self.recorder, route, station, at, Passing(amount, 0), child=hold, box=tile.box)
+                    self._charge(route, station, hold, lane, Passing(amount, 0), tile.box)
+        self.transfers.settle()
         self.recorder.seen.add((route.einsum.name, tensor, hold.address, "in"))
         self._carry(route, hold, chain, moved, up=False)
+
+    def _charge(self, route: Route, station: Hold, child: Hold, lane: Instance, passing: Passing, box: Box) -> None:
+        """Values of a lane's tile pass a station on their way into or out of the child."""
+        at = route.outward(lane, child.level, station.level)
+        transfers = self.transfers, lane
+        charge(self.recorder, route, station, at, passing, child=child, box=box, transfers=transfers)
+
+    @cached_property
+    def transfers(self) -> LineTransfers:
+        """Lines that move now."""
+        return LineTransfers(self.recorder)
 
     def _transfer(self, route: Route, child: Hold, through: tuple[Hold, Instance, str], amount: int, box: Box) -> None:
         """`amount` values of a tile pass a station on their way into or out of its child; `through`: with the action.
@@ -93,7 +106,7 @@ class Exchanges:
             if station.component.directions[child.tensor] == ("up" if way == "in" else "down"):
                 return
         if (route.einsum.name, child.tensor, child.address, way) not in self.recorder.seen:
-            self.recorder.first_time(key, instance, moved(route, station, box, amount, single=False))
+            self.recorder.first_time(key, instance, moved(route, station, box, amount))
 
     def _carry(self, route: Route, hold: Hold, chain: list[Hold], moved: Mapping[Instance, int], *, up: bool) -> None:
         """Route moved values over the networks between a holder and its parent."""
@@ -129,12 +142,13 @@ class Exchanges:
             source.added(box)[comes] = 0
             tile.live(box)[comes] = live[comes]
             before[comes] = 1
-            charge(self.recorder, route, hold, lane, Passing(amount, 0, new), child=hold, box=box)
+            self._charge(route, hold, hold, lane, Passing(amount, 0, new), box)
             self._transfer(route, hold, (hold, lane, "write"), amount, box)
             for station in chain:
                 at = route.outward(lane, hold.level, station.level)
                 self._transfer(route, hold, (station, at, "read"), amount, box)
-                charge(self.recorder, route, station, at, Passing(amount, 0, new), child=hold, box=box)
+                self._charge(route, station, hold, lane, Passing(amount, 0, new), box)
+        self.transfers.settle()
         self.recorder.seen.add((route.einsum.name, tensor, hold.address, "in"))
         self._carry(route, hold, chain, moved, up=False)
 
@@ -148,13 +162,13 @@ class Exchanges:
             if lane in visit.left:
                 Part(tile.box).of(leaves, visit.left[lane])[...] = False
             amount = moved[lane] = int(leaves.sum())
-            charge(self.recorder, producer, hold, lane, Passing(0, amount), child=hold, box=tile.box)
+            self._charge(producer, hold, hold, lane, Passing(0, amount), tile.box)
             self._transfer(producer, hold, (hold, lane, "read"), amount, tile.box)
             for station, group in zip(chain, merged, strict=True):
                 if all(lane[i] == 0 for i in group):
                     at = producer.outward(lane, hold.level, station.level)
                     self._transfer(producer, hold, (station, at, "write"), amount, tile.box)
-                    charge(self.recorder, producer, station, at, Passing(0, amount), child=hold, box=tile.box)
+                    self._charge(producer, station, hold, lane, Passing(0, amount), tile.box)
             target = parent.tiles[producer.outward(lane, hold.level, chain[-1].level)]
             if lane in visit.copied:
                 # the parent has these values still: writing them once more changes nothing
@@ -166,6 +180,7 @@ class Exchanges:
                 whole = points_of(producer, producer.einsum.by_tensor[hold.tensor])
                 complete = int(((target.added(tile.box) == whole) & (before < whole)).sum())
                 self._complete(producer, hold, lane, [hold, *chain], complete)
+        self.transfers.settle()
         self.recorder.seen.add((producer.einsum.name, hold.tensor, hold.address, "out"))
         self._carry(producer, hold, chain, moved, up=True)
 

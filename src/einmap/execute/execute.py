@@ -224,7 +224,21 @@ def _result(
         _actions_of(recorder.first, routes),
         recorder.first_transfers,
         {turn: _in_actions(values, routes) for turn, values in recorder.turns.items()},
+        _rounds(recorder, routes),
     )
+
+
+def _rounds(recorder: Recorder, routes: Mapping[str, Route]) -> dict[tuple[str, str, str], float]:
+    """By Einsum, memory with interleaved banks and action, those of the busiest instance that come one by one."""
+    found: dict[tuple[str, str, str], dict[Instance, float]] = {}
+    for key, counts in recorder.values.items():
+        einsum, name, tensor, action = key
+        unit = routes[einsum].arch.components[name]
+        if isinstance(unit, Memory) and unit.interleaved:
+            busy = found.setdefault((einsum, name, action), {})
+            for instance, n in recorder.rounds.get(key, counts).items():
+                busy[instance] = busy.get(instance, 0.0) + n * _rate(unit, tensor, action)
+    return {key: max(busy.values()) for key, busy in found.items()}
 
 
 def _in_actions(

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from einmap.arch.component import Memory
 from einmap.einsum.einsum import TensorAccess
-from einmap.errors import MappingError
+from einmap.errors import MappingError, NotSupportedError
 from einmap.execute.buffers import Heap, Tile
 from einmap.execute.kernel import REDUCTION, leaf_kernel, program
-from einmap.execute.lines import moved
+from einmap.execute.lines import LineTransfers, group_of, layout_of, lines_of, rounds_of
 from einmap.execute.recorder import Recorder
 from einmap.execute.visits import Visits
 from einmap.schedule.boxes import Box
@@ -128,6 +129,10 @@ class Leaf:
             )
         for access in accesses:
             self._count(access, chains[access.tensor], tiles[access.tensor], executed, live, fresh, recorder)
+            holds, lanes_merged = chains[access.tensor]
+            layout = layout_of(holds[-1])
+            if layout is not None and layout.together:
+                self._share_lines(access, (holds[-1], lanes_merged[-1]), tables, recorder)
         for o, access in enumerate(self.outputs):
             self._count_complete(access, chains[access.tensor][0], completed[o], recorder)
         for lane, n in zip(self.lanes, executed, strict=True):
@@ -206,6 +211,35 @@ class Leaf:
                 box = None if tile is None else tile.box
                 charge(recorder, self.route, hold, instance, Passing(down, up, new), child=None, box=box)
 
+    def _share_lines(
+        self, access: TensorAccess, source: tuple[Hold, tuple[int, ...]], tables: list[Any], recorder: Recorder
+    ) -> None:
+        """Count the lines that lanes read together, step by step. `source`: the memory, and lanes that are merged."""
+        hold, merged = source
+        part, width = self.lane_part
+        first = dict(self.route.einsum.first_values)
+        key = self.route.einsum.name, hold.component.name, access.tensor, "read"
+        for step in product(*(range(int(n)) for n in self.loops[0])):
+            at = [0] * len(self.variables)
+            for i, v, radix in zip(step, *self.loops[1:], strict=True):
+                at[v] += i * int(radix)
+            touched: dict[tuple[Instance, Instance], set[tuple[int, ...]]] = {}
+            for n, lane in enumerate(self.lanes):
+                values = {v: int(tables[i][at[i] * width[i] + part[n, i]]) for i, v in enumerate(self.variables)}
+                if any(lane[i] for i in merged) or min(values.values(), default=0) < 0:
+                    continue
+                index = [
+                    i.constant + sum(a * (values[v] + first.get(v, 0)) for v, a in i.terms)
+                    for i in self.route.indices[access.tensor]
+                ]
+                instance = self.route.outward(lane, self.route.unit_level, hold.level)
+                group = instance, group_of(self.route, hold, lane, self.route.unit_level)
+                lines = lines_of(self.route, hold, tuple((i, i + 1) for i in index))
+                touched.setdefault(group, set()).update(lines)
+            for (instance, _), shared in touched.items():
+                rounds = rounds_of(self.route, hold, shared)
+                recorder.lines(key, instance, len(shared), rounds, self.route.unit.name)
+
 
 def _only_products(code: Any) -> bool:
     """Whether a program multiplies its operands, in order."""
@@ -252,11 +286,15 @@ def charge(
     *,
     child: Hold | None,
     box: Box | None,
+    transfers: tuple[LineTransfers, Instance] | None = None,
 ) -> None:
     """Values that pass a station: a memory is read for what goes to the other side and written for what comes.
 
     `child`: who is filled and writes back, None for the Compute; every other station is on the outer side of the
-    exchange, or a toll between. `box`: the tile they belong to.
+    exchange, or a toll between. `box`: the tile they belong to. `transfers`: where lines are moved, with the lane of
+    the child; lines that lanes of the compute share are counted apart.
+
+    Raises NotSupportedError for lines of a tensor whose partial sums have a width of their own.
     """
     below = () if child is None else child.address
     filled = route.unit.name if child is None else child.component.name
@@ -271,5 +309,14 @@ def charge(
     down = passing.down
     up = passing.up - _narrower(hold, "read" if hold is child else "write", passing)
     read, write = (up, down) if hold is child else (down, up)
+    layout = layout_of(hold)
     for action, amount in (("read", read), ("write", write)):
-        recorder.count((*name, action), instance, moved(route, hold, box, amount, single=child is None), box, filled)
+        if layout is None:
+            recorder.count((*name, action), instance, amount, box, filled)
+        elif amount < 0 or (amount and child is not None and transfers is None):
+            raise NotSupportedError(f"lines of {hold.tensor!r} beside partial_bits_per_value are not supported yet")
+        elif child is not None and transfers is not None:
+            transfers[0].touch(route, hold, child, action, transfers[1], box, amount)
+        elif not layout.together:
+            # single values, each of which is a line
+            recorder.lines((*name, action), instance, amount, amount, filled)

@@ -44,6 +44,8 @@ class Recorder:
     """The values of exchanges once more, by the component of the child."""
     transfers: dict[ChildKey, dict[Instance, int]] = field(default_factory=dict)
     """In how many fills and write-backs of a memory's tiles they come."""
+    rounds: dict[CountKey, dict[Instance, float]] = field(default_factory=dict)
+    """Of lines those that come one after another, as they lie in one bank."""
     timeline: Timeline | None = None
     turn: TurnKey | None = None
     """The tile of a Pipeline that a stage works on."""
@@ -67,6 +69,12 @@ class Recorder:
         for counts, more in ((self.first, amount), (self.first_transfers, 1)):
             of_key = counts.setdefault(key, {})
             of_key[instance] = of_key.get(instance, 0) + more
+
+    def lines(self, key: CountKey, instance: Instance, amount: float, rounds: float, child: str) -> None:
+        """Lines of one transfer; `rounds`: those in the bank that has most of them."""
+        self.count(key, instance, amount, None, child)
+        counts = self.rounds.setdefault(key, {})
+        counts[instance] = counts.get(instance, 0) + rounds
 
     def begin_visit(self) -> None:
         """The innermost loops of an Einsum are about to run once."""

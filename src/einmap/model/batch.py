@@ -88,11 +88,12 @@ class Batch:
 
     @cached_property
     def _lanes_differ(self) -> bool:
-        """Whether instances of a memory may move different numbers of lines, so that the busiest has to be found."""
+        """Whether instances may move different numbers of lines, so that the busiest has to be found, or lanes do so
+        together, or lines lie in banks."""
         outermost = min((self.path.loops[i].level or 0 for i in self.path.spatial_loops), default=math.inf)
-        return any(
-            isinstance(leaf, Memory) and leaf.layout and i >= outermost for i, leaf in enumerate(self.path.leaves)
-        )
+        memories = [(i, leaf) for i, leaf in enumerate(self.path.leaves) if isinstance(leaf, Memory)]
+        layouts = [(i, layout) for i, memory in memories for _, layout in memory.layout]
+        return any(i >= outermost or layout.together or layout.banks for i, layout in layouts)
 
     def _one_by_one(self, shapes: Sequence[Floats | int], n: int) -> BatchCost:
         """As `evaluate`, choice by choice."""

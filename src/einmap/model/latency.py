@@ -39,7 +39,10 @@ def memory_time(component: Component, done: Actions, einsum: str) -> Any:
     Each transfer first takes the time in which its action starts. Raises as `busy_time` does.
     """
     scale = component.actions_scale
-    seconds = busy_time(component, {"read": done.read * scale, "write": done.write * scale}, einsum)
+    read, write = done.read, done.write
+    if isinstance(component, Memory) and component.interleaved:
+        read, write = done.read_rounds, done.write_rounds
+    seconds = busy_time(component, {"read": read * scale, "write": write * scale}, einsum)
     for action in component.actions:
         if action.startup:
             seconds = seconds + action.startup * (

@@ -48,6 +48,9 @@ def _why_not_lines(path: Sequence[Leaf]) -> str | None:
     """Why tables do not know the lines that memories on a path move; None if they do, or none moves any."""
     moving = [i for i, leaf in enumerate(path) if isinstance(leaf, Memory) and leaf.layout]
     for i in moving:
+        leaf = path[i]
+        if isinstance(leaf, Memory) and any(layout.together or layout.banks for _, layout in leaf.layout):
+            return f"lanes share lines of {leaf.name!r}, or these lie in banks"
         if any(dimension.fanout > 1 for leaf in path[: i + 1] for dimension in leaf.spatial):
             return f"lanes may begin elsewhere in the lines of {path[i].name!r}"
     winds = next((leaf for leaf in path if moving and isinstance(leaf, Memory) and leaf.wind_up), None)

@@ -88,7 +88,7 @@ class LineRates:
         """Lines along the ranks of a group, summed over all tiles, for each point."""
         lattice, first = self.lattice, dict(self.einsum.first_values)
         ranks = tuple(
-            (index.constant, tuple((group.variables.index(v), a) for v, a in index.terms), block)
+            (index.constant, tuple((group.variables.index(v), a) for v, a in index.terms), block, 0)
             for (_, index), block in zip(self.einsum.by_tensor[tensor].projection, layout.block, strict=True)
             if any(v in group.variables for v, _ in index.terms)
         )
@@ -98,7 +98,7 @@ class LineRates:
         for number, shapes in enumerate(product(*sizes)):
             shape_of = dict(zip(axes, shapes, strict=True))
             variables = tuple(
-                (first.get(v, 0), self.einsum.extents[v], ((shape, shape, ALL),))
+                (first.get(v, 0), self.einsum.extents[v], ((shape, shape, ALL, False),))
                 for v in group.variables
                 for shape in [shape_of[lattice.axis_of[v]] if v in lattice.axis_of else 1]
             )

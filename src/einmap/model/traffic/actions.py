@@ -21,12 +21,15 @@ class Actions:
     """Actions of one tensor at one station: reads and writes, scales of the component not applied.
 
     `read_transfers`, `write_transfers`: in how many transfers they come, counted where these take time to begin.
+    `read_rounds`, `write_rounds`: of a memory with interleaved banks, those that come one after another.
     """
 
     read: Count
     write: Count
     read_transfers: Count = 0
     write_transfers: Count = 0
+    read_rounds: Count = 0
+    write_rounds: Count = 0
 
     def __add__(self, other: Actions) -> Actions:
         return Actions(
@@ -34,6 +37,8 @@ class Actions:
             self.write + other.write,
             self.read_transfers + other.read_transfers,
             self.write_transfers + other.write_transfers,
+            self.read_rounds + other.read_rounds,
+            self.write_rounds + other.write_rounds,
         )
 
     def most(self, other: Actions) -> Actions:
@@ -43,6 +48,8 @@ class Actions:
             larger(self.write, other.write),
             larger(self.read_transfers, other.read_transfers),
             larger(self.write_transfers, other.write_transfers),
+            larger(self.read_rounds, other.read_rounds),
+            larger(self.write_rounds, other.write_rounds),
         )
 
 
@@ -85,12 +92,27 @@ def charged(tensor: TensorTraffic, exchange: Exchange, at: Station, flow: Flow) 
     return Actions(done.get("read", 0), done.get("write", 0))
 
 
+def with_rounds(tensor: TensorTraffic, exchange: Exchange, at: Station, fixed: Fixed, actions: Actions) -> Actions:
+    """The actions of one lane of a station, with those that come one after another where it has interleaved banks."""
+    if not isinstance(at.component, Memory) or not at.component.interleaved:
+        return actions
+    one_by_one = charged(tensor, exchange, at, tensor.moving(exchange, at, rounds=True).flow(exchange, at, fixed))
+    return replace(actions, read_rounds=one_by_one.read, write_rounds=one_by_one.write)
+
+
 def of_one_visit(tensor: TensorTraffic, exchange: Exchange, at: Station, fixed: Fixed) -> Actions:
     """What one visit of the child, the first one, costs at a station: its fill, and its write-back of a whole tile.
 
-    An output has no results yet. Raises NotSupportedError where Einsums use different parts of the tensor in a buffer.
+    An output has no results yet. Raises NotSupportedError where Einsums use different parts of the tensor in a buffer,
+    and for lines that lanes share or that lie in banks.
     """
     charge, child = tensor.charge(exchange), exchange.child
+    layouts = at.component.layouts.values() if isinstance(at.component, Memory) else ()
+    if any(layout.together or layout.banks for layout in layouts):
+        raise NotSupportedError(
+            f"wind_up beside lines of {at.component.name!r} that lanes share or that lie in banks is not supported yet",
+            hint="leave out wind_up",
+        )
     if charge.hull is not None:
         raise NotSupportedError(
             f"wind_up, where Einsums use different parts of {tensor.access.tensor!r} in {child.component.name!r}, is "

@@ -99,7 +99,8 @@ def _actions(path: EinsumPath, values: Values) -> dict[tuple[str, str], Actions]
     """Actions by component and tensor. Raises NotSupportedError where accesses move lines."""
     totals: dict[tuple[str, str], Actions] = {}
     for access, at, action in copy_flows(path):
-        if isinstance(at.component, Memory) and access.tensor in at.component.layouts:
+        unit = at.component
+        if isinstance(unit, Memory) and (access.tensor in unit.layouts or unit.interleaved):
             raise NotSupportedError(
                 f"lines of {access.tensor!r} in {at.component.name!r}, which {path.einsum.name!r} copies, are "
                 "not supported yet",

@@ -13,7 +13,7 @@ from einmap.model.counting.path import EinsumPath, Station, applies
 from einmap.model.counting.reuse import TensorCounts, VariableTiles
 from einmap.model.counting.semantics import Semantics
 from einmap.model.counting.tiles import ALL, FIRST, Count
-from einmap.model.traffic.actions import Actions, charged, of_one_visit, with_transfers
+from einmap.model.traffic.actions import Actions, charged, of_one_visit, with_rounds, with_transfers
 from einmap.model.traffic.tensor_traffic import EVERY, Charge, Exchange, Fixed, TensorTraffic
 
 MAX_LANES = 10_000
@@ -90,7 +90,8 @@ class EinsumTraffic:
                         continue
                     charged_here = self._charged(tensor, exchange, at, fixed)
                     takes = tensor.takes(exchange.child, at, fixed)
-                    total = total + with_transfers(tensor, exchange, at, (fixed, takes), charged_here)
+                    charged_here = with_transfers(tensor, exchange, at, (fixed, takes), charged_here)
+                    total = total + with_rounds(tensor, exchange, at, fixed, charged_here)
                 most = total if most is None else most.most(total)
             best[component] = most or _NOTHING
         return best

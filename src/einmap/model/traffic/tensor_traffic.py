@@ -15,12 +15,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from einmap.arch.component import Compute, Memory
+from einmap.arch.layout import Layout
 from einmap.einsum.einsum import TensorAccess
 from einmap.einsum.projection import Relevance
 from einmap.errors import NotSupportedError
 from einmap.model.counting.first_touch import TouchCounter
 from einmap.model.counting.hull import Hull, User
-from einmap.model.counting.lines import LineCounts
+from einmap.model.counting.lines import LineCounts, RoundCounts
 from einmap.model.counting.path import EinsumPath, Station, applies
 from einmap.model.counting.reuse import Group, Takes, TensorCounts
 from einmap.model.counting.semantics import Semantics
@@ -115,7 +116,7 @@ class TensorTraffic:
         self._parent_of = {e.child.position: e for e in self.exchanges}
         self._takes: dict[object, Takes] = {}
         self._flows: dict[object, Flow] = {}
-        self._in_lines: dict[str, TensorTraffic] = {}
+        self._in_lines: dict[tuple[str, bool], TensorTraffic] = {}
 
     def charge(self, exchange: Exchange) -> Charge:
         """What this Einsum pays of an exchange."""
@@ -258,22 +259,25 @@ class TensorTraffic:
 
     # lines
 
-    def moving(self, exchange: Exchange, at: Station) -> TensorTraffic:
+    def moving(self, exchange: Exchange, at: Station, *, rounds: bool = False) -> TensorTraffic:
         """What tells the flow at a station: these values, or the lines of a memory that moves lines of the tensor.
+
+        `rounds`: not all of these, but those that the fullest bank has of each transfer.
 
         Raises NotSupportedError where lines are moved and nobody has said what that means.
         """
         layout = at.component.layouts.get(self.access.tensor) if isinstance(at.component, Memory) else None
         if layout is None:
             return self
-        self._check_lines(exchange, at)
-        name = at.component.name
-        if name not in self._in_lines:
-            counts = LineCounts(self.path, self.access, self.counts.tiles, layout)
-            self._in_lines[name] = replace(self, counts=counts)
-        return self._in_lines[name]
+        self._check_lines(exchange, at, layout)
+        key = at.component.name, rounds
+        if key not in self._in_lines:
+            kind = RoundCounts if rounds and layout.banks else LineCounts
+            counts = kind(self.path, self.access, self.counts.tiles, layout, at.level)
+            self._in_lines[key] = replace(self, counts=counts)
+        return self._in_lines[key]
 
-    def _check_lines(self, exchange: Exchange, at: Station) -> None:
+    def _check_lines(self, exchange: Exchange, at: Station, layout: Layout) -> None:
         name = self.access.tensor
         why, hint = "", f"leave {name} out of the layout of {at.component.name}"
         if self.semantics.lane_first_touch == "every lane":
@@ -284,6 +288,10 @@ class TensorTraffic:
             why = "where a buffer keeps what the next visit needs again (sliding_window)"
         elif self.access.output and not all(self.counts.is_plain(group) for group in self.counts.groups):
             why = "of an output that is indexed by sums"
+        elif self.access.partial_bits is not None:
+            why = "whose partial sums have a width of their own"
+        elif self.access.output and layout.together and isinstance(exchange.child.component, Compute):
+            why = "of an output that lanes of the compute exchange together"
         if why:
             raise NotSupportedError(
                 f"lines of {name!r} in {at.component.name!r}, {why}, are not supported yet", hint=hint

@@ -13,6 +13,10 @@ from einmap.spec.binding.component_context import ComponentContext
 from einmap.spec.schema.arch import MemoryInput
 from einmap.spec.schema.layout import LayoutInput
 
+_LANES = ("apart", "together")
+MOST_BANKS = 4096
+"""Banks among which lines are dealt out, at most."""
+
 
 def layouts_of(
     context: ComponentContext, given: MemoryInput, bits: Mapping[str, float]
@@ -23,7 +27,11 @@ def layouts_of(
     """
     layout = given.layout
     if layout is None:
+        _refuse_banks_without_lines(context, given)
         return ()
+    if layout.lanes not in _LANES:
+        hint = did_you_mean(layout.lanes, _LANES, listing="ways")
+        raise SpecError(f"unknown way to serve lanes {layout.lanes!r}", at=context.at("layout", "lanes"), hint=hint)
     line = number(layout.line, context.scope, at=context.at("layout", "line"), what="line", minimum=1, allow_inf=False)
     orders = context.table(layout.order, context.scope, "layout", "order")
     blocks = context.table(layout.block, context.scope, "layout", "block")
@@ -36,9 +44,63 @@ def layouts_of(
         lies = _Lies(context, layout, tensor, line, bits[tensor])
         block = attempt(problems, partial(lies.block, orders.get(tensor), blocks.get(tensor)))
         if block is not None:
-            found[tensor] = Layout(block, _whole(line / bits[tensor]))
+            along = dict(zip(context.sizes_of(tensor), block, strict=True))
+            order = orders[tensor][0] if tensor in orders else tuple(along)
+            steps = attempt(problems, partial(_steps, context, given, tensor, along, order))
+            values = _whole(line / bits[tensor])
+            found[tensor] = Layout(block, values, layout.lanes == "together", _banks(context, given), steps or ())
     raise_all(problems)
     return tuple(found.items())
+
+
+def _refuse_banks_without_lines(context: ComponentContext, given: MemoryInput) -> None:
+    if given.banks is not None and given.banks.conflicts == "interleaved":
+        text = f"interleaved banks of {given.name!r} need a layout: lines are what is dealt out to them"
+        raise SpecError(text, at=context.at("banks", "conflicts"), hint="for example layout: {line: 512, order: ...}")
+
+
+def _banks(context: ComponentContext, given: MemoryInput) -> int:
+    """The number of interleaved banks, 0 without. Raises SpecError for too many."""
+    banks = given.banks
+    if banks is None or banks.conflicts != "interleaved":
+        return 0
+    at = context.at("banks", "number")
+    found = number(banks.number, context.scope, at=at, what="banks.number", minimum=1, integer=True, allow_inf=False)
+    if found > MOST_BANKS:
+        raise SpecError(
+            f"banks.number must be at most {MOST_BANKS:,} where lines are interleaved, found {found}", at=at
+        )
+    return int(found)
+
+
+def _steps(
+    context: ComponentContext, given: MemoryInput, tensor: str, along: Mapping[str, int], order: Sequence[str]
+) -> tuple[int, ...]:
+    """Banks from one line to the next along each rank, in the order of the Einsum's indices; () without interleaving.
+
+    Raises SpecError for ranks that the tensor does not have.
+    """
+    banks = _banks(context, given)
+    if not banks or given.banks is None:
+        return ()
+    written = context.table(given.banks.interleave, context.scope, "banks", "interleave").get(tensor)
+    steps = dict.fromkeys(along, 0)
+    if written is None:
+        step = 1
+        for rank in reversed(order):
+            steps[rank] = step % banks
+            step *= -(-context.sizes_of(tensor)[rank] // along[rank])
+        return tuple(steps.values())
+    ranks, at = written
+    for rank, value in ranks.items():
+        if rank not in steps:
+            hint = did_you_mean(rank, list(steps), listing="ranks")
+            raise SpecError(f"{tensor!r} has no rank {rank!r}", at=at, hint=hint)
+        what = f"banks from line to line along {rank}"
+        steps[rank] = (
+            int(number(value, context.scope, at=at, what=what, minimum=0, integer=True, allow_inf=False)) % banks
+        )
+    return tuple(steps.values())
 
 
 def _whole(values: float) -> float:

@@ -13,7 +13,7 @@ from einmap.spec.schema.latency import BanksInput
 
 MOST = 1_000_000
 """Ports or banks of one memory, at most: far more than any has, and powers of them stay numbers."""
-_CONFLICTS = ("none", "random")
+_CONFLICTS = ("none", "random", "interleaved")
 
 
 def ports_of(context: ComponentContext, given: MemoryInput) -> Ports | None:
@@ -28,6 +28,14 @@ def ports_of(context: ComponentContext, given: MemoryInput) -> Ports | None:
     if given.total_latency is not None:
         text = f"{fields[0]} and total_latency both say how long accesses of {given.name!r} take"
         raise SpecError(text, at=context.at(fields[0]), hint="leave out one of them")
+    if given.banks is not None and given.banks.conflicts == "interleaved":
+        if len(fields) > 1:
+            text = f"interleaved banks of {given.name!r} have a port each, which serves reads and writes"
+            raise SpecError(text, at=context.at(fields[0]), hint=f"leave out {fields[0]}")
+        return None
+    if given.banks is not None and given.banks.interleave:
+        text = f"interleave says where lines lie, and conflicts of {given.name!r} are {given.banks.conflicts!r}"
+        raise SpecError(text, at=context.at("banks", "interleave"), hint="write conflicts: interleaved")
     if given.ports is not None and given.separate_read_write_ports:
         text = f"ports and separate_read_write_ports both say which ports {given.name!r} has"
         raise SpecError(text, at=context.at("separate_read_write_ports"), hint="leave out one of them")

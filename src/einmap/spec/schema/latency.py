@@ -24,14 +24,24 @@ class BanksInput(Input):
     number: Annotated[Expression, documented("Banks of one instance.", 8, unit="banks")]
     conflicts: Annotated[
         str,
-        one_of(("none", "random")),
+        one_of(("none", "random", "interleaved")),
         documented(
             "Which banks the accesses of one moment fall on: `none`, different ones, as long as there are enough; "
             "`random`, any, each as likely, so that of n accesses on b banks `b * (1 - (1 - 1/b) ** n)` are served on "
-            "average.",
+            "average; `interleaved`, those in which the lines of the memory's `layout` lie.",
             "random",
         ),
     ] = "none"
+    interleave: Annotated[
+        dict[str, dict[str, Expression]],
+        documented(
+            "With `conflicts: interleaved`: how many banks further the next line along each rank lies, by set of "
+            "tensors; 0 along ranks that are left out.",
+            {"A": {"M": 1, "K": 2}},
+            unit="banks",
+            without="lines are dealt out to the banks one after another, in their `order`",
+        ),
+    ] = {}
 
 
 class MemoryTimingInput(Input):

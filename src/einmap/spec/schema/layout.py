@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from einmap.spec.schema.base import Expression, Input
-from einmap.spec.schema.documented import documented
+from einmap.spec.schema.documented import documented, one_of
 
 
 class LayoutInput(Input):
@@ -35,6 +35,16 @@ class LayoutInput(Input):
             without="lines are filled by `order`",
         ),
     ] = {}
+    lanes: Annotated[
+        str,
+        one_of(("apart", "together")),
+        documented(
+            "How lanes further in are served that need different parts of a tensor: `apart`, each tile is an access of "
+            "its own; `together`, at one time, so that a line that several of them need moves once, along dimensions "
+            "whose `may_reuse` has the tensor.",
+            "together",
+        ),
+    ] = "apart"
 
 
 class MemoryLayoutInput(Input):
