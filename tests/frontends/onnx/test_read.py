@@ -243,3 +243,14 @@ def test_what_is_broadcast_far_takes_no_room(tmp_path):
     shape = {"s": np.array([3, 2**36]), "f": np.array([-1])}
     result = from_onnx(saved(tmp_path, model(nodes, {}, {**weights, **shape}, outputs=("y", "z"))))
     assert result.spec.workload.einsum_names == ("y", "z")
+
+
+@pytest.mark.parametrize("operator", ["MatMul", "Conv"])
+def test_an_operand_that_is_missing_beside_a_concatenation_is_told(tmp_path, operator):
+    nodes = [node("Concat", ["x", "x2"], ["c"], axis=1), node(operator, ["c"], ["y"])]
+    content = model(nodes, {"x": (1, 2, 5, 5), "x2": (1, 2, 5, 5)}, {}).SerializeToString()
+    path = tmp_path / "model.onnx"
+    path.write_bytes(content)
+    with pytest.raises(EinmapError) as caught:
+        from_onnx(path)
+    assert "operand 1 is missing" in message(caught)

@@ -109,7 +109,7 @@ def channels(call: Call, operands: tuple[Operand, ...]) -> list[Value | Parts] |
 
 def conv(call: Call, operands: tuple[Operand, ...]) -> list[Value | Parts] | None:
     """Conv over parts of the channels: the sum of a convolution of each."""
-    x, w, bias = operands[0], operands[1], operands[2] if len(operands) > 2 else None
+    x, w, bias = (*operands, None, None)[:3]
     if not isinstance(x, Parts) or not isinstance(w, Value) or isinstance(bias, Parts) or x.axis > 1:
         return None
     if x.axis == 0:
@@ -132,7 +132,7 @@ def _added(call: Call, values: list[Value]) -> Value:
 
 def matmul(call: Call, operands: tuple[Operand, ...]) -> list[Value | Parts] | None:
     """MatMul: parts of the summed axis are added, parts of rows of the first or columns of the second stay parts."""
-    a, b = operands[0], operands[1]
+    a, b = (*operands, None)[:2]
     if a is None or b is None or len(a.shape) < 2 or len(b.shape) < 2:
         return None
     rank = max(len(a.shape), len(b.shape))

@@ -1,0 +1,62 @@
+"""Models whose bytes are changed at random: an error of einmap or a cascade, soon, and never anything else."""
+
+import random
+import time
+import tracemalloc
+
+import pytest
+from tests.frontends.onnx.test_values import CASES
+from tests.onnx_models import model
+
+from einmap.errors import EinmapError
+from einmap.frontends.onnx.read import from_onnx
+
+SECONDS, BYTES = 2.0, 64 * 2**20
+"""Of one import, in processor time and in memory that Python knows of."""
+
+
+def changed(rng, content):
+    """Some bytes are others, left out or put in; or the end is missing."""
+    content = bytearray(content)
+    for _ in range(rng.choice((1, 1, 2, 4))):
+        place, kind = rng.randrange(len(content) or 1), rng.random()
+        if kind < 0.6 and content:
+            content[place] = rng.choice((0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)))
+        elif kind < 0.75:
+            del content[place : place + rng.randrange(1, 9)]
+        elif kind < 0.9:
+            content[place:place] = bytes(
+                rng.choice((0xFF, 0x7F, rng.randrange(256))) for _ in range(rng.randrange(1, 9))
+            )
+        else:
+            del content[place:]
+    return bytes(content)
+
+
+def imported(path):
+    """Whether a cascade came of it; else there was an error of einmap."""
+    begin = time.process_time()
+    tracemalloc.start()
+    try:
+        from_onnx(path)
+    except EinmapError:
+        return False
+    finally:
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert time.process_time() - begin < SECONDS
+        assert most < BYTES
+    return True
+
+
+@pytest.mark.slow
+@pytest.mark.hostile
+@pytest.mark.parametrize("part", range(4))
+def test_1000_changed_models_of_all_kinds_are_refused_or_read(tmp_path, part):
+    rng = random.Random(part)
+    found = []
+    for _ in range(1000):
+        path = tmp_path / "model.onnx"
+        path.write_bytes(changed(rng, model(*CASES[rng.choice(list(CASES))]).SerializeToString()))
+        found.append(imported(path))
+    assert 20 < sum(found) < 980
