@@ -90,18 +90,7 @@ def read_options(
     NotSupportedError for options that are not implemented.
     """
     mapper_input = _mapper_input(spec, more)
-    if spec.model_options.sliding_window:
-        raise NotSupportedError(
-            "the mapper does not search with sliding_window: true yet",
-            at=spec.provenance("model.sliding_window"),
-            hint="map without it, then evaluate the mapping found with sliding_window: true",
-        )
-    if spec.model_options.overlap_einsums and len(spec.workload.einsums) > 1:
-        raise NotSupportedError(
-            "the mapper does not search several Einsums with overlap_einsums: true yet",
-            at=spec.provenance("model.overlap_einsums"),
-            hint="map without it, then evaluate the mapping found with overlap_einsums: true",
-        )
+    _check_model_options(spec)
     rules = _semantics(spec, semantics)
     check_partial_sums(spec, rules)
     limit = _number("time_limit_s", time_limit_s) if time_limit_s is not None else mapper_input.time_limit
@@ -143,6 +132,22 @@ def _stages(mapper_input: MapperInput) -> int:
             f"found {mapper_input.max_pipeline_stages}"
         )
     return mapper_input.max_pipeline_stages
+
+
+def _check_model_options(spec: Spec) -> None:
+    """Raises NotSupportedError for options of the model that the search does not know."""
+    if spec.model_options.sliding_window:
+        raise NotSupportedError(
+            "the mapper does not search with sliding_window: true yet",
+            at=spec.provenance("model.sliding_window"),
+            hint="map without it, then evaluate the mapping found with sliding_window: true",
+        )
+    if spec.model_options.overlap_einsums and len(spec.workload.einsums) > 1:
+        raise NotSupportedError(
+            "the mapper does not search several Einsums with overlap_einsums: true yet",
+            at=spec.provenance("model.overlap_einsums"),
+            hint="map without it, then evaluate the mapping found with overlap_einsums: true",
+        )
 
 
 def _check_networks(spec: Spec, options: Options) -> None:
