@@ -1,7 +1,7 @@
 """What a result may claim: `reason`, `optimal`, bound and gap of everything that is not searched like the rest."""
 
 import pytest
-from tests.mapper.specs import compute, memory, spec, two_level
+from tests.mapper.specs import MATMUL, compute, container, memory, spec, two_level
 
 import einmap
 from einmap.mapping.nodes import Storage
@@ -198,6 +198,30 @@ def test_tile_shapes_for_which_there_was_no_room_are_named(monkeypatch):
     assert not result.optimal
     assert not result.stopped
     assert 0 < result.lower_bound < result.cost.energy
+
+
+def of_sixteen_lanes(sizes):
+    lanes = [{"expression": "k", "operator": "==", "value": 16}]
+    array = container({"name": "X", "fanout": 16, "loop_bounds": lanes})
+    return spec([OUTER, {**INNER, "size": 5000}, array, MAC], MATMUL, sizes)
+
+
+def test_tile_shapes_that_divide_are_tried_where_there_is_no_room_for_all_imperfect_ones(monkeypatch):
+    monkeypatch.setattr("einmap.mapper.mapper.left_of", lambda _limit, _at: 2_000_000)
+    given = of_sixteen_lanes({"M": 60, "K": 48, "N": 60})
+    result = einmap.map_workload(given, metrics="energy", workers=1, explore_imperfect_temporal_loops=True)
+    even = einmap.map_workload(given, metrics="energy")
+    assert any(text.startswith("some tile shapes of") for text in result.not_searched)
+    assert 0 < result.lower_bound <= result.cost.energy <= even.cost.energy
+
+
+def test_where_nothing_is_found_what_was_not_searched_is_named(monkeypatch):
+    with pytest.raises(einmap.NoMappingError, match="was found with the tile shapes that tiling_coarseness 1000 keeps"):
+        einmap.map_workload(of_sixteen_lanes({"M": 8, "K": 48, "N": 8}), metrics="energy", tiling_coarseness=1000)
+    monkeypatch.setattr("einmap.mapper.mapper.left_of", lambda _limit, _at: 2_000_000)
+    given = of_sixteen_lanes({"M": 360, "K": 240, "N": 210})
+    with pytest.raises(einmap.NoMappingError, match="was found; not searched: some tile shapes of Z, since tables"):
+        einmap.map_workload(given, metrics="energy", workers=1, explore_imperfect_temporal_loops=True)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, field
@@ -38,6 +39,8 @@ MOST_LANES = 512
 """Uses of the fanouts that are searched at a time."""
 PLAN_TABLES = 12
 """Tables of a dataplacement of middling depth; so many must have room."""
+THINNER = 1.5
+"""How much further apart tile shapes are in each coarser choice of them."""
 
 
 @dataclass(frozen=True)
@@ -86,21 +89,21 @@ class Path:
     @cached_property
     def tile_shapes(self) -> TileShapes:
         """All tile shapes; a coarser choice of them where there is no room for tables of all."""
-        coarseness = self.request.coarseness
-        lattice = self._lattice(coarseness)
+        choices = self._lattices()
+        lattice = next(choices)
         has_many = any(axis.is_thinned for axis in lattice.axes)
+        is_coarse = has_many
         while any(len(axis.sizes) > MOST_SIZES for axis in lattice.axes):
-            has_many = True
-            coarseness *= 1.5
-            lattice = self._lattice(coarseness)
+            has_many = is_coarse = True
+            lattice = next(choices)
         columns = table_columns(self.request.goals, columns_of(self.einsum, self.leaves).n)
         most = self.request.room // (PLAN_TABLES * 8 * len(columns))
         is_sparse = lattice.size > min(LARGE, most) and lattice.size > 1 and self.may_be_sparse
         most = lattice.size if is_sparse else most
         while lattice.size > max(most, 2 ** len(lattice.axes)):
-            coarseness *= 1.5
-            lattice = self._lattice(coarseness)
-        return TileShapes(lattice, is_sparse, has_many, coarseness != self.request.coarseness or has_many)
+            is_coarse = True
+            lattice = next(choices)
+        return TileShapes(lattice, is_sparse, has_many, is_coarse)
 
     @cached_property
     def lattice(self) -> Lattice:
@@ -115,7 +118,25 @@ class Path:
             return False
         return not moves_lines(self.leaves)
 
-    def _lattice(self, coarseness: float) -> Lattice:
+    def _lattices(self) -> Iterator[Lattice]:
+        """The lattice that is asked for, then coarser and coarser ones.
+
+        Tile shapes that divide their bound are kept while there are others: no mapping with perfect factors is left
+        out for one with imperfect factors.
+        """
+        coarseness = self.request.coarseness
+        lattice = self._lattice(coarseness)
+        yield lattice
+        if any(axis.uneven for axis in lattice.axes):
+            thinning, most = 1.0, max(axis.sizes[-1] for axis in lattice.axes)
+            while thinning < most:
+                thinning *= THINNER
+                yield self._lattice(coarseness, thinning)
+        while True:
+            coarseness *= THINNER
+            yield self._lattice(coarseness, math.inf)
+
+    def _lattice(self, coarseness: float, thinning: float = 1) -> Lattice:
         """Variables that constraints speak of are not merged with others."""
         limits = [
             limit
@@ -145,6 +166,7 @@ class Path:
             loose=self.is_uneven and options.uneven_loops,
             limited=limited,
             coarseness=coarseness,
+            thinning=thinning,
         )
 
     @cached_property

@@ -360,10 +360,19 @@ class IndependentSearch:
     def nothing(self, part: EinsumResult, token: Progress) -> NoMappingError:
         """Why there is no mapping of an Einsum."""
         assert part.optimum is not None
-        name, optimum = part.einsum.name, part.optimum
-        if not optimum.complete and not is_empty(
-            self.spec, part.einsum, self.request(name), self.weight(part.einsum), token
-        ):
+        name, optimum, coarseness = part.einsum.name, part.optimum, self.options.coarseness
+        left_out_some = not optimum.complete or coarseness > 1
+        if left_out_some and not is_empty(self.spec, part.einsum, self.request(name), self.weight(part.einsum), token):
+            if optimum.complete:
+                text = (
+                    f"no mapping of Einsum {name!r} was found with the tile shapes that tiling_coarseness "
+                    f"{coarseness:g} keeps"
+                )
+                return NoMappingError(text, hint="make it smaller")
+            left_out = part.search.pruned if part.search is not None and not optimum.cut else ()
+            if left_out:
+                text = f"no mapping of Einsum {name!r} was found; not searched: {', '.join(left_out)}"
+                return NoMappingError(text, hint="raise what limits the search, or ask for factors that divide")
             text = f"the search was stopped before any mapping of Einsum {name!r} was found"
             return NoMappingError(text, hint="give it more time or evaluations")
         if name in self.given and not optimum.plans:

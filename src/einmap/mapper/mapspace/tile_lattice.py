@@ -237,6 +237,7 @@ def lattice_of(
     loose: bool = False,
     limited: frozenset[str] = frozenset(),
     coarseness: float = 1,
+    thinning: float = 1,
 ) -> Lattice:
     """The lattice of an Einsum. Variables in `apart` are not merged with others.
 
@@ -244,7 +245,7 @@ def lattice_of(
     others may, so the two are not merged. `ragged`: tile shapes of variables that never occur in a sum need not
     divide the bound, those of temporal loops neither if `loose`; all are tried for variables in `limited`, whose tile
     shapes are limited other than from above. `coarseness`: a tile shape below so many times the next smaller one is
-    left out.
+    left out. `thinning`: so is one that does not divide the bound, below so many times the next smaller one.
     """
     groups: dict[object, list[tuple[str, int]]] = {}
     uneven = {v for v, _ in einsum.bounds if ragged and _occurs_alone(einsum, v)}
@@ -258,7 +259,8 @@ def lattice_of(
         if outermost and members[0][0] in limited and total <= MOST_UNEVEN:
             outermost = list(range(1, total))
         sizes = sorted({d for size in (*outermost, total) for d in divisors(size)})
-        axes.append(Axis(tuple(members), _coarse(sizes, coarseness), tuple(outermost), bool(outermost) and loose))
+        kept = _thinned(_coarse(sizes, coarseness), total, thinning)
+        axes.append(Axis(tuple(members), kept, tuple(outermost), bool(outermost) and loose))
     return Lattice(tuple(axes))
 
 
@@ -309,6 +311,14 @@ def _coarse(sizes: list[int], coarseness: float) -> tuple[int, ...]:
         if size >= coarseness * kept[-1] or size == sizes[-1]:
             kept.append(size)
     return tuple(kept)
+
+
+def _thinned(sizes: tuple[int, ...], total: int, thinning: float) -> tuple[int, ...]:
+    kept = sizes[:1]
+    for size in sizes[1:]:
+        if total % size == 0 or size >= thinning * kept[-1]:
+            kept = (*kept, size)
+    return kept
 
 
 def _kind(einsum: Einsum, variable: str, apart: frozenset[str], uncut: frozenset[tuple[str, str]]) -> object:
