@@ -4,6 +4,11 @@ from tests.catalogue.cases import error
 from tests.catalogue.hardware import PRICED, READ, B, X, dimension, field
 
 
+def pipeline(text):
+    """A pipeline latency of the action `read` of the priced Buffer."""
+    return [(READ, f"{READ}      pipeline_latency: {text}\n")]
+
+
 def startup(text):
     """A startup of the action `read` of the priced Buffer."""
     return [(READ, f"{READ}      startup: {text}\n")]
@@ -69,6 +74,7 @@ ROWS = [
         f"{B}.banks",
         on="banks: {",
     ),
+    error(153, "kind", field("stalls: tile_by_tlie"), ["did you mean 'tile_by_tile'"], f"{B}.stalls", on="stalls"),
     error(147, "kind", field("buffering: duoble"), ["did you mean 'double'"], f"{B}.buffering", on="buffering"),
     error(
         148,
@@ -89,6 +95,24 @@ ROWS = [
         base=PRICED,
     ),
     error(149, "kind", dimension("skew: each"), ["unknown skew 'each'", "each_fold"], f"{X}.skew", on="skew"),
+    error(
+        152,
+        "negative",
+        pipeline("-1"),
+        ["pipeline_latency", ">= 0", "-1"],
+        f'{B}.actions[0] "read".pipeline_latency',
+        on="pipeline_latency",
+        base=PRICED,
+    ),
+    error(
+        152,
+        "infinite",
+        pipeline("inf"),
+        ["pipeline_latency", "finite"],
+        f'{B}.actions[0] "read".pipeline_latency',
+        on="pipeline_latency",
+        base=PRICED,
+    ),
     *(
         error(
             150,

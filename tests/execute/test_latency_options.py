@@ -4,7 +4,7 @@ import json
 import random
 
 from tests.cascades import valid_case
-from tests.execute.agreement import differences
+from tests.execute.agreement import differences, on_their_way
 
 import einmap
 from einmap.errors import NotSupportedError
@@ -27,6 +27,16 @@ def with_options(rng, given):
                 action["startup"] = rng.choice((0, 0, 2, 9))
         for dimension in node.get("spatial", ()):
             dimension["skew"] = rng.choice(("none", "once", "each_fold"))
+    return einmap.loads(json.dumps(written))
+
+
+def with_pipelines(rng, given):
+    """The specification with actions whose values come later."""
+    written = given.to_dict()
+    for node in nodes(written["arch"]["nodes"]):
+        if node.get("type") in ("Memory", "Compute"):
+            for action in node["actions"]:
+                action["pipeline_latency"] = rng.choice((0, 5, 40, 300))
     return einmap.loads(json.dumps(written))
 
 
@@ -63,3 +73,17 @@ def test_random_mappings_take_as_long_as_their_exchanges_in_turn():
         longer += bool(cost.longer)
     assert compared >= 25
     assert longer >= 6
+
+
+def test_values_are_on_their_way_as_long_as_the_nodes_that_they_pass_take():
+    longer = waiting = 0
+    for seed in range(100, 135):
+        rng = random.Random(seed)
+        spec = with_pipelines(rng, valid_case(rng)[0])
+        cost = einmap.evaluate(spec)
+        found = [d for d in differences(spec, cost, einmap.execute(spec)) if d[0] != "usage"]
+        assert found == [], (seed, found)
+        longer += bool(cost.longer)
+        waiting += any(on_their_way(spec)[1].values())
+    assert longer >= 15
+    assert waiting >= 3

@@ -45,6 +45,14 @@ def startup(rng: random.Random, problem: Problem) -> None:
                 action["startup"] = rng.choice((0.5, 3, 20))
 
 
+def pipelines(rng: random.Random, problem: Problem) -> None:
+    """Actions whose values come later, as long as some of these problems take."""
+    for node in problem["arch"]["nodes"]:
+        if node["type"] in ("Memory", "Compute"):
+            for action in node["actions"]:
+                action["pipeline_latency"] = rng.choice((0, 0, 3, 20, 150))
+
+
 def skew(rng: random.Random, problem: Problem) -> None:
     """Lanes that begin one after another."""
     for dimension in dimensions(problem):
@@ -80,4 +88,11 @@ def draw_skewed(rng: random.Random) -> Problem:
         for action in node["actions"]:
             action["throughput"] = rng.choice((16, "inf"))
     nodes[-1]["actions"][0]["throughput"] = 0.25
+    return problem
+
+
+def draw_pipelined(rng: random.Random) -> Problem:
+    """A problem whose values are on their way for a while, some with other options."""
+    problem = draw(rng)
+    pipelines(rng, problem)
     return problem

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from tests.mapper.latency_options import draw, draw_skewed
+from tests.mapper.latency_options import draw, draw_pipelined, draw_skewed
 from tests.mapper.problems import spec_of
 from tests.mapper.test_optimal import covers, front
 
@@ -39,9 +39,14 @@ def test_the_optimum_is_that_of_brute_force_where_lanes_begin_one_after_another(
     assert sum(compared(seed, 3_000, draw_skewed) for seed in range(40)) >= 12
 
 
+def test_the_optimum_is_that_of_brute_force_where_values_are_on_their_way():
+    assert sum(compared(seed, 2_000, draw_pipelined) for seed in range(5000, 5025)) >= 10
+
+
 @pytest.mark.slow
 @pytest.mark.mapper
 @pytest.mark.parametrize("part", range(4))
 def test_the_optimum_is_that_of_brute_force_on_many_problems(part):
     assert sum(compared(seed, 100_000) for seed in range(1000 + 100 * part, 1100 + 100 * part)) >= 50
     assert sum(compared(seed, 100_000, draw_skewed) for seed in range(3000 + 50 * part, 3050 + 50 * part)) >= 25
+    assert sum(compared(seed, 100_000, draw_pipelined) for seed in range(6000 + 50 * part, 6050 + 50 * part)) >= 25

@@ -115,5 +115,13 @@ def test_what_cannot_overlap_yet_is_refused_by_name():
         evaluate(spec(extra="buffering: single,"))
     with pytest.raises(NotSupportedError, match="the preset 'accelforge' runs Einsums one after the other"):
         evaluate(spec(), semantics="accelforge")
-    with pytest.raises(NotSupportedError, match="does not search several Einsums with overlap_einsums"):
-        map_workload(spec())
+    with pytest.raises(NotSupportedError, match="'Main', which leaks"):
+        map_workload(spec(leak=1))
+
+
+@pytest.mark.parametrize(("ports", "latency"), [("", 1664), ("separate_read_write_ports: true,", 1280)])
+def test_the_mapper_finds_the_overlap_of_the_worked_example(ports, latency):
+    # with ports of their own, loads hide beside what the second one writes, 1280 s, wherever the first one is
+    result = map_workload(spec(ports=ports), metrics="latency")
+    assert result.cost.latency == evaluate(result.spec, result.mapping).latency == latency
+    assert result.optimal

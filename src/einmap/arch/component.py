@@ -14,6 +14,7 @@ from einmap.visible import brief
 
 type Direction = Literal["up", "down", "up_and_down"]
 type Buffering = Literal["ideal", "double", "single"]
+type Stalls = Literal["average", "tile_by_tile"]
 type Skew = Literal["none", "once", "each_fold"]
 type Topology = Literal["bus", "tree", "ring", "mesh", "torus", "systolic", "all_to_all"]
 type Reduction = Literal["in_network", "at_parent"]
@@ -51,7 +52,8 @@ class Action:
 
     `per_value`: actions for one value of each tensor (empty where the component holds no tensors), for a partial sum
     where that is wider; `narrower`: how many fewer a complete value of such an output takes. `startup`: s that each
-    transfer takes before its first action.
+    transfer takes before its first action. `pipeline_latency`: s until the value of an action is
+    there.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Action:
     attributes: tuple[tuple[str, object], ...] = field(default=(), compare=False)
     startup: float = 0.0
     narrower: tuple[tuple[str, float], ...] = ()
+    pipeline_latency: float = 0.0
 
     @cached_property
     def actions_per_value(self) -> Mapping[str, float]:
@@ -118,7 +121,8 @@ class Memory(_Priced):
     `bits_per_value`: for each tensor of the Einsum, as stored here. `ports`: None for one port, which serves reads and
     writes one after another, or as `total_latency` says. `buffering`: whether it is filled while what is below it works
     (`ideal`, `double`) or not (`single`). `wind_up`: what is below it waits for its first tiles, and its last ones
-    leave after the end. `layout`: of tensors of which accesses move whole lines.
+    leave after the end. `layout`: of tensors of which accesses move whole lines. `stalls`: whether transfers hide
+    behind work on average or turn by turn (model/stalls.py).
     """
 
     __repr__ = brief
@@ -130,6 +134,7 @@ class Memory(_Priced):
     ports: Ports | None = None
     buffering: Buffering = "ideal"
     wind_up: bool = False
+    stalls: Stalls = "average"
     layout: tuple[tuple[str, Layout], ...] = ()
 
     @cached_property

@@ -11,6 +11,8 @@
 - `given`: a partly given mapping as a constraint of the search.
 - `independent`: the search of every Einsum by itself, and the tree of the best parts.
 - `infeasibility`: why nothing fits, and the least changes that would help.
+- `joint_latency`: cascades whose latency is not a sum over their Einsums: bounds that are, and what they find,
+  evaluated.
 - `mapper`: find the best mapping of a workload: what `einmap.map_workload` does once files are read.
 - `mapspace`: which mappings exist: dataplacements, tile shapes, uses of the fanouts.
 - `memory_limit`: how much memory the process has in use, and what a limit leaves to a search.

@@ -18,6 +18,7 @@ from einmap.errors import At, MappingError, NoMappingError, NotSupportedError, S
 from einmap.gc_pause import set_aside
 from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.given.read import Given, patterns_of
+from einmap.mapper.joint_latency import is_joint, joint_result
 from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.memory_limit import left_of
 from einmap.mapper.options import Options, network_of, read_options
@@ -119,6 +120,15 @@ def _place_of_memory_limit(spec: Spec, asked: Options) -> At | None:
 def _searched(
     spec: Spec, asked: Options, patterns: Mapping[str, Pattern], fuse: bool, progress: Progress | None
 ) -> MapResult:
+    if fuse and is_joint(spec, asked) and may_fuse(spec, asked, patterns):
+        return joint_result(spec, asked, lambda other, options: _added_up(other, options, patterns, fuse, progress))
+    return _added_up(spec, asked, patterns, fuse, progress)
+
+
+def _added_up(
+    spec: Spec, asked: Options, patterns: Mapping[str, Pattern], fuse: bool, progress: Progress | None
+) -> MapResult:
+    """Search mappings whose costs are sums over Einsums."""
     # Here, not above: they import the compiler, which only a search needs
     from einmap.mapper.independent.independent_search import IndependentSearch
     from einmap.mapper.unfused_result import unsearched

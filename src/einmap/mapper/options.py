@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from einmap.arch.component import Component, Network
+from einmap.arch.component import Component, Memory, Network
 from einmap.errors import At, NotSupportedError, SpecError, did_you_mean
 from einmap.mapper.metrics import ALIASES, DEFAULT, METRICS
 from einmap.model.buffering import turns
@@ -48,7 +48,9 @@ _KINDS = {bool: "true or false", float: "a number"}
 class Options:
     """What a search is asked for. `time_limit` in seconds, may be inf; `max_evaluations` None: no limit.
 
-    `memory`: bytes that it may use, `ceiling`: bytes that the process may have in memory.
+    `memory`: bytes that it may use, `ceiling`: bytes that the process may have in memory. `waiting`: how long fused
+    Einsums may wait once, inward and outward, and how long the first one waits in any case (s); `overlapping`:
+    what works ahead of them counts for nothing. See `joint_latency`.
     """
 
     goals: tuple[str, ...]
@@ -70,6 +72,8 @@ class Options:
     workers: int
     ceiling: float = math.inf
     most_stages: int = 1
+    waiting: tuple[float, float, float] = (math.inf, math.inf, 0.0)
+    overlapping: bool = False
 
 
 def read_options(
@@ -142,12 +146,7 @@ def _check_model_options(spec: Spec) -> None:
             at=spec.provenance("model.sliding_window"),
             hint="map without it, then evaluate the mapping found with sliding_window: true",
         )
-    if spec.model_options.overlap_einsums and len(spec.workload.einsums) > 1:
-        raise NotSupportedError(
-            "the mapper does not search several Einsums with overlap_einsums: true yet",
-            at=spec.provenance("model.overlap_einsums"),
-            hint="map without it, then evaluate the mapping found with overlap_einsums: true",
-        )
+    _refuse_stalls(spec)
 
 
 def _check_networks(spec: Spec, options: Options) -> None:
@@ -179,6 +178,17 @@ def _units(spec: Spec) -> Iterator[tuple[str, Component]]:
     """The components of the architecture, as each Einsum has them."""
     for einsum, bound in spec.bound.items():
         yield from bound.arch.components.items() if bound.like == einsum else ()
+
+
+def _refuse_stalls(spec: Spec) -> None:
+    for einsum, bound in spec.bound.items():
+        for name, unit in bound.arch.components.items() if bound.like == einsum else ():
+            if isinstance(unit, Memory) and unit.stalls != "average":
+                raise NotSupportedError(
+                    f"the mapper does not search with stalls: tile_by_tile ({name!r}) yet",
+                    at=spec.provenance(f"arch.nodes.{name}.stalls"),
+                    hint="map without it, then evaluate the mapping found with it",
+                )
 
 
 def _mapper_input(spec: Spec, more: Mapping[str, Any]) -> MapperInput:

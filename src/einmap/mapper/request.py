@@ -50,6 +50,20 @@ class Remainder:
 
 
 @dataclass(frozen=True)
+class Waiting:
+    """What fused Einsums wait for once (`model.ways`): at most `inward` s for values on their way in, and `outward` s.
+
+    `seconds`: added to the latency of one instance. `overlapping`: what nodes take that work ahead counts for nothing;
+    bounds that rest on tables do not know of it.
+    """
+
+    inward: float = math.inf
+    outward: float = math.inf
+    seconds: float = 0.0
+    overlapping: bool = False
+
+
+@dataclass(frozen=True)
 class Request:
     """What is asked for. `goals`: objectives, all to be minimised; `tolerance`: how far from the best is fine.
 
@@ -60,7 +74,8 @@ class Request:
     Einsums use too, where mappings may be fused, `uncut`: ranks of these that another Einsum cannot cut alike;
     `intermediates`: those of them that may be kept inside; `joint`: those that several Einsums may hold in one inner
     node, each for itself; `fused_per_axis`: loops over one rank variable that other Einsums may stand below; `wider`:
-    how much larger the outermost storage of shared tensors is than what this Einsum uses of it, where it is.
+    how much larger the outermost storage of shared tensors is than what this Einsum uses of it, where it is; `waiting`:
+    for what its splits may wait.
     """
 
     goals: tuple[str, ...]
@@ -82,6 +97,7 @@ class Request:
     joint: frozenset[str] = frozenset()
     fused_per_axis: float = 1
     wider: Mapping[str, Fraction] = field(default_factory=dict)
+    waiting: Waiting = Waiting()
 
     @property
     def known_remainder(self) -> Remainder:

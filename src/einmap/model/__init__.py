@@ -20,6 +20,9 @@
 - `pipelines`: pipelines: how many tiles go through, how long that takes, and for how long everything leaks meanwhile.
 - `recording`: the formulas of one template as a list of operations, for single mappings.
 - `roofline`: what computes and memories could do at most, and what each Einsum does.
+- `stalls`: stalls tile by tile: how long an Einsum takes where tiles come in and go out beside the turns before and
+  after them.
 - `systolic`: fill and drain of systolic arrays: lanes that begin one step after another.
+- `ways`: how long one value is on its way, where actions take time until their value is there.
 - `traffic`: what moves between memories, tolls, networks and compute units.
 """

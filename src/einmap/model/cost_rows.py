@@ -16,12 +16,14 @@ from einmap.model.cost import ActionRow, EinsumLatencyRow, LatencyRow, SpatialUs
 from einmap.model.counting.path import EinsumPath
 from einmap.model.counting.spatial import lanes_used, spatial_usage
 from einmap.model.latency import busy_time, memory_time, network_time
+from einmap.model.stalls import stalled_latency
 from einmap.model.systolic import skew_seconds
 from einmap.model.traffic.actions import Actions
 from einmap.model.traffic.copies import copy_busiest, copy_totals
 from einmap.model.traffic.crossing import NetworkUse
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.model.traffic.network import network_use
+from einmap.model.ways import Way
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,8 @@ class Rows:
         )
 
 
-def rows_of(traffic: EinsumTraffic, instances: int, where: Callable[[str], At]) -> Rows:
-    """Count what an Einsum does; `where`: the place of a component.
+def rows_of(traffic: EinsumTraffic, instances: int, where: Callable[[str], At], way: Way) -> Rows:
+    """Count what an Einsum does; `where`: the place of a component; `way`: how long values are on their way.
 
     Raises SpecError when an action that is used has no throughput, and when a `total_latency` is not a number >= 0.
     """
@@ -61,7 +63,7 @@ def rows_of(traffic: EinsumTraffic, instances: int, where: Callable[[str], At]) 
     times = _times(traffic, numbers, where)
     used = lanes_used(path)
     busiest = max(times.values(), default=0.0)
-    latency = max(busiest, _serial(traffic, times, where))
+    latency = max(busiest, *_slower(traffic, times, where), way.turns) + way.waits
     return Rows(
         (*_action_rows(path, numbers, instances), *_leak_rows(path, latency, used, instances)),
         tuple(LatencyRow(path.einsum.name, c, seconds * instances) for c, seconds in times.items()),
@@ -70,14 +72,18 @@ def rows_of(traffic: EinsumTraffic, instances: int, where: Callable[[str], At]) 
     )
 
 
-def _serial(traffic: EinsumTraffic, times: Mapping[str, float], where: Callable[[str], At]) -> float:
-    """Seconds of one instance of the Einsum where memories and what is below them take turns; 0 where none do."""
+def _slower(traffic: EinsumTraffic, times: Mapping[str, float], where: Callable[[str], At]) -> tuple[float, float]:
+    """Seconds of one instance where memories and what is below them take turns, and where they stall turn by turn.
+
+    0 where none do.
+    """
     path = traffic.path
 
-    def busy(name: str, done: Actions) -> float:
+    def busy(name: str, done: Actions) -> Any:
         return _seconds(name, partial(memory_time, path.arch.components[name], done, path.einsum.name), where)
 
-    return float(serial_latency(path, traffic, times.get(path.compute.component.name, 0.0), busy))
+    computing = times.get(path.compute.component.name, 0.0)
+    return float(serial_latency(path, traffic, computing, busy)), stalled_latency(path, traffic, computing, busy)
 
 
 @dataclass(frozen=True)
@@ -129,25 +135,25 @@ def _times(traffic: EinsumTraffic, numbers: _Numbers, where: Callable[[str], At]
     for leaf in path.leaves:
         if leaf.name in held:
             done = numbers.busiest.get(leaf.name, Actions(0, 0))
-            times[leaf.name] = _seconds(
-                leaf.name, partial(memory_time, components[leaf.name], done, path.einsum.name), where
+            times[leaf.name] = float(
+                _seconds(leaf.name, partial(memory_time, components[leaf.name], done, path.einsum.name), where)
             )
     unit = path.compute.component
     if not path.einsum.is_copy:
         calls = {"compute": numbers.busiest_operations * unit.actions_scale}
-        times[unit.name] = _seconds(unit.name, partial(busy_time, unit, calls, path.einsum.name), where)
+        times[unit.name] = float(_seconds(unit.name, partial(busy_time, unit, calls, path.einsum.name), where))
         times[unit.name] += float(skew_seconds(path, traffic))
     for name, use in numbers.networks.items():
         network = components[name]
         assert isinstance(network, Network)
-        times[name] = _seconds(name, partial(network_time, network, use, path.einsum.name), where)
+        times[name] = float(_seconds(name, partial(network_time, network, use, path.einsum.name), where))
     return times
 
 
-def _seconds(name: str, compute: Callable[[], Any], where: Callable[[str], At]) -> float:
+def _seconds(name: str, compute: Callable[[], Any], where: Callable[[str], At]) -> Any:
     """The busy time of a component; a problem without a place stands at the component."""
     try:
-        return float(compute())
+        return compute()
     except SpecError as problem:
         problem.at = problem.at or where(name)
         raise

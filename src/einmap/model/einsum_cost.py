@@ -10,16 +10,19 @@ import numpy as np
 
 from einmap.arch.component import Compute, Network
 from einmap.arch.tree import Architecture
+from einmap.errors import NotSupportedError
 from einmap.model.buffering import serial_latency, turns
 from einmap.model.counting.path import EinsumPath
 from einmap.model.counting.spatial import lanes_used
 from einmap.model.counting.tiles import Count
 from einmap.model.latency import busy_time, memory_time, network_time
+from einmap.model.stalls import stalling
 from einmap.model.systolic import skew_seconds
 from einmap.model.traffic.actions import Actions
 from einmap.model.traffic.copies import copy_busiest, copy_totals
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.model.traffic.network import network_use
+from einmap.model.ways import alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,13 @@ def _latency(path: EinsumPath, traffic: EinsumTraffic, busiest: Mapping[str, Act
         else:
             continue
         latency = np.maximum(latency, seconds)
+    if stalling(path.leaves):
+        raise NotSupportedError(
+            f"stalls tile by tile of {path.leaves[stalling(path.leaves)[0]].name!r} are known to evaluation alone",
+            hint="leave out stalls: tile_by_tile",
+        )
+    if way := alone(path):
+        latency = np.maximum(latency, way)
     if not turns(path.leaves):
         return latency
     return np.maximum(latency, serial_latency(path, traffic, computing, busy))

@@ -48,8 +48,10 @@ from einmap.model.occupancy.sharing import (
 from einmap.model.occupancy.stages import moments_of
 from einmap.model.overlap import Overlap
 from einmap.model.pipelines import Pipelining, known_pipelines
+from einmap.model.stalls import refuse_fused
 from einmap.model.traffic.copies import aliases
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
+from einmap.model.ways import Way, has_ways, ways_of
 from einmap.spec.loop_tree import is_as_read
 from einmap.spec.spec import Spec, checked_spec
 
@@ -91,7 +93,7 @@ def _cost(spec: Spec, tree: LoopTree, rules: Semantics, strict: bool, where: Whe
     order = _order(spec.workload, tree, rules)
     same = alike(tree, spec.workload, {name: bound.like for name, bound in spec.bound.items()}, order)
     alone = {name: name for name in order}
-    if same != alone and not spec.model_options.overlap_einsums:
+    if same != alone and not (spec.model_options.overlap_einsums or any(map(has_ways, spec.distinct_components()))):
         evaluation = _Evaluation(spec, tree, rules, strict, where, same)
         with suppress(EinmapError):
             cost = evaluation.cost()
@@ -200,6 +202,7 @@ class _Evaluation:
         self.constraints(order, self.tensors)
         could = self.windows.slides(possible=True) if self.rules.sliding_window else {}
         for name in self.firsts:
+            refuse_fused(self.tree.path_of[name], self.paths[name])
             possible = slides_on(self.paths[name], could)
             self.say(name, notes_on(self.traffic[name], self.rules, where, self.tree, self.workload, possible))
         self.check_capacity()
@@ -391,12 +394,6 @@ class _Evaluation:
             return self.pipelining.latency(dict(zip(self.same, rows, strict=True)))
         if not self.spec.model_options.overlap_einsums:
             return math.fsum([einsum_rows.latency for einsum_rows in rows])
-        if self.rules.lifetimes != "tree":
-            raise NotSupportedError(
-                f"overlap_einsums: the preset {self.rules.name!r} runs Einsums one after the other",
-                at=self.spec.provenance("model.overlap_einsums"),
-                hint="evaluate with semantics: exact, or leave overlap_einsums out",
-            )
         instances = {e.name: self.workload.n_instances * e.n_instances for e in self.workload.einsums}
         return Overlap(self.tree, {name: self.traffic[name] for name in self.order}, instances).latency()
 
@@ -428,7 +425,12 @@ class _Evaluation:
 
     def counted(self, name: str) -> Rows:
         instances = self.workload.n_instances * self.workload.by_name[name].n_instances
-        return rows_of(self.traffic[name], instances, self.spec.place_of_component)
+        return rows_of(self.traffic[name], instances, self.spec.place_of_component, self.ways.get(name, Way()))
+
+    @cached_property
+    def ways(self) -> dict[str, Way]:
+        """How long values of each Einsum are on their way, none where that takes no time."""
+        return ways_of(self.tree, self.traffic, self.order, self.spec.bindings.waiting)
 
 
 def _component_row(name: str, unit: Component, arch: Architecture) -> ComponentRow:

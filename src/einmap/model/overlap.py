@@ -16,22 +16,46 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from einmap.arch.component import Compute, Memory, Network
+from einmap.arch.component import Compute, Leaf, Memory, Network
+from einmap.arch.tree import Architecture
 from einmap.errors import NotSupportedError
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.nodes import Address
 from einmap.model.buffering import turns
-from einmap.model.counting.path import EinsumPath
+from einmap.model.counting.semantics import Semantics
 from einmap.model.latency import busy_time, memory_time
+from einmap.model.stalls import stalling
 from einmap.model.systolic import skew_seconds
 from einmap.model.traffic.actions import Actions
 from einmap.model.traffic.copies import copy_busiest
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.model.traffic.tensor_traffic import Exchange
+from einmap.model.ways import has_ways
 
 LEAF = 10**9
 """Deeper than any split: what only happens while its Einsum runs."""
+
+
+def check_overlap(arch: Architecture, leaves: tuple[Leaf, ...], rules: Semantics) -> None:
+    """Raise NotSupportedError for rules and machines with which Einsums cannot overlap yet."""
+    if rules.lifetimes != "tree":
+        raise NotSupportedError(
+            f"overlap_einsums: the preset {rules.name!r} runs Einsums one after the other",
+            hint="evaluate with semantics: exact, or leave overlap_einsums out",
+        )
+    for names, what in (
+        ([name for name, unit in arch.components.items() if unit.leak_power], "which leaks"),
+        ([leaf.name for leaf in leaves if isinstance(leaf, Network)], "a network"),
+        ([leaves[level].name for level, _ in turns(leaves)], "which takes turns with what is below it"),
+        ([leaf.name for leaf in leaves if has_ways([leaf])], "which has a pipeline_latency"),
+        ([leaves[level].name for level in stalling(leaves)], "whose stalls are counted tile by tile"),
+    ):
+        if names:
+            raise NotSupportedError(
+                f"overlap_einsums with {names[0]!r}, {what}, is not supported yet",
+                hint="leave out overlap_einsums",
+            )
 
 
 @dataclass(frozen=True)
@@ -69,23 +93,8 @@ class Overlap:
         Raises NotSupportedError where a component leaks, is a network or takes turns with what is below it.
         """
         for traffic in self.traffic.values():
-            self._check(traffic.path)
+            check_overlap(traffic.path.arch, traffic.path.leaves, traffic.semantics)
         return self._of(tuple(self.traffic), 0)
-
-    def _check(self, path: EinsumPath) -> None:
-        leaking = [name for name, unit in path.arch.components.items() if unit.leak_power]
-        networks = [leaf.name for leaf in path.leaves if isinstance(leaf, Network)]
-        waiting = [path.leaves[level].name for level, _ in turns(path.leaves)]
-        for names, what in (
-            (leaking, "which leaks"),
-            (networks, "a network"),
-            (waiting, "which takes turns with what is below it"),
-        ):
-            if names:
-                raise NotSupportedError(
-                    f"overlap_einsums with {names[0]!r}, {what}, is not supported yet",
-                    hint="leave out overlap_einsums",
-                )
 
     def _of(self, einsums: tuple[str, ...], depth: int) -> float:
         """Seconds of Einsums that share `depth` splits, with what may happen at any time within the last of these."""

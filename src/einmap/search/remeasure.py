@@ -22,6 +22,7 @@ from einmap.mapper.mapspace.mapspace import Point
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.model.evaluate import evaluate
 from einmap.model.latency import busy_time
+from einmap.model.ways import has_ways
 from einmap.progress import Progress
 from einmap.search.problem import SearchProblem
 from einmap.search.run import Candidate, SearchResult
@@ -99,10 +100,10 @@ def _by_simulator(problem: SearchProblem) -> Callable[[LoopTree], float]:
     """
     for leaf in problem.arch.leaves.values():
         waits = isinstance(leaf, Memory) and (leaf.buffering == "single" or leaf.wind_up or leaf.starts)
-        if waits or any(dimension.skew != "none" for dimension in leaf.spatial):
+        if waits or has_ways([leaf]) or any(dimension.skew != "none" for dimension in leaf.spatial):
             raise NotSupportedError(
                 f"the simulator cannot judge latencies with {leaf.name!r} yet, which is waited for",
-                hint="leave out buffering: single, wind_up, startup and skew",
+                hint="leave out buffering: single, wind_up, startup, pipeline_latency and skew",
             )
 
     def measure(mapping: LoopTree) -> float:

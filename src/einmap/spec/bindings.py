@@ -59,6 +59,8 @@ class Bindings:
 
     No expression sees the mapping, so that specifications that differ in it alone hold the same bindings. `original`:
     those of the specification that this one is but for copies of some inputs; what is the same is bound once.
+    `altered`: what is done to each architecture once it is bound, if anything. `waiting`: seconds in place of those
+    that fused Einsums wait for once (`model.ways`), if not these.
     """
 
     __repr__ = brief
@@ -68,6 +70,8 @@ class Bindings:
     allowed_code: frozenset[str]
     models: Models
     original: Bindings | None = None
+    altered: Callable[[Architecture], Architecture] | None = None
+    waiting: float | None = None
 
     @cached_property
     def variables(self) -> Scope:
@@ -148,6 +152,7 @@ class Bindings:
                     problems.append(problem)
                     # what is wrong for one Einsum is mostly wrong for all: one report is enough
                     break
+                arch = arch if self.altered is None else self.altered(arch)
                 every[einsum.name] = Bound(einsum, like, notes, partial(_itself, arch), origins)
         raise_all(problems)
         return every

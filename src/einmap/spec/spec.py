@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from collections.abc import Mapping as MappingOf
 from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from einmap.arch.component import Component
 from einmap.arch.tree import Architecture
 from einmap.einsum.workload import Workload
 from einmap.errors import At, Note, SpecError, did_you_mean
@@ -179,8 +180,23 @@ class Spec:
         """
         names = self.bound_workload.written_names
         raw = without(with_copies(self.raw, self.workload, names, copies), "mapping")
-        bindings = Bindings(raw, self.functions, self.allowed_code, self.models, self.bindings)
+        bindings = replace(self.bindings, raw=raw, original=self.bindings)
         return replace(self, raw=raw, _bindings=bindings)
+
+    def with_altered_archs(self, altered: Callable[[Architecture], Architecture]) -> Spec:
+        """A new specification without overlapping Einsums, whose architectures are altered once they are bound.
+
+        That is not written anywhere: it is lost where the specification is changed or sent to another process.
+        """
+        raw = _checked(set_value(self.raw, parse_path("model.overlap_einsums"), False))
+        return replace(self, raw=raw, _bindings=replace(self.bindings, raw=raw, original=None, altered=altered))
+
+    def with_waiting(self, seconds: float) -> Spec:
+        """A new specification in which the first Einsum waits so long in each run, in place of what splits wait for.
+
+        As `with_altered_archs` says, that is not written anywhere.
+        """
+        return replace(self, _bindings=replace(self.bindings, waiting=seconds))
 
     def expanded(self) -> Spec:
         """The specification with the copies that its mapping names under `shared_inputs`. Raises SpecError."""
@@ -230,6 +246,12 @@ class Spec:
     def archs(self) -> MappingOf[str, Architecture]:
         """The architecture as it is for each Einsum, made when it is asked for."""
         return self.bindings.archs
+
+    def distinct_components(self) -> Iterator[tuple[Component, ...]]:
+        """The components as they are for each Einsum that is not the same as another one."""
+        for name, bound in self.bound.items():
+            if bound.like == name:
+                yield tuple(bound.arch.components.values())
 
     def arch(self, einsum: str | None = None) -> Architecture:
         """The architecture bound for `einsum` (default: the first one). Raises SpecError for unknown Einsums."""

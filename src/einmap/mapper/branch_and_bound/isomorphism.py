@@ -91,7 +91,10 @@ def _leaf(positions: Positions, leaf: Leaf) -> Hashable:
     if isinstance(leaf, Container):
         return leaf.name, spatial
     actions = tuple(
-        (a.name, a.energy, a.throughput, a.startup, positions.by_tensor(a.per_value), positions.by_tensor(a.narrower))
+        (
+            *(a.name, a.energy, a.throughput, a.startup, a.pipeline_latency),
+            *(positions.by_tensor(a.per_value), positions.by_tensor(a.narrower)),
+        )
         for a in leaf.actions
     )
     latency = None if leaf.total_latency is None else leaf.total_latency.text
@@ -108,6 +111,7 @@ def _leaf(positions: Positions, leaf: Leaf) -> Hashable:
                 leaf.ports,
                 leaf.buffering,
                 leaf.wind_up,
+                leaf.stalls,
             )
         case Toll():
             of_kind = positions.by_tensor(leaf.direction)

@@ -125,7 +125,8 @@ class PathSearch(PathCosts):
             return None
         levels = self.levels(plan)
         around = self.around(levels)
-        key: object = ("end", tuple((t, self.pricer.last_exchange(plan.chains[t])) for t in self.tensors))
+        ends = tuple((t, self.pricer.last_exchange(plan.chains[t])) for t in self.tensors)
+        key: object = ("end", ends, self.pricer.ends_of_ways(plan.chains))
         blocks: list[int] = []
         for i in reversed(range(len(levels))):
             level, inner = levels[i], levels[i + 1] if i + 1 < len(levels) else None

@@ -17,6 +17,7 @@
 - `sparse_kernels`: the compiled part of making cost-to-go tables that have rows only for points worth it.
 - `table_blocks`: blocks of cost-to-go tables: which places of which chains have tables in common, whatever their rows
   are.
+- `way_costs`: the ways of single values as constants of columns.
 - `tile_limits`: limits on tile shapes (`tensors.tile_shape`): on a lattice, as rows for a kernel, for points.
 - `sparse_tables`: cost-to-go tables of large lattices: rows only where something better than what was found may
   come of them.

@@ -33,6 +33,7 @@ from einmap.mapper.cost_bounds.columns import Columns, columns_of
 from einmap.mapper.cost_bounds.leakage import leak_power
 from einmap.mapper.cost_bounds.line_rates import KINDS, LineRates, moves_lines
 from einmap.mapper.cost_bounds.network_rates import NetworkRates, Rates, axes_without
+from einmap.mapper.cost_bounds.way_costs import ends_of_ways, way_between
 from einmap.mapper.mapspace.fanout_table import FEW_USES, Fanned, LaneTable
 from einmap.mapper.mapspace.latency_forms import Form, compute_seconds
 from einmap.mapper.mapspace.layout import top_values
@@ -60,13 +61,17 @@ class NodeCosts(NamedTuple):
 
 @dataclass
 class Pricer:
-    """Coefficients on one architecture path. All arrays have a row for each use of the lanes."""
+    """Coefficients on one architecture path. All arrays have a row for each use of the lanes.
+
+    `per_turn`: how often a value passes a node depends on loops that are shared, so that nodes have no part of its way.
+    """
 
     einsum: Einsum
     arch: Architecture
     leaves: tuple[Leaf, ...]
     lattice: Lattice
     rules: Semantics
+    per_turn: bool = False
     columns: Columns = field(init=False)
     _known: WeakKeyDictionary[LaneTable, dict[tuple[object, ...], Any]] = field(init=False)
     _exchanges: dict[Chain, tuple[Chain, ...]] = field(init=False)
@@ -140,7 +145,18 @@ class Pricer:
     def constants(self, table: LaneTable, chains: Mapping[str, Chain]) -> Floats:
         """Costs of the operations and of what the compute exchanges with the innermost memories."""
         exchanges = tuple(self.last_exchange(chains[access.tensor]) for access in self.einsum.accesses)
-        return self._once(table, exchanges, lambda t: self._constants(t, exchanges))
+        constants = self._once(table, exchanges, lambda t: self._constants(t, exchanges))
+        ends = self.ends_of_ways(chains)
+        return constants + np.array(ends) if ends else constants
+
+    def ends_of_ways(self, chains: Mapping[str, Chain]) -> tuple[float, ...]:
+        """Of each column the seconds of one operation and of a value's way between it and the innermost memories.
+
+        Nothing where no action takes time until its value is there. The nodes have the rest of a way (`_node`).
+        """
+        if not self.columns.ways:
+            return ()
+        return ends_of_ways(self.einsum, self.leaves, self.columns, {t: self.exchanges(c) for t, c in chains.items()})
 
     def _constants(self, table: LaneTable, exchanges: tuple[Chain, ...]) -> Floats:
         total = np.zeros((len(table), self.columns.n))
@@ -264,6 +280,8 @@ class Pricer:
             fixed = fixed + self._routes(table, access, outermost)
         if turns(self.leaves):
             fixed = fixed + self._starts_once(table, access, outermost)
+        if self.columns.ways and not self.per_turn:
+            fixed = fixed + way_between(self.leaves, self.columns, access, outermost)
         if inner and access.output and self.rules.lane_first_touch == "one lane":
             total, merged = total.copy(), self.merged(table, tensor, outermost[0], level)
             for exchange in inner:

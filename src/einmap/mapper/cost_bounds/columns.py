@@ -5,6 +5,7 @@ level of their child, with the seconds that each takes, and the time of the oper
 column for each latency form of a component, over all exchanges, and one for the operations. Where memories and what is
 below them take turns, times are added (`model.buffering`); a sum of largest values is the largest of all sums, so each
 is a column as well. A network has a column for each tensor's longest route and two for the links along each fanout.
+So is the way of a value of each input and of each output (`model.ways`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from einmap.arrays import Ints
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.mapspace.latency_forms import Form, forms_of
 from einmap.model.buffering import turns
+from einmap.model.ways import has_ways
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +64,16 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A sum of terms, with the time of the operations if it `computes`; or what a network takes."""
+    """A sum of terms, with the time of the operations if it `computes`; or what a network takes.
+
+    `way`: an input, if there is one, and an output; the column is how long a value of the one and then one of the other
+    is on its way.
+    """
 
     terms: tuple[Term, ...]
     computes: bool = False
     network: Route | Link | None = None
+    way: tuple[str, ...] = ()
 
     def __add__(self, other: Column) -> Column:
         return Column((*self.terms, *other.terms), self.computes or other.computes)
@@ -119,6 +126,11 @@ class Columns:
             and column.network.tensor in (None, tensor)
         )
 
+    @cached_property
+    def ways(self) -> tuple[tuple[int, tuple[str, ...]], ...]:
+        """The columns of ways, with the tensors of each."""
+        return tuple((i, column.way) for i, column in enumerate(self.timed, start=1) if column.way)
+
     def of(self, level: int, child: int, *, once: bool = False) -> tuple[tuple[int, Form], ...]:
         """Columns in which the component at a level counts for exchanges with a child at a level, and how.
 
@@ -165,8 +177,17 @@ def columns_of(einsum: Einsum, leaves: tuple[Leaf, ...]) -> Columns:
         ]
 
     operations = Column((), computes=True)
-    networks = _networks(einsum, leaves)
-    return Columns((*busy(range(len(leaves))), *_turns(leaves, busy, operations), *networks, operations))
+    others = (*_networks(einsum, leaves), *_ways(einsum, leaves))
+    return Columns((*busy(range(len(leaves))), *_turns(leaves, busy, operations), *others, operations))
+
+
+def _ways(einsum: Einsum, leaves: tuple[Leaf, ...]) -> list[Column]:
+    """A column for each way in and out; none where no action takes time until its value is there."""
+    if einsum.is_copy or not has_ways(leaves):
+        return []
+    inputs: list[tuple[str, ...]] = [(access.tensor,) for access in einsum.accesses if not access.output]
+    outputs = [access.tensor for access in einsum.accesses if access.output]
+    return [Column((), way=(*inward, outward)) for inward in inputs or [()] for outward in outputs]
 
 
 def _forms(leaf: Memory | Toll, einsum: str) -> tuple[Form, ...]:

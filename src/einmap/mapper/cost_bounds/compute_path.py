@@ -206,7 +206,8 @@ class Path:
     @cached_property
     def pricer(self) -> Pricer:
         """Coefficients of costs."""
-        return Pricer(self.einsum, self.arch, self.leaves, self.lattice, self.request.rules)
+        shared = bool(self.request.shared)
+        return Pricer(self.einsum, self.arch, self.leaves, self.lattice, self.request.rules, shared)
 
     @cached_property
     def fanouts(self) -> tuple[int, ...]:

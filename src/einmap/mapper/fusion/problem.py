@@ -29,7 +29,7 @@ from einmap.mapper.fusion.paths.options import SlotAssignment
 from einmap.mapper.mapspace.tile_lattice import ranks_not_plain
 from einmap.mapper.options import Options
 from einmap.mapper.pareto_sums import PARTS
-from einmap.mapper.request import Remainder, Request
+from einmap.mapper.request import Remainder, Request, Waiting
 from einmap.mapper.tolerances import ROUNDING
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
@@ -147,7 +147,7 @@ class CascadeProblem:
             ranks = ((a.tensor, rank) for a in einsum.accesses for rank, _ in a.projection)
             uncut = tuple([i for i, rank in enumerate(ranks) if rank in self.uncut])
             wider = tuple([self.hulls.wider(einsum).get(a.tensor) for a in einsum.accesses])
-            asked = tensors, uncut, wider, einsum.n_instances, einsum.name in self.optional
+            asked = tensors, uncut, wider, einsum.n_instances, einsum.name in self.optional, self.waiting(einsum)
             if bound.like not in rules_of:
                 rules_of[bound.like] = numbers.setdefault(rules_key(einsum, bound.arch), len(numbers))
             written = rules_of[bound.like], asked
@@ -251,7 +251,14 @@ class CascadeProblem:
             joint=self.joint & einsum.tensors,
             fused_per_axis=options.most_fused_per_variable,
             wider=self.hulls.wider(einsum),
+            waiting=self.waiting(einsum),
         )
+
+    def waiting(self, einsum: Einsum) -> Waiting:
+        """For what its splits may wait; what is waited for in any case is added to the first one."""
+        inward, outward, seconds = self.options.waiting
+        first = next((e.name for e in self.workload.einsums if not e.is_copy), None)
+        return Waiting(inward, outward, seconds if einsum.name == first else 0.0, self.options.overlapping)
 
     def select_contended_memories(self) -> None:
         """Find the memories that can be too small for what several Einsums keep at the same time."""

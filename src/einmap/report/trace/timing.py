@@ -126,9 +126,8 @@ def timing_of(spec: Spec, cost: Cost, execution: Execution) -> Timing:
         raise NotSupportedError("a trace of a mapping with a Pipeline is not supported yet")
     if cost.longer:
         raise NotSupportedError(
-            f"a trace of Einsum {cost.longer[0].einsum!r}, whose memories take turns with what is below them, is not "
-            "supported yet",
-            hint="leave out `buffering: single` and `wind_up`",
+            f"a trace of Einsum {cost.longer[0].einsum!r}, whose components wait for one another, is not supported yet",
+            hint="leave out `buffering: single`, `wind_up`, `pipeline_latency` and `stalls`",
         )
     parts = [(n, e) for n, span in enumerate(execution.spans) for e in dict.fromkeys(key[0] for key in span.actions)]
     seconds = {(row.einsum, row.component): round(row.latency * PER_SECOND) for row in cost.latencies}

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
-from einmap.arch.component import Buffering, Component, Compute, Memory, Network, SpatialDimension, Toll
+from einmap.arch.component import (
+    Buffering,
+    Component,
+    Compute,
+    Memory,
+    Network,
+    SpatialDimension,
+    Stalls,
+    Toll,
+)
 from einmap.arch.constraint import Latency
 from einmap.errors import (
     EinmapError,
@@ -46,6 +55,7 @@ from einmap.spec.schema.arch import (
 type Spatial = tuple[SpatialDimension, ...]
 
 _BUFFERINGS = ("ideal", "double", "single")
+_STALLS = ("average", "tile_by_tile")
 _TOPOLOGIES = ("mesh", "torus", "ring", "systolic", "tree", "bus", "all_to_all")
 _REDUCTIONS = ("in_network", "at_parent")
 _LINKS = ("shared", "per_tensor")
@@ -228,9 +238,11 @@ def _component(
             ports = attempt(problems, lambda: ports_of(context, given))
             buffering = attempt(problems, lambda: _buffering(context, given))
             layout = attempt(problems, lambda: layouts_of(context, given, bits)) or ()
+            stalls = attempt(problems, lambda: _stalls(context, given))
             raise_all(problems)
             assert size is not None
             assert buffering is not None
+            assert stalls is not None
             skip = given.skip_initial_output_write
             return Memory(
                 **shared,
@@ -243,6 +255,7 @@ def _component(
                 buffering=buffering,
                 wind_up=given.wind_up,
                 layout=layout,
+                stalls=stalls,
             )
         case TollInput():
             placement = placement_of(context, given.tensors)
@@ -268,6 +281,13 @@ def _buffering(context: ComponentContext, given: MemoryInput) -> Buffering:
         )
         raise SpecError(text, at=context.at("wind_up"), hint="leave out wind_up, or write buffering: double")
     return cast(Buffering, given.buffering)
+
+
+def _stalls(context: ComponentContext, given: MemoryInput) -> Stalls:
+    if given.stalls not in _STALLS:
+        hint = did_you_mean(given.stalls, _STALLS, listing="kinds")
+        raise SpecError(f"unknown stalls {given.stalls!r}", at=context.at("stalls"), hint=hint)
+    return cast(Stalls, given.stalls)
 
 
 def _topology(context: ComponentContext, given: NetworkInput) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from einmap.spec.binding.component_context import ComponentContext
 from einmap.spec.binding.component_models import ModelledCosts
 from einmap.spec.dialects.dialect import NEEDED_ACTIONS
 from einmap.spec.raw import Path
-from einmap.spec.schema.arch import ActionInput, CarrierInput, ComponentInput, MemoryInput, NetworkInput
+from einmap.spec.schema.arch import ActionInput, CarrierInput, ComponentInput, ComputeInput, MemoryInput, NetworkInput
 
 if TYPE_CHECKING:
     from einmap.components.base import Estimate
@@ -141,9 +141,9 @@ class ComponentCosts:
             "latency": self._latency_of(action, path, amount, throughput),
             "bits_per_action": 1 if width is None else amount("bits_per_action", width, minimum=0),
         }
-        startup = self._startup(action, path, amount)
+        startup, way = self._startup(action, path, amount), self._pipeline_latency(action, path, amount)
         narrower = self._narrower(action, path, per_value, scope)
-        return Action(action.name, energy, throughput, per_value, tuple(shown.items()), startup, narrower)
+        return Action(action.name, energy, throughput, per_value, tuple(shown.items()), startup, narrower, way)
 
     def _narrower(
         self, action: ActionInput, path: Path, per_value: tuple[tuple[str, float], ...], scope: Scope
@@ -153,6 +153,16 @@ class ComponentCosts:
             return ()
         complete = dict(self._per_value(action, path, self.bits(), scope))
         return tuple((t, n - complete[t]) for t, n in per_value if n != complete[t])
+
+    def _pipeline_latency(self, action: ActionInput, path: Path, amount: Callable[..., float]) -> float:
+        """Seconds until the value of an action is there. Raises SpecError where no single value is looked at."""
+        seconds = amount("pipeline_latency", action.pipeline_latency, minimum=0, allow_inf=False)
+        passed = isinstance(self.given, MemoryInput) and action.name in ("read", "write")
+        if seconds and not passed and not (isinstance(self.given, ComputeInput) and action.name == "compute"):
+            text = f"{action.name!r} of {self.given.name!r} is not on the way of a value"
+            hint = "pipeline_latency is for read and write of memories and for compute"
+            raise SpecError(text, at=self.context.at(*path, "pipeline_latency"), hint=hint)
+        return seconds
 
     def _startup(self, action: ActionInput, path: Path, amount: Callable[..., float]) -> float:
         """Seconds in which a transfer begins. Raises SpecError where nothing is transferred by tiles."""

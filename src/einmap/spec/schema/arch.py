@@ -8,14 +8,14 @@ from pydantic import StrictBool
 
 from einmap.spec.schema.base import Expression, Input
 from einmap.spec.schema.documented import documented, one_of
-from einmap.spec.schema.latency import MemoryTimingInput
+from einmap.spec.schema.latency import ActionTimingInput, MemoryTimingInput
 from einmap.spec.schema.layout import MemoryLayoutInput
 from einmap.spec.schema.placement import SpatialInput, TensorsInput
 
 type Direction = Annotated[str, one_of(("up", "down", "up_and_down"))]
 
 
-class ActionInput(Input):
+class ActionInput(ActionTimingInput):
     """What one action costs: reading, writing or passing on bits, computing one point, one hop of a value.
 
     A memory has the actions `read` and `write`, a toll `read`, a network `hop`, a compute `compute`.
@@ -71,15 +71,6 @@ class ActionInput(Input):
         Expression | None,
         documented("Factor on the throughput of this action. Older dialect: `latency_scale`.", 0.5, without="1"),
     ] = None
-    startup: Annotated[
-        Expression,
-        documented(
-            "Time that each transfer takes before its first action: each fill and each write-back of a tile of a "
-            "memory inside, at this memory and at that one. For `read` and `write` of memories.",
-            "100e-9",
-            unit="s",
-        ),
-    ] = 0
     bits_per_action: Annotated[
         Expression | None,
         documented(

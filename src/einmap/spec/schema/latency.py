@@ -65,6 +65,16 @@ class MemoryTimingInput(Input):
             True,
         ),
     ] = False
+    stalls: Annotated[
+        str,
+        one_of(("average", "tile_by_tile")),
+        documented(
+            "How transfers of tiles hide behind work: `average`, all of them behind all of it; `tile_by_tile`, those "
+            "of each turn behind the work of its neighbours, so that a turn that moves more than others stalls. For "
+            "`ideal` and `double` buffers, in evaluation.",
+            "tile_by_tile",
+        ),
+    ] = "average"
     ports: Annotated[
         PortsInput | None,
         documented(
@@ -88,3 +98,27 @@ class MemoryTimingInput(Input):
             without="every port finds a bank",
         ),
     ] = None
+
+
+class ActionTimingInput(Input):
+    """When an action begins, and when its value is there."""
+
+    startup: Annotated[
+        Expression,
+        documented(
+            "Time that each transfer takes before its first action: each fill and each write-back of a tile of a "
+            "memory inside, at this memory and at that one. For `read` and `write` of memories.",
+            "100e-9",
+            unit="s",
+        ),
+    ] = 0
+    pipeline_latency: Annotated[
+        Expression,
+        documented(
+            "Time from when an action begins until its value is there; others begin meanwhile. An Einsum takes at "
+            "least as long as one value needs on its way through all memories to the compute and back. For `read` "
+            "and `write` of memories, and `compute`.",
+            "20e-9",
+            unit="s",
+        ),
+    ] = 0

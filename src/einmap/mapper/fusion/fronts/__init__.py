@@ -4,6 +4,9 @@
   them.
 - `outer_nests`: outer nests: the outer part of an Einsum's nest, from the outermost memory down to the last backing
   node of a shared tensor.
+- `nest_rules`: what the outer nests of one search have in common: how many loops there may be, and the space that
+  nodes take.
+- `turns`: what an outer nest says of the ways of values: those of all turns, and what is waited for once.
 - `pruned_bounds`: lower bounds of what a listing left out because it was too costly, so that it need not be made
   anew for nothing.
 - `table_store`: the dataplacements of an Einsum with the uses of the fanouts that they admit, and the searches that

@@ -23,9 +23,9 @@ from einmap.mapper.branch_and_bound.path_search import Descent, PathSearch, Temp
 from einmap.mapper.fusion.budget import Budget
 from einmap.mapper.fusion.fronts.dominance import undominated
 from einmap.mapper.fusion.fronts.loops import loop_nodes
+from einmap.mapper.fusion.fronts.nest_rules import NestRules
 from einmap.mapper.fusion.fronts.outer_nests import (
     FusionSignature,
-    NestRules,
     OuterNest,
     OuterNestEnumerator,
     SignatureClass,
@@ -211,8 +211,9 @@ class EinsumFronts:
     ) -> None:
         """List the outer nests of one search."""
         rules = NestRules(
-            search, self.request.shared, self.most, self.most_per_axis, self.request.joint, self.request.wider
-        )
+            search, self.request.shared, self.most, self.most_per_axis, self.request.joint, self.request.wider,
+            self.request.waiting,
+        )  # fmt: skip
         by_signature: dict[FusionSignature, list[OuterNest]] = {}
         for compiled in search.compiled:
             signature_class = self._by_plan.get(compiled.plan)

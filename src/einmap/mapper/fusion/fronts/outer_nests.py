@@ -8,22 +8,22 @@ above them. The rest of the chain is free, and searched by branch and bound.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from einmap.arch.component import Memory
 from einmap.arrays import Floats, Ints
 from einmap.einsum.projection import Relevance
 from einmap.mapper import objective_kernels
 from einmap.mapper.branch_and_bound import kernels
-from einmap.mapper.branch_and_bound.path_search import NOTHING, PathSearch, TemplateTables
-from einmap.mapper.fusion.fronts.loops import TEMPORAL, Cut, Kind, Loop, in_order, in_time, orders_of, rank_cut
+from einmap.mapper.branch_and_bound.path_search import NOTHING, TemplateTables
+from einmap.mapper.fusion.fronts.loops import TEMPORAL, Cut, Kind, Loop, in_order, in_time, orders_of
+from einmap.mapper.fusion.fronts.nest_rules import NestRules, Reservation
 from einmap.mapper.fusion.fronts.pruned_bounds import PrunedBounds
+from einmap.mapper.fusion.fronts.turns import NestNode, ahead_of, nest_ways
 from einmap.mapper.mapspace.spatial_mappings import routed_components
 from einmap.mapper.mapspace.template import ABOVE, BELOW
 from einmap.mapper.request import Remainder
@@ -77,15 +77,6 @@ def _alive(parting: tuple[bool, ...]) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Reservation:
-    """Space that a node of an outer nest takes: `bits` in a memory (by its number), below `depth` loops."""
-
-    memory: int
-    bits: float
-    depth: int
-
-
-@dataclass(frozen=True, slots=True)
 class OuterNest:
     """An outer nest of one dataplacement: where the search goes on, and what it costs and takes so far.
 
@@ -121,62 +112,7 @@ class _State:
     kept: tuple[Reservation, ...]
     held: tuple[tuple[int, int, str], ...]
     backed: tuple[tuple[int, Reservation, int], ...]
-
-
-@dataclass(frozen=True, eq=False)
-class NestRules:
-    """What the outer nests of one search, whose tables are filled, have in common.
-
-    `most`, `most_per_axis`: fused loops. `joint`, `wider`: see Request.
-    """
-
-    search: PathSearch
-    shared: frozenset[str]
-    most: float
-    most_per_axis: float
-    joint: frozenset[str]
-    wider: Mapping[str, Fraction]
-
-    @cached_property
-    def bits(self) -> dict[tuple[int, int], tuple[int, float]]:
-        """For a memory (by its level) and a tensor: the memory's number, and bits for each value."""
-        bits = {}
-        for number, level in enumerate(self.search.memories):
-            memory = self.search.leaves[level]
-            assert isinstance(memory, Memory)
-            for t, tensor in enumerate(self.search.tensors):
-                bits[level, t] = number, memory.bits[tensor]
-        return bits
-
-    @cached_property
-    def positions(self) -> list[dict[int, int]]:
-        """For each axis the position of each tile shape."""
-        return [{size: i for i, size in enumerate(axis.sizes)} for axis in self.search.lattice.axes]
-
-    @cached_property
-    def numbers(self) -> dict[str, int]:
-        """The number of each tensor."""
-        return {tensor: t for t, tensor in enumerate(self.search.tensors)}
-
-    @cached_property
-    def ranks(self) -> dict[tuple[int, str], str]:
-        """For each tensor and rank variable the rank that loops over the variable cut."""
-        einsum = self.search.einsum
-        return {(t, v): rank_cut(access, v) for v in einsum.rank_variables for t, access in enumerate(einsum.accesses)}
-
-    def placed(self, t: int, level: int, point: int, depth: int) -> Reservation:
-        """The space of a tensor's tile in a memory, below some loops."""
-        number, bits = self.bits[level, t]
-        return Reservation(number, float(self.search.values[t, point]) * bits, depth)
-
-    def common(self, t: int, level: int, point: int, depth: int) -> Reservation:
-        """The space of a shared tensor's outermost node, with what its other users need there."""
-        space, factor = self.placed(t, level, point, depth), self.wider.get(self.search.tensors[t])
-        return space if factor is None else replace(space, bits=float(Fraction(space.bits) * factor))
-
-    def backs(self, node: Held | None) -> bool:
-        """Whether a node is the outermost one of a shared tensor."""
-        return node is not None and node.backing and node.tensor in self.shared
+    nodes: tuple[NestNode, ...]
 
 
 class OuterNestEnumerator:
@@ -204,7 +140,8 @@ class OuterNestEnumerator:
         if (occupied > search.capacity).any():
             return
         zeros = np.zeros(search.columns)
-        start = _State(search.lattice.top, 0, (), (), None, zeros, occupied, (), kept, held, backed)
+        nodes = tuple(NestNode(held.tensor, held.level, 0, zeros) for held in self.compiled.plan.outer)
+        start = _State(search.lattice.top, 0, (), (), None, zeros, occupied, (), kept, held, backed, nodes)
         yield from self._extend(0, start)
 
     def _outermost(
@@ -222,7 +159,8 @@ class OuterNestEnumerator:
 
     def _extend(self, i: int, state: _State) -> Iterator[OuterNest]:
         if i > self.last:
-            yield self._outer_nest(state)
+            if (waited := self._waited(state)) is not None:
+                yield self._outer_nest(waited)
             return
         level = self.compiled.levels[i]
         choices = self._gap(i, state) if level.axes is not None else self._lanes(i, state)
@@ -231,7 +169,7 @@ class OuterNestEnumerator:
             gap = (begun[0], (*begun[1], *new))
             reached = _State(
                 target, prefix, (*state.points, target), state.gaps, gap, state.acc, state.occupied, state.loops,
-                state.kept, state.held, state.backed,
+                state.kept, state.held, state.backed, state.nodes,
             )  # fmt: skip
             if not level.last:
                 yield from self._extend(i + 1, reached)
@@ -374,9 +312,13 @@ class OuterNestEnumerator:
                 held = (*held, (t, space.depth, search.leaves[node.level].name if node.tensor in self.joint else ""))
         if (occupied > search.capacity).any():
             return None
-        acc = state.acc + search.of_node(self.coefficients, row, t, state.point)
+        cost = search.of_node(self.coefficients, row, t, state.point)
+        acc = state.acc + cost
         gaps = (*state.gaps, (i, new)) if new else state.gaps
-        return _State(state.point, state.prefix, state.points, gaps, None, acc, occupied, loops, kept, held, backed)
+        nodes = (*state.nodes, NestNode(node.tensor, node.level, len(loops), cost))
+        return _State(
+            state.point, state.prefix, state.points, gaps, None, acc, occupied, loops, kept, held, backed, nodes
+        )
 
     def _tolls(self, i: int, above: int, below: int) -> Iterator[tuple[int, int, str]]:
         """Tolls of shared tensors in the gap that ends at a level, with the number of loops above each."""
@@ -404,9 +346,32 @@ class OuterNestEnumerator:
                 break
         return passed, at
 
+    def _waited(self, state: _State) -> _State | None:
+        """An outer nest with the ways of its values; None where its split waits longer for them than is asked for."""
+        search, waiting = self.search, self.rules.waiting
+        in_turns = search.pricer.per_turn and bool(search.pricer.columns.ways)
+        if not (in_turns or waiting.seconds or waiting.overlapping):
+            return state
+        acc = state.acc.copy()
+        acc[1:] += waiting.seconds
+        if waiting.overlapping:
+            for node in ahead_of(state.nodes, state.loops[: self._fused(state)]):
+                acc[1:] -= node.cost[1:]
+        if in_turns:
+            ways = nest_ways(search, self.compiled.plan, state.nodes, state.loops[: self._fused(state)])
+            if ways.inward > waiting.inward or ways.outward > waiting.outward:
+                return None
+            acc += ways.seconds
+        return replace(state, acc=acc)
+
+    @staticmethod
+    def _fused(state: _State) -> int:
+        """How many of the loops of an outer nest are fused: those above the last backing node of a shared tensor."""
+        return max((placed.depth for _, placed, _ in state.backed), default=0)
+
     def _outer_nest(self, state: _State) -> OuterNest:
         search = self.search
-        fused = max((placed.depth for _, placed, _ in state.backed), default=0)
+        fused = self._fused(state)
         keys, cuts = [], []
         for t, placed, level in sorted(state.backed):
             seen = tuple(self._cut(t, loop) for loop in state.loops[:fused])

@@ -1,0 +1,80 @@
+"""What the outer nests of one search have in common: how many loops there may be, and the space that nodes take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+
+from einmap.arch.component import Memory
+from einmap.mapper.branch_and_bound.path_search import PathSearch
+from einmap.mapper.fusion.fronts.loops import rank_cut
+from einmap.mapper.request import Waiting
+from einmap.mapper.templates.chain_template import Held
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Space that a node of an outer nest takes: `bits` in a memory (by its number), below `depth` loops."""
+
+    memory: int
+    bits: float
+    depth: int
+
+
+@dataclass(frozen=True, eq=False)
+class NestRules:
+    """What the outer nests of one search, whose tables are filled, have in common.
+
+    `most`, `most_per_axis`: fused loops. `joint`, `wider`, `waiting`: see Request.
+    """
+
+    search: PathSearch
+    shared: frozenset[str]
+    most: float
+    most_per_axis: float
+    joint: frozenset[str]
+    wider: Mapping[str, Fraction]
+    waiting: Waiting
+
+    @cached_property
+    def bits(self) -> dict[tuple[int, int], tuple[int, float]]:
+        """For a memory (by its level) and a tensor: the memory's number, and bits for each value."""
+        bits = {}
+        for number, level in enumerate(self.search.memories):
+            memory = self.search.leaves[level]
+            assert isinstance(memory, Memory)
+            for t, tensor in enumerate(self.search.tensors):
+                bits[level, t] = number, memory.bits[tensor]
+        return bits
+
+    @cached_property
+    def positions(self) -> list[dict[int, int]]:
+        """For each axis the position of each tile shape."""
+        return [{size: i for i, size in enumerate(axis.sizes)} for axis in self.search.lattice.axes]
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The number of each tensor."""
+        return {tensor: t for t, tensor in enumerate(self.search.tensors)}
+
+    @cached_property
+    def ranks(self) -> dict[tuple[int, str], str]:
+        """For each tensor and rank variable the rank that loops over the variable cut."""
+        einsum = self.search.einsum
+        return {(t, v): rank_cut(access, v) for v in einsum.rank_variables for t, access in enumerate(einsum.accesses)}
+
+    def placed(self, t: int, level: int, point: int, depth: int) -> Reservation:
+        """The space of a tensor's tile in a memory, below some loops."""
+        number, bits = self.bits[level, t]
+        return Reservation(number, float(self.search.values[t, point]) * bits, depth)
+
+    def common(self, t: int, level: int, point: int, depth: int) -> Reservation:
+        """The space of a shared tensor's outermost node, with what its other users need there."""
+        space, factor = self.placed(t, level, point, depth), self.wider.get(self.search.tensors[t])
+        return space if factor is None else replace(space, bits=float(Fraction(space.bits) * factor))
+
+    def backs(self, node: Held | None) -> bool:
+        """Whether a node is the outermost one of a shared tensor."""
+        return node is not None and node.backing and node.tensor in self.shared

@@ -1,0 +1,63 @@
+"""Cascades whose latency is no sum over Einsums: bounds hold, and what is proven is the optimum."""
+
+import json
+
+import pytest
+from tests.mapper.fusion.every import drawn, judged
+
+import einmap
+
+
+def outcomes(kind, seeds, most):
+    """How the mapper does beside all mappings, or the first of them."""
+    return [outcome for seed in seeds if (outcome := judged(seed, kind, most)) is not None]
+
+
+def test_einsums_that_wait_for_values_are_mapped_as_well_as_can_be():
+    found = outcomes("ways", (4, 5, 6), 60)
+    assert found.count("proven") == 3
+
+
+def test_bounds_of_einsums_that_overlap_hold():
+    found = outcomes("overlap", (4, 5, 6), 60)
+    assert found.count("proven") == 2
+    assert "neither" not in found
+
+
+@pytest.mark.slow
+@pytest.mark.fusion
+@pytest.mark.parametrize("part", range(4))
+def test_bounds_of_many_cascades_hold(part):
+    waiting = outcomes("ways", range(100 + 30 * part, 130 + 30 * part), 3_000)
+    assert waiting.count("proven") >= 0.8 * len(waiting)
+    outcomes("overlap", range(100 + 30 * part, 130 + 30 * part), 3_000)
+
+
+@pytest.mark.parametrize("kind", ["ways", "overlap"])
+def test_copies_of_inputs_that_several_einsums_read_belong_to_the_result(kind):
+    _, written, _ = drawn(2, kind)
+    written["workload"] = {
+        "rank_sizes": {"M": 4, "K": 4},
+        "bits_per_value": {"All": 8},
+        "einsums": ["X[m] = A[m,k] * B[k]", "Y[m] = A[m,k] * D[k]", "Z[m] = X[m] * Y[m]"],
+    }
+    buffer = {"type": "Memory", "name": "Buffer", "size": 160, "leak_power": 0, "area": 0}
+    slow = {"energy": 9, "throughput": 1, "pipeline_latency": 7 * (kind == "ways")}
+    fast = {"energy": 1, "throughput": 8}
+    main = {**buffer, "name": "Main", "size": "inf", "actions": [{"name": n, **slow} for n in ("read", "write")]}
+    unit = {"type": "Compute", "name": "MAC", "leak_power": 0, "area": 0, "actions": [{"name": "compute", **fast}]}
+    buffer["actions"] = [{"name": n, **fast} for n in ("read", "write")]
+    written["arch"] = {"nodes": [main, buffer, unit]}
+    spec = einmap.loads(json.dumps(written))
+    result = einmap.map_workload(spec, metrics="latency")
+    assert result.shared_inputs == ("A",)
+    assert einmap.evaluate(result.spec, result.mapping).latency == result.cost.latency
+    assert result.optimal == (kind == "ways")
+
+
+def test_several_metrics_give_a_front_that_is_not_called_proven():
+    _, written, _ = drawn(6, "overlap")
+    result = einmap.map_workload(einmap.loads(json.dumps(written)), metrics="energy|latency")
+    assert result.front
+    assert not result.optimal
+    assert "is no sum over Einsums" in result.reason

@@ -1,0 +1,100 @@
+"""More bandwidth, ports, banks or buffers never raise the latency of a mapping, whatever else the machine has."""
+
+import json
+import random
+from copy import deepcopy
+
+import pytest
+from tests.cascades import valid_case
+from tests.execute.test_latency_options import nodes, with_options, with_pipelines
+
+import einmap
+from einmap.errors import NotSupportedError
+
+
+def drawn(rng):
+    """A random mapping on a machine with options of all kinds that go together."""
+    spec = with_options(rng, valid_case(rng)[0])
+    kind = rng.choice(("pipelines", "overlap", "stalls", "neither"))
+    if kind == "pipelines":
+        return with_pipelines(rng, spec).to_dict()
+    written = spec.to_dict()
+    for node in memories(written):
+        if kind in ("overlap", "stalls"):
+            node["buffering"], node["wind_up"] = "ideal", False
+        if kind == "stalls":
+            for action in node["actions"]:
+                action["startup"] = 0
+        node["size"] = "inf"
+    for node in nodes(written["arch"]["nodes"]):
+        if kind == "overlap" and "leak_power" in node:
+            node["leak_power"] = 0
+    if kind == "overlap":
+        written["model"] = {**written.get("model", {}), "overlap_einsums": True}
+    if kind == "stalls":
+        memories(written)[-1]["stalls"] = "tile_by_tile"
+    return written
+
+
+def memories(written):
+    return [node for node in nodes(written["arch"]["nodes"]) if node.get("type") == "Memory"]
+
+
+def faster(rng, node):
+    for action in node["actions"]:
+        action["throughput"] = 2 * action["throughput"] if rng.random() < 0.7 else action["throughput"]
+
+
+def sooner(rng, node):
+    for action in node["actions"]:
+        for field in ("startup", "pipeline_latency"):
+            if action.get(field):
+                action[field] = action[field] / rng.choice((2, 10))
+
+
+def ported(rng, node):
+    given = node.get("ports") or {"read_write": 1}
+    if "total_latency" not in node:
+        which = rng.choice(("read", "write", "read_write"))
+        node["ports"] = {**given, which: given.get(which, 0) + 1}
+
+
+def banked(rng, node):
+    if "banks" in node:
+        node["banks"] = {**node["banks"], "number": node["banks"]["number"] + rng.choice((1, 3))}
+
+
+def buffered(rng, node):
+    if node.get("buffering") == "single":
+        node["buffering"] = rng.choice(("ideal", "double"))
+        node["size"] = "inf"
+
+
+BETTER = (faster, sooner, ported, banked, buffered)
+
+
+def compared(seed):
+    """Whether a machine that is better in one thing is faster; None where the mapping is refused."""
+    rng = random.Random(seed)
+    written = drawn(rng)
+    better = deepcopy(written)
+    rng.choice(BETTER)(rng, rng.choice(memories(better)))
+    try:
+        before, after = (einmap.evaluate(einmap.loads(json.dumps(one))).latency for one in (written, better))
+    except (einmap.CapacityError, NotSupportedError):
+        return None
+    assert after <= before * (1 + 1e-12), seed
+    return after < before
+
+
+def test_better_machines_are_never_slower():
+    found = [outcome for seed in range(40) if (outcome := compared(seed)) is not None]
+    assert len(found) >= 25
+    assert sum(found) >= 6
+
+
+@pytest.mark.slow
+@pytest.mark.simulator
+def test_better_machines_are_never_slower_on_many_mappings():
+    found = [outcome for seed in range(1000, 4000) if (outcome := compared(seed)) is not None]
+    assert sum(found) >= 300
