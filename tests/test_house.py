@@ -12,7 +12,10 @@ FILES = sorted(SOURCE.rglob("*.py"))
 ROOMS = sorted({file.parent for file in FILES if (file.parent / "__init__.py").exists()} - {SOURCE})
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
-LONG_FILES: dict[str, str] = {}
+LONG_FILES: dict[str, str] = {
+    "mapper/cost_bounds/coefficients.py": "one class: every coefficient of a node in one place",
+    "model/evaluate.py": "the steps of an evaluation on one page",
+}
 """Files of more than 450 lines, with the reason."""
 LONG_FUNCTIONS: dict[str, str] = {
     "cli/commands/map.py:map_command": "a command: a parameter for each option",
