@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from einmap.einsum.einsum import Einsum
+from einmap.errors import NoMappingError
 from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
 from einmap.mapper.branch_and_bound.optimum import Optimum
 from einmap.mapper.templates.statistics import STEPS
@@ -72,3 +73,23 @@ def seconds_of(parts: Mapping[str, EinsumResult]) -> dict[str, float]:
     """Wall time (s) of the steps of all searches; empty where brute force searched."""
     tallies = [part.search.tally for part in parts.values() if part.search is not None]
     return {step: math.fsum(tally.seconds[step] for tally in tallies) for step in STEPS if tallies}
+
+
+def not_found(part: EinsumResult, coarseness: float) -> NoMappingError:
+    """The error for an Einsum without a mapping in what was searched, where there was more to search.
+
+    `coarseness`: see `lattice_of`; it is why, if the search came to its end.
+    """
+    assert part.optimum is not None
+    name, optimum = part.einsum.name, part.optimum
+    if optimum.complete:
+        text = (
+            f"no mapping of Einsum {name!r} was found with the tile shapes that tiling_coarseness {coarseness:g} keeps"
+        )
+        return NoMappingError(text, hint="make it smaller")
+    left_out = part.search.pruned if part.search is not None and not optimum.cut else ()
+    if left_out:
+        text = f"no mapping of Einsum {name!r} was found; not searched: {', '.join(left_out)}"
+        return NoMappingError(text, hint="raise what limits the search, or ask for factors that divide")
+    text = f"the search was stopped before any mapping of Einsum {name!r} was found"
+    return NoMappingError(text, hint="give it more time or evaluations")

@@ -24,7 +24,7 @@ from einmap.mapper.branch_and_bound.smallest_tiles import why_not_smallest
 from einmap.mapper.exhaustive.brute_force import brute_force
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.given.pattern import Pattern
-from einmap.mapper.independent.einsum_result import EinsumResult, optimum_of
+from einmap.mapper.independent.einsum_result import EinsumResult, not_found, optimum_of
 from einmap.mapper.independent.first import LONGEST, first_mapping
 from einmap.mapper.independent.joined import joined
 from einmap.mapper.independent.whole_tensors import exchanged_whole
@@ -363,18 +363,7 @@ class IndependentSearch:
         name, optimum, coarseness = part.einsum.name, part.optimum, self.options.coarseness
         left_out_some = not optimum.complete or coarseness > 1
         if left_out_some and not is_empty(self.spec, part.einsum, self.request(name), self.weight(part.einsum), token):
-            if optimum.complete:
-                text = (
-                    f"no mapping of Einsum {name!r} was found with the tile shapes that tiling_coarseness "
-                    f"{coarseness:g} keeps"
-                )
-                return NoMappingError(text, hint="make it smaller")
-            left_out = part.search.pruned if part.search is not None and not optimum.cut else ()
-            if left_out:
-                text = f"no mapping of Einsum {name!r} was found; not searched: {', '.join(left_out)}"
-                return NoMappingError(text, hint="raise what limits the search, or ask for factors that divide")
-            text = f"the search was stopped before any mapping of Einsum {name!r} was found"
-            return NoMappingError(text, hint="give it more time or evaluations")
+            return not_found(part, coarseness)
         if name in self.given and not optimum.plans:
             assert part.search is not None
             return part.search.unlike()
