@@ -116,7 +116,7 @@ HELP = "from einmap.cli.main import main\ntry: main(sys.argv[1:])\nexcept System
         ("import einmap.cli.main", [], 11, {"typer"}),
         (HELP, ["--help"], 11, {"typer", "rich"}),
         (HELP, ["--version"], 11, {"typer"}),
-        (HELP, ["schema", "-o", "/"], 120, {"typer", "rich", "pydantic", "ruamel.yaml", "numpy"}),
+        (HELP, ["schema", "-o", "/"], 130, {"typer", "rich", "pydantic", "ruamel.yaml", "numpy"}),
     ],
     ids=["import", "version", "one class", "command line", "--help", "--version", "schema"],
 )

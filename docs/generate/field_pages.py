@@ -128,6 +128,7 @@ def architecture() -> str:
         "## Hierarchical", meaning(arch.HierarchicalInput), fields_list(arch.HierarchicalInput),
         "## Actions: elements of `actions`", meaning(arch.ActionInput),
         table(("component", "actions that it needs"), needed), fields_list(arch.ActionInput),
+        fields_list(latency.ActionTimingInput),
         "## Dimensions: elements of `spatial`", meaning(placement.SpatialInput), fields_list(placement.SpatialInput),
         "## Constraints on tensors: the field `tensors`", meaning(placement.TensorsInput),
         fields_list(placement.TensorsInput),

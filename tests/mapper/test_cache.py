@@ -91,7 +91,7 @@ CHANGES = {
     "seed": lambda s: (s, {"seed": 1}),
     "brute_force": lambda s: (s, {"brute_force": True}),
     "objective_tolerance": lambda s: (s, {"objective_tolerance": 0.01}),
-    "memory_limit": lambda s: (s, {"memory_limit": 10**9}),
+    "memory_limit": lambda s: (s, {"memory_limit": 8 * 10**9}),
     "given": lambda s: (s, {"given": einmap.map_workload(s, metrics="latency").mapping}),
 }
 

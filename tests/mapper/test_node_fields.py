@@ -33,6 +33,7 @@ NODE = {
     "Any": {},
     "Sequential": {},
     "Split": {},
+    "Pipeline": {"component": "Buffer", "name": "X"},
     "Nested": {},
 }
 """What is written of each node beside the field that is looked at."""
@@ -55,11 +56,14 @@ MAPPING = {
     ("Toll", "persistent"): ("true", "nothing is persistent in it"),
     ("Compute", "einsum"): ("Z", KEPT),
     ("Compute", "component"): ("MAC", KEPT),
+    ("Pipeline", "component"): ("Buffer", WORDS),
+    ("Pipeline", "name"): ("X", WORDS),
 } | {(tag, "text"): ("a label", WORDS) for tag in NODES}
 """The fields of the nodes of a mapping: a value, and what becomes of it."""
 GIVEN = {
     key: outcome if key[0] != "Temporal" or key[1] != "initial_tile_shape" else ("4", "initial_tile_shape in a given mapping")
     for key, outcome in MAPPING.items()
+    if key[0] != "Pipeline"  # refused as a whole
 } | {
     ("Storage", "persistent"): ("true", "persistent storage in 'Buffer' in a given mapping is not supported"),
     ("Storage", "sliding_window"): ("true", "sliding_window in a given mapping is not supported"),
@@ -86,6 +90,7 @@ def tree(tag, field, value, is_given):
         "Compute": [],
         "Sequential": [],
         "Split": [],
+        "Pipeline": [],
         "Nested": [],
     }[tag]
     found = node(tag, field, value)
@@ -103,7 +108,7 @@ def tree(tag, field, value, is_given):
     ]
     if tag == "Nested":
         return [outer_nest, found % f", nodes: [{', '.join(chain[1:])}]"]
-    if tag in ("Sequential", "Split"):
+    if tag in ("Sequential", "Split", "Pipeline"):
         return [outer_nest, found % f", nodes: [!Nested {{nodes: [{', '.join(chain[1:])}]}}]"]
     return chain
 

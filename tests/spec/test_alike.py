@@ -52,7 +52,8 @@ def alone(spec: Spec, einsum: str) -> object:
     table = spec.bound_workload.einsums[einsum].symbols
     variables, dialect = spec.bindings.arch_scope, spec.bindings.dialect_choice
     where, models = partial(place, spec.raw), spec.bindings.model_choice
-    return bind_arch(spec.arch_inputs, where, variables, table, einsum, dialect, models)[0]
+    bound = spec.workload.by_name[einsum]
+    return bind_arch(spec.arch_inputs, where, variables, table, bound, dialect, models)[0]
 
 
 def described(value: object, held: list[dict[str, frozenset[str]]]) -> object:

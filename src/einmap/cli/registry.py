@@ -66,7 +66,10 @@ COMMANDS = {
     "import": Entry(
         "exchange.import_files", "Read a model in ONNX, or files of another tool, and write them as a specification."
     ),
-    "export": Entry("exchange.export", "Write a workload, architecture and mapping in the format of another tool."),
+    "export": Entry(
+        "exchange.export",
+        "Write a workload, architecture and mapping in the format of another tool, and list what it cannot say.",
+    ),
     "dump": Entry("dump", "Write a whole specification as one YAML text: templates rendered, files and merges joined."),
     "schema": Entry(
         "schema",
