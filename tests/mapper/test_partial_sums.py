@@ -5,9 +5,8 @@ import random
 import pytest
 from tests.mapper.latency_options import buffering, ports
 from tests.mapper.problems import draw_problem, spec_of
-from tests.mapper.test_optimal import covers, front
+from tests.mapper.test_optimal import agrees
 
-import einmap
 from einmap.errors import NotSupportedError
 
 
@@ -35,22 +34,11 @@ def compared(seed, most):
     if given is None:
         return False
     goals = rng.choice([["energy"], ["latency"], ["energy_delay_product"], ["energy", "latency"]])
-    theirs, result = front(given, goals, semantics="exact", brute_force=True, max_evaluations=most)
-    if result is None or not result.optimal:
-        return False
-    ours, result = front(given, goals, semantics="exact")
-    assert covers(ours, theirs), (seed, ours, theirs)
-    assert covers(theirs, ours), (seed, ours, theirs)
-    assert result is not None
-    assert result.optimal
-    for found in result.front:
-        again = einmap.evaluate(given, found.mapping)
-        assert (again.energy, again.latency) == (found.cost.energy, found.cost.latency)
-    return all(part["brute_force"] is None for part in result.stats.by_einsum.values())
+    return agrees(given, goals, "exact", most, seed)
 
 
 def test_the_optimum_is_that_of_brute_force():
-    assert sum(compared(seed, 3_000) for seed in range(60)) >= 15
+    assert sum(compared(seed, 3_000) for seed in range(30)) >= 7
 
 
 @pytest.mark.slow

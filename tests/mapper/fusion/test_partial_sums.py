@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from tests.mapper.fusion.problems import draw_problem
-from tests.mapper.fusion.test_against_brute_force import covers, searched, tried
+from tests.mapper.fusion.test_against_brute_force import agrees
 
 from einmap.errors import NotSupportedError
 
@@ -19,13 +19,10 @@ def compare(seed):
     drawn.data["workload"]["partial_bits_per_value"] = {"Outputs": rng.choice((24, 32))}
     problem, goal = replace(drawn, semantics="exact"), rng.choice(GOALS)
     try:
-        ours = searched(problem, goal)
+        fits = agrees(problem, goal, seed)
     except NotSupportedError:
         return False
-    theirs = tried(problem, goal)
-    assert covers(ours, theirs), (seed, ours, theirs)
-    assert covers(theirs, ours), (seed, ours, theirs)
-    return bool(ours) and any(einsum.partial_bits for einsum in problem.spec.workload.einsums)
+    return fits and any(einsum.partial_bits for einsum in problem.spec.workload.einsums)
 
 
 def test_optima_are_those_of_brute_force():

@@ -314,7 +314,7 @@ def _class_of(node: RawMap, name: str) -> str:
 
 
 def _is_dummy(name: str, class_name: str) -> bool:
-    """Whether it is no memory but the place of a fanout: Timeloop's front end writes one for each."""
+    """Whether the level is the place of a fanout and not a memory: Timeloop's front end writes one for each."""
     return class_name.lower().startswith("dummy") and name.startswith("inter_") and name.endswith("_spatial")
 
 
