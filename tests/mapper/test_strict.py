@@ -9,6 +9,7 @@ from tests.mapper.specs import CONV, MATMUL, compute, container, memory, spec
 import einmap
 from einmap.mapper.cost_bounds.tile_limits import tile_limits
 from einmap.mapper.mapspace.mapspace import mapspace_of
+from einmap.mapping.mapping import Mapping
 from einmap.model.batch import Batch
 from einmap.model.counting.semantics import PRESETS
 
@@ -62,9 +63,24 @@ def fanout(rng):
         dimension["reuse"] = rng.choice(["Outputs", "Nothing"])
     elif rng.random() < 0.5:
         dimension["loop_bounds"] = [{"expression": EACH, "operator": rng.choice(["<=", "product<="]), "value": 2}]
+        dimension["min_usage"] = 1
     else:
         dimension["min_usage"] = 0.5
     return container(dimension)
+
+
+def test_min_usage_is_asked_as_far_as_other_constraints_and_dimensions_leave_it():
+    limit = {"expression": "m", "operator": "<=", "value": 2}
+    first = {"name": "X", "fanout": 4, "reuse": "B", "min_usage": 1, "loop_bounds": [limit]}
+    # X takes 2 of the 4 rows, which leaves 2 for Y, whose usage counts twice
+    second = {"name": "Y", "fanout": 8, "reuse": "B", "min_usage": 0.75, "usage_scale": 2}
+    nodes = [memory("Main", "inf", 10, {"keep": "All"}), container(first, second), compute()]
+    given = spec(nodes, MATMUL, {"M": 4, "K": 2, "N": 2})
+    found = einmap.map_workload(given, metrics="energy").mapping
+    einmap.evaluate(given, found, strict=True)
+    fewer = [node for node in found.nodes if getattr(node, "name", "") != "X"]
+    with pytest.raises(einmap.MappingError, match=r"Array.X is used to 0.25, min_usage is 1"):
+        einmap.evaluate(given, Mapping(tuple(fewer)), strict=True)
 
 
 def constrained(rng):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property, lru_cache
-from math import isqrt
+from functools import cached_property
 
 from einmap.arch.component import Container, Memory, Network, SpatialDimension, Toll
 from einmap.arch.constraint import Names, Placement
@@ -12,6 +11,7 @@ from einmap.einsum.projection import Relevance
 from einmap.einsum.workload import Workload
 from einmap.errors import At, MappingError, Note
 from einmap.mapping.nodes import Address
+from einmap.model.checks.reachable_usage import reachable_usage
 from einmap.model.counting.path import EinsumPath, Loop, Station, loops_above
 from einmap.model.counting.spatial import lanes_used, spatial_usage
 
@@ -229,8 +229,8 @@ class _Checks:
     ) -> Iterator[tuple[str, Address]]:
         address = loops[0].address if loops else self.path.compute.address
         label = f"{name}.{dimension.name}"
-        best = reachable_usage(self.path, dimension)
-        if usage < min(dimension.min_usage, best) * (1 - 1e-12) and not self.path.einsum.is_copy:
+        least, is_copy = dimension.min_usage * (1 - 1e-12), self.path.einsum.is_copy
+        if usage < least and not is_copy and usage < reachable_usage(self.path, dimension) * (1 - 1e-12):
             yield f"{label} is used to {usage:.3g}, min_usage is {dimension.min_usage:g}", address
         if usage > 1:
             yield f"{label}: usage {usage:.3g} (usage_scale {dimension.usage_scale:g}) exceeds 1", address
@@ -267,28 +267,3 @@ class _Checks:
                     f"{loop.shape} instead of 1",
                     loop.address,
                 )
-
-
-def reachable_usage(path: EinsumPath, dimension: SpatialDimension) -> float:
-    """The highest usage of one dimension, by itself, with tile shapes that divide the bounds."""
-    allowed = [
-        bound
-        for variable, bound in path.einsum.bounds
-        if all(
-            path.einsum.by_tensor[t].relevance(variable) is Relevance.NONE
-            for t in dimension.reuse & path.einsum.tensors
-        )
-    ]
-    reached = {1}
-    if dimension.vector:
-        reached |= {d for bound in allowed for d in _divisors(bound) if d <= dimension.fanout}
-        allowed = []
-    for bound in allowed:
-        reached = {lanes * d for lanes in reached for d in _divisors(bound) if lanes * d <= dimension.fanout}
-    return max(reached) / dimension.fanout * dimension.usage_scale
-
-
-@lru_cache(maxsize=256)
-def _divisors(n: int) -> tuple[int, ...]:
-    small = [d for d in range(1, isqrt(n) + 1) if n % d == 0]
-    return (*small, *(n // d for d in small))
