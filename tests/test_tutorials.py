@@ -9,7 +9,13 @@ from tests.pages import matches, run
 import einmap
 
 DOCS = Path(__file__).parent.parent / "docs"
-PAGES = [DOCS / "install.md", DOCS / "html-report.md", DOCS / "sweep.md", *sorted(DOCS.glob("tutorial-*.md"))]
+PAGES = [
+    DOCS / "install.md",
+    DOCS / "html-report.md",
+    DOCS / "pipelines.md",
+    DOCS / "sweep.md",
+    *sorted(DOCS.glob("tutorial-*.md")),
+]
 PAGES.remove(DOCS / "tutorial-systolic.md")  # emitted programs: tests/emit/test_emit_docs.py
 
 

@@ -11,6 +11,7 @@ from einmap.mapping.nodes import PerEinsum, Spatial, Temporal
 
 MAPPINGS = {
     "edge_mobilenet_pair_fused": ("edge", "mobilenet_pair", {}),
+    "edge_vector_attention_pipeline": ("edge_vector", "attention_core", {}),
     "edge_mobilenet_pair_unfused": ("edge", "mobilenet_pair", {}),
     "eyeriss_conv": ("eyeriss", "resnet50_layer", {"BITS": 16}),
     "simba_conv": ("simba", "resnet50_layer", {"LAYER": "conv4_2"}),
@@ -42,6 +43,7 @@ def test_a_strict_evaluation_accepts_every_mapping_without_a_warning(name):
 
 SMALL = {
     "edge_mobilenet_pair_fused": {"C": 64, "M": 64, "P": 2, "Q": 14, "ROWS": 1},
+    "edge_vector_attention_pipeline": {"HEADS": 2},
     "simple_attention_fused": {"BATCH": 2, "HEADS": 2, "N_TOKENS": 16, "D_HEAD": 4},
     "simple_matmul": {"M": 16, "K": 8, "N": 16},
     "simple_matmul_chain_fused": {"M": 16, "N": 4},
@@ -94,3 +96,15 @@ def test_fusing_the_mobilenet_pair_saves_just_the_traffic_of_what_is_between():
 def test_the_fused_attention_keeps_scores_out_of_main_memory():
     moved = einmap.evaluate(loaded("simple_attention_fused")).count_by("component", "tensor")
     assert {tensor for component, tensor in moved if component == "MainMemory"} == {"Q", "K", "V", "AV"}
+
+
+def test_attention_as_a_pipeline_takes_as_long_as_its_products_on_half_of_the_array():
+    cost = einmap.evaluate(loaded("edge_vector_attention_pipeline"))
+    cycles = 4 * 64 * 64 * 16 / 32
+    softmax, tile = 3 * 4 * 64 * 64 / 8, 1 / 16
+    # the division of 64 x 16 values of each head comes after the pipeline
+    assert cost.latency * 500e6 == pytest.approx(cycles + (softmax + cycles) * tile + 4 * 64 * 16 / 8)
+    # K, V and AN of a head, QK and SN twice
+    assert cost.memory_usage[1].usage * 256 * 1024 == 3 * 1024 + 4 * 16 + 4 * 4 * 64 + 64 + 4
+    alone = einmap.evaluate(loaded("edge_vector_attention_pipeline", PIPELINE=0))
+    assert alone.latency * 500e6 == pytest.approx(cycles + softmax + 4 * 64 * 16 / 8)

@@ -5,6 +5,8 @@ import pytest
 from einmap import CapacityError, FanoutError, MappingError, dump, evaluate, loads
 from einmap.errors import NotSupportedError
 from einmap.mapping.pretty import pretty
+from einmap.report.pipelines import summary
+from einmap.report.report_rows import busy_rows
 
 TREE = """
   - !Storage {tensors: [T0, T2, W0, W1], component: Main}
@@ -73,6 +75,15 @@ def test_a_pipeline_takes_its_slowest_stage_and_one_tile_of_the_others():
     cost = evaluate(spec())
     assert cost.latency == 64 + 8
     assert cost.latency_by_einsum == {"T1": 64, "T2": 32}
+    (row,) = cost.pipelines
+    assert (row.tiles, row.latency, row.limited_by) == (4, 72, None)
+    assert [(stage.einsums, stage.awaits, stage.latency) for stage in row.stages] == [
+        (("T1",), 0, 64),
+        (("T2",), 1, 32),
+    ]
+    # of the whole the first stage takes 64 s, and the second one its last tile; each has MACs of its own
+    assert [(r.component, r.busy, r.limits) for r in busy_rows(cost) if r.busy > 1] == [("MAC", 64, 1)]
+    assert "4 tiles, 72 s: 64 s of stage 1, 8 s to fill and drain; 96 s in turns" in summary(row)
     alone = evaluate(spec(sequential(TREE)))
     assert alone.latency == 64 + 32
     assert (cost.energy, cost.actions) == (alone.energy, alone.actions)
@@ -80,7 +91,10 @@ def test_a_pipeline_takes_its_slowest_stage_and_one_tile_of_the_others():
 
 def test_what_stages_have_in_common_is_busy_for_all_of_them():
     # Main moves T0 and W0, 256 bits, for the first, T2 and W1 for the second: 64 s and 64 s
-    assert evaluate(spec(read=4)).latency == 128
+    cost = evaluate(spec(read=4))
+    assert cost.latency == 128
+    assert (cost.pipelines[0].limited_by, cost.pipelines[0].filling) == ("Main", 64 + 64 / 4)
+    assert {row.component: row.limits for row in busy_rows(cost) if row.limits} == {"Main": 1}
     assert evaluate(spec(read=8)).latency == 64 + 8
 
 

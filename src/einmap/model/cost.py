@@ -44,6 +44,49 @@ class EinsumLatencyRow:
 
 
 @dataclass(frozen=True, slots=True)
+class StageRow:
+    """A stage of a Pipeline: seconds of its Einsums over all tiles; how many stages, one after the other, it awaits."""
+
+    einsums: tuple[str, ...]
+    awaits: int
+    latency: float
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineRow:
+    """A Pipeline: `tiles` go through each time that it runs, and it takes `latency` s in all its runs.
+
+    `limited_by`: the component that several stages use if the Pipeline takes as long as that is busy for them, None
+    where it takes as long as its steps: `filling` s for the slowest one over all tiles and one tile of each other.
+    `divided`: components of which each stage has instances of its own.
+    """
+
+    tiles: int
+    latency: float
+    filling: float
+    limited_by: str | None
+    divided: tuple[str, ...]
+    stages: tuple[StageRow, ...]
+
+    @property
+    def slowest(self) -> dict[int, StageRow]:
+        """The slowest stage of each step, that is, of those that await equally many others."""
+        steps: dict[int, StageRow] = {}
+        for stage in self.stages:
+            if stage.awaits not in steps or stage.latency > steps[stage.awaits].latency:
+                steps[stage.awaits] = stage
+        return steps
+
+    @property
+    def parts(self) -> dict[str, float]:
+        """The part of each Einsum's latency that `filling` is made of: all of the slowest step, a tile of others."""
+        steps = self.slowest.values()
+        longest = max(steps, key=lambda stage: stage.latency)
+        parts = {name: 1.0 if stage is longest else 1.0 / self.tiles for stage in steps for name in stage.einsums}
+        return {name: parts.get(name, 0.0) for stage in self.stages for name in stage.einsums}
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryUsageRow:
     """The largest fraction of a memory's capacity in use at one time; 0 for infinite memories."""
 
@@ -86,8 +129,8 @@ class Cost:
     """What a mapping costs. `energy` in J (leakage included), `latency` in s, `area` in m^2 or None.
 
     Rows of `actions`, `latencies` and their energies include the instance factors of workload and Einsum;
-    usages do not. `longer`: Einsums that take longer than their busiest component. `notes`: what the user should
-    know, e.g. violated architecture constraints.
+    usages do not. `longer`: Einsums that take longer than their busiest component. `pipelines`: in the order of the
+    LoopTree. `notes`: what the user should know, e.g. violated architecture constraints.
     """
 
     __repr__ = brief
@@ -103,6 +146,7 @@ class Cost:
     components: tuple[ComponentRow, ...]
     semantics: str = "exact"
     longer: tuple[EinsumLatencyRow, ...] = ()
+    pipelines: tuple[PipelineRow, ...] = ()
     notes: tuple[Note, ...] = field(default=(), compare=False)
 
     @property
@@ -156,6 +200,7 @@ class Cost:
             "actions": [asdict(row) for row in self.actions],
             "latencies": [asdict(row) for row in self.latencies],
             **({"longer": [asdict(row) for row in self.longer]} if self.longer else {}),
+            **({"pipelines": [asdict(row) for row in self.pipelines]} if self.pipelines else {}),
             "memory_usage": [asdict(row) for row in self.memory_usage],
             "memory_usage_by_tensor": [asdict(row) for row in self.memory_usage_by_tensor],
             "spatial_usage": [asdict(row) for row in self.spatial_usage],

@@ -359,8 +359,10 @@ class _Evaluation:
 
     def assemble(self, buffers: Mapping[str, tuple[Buffer, ...]], usage: Mapping[str, Peak]) -> Cost:
         rows = self.rows()
-        if self.pipelines:
-            rows = list(self.pipelining.leaking(dict(zip(self.same, rows, strict=True))).values())
+        by_name = dict(zip(self.same, rows, strict=True))
+        pipelines = tuple(self.pipelining.row(pipeline, by_name) for pipeline in self.pipelines)
+        if pipelines:
+            rows = list(self.pipelining.leaking(by_name).values())
         actions = [row for einsum_rows in rows for row in einsum_rows.actions]
         latencies = [row for einsum_rows in rows for row in einsum_rows.latencies]
         arch = self.archs[self.workload.einsums[0].name]
@@ -380,6 +382,7 @@ class _Evaluation:
             components=tuple(_component_row(name, c, arch) for name, c in arch.components.items()),
             semantics=self.rules.name,
             longer=tuple(row.longer for row in rows if row.longer is not None),
+            pipelines=pipelines,
             notes=tuple(dict.fromkeys(self.notes)),
         )
 

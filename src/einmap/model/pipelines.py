@@ -21,7 +21,7 @@ from einmap.einsum.workload import Workload
 from einmap.errors import NotSupportedError
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.pipelines import PlacedPipeline, Where, pipelines_in
-from einmap.model.cost import ActionRow
+from einmap.model.cost import ActionRow, PipelineRow, StageRow
 from einmap.model.cost_rows import Rows
 from einmap.model.counting.path import EinsumPath
 from einmap.model.counting.pipeline_tiles import tiles_of
@@ -44,13 +44,32 @@ class Pipelining:
 
     def seconds(self, pipeline: PlacedPipeline, rows: Mapping[str, Rows]) -> float:
         """Seconds of one Pipeline, in all its runs."""
+        return self.row(pipeline, rows).latency
+
+    def row(self, pipeline: PlacedPipeline, rows: Mapping[str, Rows]) -> PipelineRow:
+        """What is told of one Pipeline."""
+        stages = tuple(
+            StageRow(stage.einsums, stage.depth, math.fsum(rows[name].latency for name in stage.einsums))
+            for stage in pipeline.stages
+        )
         steps = [0.0] * pipeline.depth
-        for stage in pipeline.stages:
-            own = math.fsum(rows[name].latency for name in stage.einsums)
-            steps[stage.depth] = max(steps[stage.depth], own)
-        slowest = max(steps)
-        filling = slowest + (math.fsum(steps) - slowest) / tiles_of(pipeline, self.paths).count
-        return max([filling, *self.common(pipeline, rows).values()])
+        for stage in stages:
+            steps[stage.awaits] = max(steps[stage.awaits], stage.latency)
+        slowest, tiles = max(steps), tiles_of(pipeline, self.paths).count
+        filling = slowest + (math.fsum(steps) - slowest) / tiles
+        common = self.common(pipeline, rows)
+        busiest = max(common, key=lambda name: common[name], default=None)
+        divided = tuple(
+            dict.fromkeys(
+                row.component
+                for name in pipeline.stage_of
+                for row in rows[name].latencies
+                if pipeline.is_private(row.component, self.paths[name].leaves)
+            )
+        )
+        if busiest is None or common[busiest] <= filling:
+            return PipelineRow(tiles, filling, filling, None, divided, stages)
+        return PipelineRow(tiles, common[busiest], filling, busiest, divided, stages)
 
     def common(self, pipeline: PlacedPipeline, rows: Mapping[str, Rows]) -> dict[str, float]:
         """Seconds that each component is busy for several stages."""
@@ -78,11 +97,7 @@ class Pipelining:
             alone = math.fsum(rows[name].latency for name in pipeline.stage_of)
             part = self.seconds(pipeline, rows) / alone if alone else 0.0
             for name in pipeline.stage_of:
-                actions = [
-                    replace(row, energy=row.energy * part) if row.action == "leak" else row
-                    for row in rows[name].actions
-                ]
-                found[name] = replace(rows[name], actions=tuple(actions))
+                found[name] = replace(rows[name], actions=tuple(_over(row, part) for row in rows[name].actions))
         return found
 
     def _refuse_gating(self, path: EinsumPath) -> None:

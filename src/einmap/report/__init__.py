@@ -24,6 +24,7 @@
 - `mesh`: what plans over a mesh look like.
 - `notebook`: specifications and results in Jupyter notebooks, as HTML.
 - `occupancy`: occupancy over time as arrays: one series for each memory, and its peaks in equal intervals.
+- `pipelines`: what is told of Pipelines: which stage is the slowest, and how long it takes to fill and to drain.
 - `plots`: pictures, drawn with Matplotlib: how full each memory is over time.
 - `provenance`: where the numbers of a result come from: each part of its energy with a line or a publication, and
   the models used.

@@ -26,6 +26,7 @@ from einmap.report.formatting import NONE, Bar, Scale, area, excess, largest, li
 from einmap.report.fusion import fusion_section
 from einmap.report.layout import new_table, section_title
 from einmap.report.loop_tree import loop_tree_lines
+from einmap.report.pipelines import pipelines_section
 from einmap.report.provenance import models_section
 from einmap.spec.spec import Spec
 from einmap.units import format_bits, format_count, format_si, powers_of_ten
@@ -59,6 +60,7 @@ def cost_report(
         einsums_section(cost, width) if len(cost.latency_by_einsum) > 1 else None,
         energy_section(cost, width),
         busy_section(cost),
+        pipelines_section(cost) if cost.pipelines else None,
         memory_section(report_rows.memory_rows(cost, arch, archs), width),
         spatial_section(spatial) if spatial else None,
         models_section(spec) if spec else None,
@@ -390,6 +392,7 @@ def _node_text(line: str) -> Text:
         "compute": "bold",
         "first:": "dim",
         "then:": "dim",
+        "stage ": "dim",
     }
     style = next((s for start, s in styles.items() if line.lstrip().startswith(start)), "")
     return Text(line, style=style, no_wrap=True, overflow="fold")

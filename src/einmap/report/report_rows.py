@@ -130,18 +130,55 @@ def tensors(cost: Cost) -> tuple[str, ...]:
 
 def busy_rows(cost: Cost) -> tuple[BusyRow, ...]:
     """One row for each component that data pass through, in the order of the architecture."""
-    busy: dict[str, float] = {}
-    limits: dict[str, float] = {}
-    for row in cost.latencies:
-        busy[row.component] = busy.get(row.component, 0.0) + row.latency
+    busy, limits = _busy(cost), dict[str, float]()
+    waited = _waited(cost)
     for einsum, limiting in limited_by(cost).items():
         for component in limiting:
-            limits[component] = limits.get(component, 0.0) + cost.latency_by_einsum[einsum]
+            limits[component] = limits.get(component, 0.0) + waited[einsum]
+    for pipeline in cost.pipelines:
+        if pipeline.limited_by is not None:
+            limits[pipeline.limited_by] = limits.get(pipeline.limited_by, 0.0) + pipeline.latency
     return tuple(
         BusyRow(name, busy[name], _part(busy[name], cost.latency), _part(limits.get(name, 0.0), cost.latency))
         for name in (row.component for row in cost.components)
         if name in busy
     )
+
+
+def _busy(cost: Cost) -> dict[str, float]:
+    """Seconds that the busiest instance of each component works: where stages divide it, that of the busiest stage."""
+    busy: dict[str, float] = {}
+    by_stage: dict[tuple[int, str], dict[int, float]] = {}
+    place = {
+        (einsum, component): (number, position)
+        for number, pipeline in enumerate(cost.pipelines)
+        for position, stage in enumerate(pipeline.stages)
+        for einsum in stage.einsums
+        for component in pipeline.divided
+    }
+    for row in cost.latencies:
+        if (row.einsum, row.component) not in place:
+            busy[row.component] = busy.get(row.component, 0.0) + row.latency
+            continue
+        number, position = place[row.einsum, row.component]
+        of_stages = by_stage.setdefault((number, row.component), {})
+        of_stages[position] = of_stages.get(position, 0.0) + row.latency
+    for (_, component), of_stages in by_stage.items():
+        busy[component] = busy.get(component, 0.0) + max(of_stages.values())
+    return busy
+
+
+def _waited(cost: Cost) -> dict[str, float]:
+    """The seconds of each Einsum that the whole latency is made of.
+
+    In a Pipeline these are those of its slowest stage and a tile of each other step; none where a component that stages
+    have in common takes longer.
+    """
+    waited = dict(cost.latency_by_einsum)
+    for pipeline in cost.pipelines:
+        for einsum, part in pipeline.parts.items():
+            waited[einsum] *= part if pipeline.limited_by is None else 0.0
+    return waited
 
 
 def limited_by(cost: Cost) -> dict[str, tuple[str, ...]]:

@@ -15,6 +15,7 @@ from einmap.mapping.nodes import (
     LeafNode,
     Node,
     PerEinsum,
+    Sequential,
     Spatial,
     Split,
     Storage,
@@ -186,6 +187,14 @@ class _Painter:
     def disc(self, order: int) -> Shape:
         return Shape("disc", (Line(str(order), 11, bold=True),), self.theme.paint(None), f"branch {order}")
 
+    @property
+    def order(self) -> str:
+        """What the numbers of branches say."""
+        if not self.mapping.is_pipelined:
+            return "branches run in this order"
+        is_sequential = any(isinstance(placed.node, Sequential) for placed in self.mapping.placed)
+        return f"{'branches run in this order, ' if is_sequential else ''}stages of a pipeline at one time"
+
     def legend(self, chain: Chain) -> list[Entry]:
         """What occurs in the drawing, and nothing else."""
         drawn = list(_shapes(chain))
@@ -199,7 +208,7 @@ class _Painter:
             *(Entry("cylinder", paint, f"held in {name}") for name, paint in memories.items() if paint in fills),
             Entry("hexagon", self.theme.paint(VERMILION), "passes a toll"),
             Entry("ellipse", self.theme.paint(GREY), "compute"),
-            Entry("disc", plain, "branches run in this order"),
+            Entry("disc", plain, self.order),
         ]
         return [entry for entry in entries if entry.kind in kinds]
 

@@ -33,6 +33,12 @@ def _totals(cost: Cost) -> Iterable[Row]:
     return [(cost.energy, cost.latency, cost.edp, cost.area, cost.leak_energy, cost.semantics)]
 
 
+def _stages(cost: Cost) -> Iterable[Row]:
+    for pipeline, row in enumerate(cost.pipelines):
+        for place, stage in enumerate(row.stages):
+            yield pipeline, place, ", ".join(stage.einsums), row.tiles, stage.latency, row.latency
+
+
 _COST = (
     Table("actions", (*text("einsum", "component", "tensor", "action"), *number("actions", "energy [J]")), _actions),
     Table(
@@ -44,6 +50,16 @@ _COST = (
         "latencies",
         (*text("einsum", "component"), *number("latency [s]")),
         lambda cost: ((r.einsum, r.component, r.latency) for r in cost.latencies),
+    ),
+    Table(
+        "stages",
+        (
+            *integer("pipeline", "stage"),
+            *text("einsums"),
+            *integer("tiles"),
+            *number("latency [s]", "pipeline latency [s]"),
+        ),
+        _stages,
     ),
     Table(
         "memories",

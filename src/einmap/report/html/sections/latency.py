@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from einmap.model.cost import Cost
+from einmap.model.cost import Cost, PipelineRow
 from einmap.report import report_rows
 from einmap.report.formatting import NONE, Scale, percent
 from einmap.report.html.charts import MOST_ROWS, STEP, Amount, colour, colours_of, stacked
 from einmap.report.html.charts import bars as bar_plot
-from einmap.report.html.parts import Figure, Folded, Option, Part, Section, Table, Tabs
+from einmap.report.html.parts import Figure, Folded, Option, Paragraph, Part, Section, Table, Tabs
+from einmap.report.pipelines import paces, summary
 
 LEAST_LIMITING = 0.01
 """Parts of the latency below this are not marked."""
@@ -29,6 +30,9 @@ def latency_section(cost: Cost) -> Section | None:
     parts: list[Part] = [Tabs(tuple(views)) if len(views) > 1 else views[0].parts[0]]
     if len(cost.latency_by_einsum) > 1:
         parts.append(Folded("numbers", (_table(cost),)))
+    for number, row in enumerate(cost.pipelines, start=1):
+        which = f"Pipeline {number}" if len(cost.pipelines) > 1 else "Pipeline"
+        parts += [Paragraph(f"{which}: {summary(row)}."), _stages(row)]
     return Section("latency", "Latency", tuple(parts), _LEAD)
 
 
@@ -150,6 +154,17 @@ def _tiles(few: bool) -> dict[str, Any]:
             },
         },
     }
+
+
+def _stages(row: PipelineRow) -> Table:
+    scale = Scale.of((stage.latency for stage in row.stages), "s")
+    shares = tuple(stage.latency / row.latency if row.latency else 0.0 for stage in row.stages)
+    lines = tuple(
+        (f"stage {number}", scale.show(stage.latency), percent(share), ", ".join(stage.einsums), pace or NONE)
+        for number, (stage, share, pace) in enumerate(zip(row.stages, shares, paces(row), strict=True), start=1)
+    )
+    head = ("", f"latency ({scale.unit})", "at work", "Einsums", "pace")
+    return Table(head, lines, left=(3, 4), bars={2: tuple(min(share, 1.0) for share in shares)})
 
 
 def _table(cost: Cost) -> Table:
