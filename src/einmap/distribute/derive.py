@@ -24,6 +24,7 @@ from einmap.distribute.spaces.cuts import check_cuts
 from einmap.einsum.einsum import Einsum, TensorName
 from einmap.einsum.numeric import check_operation, graph_inputs, rank_sizes
 from einmap.einsum.projection import Rank
+from einmap.einsum.recurrence import refuse_recurrences
 from einmap.einsum.workload import Workload
 from einmap.errors import EinmapError, NotSupportedError, SpecError, did_you_mean, raise_all
 from einmap.visible import short
@@ -65,6 +66,7 @@ def distribute_workload(
 
 def context_of(workload: Workload, mesh: Mesh, imperfect: bool = True, locate: Locate = no_place) -> Context:
     """What requests are checked against. Raises NotSupportedError for what cannot be distributed, with the reason."""
+    refuse_recurrences(workload.recurrences, "distribution", locate(()))
     _check_supported(workload)
     sizes = {tensor: dict(ranks) for tensor, ranks in tensor_sizes(workload).items()}
     return Context(workload, mesh, sizes, imperfect, locate)

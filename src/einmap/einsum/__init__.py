@@ -18,6 +18,8 @@
 - `partition`: partition a rank: in every tensor that has it, two or more ranks take its place.
 - `pretty`: a workload as text: its Einsums with the sizes of their ranks, or one loop nest for each Einsum.
 - `projection`: how rank variables index a tensor: one affine expression for each rank.
+- `recurrence`: recurrences: Einsums that read what a later Einsum, or one of them, has written at an earlier index of a
+  rank.
 - `slices`: some values of a workload, from the values that they need.
 - `space`: the iteration space of an Einsum: integer points that satisfy its constraints, and their bounding box.
 - `steps`: changes of a workload as values: done one after the other, read from text, and their tensors taken along.

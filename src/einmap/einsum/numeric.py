@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import product
 from typing import Any, Literal
 
@@ -137,18 +138,49 @@ def run(workload: Workload, inputs: Mapping[TensorName, NDArray[Any]]) -> dict[T
         check_executable(einsum)
     tensors = _checked_inputs(workload, inputs, size)
     ranks = _first_projections(workload)
+    in_steps = {name: recurrence for recurrence in workload.recurrences for name in recurrence.einsums}
     for einsum in workload.einsums:
-        operands = {
-            a.tensor: tensors[a.tensor].transpose(_order(ranks[a.tensor], a.projection))
-            for a in einsum.accesses
-            if not a.output
-        }
-        for tensor, values in compute(einsum, operands).items():
-            aligned = values.transpose(_order(einsum.by_tensor[tensor].projection, ranks[tensor]))
-            whole = np.zeros(size[tensor])
-            whole[tuple(slice(n) for n in aligned.shape)] = aligned
-            tensors[tensor] = whole
+        recurrence = in_steps.get(einsum.name)
+        if recurrence is None:
+            _evaluate(einsum, tensors, ranks, size)
+        elif einsum.name == recurrence.einsums[0]:
+            steps = [workload.by_name[name] for name in recurrence.einsums]
+            for step in range(einsum.extents[recurrence.variable]):
+                for part in steps:
+                    _evaluate(_at_step(part, recurrence.variable, step), tensors, ranks, size)
     return {tensor: tensors[tensor] for tensor in workload.producers}
+
+
+def _evaluate(
+    einsum: Einsum,
+    tensors: dict[TensorName, Tensor],
+    ranks: Mapping[TensorName, Projection],
+    size: Mapping[TensorName, tuple[int, ...]],
+) -> None:
+    """Put what an Einsum writes into `tensors`; what has not been written of a tensor is 0."""
+    operands = {
+        a.tensor: tensors.setdefault(a.tensor, np.zeros(size[a.tensor])).transpose(
+            _order(ranks[a.tensor], a.projection)
+        )
+        for a in einsum.accesses
+        if not a.output
+    }
+    for tensor, values in compute(einsum, operands).items():
+        access = einsum.by_tensor[tensor]
+        order = _order(access.projection, ranks[tensor])
+        # of a step of a recurrence that which it writes, and no more
+        lows = [low for low, _ in einsum.index_range(access).values()]
+        whole = tensors.setdefault(tensor, np.zeros(size[tensor]))
+        part = tuple(slice(lows[axis], values.shape[axis]) for axis in order)
+        whole[part] = values.transpose(order)[part]
+
+
+def _at_step(einsum: Einsum, variable: RankVar, step: int) -> Einsum:
+    """One step of a recurrence: the Einsum with one value of its variable."""
+    first = {**dict(einsum.first_values), variable: dict(einsum.first_values).get(variable, 0) + step}
+    bounds = tuple((v, 1 if v == variable else n) for v, n in einsum.bounds)
+    values = tuple((v, low) for v, low in first.items() if low)
+    return replace(einsum, bounds=bounds, first_values=values, n_points=None)
 
 
 def compute(einsum: Einsum, tensors: Mapping[TensorName, NDArray[Any]]) -> dict[TensorName, Tensor]:

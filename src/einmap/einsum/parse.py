@@ -64,7 +64,11 @@ def parse_einsum(text: str, reduction: str = "sum") -> ParsedEinsum:
     output = written[1]
     for name, _ in read:
         if name == output:
-            raise SpecError(f"tensor {name!r} is both input and output of {shortened(text)}", hint="rename one of them")
+            raise SpecError(
+                f"tensor {name!r} is both input and output of {shortened(text)}",
+                hint=f"rename one of them; a recurrence reads {name} in an Einsum of its own, such as "
+                f"{name}_before[t] = {name}[T: t] before {name}[T: t + 1] = ...",
+            )
     entries = [Use(name, _entries(listed, name, text), name, ":" not in listed) for name, listed in read]
     named = with_operands(entries, {output, *re.findall(r"\w+", right)})
     operands = {written: use.operand for written, use in zip(read, named, strict=True)}

@@ -9,6 +9,7 @@ from einmap.einsum.einsum import Einsum
 from einmap.einsum.names import level_of
 from einmap.einsum.parse import format_projection
 from einmap.einsum.projection import Projection, RankVar
+from einmap.einsum.recurrence import refuse_recurrences
 from einmap.einsum.workload import Workload
 from einmap.errors import SpecError, did_you_mean
 
@@ -88,9 +89,11 @@ def pretty_loops(workload: Workload, order: Sequence[RankVar] = (), parallel: It
 
     `order`: rank variables from the outermost loop inwards; each Einsum takes those that it has, the others follow.
     Without an order, outer partitions come first, and kept rank variables before reduced ones. `parallel`: the rank
-    variables whose loops are spatial. Raises SpecError for names that no Einsum has, and for one given twice.
+    variables whose loops are spatial. Raises SpecError for names that no Einsum has, and for one given twice;
+    NotSupportedError for recurrences, whose Einsums have one nest.
     """
     parallel = tuple(parallel)
+    refuse_recurrences(workload.recurrences, "a loop nest for each Einsum")
     check_variables(workload, order, "the order")
     check_variables(workload, parallel, "the parallel loops")
     return "\n\n".join("\n".join(_nest(einsum, order, parallel)) for einsum in workload.einsums)

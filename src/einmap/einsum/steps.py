@@ -16,6 +16,7 @@ from einmap.einsum.flatten import flat_strides, flatten, linearise
 from einmap.einsum.numeric import Tensor, graph_inputs, shapes
 from einmap.einsum.partition import TileShapes, split, tile_shapes
 from einmap.einsum.projection import Rank
+from einmap.einsum.recurrence import refuse_recurrences
 from einmap.einsum.workload import Workload
 from einmap.errors import EinmapError, SpecError
 from einmap.visible import brief
@@ -141,6 +142,8 @@ class Partitioned:
 def partition(workload: Workload, steps: Iterable[Step]) -> Partitioned:
     """Do the steps one after the other. Raises SpecError that names the step which cannot be done."""
     steps = tuple(steps)
+    if steps:
+        refuse_recurrences(workload.recurrences, "partitioning")
     workloads = [workload]
     for step in steps:
         try:

@@ -9,6 +9,7 @@ from math import prod
 
 from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
 from einmap.einsum.projection import Rank, RankVar
+from einmap.einsum.recurrence import Recurrence, recurrences
 from einmap.errors import SpecError, did_you_mean
 from einmap.visible import brief
 
@@ -69,6 +70,17 @@ class Workload:
     def shared(self) -> frozenset[TensorName]:
         """Tensors that more than one Einsum accesses, shared inputs included."""
         return frozenset(t for t, users in self.users.items() if len(users) > 1)
+
+    @cached_property
+    def recurrences(self) -> tuple[Recurrence, ...]:
+        """The parts of the cascade that run once for each value of a rank variable, in order."""
+        listed = [(e.name, [(a.tensor, a.projection, a.output) for a in e.accesses]) for e in self.einsums]
+        return recurrences(listed, lambda *_: None)
+
+    @cached_property
+    def states(self) -> Mapping[TensorName, Recurrence]:
+        """Tensors that a recurrence reads before they are written, each with its recurrence."""
+        return {tensor: recurrence for recurrence in self.recurrences for tensor in recurrence.states}
 
     @cached_property
     def consumers(self) -> Mapping[TensorName, tuple[str, ...]]:

@@ -68,6 +68,7 @@ def _schedule(spec: Spec) -> Schedule:
     validate(tree, workload, archs, spec.place_of_node, [e.name for e in workload.einsums])
     check_copies(spec)
     evaluate(spec, semantics="exact")
+    spec.refuse_recurrences("emitted code")
     order = [path[-1].node.einsum for path in tree.paths]  # type: ignore[union-attr]
     paths = {n: path_of(tree, workload.by_name[n], archs[n]) for n in order}
     partial = half_reduced(workload, tuple(order), paths, spec.place_of_node, workload.intermediates)

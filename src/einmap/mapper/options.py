@@ -147,6 +147,7 @@ def _check_model_options(spec: Spec) -> None:
             hint="map without it, then evaluate the mapping found with sliding_window: true",
         )
     _refuse_stalls(spec)
+    spec.refuse_recurrences("the mapper", "write the mapping by hand, and evaluate it")
 
 
 def _check_networks(spec: Spec, options: Options) -> None:

@@ -10,6 +10,8 @@ Read `nodes`, `mapping`, `template`, `pretty`, `validate`, then the package `rew
 - `pipelines`: pipelines of a LoopTree: their stages, which wait for which, and whether they stand on hardware of
   their own.
 - `pretty`: a LoopTree as an indented loop nest.
+- `recurrences`: what a LoopTree must be for a recurrence (definition 15): one step after the other, and each step as a
+  whole.
 - `renamed`: a mapping of one Einsum, as it is for another one that is the same but for names.
 - `rewrite`: rewrites: from one mapping to another one that computes the same values.
 - `template`: mappings that are not complete, as types of their own: templates and partial mappings.

@@ -18,6 +18,7 @@ from einmap.mapping.mapping import Mapping, PlacedNode
 from einmap.mapping.met_loops import MetLoop, loops_met
 from einmap.mapping.nodes import Address, Compute, Spatial, Split, Storage, Temporal, Toll
 from einmap.mapping.pipelines import PipelineCheck
+from einmap.mapping.recurrences import check_recurrences
 
 type Where = Callable[[Address], At]
 
@@ -49,6 +50,8 @@ def validate(
         einsum = workload.by_name[leaf.einsum]
         _PathCheck(path, einsum, archs[einsum.name], workload, where, problems).run()
     raise_all(problems)
+    check_recurrences(mapping, workload, where, problems)
+    raise_all(problems)
     if mapping.is_pipelined:
         PipelineCheck(mapping, workload, archs, where, problems).run()
         raise_all(problems)
@@ -76,6 +79,8 @@ def check_tree(mapping: Mapping, workload: Workload, where: Where) -> None:
     raise_all(problems)
     _check_shared_loops(mapping, workload, where, problems)
     raise_all(problems)
+    check_recurrences(mapping, workload, where, problems)
+    raise_all(problems)
 
 
 def _check_leaves(
@@ -102,7 +107,10 @@ def _check_leaves(
         return
     position = {name: i for i, name in enumerate(order)}
     for tensor, producer in workload.producers.items():
+        recurrence = workload.states.get(tensor)
         for user in workload.users[tensor]:
+            if recurrence is not None and user in recurrence.einsums:
+                continue  # it reads what an earlier step has written
             if user != producer and user in seen and producer in seen and position[user] < position[producer]:
                 text = f"branch of Einsum {user!r} reads {tensor!r} before the branch of {producer!r} writes it"
                 problems.append(MappingError(text, at=where(seen[user]), hint="change the order of the branches"))

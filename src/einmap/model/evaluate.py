@@ -21,6 +21,7 @@ from einmap.mapping.validate import validate
 from einmap.model.checks.advice import notes_on
 from einmap.model.checks.constraints import constraint_notes
 from einmap.model.checks.partial_sums import check_partial_sums
+from einmap.model.checks.recurrences import check_recurrences_known
 from einmap.model.cost import (
     ComponentRow,
     Cost,
@@ -74,6 +75,7 @@ def evaluate(
     spec = checked_spec(spec, "evaluate")
     rules = semantics_named(semantics or spec.model_options.semantics)
     check_partial_sums(spec, rules)
+    check_recurrences_known(spec, rules)
     if mapping is None:
         return _cost(spec, _tree(spec), rules, strict, spec.place_of_node)
     if is_as_read(mapping, spec.workload.by_name):

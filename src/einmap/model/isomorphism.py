@@ -24,13 +24,14 @@ def alike(tree: LoopTree, workload: Workload, likes: Mapping[str, str], order: t
     Two Einsums are alike if they are so in the specification (`likes`: the first such Einsum), their paths through
     the tree are, and for each of their tensors all its users are, as well as which nodes those users share. No rule
     of the model looks further than from an Einsum to the other users of its tensors. Every Einsum of the workload is
-    mapped once; where that does not hold, no Einsum is alike to another.
+    mapped once, and none is a part of a recurrence; where that does not hold, no Einsum is alike to another.
     """
     named = {t for placed in tree.placed if isinstance(placed.node, Storage | Toll) for t in placed.node.tensors}
     if (
         len(tree.paths) != len(workload.einsums)
         or tree.path_of.keys() != workload.by_name.keys()
         or not (named <= workload.users.keys())
+        or workload.recurrences
     ):
         return {name: name for name in order}
     numbers: dict[Hashable, int] = {}

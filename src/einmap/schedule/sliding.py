@@ -26,6 +26,10 @@ def sliding_loops(
     for key, place in places.items():
         node = mapping.at(key[0])
         assert isinstance(node, tree.Storage)
+        if key[1] in workload.states and place.is_backing():
+            step = _between_steps(workload, place)
+            loops |= {} if step is None else {key: step}
+            continue
         asked = everywhere if node.sliding_window is None else node.sliding_window
         copied = any(r.einsum.is_copy and key[1] in r.holds and _passes(r, key) for r in routes.values())
         if not asked or copied:
@@ -45,6 +49,13 @@ def sliding_loops(
         if ours:
             loops[key] = turn.address
     return loops
+
+
+def _between_steps(workload: Workload, place: Place) -> Address | None:
+    """The loop over the time of a recurrence, if a step of the state is handed to the next one in this buffer."""
+    variable = workload.states[place.hold.tensor].variable
+    turns = {turn.address for route in place.users if (turn := _innermost(route, place)) and turn.variable == variable}
+    return turns.pop() if len(turns) == 1 else None
 
 
 def _halo(workload: Workload, place: Place) -> Address | None:

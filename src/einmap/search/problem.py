@@ -229,6 +229,7 @@ def problem_of(
     if len(goals) > 1 or goals[0] not in OBJECTIVES:
         hint = f"choose one of {', '.join(OBJECTIVES)}"
         raise SpecError(f"mappings are judged by one objective here, not by {', '.join(goals)}", hint=hint)
+    spec.refuse_recurrences("the search lab")
     if len(spec.workload.einsums) > 1:
         bound = spec.workload
         spec = spec.with_workload(Workload((bound.by_name[chosen],)))

@@ -10,6 +10,7 @@ from typing import Any
 
 from einmap.arch.component import Component
 from einmap.arch.tree import Architecture
+from einmap.einsum.recurrence import refuse_recurrences
 from einmap.einsum.workload import Workload
 from einmap.errors import At, Note, SpecError, did_you_mean
 from einmap.expressions.scope import Scope
@@ -231,6 +232,16 @@ class Spec:
     def workload(self) -> Workload:
         """The frozen workload. Raises SpecError (several problems together)."""
         return self.bindings.bound_workload.workload
+
+    def place_of_einsum(self, name: str) -> At:
+        """Where an Einsum of the workload was written."""
+        return place(self.raw, self.bound_workload.einsums[name].written.path)
+
+    def refuse_recurrences(self, what: str, hint: str | None = None) -> None:
+        """Raise NotSupportedError where the workload has a recurrence. `what`: what does not know them."""
+        found = self.workload.recurrences
+        if found:
+            refuse_recurrences(found, what, self.place_of_einsum(found[0].einsums[0]), hint)
 
     @property
     def arch_inputs(self) -> ArchInputs:

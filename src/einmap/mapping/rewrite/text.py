@@ -6,8 +6,10 @@ from collections.abc import Callable
 from collections.abc import Mapping as MappingOf
 
 from einmap.einsum.workload import Workload
-from einmap.errors import MappingError, did_you_mean
+from einmap.errors import At, EinmapError, MappingError, did_you_mean, raise_all
 from einmap.mapping.mapping import Mapping
+from einmap.mapping.nodes import format_address
+from einmap.mapping.recurrences import check_recurrences
 from einmap.mapping.rewrite.branches import distribute, merge
 from einmap.mapping.rewrite.loops import Shape, fuse, interchange, split, tile
 from einmap.mapping.rewrite.storage import bypass, hoist, keep, sink
@@ -43,7 +45,11 @@ def rewritten(mapping: Mapping, workload: Workload, text: str) -> Mapping:
         change = _APPLY[name](words)
     except (ValueError, IndexError):
         raise MappingError(f"{text!r} cannot be read", hint=f"write {USAGE[name]}") from None
-    return change(mapping, workload)
+    changed = change(mapping, workload)
+    problems: list[EinmapError] = []
+    check_recurrences(changed, workload, lambda address: At(path=f"mapping.{format_address(address)}"), problems)
+    raise_all(problems)
+    return changed
 
 
 type Change = Callable[[Mapping, Workload], Mapping]

@@ -6,4 +6,5 @@
 - `invariants`: what holds for every result.
 - `partial_sums`: partial sums with a width of their own: what they do not go together with yet.
 - `reachable_usage`: how far the dimensions of fanouts can be used, which `min_usage` may ask for.
+- `recurrences`: recurrences over a rank: what of the model does not know them.
 """

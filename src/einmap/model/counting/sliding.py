@@ -37,7 +37,7 @@ class Windows:
     @property
     def asked(self) -> tuple[Address, ...]:
         """The nodes that are to slide where they can."""
-        return tuple(address for _, address in self._nodes())
+        return tuple(address for tensor, address in self._nodes() if tensor not in self.workload.states)
 
     def slides(self, *, possible: bool = False) -> Slides:
         """The storage nodes that slide, each with its loop; `possible`: as if every node was asked to slide."""
@@ -54,6 +54,7 @@ class Windows:
             for tensor, stations in path.stations.items():
                 for station in stations:
                     asked = self.everywhere if station.sliding_window is None else station.sliding_window
+                    asked = asked or (tensor in self.workload.states and station is stations[0])
                     if isinstance(station.component, Memory) and (asked or every):
                         user = User(path, path.einsum.by_tensor[tensor], station)
                         users.setdefault((tensor, station.address), []).append(user)
@@ -61,6 +62,8 @@ class Windows:
 
     def _loop_of(self, tensor: str, users: list[User]) -> Address | None:
         loops = [innermost_temporal(user.path, user.station) for user in users]
+        if tensor in self.workload.states and any(user.path.stations[tensor][0] is user.station for user in users):
+            return self._between_steps(tensor, loops)
         if any(user.path.einsum.is_copy for user in users):
             return None
         if any(user.path.stations[tensor][0] is user.station for user in users):
@@ -76,6 +79,11 @@ class Windows:
             keeps = alike and not self._splits(writer, loops[0]) and not takes_turns(writer.path, writer)
             return address if keeps else None
         return address if self._settled(tensor, address) else None
+
+    def _between_steps(self, tensor: str, loops: list[Loop | None]) -> Address | None:
+        """The loop over the time of a recurrence, along which the backing node of a state keeps what is read later."""
+        over = {lp.address for lp in loops if lp and lp.variable == self.workload.states[tensor].variable}
+        return over.pop() if len(over) == 1 else None
 
     def _halo(self, tensor: str, users: list[User], loops: list[Loop | None]) -> Address | None:
         """The loop along which the backing node of an intermediate keeps what consumers read again."""

@@ -21,7 +21,7 @@ from einmap.spec.binding.per_tensor import per_tensor
 from einmap.spec.binding.read_workload import WorkloadReader, WrittenAccess, WrittenEinsum
 from einmap.spec.binding.second_names import SecondNames, has_several_uses
 from einmap.spec.binding.symbols import CascadeFacts, EinsumFacts, Rename, Symbols, apply_renames, symbols
-from einmap.spec.binding.workload_checks import disagreements, hidden_variables, unused_sizes
+from einmap.spec.binding.workload_checks import disagreements, hidden_variables, uneven_steps, unused_sizes
 from einmap.spec.names import is_name, wrong_case
 from einmap.spec.raw import Path, Raw, RawMap, get_value, place, placed, to_python
 from einmap.spec.schema.base import check
@@ -154,7 +154,9 @@ class _Binder:
         self.notes += hidden_variables(self.root.get("variables"), facts, tables, self.at)
         sizes = {rank: attempt([], partial(self.sizes.lookup, rank)) for rank in checked.rank_sizes}
         rank_sizes = {rank: size for rank, size in sizes.items() if size is not None}
-        return BoundWorkload(Workload(done, n_instances), bound, rank_sizes, tuple(self.notes))
+        workload = Workload(done, n_instances)
+        raise_all(uneven_steps(workload, lambda name: place(self.root, paths[name])))
+        return BoundWorkload(workload, bound, rank_sizes, tuple(self.notes))
 
     def at(self, *path: str | int) -> At:
         return self.place(path)

@@ -18,6 +18,7 @@ from einmap.einsum.parse import (
     with_operands,
 )
 from einmap.einsum.projection import Projection
+from einmap.einsum.recurrence import recurrences
 from einmap.errors import EinmapError, ManyErrors, SpecError, did_you_mean, raise_all
 from einmap.expressions.syntax import shortened
 from einmap.spec.binding.symbols import Rename, unknown_einsum
@@ -301,22 +302,30 @@ class WorkloadReader:
         self.check_order(einsums, writer, complain)
 
     def check_order(self, einsums: list[WrittenEinsum], writer: dict[str, WrittenEinsum], complain: Any) -> None:
-        """Producers come before consumers; a cycle is named."""
+        """Producers come before consumers, or in a recurrence before the next step; another cycle is named."""
         position = {einsum.name: i for i, einsum in enumerate(einsums)}
+        is_cyclic = False
         for i, einsum in enumerate(einsums):
             for access in einsum.accesses:
                 source = writer.get(access.name)
                 if access.output or source is None or position[source.name] < i:
                     continue
-                cycle = _cycle(einsum, writer)
-                if cycle:
-                    complain(f"the cascade has a cycle: {' -> '.join(cycle)}", einsum)
-                else:
-                    complain(
-                        f"Einsum {einsum.name!r} reads {access.name!r} before Einsum {source.name!r} writes it",
-                        einsum,
-                        hint=f"move Einsum {source.name!r} up",
-                    )
+                if _cycle(einsum, writer, access.name):
+                    is_cyclic = True
+                    continue
+                complain(
+                    f"Einsum {einsum.name!r} reads {access.name!r} before Einsum {source.name!r} writes it",
+                    einsum,
+                    hint=f"move Einsum {source.name!r} up",
+                )
+        if is_cyclic and not self.problems:
+            listed = [(e.name, [(a.name, a.projection, a.output) for a in e.accesses]) for e in einsums]
+
+            def no_order(at: int, text: str, hint: str | None) -> None:
+                cycle = _cycle(einsums[at], writer)
+                complain(f"the cascade has a cycle: {' -> '.join(cycle)}; {text}" if cycle else text, einsums[at], hint)
+
+            recurrences(listed, no_order)
 
 
 def turned(uses: Iterable[Use], einsum: str) -> tuple[str, ...]:
@@ -362,15 +371,15 @@ def _flat(raw: Raw, path: Path) -> Iterator[tuple[Path, Raw]]:
         yield path, raw
 
 
-def _cycle(start: WrittenEinsum, writer: Mapping[str, WrittenEinsum]) -> list[str] | None:
-    """Tensors around a cycle through `start`, or None."""
+def _cycle(start: WrittenEinsum, writer: Mapping[str, WrittenEinsum], through: str | None = None) -> list[str] | None:
+    """Tensors around a cycle through `start`, or None; `through`: an input of it that the cycle leads through."""
     stack = [(start, [a.name for a in start.accesses if a.output][:1])]
     seen: set[str] = set()
     while stack:
         einsum, trail = stack.pop()
         for access in einsum.accesses:
             source = writer.get(access.name)
-            if access.output or source is None:
+            if access.output or source is None or (einsum is start and access.name != (through or access.name)):
                 continue
             if source.name == start.name:
                 return [*trail, access.name]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from einmap.einsum.einsum import Einsum
+from einmap.einsum.workload import Workload
 from einmap.errors import At, EinmapError, Note, SpecError, closest
 from einmap.expressions.sets import NameSet
 from einmap.spec.binding.read_workload import WrittenEinsum
@@ -83,6 +84,28 @@ def disagreements(einsums: Iterable[Einsum], at_of: Callable[[str], At]) -> list
             if kept != access.persistent:
                 text = f"{access.tensor!r} is persistent in only one of the Einsums {other!r} and {einsum.name!r}"
                 problems.append(SpecError(text, at=at))
+    return problems
+
+
+def uneven_steps(workload: Workload, at_of: Callable[[str], At]) -> list[EinmapError]:
+    """Errors where Einsums of one recurrence begin at other steps, or are there more often than others."""
+    problems: list[EinmapError] = []
+    for recurrence in workload.recurrences:
+        steps = [workload.by_name[name] for name in recurrence.einsums]
+        for what in ("begins at", "has n_instances of"):
+            values = [
+                dict(e.first_values).get(recurrence.variable, 0) if what == "begins at" else e.n_instances
+                for e in steps
+            ]
+            other = next((i for i, value in enumerate(values) if value != values[0]), None)
+            if other is not None:
+                text = (
+                    f"the recurrence over {recurrence.variable!r} {what} {values[0]} in {steps[0].name!r} but "
+                    f"{values[other]} in {steps[other].name!r}"
+                )
+                problems.append(
+                    SpecError(text, at=at_of(steps[other].name), hint="its Einsums run step by step together")
+                )
     return problems
 
 

@@ -1,0 +1,172 @@
+"""Recurrences over a rank: values step by step, counts by hand and on random mappings, what breaks the order of time."""
+
+import random
+
+import numpy as np
+import pytest
+from tests.execute.agreement import differences
+from tests.recurrences import architecture, loop, storage, valid_recurrence
+
+import einmap
+from einmap import MappingError, Spec, SpecError
+from einmap.einsum.numeric import random_inputs, run
+from einmap.einsum.steps import parse_step
+from einmap.errors import NotSupportedError
+
+RNN = ["R[t, n] = H[S: t, M: m] * U[m, n]", "H[S: t + 1, M: n] = P[t, n] + R[t, n]"]
+
+
+def workload(einsums=RNN, **fields):
+    return {"rank_sizes": {"T": 5, "M": 3, "N": 3}, "bits_per_value": {"All": 1}, "einsums": einsums, **fields}
+
+
+def rnn(*nodes, below=(), time=1, **fields):
+    """`nodes`, the loop over time, `below` it, and the branches of R and H."""
+    branches = [
+        [loop("n", 1), loop("m", 1), {"type": "Compute", "einsum": "R", "component": "MAC"}],
+        [loop("n", 1), {"type": "Compute", "einsum": "H", "component": "MAC"}],
+    ]
+    split = {"type": "Sequential", "nodes": [{"type": "Nested", "nodes": nodes} for nodes in branches]}
+    tree = [*nodes, loop("t", time), *below, split]
+    return Spec.from_dict({"arch": architecture(), "workload": workload(**fields), "mapping": {"nodes": tree}})
+
+
+def moved(spec):
+    """Values by memory, tensor and action, as the model counts them; the simulator counts the same."""
+    cost = einmap.evaluate(spec)
+    assert differences(spec, cost) == []
+    counts = {}
+    for row in cost.actions:
+        if row.tensor is not None and row.action != "leak":
+            key = row.component, row.tensor, row.action
+            counts[key] = counts.get(key, 0) + row.count
+    usage = next(row.usage for row in cost.memory_usage if row.component == "Buffer")
+    return counts, round(usage * 10_000)
+
+
+def test_a_recurrence_is_evaluated_step_by_step():
+    spec = Spec.from_dict({"workload": workload()})
+    inputs = random_inputs(spec.workload, 0)
+    state = np.zeros((6, 3))
+    for t in range(5):
+        state[t + 1] = inputs["P"][t] + state[t] @ inputs["U"]
+    np.testing.assert_array_equal(run(spec.workload, inputs)["H"], state)
+
+
+def test_the_weight_is_fetched_once_where_it_is_kept_across_steps():
+    main = storage("Main", ["U", "P", "H", "R"])
+    kept, room = moved(rnn(main, storage("Buffer", ["U"])))
+    again, less_room = moved(rnn(main, below=[storage("Buffer", ["U"])]))
+    assert (kept["Main", "U", "read"], again["Main", "U", "read"]) == (9, 5 * 9)
+    assert (room, less_room) == (9, 9)
+
+
+def test_a_state_below_the_loop_is_handed_from_step_to_step():
+    counts, room = moved(rnn(storage("Main", ["U", "P"]), below=[storage("Buffer", ["H", "R"])]))
+    assert not any(key[:2] == ("Main", "H") for key in counts)
+    assert counts["Buffer", "H", "read"] == 5 * 9
+    assert counts["Buffer", "H", "write"] == 5 * 3
+    assert room == 2 * 3 + 3  # the steps before and now of H, and R
+
+
+def test_a_state_that_is_read_three_steps_later_has_four_steps_in_its_buffer():
+    einsums = [RNN[0], RNN[1].replace("t + 1", "t + 3")]
+    _, room = moved(rnn(storage("Main", ["U", "P", "R"]), below=[storage("Buffer", ["H"])], einsums=einsums))
+    assert room == 4 * 3
+
+
+def disagreements(seeds):
+    return [(seed, found[0]) for seed in seeds if (found := differences(*valid_recurrence(random.Random(seed))))]
+
+
+def test_25_random_mappings_of_recurrences_cost_what_they_do():
+    assert disagreements(range(25)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.simulator
+@pytest.mark.parametrize("part", range(4))
+def test_2000_random_mappings_of_recurrences_cost_what_they_do(part):
+    assert disagreements(range(1_000 + 500 * part, 1_000 + 500 * part + 500)) == []
+
+
+@pytest.mark.parametrize(
+    ("einsums", "text"),
+    [
+        pytest.param([RNN[0], RNN[1].replace("S: t + 1", "S: t")], "cycle: R -> H -> R", id="no order"),
+        pytest.param([RNN[0].replace("S: t", "S: t + 2"), RNN[1]], "1 further along rank S", id="the next step"),
+        pytest.param([RNN[0], "Q[n] = R[t, n] * V[n]", RNN[1] + " * Q[n]"], "no rank of 'Q' has the index", id="a sum"),
+        pytest.param(
+            [RNN[0], "Q[t, n] = R[T: t + 1, n]", RNN[1] + " * Q[t, n]"], "reads 'R' at T: t \\+ 1", id="ahead"
+        ),
+        pytest.param(
+            ["R[t, n] = H[S: t, n] * G[T: t, S: n]", "G[T: t, S: n + 1] = K[n, t]", "H[S: t + 1, n] = R[t, n]"],
+            "reads 'G' before",
+            id="no cycle",
+        ),
+        pytest.param(["H[S: t + 1, n] = H[S: t, n] + P[t, n]"], "both input and output", id="one Einsum"),
+        pytest.param([RNN[0], {"einsum": RNN[1], "n_instances": 2}], "n_instances of 1 in 'R' but 2", id="instances"),
+    ],
+)
+def test_what_is_not_a_recurrence_is_told(einsums, text):
+    with pytest.raises(SpecError, match=text) as error:
+        Spec.from_dict({"workload": workload(einsums)}).workload  # noqa: B018
+    assert "workload.einsums" in str(error.value.at)
+
+
+MAIN = storage("Main", ["U", "P", "H", "R"])
+PART = storage("Main", ["U", "P", "R"])
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        pytest.param(
+            lambda: rnn(MAIN, time=2, below=[loop("t", 1)]), "runs one step at a time", id="two steps at a time"
+        ),
+        pytest.param(
+            lambda: rnn(MAIN, {**loop("t", 2), "type": "Spatial", "component": "Row", "name": "X"}),
+            "do not run side by side",
+            id="lanes",
+        ),
+        pytest.param(
+            lambda: rnn(MAIN, loop("n", 1)), "stands outside of the loop over 't'", id="features outside of time"
+        ),
+        pytest.param(
+            lambda: rnn(PART, below=[loop("n", 1), storage("Buffer", ["H"])]), "stands between the loop", id="between"
+        ),
+        pytest.param(lambda: rnn(MAIN, below=[storage("Buffer", ["H"])]), "is held once more", id="a second copy"),
+        pytest.param(lambda: rnn(MAIN, storage("Buffer", ["H"])), "is held once more", id="a second copy outside"),
+    ],
+)
+def test_what_breaks_the_order_of_time_is_told_with_its_place(spec, text):
+    spec = spec()
+    for use in (einmap.evaluate, einmap.execute, einmap.emit):
+        with pytest.raises(MappingError, match=text) as error:
+            use(spec)
+        assert "mapping.nodes" in str(error.value)
+
+
+def test_each_einsum_with_a_loop_over_time_of_its_own_is_told():
+    spec = rnn(MAIN)
+    (*above, split) = spec.to_dict()["mapping"]["nodes"]
+    for branch in split["nodes"]:
+        branch["nodes"].insert(0, above[-1])
+    with pytest.raises(MappingError, match="each step is that of all of them"):
+        einmap.evaluate(spec.set("mapping", {"nodes": [*above[:-1], split]}))
+
+
+@pytest.mark.parametrize(
+    ("use", "text"),
+    [
+        pytest.param(lambda s: einmap.evaluate(s, semantics="accelforge"), "the preset 'accelforge'", id="preset"),
+        pytest.param(lambda s: einmap.evaluate(s.set("model.overlap_einsums", True)), "overlap_einsums", id="overlap"),
+        pytest.param(lambda s: einmap.distribute_workload(s.workload, {"x": 1}), "distribution", id="distribute"),
+        pytest.param(
+            lambda s: einmap.partition(s.workload, [parse_step("split", "N=2")]), "partitioning", id="partition"
+        ),
+    ],
+)
+def test_what_does_not_know_recurrences_says_so(use, text):
+    with pytest.raises(NotSupportedError, match=f"{text} does not know recurrences yet: the Einsums R, H run once"):
+        use(rnn(MAIN))
