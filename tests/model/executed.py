@@ -401,6 +401,8 @@ def lives(executed, explanation):
             counted = (row.begins, row.ends, row.times, set(row.einsums), float(row.bits))
             yield f"{life.tensor} at {life.address}", said, counted
             yield f"{life.tensor} at {life.address} persistent", life.persistent, row.begins == ()
+        # outside of Pipelines a node has one visit at a time
+        yield f"{life.tensor} at {life.address} copies", life.copies, 1
 
 
 def fullest(executed, explanation):

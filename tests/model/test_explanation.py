@@ -3,9 +3,12 @@
 import dataclasses
 import math
 import random
+from collections import Counter
 
 import pytest
 from tests.cascades import valid_case, valid_networks, valid_windows
+from tests.execute.test_pipelines import drawn as drawn_pipeline
+from tests.execute.test_pipelines import is_even
 from tests.model.executed import PARTS, Executed, differences, differences_in
 
 import einmap
@@ -403,3 +406,56 @@ def test_every_number_about_250_windows_and_networks_is_what_execution_counts(dr
 @pytest.mark.parametrize("part", range(5))
 def test_every_number_of_500_explanations_is_what_execution_counts(part):
     assert wrong_numbers(range(1_000 + 100 * part, 1_000 + 100 * part + 100)) == []
+
+
+def wrong_of_pipelines(seeds):
+    """Numbers of explained Pipelines that the simulator, which runs their stages turn by turn, does not count."""
+    wrong, held_twice = [], 0
+    for seed in seeds:
+        case = drawn_pipeline(random.Random(seed))
+        if case is None or not is_even(case[0]):
+            continue
+        explanation, executed = explain(case[0]), Executed(case[0])
+        parts = ("cases", "stationary", "derivations", "bottlenecks", "fanouts")
+        wrong += [(seed, *row) for part in parts for row in differences_in(part, executed, explanation)]
+        stages = {name for pipeline in explanation.cost.pipelines for s in pipeline.stages for name in s.einsums}
+        most, said = {}, {}
+        for (einsum, memory), bits in executed.run.fullest.items():
+            key = ("stages" if einsum in stages else einsum), memory
+            most[key] = max(most.get(key, 0), bits)
+        for row in explanation.occupied:
+            key = ("stages" if row.einsum in stages else row.einsum), row.memory
+            said[key] = max(said.get(key, 0), row.bits)
+        wrong += [(seed, key, bits, most.get(key)) for key, bits in said.items() if bits != most.get(key)]
+        times = Counter()
+        for row in executed.run.lives:
+            times[row.tensor, row.address] += row.times
+        lives = {(life.tensor, life.address): life.times for life in explanation.lives}
+        wrong += [(seed, key, n, times[key]) for key, n in lives.items() if n != times[key]]
+        together = Counter()
+        for moment in executed.run.moments.values():
+            together |= Counter((tensor, address) for tensor, address, _ in moment)
+        copies = {(life.tensor, life.address): life.copies for life in explanation.lives}
+        spread = Counter({(case.tensor, case.address) for case in explanation.cases if case.backing})
+        spread = {t for t, n in Counter(tensor for tensor, _ in spread).items() if n > 1}
+        seen = {key: together[key] for key in copies if key[0] not in spread and max(copies[key], together[key]) > 1}
+        wrong += [(seed, key, copies[key], n) for key, n in seen.items() if copies[key] != n]
+        for one in explanation.fullest:
+            held = executed.run.fullest
+            counted = max(bits for (_, memory), bits in held.items() if memory == one.memory)
+            wrong += [] if one.bits == counted == sum(row[2] for row in one.live) else [(seed, one, counted)]
+        held_twice += any(life.copies > 1 for life in explanation.lives)
+    return wrong, held_twice
+
+
+def test_every_number_about_pipelines_is_what_execution_counts():
+    # in the last one both stages have a node of their own for one input in one memory
+    wrong, held_twice = wrong_of_pipelines([*range(12), 323])
+    assert wrong == []
+    assert held_twice >= 1
+
+
+@pytest.mark.slow
+@pytest.mark.simulator
+def test_every_number_about_more_pipelines_is_what_execution_counts():
+    assert wrong_of_pipelines(range(100, 700))[0] == []

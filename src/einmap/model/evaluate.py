@@ -46,7 +46,7 @@ from einmap.model.occupancy.sharing import (
     half_reduced,
     shared_nodes,
 )
-from einmap.model.occupancy.stages import moments_of
+from einmap.model.occupancy.stages import Turns, moments_of
 from einmap.model.overlap import Overlap
 from einmap.model.pipelines import Pipelining, known_pipelines
 from einmap.model.stalls import refuse_fused
@@ -116,7 +116,7 @@ class Workings:
 
     `order`: the Einsums in the order in which they run. `live`: the buffers that live while an Einsum runs; `peaks`:
     those of the fullest moment, where a copy and its source in one memory are one buffer. `slides`: the loops along
-    which storage nodes slide.
+    which storage nodes slide. `turns`: what lives at one time in each Pipeline.
     """
 
     spec: Spec
@@ -129,6 +129,7 @@ class Workings:
     peaks: Mapping[str, Peak]
     shared: tuple[SharedNode, ...]
     slides: Slides
+    turns: tuple[Turns, ...]
 
 
 def workings_of(spec: Spec, tree: LoopTree | None = None, *, unlimited: bool = False) -> Workings:
@@ -137,8 +138,6 @@ def workings_of(spec: Spec, tree: LoopTree | None = None, *, unlimited: bool = F
     `unlimited`: memories may overflow; usages above 1 say by how much. Raises as `evaluate` does.
     """
     tree, rules = tree or _tree(spec), semantics_named("exact")
-    if tree.is_pipelined:
-        raise NotSupportedError("what a cost is made of is not told yet of a mapping with a Pipeline")
     alone = {name: name for name in _order(spec.workload, tree, rules)}
     evaluation = _Evaluation(spec, tree, rules, False, spec.place_of_node, alone, unlimited=unlimited)
     cost = evaluation.cost()
@@ -153,6 +152,7 @@ def workings_of(spec: Spec, tree: LoopTree | None = None, *, unlimited: bool = F
         evaluation.peaks,
         evaluation.shared,
         evaluation.slides,
+        evaluation.turns,
     )
 
 
@@ -336,8 +336,13 @@ class _Evaluation:
         same = aliases(self.paths.values())
         moments = list(self.live.items())
         if self.pipelines:
-            moments = moments_of(self.pipelines, self.every_path, self.buffers, self.live)
+            moments = moments_of(self.turns, self.live)
         return peaks(without_aliases(moments, same) if same else moments)
+
+    @cached_property
+    def turns(self) -> tuple[Turns, ...]:
+        """What lives at one time in each Pipeline."""
+        return tuple(Turns(pipeline, self.every_path, self.buffers, self.live) for pipeline in self.pipelines)
 
     @cached_property
     def pipelines(self) -> tuple[PlacedPipeline, ...]:

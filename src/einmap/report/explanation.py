@@ -28,6 +28,7 @@ from einmap.model.explanation.values import (
 )
 from einmap.report.formatting import NONE, Bar, Scale, percent
 from einmap.report.layout import new_table, section_title
+from einmap.report.pipelines import pipelines_section
 from einmap.units import format_bits, format_si
 
 MOST_CHANGES = 12
@@ -55,6 +56,7 @@ def explanation_report(explanation: Explanation, width: int = 80) -> RenderableT
         memories_section(explanation.fullest),
         occupied_section(explanation.occupied, explanation.order),
         bottleneck_section(explanation.bottlenecks),
+        pipelines_section(explanation.cost) if explanation.cost.pipelines else None,
         energy_section(explanation.energy),
         fanouts_section(explanation.fanouts),
         changes_section(explanation.changes, width),
@@ -294,6 +296,7 @@ def _span(life: Life, einsums: int) -> str:
         return "throughout: persistent"
     begin, end = format_address(life.begins), format_address(life.ends)
     span = f"while {begin} runs" if begin == end else f"from {begin} to the end of {end}"
+    span += f", {life.copies} at one time" if life.copies > 1 else ""
     return span if einsums == 1 else f"{span}: {', '.join(life.einsums)}"
 
 

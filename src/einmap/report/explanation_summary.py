@@ -15,6 +15,7 @@ from einmap.model.explanation.values import Bottleneck, Change, Derivation, Ener
 from einmap.report.explanation import LEAST_CHANGE, changes_table, energy_table, head_line, number, purpose
 from einmap.report.formatting import NONE, percent
 from einmap.report.layout import new_table, section_title
+from einmap.report.pipelines import pipelines_section
 from einmap.units import format_bits, format_si
 
 MOST_EINSUMS = 4
@@ -30,6 +31,7 @@ def explanation_summary(explanation: Explanation, width: int = 80) -> Renderable
     sections = [
         head_line(explanation),
         _latency(explanation.bottlenecks, explanation.cost.latency),
+        pipelines_section(explanation.cost) if explanation.cost.pipelines else None,
         _energy(explanation.energy),
         _traffic(explanation),
         _changes(explanation.changes, width),

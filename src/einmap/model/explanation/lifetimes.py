@@ -14,6 +14,7 @@ from einmap.model.evaluate import Workings
 from einmap.model.explanation.values import Fullest, Life, Occupied
 from einmap.model.occupancy.lifetimes import without_aliases
 from einmap.model.occupancy.occupancy import Buffer
+from einmap.model.occupancy.stages import Turns
 from einmap.model.traffic.copies import aliases, stations_used
 
 
@@ -63,6 +64,7 @@ def _life(workings: Workings, buffer: Buffer, running: tuple[str, ...], spread: 
         times=1 if persistent else times,
         einsums=running,
         persistent=persistent,
+        copies=max((turns.most_copies().get((first[1], buffer.tensor), 1) for turns in workings.turns), default=1),
     )
 
 
@@ -96,6 +98,8 @@ def _edge(workings: Workings, einsum: str, address: Address) -> Address:
             break
         if isinstance(placed.node, tree.Split):
             edge = path[index + 1].address[: len(placed.address) + 1]
+            if isinstance(placed.node, tree.Pipeline):
+                break  # a stage works on its tile as a whole
     return edge
 
 
@@ -128,10 +132,26 @@ def _address(workings: Workings, buffer: Buffer, spread: frozenset[str]) -> Addr
 
 
 def live_buffers(workings: Workings) -> dict[str, list[Buffer]]:
-    """The buffers that live while each Einsum runs, in the order in which they run; a copy and its source are one."""
+    """The buffers that live while each Einsum runs, in the order in which they run; a copy and its source are one.
+
+    For Einsums of a Pipeline those of the fullest turn of each memory, with all that other stages hold meanwhile.
+    """
     same = aliases(workings.paths.values())
     live = {name: list(buffers) for name, buffers in workings.live.items()}
+    for turns in workings.turns:
+        live |= _turn_by_turn(turns)
     return dict(without_aliases(live.items(), same)) if same else live
+
+
+def _turn_by_turn(turns: Turns) -> dict[str, list[Buffer]]:
+    """For each Einsum of a Pipeline what lives in the fullest turn of each memory."""
+    fullest: dict[str, dict[str, list[Buffer]]] = {name: {} for name in turns.pipeline.stage_of}
+    for stages, held in turns.by_stages():
+        memory = held[0].memory.name
+        for name in (name for stage in stages for name in stage.einsums):
+            known = fullest[name].get(memory, [])
+            fullest[name][memory] = max(known, held, key=lambda buffers: sum(b.bits for b in buffers))
+    return {name: [b for held in by_memory.values() for b in held] for name, by_memory in fullest.items()}
 
 
 def occupied_of(workings: Workings) -> Iterator[Occupied]:

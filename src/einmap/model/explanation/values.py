@@ -197,6 +197,7 @@ class Life:
     """One buffer: `bits` in its largest instance; it comes to life `times` and lives while `einsums` run.
 
     Each life begins with the node or branch `begins` and ends with the end of `ends`; () stands for the whole run.
+    `copies`: how many of them there are at one time at most, where stages of a Pipeline work on several tiles.
     """
 
     tensor: str
@@ -208,6 +209,7 @@ class Life:
     times: int
     einsums: tuple[str, ...]
     persistent: bool
+    copies: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,6 +351,7 @@ class Explanation:
             "fullest": [_plain(f) for f in self.fullest],
             "occupied": [_plain(o) for o in self.occupied],
             "bottlenecks": [{**_plain(b), "margin": b.margin} for b in self.bottlenecks],
+            **({"pipelines": [asdict(row) for row in self.cost.pipelines]} if self.cost.pipelines else {}),
             "energy_shares": [_plain(e) for e in self.energy],
             "fanouts": [_plain(f) for f in self.fanouts],
             "changes": changes,

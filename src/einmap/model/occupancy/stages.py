@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import accumulate
 
 from einmap.mapping.nodes import Address
-from einmap.mapping.pipelines import PlacedPipeline
+from einmap.mapping.pipelines import PlacedPipeline, Stage
 from einmap.model.counting.path import EinsumPath
 from einmap.model.counting.pipeline_tiles import Visit, tiles_of
 from einmap.model.occupancy.lifetimes import Moment
@@ -33,12 +33,20 @@ class Turns:
 
     def moments(self) -> list[Moment]:
         """All there is at one time, memory by memory and turn by turn; equal turns once."""
+        return [(stages[-1].einsums[-1], held) for stages, held in self.by_stages()]
+
+    def by_stages(self) -> list[tuple[tuple[Stage, ...], list[Buffer]]]:
+        """Each kind of turn, memory by memory: the stages that work there, and all that the memory holds."""
         return [
             moment
             for copies, depths in self._patterns
             for memory in sorted(self._memories)
             for moment in self._moments(memory, dict(zip(self._beside, copies, strict=True)), set(depths))
         ]
+
+    def most_copies(self) -> dict[Key, int]:
+        """How many visits of each buffer beside the Pipeline are under way at one time at most."""
+        return {key: max(copies[i] for copies, _ in self._patterns) for i, key in enumerate(self._beside)}
 
     @cached_property
     def _memories(self) -> set[str]:
@@ -58,6 +66,14 @@ class Turns:
         return found
 
     @cached_property
+    def _spread(self) -> frozenset[str]:
+        """Tensors with a backing node in each of several branches."""
+        nodes: dict[str, set[Address]] = {}
+        for buffer in (b for buffers in self.buffers.values() for b in buffers if b.backing):
+            nodes.setdefault(buffer.tensor, set()).add(buffer.address)
+        return frozenset(tensor for tensor, addresses in nodes.items() if len(addresses) > 1)
+
+    @cached_property
     def _patterns(self) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
         """For each kind of turn: how often each of these buffers is held, and which stages work."""
         tiles = tiles_of(self.pipeline, self.paths)
@@ -67,7 +83,9 @@ class Turns:
         ]
         return patterns_of(tiles.visits, nodes, self.pipeline.depth)
 
-    def _moments(self, memory: str, copies: Mapping[Key, int], depths: set[int]) -> list[Moment]:
+    def _moments(
+        self, memory: str, copies: Mapping[Key, int], depths: set[int]
+    ) -> list[tuple[tuple[Stage, ...], list[Buffer]]]:
         """What a memory holds in a turn: all together, or stage by stage where each has instances of its own."""
         working = [stage for stage in self.pipeline.stages if stage.depth in depths]
         above: dict[Key, Buffer] = {}
@@ -76,11 +94,17 @@ class Turns:
         private = False
         for stage in working:
             for name in stage.einsums:
-                private = private or self.pipeline.is_private(memory, self.paths[name].leaves)
+                is_private = self.pipeline.is_private(memory, self.paths[name].leaves)
+                private |= is_private
                 own = []
                 for buffer in (b for b in self.live[name] if b.memory.name == memory):
                     key = (buffer.address, buffer.tensor)
-                    if buffer.address[: len(self.pipeline.address)] == self.pipeline.address:
+                    if buffer.backing and buffer.tensor in self._spread and not is_private:
+                        # one buffer, whichever stage's node it stands at
+                        key = ((), buffer.tensor)
+                        above[key] = max(above.get(key, buffer), buffer, key=lambda b: b.bits)
+                        users.setdefault(key, set()).add(stage.number)
+                    elif buffer.address[: len(self.pipeline.address)] == self.pipeline.address:
                         own.append(buffer)
                     elif not self.pipeline.beside(buffer.address):
                         above.setdefault(key, buffer)
@@ -96,25 +120,20 @@ class Turns:
                 }
         if not private:
             together = [*above.values(), *(b for own in inside.values() for b in own)]
-            return [(working[-1].einsums[-1], together)] if together else []
-        moments = []
+            return [(tuple(working), together)] if together else []
+        moments: list[tuple[tuple[Stage, ...], list[Buffer]]] = []
         for stage in self.pipeline.stages:
             held = [b for key, b in above.items() if stage.number in users[key]] + inside.get(stage.number, [])
             if held:
-                moments.append((stage.einsums[-1], held))
+                moments.append(((stage,), held))
         return moments
 
 
-def moments_of(
-    pipelines: tuple[PlacedPipeline, ...],
-    paths: Mapping[str, EinsumPath],
-    buffers: Mapping[str, tuple[Buffer, ...]],
-    live: Mapping[str, list[Buffer]],
-) -> list[Moment]:
+def moments_of(turns: Sequence[Turns], live: Mapping[str, list[Buffer]]) -> list[Moment]:
     """All that lives at one time: Einsum by Einsum, in Pipelines turn by turn."""
-    inside = {name for pipeline in pipelines for name in pipeline.stage_of}
+    inside = {name for of_pipeline in turns for name in of_pipeline.pipeline.stage_of}
     moments = [(name, held) for name, held in live.items() if name not in inside]
-    return moments + [m for pipeline in pipelines for m in Turns(pipeline, paths, buffers, live).moments()]
+    return moments + [m for of_pipeline in turns for m in of_pipeline.moments()]
 
 
 def patterns_of(

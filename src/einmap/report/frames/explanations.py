@@ -43,7 +43,7 @@ def _lives(explanation: Explanation) -> Iterable[Row]:
     for life in explanation.lives:
         node, begins, ends = map(format_address, (life.address, life.begins, life.ends))
         einsums = ", ".join(life.einsums)
-        yield life.tensor, life.memory, node, life.bits, life.times, begins, ends, einsums, life.persistent
+        yield life.tensor, life.memory, node, life.bits, life.times, begins, ends, einsums, life.persistent, life.copies
 
 
 def _busy(explanation: Explanation) -> Iterable[Row]:
@@ -110,7 +110,7 @@ TABLES: dict[str, tuple[Table, ...]] = {
             "lives",
             (
                 *text("tensor", "component", "node"), *number("size [bits]"), *integer("times"),
-                *text("begins", "ends", "einsums"), *truth("persistent"),
+                *text("begins", "ends", "einsums"), *truth("persistent"), *integer("copies"),
             ),
             _lives,
         ),

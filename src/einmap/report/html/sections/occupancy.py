@@ -21,6 +21,7 @@ _LEAD = (
     "The largest part of one instance of each memory that is in use while each Einsum runs, in the order of the "
     "LoopTree. Below loops that several Einsums share, these steps take turns."
 )
+_AT_ONE_TIME = "Einsums of a Pipeline are shown with all that its stages hold at one time in its fullest turn."
 _OTHERS = "other tensors"
 _MOST_PARTS = 2_000
 """Parts of bars of which each is drawn; of more the largest tensors are, and the rest as one."""
@@ -38,12 +39,7 @@ class Step:
 
 
 def occupancy_section(spec: Spec, mapping: LoopTree) -> Section | None:
-    """The section, or None where no memory holds anything, or stages of a Pipeline do so at one time.
-
-    Raises as `evaluate` does.
-    """
-    if mapping.is_pipelined:
-        return None
+    """The section, or None where no memory holds anything. Raises as `evaluate` does."""
     memories = steps_of(workings_of(spec, mapping))
     options = [Option(memory.name, (_figure(memory, steps),)) for memory, steps in memories]
     if not options:
@@ -51,7 +47,7 @@ def occupancy_section(spec: Spec, mapping: LoopTree) -> Section | None:
     parts: tuple[Part, ...] = (Tabs(tuple(options)),) if len(options) > 1 else options[0].parts
     if spec.model_options.semantics != "exact":
         parts = (*parts, Paragraph("Lives of buffers are those of the counting rules `exact`."))
-    return Section("occupancy", "Occupancy", parts, _LEAD)
+    return Section("occupancy", "Occupancy", parts, f"{_LEAD} {_AT_ONE_TIME}" if mapping.is_pipelined else _LEAD)
 
 
 def steps_of(workings: Workings) -> list[tuple[Memory, tuple[Step, ...]]]:
