@@ -195,5 +195,3 @@ def test_what_cannot_be_told_turn_by_turn_is_refused_by_name():
         einmap.evaluate(spec(PLAIN.replace("tile_shape: 2", "tile_shape: 4"), extra="wind_up: true,"))
     with pytest.raises(NotSupportedError, match="has 200,000 turns"):
         einmap.evaluate(spec(PLAIN.replace("tile_shape: 2", "tile_shape: 1"), k=200_000))
-    with pytest.raises(NotSupportedError, match=r"does not search with stalls: tile_by_tile \('Buffer'\)"):
-        einmap.map_workload(spec(PLAIN))

@@ -62,6 +62,8 @@ def best_mappings(
         refuse_unknown(spec, asked, is_given=bool(patterns), fuse=fuse)
     if patterns and (asked.uneven_loops or asked.uneven_lanes):
         raise NotSupportedError("a given mapping is completed with factors that divide, not with imperfect ones yet")
+    if patterns and asked.stalls:
+        raise NotSupportedError("a given mapping is not completed on a machine with stalls: tile_by_tile yet")
     if patterns and (network := network_of(spec)) is not None:
         at = spec.provenance(f"arch.nodes.{network}")
         raise NotSupportedError(f"a given mapping is not completed across a network ({network!r}) yet", at=at)

@@ -17,6 +17,8 @@ from einmap.mapper.metrics import ALIASES, DEFAULT, METRICS
 from einmap.model.buffering import turns
 from einmap.model.checks.partial_sums import check_partial_sums
 from einmap.model.counting.semantics import Semantics, semantics_named
+from einmap.model.stalls import check_stalls, stalling
+from einmap.model.ways import has_ways
 from einmap.spec.schema.options import MapperInput
 from einmap.spec.spec import Spec
 from einmap.visible import short
@@ -50,7 +52,7 @@ class Options:
 
     `memory`: bytes that it may use, `ceiling`: bytes that the process may have in memory. `waiting`: how long fused
     Einsums may wait once, inward and outward, and how long the first one waits in any case (s); `overlapping`:
-    what works ahead of them counts for nothing. See `joint_latency`.
+    what works ahead of them counts for nothing. See `joint_latency`. `stalls`: some memory stalls tile by tile.
     """
 
     goals: tuple[str, ...]
@@ -74,6 +76,7 @@ class Options:
     most_stages: int = 1
     waiting: tuple[float, float, float] = (math.inf, math.inf, 0.0)
     overlapping: bool = False
+    stalls: bool = False
 
 
 def read_options(
@@ -99,6 +102,7 @@ def read_options(
     check_partial_sums(spec, rules)
     limit = _number("time_limit_s", time_limit_s) if time_limit_s is not None else mapper_input.time_limit
     written = mapper_input.metrics is not None and metrics is None
+    stalls = any(isinstance(unit, Memory) and bool(stalling((unit,))) for _, unit in _units(spec))
     options = Options(
         goals=metrics_named(
             mapper_input.metrics if written else metrics, at=spec.provenance("mapper.metrics") if written else None
@@ -117,14 +121,17 @@ def read_options(
         uneven_lanes=mapper_input.explore_imperfect_spatial_loops,
         coarseness=mapper_input.tiling_coarseness,
         most_plans=mapper_input.max_pmapping_templates_per_einsum,
-        most_fused=mapper_input.max_fused_loops,
+        # Einsums that share loops have no turns of their own
+        most_fused=0 if stalls else mapper_input.max_fused_loops,
         most_fused_per_variable=mapper_input.max_fused_loops_per_rank_variable,
         share_inputs=mapper_input.share_inputs,
         memory=min(mapper_input.memory_limit, mapper_input.memory_limit_per_process),
         workers=_integer("workers", workers, 1) if workers is not None else os.cpu_count() or 1,
         most_stages=_stages(mapper_input),
+        stalls=stalls,
     )
     _check_networks(spec, options)
+    _check_stalls(spec, options)
     return options
 
 
@@ -146,7 +153,6 @@ def _check_model_options(spec: Spec) -> None:
             at=spec.provenance("model.sliding_window"),
             hint="map without it, then evaluate the mapping found with sliding_window: true",
         )
-    _refuse_stalls(spec)
     spec.refuse_recurrences("the mapper", "write the mapping by hand, and evaluate it")
 
 
@@ -181,15 +187,28 @@ def _units(spec: Spec) -> Iterator[tuple[str, Component]]:
         yield from bound.arch.components.items() if bound.like == einsum else ()
 
 
-def _refuse_stalls(spec: Spec) -> None:
-    for einsum, bound in spec.bound.items():
-        for name, unit in bound.arch.components.items() if bound.like == einsum else ():
-            if isinstance(unit, Memory) and unit.stalls != "average":
-                raise NotSupportedError(
-                    f"the mapper does not search with stalls: tile_by_tile ({name!r}) yet",
-                    at=spec.provenance(f"arch.nodes.{name}.stalls"),
-                    hint="map without it, then evaluate the mapping found with it",
-                )
+def _check_stalls(spec: Spec, options: Options) -> None:
+    """Raises NotSupportedError for what the search does not know of memories that stall tile by tile."""
+    if not options.stalls:
+        return
+    for name, bound in spec.bound.items():
+        for unit in bound.arch.computes if bound.like == name else ():
+            check_stalls(bound.arch.path(unit.name), options.rules)
+    memory = next(name for name, unit in _units(spec) if isinstance(unit, Memory) and stalling((unit,)))
+    slow = next((name for name, unit in _units(spec) if not isinstance(unit, Network) and has_ways((unit,))), None)
+    problems = {
+        "with imperfect factors": options.uneven_loops or options.uneven_lanes,
+        "by brute force": options.brute_force,
+        "as Pipelines": options.most_stages > 1,
+        f"beside a pipeline_latency of {slow!r}": slow is not None,
+    }
+    for what, found in problems.items():
+        if found:
+            raise NotSupportedError(
+                f"the mapper does not search with stalls: tile_by_tile ({memory!r}) {what} yet",
+                at=spec.provenance(f"arch.nodes.{memory}.stalls"),
+                hint="map without it, then evaluate the mapping found with it",
+            )
 
 
 def _mapper_input(spec: Spec, more: Mapping[str, Any]) -> MapperInput:

@@ -40,7 +40,9 @@ def narrowed_by(options: Options, fused: bool) -> tuple[str, ...]:
     limits = []
     if options.coarseness > 1:
         limits.append(f"the tile shapes that tiling_coarseness {options.coarseness:g} keeps")
-    if fused and math.isfinite(options.most_fused):
+    if options.stalls:
+        limits.append("stalls that can be counted turn by turn")
+    elif fused and math.isfinite(options.most_fused):
         loops = "loop" if options.most_fused == 1 else "loops"
         limits.append(f"at most {options.most_fused:g} fused {loops} (max_fused_loops)")
     if fused and options.most_fused_per_variable not in (1, math.inf):

@@ -19,7 +19,7 @@ from einmap.arch.tree import Architecture
 from einmap.arrays import Bools, Floats
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
-from einmap.errors import EinmapError
+from einmap.errors import EinmapError, NotSupportedError
 from einmap.mapping.mapping import PlacedNode
 from einmap.mapping.nodes import Node, PerEinsum, Spatial, Temporal
 from einmap.mapping.template import OpenSpatial, OpenTemporal, Template
@@ -30,6 +30,7 @@ from einmap.model.counting.tiles import LARGEST, Count, Take
 from einmap.model.einsum_cost import EinsumCost, einsum_cost
 from einmap.model.occupancy.occupancy import tile_takes
 from einmap.model.recording import NotRecordable, Recording, Tape
+from einmap.model.stalls import stalling
 from einmap.model.traffic.actions import Actions
 from einmap.model.traffic.copies import stations_used
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
@@ -67,6 +68,12 @@ class Batch:
     def __init__(self, template: Template, einsum: Einsum, arch: Architecture, semantics: Semantics) -> None:
         self.semantics = semantics
         self.path = _skeleton(template, einsum, arch)
+        if (levels := stalling(self.path.leaves)) and not einsum.is_copy:
+            name = self.path.leaves[levels[0]].name
+            raise NotSupportedError(
+                f"stalls tile by tile of {name!r} are counted of one mapping at a time",
+                hint="leave out stalls: tile_by_tile",
+            )
         self.arch = arch
         self.einsum = einsum
         self._visits = 0

@@ -10,13 +10,12 @@ import numpy as np
 
 from einmap.arch.component import Compute, Network
 from einmap.arch.tree import Architecture
-from einmap.errors import NotSupportedError
 from einmap.model.buffering import serial_latency, turns
 from einmap.model.counting.path import EinsumPath
 from einmap.model.counting.spatial import lanes_used
 from einmap.model.counting.tiles import Count
 from einmap.model.latency import busy_time, memory_time, network_time
-from einmap.model.stalls import stalling
+from einmap.model.stalls import stalled_latency, stalling
 from einmap.model.systolic import skew_seconds
 from einmap.model.traffic.actions import Actions
 from einmap.model.traffic.copies import copy_busiest, copy_totals
@@ -46,7 +45,7 @@ class EinsumCost:
 
 
 def einsum_cost(path: EinsumPath, traffic: EinsumTraffic, arch: Architecture) -> EinsumCost:
-    """The cost of one instance, capacity not looked at."""
+    """The cost of one instance, capacity not looked at. Stalls tile by tile are counted of one mapping at a time."""
     if path.einsum.is_copy:
         totals, busiest = copy_totals(path), copy_busiest(path)
     else:
@@ -93,10 +92,7 @@ def _latency(path: EinsumPath, traffic: EinsumTraffic, busiest: Mapping[str, Act
             continue
         latency = np.maximum(latency, seconds)
     if stalling(path.leaves):
-        raise NotSupportedError(
-            f"stalls tile by tile of {path.leaves[stalling(path.leaves)[0]].name!r} are known to evaluation alone",
-            hint="leave out stalls: tile_by_tile",
-        )
+        latency = np.maximum(latency, stalled_latency(path, traffic, computing, busy))
     if way := alone(path):
         latency = np.maximum(latency, way)
     if not turns(path.leaves):

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from einmap.arch.component import Compute, Leaf, Memory, Network
+from einmap.arch.tree import Architecture
 from einmap.arrays import Floats
 from einmap.einsum.projection import Relevance
 from einmap.errors import NotSupportedError
@@ -27,6 +28,7 @@ from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import PlacedNode
 from einmap.model.buffering import turns
 from einmap.model.counting.path import EinsumPath, Station, applies
+from einmap.model.counting.semantics import Semantics
 from einmap.model.counting.tiles import ALL, FIRST, Take
 from einmap.model.traffic.actions import Actions, charged
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
@@ -41,12 +43,23 @@ def stalling(leaves: tuple[Leaf, ...]) -> list[int]:
     return [i for i, leaf in enumerate(leaves) if isinstance(leaf, Memory) and leaf.stalls == "tile_by_tile"]
 
 
+def winding_up(arch: Architecture) -> Architecture:
+    """The machine whose memories wind up in place of stalling: no mapping takes longer there if its tiles are alike.
+
+    The first slot holds the first turn's loads, the last one the last turn's stores, those between all the work.
+    """
+    for leaf in arch.leaves.values():
+        if isinstance(leaf, Memory) and stalling((leaf,)):
+            arch = arch.with_leaf(replace(leaf, stalls="average", wind_up=True))
+    return arch
+
+
 def refuse_fused(placed: tuple[PlacedNode, ...], path: EinsumPath) -> None:
     """Raise NotSupportedError where an Einsum shares loops with others and stalls are counted tile by tile."""
     splits = [i for i, node in enumerate(placed) if isinstance(node.node, tree.Sequential | tree.Pipeline)]
     above = [loop for loop in path.loops if splits and loop.position < splits[-1] and not loop.absent]
     if above and stalling(path.leaves):
-        raise _refusal(path, stalling(path.leaves)[0], f"of the fused Einsum {path.einsum.name!r}")
+        raise _refusal(path.leaves, stalling(path.leaves)[0], f"of the fused Einsum {path.einsum.name!r}")
 
 
 def stalled_latency(
@@ -60,8 +73,8 @@ def stalled_latency(
     levels = stalling(path.leaves)
     if not levels or path.einsum.is_copy:
         return 0.0
-    _check(path, traffic, levels)
     level = levels[0]
+    _check(path, traffic, level)
     moved = [
         _Moved(traffic, tensor, exchange)
         for tensor in traffic.tensors
@@ -187,37 +200,49 @@ def _operations(traffic: EinsumTraffic, turn: tuple[Turn, Turn]) -> float:
     return total
 
 
-def _check(path: EinsumPath, traffic: EinsumTraffic, levels: list[int]) -> None:
-    """Raise NotSupportedError for what cannot be told turn by turn yet."""
-    memories = [leaf for leaf in path.leaves if isinstance(leaf, Memory)]
+def check_stalls(leaves: tuple[Leaf, ...], rules: Semantics) -> None:
+    """Raise NotSupportedError for a machine and rules with which no stalls can be told turn by turn yet.
+
+    `leaves`: a path of the architecture.
+    """
+    levels = stalling(leaves)
+    if not levels:
+        return
+    memories = [leaf for leaf in leaves if isinstance(leaf, Memory)]
     reasons = (
         (len(levels) > 1, "of several memories on one path"),
-        (traffic.semantics.lane_first_touch != "one lane", f"with the preset {traffic.semantics.name!r}"),
-        (bool(turns(path.leaves)), "beside a memory that is single or winds up"),
-        (any(isinstance(leaf, Network) for leaf in path.leaves), "beside a network"),
+        (rules.lane_first_touch != "one lane", f"with the preset {rules.name!r}"),
+        (bool(turns(leaves)), "beside a memory that is single or winds up"),
+        (any(isinstance(leaf, Network) for leaf in leaves), "beside a network"),
         (any(memory.starts for memory in memories), "beside a startup"),
         (any(memory.layout for memory in memories), "beside a layout"),
-        (any(tensor.slides for tensor in traffic.tensors), "with sliding windows"),
     )
     for refused, what in reasons:
         if refused:
-            raise _refusal(path, levels[0], what)
+            raise _refusal(leaves, levels[0], what)
+
+
+def _check(path: EinsumPath, traffic: EinsumTraffic, level: int) -> None:
+    """Raise NotSupportedError for what cannot be told turn by turn yet."""
+    check_stalls(path.leaves, traffic.semantics)
+    if any(tensor.slides for tensor in traffic.tensors):
+        raise _refusal(path.leaves, level, "with sliding windows")
     for tensor in traffic.tensors:
         for exchange in tensor.exchanges:
-            if exchange.child.level != levels[0]:
+            if exchange.child.level != level:
                 continue
             above = [i for i, loop in enumerate(path.loops) if applies(loop, exchange.child) and not loop.absent]
             lanes = any(tensor.counts.relevance_of(i) is not Relevance.FULL for i in above if path.loops[i].is_spatial)
             partial = any(tensor.counts.relevance_of(i) is Relevance.PARTIAL for i in above)
             if tensor.charge(exchange).hull is not None:
-                raise _refusal(path, levels[0], f"where Einsums use different parts of {tensor.access.tensor!r}")
+                raise _refusal(path.leaves, level, f"where Einsums use different parts of {tensor.access.tensor!r}")
             if tensor.access.output and (lanes or partial):
                 what = "lanes reduce" if lanes else "tiles overlap of"
-                raise _refusal(path, levels[0], f"where {what} {tensor.access.tensor!r}")
+                raise _refusal(path.leaves, level, f"where {what} {tensor.access.tensor!r}")
 
 
-def _refusal(path: EinsumPath, level: int, what: str) -> NotSupportedError:
+def _refusal(leaves: tuple[Leaf, ...], level: int, what: str) -> NotSupportedError:
     return NotSupportedError(
-        f"stalls tile by tile of {path.leaves[level].name!r} {what} are not counted yet",
+        f"stalls tile by tile of {leaves[level].name!r} {what} are not counted yet",
         hint="leave out stalls: tile_by_tile",
     )

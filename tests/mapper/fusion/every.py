@@ -6,7 +6,8 @@ import json
 import math
 import random
 from collections.abc import Iterator
-from itertools import islice, product
+from dataclasses import replace
+from itertools import groupby, islice, permutations, product
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,12 @@ from tests.mapper.fusion.problems import Problem, draw_problem
 from tests.mapper.latency_options import pipelines, ports, startup
 
 import einmap
+from einmap.errors import NotSupportedError
 from einmap.mapping.mapping import Mapping
+from einmap.mapping.nodes import Node, Sequential, Temporal
+from einmap.model.stalls import winding_up
+
+TURNS = "tile_by_tile"
 
 
 class Every(CascadeProblem):
@@ -33,8 +39,25 @@ class Every(CascadeProblem):
                 yield self.mapping(fitting, [int(row) for row in chosen])
 
 
+def reordered(nodes: tuple[Node, ...]) -> Iterator[tuple[Node, ...]]:
+    """Nodes with every order of temporal loops that stand one below the other, in branches too."""
+    runs: list[list[tuple[Node, ...]]] = []
+    for is_loop, run in groupby(nodes, lambda node: isinstance(node, Temporal)):
+        if is_loop:
+            runs.append(list(permutations(run)))
+            continue
+        for node in run:
+            if isinstance(node, Sequential):
+                branches = product(*(list(reordered(branch)) for branch in node.branches))
+                runs.append([(replace(node, branches=chosen),) for chosen in branches])
+            else:
+                runs.append([(node,)])
+    for chosen in product(*runs):
+        yield tuple(node for run in chosen for node in run)
+
+
 def drawn(seed: int, kind: str) -> tuple[Problem, dict[str, Any], str]:
-    """A random cascade whose Einsums overlap, or wait for values on their way; and a metric."""
+    """A random cascade whose Einsums overlap, wait for values on their way, or stall; and a metric."""
     rng = random.Random(seed)
     problem = draw_problem(rng, small=True)
     written = json.loads(json.dumps(problem.data))
@@ -46,9 +69,22 @@ def drawn(seed: int, kind: str) -> tuple[Problem, dict[str, Any], str]:
             if rng.random() < 0.5:
                 option(rng, written)
         written["model"] = {"overlap_einsums": True}
+    elif kind == "stalls":
+        rng.choice([node for node in written["arch"]["nodes"][1:] if node["type"] == "Memory"])["stalls"] = TURNS
+        if rng.random() < 0.4:
+            ports(rng, written)
+        for node in written["arch"]["nodes"]:
+            for action in node.get("actions", ()):
+                action["throughput"] = rng.choice((1, 2, 4, "inf"))
     else:
         pipelines(rng, written)
     return problem, written, rng.choice(("latency", "energy_delay_product"))
+
+
+def alike(mappings: Iterator[Mapping], kind: str) -> Iterator[Mapping]:
+    """Mappings, where their order matters with every order of loops that stand one below the other."""
+    for mapping in mappings:
+        yield from map(Mapping, reordered(mapping.nodes)) if kind == "stalls" else (mapping,)
 
 
 def judged(seed: int, kind: str, most: int) -> str | None:
@@ -60,17 +96,17 @@ def judged(seed: int, kind: str, most: int) -> str | None:
     if problem.semantics != "exact":
         return None
     spec = einmap.loads(json.dumps(written))
-    limits = problem.max_fused_loops, problem.per_variable
+    limits = problem.max_fused_loops if kind != "stalls" else 0, problem.per_variable
     options = {"max_fused_loops": limits[0], "max_fused_loops_per_rank_variable": limits[1], "share_inputs": False}
     try:
         result = einmap.map_workload(spec, metrics=goal, semantics="exact", **options)
-    except einmap.NoMappingError:
+    except (einmap.NoMappingError, NotSupportedError):
         return None
     again = einmap.evaluate(spec, result.mapping)
     assert again.latency == result.cost.latency
     values = [again.edp if goal == "energy_delay_product" else again.latency]
-    every = Every(spec, "exact", *limits)
-    for mapping in islice(every.mappings(), most):
+    every = Every(spec.with_altered_archs(winding_up), "exact", *limits)
+    for mapping in islice(alike(every.mappings(), kind), most):
         try:
             cost = einmap.evaluate(spec, mapping)
         except einmap.EinmapError:

@@ -19,17 +19,19 @@ from einmap.einsum.einsum import Einsum
 from einmap.errors import NoMappingError
 from einmap.mapper import objective_kernels
 from einmap.mapper.branch_and_bound import kernels
-from einmap.mapper.branch_and_bound.decode import mapping_of
+from einmap.mapper.branch_and_bound.decode import mapping_of, nodes_of
 from einmap.mapper.branch_and_bound.optimum import Optimum
 from einmap.mapper.branch_and_bound.path_search import Descent, PathSearch, TemplateTables
 from einmap.mapper.branch_and_bound.smallest_tiles import fits_nowhere
 from einmap.mapper.branch_and_bound.sparse_search import SparseSearch, new_search
+from einmap.mapper.branch_and_bound.stalled import offer, offer_stalled, settled
 from einmap.mapper.cost_bounds.compute_path import PLANNING, Group, Path
 from einmap.mapper.cost_bounds.relaxed_bounds import FIRST_LANES, FIRST_PLANS, Bounds
 from einmap.mapper.cost_bounds.sparse_tables import Limit
 from einmap.mapper.given.alignment import unlike
 from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.mapspace.fanout_table import LaneTable
+from einmap.mapper.mapspace.template import joined
 from einmap.mapper.memory_limit import Ceiling
 from einmap.mapper.metrics import METRICS
 from einmap.mapper.pareto_archive import Archive
@@ -372,23 +374,27 @@ class SearchRun:
 
     def judge(self, search: PathSearch, compiled: TemplateTables, number: int, walk: Descent) -> None:
         """Find the true cost of the mapping that the kernel has come to, and put it into the archive."""
+        if search.machine is not None:
+            least = offer_stalled(self.archive, search, compiled, walk, number)
+            if least is not None:
+                self.unlisted += 1
+                self.left.append(least)
+            return
         n = len(compiled.levels)
         prefix = int(walk.prefix_at[n])
         mapping = mapping_of(search, compiled, prefix, [int(x) for x in walk.point_at[1 : n + 1]])
+        offer(self.archive, self.uneven_values(search, walk, n, mapping), walk, prefix, number)
+
+    def uneven_values(self, search: PathSearch, walk: Descent, n: int, mapping: Mapping) -> Floats:
+        """Objectives of a mapping whose tiles are not all alike."""
         path = path_of(mapping, self.einsum, self.arch)
         cost = einsum_cost(path, EinsumTraffic(path, self.request.rules), self.arch)
-        values = np.empty(len(search.goal_codes))
+        values: Floats = np.empty(len(search.goal_codes))
         columns = np.array([cost.dynamic, cost.latency], dtype=np.float64)
         objective_kernels.objectives(
             columns, float(cost.leak_power), walk.occupied[n], search.capacity, walk.kept, search.goal_codes, values
         )
-        archive = self.archive
-        if archive.beats(values, TIE):
-            return
-        if archive.n == len(archive.values):
-            archive.grow()
-        point = walk.point_at[1:]
-        archive.n = kernels.take(values, point, prefix, number, archive.values, archive.paths, archive.n)
+        return values
 
     def say(self) -> None:
         """Report what has been done."""
@@ -415,7 +421,7 @@ class SearchRun:
             number, prefix = (int(x) for x in archive.paths[i, :2])
             search, compiled = self.decoders[number]
             points = [int(x) for x in archive.paths[i, 2 : 2 + len(compiled.levels)]]
-            mappings.append(mapping_of(search, compiled, prefix, points))
+            mappings.append(joined(settled(search, nodes_of(search, compiled, prefix, points))))
             values.append(tuple(float(x) for x in archive.values[i]))
         bound = np.full(len(self.request.goals), np.inf)
         for row in (*self.left, *archive.values[: archive.n]):

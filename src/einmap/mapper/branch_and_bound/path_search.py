@@ -26,6 +26,7 @@ from einmap.mapper.cost_bounds.coefficients import NodeCosts
 from einmap.mapper.cost_bounds.cost_to_go import Tables
 from einmap.mapper.cost_bounds.line_rates import moves_lines
 from einmap.mapper.cost_bounds.path_costs import PathCosts
+from einmap.mapper.cost_bounds.stalling_machine import StallingMachine
 from einmap.mapper.cost_bounds.table_blocks import Around, Level, Recipe
 from einmap.mapper.objectives import goal_codes, table_columns
 from einmap.mapper.pareto_archive import Archive
@@ -73,6 +74,8 @@ class PathSearch(PathCosts):
     instances: int = 1
     of_tables: Ints | None = None
     """Columns of cost whose tables are worth their time, if not all that the objectives need."""
+    machine: StallingMachine | None = None
+    """The machine whose latency is to be found for each mapping, where columns of cost are lower bounds."""
     ended = False
     """Whether making tables ended because the search was stopped."""
 
@@ -344,8 +347,8 @@ class PathSearch(PathCosts):
 
     @cached_property
     def ragged(self) -> bool:
-        """Whether columns of cost are lower bounds only: where tiles or lanes are not all alike."""
-        return any(axis.uneven for axis in self.lattice.axes)
+        """Whether columns of cost are lower bounds only: where tiles or lanes are not all alike, or turns stall."""
+        return self.machine is not None or any(axis.uneven for axis in self.lattice.axes)
 
     @property
     def has_tables(self) -> bool:

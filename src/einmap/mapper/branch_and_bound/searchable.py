@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from einmap.arch.component import Leaf, Memory, Network, Toll
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
+from einmap.errors import NotSupportedError
 from einmap.mapper.mapspace.latency_forms import latency_is_linear
+from einmap.model.stalls import stalling
 
 
 def why_not_searchable(einsum: Einsum, arch: Architecture, goals: Sequence[str]) -> str | None:
@@ -42,6 +44,18 @@ def why_not_searchable(einsum: Einsum, arch: Architecture, goals: Sequence[str])
             if isinstance(leaf, Toll) and leaf.placement is not None and leaf.placement.tile_shape:
                 return f"Toll {leaf.name!r} limits tile shapes"
     return None
+
+
+def check_stalls_searchable(einsum: Einsum, arch: Architecture, why: str | None) -> None:
+    """Raise NotSupportedError where an Einsum is searched mapping by mapping, for a reason, and its machine stalls."""
+    leaves = [leaf for unit in arch.computes for leaf in arch.path(unit.name)]
+    memory = next((leaf.name for leaf in leaves if stalling((leaf,))), None)
+    if why is not None and memory is not None and not einsum.is_copy:
+        raise NotSupportedError(
+            f"Einsum {einsum.name!r} is searched mapping by mapping ({why}), "
+            f"which does not know stalls: tile_by_tile ({memory!r}) yet",
+            hint="map without it, then evaluate the mapping found with it",
+        )
 
 
 def _why_not_lines(path: Sequence[Leaf]) -> str | None:

@@ -166,4 +166,5 @@ def new_search(path: Path, lanes: LaneTable, instances: int) -> PathSearch:
         path.request.known_remainder,
         instances,
         path.of_tables,
+        path.machine,
     )

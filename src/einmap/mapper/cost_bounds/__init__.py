@@ -15,6 +15,7 @@
   lanes and lattice.
 - `relaxed_bounds`: bounds that need no tables.
 - `sparse_kernels`: the compiled part of making cost-to-go tables that have rows only for points worth it.
+- `stalling_machine`: a machine that stalls tile by tile, beside the one on which its costs are bounded.
 - `table_blocks`: blocks of cost-to-go tables: which places of which chains have tables in common, whatever their rows
   are.
 - `way_costs`: the ways of single values as constants of columns.

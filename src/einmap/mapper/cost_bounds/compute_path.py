@@ -19,6 +19,7 @@ from einmap.einsum.projection import Relevance
 from einmap.mapper.cost_bounds.coefficients import Pricer
 from einmap.mapper.cost_bounds.columns import columns_of
 from einmap.mapper.cost_bounds.line_rates import in_lines, moves_lines
+from einmap.mapper.cost_bounds.stalling_machine import StallingMachine
 from einmap.mapper.mapspace.dataplacement import Dataplacement, dataplacements
 from einmap.mapper.mapspace.enumeration import InOrder, Walk, listed, share_of
 from einmap.mapper.mapspace.fanout_table import LaneTable, lane_table, limited_variables
@@ -29,6 +30,7 @@ from einmap.mapper.request import Request
 from einmap.mapper.templates.chain_template import ChainTemplate, Planner
 from einmap.mapper.templates.given_planner import GivenPlanner
 from einmap.mapper.templates.statistics import MappingCounts
+from einmap.model.stalls import winding_up
 from einmap.progress import Progress
 
 MOST_LOOKED_AT = 10_000
@@ -85,6 +87,14 @@ class Path:
     """The first dataplacements in their order, all of them if they are few; empty if nobody has looked at them."""
     short_of_room: int = field(default=0, init=False)
     """Dataplacements with one use of the fanouts each that were not searched because their tables had no room."""
+    machine: StallingMachine | None = field(default=None, init=False)
+    """The machine as it is, where it stalls tile by tile: costs on `arch` are then lower bounds."""
+
+    def __post_init__(self) -> None:
+        self.machine = None if self.einsum.is_copy else StallingMachine.of(self.arch, self.leaves)
+        if self.machine is not None:
+            self.arch = winding_up(self.arch)
+            self.leaves = self.arch.path(self.leaves[-1].name)
 
     @cached_property
     def tile_shapes(self) -> TileShapes:
@@ -152,6 +162,9 @@ class Path:
             # the order of lanes over each variable counts
             apart = frozenset(self.einsum.rank_variables)
         apart |= in_lines(self.einsum, self.leaves)
+        if self.machine is not None:
+            # which of several loops comes first makes a difference
+            apart = frozenset(self.einsum.rank_variables)
         if self.request.given is not None:
             apart |= self.request.given.variables
         if self.fused_dimensions:
@@ -237,7 +250,8 @@ class Path:
     @property
     def prunes(self) -> bool:
         """Whether loops that are never better are left out."""
-        return self.request.prune and self.costs_nothing_less and not self.pricer.visits_cost
+        is_exact = self.machine is None
+        return self.request.prune and self.costs_nothing_less and is_exact and not self.pricer.visits_cost
 
     @cached_property
     def planner(self) -> Planner:
@@ -299,6 +313,8 @@ class Path:
             texts.append(f"imperfect factors of {name}, for which memories move lines")
         if not self.lanes.complete:
             texts.append(f"most uses of the fanouts by {name}, since there are too many to list")
+        if self.machine is not None and self.machine.has_more_orders:
+            texts.append(f"some orders of loops of {name}, since there are too many of which one may stall less")
         if self.short_of_room:
             subspaces = f"{self.short_of_room:,} dataplacement{'s' * (self.short_of_room > 1)}"
             texts.append(
@@ -328,7 +344,7 @@ class Path:
         """Plans with the lanes that they admit: none above the outermost storage of a tensor that it does not index."""
         by_lanes: dict[tuple[tuple[frozenset[str], ...], bytes], list[ChainTemplate]] = {}
         for plan in self.plans:
-            waiting = tuple(self.waiting(plan, level) for level in self.fanouts)
+            waiting = (*(self.waiting(plan, level) for level in self.fanouts), self.stalled(plan))
             by_lanes.setdefault((waiting, b"" if plan.lanes is None else plan.lanes.tobytes()), []).append(plan)
         for plans in by_lanes.values():
             lanes = self.admitted(plans[0])
@@ -349,7 +365,18 @@ class Path:
                     ]
                 )
                 admitted &= self.lanes.over(here, none) == 1
+        for tensor in self.stalled(plan):
+            partly = np.array([r is not Relevance.FULL for r in self.pricer.axis_relevance[tensor]], dtype=bool)
+            assert self.machine is not None
+            admitted &= self.lanes.over(self.lanes.levels <= self.machine.level, partly) == 1
         return self.lanes.only(np.flatnonzero(admitted))
+
+    def stalled(self, plan: ChainTemplate) -> frozenset[str]:
+        """Outputs that the memory that stalls exchanges: stalls are not counted where lanes above it reduce them."""
+        if self.machine is None:
+            return frozenset()
+        outputs = (access.tensor for access in self.einsum.accesses if access.output)
+        return frozenset(t for t in outputs if self.machine.level in plan.chains[t][1:])
 
     def lanes_above(self) -> bool:
         """Whether some fanout that may be used stands above the outermost memory of some plan."""

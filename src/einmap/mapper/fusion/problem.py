@@ -14,7 +14,7 @@ from einmap.arch.tree import Architecture
 from einmap.arrays import Floats
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.branch_and_bound.isomorphism import canonical_key, rules_key
-from einmap.mapper.branch_and_bound.searchable import why_not_searchable
+from einmap.mapper.branch_and_bound.searchable import check_stalls_searchable, why_not_searchable
 from einmap.mapper.branch_and_bound.smallest_tiles import fits_nowhere
 from einmap.mapper.fusion.budget import Budget
 from einmap.mapper.fusion.fronts.copy_fronts import CopyFronts, OptionalCopyFronts
@@ -214,6 +214,7 @@ class CascadeProblem:
             if not any(path.lanes_above() for path in planned.paths):
                 return planned
             why = "lanes may stand above its outermost memory"
+        check_stalls_searchable(einsum, arch, why)
         return UnfusedFronts(einsum, arch, request, why, self.budget, (self.options.seed, position))
 
     def minima(self) -> dict[Fronts, Floats]:

@@ -19,7 +19,7 @@ from einmap.errors import NoMappingError, NotSupportedError
 from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
 from einmap.mapper.branch_and_bound.isomorphism import canonical_key, rules_key
 from einmap.mapper.branch_and_bound.optimum import Optimum
-from einmap.mapper.branch_and_bound.searchable import why_not_searchable
+from einmap.mapper.branch_and_bound.searchable import check_stalls_searchable, why_not_searchable
 from einmap.mapper.branch_and_bound.smallest_tiles import why_not_smallest
 from einmap.mapper.exhaustive.brute_force import brute_force
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
@@ -310,6 +310,7 @@ class IndependentSearch:
                     at=self.given[einsum.name].places[0],
                     hint="leave it out of what is given",
                 )
+            check_stalls_searchable(einsum, arch, why)
             if why is not None or search is None:
                 self.parts[einsum.name] = EinsumResult(einsum, None, why)
                 continue

@@ -71,7 +71,7 @@ class MemoryTimingInput(Input):
         documented(
             "How transfers of tiles hide behind work: `average`, all of them behind all of it; `tile_by_tile`, those "
             "of each turn behind the work of its neighbours, so that a turn that moves more than others stalls. For "
-            "`ideal` and `double` buffers, in evaluation.",
+            "`ideal` and `double` buffers.",
             "tile_by_tile",
         ),
     ] = "average"

@@ -20,6 +20,7 @@ from einmap.mapper import objective_kernels
 from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.branch_and_bound.decode import nodes_of
 from einmap.mapper.branch_and_bound.path_search import Descent, PathSearch, TemplateTables
+from einmap.mapper.branch_and_bound.stalled import offer_stalled, settled
 from einmap.mapper.fusion.budget import Budget
 from einmap.mapper.fusion.fronts.dominance import undominated
 from einmap.mapper.fusion.fronts.loops import loop_nodes
@@ -104,7 +105,7 @@ class EinsumFronts:
     @property
     def covers_mapspace(self) -> bool:
         """Whether the chains are all that the mapspace of the Einsum has."""
-        return self.complete
+        return self.complete and not any(path.machine and path.machine.has_more_orders for path in self.paths)
 
     @property
     def why_brute_force(self) -> None:
@@ -386,6 +387,8 @@ class EinsumFronts:
             before, left = walk.work, self.budget.left
             budget = CHOICES_AT_A_TIME if left > CHOICES_AT_A_TIME else -int(left)
             ended = search.step(outer_nest.compiled, len(self.completed) - 1, walk, growing.archive, TIE, budget)
+            if ended == kernels.LEAF:
+                offer_stalled(growing.archive, search, outer_nest.compiled, walk, len(self.completed) - 1)
             self.budget.work += walk.work - before
             if self.budget.stopped:
                 break
@@ -414,7 +417,7 @@ class EinsumFronts:
         compiled = outer_nest.compiled
         points = [int(x) for x in front.paths[row, 2 : 2 + len(compiled.levels)]]
         loops = {level: loop_nodes(order) for level, order in outer_nest.gaps}
-        return list(nodes_of(search, compiled, prefix, points, loops)), len(compiled.plan.outer)
+        return settled(search, nodes_of(search, compiled, prefix, points, loops)), len(compiled.plan.outer)
 
 
 def _with_few_tables(plans: list[list[tuple[PathSearch, OuterNest]]]) -> list[list[tuple[PathSearch, OuterNest]]]:

@@ -1,0 +1,153 @@
+"""The mapper is optimal where turns stall: against every mapping of random problems, in every order of its loops."""
+
+import math
+import random
+
+import numpy as np
+import pytest
+from tests.mapper.fusion.every import judged, reordered
+from tests.mapper.kinds import memories
+from tests.mapper.latency_options import ports
+from tests.mapper.problems import draw_problem, spec_of
+from tests.mapper.specs import MATMUL, memory
+from tests.mapper.specs import compute as mac
+from tests.mapper.specs import spec as written
+
+import einmap
+from einmap.errors import NotSupportedError
+from einmap.mapper.branch_and_bound import stalled
+from einmap.mapper.mapspace.mapspace import mapspace_of
+from einmap.mapping.mapping import Mapping
+from einmap.mapping.nodes import PerEinsum, Temporal
+from einmap.mapping.template import AnyPlace
+from einmap.model.stalls import winding_up
+
+VALUES = {
+    "latency": lambda cost: cost.latency,
+    "energy": lambda cost: cost.energy,
+    "energy_delay_product": lambda cost: cost.edp,
+}
+
+
+def drawn(rng):
+    """A problem in which an inner memory stalls; None where there is none."""
+    problem = draw_problem(rng)
+    inner = memories(problem)[1:]
+    if not inner:
+        return None
+    rng.choice(inner).update(stalls="tile_by_tile", buffering=rng.choice(("ideal", "ideal", "double")))
+    if rng.random() < 0.3:
+        ports(rng, problem)
+    for node in memories(problem):
+        for action in node["actions"]:
+            action["throughput"] = rng.choice((1, 2, 3, 4, 8, "inf"))
+    return spec_of(problem)
+
+
+def every_cost(spec):
+    """The costs of all mappings that can be counted; none takes longer where memories wind up in place of stalling."""
+    (einsum,) = spec.workload.einsums
+    space = mapspace_of(einsum, spec.arch(), backed_outside=einsum.tensors, first_partial_matters=False)
+    relaxed = spec.with_altered_archs(winding_up)
+    seen = set()
+    for subspace in space.subspaces:
+        for point in subspace.points_at(np.arange(subspace.size)):
+            for nodes in reordered(subspace.mapping(tuple(int(x) for x in point)).nodes):
+                mapping = Mapping(nodes)
+                if mapping in seen:
+                    continue
+                seen.add(mapping)
+                try:
+                    cost = einmap.evaluate(spec, mapping, strict=True)
+                except (NotSupportedError, einmap.MappingError):
+                    continue
+                assert einmap.evaluate(relaxed, mapping).latency <= cost.latency * (1 + 1e-9)
+                yield cost
+
+
+def compared(seed, most):
+    """Compare the mapper with all mappings of one random problem; False when these are too many, or none fits."""
+    rng = random.Random(seed)
+    spec, goal = drawn(rng), rng.choice(("latency", "latency", "energy_delay_product", "energy"))
+    if spec is None:
+        return False
+    (einsum,) = spec.workload.einsums
+    space = mapspace_of(einsum, spec.arch(), backed_outside=einsum.tensors, first_partial_matters=False)
+    if space.size > most:
+        return False
+    best = min(map(VALUES[goal], every_cost(spec)), default=math.inf)
+    try:
+        result = einmap.map_workload(spec, metrics=goal)
+    except einmap.NoMappingError:
+        assert math.isinf(best), seed
+        return False
+    assert result.optimal, seed
+    assert math.isclose(VALUES[goal](result.cost), best, rel_tol=1e-9), (seed, best)
+    assert VALUES[goal](einmap.evaluate(spec, result.mapping)) == VALUES[goal](result.cost)
+    return True
+
+
+def test_the_optimum_is_the_best_of_all_mappings():
+    assert sum(compared(seed, 100) for seed in range(60)) >= 5
+
+
+def test_cascades_are_mapped_as_well_as_can_be():
+    assert [judged(seed, "stalls", 60) for seed in (4, 5, 6)] == ["proven"] * 3
+
+
+@pytest.mark.slow
+@pytest.mark.mapper
+@pytest.mark.parametrize("part", range(4))
+def test_optima_of_many_problems_are_the_best_of_all_mappings(part):
+    assert sum(compared(seed, 1_500) for seed in range(1000 + 60 * part, 1060 + 60 * part)) >= 12
+
+
+@pytest.mark.slow
+@pytest.mark.fusion
+@pytest.mark.parametrize("part", range(4))
+def test_many_cascades_are_mapped_as_well_as_can_be(part):
+    found = [outcome for seed in range(100 + 30 * part, 130 + 30 * part) if (outcome := judged(seed, "stalls", 3_000))]
+    assert set(found) == {"proven"}
+    assert len(found) >= 10
+
+
+def stalling():
+    """A buffer of 6 values, between which and main memory partial results come and go."""
+    nodes = [memory("Main", "inf", 10, {"keep": "All"}), memory("Buffer", 48, 1, {"keep": "All"}), mac()]
+    nodes[1]["stalls"] = "tile_by_tile"
+    for node, throughput in zip(nodes, (1, "inf", 1), strict=True):
+        for action in node["actions"]:
+            action["throughput"] = throughput
+    return written(nodes, MATMUL, {"M": 4, "K": 4, "N": 2})
+
+
+def test_more_orders_than_are_tried_leave_a_result_unproven(monkeypatch):
+    proven = einmap.map_workload(stalling(), metrics="latency")
+    assert "with stalls that can be counted turn by turn" in proven.reason
+    monkeypatch.setattr(stalled, "MOST_ORDERS", 1)
+    result = einmap.map_workload(stalling(), metrics="latency")
+    assert not result.optimal
+    assert "some orders of loops of Z" in result.reason
+    assert result.lower_bound <= proven.cost.latency <= result.cost.latency
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"explore_imperfect_temporal_loops": True}, "with imperfect factors"),
+        ({"brute_force": True}, "by brute force"),
+        ({"max_pipeline_stages": 2}, "as Pipelines"),
+        ({"semantics": "accelforge"}, "with the preset 'accelforge'"),
+        (
+            {"given": einmap.PartialMapping((AnyPlace(), Temporal(PerEinsum("k"), PerEinsum(1))))},
+            "a given mapping is not completed",
+        ),
+    ],
+)
+def test_what_the_search_does_not_know_of_stalls_is_refused_by_name(options, match):
+    with pytest.raises(NotSupportedError, match=match):
+        einmap.map_workload(stalling(), **options)
+    with pytest.raises(NotSupportedError, match="beside a pipeline_latency of 'MAC'"):
+        einmap.map_workload(stalling().set("arch.nodes.MAC.actions[0].pipeline_latency", 1))
+    with pytest.raises(NotSupportedError, match="beside a memory that is single"):
+        einmap.map_workload(stalling().set("arch.nodes.Main.buffering", "single"))
