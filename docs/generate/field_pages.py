@@ -275,7 +275,7 @@ def mapping_page() -> str:
             "for the Einsum that its compute names, or for Einsums by name (`given: {Z: {nodes: [...]}}`). Nodes are "
             "those above; loops may leave out `tile_shape`, and between nodes nothing is inserted but where `!Any {}` "
             "stands."),
-        GIVEN_SNIPPET, "### Any", meaning(mapping.AnyInput),
+        GIVEN_SNIPPET, "### Any", meaning(mapping.AnyInput), fields_list(mapping.AnyInput),
         "### Compute, partly given", meaning(mapping.PartialComputeInput), fields_list(mapping.PartialComputeInput),
     )  # fmt: skip
 

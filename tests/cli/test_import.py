@@ -1,6 +1,7 @@
 """`einmap import`, and models among the files of other commands."""
 
 import numpy as np
+from tests.frontends.zigzag.test_read import FILES
 from tests.onnx_models import model, node, numbers, saved
 
 from einmap import load
@@ -138,17 +139,39 @@ def test_files_of_zigzag_become_a_folder_and_what_is_left_out_is_listed(run, tmp
     workload, out = tmp_path / "gemm.yaml", tmp_path / "out"
     workload.write_text(
         "- {id: 0, name: gemm, operator_type: Gemm, equation: 'O[m][n]+=W[k][m]*I[n][k]', loop_dims: [M, N, K],\n"
-        "   loop_sizes: [4, 8, 16], operand_precision: {O: 32, O_final: 8, W: 8, I: 8}, core: 3}\n"
+        "   loop_sizes: [4, 8, 16], operand_precision: {O: 4, O_final: 8, W: 8, I: 8}, core: 3}\n"
     )
     done = run("import", "--from", "zigzag", workload, "-o", out)
     assert done.status == 0
     assert "Without counterpart: 2" in done.out
-    assert "it is not a key that is known" in " ".join(done.out.split())
+    assert "it is not a key" in " ".join(done.out.split())
     assert load(out / "workload.yaml").workload.n_computes == 4 * 8 * 16
     workload.write_text("- {id: 0, equation: x, loop_dims: [M], loop_sizes: [2, 3]}\n")
     done = run("import", "--from", "zigzag", workload, "-o", tmp_path / "none")
     assert (done.status, done.out, (tmp_path / "none").exists()) == (2, "", False)
     assert "gemm.yaml:1:52: [0].loop_sizes: loop_dims has 1 dimensions, loop_sizes 2 sizes" in done.err
+
+
+def test_the_temporal_ordering_of_zigzag_is_what_map_takes_as_given(run, tmp_path):
+    names = ("hardware.yaml", "workload.yaml", "mapping.yaml")
+    for name in names:
+        (tmp_path / name).write_text(FILES[name])
+    ordering = '  temporal_ordering: [[OX, 4], ["*", "*"], [OY, 4]]\n- name: sum'
+    (tmp_path / names[2]).write_text(FILES[names[2]].replace("- name: sum", ordering))
+    paths, out = [tmp_path / name for name in names], tmp_path / "out"
+    printed = run("import", "--from", "zigzag", *paths)
+    assert "given.yaml, for einmap map --given, is written with -o DIR alone" in " ".join(printed.err.split())
+    (tmp_path / "printed.yaml").write_text(printed.out)
+    assert load(tmp_path / "printed.yaml").workload.einsum_names == ("Layer0", "Layer1", "sum")
+    assert run("import", "--from", "zigzag", *paths, "-o", out).status == 0
+    best = tmp_path / "best.yaml"
+    done = run(
+        "map", out / "workload.yaml", out / "architecture.yaml", "--given", out / "given.yaml", "--no-fuse", "-o", best
+    )
+    assert (done.status, "proven optimal" in done.out) == (0, True)
+    for branch in best.read_text().split("!Nested")[1:3]:  # those of the two convolutions
+        loops = [line.split("rank_variable: ")[1][:2] for line in branch.splitlines() if "!Temporal" in line]
+        assert (loops[0], loops.count("oy"), loops[-1]) == ("oy", 1, "ox")
 
 
 def test_a_specification_is_exported_to_accelforge(run, tmp_path):

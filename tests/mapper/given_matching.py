@@ -114,7 +114,7 @@ class Matcher:
         node = self.nodes[i]
         if isinstance(node, AnyPlace):
             yield from self.run(i + 1, items, k, now, met)
-            for v, shape in goal.items():
+            for v, shape in goal.items() if node.temporal else ():
                 for inner in _divisors_between(now[v], shape):
                     if inner != now[v]:
                         loop = tree.Temporal(tree.PerEinsum(v), tree.PerEinsum(inner))

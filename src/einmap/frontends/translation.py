@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from einmap.errors import At, Note
 
+GIVEN_FILE = "given.yaml"
+"""A partly given mapping: not a part of the specification, but what `einmap map --given` takes."""
+
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:

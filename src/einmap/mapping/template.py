@@ -38,7 +38,9 @@ class OpenSpatial:
 
 @dataclass(frozen=True, slots=True)
 class AnyPlace:
-    """Where nodes may be inserted; nowhere else."""
+    """Where nodes may be inserted; nowhere else. `temporal`: temporal loops, too, not only other nodes."""
+
+    temporal: bool = True
 
 
 @dataclass(frozen=True, slots=True)

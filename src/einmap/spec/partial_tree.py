@@ -177,8 +177,8 @@ class _Reader(TreeReader):
         match model:
             case None:
                 return ()
-            case AnyInput():
-                return (AnyPlace(),)
+            case AnyInput(temporal=temporal):
+                return (AnyPlace(temporal),)
             case LoopInput() if model.tile_shape is None and model.n_iterations is None:
                 self.rank_variable(model, path)
                 return (model,)

@@ -124,8 +124,19 @@ def test_layers_become_a_cascade_with_the_zeros_around_tensors_stored(tmp_path):
     assert workload.n_computes == 4 * 2 * 16 * 9 + 4 * 4 * 16 * 9 + 4 * 16
     assert workload.tensor_bits("W_Layer0") == 4 * 2 * 9 * 4
     assert workload.tensor_bits("I_Layer0") == 2 * 9 * 9 * 8
-    reason = "partial sums count with 8 bits, as results do, not with 16"
-    assert left(result) == [(8, "O", reason), (27, "pr_loop_sizes", "it follows from the loops and the padding")]
+    assert left(result) == [(27, "pr_loop_sizes", "it follows from the loops and the padding")]
+
+
+def test_partial_sums_have_the_bits_of_O_and_results_those_of_O_final(tmp_path):
+    spec = spec_of(
+        imported(tmp_path, workload=WORKLOAD.replace("{W: 8, I: 8, O: 8}", "{W: 8, I: 8, O: 32, O_final: 8}"))
+    )
+    # Layer1 has as many for both, and `sum` adds nothing up
+    assert spec.to_dict()["workload"]["partial_bits_per_value"] == {"Layer0": 16}
+    written = {access.tensor: access for einsum in spec.workload.einsums for access in einsum.accesses if access.output}
+    assert [written[name].partial_bits for name in ("Layer0", "Layer1", "sum")] == [16, None, None]
+    result = imported(tmp_path, workload=WORKLOAD.replace("O: 16, O_final: 8", "O: 4, O_final: 8"))
+    assert (8, "operand_precision.O", "results have 8 bits, and partial sums as many, not 4") in left(result)
 
 
 def test_padding_that_no_file_gives_is_half_of_what_a_window_lacks(tmp_path):

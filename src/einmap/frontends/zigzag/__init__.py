@@ -9,7 +9,8 @@ Read `read` (files in), then one module for each kind of file.
 - `layers`: the layers of a workload.
 - `mapping`: mappings -> limits on spatial loops.
 - `memories`: the memories of the hardware.
-- `read`: files -> workload.yaml and architecture.yaml.
+- `ordering`: temporal orderings -> partly given mappings.
+- `read`: files -> workload.yaml, architecture.yaml and given.yaml.
 - `roles`: how tensors are called.
 - `workload`: layers -> Einsums.
 """

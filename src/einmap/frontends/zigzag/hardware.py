@@ -162,7 +162,9 @@ def _outside(operands: tuple[str, ...], shares: frozenset[str], last: ZigzagMemo
 
 def _memory(memory: ZigzagMemory) -> dict[str, object]:
     node: dict[str, object] = {"type": "Memory", "name": memory.name}
-    tensors = {"keep": " | ".join(ROLES[operand] for operand in ROLES if operand in memory.operands)}
+    held = " | ".join(ROLES[operand] for operand in ROLES if operand in memory.operands)
+    # uneven mappings: the storage nodes of one tensor stand anywhere among those of another
+    tensors = {"keep": held, "force_memory_hierarchy_order": False}
     if not memory.size:
         free = [{"name": name, "energy": 0, "throughput": float("inf")} for name in ("read", "write")]
         return {**node, "size": float("inf"), "leak_power": 0, "tensors": tensors, "actions": free}

@@ -26,8 +26,8 @@ _OTHER_KEYS = {
 class Layer:
     """One layer. `sizes`: by loop dimension as written; `variables`: rank variables by dimension in small letters.
 
-    `bits`: of values by letter, the final ones of the output; `sources`: by letter the layer whose output an operand
-    is; `padding`: zeros before the first value, by index.
+    `bits`: of values by letter, the final ones of the output; `partial_bits`: of the output while it is summed;
+    `sources`: by letter the layer whose output an operand is; `padding`: zeros before the first value, by index.
     """
 
     number: int
@@ -38,6 +38,7 @@ class Layer:
     sizes: Mapping[str, int]
     variables: Mapping[str, str]
     bits: Mapping[str, int]
+    partial_bits: int
     sources: Mapping[str, int]
     padding: Mapping[str, int]
     at: At
@@ -46,6 +47,12 @@ class Layer:
     def extents(self) -> dict[str, int]:
         """Sizes by rank variable."""
         return {self.variables[dimension.lower()]: size for dimension, size in self.sizes.items()}
+
+    @property
+    def is_summed(self) -> bool:
+        """Whether a loop of several iterations does not index the output."""
+        indexed = {variable for index in self.equation.output.index for variable, _ in index.terms}
+        return any(size > 1 for variable, size in self.extents.items() if variable not in indexed)
 
 
 def read_layers(document: Value, report: Report) -> tuple[Layer, ...]:
@@ -93,7 +100,7 @@ def _layer(fields: Fields, names: set[str]) -> Layer:
     equation = read_equation(fields.need("equation"), relations, variables)
     operator = fields.need("operator_type").text()
     letters = [operand.letter for operand in equation.inputs]
-    bits = _bits(fields, equation.output.letter, letters)
+    bits, partial = _bits(fields, equation.output.letter, letters)
     sources: dict[str, int] = {}
     if (given := fields.get("operand_source")) is not None:
         entries = Fields(given, fields.report)
@@ -105,7 +112,9 @@ def _layer(fields: Fields, names: set[str]) -> Layer:
     padding = _padding(fields)
     fields.close(_OTHER_KEYS)
     called_text = called.text() if called else f"Layer{number}"
-    return Layer(number, name, called_text, operator, equation, sizes, variables, bits, sources, padding, fields.at)
+    return Layer(
+        number, name, called_text, operator, equation, sizes, variables, bits, partial, sources, padding, fields.at
+    )
 
 
 def _sizes(fields: Fields) -> dict[str, int]:
@@ -132,17 +141,19 @@ def _variable(dimension: str, size: int) -> str:
     return f"{dimension.lower()}{'_' if dimension[-1].isdigit() else ''}{size}"
 
 
-def _bits(fields: Fields, output: str, letters: Sequence[str]) -> dict[str, int]:
+def _bits(fields: Fields, output: str, letters: Sequence[str]) -> tuple[dict[str, int], int]:
+    """Bits of a value by letter, and those of a partial sum."""
     entries = Fields(fields.need("operand_precision"), fields.report)
     bits = {letter: entries.need(letter).integer(0, 4096) for letter in letters}
     partial = entries.get(output)
     final = entries.get(f"{output}_final") or partial or entries.need(output)
     bits[output] = final.integer(1, 4096)
-    if partial is not None and partial.integer(1, 4096) != bits[output]:
-        reason = f"partial sums count with {bits[output]} bits, as results do, not with {partial.integer()}"
-        fields.report.leave(partial.at, output, reason)
+    wide = partial.integer(1, 4096) if partial is not None else bits[output]
+    if partial is not None and wide < bits[output]:
+        reason = f"results have {bits[output]} bits, and partial sums as many, not {wide}"
+        fields.report.leave(partial.at, f"operand_precision.{output}", reason)
     entries.close({})
-    return bits
+    return bits, max(wide, bits[output])
 
 
 def _padding(fields: Fields) -> dict[str, int]:

@@ -11,6 +11,7 @@ from einmap.errors import At, SpecError
 from einmap.frontends.zigzag.fields import Fields, Report, Value
 from einmap.frontends.zigzag.hardware import Hardware, check_dimension
 from einmap.frontends.zigzag.layers import Layer
+from einmap.frontends.zigzag.ordering import Entry, given_nodes, read_ordering
 from einmap.frontends.zigzag.roles import DEFAULT_LINKS, ROLES
 
 DEFAULT = "default"
@@ -21,12 +22,14 @@ _UNROLLING = re.compile(r"([A-Za-z]\w*)\s*,\s*(\d{1,9})", re.ASCII)
 class Given:
     """One entry of a mapping file. `spatial`: loop dimensions and factors by dimension of the array.
 
-    `hints`: loop dimensions that may be spread over one; `links`: the memory operand of each letter of the equation.
+    `hints`: loop dimensions that may be spread over one; `links`: the memory operand of each letter of the equation;
+    `ordering`: temporal loops, the innermost first.
     """
 
     spatial: Mapping[str, Sequence[tuple[str, int]]]
     hints: Mapping[str, Sequence[str]]
     links: Mapping[str, str]
+    ordering: tuple[Entry, ...]
     at: At
 
 
@@ -47,11 +50,11 @@ def read_mappings(document: Value, hardware: Hardware | None, report: Report) ->
         if name.text() in result:
             raise SpecError(f"the mapping {name.text()!r} is given twice", at=name.at)
         fields.leave("core_allocation", "there is one core")
-        fields.leave("temporal_ordering", "the order of loops is searched")
         result[name.text()] = Given(
             read_spatial(fields.get("spatial_mapping"), hardware, report),
             _hints(fields.get("spatial_mapping_hint"), hardware, report),
             _links(fields.get("memory_operand_links"), report),
+            read_ordering(fields.get("temporal_ordering")),
             fields.at,
         )
         fields.close({})
@@ -162,6 +165,24 @@ def constraints(
             own = sets[layer.name].get(dimension, {})
             stand_for = {limit.name(dimension): " | ".join(own.get(limit, ())) or "Nothing" for limit in limits}
             result.renames.setdefault(layer.name, {}).update(stand_for)
+    return result
+
+
+def orderings(
+    layers: Sequence[Layer], mappings: Mapping[str, Given], hardware: Hardware, report: Report
+) -> dict[str, object]:
+    """A partly given mapping for each layer whose mapping orders loops, by name of the layer."""
+    result: dict[str, object] = {}
+    for layer in layers:
+        given = given_for(layer, mappings)
+        if given is None or not given.ordering:
+            continue
+        sizes = hardware.array.sizes
+        spread = unrolled(layer, given, sizes)
+        lanes = {loop: prod(own.get(loop, 1) for own in spread.values()) for loop in layer.sizes}
+        is_said = all(dimension in spread for dimension, size in sizes.items() if size > 1)
+        if nodes := given_nodes(layer, given.ordering, lanes if is_said else None, report):
+            result[layer.name] = {"nodes": nodes}
     return result
 
 

@@ -1,4 +1,4 @@
-"""ZigZag's files -> workload.yaml and architecture.yaml."""
+"""ZigZag's files -> workload.yaml, architecture.yaml and given.yaml."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from einmap.errors import At, SpecError
-from einmap.frontends.translation import Translation
+from einmap.frontends.translation import GIVEN_FILE, Translation
 from einmap.frontends.yaml.dump import to_yaml
 from einmap.frontends.zigzag.fields import Report, Value, read_document
 from einmap.frontends.zigzag.hardware import Hardware, read_hardware
@@ -19,6 +19,7 @@ from einmap.frontends.zigzag.mapping import (
     Given,
     constraints,
     given_for,
+    orderings,
     read_mappings,
     read_spatial,
 )
@@ -34,7 +35,8 @@ def read(files: Sequence[Path], *, define: Mapping[str, object], root: Sequence[
     """What a workload, hardware and mapping of ZigZag become, in any order; each may be missing.
 
     The files have no templates and include nothing, so `define` and `root` must be empty; `bits` replaces all widths. A
-    mapping needs the other two: it becomes limits on the architecture's spatial loops. Raises SpecError with the place.
+    mapping needs the other two: it becomes limits on the architecture's spatial loops, and, where it orders loops, a
+    partly given mapping. Raises SpecError with the place.
     """
     for option, value in (("-D", define), ("--root", root)):
         if value:
@@ -45,7 +47,8 @@ def read(files: Sequence[Path], *, define: Mapping[str, object], root: Sequence[
     layers = read_layers(documents["workload"], report) if "workload" in documents else ()
     if bits is not None:
         layers = tuple(
-            replace(layer, bits={letter: bits if own else 0 for letter, own in layer.bits.items()}) for layer in layers
+            replace(layer, bits={letter: bits if own else 0 for letter, own in layer.bits.items()}, partial_bits=bits)
+            for layer in layers
         )
     mappings = _mappings(documents, hardware, report)
     if mappings and not (hardware and layers):
@@ -65,6 +68,8 @@ def read(files: Sequence[Path], *, define: Mapping[str, object], root: Sequence[
         texts["workload.yaml"] = section
     if hardware is not None:
         texts["architecture.yaml"] = {"arch": hardware.arch(limits.limits, report)}
+    if hardware is not None and (given := orderings(layers, mappings, hardware, report)):
+        texts[GIVEN_FILE] = {"given": given}
     written = {
         name: f"# from ZigZag's files, written by einmap\n{to_yaml(from_python(tree))}" for name, tree in texts.items()
     }
@@ -85,7 +90,7 @@ def _mappings(documents: Mapping[Kind, Value], hardware: Hardware | None, report
     if hardware is None or hardware.dataflows is None or "workload" not in documents:
         return {}
     spatial = read_spatial(hardware.dataflows, hardware, report)
-    return {DEFAULT: Given(spatial, {}, DEFAULT_LINKS, hardware.dataflows.at)}
+    return {DEFAULT: Given(spatial, {}, DEFAULT_LINKS, (), hardware.dataflows.at)}
 
 
 def _documents(files: Sequence[Path], report: Report) -> dict[Kind, Value]:

@@ -60,7 +60,10 @@ class Cascade:
         bounds = {
             variable: f"0 <= {variable} < {size}" for layer in self.layers for variable, size in layer.extents.items()
         }
-        return {"iteration_space_shape": bounds, "bits_per_value": self._bits(), "einsums": einsums}
+        section: dict[str, object] = {"iteration_space_shape": bounds, "bits_per_value": self._bits()}
+        if partial := self._partial_bits():
+            section["partial_bits_per_value"] = partial
+        return {**section, "einsums": einsums}
 
     def _einsum(self, layer: Layer, links: Mapping[str, str]) -> dict[str, object]:
         accesses = self.accesses[layer.name]
@@ -86,6 +89,15 @@ class Cascade:
         if len(by_bits) == 1:
             return {"All": most}
         return {**{" | ".join(names): bits for bits, names in by_bits.items() if bits != most}, "Other": most}
+
+    def _partial_bits(self) -> dict[str, int]:
+        """Bits of partial sums by sets of outputs, for layers that sum and give results of fewer bits."""
+        by_bits: dict[int, list[str]] = {}
+        for layer in self.layers:
+            output = layer.equation.output
+            if layer.partial_bits > layer.bits[output.letter] and layer.is_summed:
+                by_bits.setdefault(layer.partial_bits, []).append(self.accesses[layer.name][output.letter].tensor.name)
+        return {" | ".join(names): bits for bits, names in by_bits.items()}
 
 
 def cascade(layers: Sequence[Layer], report: Report) -> Cascade:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from einmap.errors import NoMappingError
-from einmap.mapper.given.pattern import FREE, Free, GivenCompute, GivenHolder, GivenLoop, Pattern
+from einmap.mapper.given.pattern import Free, GivenCompute, GivenHolder, GivenLoop, Pattern, Token
 from einmap.mapper.mapspace.template import ABOVE, BELOW, TemplateBuilder
 
 type GapToken = Free | GivenLoop
@@ -62,12 +62,12 @@ class Aligner:
             self.reach(i)
             if i in of_memory and isinstance(token, GivenHolder):
                 left -= token.tensors
-            elif token != FREE and not self.may_be_absent(token):
+            elif not isinstance(token, Free) and not self.may_be_absent(token):
                 return None
-        while left and FREE not in tokens[: after + 1] and self.may_be_absent(tokens[after]):
+        while left and not _has_free(tokens[: after + 1]) and self.may_be_absent(tokens[after]):
             after += 1
         self.reach(after)
-        return after if not left or FREE in tokens[: after + 1] else None
+        return after if not left or _has_free(tokens[: after + 1]) else None
 
     def may_be_absent(self, token: object) -> bool:
         """Whether a token is a loop that may have one iteration though nothing stands above it."""
@@ -93,7 +93,7 @@ class Aligner:
 
     def ends(self, builder: TemplateBuilder, state: State) -> bool:
         """Whether only the compute is left."""
-        at = state[0] + (self.pattern.tokens[state[0]] == FREE)
+        at = state[0] + isinstance(self.pattern.tokens[state[0]], Free)
         token = self.pattern.tokens[at]
         self.reach(at)
         return isinstance(token, GivenCompute) and token.component in (None, builder.unit.name)
@@ -114,7 +114,7 @@ class Aligner:
         at, met = state
         toll = kept is None
         token = self.pattern.tokens[at]
-        if token == FREE:
+        if isinstance(token, Free):
             if kept is None or tensor not in kept:
                 yield at, NONE
             yield from self.holder(component, tensor, kept, (at + 1, NONE))
@@ -139,8 +139,8 @@ class Aligner:
             yield (), state
             return
         gap: list[GapToken] = []
-        if tokens[at] == FREE:
-            gap.append(FREE)
+        if isinstance(free := tokens[at], Free):
+            gap.append(free)
         yield tuple(gap), (at, NONE)
         at += len(gap)
         while isinstance(token := tokens[at], GivenLoop):
@@ -150,8 +150,8 @@ class Aligner:
                 return
             at += 1
             self.reach(at)
-            if tokens[at] == FREE:
-                gap.append(FREE)
+            if isinstance(free := tokens[at], Free):
+                gap.append(free)
                 yield tuple(gap), (at, NONE)
                 at += 1
             else:
@@ -162,6 +162,10 @@ class Aligner:
         self.furthest = max(self.furthest, at)
 
 
+def _has_free(tokens: Sequence[Token]) -> bool:
+    return any(isinstance(token, Free) for token in tokens)
+
+
 def unlike(einsum: str, aligners: Sequence[Aligner]) -> NoMappingError:
     """The error when no mapping has the given nodes: why not, or the first node that cannot be met on any path."""
     for aligner in aligners:
@@ -170,7 +174,7 @@ def unlike(einsum: str, aligners: Sequence[Aligner]) -> NoMappingError:
         if reason is not None:
             return reason
     furthest = max(aligners, key=lambda aligner: aligner.furthest)
-    at = furthest.furthest + (furthest.pattern.tokens[furthest.furthest] == FREE)
+    at = furthest.furthest + isinstance(furthest.pattern.tokens[furthest.furthest], Free)
     return NoMappingError(
         f"no mapping of Einsum {einsum!r} that the mapper knows has the given nodes in this order: "
         "this one cannot follow those above it",

@@ -42,9 +42,9 @@ def arranged(slot: Slot, loops: GapLoops) -> Iterator[tree.Node]:
     for i, token in enumerate(slot.tokens):
         if isinstance(token, Free):
             for a, _, inner in loops.temporal:
-                passes = not token.full_only or (loops.lowered is not None and loops.lowered[a] is Relevance.FULL)
+                full = not token.full_only or (loops.lowered is not None and loops.lowered[a] is Relevance.FULL)
                 later = any(_is_temporal(t, loops.axes[a]) for t in slot.tokens[i + 1 :])
-                if passes and not later and now[a] != inner:
+                if token.temporal and full and not later and now[a] != inner:
                     yield from temporal_loops(loops.axes[a], now[a], inner)
                     now[a] = inner
         elif token.dimension is None and axis_of[token.variable] in now:

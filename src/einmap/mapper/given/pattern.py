@@ -15,9 +15,13 @@ from einmap.mapping.template import AnyPlace, OpenCompute, OpenSpatial, OpenTemp
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """Any nodes may stand here; with `full_only` only loops that index the tensor of the node above."""
+    """Any nodes may stand here; without `temporal` no temporal loops.
+
+    With `full_only` of these loops only those that index the tensor of the node above.
+    """
 
     full_only: bool = False
+    temporal: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +159,9 @@ class _Checker:
 
     def tokens(self, node: PartialNode, at: At) -> Iterable[Token]:
         match node:
-            case AnyPlace():
+            case AnyPlace(temporal=temporal):
                 self.loose |= self.shapes.keys()
-                return (FREE,)
+                return (Free(temporal=temporal),)
             case OpenTemporal(rank_variable=v):
                 return self.loop(v, None, at)
             case OpenSpatial(rank_variable=v, component=component, name=name):
@@ -297,10 +301,11 @@ def _without_redundant(tokens: list[tuple[Token, At]]) -> list[tuple[Token, At]]
     """Open loops next to a free place say nothing; free places next to each other are one."""
     kept: list[tuple[Token, At]] = []
     for token, at in tokens:
+        last = kept[-1][0] if kept else None
         if token == FREE:
-            while kept and (kept[-1][0] == FREE or _is_open(kept[-1][0])):
+            while kept and (isinstance(kept[-1][0], Free) or _is_open(kept[-1][0])):
                 kept.pop()
-        elif _is_open(token) and kept and kept[-1][0] == FREE:
+        elif isinstance(last, Free) and (isinstance(token, Free) or (_is_open(token) and last.temporal)):
             continue
         kept.append((token, at))
     return kept

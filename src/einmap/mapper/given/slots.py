@@ -127,7 +127,8 @@ class Slots:
         row: list[GivenLanes | None] = []
         for i, token in enumerate(gap):
             if isinstance(token, Free):
-                if i < end and (not token.full_only or (lowered and lowered[axis] is Relevance.FULL)):
+                full = not token.full_only or (lowered and lowered[axis] is Relevance.FULL)
+                if i < end and token.temporal and full:
                     above.append(token)
                 # one free place is as good as several next to each other
                 if i > begin and i >= stop and (not row or row[-1] is not None):
@@ -150,6 +151,10 @@ class Slots:
         equal: list[tuple[int, tuple[int, ...]]] = []
         for i, token in enumerate(gap):
             stop = len(_left(tokens[:i]))
+            if isinstance(token, Free) and not token.temporal:
+                # only lanes may end it here
+                yield _End(_left(tokens), tuple(equal), tuple(passed), stop)
+                continue
             if isinstance(token, Free):
                 for a, kind in enumerate(relevance):
                     if kind is Relevance.FULL:
@@ -216,7 +221,8 @@ def _with_lanes(gap: Gap) -> Iterator[Gap]:
     for i, token in enumerate(gap):
         if isinstance(token, GivenLoop) and token.dimension is not None and token.shape is None:
             rest = gap[i + 1 :]
-            if any(isinstance(t, Free) or (_is_temporal(t) and t.variable == token.variable) for t in rest):
+            free = any(isinstance(t, Free) and t.temporal for t in rest)
+            if free or any(_is_temporal(t) and t.variable == token.variable for t in rest):
                 yield from (gap[:i] + other for other in _with_lanes(rest))
             yield from ((*gap[: i + 1], *other) for other in _with_lanes(rest))
             return

@@ -127,6 +127,15 @@ class PartialComputeInput(NodeInput):
 class AnyInput(NodeInput):
     """`!Any` of a partly given mapping: nodes may be inserted here."""
 
+    temporal: Annotated[
+        StrictBool,
+        documented(
+            "Whether temporal loops may come in, too: with `false` storage nodes, tolls and lanes alone, so that the "
+            "order of the given loops is the whole order.",
+            False,
+        ),
+    ] = True
+
 
 class SplitInput(NodeInput):
     """`!Sequential` (or `!Split`): branches one after another, each a `!Nested` list of nodes, one below the other."""

@@ -15,7 +15,7 @@ from einmap.cli.output import print_file, print_hint, print_notes, print_report
 from einmap.cli.target import Force, Target
 from einmap.errors import SpecError
 from einmap.frontends.onnx.read import from_onnx
-from einmap.frontends.translation import Translation
+from einmap.frontends.translation import GIVEN_FILE, Translation
 from einmap.frontends.yaml.spec import dump
 
 Given = Annotated[
@@ -100,7 +100,10 @@ def import_files_command(
 def show_translation(result: Translation, folder: Folder | None, inputs: list[Path]) -> None:
     """Write the files of a translation and what is left out, or print them as one text."""
     if folder is None:
-        print_file("\n".join(result.files.values()))
+        parts = {name: text for name, text in result.files.items() if name != GIVEN_FILE}
+        print_file("\n".join(parts.values()))
+        if GIVEN_FILE in result.files:
+            print_hint(f"{GIVEN_FILE}, for einmap map --given, is written with -o DIR alone")
         for entry in result.left_out:
             print_hint(f"{entry.at}: {entry.key} is left out: {entry.reason}")
     else:
