@@ -104,7 +104,7 @@ PLACES = {
     "Spatial": "arch.nodes[2].spatial[0]",
     "Tensors": "arch.nodes[0].tensors",
 }
-UNBOUND = {"name", "component_class", "component_model", "nodes", "vector"}
+UNBOUND = {"name", "component_class", "component_model", "nodes", "vector", "replicate"}
 """Fields whose example needs more beside it."""
 
 

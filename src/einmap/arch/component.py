@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -44,6 +45,15 @@ class SpatialDimension:
     power_gateable: bool = False
     skew: Skew = "none"
     vector: bool = False
+
+
+@dataclass(frozen=True)
+class Units:
+    """The places of an array's memory along one dimension: `number` units, one for every `stride` lanes."""
+
+    name: str
+    number: int
+    stride: int
 
 
 @dataclass(frozen=True)
@@ -122,7 +132,9 @@ class Memory(_Priced):
     writes one after another, or as `total_latency` says. `buffering`: whether it is filled while what is below it works
     (`ideal`, `double`) or not (`single`). `wind_up`: what is below it waits for its first tiles, and its last ones
     leave after the end. `layout`: of tensors of which accesses move whole lines. `stalls`: whether transfers hide
-    behind work on average or turn by turn (model/stalls.py).
+    behind work on average or turn by turn (model/stalls.py). `array`: the array that it stands in, if any, and `units`:
+    how many of it there are along each dimension of that; all else is of one unit. `replicate`: tensors of which each
+    unit that needs them has a copy.
     """
 
     __repr__ = brief
@@ -136,6 +148,19 @@ class Memory(_Priced):
     wind_up: bool = False
     stalls: Stalls = "average"
     layout: tuple[tuple[str, Layout], ...] = ()
+    array: str = ""
+    units: tuple[Units, ...] = ()
+    replicate: Names = frozenset()
+
+    @cached_property
+    def number_of_units(self) -> int:
+        """Units that are one memory to the mapping."""
+        return math.prod(units.number for units in self.units)
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether it is several units."""
+        return self.number_of_units > 1
 
     @cached_property
     def layouts(self) -> Mapping[str, Layout]:
@@ -184,7 +209,7 @@ class Network(_Priced):
 
     `hop_latency`: s for one step. The throughput of `hop` is that of one link. `multicast`: what lanes share is passed
     on once. `reduction`: whether results of lanes that reduce are added on their way back or go there one by one.
-    `links`: whether all tensors share the links.
+    `links`: whether all tensors share the links. `array`: the array that it stands in, if any.
     """
 
     __repr__ = brief
@@ -194,6 +219,7 @@ class Network(_Priced):
     multicast: bool = True
     reduction: Reduction = "in_network"
     links: Links = "shared"
+    array: str = ""
 
     @property
     def adds_on_the_way(self) -> bool:

@@ -48,7 +48,10 @@ class _Renamer:
             case Memory():
                 bits, placement = self.by_tensor(leaf.bits_per_value), self.placement(leaf.placement)
                 layout = self.by_tensor(leaf.layout)
-                return replace(leaf, **common, bits_per_value=bits, placement=placement, layout=layout)
+                copies = self.names.of_tensors(leaf.replicate)
+                return replace(
+                    leaf, **common, bits_per_value=bits, placement=placement, layout=layout, replicate=copies
+                )
             case Toll():
                 ways, placement = self.by_tensor(leaf.direction), self.placement(leaf.placement)
                 return replace(leaf, **common, direction=ways, placement=placement)

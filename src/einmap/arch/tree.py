@@ -24,6 +24,11 @@ class Hierarchical:
 
 
 @dataclass(frozen=True)
+class Array(Hierarchical):
+    """Memories, networks and tolls that are spread over lanes; the last node is the fanout that makes these."""
+
+
+@dataclass(frozen=True)
 class Fork:
     """A side branch: its nodes hang below what stands before it and are not parents of what follows."""
 
@@ -119,7 +124,7 @@ class Architecture:
 
     @cached_property
     def instances(self) -> Mapping[str, int]:
-        """Number of instances of each leaf: fanouts of the leaf itself and of its true ancestors."""
+        """Number of instances of each leaf: fanouts of the leaf itself and of its true ancestors, and units of it."""
         return dict(_instances(self.nodes, 1)[0])
 
     @cached_property
@@ -220,7 +225,8 @@ def _instances(nodes: tuple[Node, ...], outside: int) -> tuple[list[tuple[str, i
                 counts.append((node.name, outside * own_fanout(node)))
             case _:
                 outside *= own_fanout(node)
-                counts.append((node.name, outside))
+                units = node.number_of_units if isinstance(node, Memory) else 1
+                counts.append((node.name, outside * units))
     return counts, outside
 
 

@@ -8,8 +8,7 @@
 - `kernels`: the kernel as Numba compiles it.
 - `leaf`: one visit of everything below the last storage node of an Einsum: set up the kernel, run it, count.
 - `lines`: lines of a memory that a tile touches, found from the addresses of its values one by one.
-- `network_links`: the links between places of a network, found by walking from neighbour to neighbour.
-- `network_routing`: networks: every value that crosses one is routed to its lane, link by link.
+- `networks`: values on their way over networks, and where they begin it.
 - `occupancy`: which buffers live while a mapping runs, and how full memories are.
 - `padding`: elements of intermediate tensors that no Einsum writes, though some read them: zeros around what is
   computed.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from einmap.arch.component import Memory
 from einmap.execute.buffers import Flags, Mask, Tile
 from einmap.execute.leaf import Passing, charge, points_of
 from einmap.execute.lines import LineTransfers, moved
+from einmap.execute.networks.unit_traffic import Moving
+from einmap.execute.networks.units import Units, is_spread
 from einmap.execute.recorder import Recorder
 from einmap.execute.visits import Visit, Visits
 from einmap.schedule.boxes import Box
@@ -28,6 +31,7 @@ class Exchanges:
     places: Mapping[NodeTensor, Place]
     visits: Visits
     recorder: Recorder
+    units: Units = field(default_factory=Units)
 
     def _parent(self, route: Route, tensor: str, hold: Hold) -> tuple[Visit, list[Hold], list[tuple[int, ...]]]:
         chain = chain_to_memory(route, tensor, hold)
@@ -52,6 +56,8 @@ class Exchanges:
         parent, chain, merged = self._parent(route, tensor, hold)
         producer = self.places[hold.address, tensor].producer
         moved: dict[Instance, int] = {}
+        moving = Moving(self.units, route, chain[-1], hold.level)
+        fetching = moving.fetching(merged[-1], visit.tiles)
         for lane, tile in visit.tiles.items():
             missing: Flags = np.ones(tile.shape, dtype=np.uint8)
             if visit.produced and producer is not None:
@@ -67,23 +73,36 @@ class Exchanges:
             tile.present(tile.box)[mask] = source.present(tile.box)[mask]
             if visit.produced:
                 visit.copied[lane] = mask
-            self._charge(route, hold, hold, lane, Passing(amount, 0), tile.box)
+            self._charge(route, hold, hold, lane, Passing(amount, 0), tile.box, Values(tile.box, tile.box, mask))
             if amount:
                 self._transfer(route, hold, (hold, lane, "write"), amount, tile.box)
+            moving.add(lane, source.box, tile.box, mask)
             for station, group in zip(chain, merged, strict=True):
-                if all(lane[i] == 0 for i in group):
+                if fetching and station is chain[-1]:
+                    if lane in fetching:
+                        at = (*route.outward(lane, hold.level, station.level), *fetching[lane])
+                        charge(self.recorder, route, station, at, Passing(amount, 0), child=hold, box=tile.box)
+                elif all(lane[i] == 0 for i in group):
                     at = route.outward(lane, hold.level, station.level)
                     if amount:
                         self._transfer(route, hold, (station, at, "read"), amount, tile.box)
-                    self._charge(route, station, hold, lane, Passing(amount, 0), tile.box)
+                    passed = Values(source.box, tile.box, mask)
+                    self._charge(route, station, hold, lane, Passing(amount, 0), tile.box, passed)
         self.transfers.settle()
         self.recorder.seen.add((route.einsum.name, tensor, hold.address, "in"))
-        self._carry(route, hold, chain, moved, up=False)
+        self._carry(route, hold, chain, moved, up=False, moving=moving)
 
-    def _charge(self, route: Route, station: Hold, child: Hold, lane: Instance, passing: Passing, box: Box) -> None:
-        """Values of a lane's tile pass a station on their way into or out of the child."""
+    def _charge(
+        self, route: Route, station: Hold, child: Hold, lane: Instance, passing: Passing, box: Box, values: Values
+    ) -> None:
+        """Values of a lane's tile pass a station on their way into or out of the child; `values`: which ones."""
         at = route.outward(lane, child.level, station.level)
         transfers = self.transfers, lane
+        if is_spread(station):
+            for unit, n in self.units.by_unit(route, station, values.whole, values.part, values.where):
+                some = Passing(n if passing.down else 0, n if passing.up else 0)
+                charge(self.recorder, route, station, (*at, *unit), some, child=child, box=box)
+            return
         charge(self.recorder, route, station, at, passing, child=child, box=box, transfers=transfers)
 
     @cached_property
@@ -108,8 +127,20 @@ class Exchanges:
         if (route.einsum.name, child.tensor, child.address, way) not in self.recorder.seen:
             self.recorder.first_time(key, instance, moved(route, station, box, amount))
 
-    def _carry(self, route: Route, hold: Hold, chain: list[Hold], moved: Mapping[Instance, int], *, up: bool) -> None:
+    def _carry(
+        self,
+        route: Route,
+        hold: Hold,
+        chain: list[Hold],
+        moved: Mapping[Instance, int],
+        *,
+        up: bool,
+        moving: Moving,
+    ) -> None:
         """Route moved values over the networks between a holder and its parent."""
+        if is_spread(chain[-1]):
+            moving.carry(self.recorder.wires, hold.tensor, up=up)
+            return
         self.recorder.wires.carry(route, hold.tensor, (chain[-1].level, hold.level), moved, up=up)
 
     def _fill_output(self, route: Route, tensor: str, hold: Hold, visit: Visit) -> None:
@@ -121,6 +152,7 @@ class Exchanges:
         skips = memory.skip_initial_output_write and outer.skip_initial_output_write
         written: dict[Instance, Flags] = {}
         moved: dict[Instance, int] = {}
+        moving = Moving(self.units, route, chain[-1], hold.level)
         for lane, box in visit.boxes[route.einsum.name].items():
             if not all(lane[i] == 0 for i in merged[-1]):
                 continue
@@ -142,34 +174,41 @@ class Exchanges:
             source.added(box)[comes] = 0
             tile.live(box)[comes] = live[comes]
             before[comes] = 1
-            self._charge(route, hold, hold, lane, Passing(amount, 0, new), box)
+            paid = comes & live.astype(bool) if skips else comes
+            passing, source_values = Passing(amount, 0, new), Values(source.box, box, paid)
+            self._charge(route, hold, hold, lane, passing, box, Values(tile.box, box, paid))
+            moving.add(lane, source.box, box, paid)
             self._transfer(route, hold, (hold, lane, "write"), amount, box)
             for station in chain:
                 at = route.outward(lane, hold.level, station.level)
                 self._transfer(route, hold, (station, at, "read"), amount, box)
-                self._charge(route, station, hold, lane, Passing(amount, 0, new), box)
+                self._charge(route, station, hold, lane, passing, box, source_values)
         self.transfers.settle()
         self.recorder.seen.add((route.einsum.name, tensor, hold.address, "in"))
-        self._carry(route, hold, chain, moved, up=False)
+        self._carry(route, hold, chain, moved, up=False, moving=moving)
 
     def write_back(self, place: Place, visit: Visit, producer: Route) -> None:
         """What the producer has made, and does not stay for the next visit, leaves the buffer."""
         hold = place.holds[producer.einsum.name]
         parent, chain, merged = self._parent(producer, hold.tensor, hold)
         moved: dict[Instance, int] = {}
+        moving = Moving(self.units, producer, chain[-1], hold.level)
         for lane, tile in visit.tiles.items():
             leaves = np.ones(tile.shape, dtype=bool)
             if lane in visit.left:
                 Part(tile.box).of(leaves, visit.left[lane])[...] = False
             amount = moved[lane] = int(leaves.sum())
-            self._charge(producer, hold, hold, lane, Passing(0, amount), tile.box)
+            target = parent.tiles[producer.outward(lane, hold.level, chain[-1].level)]
+            own = Values(tile.box, tile.box, leaves)
+            self._charge(producer, hold, hold, lane, Passing(0, amount), tile.box, own)
+            moving.add(lane, target.box, tile.box, leaves)
             self._transfer(producer, hold, (hold, lane, "read"), amount, tile.box)
             for station, group in zip(chain, merged, strict=True):
                 if all(lane[i] == 0 for i in group):
                     at = producer.outward(lane, hold.level, station.level)
                     self._transfer(producer, hold, (station, at, "write"), amount, tile.box)
-                    self._charge(producer, station, hold, lane, Passing(0, amount), tile.box)
-            target = parent.tiles[producer.outward(lane, hold.level, chain[-1].level)]
+                    passed = Values(target.box, tile.box, leaves)
+                    self._charge(producer, station, hold, lane, Passing(0, amount), tile.box, passed)
             if lane in visit.copied:
                 # the parent has these values still: writing them once more changes nothing
                 tile.present(tile.box)[visit.copied[lane]] = 0
@@ -182,7 +221,7 @@ class Exchanges:
                 self._complete(producer, hold, lane, [hold, *chain], complete)
         self.transfers.settle()
         self.recorder.seen.add((producer.einsum.name, hold.tensor, hold.address, "out"))
-        self._carry(producer, hold, chain, moved, up=True)
+        self._carry(producer, hold, chain, moved, up=True, moving=moving)
 
     def _complete(self, route: Route, hold: Hold, lane: Instance, chain: list[Hold], complete: int) -> None:
         """Values of a lane that are complete where the lanes' parts come together, at the stations on their way."""
@@ -191,6 +230,14 @@ class Exchanges:
             if complete and all(lane[i] == 0 for i in later):
                 at = route.outward(lane, hold.level, station.level)
                 charge(self.recorder, route, station, at, Passing(0, 0, complete=complete), child=hold, box=None)
+
+
+class Values(NamedTuple):
+    """Which values of a part of a tile pass; `whole`: all of the tile."""
+
+    whole: Box
+    part: Box
+    where: Mask
 
 
 @dataclass(frozen=True)

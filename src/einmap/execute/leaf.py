@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple
@@ -13,9 +13,11 @@ import numpy as np
 from einmap.arch.component import Memory
 from einmap.einsum.einsum import TensorAccess
 from einmap.errors import MappingError, NotSupportedError
-from einmap.execute.buffers import Heap, Tile
+from einmap.execute.buffers import Heap, Mask, Tile
 from einmap.execute.kernel import REDUCTION, leaf_kernel, program
 from einmap.execute.lines import LineTransfers, group_of, layout_of, lines_of, rounds_of
+from einmap.execute.networks.unit_traffic import InUnits, Moving, Touches
+from einmap.execute.networks.units import Units, is_spread
 from einmap.execute.recorder import Recorder
 from einmap.execute.visits import Visits
 from einmap.schedule.boxes import Box
@@ -31,6 +33,7 @@ class Leaf:
 
     route: Route
     visits: Visits | None = None
+    units: Units = field(default_factory=Units)
 
     def __post_init__(self) -> None:
         einsum = self.route.einsum
@@ -117,6 +120,11 @@ class Leaf:
         live = np.zeros((len(self.outputs), len(self.lanes)), dtype=np.int64)
         fresh, completed = np.zeros_like(live), np.zeros_like(live)
         operation = self.route.einsum.operation
+        live_before = {
+            a.tensor: {at: tile.live(tile.box).astype(bool) for at, tile in tiles[a.tensor].items()}
+            for a in accesses
+            if is_spread(chains[a.tensor][0][-1])
+        }
         failed = leaf_kernel()(
             *self.loops, table, starts, width, part, linear, constant, len(self.inputs),
             heap.values, heap.present, heap.live, self.code, _only_products(self.code), REDUCTION[operation.reduction],
@@ -128,7 +136,9 @@ class Leaf:
                 f"{self.route.holds[self.inputs[failed].tensor][-1].component.name!r} when it is needed"
             )
         for access in accesses:
-            self._count(access, chains[access.tensor], tiles[access.tensor], executed, live, fresh, recorder)
+            seen = live_before.get(access.tensor)
+            by_unit = None if seen is None else self._in_units(access, chains[access.tensor], (tables, seen), tiles)
+            self._count(access, chains[access.tensor], tiles[access.tensor], executed, live, fresh, recorder, by_unit)
             holds, lanes_merged = chains[access.tensor]
             layout = layout_of(holds[-1])
             if layout is not None and layout.together:
@@ -183,14 +193,18 @@ class Leaf:
         live: Any,
         fresh: Any,
         recorder: Recorder,
+        by_unit: InUnits | None,
     ) -> None:
         memory = chain[0][-1].component
         assert isinstance(memory, Memory)
         skips = self.route.unit.skip_initial_output_write and memory.skip_initial_output_write
         level, outer = self.route.unit_level, chain[0][-1].level
         done = {lane: int(executed[n]) for n, lane in enumerate(self.lanes) if executed[n]}
-        recorder.wires.carry(self.route, access.tensor, (outer, level), done, up=access.output)
-        if access.output:
+        if by_unit is not None:
+            by_unit.carry(recorder.wires, access.tensor, output=access.output, skips=skips)
+        else:
+            recorder.wires.carry(self.route, access.tensor, (outer, level), done, up=access.output)
+        if access.output and by_unit is None:
             o = self.outputs.index(access)
             back = {lane: int(live[o, n]) + (0 if skips else int(fresh[o, n])) for n, lane in enumerate(self.lanes)}
             recorder.wires.carry(self.route, access.tensor, (outer, level), back, up=False)
@@ -209,7 +223,48 @@ class Leaf:
                     down = int(live[o, n]) + int(fresh[o, n]) - new
                 tile = tiles.get(self.route.outward(lane, self.route.unit_level, chain[0][-1].level))
                 box = None if tile is None else tile.box
+                if by_unit is not None and hold is chain[0][-1]:
+                    for unit, some in by_unit.passing(lane, counted, output=access.output, skips=skips):
+                        charge(recorder, self.route, hold, (*instance, *unit), Passing(*some), child=None, box=box)
+                    continue
                 charge(recorder, self.route, hold, instance, Passing(down, up, new), child=None, box=box)
+
+    def _in_units(
+        self,
+        access: TensorAccess,
+        chain: tuple[list[Hold], list[tuple[int, ...]]],
+        before: tuple[list[Any], dict[Instance, Mask]],
+        tiles: Tiles,
+    ) -> InUnits:
+        """The operations of a visit told by the unit that has the value; `before`: tables, and which values were live.
+
+        The points are gone through once more, in the order of the kernel.
+        """
+        hold, merged = chain[0][-1], chain[1][-1]
+        tables, live = before
+        part, width = self.lane_part
+        first = dict(self.route.einsum.first_values)
+        of_lane = {lane: self.route.outward(lane, self.route.unit_level, hold.level) for lane in self.lanes}
+        shape = {lane: tiles[access.tensor][at].shape for lane, at in of_lane.items() if at in tiles[access.tensor]}
+        counts = {lane: Touches.none(n) for lane, n in shape.items()}
+        for step in product(*(range(int(n)) for n in self.loops[0])):
+            at = [0] * len(self.variables)
+            for i, v, radix in zip(step, *self.loops[1:], strict=True):
+                at[v] += i * int(radix)
+            for n, lane in enumerate(self.lanes):
+                values = {v: int(tables[i][at[i] * width[i] + part[n, i]]) for i, v in enumerate(self.variables)}
+                if min(values.values(), default=0) < 0:
+                    continue
+                index = tuple(
+                    i.constant + sum(a * (values[v] + first.get(v, 0)) for v, a in i.terms) - low
+                    for i, (low, _) in zip(
+                        self.route.indices[access.tensor], tiles[access.tensor][of_lane[lane]].box, strict=True
+                    )
+                )
+                counts[lane].touch(index, live[of_lane[lane]], takes_part=all(lane[i] == 0 for i in merged))
+        moving = Moving(self.units, self.route, hold, self.route.unit_level)
+        boxes = {lane: tiles[access.tensor][of_lane[lane]].box for lane in counts}
+        return InUnits(moving, counts, boxes, moving.fetching(merged, counts))
 
     def _share_lines(
         self, access: TensorAccess, source: tuple[Hold, tuple[int, ...]], tables: list[Any], recorder: Recorder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from einmap.execute.network_routing import Wires
+from einmap.execute.networks.routing import Wires
 from einmap.execute.result import (
     ChildKey,
     CountKey,

@@ -7,6 +7,7 @@ Partial results move with their tile: a fill takes them out of the parent, a wri
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from itertools import product
 
@@ -15,6 +16,7 @@ from einmap.execute.buffers import Heap, Mask, Tile, volume
 from einmap.execute.copying import CopyLeaf
 from einmap.execute.exchanges import Exchanges, reduce_into
 from einmap.execute.leaf import Leaf, innermost
+from einmap.execute.networks.units import is_spread
 from einmap.execute.occupancy import Life, LiveBuffer, Occupancy
 from einmap.execute.padding import pad
 from einmap.execute.recorder import Recorder, Values
@@ -168,6 +170,17 @@ class Simulator:
 
     def space_of(self, key: NodeTensor, visit: Visit) -> LiveBuffer:
         """The space that a visit of a node takes."""
+        hold = self.places[key].hold
+        if is_spread(hold):
+            route = self.places[key].users[0]
+            return self._space(
+                key,
+                {
+                    (*lane, *unit): n
+                    for lane, tile in visit.tiles.items()
+                    for unit, n in self.exchanges.units.held(route, hold, tile.shape)
+                },
+            )
         return self._space(key, {i: volume(t.box) for i, t in visit.tiles.items()})
 
     def _life(self, key: NodeTensor) -> Life:
@@ -188,12 +201,17 @@ class Simulator:
         """Persistent storage: the largest tile, for every instance of the workload, at all times."""
         route = place.users[0]
         lane = route.lanes(place.hold.level)[0]
-        size = 0
+        held: list[Box] = []
         for clock in _early(place):
             boxes = [b for r in place.users if (b := self._box(r, place, clock, lane)) is not None]
-            size = max(size, volume(hull(boxes)) if boxes else 0)
+            held += [hull(boxes)] if boxes else []
+        size = max(map(volume, held), default=0)
         factor = self.workload.n_instances * max(r.einsum.n_instances for r in place.users)
-        space = self._space(key, dict.fromkeys(route.lanes(place.hold.level), size), factor)
+        values: dict[Instance, int] = dict.fromkeys(route.lanes(place.hold.level), size)
+        if is_spread(place.hold):
+            largest = max((tuple(high - low for low, high in box) for box in held), key=math.prod, default=())
+            values = dict(self.exchanges.units.held(route, place.hold, largest))
+        space = self._space(key, values, factor)
         self.occupancy.begin(self.schedule.buffer_of(key), space, Life(*self.schedule.nodes_of(key)[0], (), ()))
 
     # visits

@@ -132,6 +132,7 @@ def read_options(
     )
     _check_networks(spec, options)
     _check_stalls(spec, options)
+    _refuse_arrays(spec)
     return options
 
 
@@ -173,6 +174,16 @@ def _check_networks(spec: Spec, options: Options) -> None:
                 f"the mapper does not search architectures with a network ({name!r}) {what} yet",
                 at=spec.provenance(f"arch.nodes.{name}"),
                 hint="map without it, then evaluate the mapping found with it",
+            )
+
+
+def _refuse_arrays(spec: Spec) -> None:
+    for name, unit in _units(spec):
+        if isinstance(unit, Memory) and unit.is_spread:
+            raise NotSupportedError(
+                f"the mapper does not search architectures with several units of {name!r} in an array yet",
+                at=spec.provenance(f"arch.nodes.{name}"),
+                hint="evaluate a mapping that you write",
             )
 
 

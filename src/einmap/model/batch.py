@@ -27,6 +27,7 @@ from einmap.model.counting.path import EinsumPath, Station, path_from_nodes
 from einmap.model.counting.reuse import Takes, TensorCounts
 from einmap.model.counting.semantics import Semantics
 from einmap.model.counting.tiles import LARGEST, Count, Take
+from einmap.model.counting.units import spread_of
 from einmap.model.einsum_cost import EinsumCost, einsum_cost
 from einmap.model.occupancy.occupancy import tile_takes
 from einmap.model.recording import NotRecordable, Recording, Tape
@@ -124,7 +125,7 @@ class Batch:
         A template that comes back is evaluated choice by choice from its recorded formulas.
         """
         self._visits += 1
-        few = self._visits >= RECORD_AT and len(table) <= FEW and not self._has_network
+        few = self._visits >= RECORD_AT and len(table) <= FEW and not self._counts_lanes
         recording = self._recording if few else None
         if recording is None:
             cost = self.evaluate(list(table.T), len(table))
@@ -159,13 +160,16 @@ class Batch:
         """Lanes of each spatial loop where their number matters: the same for all choices."""
         extents: dict[str, Any] = dict(self.einsum.bounds)
         for loop, shape in zip(self.path.loops, shapes, strict=True):
-            matters = loop.is_spatial and (self._has_network or self._lanes_differ)
+            matters = loop.is_spatial and (self._counts_lanes or self._lanes_differ)
             yield int(np.ravel(extents[loop.variable] / shape)[0]) if matters else loop.iterations
             extents[loop.variable] = shape
 
     @cached_property
-    def _has_network(self) -> bool:
-        return any(isinstance(leaf, Network) for leaf in self.path.leaves)
+    def _counts_lanes(self) -> bool:
+        """Whether it matters where lanes stand: on a network, or next to units of a memory."""
+        return any(
+            isinstance(leaf, Network) or (isinstance(leaf, Memory) and leaf.is_spread) for leaf in self.path.leaves
+        )
 
     # capacity
 
@@ -186,6 +190,9 @@ class Batch:
 
     def _tile(self, path: EinsumPath, station: Station, counts: TensorCounts, backing: bool) -> Count:
         takes = tile_takes(path, station)
+        spread = spread_of(path, counts, station)
+        if spread is not None:
+            return spread.fullest
         if not self.semantics.lowering or backing or path.einsum.is_copy:
             return counts.tile_values(takes)
         return _lowered(path, station, counts, list(takes))

@@ -19,6 +19,7 @@ from einmap.mapping.nodes import Address
 from einmap.mapping.pipelines import PlacedPipeline, refuse_sliding
 from einmap.mapping.validate import validate
 from einmap.model.checks.advice import notes_on
+from einmap.model.checks.array_units import check_units
 from einmap.model.checks.constraints import constraint_notes
 from einmap.model.checks.partial_sums import check_partial_sums
 from einmap.model.checks.recurrences import check_recurrences_known
@@ -200,6 +201,7 @@ class _Evaluation:
         order = tuple(self.paths)
         shared = SharedTensors(self.workload, self.tree, order, self.paths, self.shared, self.tensors)
         check_fusion(shared, self.rules, where, self.slides)
+        check_units(self.shared, self.traffic, self.pipelines, where)
         refuse_sliding(self.pipelines, [(node, loop) for (_, node), loop in self.slides.items()], where)
         self.constraints(order, self.tensors)
         could = self.windows.slides(possible=True) if self.rules.sliding_window else {}

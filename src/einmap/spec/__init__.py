@@ -1,5 +1,6 @@
 """What a specification is: the raw tree, its checked shape, and the values bound for one Einsum.
 
+- `array_units`: what stands inside an array: its memories are units along the array's dimensions.
 - `binding`: expressions into values, Einsum by Einsum: workload, architecture, components.
 - `bindings`: what is evaluated from a specification, each part at first use; the mapping is no part of it.
 - `cost_sources`: where the costs of components come from: a line of the specification, or a model with its publication.

@@ -94,6 +94,25 @@ def test_a_network_says_its_topology(text):
     assert "Network Noc, all_to_all" in picture.description
 
 
+ARRAY = """
+arch:
+  nodes:
+  - !Array
+    name: PEs
+    spatial: [{name: X, fanout: 4}]
+    nodes: [!Memory {name: Rows, size: inf, component_class: Dummy, spatial: [{name: X, fanout: 2}]}]
+  - !Compute {name: MAC, component_class: Dummy}
+"""
+
+
+@pytest.mark.parametrize("text", [ARRAY, ARRAY + MATVEC])
+def test_a_memory_in_an_array_says_how_many_units_it_is(text):
+    picture = arch_picture(loads(text))
+    assert problems(picture) == []
+    assert "Rows | unlimited | in PEs: X × 2 units" in texts(picture)
+    assert ("Rows", "PEs") in joined(picture)
+
+
 @pytest.mark.parametrize("name", ["simple", "tpu_v4i", "eyeriss", "nvdla"])
 def test_shipped_architectures_fit_their_page(name):
     assert problems(arch_picture(load(name))) == []

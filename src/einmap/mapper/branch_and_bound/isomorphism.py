@@ -112,11 +112,13 @@ def _leaf(positions: Positions, leaf: Leaf) -> Hashable:
                 leaf.buffering,
                 leaf.wind_up,
                 leaf.stalls,
+                leaf.units,
+                positions.of_tensors(leaf.replicate),
             )
         case Toll():
             of_kind = positions.by_tensor(leaf.direction)
         case Network():
-            of_kind = leaf.topology, leaf.hop_latency, leaf.multicast, leaf.reduction, leaf.links
+            of_kind = leaf.topology, leaf.hop_latency, leaf.multicast, leaf.reduction, leaf.links, leaf.array
         case Compute():
             of_kind = leaf.skip_initial_output_write
     return leaf.name, spatial, actions, leaf.leak_power, leaf.enabled, leaf.actions_scale, latency, of_kind

@@ -1,6 +1,7 @@
 """What is checked, and said, beside the counts.
 
 - `advice`: notes on a result: where the counting differs from what users of a peer expect, and what could be saved.
+- `array_units`: several Einsums that use one tile in the units of an array's memory.
 - `constraints`: constraints of the architecture that a hand-written mapping may violate: notes, or errors on
   request.
 - `invariants`: what holds for every result.

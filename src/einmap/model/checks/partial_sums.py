@@ -30,6 +30,8 @@ def _one_width(arch: Architecture, tensor: str) -> str | None:
             return f"the network {leaf.name!r}"
         if isinstance(leaf, Memory) and leaf.wind_up:
             return f"wind_up of {leaf.name!r}"
+        if isinstance(leaf, Memory) and leaf.is_spread:
+            return f"{leaf.name!r}, which is several units,"
         if isinstance(leaf, Memory) and tensor in leaf.layouts:
             return f"its layout in {leaf.name!r}"
     return None

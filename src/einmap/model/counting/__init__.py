@@ -11,4 +11,5 @@
 - `sliding`: sliding windows: which storage nodes keep what the next visit needs again, as a line buffer does.
 - `spatial`: how much of each fanout an Einsum uses.
 - `tiles`: tile extents of one rank variable under a chain of loops, ragged tiles counted exactly.
+- `units`: a tile in a memory that is several units of an array: which part of it each unit has.
 """

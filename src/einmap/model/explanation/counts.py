@@ -48,6 +48,11 @@ def _derivation(
         raise NotSupportedError(
             f"lines of {tensor!r} in {component!r} are not explained yet", hint=f"leave out the layout of {component}"
         )
+    if isinstance(unit, Memory) and unit.is_spread and tensor in unit.replicate:
+        raise NotSupportedError(
+            f"copies of {tensor!r} in the units of {component!r} are not explained yet",
+            hint=f"leave it out of replicate of {component}",
+        )
     per_value = 1.0 if tensor is None else unit.action(action).actions_per_value[tensor]
     return Derivation(
         *key,

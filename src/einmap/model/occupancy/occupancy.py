@@ -12,6 +12,7 @@ from einmap.model.counting.path import EinsumPath, Station, applies
 from einmap.model.counting.reuse import Takes, TensorCounts
 from einmap.model.counting.semantics import Semantics
 from einmap.model.counting.tiles import LARGEST, SKIP, Count
+from einmap.model.counting.units import spread_of
 from einmap.model.traffic.copies import stations_used
 
 
@@ -90,7 +91,10 @@ def buffers_of(
             lowers = semantics.lowering and not backing and not path.einsum.is_copy
             if lowers and not _stopped_in_node(path, station, tensor):
                 takes, depth = lowered_takes(path, station, counts[tensor])
-            bits = counts[tensor].tile_values(takes) * station.component.bits[tensor]
+            spread = spread_of(path, counts[tensor], station)
+            # of a memory of several units, the first one is the fullest
+            values = counts[tensor].tile_values(takes) if spread is None else spread.fullest
+            bits = values * station.component.bits[tensor]
             if station.persistent:
                 bits, depth = bits * instances, -1
             buffers.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Literal
 
 from einmap.arch.component import Compute, Memory, Toll
@@ -90,6 +91,32 @@ def charged(tensor: TensorTraffic, exchange: Exchange, at: Station, flow: Flow) 
             if way == "up":
                 done[action] -= flow.complete * at.component.action(action).saved_by_complete.get(name, 0)
     return Actions(done.get("read", 0), done.get("write", 0))
+
+
+def of_all_units(tensor: TensorTraffic, exchange: Exchange, at: Station, actions: Actions) -> Actions:
+    """The actions of a memory; where it is several units that have copies, of all of these.
+
+    Each copy is written, and read for the lanes of its own unit.
+    """
+    spread = tensor.spread(at)
+    if spread is None or spread.copies == 1:
+        return actions
+    if at is exchange.child:
+        return replace(actions, write=actions.write * spread.copies)
+    return replace(actions, read=actions.read * spread.readers)
+
+
+def of_busiest_unit(tensor: TensorTraffic, exchange: Exchange, at: Station, actions: Actions) -> Actions:
+    """Of the actions of all units of a memory those of the unit that has most of them, the first one."""
+    spread = tensor.spread(at)
+    if spread is None:
+        return actions
+    part, whole = spread.fullest, spread.values * spread.copies
+    if spread.copies > 1 and at is exchange.parent:
+        # a copy is read by the lanes of its unit alone
+        part = prod(loop.fullest for loop in spread.loops if loop.indexes or not loop.merges)
+        whole = spread.readers * prod(loop.lanes for loop in spread.loops if loop.indexes or not loop.merges)
+    return replace(actions, read=actions.read * part / whole, write=actions.write * part / whole)
 
 
 def with_rounds(tensor: TensorTraffic, exchange: Exchange, at: Station, fixed: Fixed, actions: Actions) -> Actions:

@@ -13,7 +13,15 @@ from einmap.model.counting.path import EinsumPath, Station, applies
 from einmap.model.counting.reuse import TensorCounts, VariableTiles
 from einmap.model.counting.semantics import Semantics
 from einmap.model.counting.tiles import ALL, FIRST, Count
-from einmap.model.traffic.actions import Actions, charged, of_one_visit, with_rounds, with_transfers
+from einmap.model.traffic.actions import (
+    Actions,
+    charged,
+    of_all_units,
+    of_busiest_unit,
+    of_one_visit,
+    with_rounds,
+    with_transfers,
+)
 from einmap.model.traffic.tensor_traffic import EVERY, Charge, Exchange, Fixed, TensorTraffic
 
 MAX_LANES = 10_000
@@ -91,7 +99,8 @@ class EinsumTraffic:
                     charged_here = self._charged(tensor, exchange, at, fixed)
                     takes = tensor.takes(exchange.child, at, fixed)
                     charged_here = with_transfers(tensor, exchange, at, (fixed, takes), charged_here)
-                    total = total + with_rounds(tensor, exchange, at, fixed, charged_here)
+                    charged_here = with_rounds(tensor, exchange, at, fixed, charged_here)
+                    total = total + of_busiest_unit(tensor, exchange, at, charged_here)
                 most = total if most is None else most.most(total)
             best[component] = most or _NOTHING
         return best
@@ -138,7 +147,8 @@ class EinsumTraffic:
         return range(2 if Relevance.NONE in relevance else 1)
 
     def _charged(self, tensor: TensorTraffic, exchange: Exchange, at: Station, fixed: Fixed) -> Actions:
-        return charged(tensor, exchange, at, tensor.moving(exchange, at).flow(exchange, at, fixed))
+        here = charged(tensor, exchange, at, tensor.moving(exchange, at).flow(exchange, at, fixed))
+        return of_all_units(tensor, exchange, at, here)
 
     def visits(self, station: Station) -> Count:
         """How often the busiest instance of a station's component visits its node."""

@@ -27,8 +27,8 @@ type Place = tuple[int, ...]
 """Position along each fanout below the network."""
 type Wire = tuple[object, ...]
 """What tells a link from others of one instance of the network."""
-type Sent = tuple[tuple[int, ...], Way, Fixed, tuple[Wire, ...], Count]
-"""Loops that are gone along, direction, lanes, links, values."""
+type Sent = tuple[tuple[int, ...], Way, Fixed, int, tuple[Wire, ...], Count]
+"""Loops that are gone along, direction, lanes, steps, links, values."""
 
 
 class LinkedCrossing(Crossing):
@@ -51,9 +51,9 @@ class LinkedCrossing(Crossing):
         name = self.tensor.access.tensor
         rate = self.network.action("hop").actions_per_value[name]
         hops: dict[tuple[Take, ...], Count] = {}
-        for _, _, lanes, wires, values in self.sent():
+        for _, _, lanes, steps, wires, values in self.sent():
             above = tuple(lanes[i] for i in self.above)
-            hops[above] = hops.get(above, 0) + len(wires) * values
+            hops[above] = hops.get(above, 0) + steps * values
             for wire in wires:
                 key = above, wire, self.own
                 links[key] = links.get(key, 0) + values * rate
@@ -65,11 +65,11 @@ class LinkedCrossing(Crossing):
     def parts(self) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], Count]]:
         """Hops of all instances: the loops that values go along, those of them whose lanes share them, hops."""
         hops: dict[tuple[tuple[int, ...], tuple[int, ...]], Count] = {}
-        for loops, way, _, wires, values in self.sent():
+        for loops, way, _, steps, _, values in self.sent():
             key = loops, tuple(i for i in loops if self.shares(i, way))
-            hops[key] = hops.get(key, 0) + len(wires) * values
-        for (loops, shared), steps in hops.items():
-            yield loops, shared, steps
+            hops[key] = hops.get(key, 0) + steps * values
+        for (loops, shared), total in hops.items():
+            yield loops, shared, total
 
     def every_lane(self, loops: Iterator[int] | list[int]) -> Iterator[dict[int, Take]]:
         """All lanes of some loops together."""
@@ -131,7 +131,7 @@ class _Along(LinkedCrossing):
                         lanes = self.alike({**fixed, index: lane})
                         values = self.passing(index, lanes.pop(index), lanes, way)
                         if wires and not is_nothing(values):
-                            yield (index,), way, fixed, wires, values
+                            yield (index,), way, fixed, len(wires), wires, values
 
     def walked(self, way: Way) -> list[int]:
         """The loops that values go along."""
@@ -142,7 +142,7 @@ class _Along(LinkedCrossing):
         """The links from one place to another one along the same fanout."""
         (along,) = (i for i, (a, b) in enumerate(zip(begin, end, strict=True)) if a != b)
         rest = begin[:along] + begin[along + 1 :]
-        return _round((along, rest), begin[along], end[along], tuple(self.fanouts.values())[along])
+        return along_a_ring((along, rest), begin[along], end[along], tuple(self.fanouts.values())[along])
 
     def longest(self) -> int:
         """The farthest lane of each loop, and the step into its first one."""
@@ -166,7 +166,7 @@ class _Ring(_Along):
 
     def between(self, begin: Place, end: Place) -> tuple[Wire, ...]:
         """The links from one place to another."""
-        return _round((), self.number(begin), self.number(end), prod(self.fanouts.values()))
+        return along_a_ring((), self.number(begin), self.number(end), prod(self.fanouts.values()))
 
 
 class _Systolic(_Along):
@@ -198,14 +198,9 @@ class _Spread(LinkedCrossing):
                 if not is_nothing(values):
                     # of lanes that reduce the first one alone is filled
                     reached = [] if way == "down" and self.tensor.access.output else sharing
-                    wires = (self.to(self.at({**fixed, **lanes})) for lanes in self.every_lane(reached))
-                    yield (
-                        tuple(self.loops),
-                        way,
-                        fixed,
-                        tuple(dict.fromkeys(wire for one in wires for wire in one)),
-                        values,
-                    )
+                    ways = (self.to(self.at({**fixed, **lanes})) for lanes in self.every_lane(reached))
+                    wires = tuple(dict.fromkeys(wire for one in ways for wire in one))
+                    yield tuple(self.loops), way, fixed, len(wires), wires, values
 
     def to(self, place: Place) -> tuple[Wire, ...]:
         """The links to a place."""
@@ -242,7 +237,7 @@ class _Bus(_Spread):
         return 1
 
 
-def _round(ring: Wire, begin: int, end: int, size: int) -> tuple[Wire, ...]:
+def along_a_ring(ring: Wire, begin: int, end: int, size: int) -> tuple[Wire, ...]:
     """The links of the shorter way from one place on a ring of so many places to another; forward if it is as short."""
     forward = (end - begin) % size
     first, steps = (begin, forward) if 2 * forward <= size else (end, size - forward)

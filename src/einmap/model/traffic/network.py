@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import reduce
 
-from einmap.arch.component import Network
+from einmap.arch.component import Memory, Network
 from einmap.errors import NotSupportedError
 from einmap.model.counting.path import EinsumPath
 from einmap.model.counting.tiles import Count, larger
@@ -16,6 +16,7 @@ from einmap.model.traffic.crossing import Crossing, Link, NetworkUse
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.model.traffic.linked_crossing import CROSSINGS
 from einmap.model.traffic.tensor_traffic import Exchange, TensorTraffic
+from einmap.model.traffic.unit_crossing import UnitCrossing
 
 
 def networks_of(path: EinsumPath) -> tuple[tuple[int, Network], ...]:
@@ -54,12 +55,20 @@ def _crossings(traffic: EinsumTraffic, level: int, network: Network) -> Iterator
             f"links for all tensors; {network.name!r} is another network",
             hint="evaluate with semantics: exact",
         )
+    in_units = is_among_units(traffic.path, network)
     outputs = [tensor.counts for tensor in traffic.tensors if tensor.access.output]
     lanes = {i: traffic.differing_lanes(i, outputs) for i in traffic.path.spatial_loops}
     for tensor in traffic.tensors:
         for exchange in tensor.exchanges:
             if exchange.parent.level < level < exchange.child.level and _carries(tensor, exchange, level):
-                yield CROSSINGS[network.topology](tensor, exchange, level, network, lanes)
+                kind = UnitCrossing if in_units else CROSSINGS[network.topology]
+                yield kind(tensor, exchange, level, network, lanes)
+
+
+def is_among_units(path: EinsumPath, network: Network) -> bool:
+    """Whether a memory of the network's array is several units, from which values begin their way."""
+    memories = (leaf for leaf in path.leaves if isinstance(leaf, Memory))
+    return bool(network.array) and any(memory.is_spread and memory.array == network.array for memory in memories)
 
 
 def _carries(tensor: TensorTraffic, exchange: Exchange, level: int) -> bool:

@@ -26,6 +26,7 @@ from einmap.model.counting.path import EinsumPath, Station, applies
 from einmap.model.counting.reuse import Group, Takes, TensorCounts
 from einmap.model.counting.semantics import Semantics
 from einmap.model.counting.tiles import ALL, FIRST, SKIP, Count, Take
+from einmap.model.counting.units import Spread, spread_of
 
 type Fixed = Mapping[int, Take]
 """Spatial loops (by index) whose lane is fixed."""
@@ -117,6 +118,46 @@ class TensorTraffic:
         self._takes: dict[object, Takes] = {}
         self._flows: dict[object, Flow] = {}
         self._in_lines: dict[tuple[str, bool], TensorTraffic] = {}
+        self._spreads: dict[int, Spread | None] = {}
+
+    def spread(self, station: Station) -> Spread | None:
+        """In which units of its memory the tile of a station lies; None in a memory of one unit.
+
+        Raises NotSupportedError where that is not known.
+        """
+        if not isinstance(station.component, Memory) or not station.component.is_spread:
+            return None
+        if station.position not in self._spreads:
+            self._spreads[station.position] = self._spread(station)
+        return self._spreads[station.position]
+
+    def _spread(self, station: Station) -> Spread | None:
+        found, name = spread_of(self.path, self.counts, station), station.component.name
+        around = [e for e in self.exchanges if station in (e.child, e.parent)]
+        if self.semantics.network_traffic != "all":
+            raise NotSupportedError(
+                f"the preset {self.semantics.name} does not know {name!r}, which is several units of an array",
+                hint="evaluate with semantics: exact",
+            )
+        if any(self.charge(exchange).hull is not None for exchange in around):
+            raise NotSupportedError(
+                f"Einsums use different parts of {self.access.tensor!r} in the units of {name!r}; that is not yet "
+                "supported",
+                hint="hold the tensor in each branch instead",
+            )
+        if station.position in self.slides:
+            raise NotSupportedError(
+                f"sliding_window in the units of {name!r} is not supported yet", hint="leave it out there"
+            )
+        inside = self.path.levels[station.component.array] if isinstance(station.component, Memory) else 0
+        nested = [s for e in around if e.parent is station for s in e.chain[:-1] if s.level < inside]
+        if found is not None and found.copies > 1 and nested:
+            raise NotSupportedError(
+                f"{self.access.tensor!r} is replicated in {name!r} and passes {nested[0].component.name!r} of the same "
+                "array; that is not supported yet",
+                hint="leave it out of replicate",
+            )
+        return found
 
     def charge(self, exchange: Exchange) -> Charge:
         """What this Einsum pays of an exchange."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from einmap.arch.component import Container, Leaf, Memory, Network
-from einmap.arch.tree import Fork, Hierarchical, Node
+from einmap.arch.tree import Array, Fork, Hierarchical, Node
 from einmap.errors import ExpressionError
 from einmap.expressions.arithmetic import evaluate
 from einmap.expressions.scope import Scope, lazy_layer
@@ -19,7 +19,7 @@ from einmap.report.drawing.theme import GREY, LIGHT, PURPLE, VERMILION, Paint, T
 from einmap.report.drawing.tidy import Chain, tree_layout
 from einmap.spec.binding.bind_arch import BranchInput, LeafInput
 from einmap.spec.raw import place
-from einmap.spec.schema.arch import MemoryInput, NetworkInput
+from einmap.spec.schema.arch import ArrayInput, MemoryInput, NetworkInput
 from einmap.spec.spec import Spec
 from einmap.units import format_bits
 
@@ -31,6 +31,7 @@ class Unit:
     """What is drawn of one node. Amounts are numbers, or their expression where it depends on a workload.
 
     `size`: bits, None for what stores nothing. `fanouts`: name and copies of each dimension. `topology`: of a network.
+    `array`: the array that it stands in; `units`: of a memory there, along each dimension.
     """
 
     kind: str
@@ -39,6 +40,8 @@ class Unit:
     fanouts: tuple[tuple[str, int | str], ...]
     enabled: bool = True
     topology: str = ""
+    array: str = ""
+    units: tuple[tuple[str, int | str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +107,20 @@ def bound_parts(nodes: Iterable[Node]) -> Iterable[Part]:
         match node:
             case Fork(nodes=inner):
                 yield Branch(tuple(bound_parts(inner)))
+            case Array(nodes=inner):
+                array = inner[-1]
+                assert isinstance(array, Container)
+                yield from (replace(part, array=array.name) for part in map(_bound_unit, _leaves(inner[:-1])))
+                yield _bound_unit(array)
             case Hierarchical(nodes=inner):
                 yield from bound_parts(inner)
             case _:
                 yield _bound_unit(node)
+
+
+def _leaves(nodes: Iterable[Node]) -> Iterable[Leaf]:
+    """The nodes that are leaves, as all those inside an array are."""
+    return (node for node in nodes if not isinstance(node, Fork | Hierarchical))
 
 
 def _bound_unit(leaf: Leaf) -> Unit:
@@ -115,7 +128,8 @@ def _bound_unit(leaf: Leaf) -> Unit:
     size = leaf.size_bits if isinstance(leaf, Memory) else None
     enabled = isinstance(leaf, Container) or leaf.enabled
     topology = leaf.topology if isinstance(leaf, Network) else ""
-    return Unit(type(leaf).__name__, leaf.name, size, fanouts, enabled, topology)
+    units = tuple((u.name, u.number) for u in leaf.units if u.number > 1) if isinstance(leaf, Memory) else ()
+    return Unit(type(leaf).__name__, leaf.name, size, fanouts, enabled, topology, units=units)
 
 
 def written_parts(spec: Spec) -> tuple[Part, ...]:
@@ -133,11 +147,18 @@ def _written(nodes: Iterable[LeafInput | BranchInput], scope: Scope) -> Iterable
             fanouts = tuple((d.name, _amount(d.fanout, scope)) for d in node.given.spatial)
             size = _amount(node.given.size, scope) if isinstance(node.given, MemoryInput) else None
             whole = tuple((name, int(n) if isinstance(n, float) else n) for name, n in fanouts)
-            kind = "Container" if node.tag == "Fanout" else node.tag
+            kind = "Container" if node.tag in ("Fanout", "Array") else node.tag
             topology = node.given.topology if isinstance(node.given, NetworkInput) else ""
             yield Unit(kind, node.given.name, size, whole, topology=topology)
         elif node.tag == "Fork":
             yield Branch(tuple(_written(node.nodes, scope)))
+        elif isinstance(node.given, ArrayInput):
+            *inside, array = _written(node.nodes, scope)
+            for part in inside:
+                assert isinstance(part, Unit)
+                units = tuple(along for along in part.fanouts if along[1] != 1)
+                yield replace(part, fanouts=(), units=units, array=node.given.name)
+            yield array
         else:
             yield from _written(node.nodes, scope)
 
@@ -192,6 +213,7 @@ class _Painter:
         if kind is not None:
             size = [Line(text) for text in words(_size(unit.size), WIDEST, 12)] if unit.size is not None else []
             size += [Line(unit.topology.replace("_", " "))] if unit.topology else []
+            size += [Line(text) for text in words(_units_text(unit), WIDEST, 12)] if unit.array else []
             shapes.append(Shape(kind, (*name, *size, *notes), paint, f"{unit.kind} {unit.name}"))
         return shapes
 
@@ -227,6 +249,12 @@ def _times(outside: int | str, unit: Unit) -> int | str:
     return outside * math.prod(numbers)
 
 
+def _units_text(unit: Unit) -> str:
+    """Where a node stands in an array, and how many units it is."""
+    along = ", ".join(f"{name} × {number}" for name, number in unit.units)
+    return f"in {unit.array}: {along} units" if along else f"in {unit.array}"
+
+
 def _size(size: float | str) -> str:
     if isinstance(size, str):
         return size
@@ -251,5 +279,6 @@ def _outline(parts: Iterable[Part], depth: int = 0) -> str:
         size = f", {_size(part.size)}" if part.size is not None else ""
         fanouts = "".join(f", {name} x {copies}" for name, copies in part.fanouts)
         topology = f", {part.topology}" if part.topology else ""
-        lines.append(f"{'  ' * depth}{part.kind} {part.name}{size}{topology}{fanouts}")
+        units = f", {_units_text(part)}" if part.array else ""
+        lines.append(f"{'  ' * depth}{part.kind} {part.name}{size}{topology}{units}{fanouts}")
     return "\n".join(lines)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
 from einmap.arch.component import Container, Leaf, Skew, SpatialDimension
 from einmap.arch.constraint import Comparison
-from einmap.arch.tree import Architecture, Fork, Hierarchical, Node, outermost_memory
+from einmap.arch.tree import Architecture, Array, Fork, Hierarchical, Node, outermost_memory
 from einmap.einsum.einsum import Einsum
 from einmap.errors import (
     At,
@@ -18,7 +18,6 @@ from einmap.errors import (
     ExpressionError,
     ManyErrors,
     Note,
-    NotSupportedError,
     SpecError,
     attempt,
     did_you_mean,
@@ -28,6 +27,7 @@ from einmap.expressions.arithmetic import number, tensor_set
 from einmap.expressions.records import Record, safe_function
 from einmap.expressions.scope import Lazy, Scope, lazy_layer
 from einmap.expressions.sets import NameSet
+from einmap.spec.array_units import array_problems, check_networks, in_array, misplaced
 from einmap.spec.binding.applied_scales import CostOrigin
 from einmap.spec.binding.bind_component import bind_component, record_of, unknown_holding
 from einmap.spec.binding.component_context import ComponentContext, SizesOf, Where, changed_globals
@@ -39,9 +39,9 @@ from einmap.spec.names import RESERVED, check_name
 from einmap.spec.raw import Path, Raw, RawList, RawMap, place, tag_of
 from einmap.spec.schema.arch import (
     BRANCHES,
-    LATER,
     LEAVES,
     ArchInput,
+    ArrayInput,
     ComponentInput,
     ContainerInput,
     ForkInput,
@@ -109,17 +109,6 @@ def read_arch(root: RawMap) -> ArchInputs:
     return arch
 
 
-def _misplaced(array: Raw, tag: str, root: Raw, path: Path) -> Iterator[SpecError]:
-    """What may not stand inside an array whatever einmap supports."""
-    listed = array.get("nodes") if isinstance(array, RawMap) else None
-    for index, item in enumerate(listed.items if isinstance(listed, RawList) else ()):
-        inner = tag_of(item)
-        if inner in ("Compute", *BRANCHES):
-            at = place(root, (*path, "nodes", index))
-            hint = f"an !{tag} holds memories, tolls, networks and containers; let a !{inner} follow it"
-            yield SpecError(f"a !{inner} cannot stand inside an !{tag}", at=at, hint=hint)
-
-
 def _read_nodes(
     raw: Raw | None, root: Raw, path: Path, problems: list[EinmapError]
 ) -> tuple[LeafInput | BranchInput, ...]:
@@ -134,20 +123,21 @@ def _read_nodes(
     for index, item in enumerate(raw.items):
         here: Path = (*path, index)
         tag = tag_of(item) or ""
-        if tag in LATER:
-            misplaced = list(_misplaced(item, tag, root, here))
-            problems += misplaced or [NotSupportedError(f"!{tag} is not supported yet", at=place(root, here))]
-        elif tag in LEAVES:
+        if tag in LEAVES:
             leaf = check(LEAVES[tag], item, root, here, problems, node=True)
             nodes += [LeafInput(tag, leaf, here)] if leaf is not None else []
         elif tag in BRANCHES:
             assert isinstance(item, RawMap)
+            problems += misplaced(item, root, here) if tag == "Array" else ()
             branch = check(BRANCHES[tag], item, root, here, problems, drop=("nodes",), node=True)
             inner = _read_nodes(item.get("nodes"), root, (*here, "nodes"), problems)
+            if isinstance(branch, ArrayInput):
+                problems += array_problems([(leaf.tag, leaf.given, leaf.path) for leaf in _leaves(inner)], root)
+                inner = (*inner, LeafInput("Array", branch, here))
             nodes += [BranchInput(tag, branch, inner, here)] if branch is not None else []
         else:
             text = f"unknown node tag !{tag}" if tag else "an architecture node needs a tag such as !Memory"
-            hint = did_you_mean(tag, [*LEAVES, *BRANCHES, *LATER], listing="tags")
+            hint = did_you_mean(tag, [*LEAVES, *BRANCHES], listing="tags")
             problems.append(SpecError(text, at=place(root, here), hint=hint))
     return tuple(nodes)
 
@@ -266,6 +256,7 @@ class _Binder:
         self.dialect = dialect
         self.arch = arch
         self.problems: list[EinmapError] = []
+        self.inside: Container | None = None
         self.notes: list[Note] = []
         self.parts: list[BoundPart] = []
         base = Scope(symbols, variables)
@@ -319,15 +310,33 @@ class _Binder:
                 inner = self.nodes(node.nodes)
                 self.scope = outside
                 bound.append(Fork(inner, node.given.forked_power_gateable, node.given.non_forked_power_gateable))
+            elif isinstance(node.given, ArrayInput):
+                bound.append(self.array(node))
             else:
                 bound.append(Hierarchical(self.nodes(node.nodes)))
         return tuple(bound)
+
+    def array(self, node: BranchInput) -> Node:
+        """An array: its fanout is known before what stands in it, which is above it on the path."""
+        *inside, own = node.nodes
+        assert isinstance(own, LeafInput)
+        fanout = attempt(self.problems, partial(self.spatial, own, self.scope))
+        if fanout is None:
+            return Hierarchical(())
+        self.inside = Container(own.given.name, fanout)
+        bound = self.nodes(tuple(inside))
+        container, self.inside = self.inside, None
+        paths = {leaf.given.name: leaf.path for leaf in self.arch.leaves}
+        attempt(self.problems, partial(check_networks, bound, paths, self.where))
+        self.show(container.name, record_of(container.name, container.spatial, {}))
+        return Array((*bound, container))
 
     def leaf(self, node: LeafInput) -> Leaf:
         if node.tag in ("Container", "Fanout"):
             container = Container(node.given.name, self.spatial(node, self.scope))
             self.show(container.name, record_of(container.name, container.spatial, {}))
             return container
+        array, spatial = self.inside, partial(self.spatial, node)
         context = ComponentContext(
             self.where,
             node.path,
@@ -341,7 +350,8 @@ class _Binder:
             sizes_of=self.sizes_of,
             partial_bits=self.partial_bits,
         )
-        bound = bind_component(context, node.tag, node.given, lambda scope: self.spatial(node, scope))
+        bound = bind_component(context, node.tag, node.given, spatial)
+        bound = replace(bound, component=in_array(bound.component, array, context.at))
         self.notes += bound.notes
         assert isinstance(node.given, ComponentInput)
         self.parts.append(BoundPart(bound.component, node.given, node.path, bound.origin))

@@ -28,7 +28,7 @@ from einmap.errors import (
     did_you_mean,
     raise_all,
 )
-from einmap.expressions.arithmetic import boolean, evaluate
+from einmap.expressions.arithmetic import boolean, evaluate, tensor_set
 from einmap.expressions.records import Record, RecordList, safe_function
 from einmap.expressions.scope import Lazy, Scope, lazy_layer
 from einmap.spec.binding.applied_scales import CostOrigin
@@ -105,7 +105,7 @@ def bind_component(
 ) -> BoundComponent:
     """The component as one Einsum sees it; `outside`: with the scope around it. Raises SpecError."""
     assert isinstance(base, ComponentInput)
-    given = base
+    given = _with_hop(base)
     context, fields = _own_context(outside, given)
     model = _model_of(tag, given, context, fields)
     extra = given.extra_attributes_for_component_model
@@ -144,6 +144,15 @@ def bind_component(
     origin = CostOrigin(model.estimate, costs.scales.noted)
     slips = misspelt_attributes(given, model.model_attributes, context)
     return BoundComponent(component, record, (*costs.notes, *model.notes, *slips), origin)
+
+
+def _with_hop(given: ComponentInput) -> ComponentInput:
+    """A network's `hops` are its `hop`."""
+    names = {action.name for action in given.actions}
+    if not isinstance(given, NetworkInput) or "hops" not in names or "hop" in names:
+        return given
+    actions = [a.model_copy(update={"name": "hop"}) if a.name == "hops" else a for a in given.actions]
+    return given.model_copy(update={"actions": actions})
 
 
 def _model_of(
@@ -239,6 +248,7 @@ def _component(
             buffering = attempt(problems, lambda: _buffering(context, given))
             layout = attempt(problems, lambda: layouts_of(context, given, bits)) or ()
             stalls = attempt(problems, lambda: _stalls(context, given))
+            replicate = attempt(problems, lambda: _replicated(context, given)) or frozenset[str]()
             raise_all(problems)
             assert size is not None
             assert buffering is not None
@@ -256,6 +266,7 @@ def _component(
                 wind_up=given.wind_up,
                 layout=layout,
                 stalls=stalls,
+                replicate=replicate,
             )
         case TollInput():
             placement = placement_of(context, given.tensors)
@@ -281,6 +292,10 @@ def _buffering(context: ComponentContext, given: MemoryInput) -> Buffering:
         )
         raise SpecError(text, at=context.at("wind_up"), hint="leave out wind_up, or write buffering: double")
     return cast(Buffering, given.buffering)
+
+
+def _replicated(context: ComponentContext, given: MemoryInput) -> frozenset[str]:
+    return tensor_set(given.replicate, context.scope, at=context.at("replicate")).members
 
 
 def _stalls(context: ComponentContext, given: MemoryInput) -> Stalls:

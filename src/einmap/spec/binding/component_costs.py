@@ -110,6 +110,10 @@ class ComponentCosts:
         timed = action
         if isinstance(self.given, NetworkInput):
             timed = action.model_copy(update={"latency": None, "latency_scale": None})
+            if action.throughput is None and self.model is None and action.latency is not None:
+                # steps that take no time, over links of which nothing is said
+                is_timeless = amount("latency", action.latency, minimum=0) == 0
+                timed = timed.model_copy(update={"throughput": math.inf} if is_timeless else {})
         throughput = self._throughput(timed, path, amount)
         rate = rate_of(timed.throughput_scale, timed.latency_scale, scope, partial(self.context.at, *path))
         self._note_rates(timed, path, throughput, rate)

@@ -194,7 +194,8 @@ class _Translator:
                 self.refuse(f"!{tag}", path, "it exists in the newer dialect only")
                 return raw
             case "Array":
-                return raw
+                nodes = self.nodes(raw.get("nodes"), (*path, "nodes"))
+                return raw if nodes is None else _with(raw, "nodes", nodes)
             case "Network":
                 return self.network(raw, path)
             case "Memory" | "Toll" | "Compute" as tag:

@@ -121,6 +121,14 @@ class ContainerInput(Input):
     ] = []
 
 
+class ArrayInput(ContainerInput):
+    """`!Array`: memories, networks and tolls that are spread over the copies that it makes.
+
+    On the path they come first, then the array's fanout. A memory inside may have a `spatial` of its own along the same
+    dimensions, with a `fanout` alone: it is that many units along each of them, and one along the others.
+    """
+
+
 class ComponentInput(ContainerInput):
     """What memories, tolls, networks and computes have in common: costs of one instance, before scales."""
 
@@ -339,7 +347,7 @@ class TollInput(HolderInput):
 
 
 class NetworkInput(CarrierInput):
-    """`!Network`: pays a `hop` for each step of a value between memories above it and the lanes below it."""
+    """`!Network`: pays a `hop` (or `hops`) for each step of a value between memories above it and the lanes below."""
 
     topology: Annotated[
         str,
@@ -433,9 +441,8 @@ LEAVES: dict[str, type[ContainerInput]] = {
     "Container": ContainerInput,
     "Fanout": ContainerInput,
 }
-BRANCHES: dict[str, type[ForkInput] | type[HierarchicalInput]] = {
+BRANCHES: dict[str, type[ForkInput] | type[HierarchicalInput] | type[ArrayInput]] = {
     "Fork": ForkInput,
     "Hierarchical": HierarchicalInput,
+    "Array": ArrayInput,
 }
-LATER = ("Array",)
-"""Tags that are known and not supported yet."""

@@ -16,6 +16,7 @@ from einmap.spec.schema.arch import (
     LEAVES,
     ActionInput,
     ArchInput,
+    ArrayInput,
     ForkInput,
     HierarchicalInput,
 )
@@ -87,6 +88,12 @@ READ_ELSEWHERE: Mapping[type[Input], Mapping[str, FieldInfo]] = {
     },
     ForkInput: {
         "nodes": documented("The nodes inside, with a compute among them.", [_NODE, {"type": "Compute", "name": "ALU"}])
+    },
+    ArrayInput: {
+        "nodes": documented(
+            "Memories, networks and tolls, outermost first; networks after the memories.",
+            [{"type": "Memory", "name": "RowBuffer", "size": 4096, "spatial": [{"name": "X", "fanout": 4}]}],
+        )
     },
     HierarchicalInput: {"nodes": documented("The nodes inside.", [_NODE])},
     WorkloadInput: {

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from einmap.errors import SpecError, did_you_mean
-from einmap.spec.schema.arch import BRANCHES, LATER, LEAVES, ArchInput
+from einmap.spec.schema.arch import BRANCHES, LEAVES, ArchInput
 from einmap.spec.schema.base import Input
 from einmap.spec.schema.cluster import ClusterInput
 from einmap.spec.schema.distribution import DistributionInput
@@ -44,7 +44,7 @@ _SECTIONS: Mapping[str, type[Input] | None] = {
 }
 MACHINE = "machine"
 """The key of machine files, which are files by themselves."""
-ARCH_TAGS = (*LEAVES, *BRANCHES, *LATER)
+ARCH_TAGS = (*LEAVES, *BRANCHES)
 MAPPING_TAGS = (*NODES, *IGNORED)
 _SPLITS = ("Sequential", "Split", "Pipeline", "Nested")
 _ANY_OBJECT: Schema = {
@@ -102,7 +102,7 @@ def _definitions() -> Schema:
     _, whole = models_json_schema(listed, ref_template="#/$defs/{model}")  # type: ignore[arg-type]
     found: Schema = {key.removesuffix("Input"): _tidied(value) for key, value in whole["$defs"].items()}
     _complete_workload(found)
-    _complete_nodes(found, ArchInput, "ArchNode", {**LEAVES, **BRANCHES}, LATER, tuple(BRANCHES))
+    _complete_nodes(found, ArchInput, "ArchNode", {**LEAVES, **BRANCHES}, (), tuple(BRANCHES))
     _complete_nodes(found, MappingInput, "MappingNode", NODES, IGNORED, _SPLITS)
     for name, schema in found["Mapper"]["properties"].items():
         if schema.get("type") == "number":
@@ -192,7 +192,6 @@ def _if_type(tag: str, then: Schema) -> Schema:
 def _untyped(tag: str) -> Schema:
     """What a node without checked fields looks like to an editor, which does not see its tag."""
     fields = {
-        "Array": ["nodes"],
         "Reservation": ["purposes"],
         "TextBox": ["text"],
     }

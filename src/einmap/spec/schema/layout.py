@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from einmap.spec.schema.base import Expression, Input
+from einmap.spec.schema.base import Expression, Input, SetExpression
 from einmap.spec.schema.documented import documented, one_of
 
 
@@ -59,3 +59,12 @@ class MemoryLayoutInput(Input):
             without="accesses move the values that are asked for, and no others",
         ),
     ] = None
+    replicate: Annotated[
+        SetExpression,
+        documented(
+            "Inputs of which every unit that needs them has a copy of its own. Any other tensor is dealt out over "
+            "these units, and lanes read from all of them. For a memory inside an `!Array`.",
+            "Inputs",
+            without="no tensors",
+        ),
+    ] = "Nothing"

@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from einmap.arch.component import Network
-from einmap.execute.network_links import Link, Place, by_bus, by_tree, is_handed_on, links_between
+from einmap.execute.networks.links import Link, Place, by_bus, by_tree, is_handed_on, links_between
 from einmap.schedule.routes import Instance, Route, Turn
 
+type Home = Mapping[tuple[str, str], int]
+"""The place of a unit along fanouts, each a level on the architecture path and a name."""
 type Load = tuple[str, str, str, Instance, Link]
 """Einsum, network, tensor where each has links of its own, lanes above the network, link."""
 
@@ -33,13 +35,23 @@ class Wires:
     longest: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def carry(
-        self, route: Route, tensor: str, levels: tuple[int, int], amounts: Mapping[Instance, int], *, up: bool
+        self,
+        route: Route,
+        tensor: str,
+        levels: tuple[int, int],
+        amounts: Mapping[Instance, int],
+        *,
+        up: bool,
+        home: Home | None = None,
     ) -> None:
-        """Count values that go between a holder and the lanes of one further in, at these levels; `up`: outward."""
+        """Count values that go between a holder and the lanes of one further in, at these levels; `up`: outward.
+
+        `home`: where the values lie if that is not where the lanes begin.
+        """
         outer, inner = levels
         for level, network in enumerate(route.arch.path(route.unit.name)):
             if isinstance(network, Network) and outer < level < inner and any(amounts.values()):
-                self._route(_Lanes(route, tensor, network, (level, inner), up), amounts)
+                self._route(_Lanes(route, tensor, network, (level, inner), up, home), amounts)
 
     def _route(self, lanes: _Lanes, amounts: Mapping[Instance, int]) -> None:
         name, network = lanes.route.einsum.name, lanes.network
@@ -47,7 +59,7 @@ class Wires:
         rate = network.action("hop").actions_per_value[lanes.tensor]
         owner = lanes.tensor if network.links == "per_tensor" else ""
         counted = self.hops.setdefault(there, {})
-        self.longest[key] = max(self.longest.get(key, 0), lanes.longest())
+        self.longest[key] = max(self.longest.get(key, 0), lanes.longest(amounts))
         for above, steps, links, values in lanes.ways(amounts):
             counted[above] = counted.get(above, 0) + steps * values
             for link in links:
@@ -66,7 +78,15 @@ type _Way = tuple[Instance, int, Sequence[Link], int]
 class _Lanes:
     """The lanes of one level that a network reaches, for one tensor and direction."""
 
-    def __init__(self, route: Route, tensor: str, network: Network, levels: tuple[int, int], up: bool) -> None:
+    def __init__(
+        self,
+        route: Route,
+        tensor: str,
+        network: Network,
+        levels: tuple[int, int],
+        up: bool,
+        home: Home | None = None,
+    ) -> None:
         level, inner = levels
         self.route = route
         self.tensor = tensor
@@ -79,6 +99,16 @@ class _Lanes:
         leaves = enumerate(route.arch.path(route.unit.name))
         self.sizes = {(str(at), d.name): d.fanout for at, leaf in leaves if at >= level for d in leaf.spatial}
         self.fanouts = list(self.sizes)
+        self.is_home = home is not None
+        self.begin = self._digits(home or {})
+
+    def _digits(self, home: Home) -> list[int]:
+        """The iteration of each loop at which values lie."""
+        left, digits = dict(home), []
+        for number, turn in enumerate(self.turns):
+            digit, left[self._fanout(turn)] = divmod(left.get(self._fanout(turn), 0), self.stride(number))
+            digits.append(digit)
+        return digits
 
     def _fanout(self, turn: Turn) -> tuple[str, str]:
         assert turn.dimension is not None
@@ -100,8 +130,10 @@ class _Lanes:
     def _links(self, begin: Place, end: Place) -> tuple[Link, ...]:
         return links_between(self.network.topology, tuple(self.sizes.values()), begin, end)
 
-    def longest(self) -> int:
+    def longest(self, amounts: Mapping[Instance, int]) -> int:
         """Steps of the longest route, the one into each loop's lanes included."""
+        if self.is_home:
+            return sum(self._reach(n, amounts) for n in range(len(self.turns)))
         match self.network.topology:
             case "all_to_all":
                 return len(self.turns)
@@ -112,6 +144,14 @@ class _Lanes:
             case "mesh":
                 return sum(self.route.iterations[t.address] * self.stride(n) for n, t in enumerate(self.turns))
         return sum(self._farthest(n) + self.stride(n) for n in range(len(self.turns)) if self._is_walked(n))
+
+    def _reach(self, number: int, amounts: Mapping[Instance, int]) -> int:
+        """Steps from the unit where values lie to the farthest lane of a loop, and the one into the first lane."""
+        at, begin = self.positions[number], self.begin[number]
+        apart = max((abs(lane[at] - begin) for lane, values in amounts.items() if values), default=0)
+        if not apart or self.network.topology == "all_to_all":
+            return int(apart > 0)
+        return (apart + 1) * self.stride(number)
 
     def _farthest(self, number: int) -> int:
         """Steps from the first lane of a loop to the one that takes most; from lane to lane where they share."""
@@ -177,7 +217,7 @@ class _Lanes:
             entrance, data = list(lane), list(lane)
             for later in range(number, len(self.turns)):
                 at = self.positions[later]
-                entrance[at] = 0
+                entrance[at] = self.begin[later]
                 if self.shares(self.turns[later]):
                     data[at] = 0
             here = groups.setdefault(tuple(entrance), {}).setdefault(lane[self.positions[number]], {})
@@ -192,12 +232,17 @@ class _Lanes:
         if self.network.topology == "all_to_all":
             yield from self._direct(number, entrance, lanes, shared)
             return
-        for end in range(1, max(lanes) + 1):
+        home = self.begin[number]
+        for end in range(min(home, *lanes), max(home, *lanes) + 1):
+            if end == home:
+                continue
             if shared or self.network.topology == "mesh":
-                # what passes from lane `end - 1` to lane `end`
-                begin, data = end - 1, [(each, n) for lane in lanes if lane >= end for each, n in lanes[lane].items()]
+                # what passes to lane `end` from the one before it, for all that is behind it
+                way = 1 if end > home else -1
+                behind = [lane for lane in lanes if (lane - end) * way >= 0]
+                begin, data = end - way, [(each, n) for lane in behind for each, n in lanes[lane].items()]
             else:
-                begin, data = 0, list(lanes.get(end, {}).items())
+                begin, data = home, list(lanes.get(end, {}).items())
             values: dict[Instance, int] = {}
             for each, n in data:
                 values[each] = max(values.get(each, 0), n)
@@ -216,7 +261,7 @@ class _Lanes:
         port = "port", self._fanout(self.turns[number]), self._place(entrance)
         sent: dict[Instance, int] = {}
         for lane, data in lanes.items():
-            if lane:
+            if lane != self.begin[number]:
                 yield 1, [], sum(data.values())
                 for each, values in data.items():
                     sent[each] = max(sent.get(each, 0), values) if shared else values

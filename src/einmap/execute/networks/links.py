@@ -29,7 +29,8 @@ def links_between(topology: Topology, sizes: Place, begin: Place, end: Place) ->
             ends = (_number(begin, sizes),), (_number(end, sizes),)
             return _walk(*ends, lambda at: _round(at, 0, prod(sizes)))
         case _:
-            return _walk(begin, end, lambda at: iter([_moved(at, along, 1)]))
+            step = 1 if end[along] > begin[along] else -1
+            return _walk(begin, end, lambda at: iter([_moved(at, along, step)]))
 
 
 def is_handed_on(number: int, shared: Sequence[bool], fanouts: Sequence[object]) -> bool:

@@ -1,0 +1,234 @@
+"""Memories spread over an array: by hand, against the simulator, and what is refused. 8 bits for each value."""
+
+import random
+import re
+
+import pytest
+from tests.execute.agreement import differences
+from tests.model.worked import counts, latencies, usages
+from tests.random_specs.arrays import draw_arrays
+
+from einmap import MappingError, Spec, SpecError, dump, evaluate, execute, loads
+from einmap.errors import NotSupportedError
+
+ARRAY = """
+arch:
+  nodes:
+  - !Memory {{name: DRAM, size: inf, leak_power: 0, area: 0,
+             actions: [{{name: read, energy: 10, throughput: inf}}, {{name: write, energy: 12, throughput: inf}}]}}
+  - !Array
+    name: Array
+    spatial: [{{name: X, fanout: 4}}, {{name: Y, fanout: 4}}]
+    nodes:
+    - !Memory {{name: Buf, size: 64, leak_power: 1, area: 3, {units}
+               actions: [{{name: read, energy: 1, throughput: 8}}, {{name: write, energy: 1, throughput: 8}}]}}
+    - !Network {{name: Noc, leak_power: 0, area: 0, {topology}
+                actions: [{{name: hops, energy: 2, latency: 1, throughput: 8}}]}}
+  - !Compute {{name: MAC, leak_power: 0, area: 0, actions: [{{name: compute, energy: 1, throughput: inf}}]}}
+"""
+OUTER = """
+workload:
+  iteration_space_shape: {m: 0 <= m < 4, n: 0 <= n < 4}
+  bits_per_value: {All: 8}
+  einsums: ["Z[m, n] = A[m] * B[n]"]
+mapping:
+  nodes:
+  - !Storage {tensors: [A, B, Z], component: DRAM}
+  - !Storage {tensors: [A, B], component: Buf}
+  - !Spatial {rank_variable: m, tile_shape: 1, component: Array, name: X}
+  - !Spatial {rank_variable: n, tile_shape: 1, component: Array, name: Y}
+  - !Compute {einsum: Z, component: MAC}
+"""
+FOUR = "spatial: [{name: X, fanout: 2}, {name: Y, fanout: 2}],"
+
+
+def outer(units=FOUR, topology=""):
+    return loads(ARRAY.format(units=units, topology=topology) + OUTER)
+
+
+def actions(spec):
+    """Values by tensor, component and action, in model and machine alike."""
+    cost = evaluate(spec)
+    assert list(differences(spec, cost, execute(spec))) == []
+    return {(t, c, a): n / 8 for (_, t, c, a), n in counts(cost).items() if c in ("Buf", "Noc")}
+
+
+def test_values_lie_next_to_their_lanes_and_those_that_units_share_are_dealt_out():
+    found = actions(outer())
+    # A: in each pair of columns one value goes a step along X, then each of 4 goes along all of Y, wherever it begins;
+    # B: along all of X, then in each of 4 columns 2 values go a step along Y; Z comes from its lane at the first place
+    assert found["A", "Noc", "hop"] == 2 + 4 * 3
+    assert found["B", "Noc", "hop"] == 4 * 3 + 4 * 2
+    assert found["A", "Buf", "read"] == found["A", "Buf", "write"] == 4
+    cost = evaluate(outer())
+    # two units share 2 values of A, and two share 2 of B: each has one of each, which it is written and read
+    assert usages(cost)["Buf"] == 2 * 8 / 64
+    assert latencies(cost, "Z")["Buf"] == 2 + 2
+    assert cost.energy_by("component")["Buf",] == 16 * 8 + 4 * evaluate(outer()).latency
+
+
+def test_copies_are_written_in_each_unit_and_read_there():
+    found = actions(outer(FOUR + " replicate: Inputs,"))
+    # 2 of the 4 units have a value: it is written twice, read once in each, and goes to the other lanes of its unit
+    assert found["A", "Buf", "write"] == found["A", "Buf", "read"] == 4 * 2
+    # A: a step along X in each of the 2 rows of units, then a step along Y for each of 4 values in each of 2 units
+    assert found["A", "Noc", "hop"] == 2 * 2 + 4 * 2
+    assert found["B", "Noc", "hop"] == 4 * 2 + 4 * 2
+    assert usages(evaluate(outer(FOUR + " replicate: A,")))["Buf"] == (2 + 1) * 8 / 64
+
+
+def test_one_unit_is_an_ordinary_memory_and_one_for_each_lane_needs_no_hops():
+    single = actions(outer(""))
+    assert (single["A", "Noc", "hop"], single["B", "Noc", "hop"]) == (1 + 2 + 3 + 4 * 3, 4 * 3 + 4 * (1 + 2 + 3))
+    every = "spatial: [{name: X, fanout: 4}, {name: Y, fanout: 4}], replicate: All,"
+    everywhere = actions(outer(every))
+    assert ("A", "Noc", "hop") not in everywhere
+    assert everywhere["A", "Buf", "read"] == everywhere["A", "Buf", "write"] == 16
+
+
+def test_all_to_all_takes_a_step_to_each_lane_but_that_of_the_unit():
+    found = actions(outer(topology="topology: all_to_all,"))
+    assert (found["A", "Noc", "hop"], found["B", "Noc", "hop"]) == (2 + 4 * 3, 4 * 3 + 4 * 2)
+
+
+def test_area_leakage_and_instances_are_of_units():
+    spec = outer()
+    assert spec.arch().instances == {"DRAM": 1, "Buf": 4, "Noc": 1, "Array": 16, "MAC": 16}
+    assert (spec.arch().total_area, spec.arch().total_leak_power) == (12, 4)
+    assert [leaf.name for leaf in spec.arch().path("MAC")] == ["DRAM", "Buf", "Noc", "Array", "MAC"]
+
+
+def test_an_array_is_dumped_and_read():
+    spec = outer(FOUR + " replicate: A,")
+    assert counts(evaluate(loads(dump(spec)))) == counts(evaluate(spec))
+
+
+def judged(seeds):
+    """How many random mappings could be counted, all of which cost what they do."""
+    counted = 0
+    for seed in seeds:
+        spec = Spec.from_dict(draw_arrays(random.Random(seed)))
+        try:
+            cost = evaluate(spec)
+        except (MappingError, NotSupportedError):
+            continue
+        counted += 1
+        assert list(differences(spec, cost, execute(spec))) == [], seed
+    return counted
+
+
+def test_40_random_mappings_over_arrays_cost_what_they_do():
+    assert judged(range(40)) >= 35
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(4))
+def test_600_random_mappings_over_arrays_cost_what_they_do(part):
+    assert judged(range(1000 + 150 * part, 1150 + 150 * part)) >= 130
+
+
+FUSED = """
+workload:
+  iteration_space_shape: {m: 0 <= m < 4, n: 0 <= n < 4}
+  bits_per_value: {All: 8}
+  einsums: ["Y[m, n] = A[m] * B[n]", "Z[m, n] = Y[m, n] * C[n]"]
+mapping:
+  nodes:
+  - !Storage {tensors: [A, B, C, Z], component: DRAM}
+  - !Storage {tensors: [Y], component: Buf}
+  - !Sequential
+    nodes:
+    - !Nested
+      nodes:
+      - !Spatial {rank_variable: m, tile_shape: 1, component: Array, name: X}
+      - !Temporal {rank_variable: n, tile_shape: 1}
+      - !Compute {einsum: Y, component: MAC}
+    - !Nested
+      nodes:
+      - !Spatial {rank_variable: m, tile_shape: 1, component: Array, name: X}
+      - !Temporal {rank_variable: n, tile_shape: 1}
+      - !Compute {einsum: Z, component: MAC}
+"""
+
+
+def test_fused_einsums_find_a_tensor_in_the_units_where_it_was_written():
+    spec = loads(ARRAY.format(units=FOUR, topology="") + FUSED)
+    assert list(differences(spec)) == []
+    assert usages(evaluate(spec))["Buf"] == 8 * 8 / 64
+    head, _, tail = FUSED.rpartition("rank_variable: m, tile_shape: 1")
+    moved = tail.replace("rank_variable: n", "rank_variable: m")
+    other = loads(ARRAY.format(units=FOUR, topology="") + head + "rank_variable: n, tile_shape: 1" + moved)
+    with pytest.raises(NotSupportedError, match=r"'Y' is held once in the units of 'Buf'.*other parts"):
+        evaluate(other)
+
+
+@pytest.mark.parametrize(
+    ("units", "topology", "words"),
+    [
+        ("spatial: [{name: X, fanout: 3}],", "", "3 units of 'Buf' do not divide the 4 lanes of Array.X"),
+        ("spatial: [{name: Z, fanout: 2}],", "", "'Array' has no dimension 'Z'.*X"),
+        ("spatial: [{name: X, fanout: 2, may_reuse: A}],", "", "only the number of units may be said, not 'may_reuse'"),
+        (FOUR + " wind_up: true,", "", "'wind_up' of 'Buf', which is several units"),
+        (FOUR, "topology: ring,", "'Noc' is a ring beside the units of 'Buf'"),
+        ("", "spatial: [{name: X, fanout: 2}],", "'Noc' stands inside an array"),
+        (FOUR + " replicate: Q,", "", "'Q'|Q"),
+    ],
+)
+def test_bad_units_are_named_with_their_place(units, topology, words):
+    with pytest.raises(SpecError, match=f"(?s){words}") as error:
+        evaluate(outer(units, topology))
+    assert "arch.nodes" in str(error.value)
+
+
+@pytest.mark.parametrize("tag", ["Compute", "Fork", "Hierarchical", "Container", "Array"])
+def test_only_memories_networks_and_tolls_stand_in_an_array(tag):
+    text = ARRAY.format(units="", topology="").replace(
+        "    nodes:\n", f"    nodes:\n    - !{tag} {{name: Odd, nodes: []}}\n", 1
+    )
+    with pytest.raises(SpecError, match=f"a !{tag} cannot stand inside an !Array"):
+        loads(text + OUTER).arch()
+
+
+def test_replicate_outside_an_array_is_refused():
+    text = ARRAY.format(units="", topology="").replace("name: DRAM,", "name: DRAM, replicate: A,")
+    with pytest.raises(SpecError, match="'DRAM' is one memory, which stands in no array"):
+        evaluate(loads(text + OUTER))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"m < 4": "m < 5", "rank_variable: m, tile_shape: 1, component": "rank_variable: m, tile_shape: 2, component",
+          "  - !Compute": "  - !Temporal {rank_variable: m, tile_shape: 1}\n  - !Compute"}, "'m' do not divide evenly"),
+        ({"  - !Spatial {rank_variable: n": "  - !Spatial {rank_variable: n, tile_shape: 2, component: Array, name: Y}\n"
+          "  - !Spatial {rank_variable: n"}, ""),
+    ],
+)  # fmt: skip
+def test_tiles_that_lanes_do_not_cut_evenly_are_refused(change, words):
+    text = OUTER
+    for old, new in change.items():
+        text = text.replace(old, new)
+    spec = loads(ARRAY.format(units=FOUR, topology="") + text)
+    if not words:
+        assert list(differences(spec)) == []
+        return
+    with pytest.raises((NotSupportedError, MappingError), match=words):
+        evaluate(spec)
+
+
+def test_lanes_that_do_not_fit_units_are_named():
+    text = ARRAY.format(units="spatial: [{name: X, fanout: 3}],", topology="").replace("X, fanout: 4", "X, fanout: 6")
+    loops = "  - !Spatial {rank_variable: n, tile_shape: 1, component: Array, name: X}\n"
+    tree = OUTER.replace("m < 4", "m < 2").replace("n < 4", "n < 3")
+    tree = tree.replace("  - !Spatial {rank_variable: n, tile_shape: 1, component: Array, name: Y}\n", loops)
+    with pytest.raises(MappingError, match=r"'m' stand 3 places apart in Array.X.*serves 2"):
+        evaluate(loads(text + tree))
+
+
+def test_windows_that_lanes_share_and_the_preset_accelforge_are_refused():
+    tree = OUTER.replace('"Z[m, n] = A[m] * B[n]"', '"Z[m, n] = A[H: m + n] * B[n]"')
+    with pytest.raises(NotSupportedError, match=r"'A'.*'Buf'.*overlap"):
+        evaluate(loads(ARRAY.format(units=FOUR, topology="") + tree))
+    with pytest.raises(NotSupportedError, match=r"accelforge does not know 'Buf'"):
+        evaluate(outer(), semantics="accelforge")
+    assert re.search("several units", str(evaluate(outer(""), semantics="accelforge").notes)) is None
