@@ -331,3 +331,26 @@ def test_the_mapping_file_names_the_inputs_that_are_copied_once(run, tmp_path, m
     again = run("map", "simple", "two.yaml", "--given", "best.yaml")
     assert again.status == 2
     assert "best.yaml:4:18: mapping.shared_inputs: a given mapping is for each Einsum by itself" in again.err
+
+
+def test_the_layouts_that_are_chosen_are_reported_written_and_read_again(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    common = {"leak_power": 0, "area": 0}
+    actions = [{"name": name, "energy": 9, "throughput": 8} for name in ("read", "write")]
+    main = {"type": "Memory", "name": "DRAM", "size": "inf", "actions": actions, "tensors": {"keep": "All"}, **common}
+    main["layout"] = {"line": 32, "order": {"A": "best", "B": [["K", "N"], {"K": 2, "N": 2}]}}
+    buffer = {**main, "name": "GLB", "size": 96, "actions": [{**action, "energy": 1} for action in actions]}
+    del buffer["layout"]
+    unit = {"type": "Compute", "name": "MAC", "actions": [{"name": "compute", "energy": 1, "throughput": 1}], **common}
+    workload = {"rank_sizes": {"M": 8, "K": 4, "N": 4}, "bits_per_value": {"All": 8}}
+    workload["einsums"] = ["Z[m, n] = A[m, k] * B[k, n]"]
+    spec = {"arch": {"nodes": [main, buffer, unit]}, "workload": workload}
+    (tmp_path / "open.yaml").write_text(json.dumps(spec))
+    told = run("map", "open.yaml", "--metrics", "energy", "-o", "best.yaml").out
+    assert "A lies in DRAM in the order M, K" in told
+    assert "B lies in DRAM in blocks of K 2 x N 2" in told
+    assert "all 4 choices of layouts were" in " ".join(told.split())
+    document = json.loads(run("map", "open.yaml", "--metrics", "energy", "--json").out)
+    assert document["mapping"]["layouts"] == {"DRAM": {"A": ["M", "K"], "B": {"K": 2, "N": 2}}}
+    cost = json.loads(run("evaluate", "open.yaml", "best.yaml", "--json").out)
+    assert cost["energy"] == document["cost"]["energy"]

@@ -1,5 +1,7 @@
 """Finding mappings.
 
+- `best_layouts`: layouts that are left open: which one is best for each tensor in each memory, with the mapping that is
+  best for it.
 - `branch_and_bound`: the exact search of one Einsum: depth first, with cost-to-go tables as bounds.
 - `cascade_sizes`: why no mappings of a cascade fit together although each Einsum has some, and the least sizes that
   would do.

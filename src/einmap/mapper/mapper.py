@@ -7,7 +7,7 @@ branch and bound with cost-to-go tables, one point of each front, the parts in o
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ from einmap.mapper.result_cache import ResultCache
 from einmap.mapper.verdict import Coverage, judged, with_pipelines
 from einmap.model.evaluate import evaluate
 from einmap.progress import Progress
+from einmap.spec.open_layouts import Choice, open_layouts
 from einmap.spec.shared_inputs import shareable
 from einmap.spec.spec import Spec
 
@@ -53,6 +54,8 @@ def best_mappings(
     `options`: the other keywords of `einmap.map_workload`, by their names. Raises SpecError for bad options,
     MappingError for a given mapping that cannot be, NoMappingError when no mapping fits.
     """
+    if choices := open_layouts(spec):
+        return _over_layouts(spec, choices, given=given, fuse=fuse, cache=cache, progress=progress, **options)
     asked = read_options(spec, **options)
     _check_depth(spec)
     patterns = patterns_of(given, spec)
@@ -78,6 +81,21 @@ def best_mappings(
     if entry is not None:
         entry.write(result)
     return result
+
+
+def _over_layouts(spec: Spec, choices: Sequence[Choice], *, progress: Progress | None, **options: Any) -> MapResult:
+    """The best mapping over all layouts that are left open. `options`: of `best_mappings`."""
+    from einmap.mapper.best_layouts import best_layouts
+
+    settled = spec.with_layouts({c.memory: {o.tensor: [] for o in choices if o.memory == c.memory} for c in choices})
+    own = {name: value for name, value in options.items() if name not in ("given", "fuse", "cache")}
+    asked = read_options(settled, **own)
+
+    def search(chosen: Spec, limits: Options) -> MapResult:
+        limited = {"time_limit_s": limits.time_limit, "max_evaluations": limits.max_evaluations}
+        return best_mappings(chosen, progress=progress, **{**options, **limited})
+
+    return best_layouts(spec, choices, asked, search)
 
 
 def _pipelined(spec: Spec, asked: Options, progress: Progress | None, result: MapResult) -> MapResult:

@@ -12,6 +12,7 @@ from einmap.mapper.metrics import METRICS
 from einmap.mapper.pareto_sums import nondominated
 from einmap.mapping.mapping import Mapping
 from einmap.model.cost import Cost
+from einmap.spec.chosen_layouts import Lies
 from einmap.spec.spec import Spec
 from einmap.visible import brief
 
@@ -30,6 +31,11 @@ class Found:
     mapping: Mapping
     spec: Spec = field(compare=False)
     shared_inputs: tuple[str, ...] = ()
+
+    @property
+    def layouts(self) -> dict[str, dict[str, Lies]]:
+        """What was chosen of layouts that the architecture leaves open, by memory and tensor."""
+        return self.spec.layouts
 
     @property
     def copies(self) -> dict[str, str]:

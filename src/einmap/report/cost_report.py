@@ -28,6 +28,7 @@ from einmap.report.layout import new_table, section_title
 from einmap.report.loop_tree import loop_tree_lines
 from einmap.report.pipelines import pipelines_section
 from einmap.report.provenance import models_section
+from einmap.spec.chosen_layouts import Lies
 from einmap.spec.spec import Spec
 from einmap.units import format_bits, format_count, format_si, powers_of_ten
 
@@ -143,12 +144,26 @@ def shared_lines(solution: Found) -> list[RenderableType]:
 
 
 def shared_texts(solution: Found) -> list[str]:
-    """`the input I is copied once, as I_shared, for V and K`: a line for each input copied for all its users."""
+    """`the input I is copied once, as I_shared, for V and K`: a line for each input copied for all its users.
+
+    `A lies in DRAM in the order K, M`: one for each layout that was chosen.
+    """
     users = solution.spec.workload.consumers
     return [
         f"the input {tensor} is copied once, as {copy}, for {' and '.join(users[copy])}"
         for tensor, copy in solution.copies.items()
+    ] + [
+        f"{tensor} lies in {memory} {lying(lies)}"
+        for memory, by_tensor in solution.layouts.items()
+        for tensor, lies in by_tensor.items()
     ]
+
+
+def lying(lies: Lies) -> str:
+    """`in the order M, K`; `in blocks of M 8 x K 4`."""
+    if isinstance(lies, list):
+        return f"in the order {', '.join(lies)}" if lies else "value by value"
+    return f"in blocks of {' x '.join(f'{rank} {values}' for rank, values in lies.items())}"
 
 
 def front_section(front: tuple[Found, ...], metrics: tuple[str, ...]) -> RenderableType:

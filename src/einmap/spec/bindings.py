@@ -162,11 +162,11 @@ class Bindings:
 
     def _sizes_in(self, einsum: Einsum, tensor: str) -> Mapping[str, int]:
         """The size of each rank of a tensor, in the order of its indices in an Einsum."""
-        sizes = self._rank_sizes[tensor]
+        sizes = self.rank_sizes[tensor]
         return {rank: sizes[rank] for rank, _ in einsum.by_tensor[tensor].projection}
 
     @cached_property
-    def _rank_sizes(self) -> Mapping[str, Mapping[str, int]]:
+    def rank_sizes(self) -> Mapping[str, Mapping[str, int]]:
         """For each tensor and rank the largest index that any Einsum uses, plus 1."""
         sizes: dict[str, dict[str, int]] = {}
         for einsum in self.bound_workload.workload.einsums:

@@ -21,6 +21,14 @@ from einmap.spec.binding.bind_arch import ArchInputs
 from einmap.spec.binding.bind_workload import BoundWorkload
 from einmap.spec.binding.second_names_tree import with_second_names
 from einmap.spec.bindings import Bindings, Bound
+from einmap.spec.chosen_layouts import (
+    Chosen,
+    Lies,
+    chosen_layouts,
+    names_layouts,
+    with_chosen,
+    with_layouts_of_mapping,
+)
 from einmap.spec.dialects.dialect import Dialect, checked_dialect
 from einmap.spec.dialects.rewrite import translated
 from einmap.spec.loop_tree import is_as_read, path_of_node, read_mapping, write_mapping
@@ -199,8 +207,19 @@ class Spec:
         """
         return replace(self, _bindings=replace(self.bindings, waiting=seconds))
 
+    def with_layouts(self, chosen: Chosen) -> Spec:
+        """A new specification in which some layouts that are left open are chosen, by memory and tensor."""
+        return replace(self, raw=with_chosen(self.raw, self.arch_inputs, chosen))
+
+    @property
+    def layouts(self) -> dict[str, dict[str, Lies]]:
+        """What is chosen of layouts that are left open, by memory and tensor."""
+        return chosen_layouts(self.arch_inputs)
+
     def expanded(self) -> Spec:
-        """The specification with the copies that its mapping names under `shared_inputs`. Raises SpecError."""
+        """The specification with the copies, and the layouts, that its mapping names. Raises SpecError."""
+        if names_layouts(self.raw):
+            return replace(self, raw=with_layouts_of_mapping(self.raw, self.arch_inputs)).expanded()
         if not names_copies(self.raw):
             return self
         return replace(self, raw=expanded(self.raw, self.workload, self.bound_workload.written_names))

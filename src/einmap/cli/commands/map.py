@@ -282,7 +282,7 @@ def mapping_file(result: MapResult, command: Sequence[str]) -> str:
     """The best mapping as YAML, after comment lines that say how it was found."""
     comments = [f"Found by: {shlex.join(command)}", quality(result)]
     lines = [f"# {line}" for comment in comments for line in comment.splitlines()]
-    return "\n".join([*lines, dump_mapping(result.mapping, result.front[0].copies)])
+    return "\n".join([*lines, dump_mapping(result.mapping, result.front[0].copies, result.front[0].layouts)])
 
 
 def document(result: MapResult, saving: Saving | None = None) -> dict[str, Any]:
@@ -360,7 +360,8 @@ def _written(target: Target, text: str) -> EinmapError | None:
 
 def _plain_mapping(solution: Found) -> Any:
     plain = to_python(write_mapping(solution.mapping))
-    return {"shared_inputs": solution.copies, **plain} if solution.copies else plain
+    made_for = {"shared_inputs": solution.copies, "layouts": solution.layouts}
+    return {**{key: value for key, value in made_for.items() if value}, **plain}
 
 
 def _front_entry(solution: Found, metrics: Sequence[str]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from einmap.frontends.yaml.folders import NO_ROOTS, FolderNames, Roots
 from einmap.frontends.yaml.load import Keys, matching_files, read_files, read_text
 from einmap.gc_pause import set_aside
 from einmap.mapping.mapping import Mapping as LoopTree
+from einmap.spec.chosen_layouts import Chosen
 from einmap.spec.loop_tree import write_mapping
 from einmap.spec.models import Models, models_given
 from einmap.spec.raw import RawMap, from_python
@@ -130,17 +131,21 @@ def _code_files(files: Iterable[str | Path]) -> list[str | Path]:
     return [files] if isinstance(files, str | Path) else _flat([*files])
 
 
-def dump_mapping(mapping: LoopTree, shared_inputs: Mapping[str, str] | None = None) -> str:
+def dump_mapping(
+    mapping: LoopTree, shared_inputs: Mapping[str, str] | None = None, layouts: Chosen | None = None
+) -> str:
     """A LoopTree as YAML text with the key `mapping`; loading it gives the same LoopTree.
 
     `shared_inputs`: copies of graph inputs that it is made for, `{"X": "X_shared"}`; loaded together with a workload
-    that has them not, they are put in.
+    that has them not, they are put in. `layouts`: those that it is made for, where the architecture leaves them open,
+    `{"DRAM": {"A": ["M", "K"]}}`; loaded together with the architecture they are chosen there.
     """
     with set_aside():
         written = write_mapping(mapping)
-        if shared_inputs:
-            assert isinstance(written, RawMap)
-            written = RawMap((("shared_inputs", from_python(dict(shared_inputs))), *written.items))
+        for key, made_for in (("layouts", layouts), ("shared_inputs", shared_inputs)):
+            if made_for:
+                assert isinstance(written, RawMap)
+                written = RawMap(((key, from_python(dict(made_for))), *written.items))
         return to_yaml(RawMap((("mapping", written),)))
 
 

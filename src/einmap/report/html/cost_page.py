@@ -47,7 +47,9 @@ def map_page(result: MapResult, saving: Saving | None = None, names: Sequence[st
     `saving`: what fusion saves. Raises as `evaluate` does.
     """
     spec, cost, mapping = result.spec, result.cost, result.mapping
-    best = Folded("the best mapping as YAML", (Code(dump_mapping(mapping, result.front[0].copies)),))
+    best = Folded(
+        "the best mapping as YAML", (Code(dump_mapping(mapping, result.front[0].copies, result.front[0].layouts)),)
+    )
     sections = (
         summary_section(cost, *verdict(result)),
         front_section(result),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from math import prod
+from typing import Any
 
 from einmap.arch.layout import Layout
 from einmap.errors import At, EinmapError, SpecError, attempt, did_you_mean, raise_all
@@ -40,6 +41,7 @@ def layouts_of(
         raise SpecError(text, at=context.at("layout"), hint="for example order: {A: [M, K]}")
     problems: list[EinmapError] = []
     found: dict[str, Layout] = {}
+    _choose(context, given.name, orders, blocks, context.table(layout.chosen, context.scope, "layout", "chosen"))
     for tensor in sorted({*orders, *blocks}):
         lies = _Lies(context, layout, tensor, line, bits[tensor])
         block = attempt(problems, partial(lies.block, orders.get(tensor), blocks.get(tensor)))
@@ -51,6 +53,49 @@ def layouts_of(
             found[tensor] = Layout(block, values, layout.lanes == "together", _banks(context, given), steps or ())
     raise_all(problems)
     return tuple(found.items())
+
+
+BEST = "best"
+"""The order of a tensor of which the mapper chooses the best one."""
+
+
+def is_open(order: object) -> bool:
+    """Whether what stands as an order leaves it to the mapper: `best`, or a list of alternatives."""
+    return order == BEST or (isinstance(order, list) and any(not isinstance(rank, str) for rank in order))
+
+
+def _choose(
+    context: ComponentContext,
+    memory: str,
+    orders: dict[str, tuple[Any, At]],
+    blocks: dict[str, tuple[Any, At]],
+    chosen: Mapping[str, tuple[Any, At]],
+) -> None:
+    """Put what is chosen for each tensor into the place of what is open. Raises SpecError where nothing is."""
+    for tensor, (order, at) in list(orders.items()):
+        if not is_open(order):
+            if isinstance(order, str):
+                text = f"expected ranks of {tensor!r}, alternatives, or {BEST!r}, found {order!r}"
+                raise SpecError(text, at=at, hint=f"for example [{', '.join(context.sizes_of(tensor))}]")
+            continue
+        if tensor in blocks:
+            raise SpecError(
+                f"{tensor!r} has a block in {memory!r}, so that its order cannot be open",
+                at=at,
+                hint="write the block among the alternatives",
+            )
+        if tensor not in chosen:
+            raise SpecError(
+                f"how {tensor!r} lies in {memory!r} is left open, and only the mapper chooses that",
+                at=at,
+                hint="map it (einmap map), or write one order of its ranks here",
+            )
+        del orders[tensor]
+        if chosen[tensor][0]:
+            (blocks if isinstance(chosen[tensor][0], Mapping) else orders)[tensor] = chosen[tensor]
+    for tensor in sorted(chosen.keys() & (orders.keys() | blocks.keys())):
+        if orders.get(tensor, blocks.get(tensor)) is not chosen[tensor]:
+            raise SpecError(f"the layout of {tensor!r} in {memory!r} is not left open", at=chosen[tensor][1])
 
 
 def _refuse_banks_without_lines(context: ComponentContext, given: MemoryInput) -> None:
@@ -108,6 +153,20 @@ def _whole(values: float) -> float:
     return int(values) if values == int(values) else values
 
 
+def filled(ranks: Sequence[str], sizes: Mapping[str, int], room: int) -> dict[str, int]:
+    """Values along each rank of a line with room for so many, which is filled along the fastest rank, the last one.
+
+    Where it holds that rank whole it goes on along the next slower one.
+    """
+    along = dict.fromkeys(ranks, 1)
+    for rank in reversed(ranks):
+        along[rank] = min(room, sizes[rank])
+        room //= along[rank]
+        if along[rank] < sizes[rank]:
+            break
+    return along
+
+
 class _Lies:
     """One tensor in a memory whose lines have `line` bits, where a value takes `bits`."""
 
@@ -149,14 +208,7 @@ class _Lies:
 
     def filled(self, ranks: tuple[str, ...]) -> dict[str, int]:
         """Lines that are filled along the fastest rank, and on along slower ones while they hold a rank whole."""
-        room = int(self.line // self.bits)
-        along = dict.fromkeys(ranks, 1)
-        for rank in reversed(ranks):
-            along[rank] = min(room, self.sizes[rank])
-            room //= along[rank]
-            if along[rank] < self.sizes[rank]:
-                break
-        return along
+        return filled(ranks, self.sizes, int(self.line // self.bits))
 
     def written(self, block: Mapping[str, object], at: At) -> dict[str, int]:
         """Lines as they are given. Raises SpecError where they hold more than they have room for."""

@@ -16,12 +16,13 @@ class LayoutInput(Input):
         documented("Bits of one line: what an access moves, however little of it is asked for.", 512, unit="bits"),
     ]
     order: Annotated[
-        dict[str, list[str]],
+        dict[str, str | list[str | list[str] | dict[str, Expression]]],
         documented(
             "Ranks from the slowest to the fastest, by set of tensors. A line holds as many values along the fastest "
             "rank as it has room for; where it holds that rank whole, it goes on along the next slower one. Each row "
-            "begins a line of its own.",
-            {"A": ["M", "K"]},
+            "begins a line of its own. `best`: the mapper chooses among all orders; or a list of orders, and of blocks "
+            "as in `block`, among which it chooses, for each tensor by itself.",
+            *({"A": ["M", "K"]}, {"A": "best", "B": [["K", "N"], {"K": 8, "N": 8}]}),
             without="of tensors in `block`, ranks in the order in which the workload writes them",
         ),
     ] = {}
@@ -33,6 +34,14 @@ class LayoutInput(Input):
             {"A": {"M": 8, "K": 8}},
             unit="values",
             without="lines are filled by `order`",
+        ),
+    ] = {}
+    chosen: Annotated[
+        dict[str, list[str] | dict[str, Expression]],
+        documented(
+            "What is chosen of what `order` leaves open, by set of tensors: an order of ranks, or a block; an empty "
+            "list for values that are moved one by one, as without a layout. The mapper writes it.",
+            {"A": ["M", "K"], "B": {"K": 8, "N": 8}},
         ),
     ] = {}
     lanes: Annotated[

@@ -178,6 +178,14 @@ class MappingInput(Input):
             {"I": "I_shared"},
         ),
     ] = {}
+    layouts: Annotated[
+        dict[str, dict[str, list[str] | dict[str, Expression]]],
+        documented(
+            "Layouts that the mapping is made for, by memory and tensor, where the architecture leaves them open: an "
+            "order of ranks, or a block. `einmap map` writes it; it becomes `chosen` of the memory's `layout`.",
+            {"DRAM": {"A": ["M", "K"]}},
+        ),
+    ] = {}
 
 
 NODES: dict[str, type[Input]] = {

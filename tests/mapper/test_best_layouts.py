@@ -1,0 +1,164 @@
+"""Layouts that are left open: the mapper's choice is the best of all, and travels with the mapping."""
+
+import itertools
+import json
+import math
+import random
+
+import pytest
+from tests.mapper.fusion.problems import draw_problem as draw_cascade
+from tests.mapper.kinds import memories
+from tests.mapper.problems import draw_problem, spec_of
+
+import einmap
+from einmap.errors import SpecError
+from einmap.frontends.yaml.spec import dump_mapping
+
+VALUES = {"energy": lambda c: c.energy, "latency": lambda c: c.latency, "energy_delay_product": lambda c: c.edp}
+
+
+def opened(rng, problem, workload):
+    """Layouts of which some are left open; what they may be, by memory and tensor."""
+    ranks = {a.tensor: [rank for rank, _ in a.projection] for e in workload.einsums for a in e.accesses}
+    spread = next((i for i, n in enumerate(problem["arch"]["nodes"]) if n.get("spatial")), math.inf)
+    open_ones = {}
+    for node in memories(problem)[:2]:
+        if problem["arch"]["nodes"].index(node) >= spread:
+            continue
+        layout = node["layout"] = {"line": rng.choice((32, 64)), "order": {}}
+        for tensor in rng.sample(sorted(ranks), min(2, len(ranks))):
+            own = ranks[tensor]
+            every = [list(order) for order in itertools.permutations(own)]
+            if rng.random() < 0.4:
+                every = [*rng.sample(every, min(2, len(every))), {rng.choice(own): 2}]
+                layout["order"][tensor] = every
+            else:
+                layout["order"][tensor] = "best" if rng.random() < 0.8 else every[0]
+            if layout["order"][tensor] != every[0]:
+                open_ones[node["name"], tensor] = every
+        if not layout["order"]:
+            del node["layout"]
+    return open_ones
+
+
+def closed(problem, open_ones):
+    """The problem with each choice of what is open."""
+    for chosen in itertools.product(*open_ones.values()):
+        written = json.loads(json.dumps(problem))
+        for (memory, tensor), lies in zip(open_ones, chosen, strict=True):
+            layout = next(n for n in memories(written) if n["name"] == memory)["layout"]
+            if isinstance(lies, dict):
+                del layout["order"][tensor]
+                layout.setdefault("block", {})[tensor] = lies
+            else:
+                layout["order"][tensor] = lies
+        yield einmap.loads(json.dumps(written))
+
+
+def compared(seed, most, cascade=False):
+    """Compare the mapper's choice with each choice by itself; False where these are too many or nothing fits."""
+    rng = random.Random(seed)
+    problem = draw_cascade(rng, small=True).data if cascade else draw_problem(rng)
+    goal = rng.choice(sorted(VALUES))
+    open_ones = opened(rng, problem, spec_of(problem).workload)
+    if not open_ones or math.prod(map(len, open_ones.values())) > most:
+        return False
+    try:
+        result = einmap.map_workload(spec_of(problem), metrics=goal, semantics="exact")
+        every = [einmap.map_workload(spec, metrics=goal, semantics="exact") for spec in closed(problem, open_ones)]
+    except (einmap.NoMappingError, SpecError):
+        return False
+    if not all(other.optimal for other in every):
+        return False
+    assert result.optimal, seed
+    best = min(VALUES[goal](other.cost) for other in every)
+    assert math.isclose(VALUES[goal](result.cost), best, rel_tol=1e-9), (seed, best)
+    found = result.front[0]
+    assert {(m, t) for m, by_tensor in found.layouts.items() for t in by_tensor} == open_ones.keys()
+    written = [f"{key}: {json.dumps(value)}" for key, value in problem.items()]
+    again = einmap.loads("\n".join([dump_mapping(found.mapping, found.copies, found.layouts), *written]))
+    assert VALUES[goal](einmap.evaluate(again, semantics="exact")) == VALUES[goal](result.cost)
+    return True
+
+
+def test_the_choice_is_the_best_of_all():
+    assert sum(compared(seed, 12) for seed in range(9)) >= 5
+    assert compared(1, 12, cascade=True)
+
+
+@pytest.mark.slow
+@pytest.mark.mapper
+@pytest.mark.parametrize("part", range(4))
+def test_the_choice_is_the_best_of_all_in_many_problems(part):
+    assert sum(compared(seed, 72) for seed in range(1000 + 50 * part, 1050 + 50 * part)) >= 15
+    assert sum(compared(seed, 72, cascade=True) for seed in range(1000 + 15 * part, 1015 + 15 * part)) >= 3
+
+
+ARCH = """
+arch:
+  nodes:
+  - !Memory {name: DRAM, size: inf, leak_power: 0, area: 0, layout: {line: 32, order: {A: best, Z: [M, N]}}, tensors: {keep: All},
+             actions: [{name: read, energy: 9, throughput: 8}, {name: write, energy: 9, throughput: 8}]}
+  - !Memory {name: GLB, size: 96, leak_power: 0, area: 0, tensors: {keep: All},
+             actions: [{name: read, energy: 1, throughput: 8}, {name: write, energy: 1, throughput: 8}]}
+  - !Compute {name: MAC, leak_power: 0, area: 0, actions: [{name: compute, energy: 1, throughput: 1}]}
+"""
+WORK = """
+workload: {rank_sizes: {M: 8, K: 4, N: 4}, bits_per_value: {All: 8}, einsums: ["Z[m, n] = A[m, k] * B[k, n]"]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "match"),
+    [
+        (
+            "A: best",
+            "A: bets",
+            r"arch.nodes\[0\] \"DRAM\".layout.order.A: expected ranks of 'A', alternatives, or 'best'",
+        ),
+        ("A: best", "A: [[M, K], [K, L]]", r"layout.order.A: 'A' has no rank 'L'"),
+        ("A: best", "A: [[M, K], [K]]", r"an alternative of 'A' must name each of its ranks once"),
+        ("A: best", "A: [[M, K], {}]", r"an alternative of 'A' must name each of its ranks once"),
+        ("A: best", "A: [[M, K], {K: 9}]", r"a line of 'A' holds 9 values of 8 bits, which is more than its 32 bits"),
+        (
+            "A: best, ",
+            "A: best}, block: {A: {K: 2}}, chosen: {",
+            r"'A' has a block in 'DRAM', so that its order cannot",
+        ),
+        ("A: best", "A: [K, M]}, chosen: {A: [M, K]", r"the layout of 'A' in 'DRAM' is not left open"),
+    ],
+)
+def test_what_is_no_choice_is_told_with_its_place(old, new, match):
+    with pytest.raises(SpecError, match=match):
+        einmap.map_workload(einmap.loads((ARCH + WORK).replace(old, new)))
+
+
+MAPPING = """
+mapping:
+  nodes: [!Storage {tensors: [A, B, Z], component: DRAM}, !Temporal {rank_variable: m, tile_shape: 1},
+          !Temporal {rank_variable: n, tile_shape: 1}, !Temporal {rank_variable: k, tile_shape: 1}, !Compute {einsum: Z, component: MAC}]
+"""
+
+
+def test_evaluation_needs_layouts_that_are_chosen():
+    with pytest.raises(SpecError, match=r"layout.order.A: how 'A' lies in 'DRAM' is left open") as refused:
+        einmap.evaluate(einmap.loads(ARCH + WORK + MAPPING))
+    assert refused.value.at.line == 4
+    chosen = MAPPING.replace("mapping:", "mapping:\n  layouts: {DRAM: {A: [K, M]}}")
+    spec = einmap.loads(ARCH + WORK + chosen)
+    assert spec.layouts == {"DRAM": {"A": ["K", "M"]}}
+    assert einmap.Spec.from_dict(spec.to_dict()) == spec
+    plain = einmap.loads((ARCH + WORK + MAPPING).replace("A: best", "A: [K, M]"))
+    assert einmap.evaluate(spec).energy == einmap.evaluate(plain).energy
+    with pytest.raises(SpecError, match=r"mapping.layouts.GLB: 'GLB' has no layout"):
+        einmap.loads(ARCH + WORK + chosen.replace("DRAM: {A", "GLB: {A"))
+
+
+def test_a_search_that_ends_early_gives_a_mapping_and_a_bound():
+    spec = einmap.loads((ARCH + WORK).replace("Z: [M, N]", "Z: best, B: best"))
+    best = einmap.map_workload(spec, metrics="energy")
+    early = einmap.map_workload(spec, metrics="energy", max_evaluations=10)
+    assert best.optimal
+    assert not early.optimal
+    assert early.stopped
+    assert (early.lower_bound or 0) <= best.cost.energy <= early.cost.energy
