@@ -43,7 +43,8 @@ def unfused_comparison(
     """
     from einmap.mapper.mapper import best_mappings  # takes long to import, which a report need not
 
-    asked = {**options, "metrics": result.metrics[0], "semantics": result.cost.semantics, "fuse": False}
+    asked = {**options, "metrics": result.metrics[0], "semantics": result.cost.semantics}
+    asked |= {"fuse": False, "max_pipeline_stages": 1}
     unfused = best_mappings(spec, progress=_named(progress or Progress()), **asked)
     old, new = unfused.cost, result.cost
     rows = [Changed("total", (name,), getattr(old, name), getattr(new, name)) for name in ("energy", "latency", "edp")]

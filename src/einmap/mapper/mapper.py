@@ -113,7 +113,8 @@ def _pipelined(spec: Spec, asked: Options, progress: Progress | None, result: Ma
     front = best_of([*result.front, *found], asked.goals)
     seconds = result.stats.seconds + time.perf_counter() - begin
     stats = replace(result.stats, evaluated=result.stats.evaluated + search.budget.work, seconds=seconds)
-    return with_pipelines(replace(result, stats=stats), front, asked.most_stages, ended=search.cut)
+    result = replace(result, stats=stats)
+    return with_pipelines(result, front, asked.most_stages, ended=search.cut, in_stage=asked.most_in_stage)
 
 
 def _check_depth(spec: Spec) -> None:

@@ -27,6 +27,7 @@ _FLAGS = {metric.flag: name for name, metric in sorted(METRICS.items(), key=lamb
 _LEAST = {
     "max_fused_loops": 0,
     "max_pipeline_stages": 1,
+    "max_einsums_per_stage": 1,
     "max_fused_loops_per_rank_variable": 0,
     "time_limit": 0,
     "objective_tolerance": 0,
@@ -74,6 +75,7 @@ class Options:
     workers: int
     ceiling: float = math.inf
     most_stages: int = 1
+    most_in_stage: int = 1
     waiting: tuple[float, float, float] = (math.inf, math.inf, 0.0)
     overlapping: bool = False
     stalls: bool = False
@@ -128,6 +130,7 @@ def read_options(
         memory=min(mapper_input.memory_limit, mapper_input.memory_limit_per_process),
         workers=_integer("workers", workers, 1) if workers is not None else os.cpu_count() or 1,
         most_stages=_stages(mapper_input),
+        most_in_stage=_integer("max_einsums_per_stage", mapper_input.max_einsums_per_stage, 1),
         stalls=stalls,
     )
     _check_networks(spec, options)

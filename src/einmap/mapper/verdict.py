@@ -81,13 +81,16 @@ def judged(
     )
 
 
-def with_pipelines(result: MapResult, front: Sequence[Found], stages: int, *, ended: bool) -> MapResult:
+def with_pipelines(
+    result: MapResult, front: Sequence[Found], stages: int, *, ended: bool, in_stage: int = 1
+) -> MapResult:
     """The result of a search and of one for Pipelines beside it, which may have `ended` before it was complete.
 
-    `front`: the best of both; `stages`: how many a Pipeline had at most.
+    `front`: the best of both; `stages`: how many a Pipeline had at most; `in_stage`: how many Einsums each.
     """
     optimal = result.optimal and not ended
-    searched = f"cascade of Pipelines of at most {stages} stages, which exchange through the outermost memory,"
+    each = f" and {in_stage} Einsums in each" if in_stage > 1 else ""
+    searched = f"cascade of Pipelines of at most {stages} stages{each}, which exchange through the outermost memory,"
     text = f"not every {searched} was" if ended else f"every {searched} was, too"
     one = len(result.metrics) == 1
     return replace(

@@ -1,14 +1,14 @@
 """The best Pipeline of a small chain of matrix products, by trying all trees: a judge for the mapper.
 
-Each product is a stage on lanes of its own of the fanout Array.X, between a main memory and a buffer. A stage's chain is
-tried below all loops that stages can have in common, and evaluated once, in a tree with any chain of the others, since
+Each product, or several that take turns, is a stage on lanes of its own of the fanout Array.X, between a main memory and
+a buffer. A product's chain is tried below all loops that stages can have in common, and evaluated once, in a tree with any chain of the others, since
 what it costs does not depend on them. Sums of chains are then taken from the best on; the first tree that `evaluate`
 accepts is the best, and it must cost what was added up here.
 """
 
 import math
 from dataclasses import dataclass
-from itertools import combinations, permutations, product
+from itertools import combinations, groupby, permutations, product
 
 import einmap
 from einmap.errors import CapacityError
@@ -38,12 +38,16 @@ def factors(n, parts):
 
 
 class Brute:
-    """All Pipelines of a specification that has no mapping. `handed`: from stage to stage; `keeps`: all is buffered."""
+    """All Pipelines of a specification that has no mapping. `handed`: from Einsum to Einsum; `keeps`: all is buffered.
 
-    def __init__(self, case, keeps):
+    `sizes`: how many Einsums each stage has; one by default.
+    """
+
+    def __init__(self, case, keeps, sizes=None):
         self.case, self.keeps = case, keeps
         self.spec = einmap.Spec.from_dict(case)
         self.einsums = self.spec.workload.einsums
+        self.stage_of = [n for n, size in enumerate(sizes or [1] * len(self.einsums)) for _ in range(size)]
         self.handed = tuple(t for e in self.einsums for t in e.outputs)[:-1]
         arch = {node["name"]: node for node in case["arch"]["nodes"]}
         self.fanout = arch["Array"]["spatial"][0]["fanout"]
@@ -127,7 +131,12 @@ class Brute:
                     left[i][named[i]] //= n
                     shapes[e.name], names[e.name] = left[i][named[i]], named[i]
                 nodes.append({"type": "Temporal", "rank_variable": names, "tile_shape": shapes})
-        branches = [{"type": "Nested", "nodes": list(chain.below)} for chain in chains]
+        nests = [{"type": "Nested", "nodes": list(chain.below)} for chain in chains]
+        branches = []
+        for _, stage in groupby(zip(self.stage_of, nests, strict=True), key=lambda row: row[0]):
+            alike = [nest for _, nest in stage]
+            turns = {"type": "Nested", "nodes": [{"type": "Sequential", "nodes": alike}]}
+            branches.append(alike[0] if len(alike) == 1 else turns)
         nodes.append({"type": "Pipeline", "component": "Array", "name": "X", "nodes": branches})
         return {"nodes": nodes}
 
@@ -144,9 +153,10 @@ class Brute:
             narrow = [min(c, key=lambda chain: chain.lanes) for c in every]
             mine = []
             for chain in chains:
-                if chain.lanes + sum(c.lanes for j, c in enumerate(narrow) if j != i) > self.fanout:
+                others = [chain if j == i else c for j, c in enumerate(narrow)]
+                if self.lanes(others) > self.fanout:
                     continue
-                cost = self.evaluated(loops, [chain if j == i else c for j, c in enumerate(narrow)], self.roomy)
+                cost = self.evaluated(loops, others, self.roomy)
                 name = self.einsums[i].name
                 energy = sum(row.energy for row in cost.actions if row.einsum == name and row.action != "leak")
                 busy = {row.component: row.latency for row in cost.latencies if row.einsum == name}
@@ -157,6 +167,13 @@ class Brute:
             found.append(mine)
         return found
 
+    def lanes(self, chains):
+        """Of all stages together; Einsums of one take turns on the same."""
+        most = {}
+        for n, chain in zip(self.stage_of, chains, strict=True):
+            most[n] = max(most.get(n, 0), chain.lanes)
+        return sum(most.values())
+
     def sums(self):
         """Energy, latency and tree of everything, space not looked at."""
         leak = self.spec.arch().total_leak_power
@@ -164,9 +181,11 @@ class Brute:
             tiles = math.prod(n for _, n in loops)
             every = self.costed(loops)
             for chains in product(*every) if every else ():
-                if sum(c.lanes for c in chains) > self.fanout:
+                if self.lanes(chains) > self.fanout:
                     continue
-                times = [c.latency for c in chains]
+                times = [0.0] * (self.stage_of[-1] + 1)
+                for n, chain in zip(self.stage_of, chains, strict=True):
+                    times[n] += chain.latency
                 latency = max(times) + (sum(times) - max(times)) / tiles
                 latency = max(latency, sum(c.main for c in chains), sum(c.buffer for c in chains))
                 yield sum(c.energy for c in chains) + leak * latency, latency, (loops, chains)

@@ -8,6 +8,7 @@ from tests.mapper.pipelined.brute import Brute
 
 import einmap
 from einmap.errors import NotSupportedError
+from einmap.mapper.fusion_saving import unfused_comparison
 from einmap.mapping.nodes import Pipeline
 
 VALUES = {
@@ -19,6 +20,10 @@ CHAINS = {
     2: ["T1[m, n] = A[m, k] * B[k, n]", "Z[m, p] = T1[m, n] * D[n, p]"],
     3: ["T1[m, n] = A[m, n] * B[n]", "T2[m, n] = T1[m, n] * D[m]", "Z[m] = T2[m, n] * T1[m, n]"],
 }
+
+
+IN_TURNS = ((1, 2), (2, 1))
+"""Three Einsums in two stages."""
 
 
 def drawn(rng, stages):
@@ -48,10 +53,10 @@ def drawn(rng, stages):
     }, keeps
 
 
-def compare(seed, stages):
-    """Whether a Pipeline is best, after the comparison."""
+def compare(seed, stages, sizes=(None,)):
+    """Whether a Pipeline is best, after the comparison. `sizes`: how many Einsums each stage may have."""
     rng = random.Random(seed)
-    case, keeps = drawn(rng, stages)
+    case, keeps = drawn(rng, stages if sizes == (None,) else 3)
     goal = rng.choice(("latency", "latency", "energy_delay_product"))
     spec = einmap.Spec.from_dict(case)
     options = {"metrics": goal, "share_inputs": False}
@@ -59,19 +64,21 @@ def compare(seed, stages):
         alone = einmap.map_workload(spec, **options)
     except einmap.NoMappingError:
         return False
-    ours = einmap.map_workload(spec, max_pipeline_stages=stages, **options)
+    most = max(max(of_stages or (1,)) for of_stages in sizes)
+    ours = einmap.map_workload(spec, max_pipeline_stages=stages, max_einsums_per_stage=most, **options)
     value = VALUES[goal]
     assert ours.optimal
-    least = min(value(alone.cost.energy, alone.cost.latency), Brute(case, keeps).best(value))
+    brute = [Brute(case, keeps, of_stages).best(value) for of_stages in sizes]
+    least = min(value(alone.cost.energy, alone.cost.latency), *brute)
     assert math.isclose(value(ours.cost.energy, ours.cost.latency), least, rel_tol=1e-9), seed
     return any(isinstance(placed.node, Pipeline) for placed in ours.mapping.placed)
 
 
 def test_the_best_pipelines_are_those_of_the_brute_force():
-    of_two = [compare(seed, 2) for seed in (1, 2)]
-    of_three = [compare(seed, 3) for seed in (2, 3)]
-    assert any(of_two)
-    assert any(of_three)
+    # seeds of which a Pipeline is best
+    assert all(compare(seed, 2) for seed in (1, 2))
+    assert compare(3, 3)
+    assert compare(1, 2, IN_TURNS)
 
 
 @pytest.mark.slow
@@ -79,6 +86,12 @@ def test_the_best_pipelines_are_those_of_the_brute_force():
 @pytest.mark.parametrize("stages", [2, 3])
 def test_the_best_pipelines_are_those_of_the_brute_force_on_more_machines(stages):
     assert sum(compare(seed, stages) for seed in range(60)) >= 12
+
+
+@pytest.mark.slow
+@pytest.mark.fusion
+def test_the_best_pipelines_with_einsums_in_turns_are_those_of_the_brute_force_on_more_machines():
+    assert sum(compare(seed, 2, IN_TURNS) for seed in range(40)) >= 8
 
 
 def forked():
@@ -101,6 +114,41 @@ def test_stages_take_computes_of_their_own():
     assert best.cost.latency == 128 + 128 / 32
     assert best.optimal
     assert "every cascade of Pipelines of at most 2 stages" in best.reason
+
+
+def softmax():
+    """A softmax between two products: an array of two MACs, and a vector unit that is as fast as one."""
+    case, _ = drawn(random.Random(3), 2)
+    main, buffer, array, unit = case["arch"]["nodes"]
+    main, buffer = (node | {"size": "inf", "leak_power": 0} for node in (main, buffer))
+    for node, rate in ((main, 1), (buffer, "inf")):
+        node["actions"] = [action | {"throughput": rate} for action in node["actions"]]
+    array["spatial"][0] |= {"fanout": 2}
+    vector = unit | {"name": "Vector", "enabled": "len(All) == 2"}
+    nodes = [main, buffer, vector, array, unit | {"enabled": "len(All) > 2"}]
+    einsums = ["S[m, p] = Q[m, e] * K[p, e]", "E[m, p] = exp(S[m, p])", "D[m] = E[m, p]", "Z[m, f] = E[m, p] * V[p, f]"]
+    workload = {"rank_sizes": {"M": 8, "P": 4, "E": 4, "F": 4}, "bits_per_value": {"All": 1}, "einsums": einsums}
+    return einmap.Spec.from_dict({"arch": {"nodes": nodes}, "workload": workload})
+
+
+def test_einsums_of_one_unit_take_turns_in_a_stage():
+    options = {"metrics": "latency", "share_inputs": False}
+    best = einmap.map_workload(softmax(), max_pipeline_stages=3, max_einsums_per_stage=2, **options)
+    (row,) = best.cost.pipelines
+    assert [stage.einsums for stage in row.stages] == [("S",), ("E", "D"), ("Z",)]
+    # products of 128 operations on a MAC each, the two between of 32 each; a tile is a value of S
+    assert [stage.latency for stage in row.stages] == [128, 64, 128]
+    assert (row.tiles, best.cost.latency) == (32, 128 + (64 + 128) / 32)
+    assert best.optimal
+    assert "at most 3 stages and 2 Einsums in each" in best.reason
+    # the products with all lanes, and the others after them
+    assert einmap.map_workload(softmax(), **options).cost.latency == 64 + 32 + 32 + 64
+
+
+def test_what_fusion_saves_is_told_beside_pipelines():
+    found = einmap.map_workload(forked(), metrics="latency", max_pipeline_stages=2)
+    saving = unfused_comparison(found.spec, found, max_pipeline_stages=2)
+    assert saving.rows[1].before == saving.unfused.cost.latency == 256
 
 
 @pytest.mark.parametrize(

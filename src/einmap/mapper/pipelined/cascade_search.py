@@ -6,11 +6,12 @@ best cut is a shortest path over the positions between Einsums, with a Pareto fr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from einmap.einsum.einsum import Einsum
 from einmap.mapper.fusion.budget import Budget, StoppedError
 from einmap.mapper.fusion.problem import CascadeProblem
 from einmap.mapper.fusion.tree import TreeBuilder, gathered
@@ -39,7 +40,7 @@ class CascadeSearch:
         """The trees of the best cuts with a Pipeline, those that no other one beats; none where nothing fits."""
         self.budget = Budget(progress)
         try:
-            return [self._tree(origins) for origins in self._best().origins if any(len(o.rows) > 1 for o in origins)]
+            return [self._tree(origins) for origins in self._best().origins if any(len(o.sizes) > 1 for o in origins)]
         except StoppedError:
             self.cut = True
             return []
@@ -54,12 +55,12 @@ class CascadeSearch:
         reached: list[OriginFront[tuple[Origin, ...]]] = [OriginFront(judged, np.zeros((1, 2)), [()])]
         for end in range(1, len(einsums) + 1):
             here: OriginFront[tuple[Origin, ...]] = OriginFront(judged)
-            for begin in range(max(0, end - self.most_stages), end):
-                part = einsums[begin:end]
-                search = PipelineSearch(problem, part, judged, leak_power, self.budget, fronts)
-                before, best = reached[begin], search.run()
-                for values, origins in zip(before.values, before.origins, strict=True):
-                    here.add(best.values + values, [(*origins, origin) for origin in best.origins])
+            for begin in range(max(0, end - self.most_stages * self.options.most_in_stage), end):
+                before = reached[begin]
+                for stages in cuts(einsums[begin:end], self.most_stages, self.options.most_in_stage):
+                    best = PipelineSearch(problem, stages, judged, leak_power, self.budget, fronts).run()
+                    for values, origins in zip(before.values, before.origins, strict=True):
+                        here.add(best.values + values, [(*origins, origin) for origin in best.origins])
             reached.append(here)
         return reached[-1]
 
@@ -68,9 +69,10 @@ class CascadeSearch:
         outer: list[tree.Storage] = []
         parts: list[tuple[tree.Node, ...]] = []
         for origin in origins:
-            nests = [s.nest(of, row) for s, of, row in zip(origin.stages, origin.signatures, origin.rows, strict=True)]
-            loops = len(origin.signatures[0].loops)
-            built = TreeBuilder(nests, [0, *[loops] * (len(nests) - 1)]).build()
+            nests = [of.nest(row) for of, row in zip(origin.fronts, origin.rows, strict=True)]
+            loops = len(origin.rows[0].signature.loops)
+            builder = StageTreeBuilder if len(nests) > len(origin.sizes) else TreeBuilder
+            built = builder(nests, [0, *[loops] * (len(nests) - 1)]).build()
             own = [node for nest in nests for node in nest.nodes[: nest.n_outer] if isinstance(node, tree.Storage)]
             outer += own
             nodes = built.nodes[len(gathered(own)) :]
@@ -78,8 +80,50 @@ class CascadeSearch:
                 split = nodes[-1]
                 assert isinstance(split, tree.Split)
                 component, name = origin.placement.fanout or (None, None)
-                nodes = (*nodes[:-1], tree.Pipeline(split.branches, component, name))
+                nodes = (*nodes[:-1], tree.Pipeline(_stages(split.branches, origin.sizes), component, name))
             parts.append(nodes)
         if len(parts) == 1:
             return LoopTree((*gathered(outer), *parts[0]))
         return LoopTree((*gathered(outer), tree.Sequential(tuple(parts))))
+
+
+def cuts(einsums: Sequence[Einsum], most_stages: int, most_in_stage: int) -> Iterator[tuple[tuple[Einsum, ...], ...]]:
+    """All ways to cut successive Einsums into stages; a single one is a part by itself.
+
+    A B C, two stages of at most two:   A | B C   and   A B | C
+    """
+
+    def extend(left: Sequence[Einsum], stages: int) -> Iterator[tuple[tuple[Einsum, ...], ...]]:
+        if not left:
+            yield ()
+        elif stages:
+            for n in range(1, min(most_in_stage, len(left)) + 1):
+                yield from ((tuple(left[:n]), *rest) for rest in extend(left[n:], stages - 1))
+
+    # Einsums of one stage alone would be fused without a Pipeline
+    yield from (stages for stages in extend(einsums, most_stages) if len(stages) > 1 or len(einsums) == 1)
+
+
+def _stages(branches: Sequence[tuple[tree.Node, ...]], sizes: Sequence[int]) -> tuple[tuple[tree.Node, ...], ...]:
+    """The branches of Einsums that take turns in a stage, put together."""
+    left = iter(branches)
+    stages = [tuple(next(left) for _ in range(size)) for size in sizes]
+    return tuple(stage[0] if len(stage) == 1 else (tree.Sequential(stage),) for stage in stages)
+
+
+class StageTreeBuilder(TreeBuilder):
+    """Puts chains together, some of which take turns in a stage.
+
+    What a chain alone holds right above its branch stays in that branch, so that it lives only while its Einsum runs.
+    """
+
+    def backings(self, begin: int, end: int, level: int) -> Iterator[tree.Node]:
+        """Outermost storage, below `level` loops, of tensors that several of the chains use, and nothing else."""
+        for k in range(begin, end):
+            for position, node in self.segments[k][level]:
+                if self.backing[k].get(position) == level and self.is_shared(node, begin, end):
+                    assert isinstance(node, tree.Storage)
+                    self.emitted.add((k, position))
+                    if node.tensors[0] not in self.done:
+                        self.done.add(node.tensors[0])
+                        yield node

@@ -11,13 +11,16 @@ from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.numbers import divisors
 
+type Stages = Sequence[Sequence[Einsum]]
+"""The Einsums of each stage."""
+
 
 @dataclass(frozen=True)
 class Placement:
-    """Where the stages of a Pipeline stand. `units`: the Compute of each.
+    """Where the stages of a Pipeline stand. `units`: the Compute of each Einsum.
 
-    `fanout`: component and dimension that they share, None where each has a Compute of its own; `lanes`: the most that
-    each may use of it, None for a stage that does not pass it.
+    `fanout`: component and dimension that they share, None where each stage has Computes of its own; `lanes`: for each
+    Einsum the most that its stage may use of it, None where it does not pass it.
     """
 
     units: tuple[str, ...]
@@ -25,25 +28,33 @@ class Placement:
     lanes: tuple[int | None, ...]
 
 
-def placements(einsums: Sequence[Einsum], archs: Mapping[str, Architecture]) -> Iterator[Placement]:
+def placements(stages: Stages, archs: Mapping[str, Architecture]) -> Iterator[Placement]:
     """All placements, of those that differ in lanes alone the ones that leave none to anybody."""
+    einsums = [einsum for stage in stages for einsum in stage]
+    stage_of = [number for number, stage in enumerate(stages) for _ in stage]
     choices = [[unit for unit in archs[einsum.name].computes if unit.enabled] for einsum in einsums]
     for units in product(*choices):
         names = tuple(unit.name for unit in units)
-        if len(set(names)) == len(names):
+        users: dict[str, set[int]] = {}
+        for name, number in zip(names, stage_of, strict=True):
+            users.setdefault(name, set()).add(number)
+        if all(len(numbers) == 1 for numbers in users.values()):
             yield Placement(names, None, (None,) * len(names))
             continue
         for component, dimension in _fanouts(einsums, archs, units):
             passing = [
                 component in {leaf.name for leaf in archs[e.name].path(u)} for e, u in zip(einsums, names, strict=True)
             ]
-            if any(names.count(unit) > 1 and not passes for unit, passes in zip(names, passing, strict=True)):
+            if any(len(users[unit]) > 1 and not passes for unit, passes in zip(names, passing, strict=True)):
                 continue
-            counts = [lane_counts(e, dimension.fanout) for e, passes in zip(einsums, passing, strict=True) if passes]
-            for lanes in splits(counts, dimension.fanout):
-                given = iter(lanes)
-                of_stage = tuple(next(given) if passes else None for passes in passing)
-                yield Placement(names, (component, dimension.name), of_stage)
+            counts: dict[int, set[int]] = {}
+            for einsum, number, passes in zip(einsums, stage_of, passing, strict=True):
+                if passes:
+                    counts.setdefault(number, set()).update(lane_counts(einsum, dimension.fanout))
+            for lanes in splits([sorted(of_stage) for of_stage in counts.values()], dimension.fanout):
+                of_stage = dict(zip(counts, lanes, strict=True))
+                of_einsum = (of_stage[n] if passes else None for n, passes in zip(stage_of, passing, strict=True))
+                yield Placement(names, (component, dimension.name), tuple(of_einsum))
 
 
 def _fanouts(

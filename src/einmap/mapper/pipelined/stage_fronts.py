@@ -1,4 +1,4 @@
-"""What one stage of a Pipeline offers to the others: costs, busy times of what they have in common, and space."""
+"""What one Einsum of a Pipeline offers to the others: costs, busy times of what they have in common, and space."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +16,8 @@ from einmap.arrays import Floats
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.fusion.budget import Budget
 from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
-from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, SignatureClass
+from einmap.mapper.fusion.fronts.loops import TEMPORAL, Kind
+from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, Key, SignatureClass
 from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
 from einmap.mapper.fusion.fronts.protocol import FrontMemories, FusedFront
 from einmap.mapper.fusion.tree import LinearNest
@@ -27,11 +29,42 @@ TABLES = 50_000_000
 COSTS = ("dynamic_energy", "latency")
 
 
+class Group(NamedTuple):
+    """Signatures of an Einsum that are the same to the others: loops, and where shared tensors are backed."""
+
+    loops: tuple[tuple[Kind, int], ...]
+    keys: tuple[tuple[int, Key], ...]
+    signatures: tuple[FusionSignature, ...]
+
+
+class Row(NamedTuple):
+    """A chain: its signature, and its number in the front of that."""
+
+    signature: FusionSignature
+    number: int
+
+
+@dataclass(frozen=True)
+class GroupRows:
+    """The chains of a group, or of Einsums that take turns in a stage. Columns: `costs` and busy times added up.
+
+    `running`: bits of each memory, less what stays, of the Einsum that needs most; `staying`: bits that stay while
+    another Einsum of the stage runs. `origins`: the chain of each Einsum.
+    """
+
+    costs: Floats
+    running: Floats
+    staying: Floats
+    origins: Sequence[tuple[Row, ...]]
+
+
 @dataclass(eq=False)
 class StageFronts:
-    """The chains of one stage. `common`: components whose busy time matters; `memories`: those whose space does.
+    """The chains of one Einsum in a stage. `common`: components whose busy time matters.
 
-    `inside`: tensors that are handed on within the Pipeline; others that Einsums share stay in the outermost memory.
+    `memories`: those whose space matters, first the `n_common` that are not of one stage alone; `outside`: components
+    on the way to the stages' own hardware. `inside`: tensors that are handed on within the Pipeline; others that
+    Einsums share stay in the outermost memory. `in_turns`: whether other Einsums are in the stage.
     """
 
     einsum: Einsum
@@ -39,10 +72,14 @@ class StageFronts:
     request: Request
     common: tuple[str, ...]
     memories: tuple[str, ...]
+    n_common: int
+    outside: frozenset[str]
     inside: frozenset[str]
+    in_turns: bool
     most_fused: tuple[float, float]
     budget: Budget
     _fronts: dict[FusionSignature, FusedFront] = field(default_factory=dict, init=False)
+    _rows: dict[tuple[FusionSignature, ...], GroupRows] = field(default_factory=dict, init=False)
 
     @cached_property
     def chains(self) -> EinsumFronts:
@@ -68,18 +105,23 @@ class StageFronts:
 
     def _is_fit(self, signature_class: SignatureClass) -> bool:
         names = [access.tensor for access in self.einsum.accesses]
-        return all((memory != self.outermost) == (names[t] in self.inside) for t, memory in signature_class)
+        return all(
+            memory != self.outermost and memory in self.outside if names[t] in self.inside else memory == self.outermost
+            for t, memory in signature_class
+        )
 
     def _hands_on(self, signature: FusionSignature) -> bool:
         """Whether what is handed on stands right above the Pipeline, below all loops that make its tiles."""
         names = [access.tensor for access in self.einsum.accesses]
+        if self.in_turns and any(kind != TEMPORAL for kind, _ in signature.loops):
+            return False
         return all(
             len(key.loops) == (len(signature.loops) if names[t] in self.inside else 0) for t, key in signature.keys
         )
 
-    def least(self, signature: FusionSignature) -> Floats:
-        """Costs and busy times that no chain of a signature is below."""
-        rows = self.chains.bounds(signature)
+    def least(self, group: Group) -> Floats:
+        """Costs and busy times that no chain of a group is below."""
+        rows = np.concatenate([self.chains.bounds(signature) for signature in group.signatures])
         return rows.min(axis=0) if len(rows) else np.full(len(self.request.goals), math.inf)
 
     def front(self, signature: FusionSignature) -> FusedFront:
@@ -87,22 +129,35 @@ class StageFronts:
         if signature not in self._fronts:
             fronts = self.chains.complete_outer_nests({signature: None})
             self.budget.go_on()
-            empty = FusedFront(np.zeros((0, len(self.request.goals) + len(self.memories))), np.zeros((0, 2), np.int64))
+            width = len(self.request.goals) + len(self.memories) * (1 + len(signature.loops))
+            empty = FusedFront(np.zeros((0, width)), np.zeros((0, 2), np.int64))
             self._fronts[signature] = fronts.get(signature, empty)
         return self._fronts[signature]
 
-    def own_bits(self, signature: FusionSignature) -> Floats:
-        """Bits of each memory in use, without what shared tensors take where they are backed, for each chain."""
-        n = len(self.request.goals)
-        bits: Floats = self.front(signature).values[:, n : n + len(self.memories)].copy()
-        for memory, taken in self.chains.backed(signature).values():
-            if memory in self.memories:
-                bits[:, self.memories.index(memory)] -= taken
-        return bits
+    def rows(self, group: Group) -> GroupRows:
+        """The best chains of a group, without what shared tensors take where they are backed. Raises StoppedError."""
+        if group.signatures not in self._rows:
+            n, m, loops = len(self.request.goals), len(self.memories), len(group.loops)
+            parts = [self.front(signature).values for signature in group.signatures]
+            values = np.concatenate(parts)
+            staying = values[:, n + m :].reshape(len(values), m, loops)[:, :, -1] if loops else values[:, :0]
+            staying = staying.copy() if loops else np.zeros((len(values), m))
+            used: Floats = values[:, n : n + m].copy()
+            for memory, taken in self.chains.backed(group.signatures[0]).values():
+                if memory in self.memories:
+                    used[:, self.memories.index(memory)] -= taken
+            origins = [
+                (Row(signature, i),)
+                for signature, part in zip(group.signatures, parts, strict=True)
+                for i in range(len(part))
+            ]
+            self._rows[group.signatures] = GroupRows(values[:, :n].copy(), used - staying, staying, origins)
+        return self._rows[group.signatures]
 
-    def nest(self, signature: FusionSignature, row: int) -> LinearNest:
+    def nest(self, row: Row) -> LinearNest:
         """One chain."""
-        nodes, n_outer = self.chains.nodes_of(signature, self.front(signature), row)
+        signature = row.signature
+        nodes, n_outer = self.chains.nodes_of(signature, self.front(signature), row.number)
         backed = {self.einsum.accesses[t].tensor: len(key.loops) for t, key in signature.keys}
         return LinearNest(self.einsum.name, nodes, n_outer, len(signature.loops), backed)
 

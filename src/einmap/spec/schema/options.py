@@ -165,10 +165,18 @@ class MapperInput(Input):
     max_pipeline_stages: Annotated[
         int,
         documented(
-            "How many successive Einsums may be stages of one Pipeline, which work at one time on hardware of "
+            "How many stages a Pipeline of successive Einsums may have, which work at one time on hardware of "
             "their own: 2 or 3. With 1 no Pipelines are searched.",
             2,
             unit="stages",
+        ),
+    ] = 1
+    max_einsums_per_stage: Annotated[
+        int,
+        documented(
+            "How many successive Einsums may take turns in one stage of a Pipeline that is searched.",
+            3,
+            unit="Einsums",
         ),
     ] = 1
     share_inputs: Annotated[
