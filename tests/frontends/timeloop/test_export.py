@@ -40,6 +40,8 @@ def test_the_shipped_mapping_is_written_with_factors(tmp_path):
         "MainMemory: energies",
         "GlobalBuffer: energies",
         "MAC: energies",
+        "MainMemory.separate_read_write_ports",
+        "GlobalBuffer.total_latency",
     }
 
 

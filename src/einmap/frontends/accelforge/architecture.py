@@ -12,6 +12,7 @@ from einmap.arch.ports import Ports
 from einmap.errors import At, NotSupportedError, SpecError
 from einmap.frontends.accelforge.report import Report
 from einmap.spec.raw import Raw, RawList, RawMap, RawScalar, from_python, tag_of
+from einmap.spec.schema.latency import ActionTimingInput
 from einmap.spec.spec import Spec
 
 _COSTS = frozenset(
@@ -34,13 +35,17 @@ _FIELDS: Mapping[str, frozenset[str]] = {
     "Hierarchical": frozenset(),
 }
 """Fields that are taken as they are written, by class; others are written by themselves, or have no counterpart."""
+_TIMING = frozenset(ActionTimingInput.model_fields)
+"""Fields of actions that AccelForge does not have."""
 _SILENT: Mapping[str, tuple[object, ...]] = {
     "separate_read_write_ports": (False,),
     "buffering": ("ideal",),
     "wind_up": (False,),
     "skew": ("none",),
     "vector": (False,),
+    "stalls": ("average",),
     "startup": (0,),
+    "pipeline_latency": (0,),
 }
 """Values of fields without counterpart that say nothing."""
 _SPATIAL = frozenset({"name", "may_reuse", "reuse", "min_usage", "usage_scale", "power_gateable"})
@@ -159,7 +164,7 @@ class _Writer:
             for key, value in own.items if own is not None else ():
                 if key in ("bits_per_action", "values_per_action"):
                     entry[key] = value
-                elif key == "startup" and not _says_nothing(key, value) and own is not None:
+                elif key in _TIMING and not _says_nothing(key, value) and own is not None:
                     self._report.leave_key(own, f"{path}.actions", key, _NO_FIELD)
             actions.append(entry)
         fields["actions"] = actions

@@ -19,6 +19,7 @@ from einmap.spec.write_workload import write_workload
 type Names = Mapping[tuple[str, str], str]
 """The name of a rank variable there, by Einsum and the name here, where it has another one."""
 
+_PARTIAL = "partial_bits_per_value"
 _LEFT = {
     "operation": "what is computed changes no count there",
     "reduction": "how values become one changes no count there",
@@ -40,6 +41,10 @@ def write_einsums(spec: Spec, names: Names, report: Report) -> dict[str, Any]:
         for key, reason in _LEFT.items():
             if fields.pop(key, None) is not None:
                 report.leave(at, key, reason)
+        if any(access.partial_bits is not None for access in einsum.accesses):
+            report.leave(at, _PARTIAL, "partial sums are as wide as results there")
+            for access in fields["tensor_accesses"]:
+                access.pop(_PARTIAL, None)
         if einsum.is_copy:
             report.leave(at, "is_copy_operation", "copies are written, and may be counted otherwise in 1.0.467")
         _rename(einsum, fields, names)

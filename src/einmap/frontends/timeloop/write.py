@@ -27,6 +27,9 @@ def write(spec: Spec) -> Translation:
             at=spec.provenance("workload.einsums"),
             hint=f"write one of them into a workload of its own: {', '.join(workload.einsum_names[:20])}",
         )
+    if (times := workload.n_instances * workload.einsums[0].n_instances) > 1:
+        at = spec.provenance("workload.einsums[0]")
+        report.leave(at, "n_instances", f"a problem is done once, this Einsum {times} times")
     problem = write_problem(workload.einsums[0], report, spec.provenance("workload.einsums[0]"))
     texts = {"problem.yaml": _section("problem", problem.raw)}
     if spec.raw.get("arch") is not None:

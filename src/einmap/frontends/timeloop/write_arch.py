@@ -8,17 +8,24 @@ from dataclasses import dataclass
 
 from einmap.arch.component import Compute, Container, Leaf, Memory, SpatialDimension
 from einmap.arch.constraint import Comparison
+from einmap.arch.ports import Ports
 from einmap.errors import At, EinmapError, SpecError
 from einmap.frontends.timeloop.components import MODEL_ATTRIBUTES, TECHNOLOGY
 from einmap.frontends.timeloop.values import Report
 from einmap.frontends.timeloop.write_problem import VERSION
 from einmap.spec.raw import Raw, RawList, RawMap, from_python
-from einmap.spec.schema.arch import ComponentInput
+from einmap.spec.schema.arch import ComponentInput, HolderInput
 from einmap.spec.spec import Spec
 
 NO_BEGINNING = "Timeloop brings in no sums that begin"
 WORD = 8
 """Bits of a word where values have no whole number of bits."""
+
+
+_SEPARATE = Ports(1, 1, 0)
+_TOTAL = "Timeloop's time follows from bandwidths, reads beside writes"
+_NO_LIMIT = "Timeloop's constraints have no such limit"
+_LIMITS = ("back", "tile_shape", "no_refetch_from_above", "no_resend_to_below", "tensor_order_options")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +82,18 @@ class _Writer:
             case Compute():
                 attributes = {"datawidth": self._word(None), **self._attributes(leaf.name)}
                 kind = self._class(leaf.name, "intmac")
-                if not leaf.skip_initial_output_write:
-                    self._report.leave(at, f"{leaf.name}.skip_initial_output_write", NO_BEGINNING)
+                self._leave(
+                    leaf,
+                    at,
+                    {
+                        "skip_initial_output_write": (not leaf.skip_initial_output_write, NO_BEGINNING),
+                        "total_latency": (leaf.total_latency is not None, _TOTAL),
+                        "pipeline_latency": (
+                            leaf.action("compute").pipeline_latency > 0,
+                            "a result of Timeloop's is there in the next cycle",
+                        ),
+                    },
+                )
                 fields = {"name": leaf.name, "class": kind, "attributes": attributes, **self._fanout(leaf, at)}
                 return [_node("Component", fields)]
             case _:
@@ -118,15 +135,34 @@ class _Writer:
                 not memory.skip_initial_output_write,
                 NO_BEGINNING,
             ),
-            "ports": (memory.ports is not None, "Timeloop's memories have a bandwidth for reads and one for writes"),
+            "ports": (
+                memory.ports not in (None, _SEPARATE),
+                "Timeloop's memories have a bandwidth for reads and one for writes",
+            ),
+            "separate_read_write_ports": (
+                memory.ports is None and memory.total_latency is None and _is_timed(memory),
+                "reads and writes take turns here, and go on at one time in Timeloop",
+            ),
+            "total_latency": (memory.total_latency is not None and _is_timed(memory), _TOTAL),
             "buffering": (memory.buffering != "ideal", "Timeloop's transfers overlap with everything"),
             "wind_up": (memory.wind_up, "Timeloop's transfers overlap with everything"),
+            "actions_scale": (memory.actions_scale != 1, "a value is read or written once in Timeloop"),
+            "stalls": (memory.stalls != "average", "Timeloop counts transfers on average"),
             "layout": (bool(memory.layout), "Timeloop counts values, not lines"),
             "startup": (memory.starts, "Timeloop's transfers take no time to begin"),
         }
+        self._leave(memory, at, reasons)
+        given = self._inputs.get(memory.name)
+        tensors = given.tensors if isinstance(given, HolderInput) else None
+        if tensors is not None:
+            given_limits = {f"tensors.{key}": (key in tensors.model_fields_set, _NO_LIMIT) for key in _LIMITS}
+            self._leave(memory, at, given_limits)
+
+    def _leave(self, leaf: Leaf, at: At, reasons: Mapping[str, tuple[bool, str]]) -> None:
+        """Name the fields of a component that are there and mean something else in Timeloop."""
         for field, (is_there, reason) in reasons.items():
             if is_there:
-                self._report.leave(at, f"{memory.name}.{field}", reason)
+                self._report.leave(at, f"{leaf.name}.{field}", reason)
 
     def _fanout(self, leaf: Leaf, at: At) -> dict[str, object]:
         """`spatial` and its constraints; the first dimension is X, the second Y."""
@@ -143,6 +179,14 @@ class _Writer:
             self._axes[leaf.name, dimension.name] = axis
             spatial[f"mesh{axis}"] = dimension.fanout
             factors += self._factors(leaf, dimension, at, alone=len(named) == 1)
+            options = {
+                "skew": (dimension.skew != "none", "Timeloop's copies begin at one time"),
+                "vector": (dimension.vector, "Timeloop does not say which values neighbours work on"),
+                "reuse": (bool(dimension.reuse), _NO_LIMIT),
+                "min_usage": (dimension.min_usage > 0, _NO_LIMIT),
+                "usage_scale": (dimension.usage_scale != 1, _NO_LIMIT),
+            }
+            self._leave(leaf, at, {f"{dimension.name}.{key}": found for key, found in options.items()})
             missing = self._einsum.tensors - dimension.may_reuse
             if missing:
                 reason = f"Timeloop's copies share what they have in common, {', '.join(sorted(missing))} too"
@@ -220,6 +264,11 @@ class _Writer:
     def _technology(self) -> str:
         nodes = (self._extra(name).get("tech_node") for name in self._inputs)
         return next((node for node in nodes if isinstance(node, str)), TECHNOLOGY)
+
+
+def _is_timed(memory: Memory) -> bool:
+    """Whether both reads and writes take time."""
+    return not any(math.isinf(memory.action(action).throughput) for action in ("read", "write"))
 
 
 def _plain(value: float) -> float:

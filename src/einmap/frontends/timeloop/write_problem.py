@@ -32,6 +32,8 @@ def write_problem(einsum: Einsum, report: Report, at: At | None) -> WrittenProbl
     product = product_of([a.tensor for a in einsum.accesses if not a.output])
     if (einsum.operation.map, einsum.operation.reduction) != (product.map, product.reduction):
         report.leave(at, str(einsum.operation), "Timeloop's problems are sums of products; counts do not depend on it")
+    if einsum.is_copy:
+        report.leave(at, "is_copy_operation", "Timeloop computes at each point, a copy moves values alone")
     dimensions = _dimensions(einsum)
     coefficients: dict[int, str] = {}
     spaces = [_space(access, einsum, dimensions, coefficients, report, at) for access in einsum.accesses]
