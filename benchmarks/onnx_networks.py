@@ -139,30 +139,34 @@ def resnet(path: Path, blocks: list[int], bottleneck: bool) -> Path:
     )
 
 
-def unet(path: Path) -> Path:
-    """572 x 572 in, 388 x 388 out: valid convolutions, skips cropped and concatenated."""
+def unet(path: Path, size: int = 572, width: int = 64, *, colours: int = 1, padded: bool = False) -> Path:
+    """572 x 572 in, 388 x 388 out: valid convolutions, skips cropped and concatenated.
+
+    `width`: channels of the first level; `padded`: with zeros around, so that the result is as large as the image.
+    """
     net = Network()
+    lost, image = 0 if padded else 4, ("batch", colours, size, size)
 
     def double(x: str, c: int, m: int) -> str:
         for k in (c, m):
-            x = net.add("Relu", net.conv(x, k, m, 3, pad=0))
+            x = net.add("Relu", net.conv(x, k, m, 3, pad=1 if padded else 0))
         return x
 
-    x, c, size = "image", 1, 572
+    x, c = "image", colours
     skips = []
-    for m in (64, 128, 256, 512):
-        x, size, c = double(x, c, m), size - 4, m
+    for m in (width, 2 * width, 4 * width, 8 * width):
+        x, size, c = double(x, c, m), size - lost, m
         skips.append((x, size))
         x, size = net.add("MaxPool", x, kernel_shape=[2, 2], strides=[2, 2]), size // 2
-    x, size, c = double(x, 512, 1024), size - 4, 1024
-    for m in (512, 256, 128, 64):
+    x, size, c = double(x, c, 16 * width), size - lost, 16 * width
+    for m in (8 * width, 4 * width, 2 * width, width):
         x, size = net.add("ConvTranspose", x, net.weight(c, m, 2, 2), net.weight(m), strides=[2, 2]), size * 2
         skip, wide = skips.pop()
         at = (wide - size) // 2
         ends = net.constant([at, at]), net.constant([at + size, at + size]), net.constant([2, 3])
-        x = double(net.add("Concat", net.add("Slice", skip, *ends), x, axis=1), 2 * m, m)
-        size, c = size - 4, m
-    return net.save(path, {"image": ("batch", 1, 572, 572)}, net.conv(x, 64, 2, 1))
+        x = double(net.add("Concat", net.add("Slice", skip, *ends) if at else skip, x, axis=1), 2 * m, m)
+        size, c = size - lost, m
+    return net.save(path, {"image": image}, net.conv(x, width, 2, 1))
 
 
 def heads(net: Network, x: str, n: int, e: int) -> str:
@@ -230,10 +234,11 @@ def gpt2(path: Path, layers: int = 12, tokens: int = 1024) -> Path:
     )
 
 
-def llama_block(path: Path, tokens: int = 2048) -> Path:
+def llama_block(path: Path, tokens: int = 2048, *, n: int = 32, groups: int = 8, e: int = 128) -> Path:
     """A layer of Llama 3 8B: 32 query heads and 8 of keys and values, of 128 each; 14336 hidden features."""
     net = Network()
-    d, n, groups, e, hidden = 4096, 32, 8, 128, 14336
+    d = n * e
+    hidden = d * 7 // 2
     angle = np.outer(np.arange(tokens), 5e5 ** (-np.arange(0, e, 2) / e))
     angle = np.concatenate([angle, angle], axis=1).astype(np.float32)
     cos, sin = net.constant(np.cos(angle), np.float32), net.constant(np.sin(angle), np.float32)
@@ -266,10 +271,10 @@ def llama_block(path: Path, tokens: int = 2048) -> Path:
     return net.save(path, {"x": (1, tokens, d)}, x)
 
 
-def mixture(path: Path, tokens: int = 2048) -> Path:
+def mixture(path: Path, tokens: int = 2048, d: int = 4096) -> Path:
     """Experts of Mixtral 8x7B, all of them computed and weighted by the router's softmax."""
     net = Network()
-    d, hidden, experts = 4096, 14336, 8
+    hidden, experts = d * 7 // 2, 8
     weights = net.add("Softmax", net.add("MatMul", "x", net.weight(d, experts)), axis=-1)
     gate = net.add("Einsum", "x", net.weight(experts, d, hidden), equation="td,edh->eth")
     up = net.add("Einsum", "x", net.weight(experts, d, hidden), equation="td,edh->eth")
@@ -278,15 +283,30 @@ def mixture(path: Path, tokens: int = 2048) -> Path:
     return net.save(path, {"x": (tokens, d)}, net.add("Einsum", down, weights, equation="etd,te->td"))
 
 
+GPT2 = 12 * 12 * 1024 * 768**2 + 2 * 12 * 1024**2 * 768 + 1024 * 768 * 50257
+"""Half the floating-point operations of a forward pass that the formula gives."""
+LLAMA = 2048 * (8.03e9 - 2 * 128256 * 4096) / 32 + 2 * 2048**2 * 4096
+"""Parameters without the embeddings in and out, and attention."""
+MIXTRAL = 2048 * (46.7e9 - 12.9e9) / 6 * 8 / 32
+"""All 8 experts of one of 32 layers."""
+
 NETWORKS: dict[str, tuple[Callable[[Path], Path], float, str]] = {
     "AlexNet": (alexnet, 714.2e6, "torchvision: 0.71 G"),
     "MobileNetV2": (mobilenet_v2, 300e6, "paper, Table 4: 300 M"),
     "ResNet-18": (lambda path: resnet(path, [2, 2, 2, 2], False), 1.814e9, "torchvision: 1.81 G"),
     "ResNet-50": (lambda path: resnet(path, [3, 4, 6, 3], True), 4.089e9, "torchvision: 4.09 G"),
-    "U-Net": (unet, 0.0, ""),
+    "U-Net, 572 x 572": (unet, 0.0, ""),
+    "U-Net, padded, 256 x 256": (
+        lambda path: unet(path, 256, colours=3, padded=True), 48.30e9,
+        "tables with 31.04 M parameters, as that of IPS-Seg: 48.30 G",
+    ),
     "BERT-base, 128 tokens": (bert_base, 11.25e9, "TinyBERT, Table 1: 22.5 GFLOPs, two for a product"),
-    "GPT-2, 1024 tokens": (gpt2, 0.0, ""),
-    "Llama 3 8B, a layer, 2048 tokens": (llama_block, 0.0, ""),
-    "Mixtral 8x7B, experts, 2048 tokens": (mixture, 0.0, ""),
-}
+    "GPT-2, 1024 tokens": (gpt2, GPT2, "Narayanan et al., SC 2021: 12 l s h^2 + 2 l s^2 h + s h V, V 50257"),
+    "Llama 3 8B, a layer, 2048 tokens": (
+        llama_block, LLAMA, "8.03 G parameters of the model card, 32 layers: s N + 2 s^2 d (PaLM, appendix B)",
+    ),
+    "Mixtral 8x7B, experts, 2048 tokens": (
+        mixture, MIXTRAL, "its announcement: 46.7 G parameters, 12.9 G for a token, without 6 of 8 experts",
+    ),
+}  # fmt: skip
 """Networks: who builds them, and products as published, with the source; 0 where none is published for these shapes."""
