@@ -64,9 +64,9 @@ IN_BASE = words("""
 """Fields that every specification here has."""
 ELSEWHERE = words("""
     AnyInput.temporal PartialComputeInput.einsum PartialComputeInput.component LoopInput.n_iterations
-    AccessInput.backing_storage_size_scale
+    AccessInput.backing_storage_size_scale MappingInput.layouts
 """)
-"""Fields of partly given mappings, which are not exported, and fields with no value that may be written."""
+"""Fields of partly given mappings, which are not exported, without a value that may be written, or gone when read."""
 MAIN, BUFFER, PE, MAC = (f"arch.nodes.{number}" for number in range(4))
 EINSUM, ACCESS = "workload.einsums.0", "workload.einsums.0.tensor_accesses"
 NODES = "mapping.nodes"
@@ -88,6 +88,9 @@ SLOW = (f"{BUFFER}.actions", [{**action, "throughput": 1e7} for action in RATES]
 NAMED = ("renames.einsums", [{"name": "default", "tensor_accesses": {"weight": "A"}}])
 NARROW = (f"{BUFFER}.bits_per_value", {"weight": 4, "Other": 8})
 LINES = (f"{BUFFER}.layout", {"line": 32, "order": {"A": ["M", "K"], "B": ["K", "N"]}})
+OPEN = (f"{BUFFER}.layout", {"line": 32, "order": {"A": "best", "B": ["K", "N"]}, "chosen": {"A": ["M", "K"]}})
+SPREAD = ("arch.nodes", [BASE["arch"]["nodes"][0], {"type": "Array", "name": "PE", "spatial": [{"name": "X", "fanout": 8}], "nodes": [
+    {**BASE["arch"]["nodes"][1], "spatial": [{"name": "X", "fanout": 4}]}]}, BASE["arch"]["nodes"][3]])  # fmt: skip
 LIMIT = {"expression": "n", "operator": "<=", "value": 4}
 FORK = {"type": "Fork", "nodes": [{**BASE["arch"]["nodes"][3], "name": "ALU"}]}
 SIDE = (f"{PE}+", FORK)
@@ -178,6 +181,8 @@ CASES = {
     "LayoutInput.order": [LINES, (f"{BUFFER}.layout.order", {"A": ["K", "M"], "B": ["K", "N"]})],
     "LayoutInput.block": [(f"{BUFFER}.layout", {"line": 32, "order": {"A": ["M", "K"]}}), (f"{BUFFER}.layout.block", {"B": {"K": 3, "N": 1}})],
     "LayoutInput.lanes": [LINES, (f"{BUFFER}.layout.lanes", "together")],
+    "LayoutInput.chosen": [OPEN, (f"{BUFFER}.layout.chosen", {"A": ["K", "M"]})],
+    "MemoryLayoutInput.replicate": [SPREAD, (f"{BUFFER}.nodes.0.replicate", "A")],
     "TollInput.direction": [TOLL, PASSED, (f"{PE}.direction", "up")],
     "NetworkInput.topology": [NETWORK, (f"{PE}.topology", "all_to_all")],
     "NetworkInput.multicast": [NETWORK, (f"{PE}.multicast", False)],
@@ -246,7 +251,7 @@ NAMED_FOR_TIMELOOP = words("""
 NOT_IN_ACCELFORGE = words("""
     partial_bits_per_value compute operation reduction startup pipeline_latency bits_per_value_scale
     buffering wind_up stalls ports separate_read_write_ports banks layout multicast links skew vector
-    title shared_inputs text sliding_window n_iterations
+    title shared_inputs layouts replicate text sliding_window n_iterations
 """)
 """Fields here that AccelForge 1.0.467 does not have."""
 

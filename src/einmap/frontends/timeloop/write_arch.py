@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from einmap.arch.component import Compute, Container, Leaf, Memory, SpatialDimension
 from einmap.arch.constraint import Comparison
 from einmap.arch.ports import Ports
-from einmap.errors import At, EinmapError, SpecError
+from einmap.errors import At, EinmapError, NotSupportedError, SpecError
 from einmap.frontends.timeloop.components import MODEL_ATTRIBUTES, TECHNOLOGY
 from einmap.frontends.timeloop.values import Report
 from einmap.frontends.timeloop.write_problem import VERSION
@@ -104,6 +104,9 @@ class _Writer:
                 return []
 
     def _memory(self, memory: Memory, at: At) -> Raw:
+        if memory.is_spread:
+            text = f"{memory.name} is {memory.number_of_units} units of an array: no level of Timeloop is spread so"
+            raise NotSupportedError(text, at=at, hint="give each lane a memory of its own, or all of them one")
         word = self._word(memory)
         row = self._row(memory, word)
         attributes: dict[str, object] = {"width": row, "datawidth": word, **self._attributes(memory.name)}
