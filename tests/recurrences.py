@@ -86,6 +86,8 @@ def mapping(rng, spec, begin, end):
         nest.append(loop("b", rng.randint(1, workload.by_name[inside[0]].extents["b"])))
     nest.append(loop("t", 1 if rng.random() < 0.95 else 2))
     nest += [storage("Buffer", stepwise)] if stepwise else []
+    if rng.random() < 0.3:
+        nest.append(loop("n", rng.randint(1, workload.by_name[inside[0]].extents["n"])))
     nest.append({"type": "Sequential", "nodes": [branch(rng, workload.by_name[name], kept) for name in inside]})
     branches = [branch(rng, workload.by_name[name], kept, time=True) for name in names[:begin]]
     branches.append({"type": "Nested", "nodes": nest})

@@ -82,6 +82,24 @@ class Workload:
         """Tensors that a recurrence reads before they are written, each with its recurrence."""
         return {tensor: recurrence for recurrence in self.recurrences for tensor in recurrence.states}
 
+    def reads_earlier_step(self, einsum: str, tensor: TensorName) -> bool:
+        """Whether an Einsum of a recurrence reads of one of its states what earlier steps have written."""
+        recurrence = self.states.get(tensor)
+        if recurrence is None or einsum not in recurrence.einsums or einsum == self.producers[tensor]:
+            return False
+        rank = recurrence.states[tensor]
+        read, written = (self.by_name[e].by_tensor[tensor].projection for e in (einsum, self.producers[tensor]))
+        return dict(read)[rank].constant < dict(written)[rank].constant
+
+    def steps_held(self, tensor: TensorName) -> dict[Rank, int]:
+        """For the rank of time of a state how many steps its Einsums read and write in one step; else nothing."""
+        recurrence = self.states.get(tensor)
+        if recurrence is None:
+            return {}
+        rank = recurrence.states[tensor]
+        at = [dict(access.projection)[rank].constant for _, access in self._accesses(tensor)]
+        return {rank: max(at) - min(at) + 1}
+
     @cached_property
     def consumers(self) -> Mapping[TensorName, tuple[str, ...]]:
         """For each tensor the Einsums that read it, in execution order."""

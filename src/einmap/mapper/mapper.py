@@ -22,6 +22,7 @@ from einmap.mapper.joint_latency import is_joint, joint_result
 from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.memory_limit import left_of
 from einmap.mapper.options import Options, network_of, read_options
+from einmap.mapper.recurrent import recurrent_result
 from einmap.mapper.result import Found, MapResult, best_of, objective
 from einmap.mapper.result_cache import ResultCache
 from einmap.mapper.verdict import Coverage, judged, with_pipelines
@@ -141,6 +142,8 @@ def _place_of_memory_limit(spec: Spec, asked: Options) -> At | None:
 def _searched(
     spec: Spec, asked: Options, patterns: Mapping[str, Pattern], fuse: bool, progress: Progress | None
 ) -> MapResult:
+    if spec.workload.recurrences:
+        return recurrent_result(spec, asked, patterns, progress, fuse=fuse)
     if fuse and is_joint(spec, asked) and may_fuse(spec, asked, patterns):
         return joint_result(spec, asked, lambda other, options: _added_up(other, options, patterns, fuse, progress))
     return _added_up(spec, asked, patterns, fuse, progress)

@@ -157,7 +157,6 @@ def _check_model_options(spec: Spec) -> None:
             at=spec.provenance("model.sliding_window"),
             hint="map without it, then evaluate the mapping found with sliding_window: true",
         )
-    spec.refuse_recurrences("the mapper", "write the mapping by hand, and evaluate it")
 
 
 def _check_networks(spec: Spec, options: Options) -> None:

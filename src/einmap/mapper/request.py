@@ -64,6 +64,21 @@ class Waiting:
 
 
 @dataclass(frozen=True)
+class Steps:
+    """What the chains of an Einsum of a recurrence have in common with those of the others.
+
+    The first loop of all is one over `variable` by 1, and right below it stands the node of `token`, a tensor without
+    values that all Einsums of the recurrence share. `single`: tensors with one node alone. `states`: of those that are
+    handed from step to step, how much larger the storage of all steps that are kept is than the tile of one step.
+    """
+
+    variable: str
+    token: str
+    single: frozenset[str]
+    states: Mapping[str, Fraction] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Request:
     """What is asked for. `goals`: objectives, all to be minimised; `tolerance`: how far from the best is fine.
 
@@ -75,7 +90,7 @@ class Request:
     `intermediates`: those of them that may be kept inside; `joint`: those that several Einsums may hold in one inner
     node, each for itself; `fused_per_axis`: loops over one rank variable that other Einsums may stand below; `wider`:
     how much larger the outermost storage of shared tensors is than what this Einsum uses of it, where it is; `waiting`:
-    for what its splits may wait.
+    for what its splits may wait; `steps`: of a recurrence that the Einsum is a part of.
     """
 
     goals: tuple[str, ...]
@@ -98,6 +113,7 @@ class Request:
     fused_per_axis: float = 1
     wider: Mapping[str, Fraction] = field(default_factory=dict)
     waiting: Waiting = Waiting()
+    steps: Steps | None = None
 
     @property
     def known_remainder(self) -> Remainder:
@@ -106,8 +122,13 @@ class Request:
 
     def renamed(self, names: Renaming) -> Request:
         """What is asked of an Einsum that is the same but for names."""
+        steps = self.steps
+        if steps is not None:
+            (variable,), (token,) = names.of_variables({steps.variable}), names.of_tensors({steps.token})
+            steps = Steps(variable, token, names.of_tensors(steps.single), names.by_tensor(steps.states))
         return replace(
             self,
+            steps=steps,
             shared=names.of_tensors(self.shared),
             uncut=frozenset(names.ranks[pair] for pair in self.uncut if pair in names.ranks),
             intermediates=names.of_tensors(self.intermediates),

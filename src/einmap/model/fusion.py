@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from math import prod
 from typing import Any
 
 from einmap.arch.component import Memory
 from einmap.arch.tree import outermost_memory
+from einmap.einsum.projection import Rank
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Address
 from einmap.model.cost import ActionRow, Cost
@@ -76,7 +78,10 @@ def fusion_of(mapping: Mapping, spec: Spec) -> Fusion:
     workload = spec.workload
     paths = {e.name: path_of(mapping, e, spec.arch(e.name)) for e in workload.einsums}
     written = [t for e in workload.einsums for t in e.outputs if t in workload.intermediates]
-    kept = tuple(_kept(str(t), [paths[name] for name in workload.users[t]]) for t in dict.fromkeys(written))
+    kept = tuple(
+        _kept(str(t), [paths[name] for name in workload.users[t]], workload.steps_held(t))
+        for t in dict.fromkeys(written)
+    )
     return Fusion(kept, tuple(_nests(list(paths.values()))))
 
 
@@ -109,7 +114,7 @@ def moved_bits(row: ActionRow, memory: Memory) -> float:
     return row.count / per_value * memory.bits[row.tensor] if per_value else 0.0
 
 
-def _kept(tensor: str, paths: list[EinsumPath]) -> KeptTensor:
+def _kept(tensor: str, paths: list[EinsumPath], steps: dict[Rank, int]) -> KeptTensor:
     first = paths[0]
     station = first.stations[tensor][0]
     memory = station.component
@@ -121,13 +126,15 @@ def _kept(tensor: str, paths: list[EinsumPath]) -> KeptTensor:
     access = first.einsum.by_tensor[tensor]
     loops = tuple(_fused_loop(loop, paths) for loop in _above(first, station))
     outside = outermost_memory(first.leaves)
+    # of a state there are as many steps more as there are between the first and the last one in use
+    shape = tuple(index.extent(extents) + steps.get(rank, 1) - 1 for rank, index in access.projection)
     return KeptTensor(
         tensor,
         tuple(path.einsum.name for path in paths),
         memory.name,
         loops,
-        tuple(index.extent(extents) for _, index in access.projection),
-        access.footprint(extents) * memory.bits[tensor],
+        shape,
+        prod(shape) * memory.bits[tensor],
         bool(loops) or outside is None or memory.name != outside.name,
     )
 

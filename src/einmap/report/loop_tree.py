@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterable
+from collections.abc import Mapping as MappingOf
 
 from einmap.arch.component import Memory
 from einmap.einsum.einsum import TensorAccess
@@ -51,7 +52,8 @@ def node_notes(mapping: Mapping, spec: Spec) -> dict[Address, str]:
         for tensor, stations in path.stations.items():
             for station in stations:
                 if isinstance(station.component, Memory):
-                    tile = tile_of(path, station, path.einsum.by_tensor[tensor], station.component)
+                    steps = spec.workload.steps_held(tensor) if station is stations[0] else {}
+                    tile = tile_of(path, station, path.einsum.by_tensor[tensor], station.component, steps)
                     held.setdefault(station.address, {}).setdefault(tensor, tile)
                     memories[station.address] = station.component
     return {**notes, **{address: _storage_note(tiles, memories[address]) for address, tiles in held.items()}}
@@ -69,15 +71,21 @@ def loop_notes(path: EinsumPath) -> dict[Address, str]:
     return notes
 
 
-def tile_of(path: EinsumPath, station: Station, access: TensorAccess, memory: Memory) -> tuple[str, float]:
-    """The largest tile of a tensor at a station: its shape, `16x64`, and its bits."""
+def tile_of(
+    path: EinsumPath, station: Station, access: TensorAccess, memory: Memory, steps: MappingOf[str, int] | None = None
+) -> tuple[str, float]:
+    """The largest tile of a tensor at a station: its shape, `16x64`, and its bits.
+
+    `steps`: of a state that is handed on there, for the rank of time how many are in use at a time.
+    """
     extents = dict(path.einsum.extents)
     for loop in path.loops:
         above = loop.position < station.position if loop.level is None else loop.level <= station.level
         if above:
             extents[loop.variable] = _largest_tile(loop, extents[loop.variable])
-    shape = "x".join(str(index.extent(extents)) for _, index in access.projection)
-    return shape or "1", access.footprint(extents) * memory.bits[access.tensor]
+    more = steps or {}
+    sizes = [index.extent(extents) + more.get(rank, 1) - 1 for rank, index in access.projection]
+    return "x".join(map(str, sizes)) or "1", math.prod(sizes) * memory.bits[access.tensor]
 
 
 def _trips(loop: Loop, extent: int) -> int:

@@ -11,6 +11,7 @@ from einmap.arch.renamed import renamed_arch
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.isomorphism import Renaming
+from einmap.einsum.workload import Workload
 from einmap.errors import EinmapError, Note, SpecError, attempt, raise_all
 from einmap.expressions.custom import custom_functions
 from einmap.expressions.scope import Scope, lazy_layer
@@ -54,13 +55,36 @@ class Bound:
 
 
 @dataclass(frozen=True, eq=False)
+class InPlace:
+    """Einsums by the names of those in whose place they are, which are `bound`.
+
+    `altered`: what is done to the architecture of each.
+    """
+
+    workload: Workload
+    altered: Callable[[str, Architecture], Architecture]
+    bound: Mapping[str, Bound]
+
+    def each(self) -> Mapping[str, Bound]:
+        """What takes the place of each Einsum that was bound; none counts as the same as another one."""
+        return {
+            name: replace(self.bound[name], einsum=einsum, like=name, make=partial(self._made, name))
+            for name, einsum in self.workload.by_name.items()
+        }
+
+    def _made(self, name: str) -> Architecture:
+        return self.altered(name, self.bound[name].arch)
+
+
+@dataclass(frozen=True, eq=False)
 class Bindings:
     """Workload, architecture and options of a specification, with every expression evaluated.
 
     No expression sees the mapping, so that specifications that differ in it alone hold the same bindings. `original`:
     those of the specification that this one is but for copies of some inputs; what is the same is bound once.
     `altered`: what is done to each architecture once it is bound, if anything. `waiting`: seconds in place of those
-    that fused Einsums wait for once (`model.ways`), if not these.
+    that fused Einsums wait for once (`model.ways`), if not these. `in_place`: Einsums in place of those that are bound,
+    with what is done to their architectures.
     """
 
     __repr__ = brief
@@ -72,6 +96,7 @@ class Bindings:
     original: Bindings | None = None
     altered: Callable[[Architecture], Architecture] | None = None
     waiting: float | None = None
+    in_place: InPlace | None = None
 
     @cached_property
     def variables(self) -> Scope:
@@ -93,7 +118,8 @@ class Bindings:
     def bound_workload(self) -> BoundWorkload:
         """The workload with the symbols of each Einsum. Raises SpecError."""
         original = self.original
-        return bind_workload(self.raw, self.variables, original.bound_workload if original is not None else None)
+        bound = bind_workload(self.raw, self.variables, original.bound_workload if original is not None else None)
+        return bound if self.in_place is None else replace(bound, workload=self.in_place.workload)
 
     @cached_property
     def arch_inputs(self) -> ArchInputs:
@@ -103,6 +129,8 @@ class Bindings:
     @cached_property
     def bound(self) -> Mapping[str, Bound]:
         """Each Einsum with the architecture as it is for that Einsum. Raises SpecError."""
+        if self.in_place is not None:
+            return self.in_place.each()
         with set_aside():
             return self._all_bound()
 

@@ -20,7 +20,7 @@ from einmap.mapping.nodes import Address
 from einmap.spec.binding.bind_arch import ArchInputs
 from einmap.spec.binding.bind_workload import BoundWorkload
 from einmap.spec.binding.second_names_tree import with_second_names
-from einmap.spec.bindings import Bindings, Bound
+from einmap.spec.bindings import Bindings, Bound, InPlace
 from einmap.spec.chosen_layouts import (
     Chosen,
     Lies,
@@ -199,6 +199,14 @@ class Spec:
         """
         raw = _checked(set_value(self.raw, parse_path("model.overlap_einsums"), False))
         return replace(self, raw=raw, _bindings=replace(self.bindings, raw=raw, original=None, altered=altered))
+
+    def with_einsums(self, workload: Workload, altered: Callable[[str, Architecture], Architecture]) -> Spec:
+        """A new specification in which Einsums have further tensors, and architectures are altered by Einsum.
+
+        As `with_altered_archs` says, that is not written anywhere.
+        """
+        in_place = InPlace(workload, altered, self.bound)
+        return replace(self, _bindings=replace(self.bindings, in_place=in_place))
 
     def with_waiting(self, seconds: float) -> Spec:
         """A new specification in which the first Einsum waits so long in each run, in place of what splits wait for.

@@ -338,8 +338,9 @@ def _search(spec: Spec, compare: bool, time_limit_s: float | None, **options: An
 def _saving(
     spec: Spec, result: MapResult, progress: Progress, time_limit_s: float | None, options: dict[str, Any]
 ) -> Saving | None:
-    """The saving by fusion; None where nothing is fused, or no unfused mapping is found."""
-    if not result.spec.workload.intermediates or not fusion_of(result.mapping, result.spec).fused:
+    """The saving by fusion; None where nothing is fused or may be left unfused, or no unfused mapping is found."""
+    workload = result.spec.workload
+    if workload.recurrences or not workload.intermediates or not fusion_of(result.mapping, result.spec).fused:
         return None
     unfused_options = {name: value for name, value in options.items() if name not in ("fuse", "metrics", "semantics")}
     limit = max(result.stats.seconds, LEAST_COMPARED) if time_limit_s is None else time_limit_s

@@ -289,6 +289,7 @@ class Path:
             force_hierarchy_order=self.request.force_hierarchy_order,
             walk=walk,
             top=self.top if self.request.shared else None,
+            single=self.request.steps.single if self.request.steps is not None else frozenset(),
         )
 
     @cached_property

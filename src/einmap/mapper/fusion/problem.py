@@ -26,6 +26,7 @@ from einmap.mapper.fusion.fronts.table_sharing import table_owners
 from einmap.mapper.fusion.fronts.unfused_fronts import UnfusedFronts
 from einmap.mapper.fusion.paths.lower_envelope import corners
 from einmap.mapper.fusion.paths.options import SlotAssignment
+from einmap.mapper.fusion.steps import NO_STEPS, CascadeSteps
 from einmap.mapper.mapspace.tile_lattice import ranks_not_plain
 from einmap.mapper.options import Options
 from einmap.mapper.pareto_sums import PARTS
@@ -57,13 +58,15 @@ class Member:
 class CascadeProblem:
     """The Einsums of a cascade and what each can do. `optional`: copy Einsums that may be left out.
 
-    `inside`: whether intermediate tensors may be kept inside of the outermost memory that may keep them.
+    `inside`: whether intermediate tensors may be kept inside of the outermost memory that may keep them. `steps`: of
+    its recurrences, with the `spec` that they give it.
     """
 
     spec: Spec
     options: Options
     optional: frozenset[str] = frozenset()
     inside: bool = True
+    steps: CascadeSteps = NO_STEPS
 
     def __post_init__(self) -> None:
         self.workload = self.spec.workload
@@ -101,7 +104,7 @@ class CascadeProblem:
         not_plain = frozenset(
             (access.tensor, rank) for access in accesses if access.tensor in shared for rank in ranks_not_plain(access)
         )
-        return not_plain | self.hulls.uneven
+        return (not_plain | self.hulls.uneven | self.steps.uncut) - self.steps.cut
 
     @cached_property
     def hulls(self) -> Hulls:
@@ -147,7 +150,10 @@ class CascadeProblem:
             ranks = ((a.tensor, rank) for a in einsum.accesses for rank, _ in a.projection)
             uncut = tuple([i for i, rank in enumerate(ranks) if rank in self.uncut])
             wider = tuple([self.hulls.wider(einsum).get(a.tensor) for a in einsum.accesses])
-            asked = tensors, uncut, wider, einsum.n_instances, einsum.name in self.optional, self.waiting(einsum)
+            asked = (
+                *(tensors, uncut, wider, einsum.n_instances, einsum.name in self.optional, self.waiting(einsum)),
+                self.steps.key(einsum),
+            )
             if bound.like not in rules_of:
                 rules_of[bound.like] = numbers.setdefault(rules_key(einsum, bound.arch), len(numbers))
             written = rules_of[bound.like], asked
@@ -237,7 +243,9 @@ class CascadeProblem:
     ) -> Request:
         """What is asked of an Einsum's chains; `goals`, `inside`: in place of those of the cascade."""
         options = self.options
+        steps = self.steps.of.get(einsum.name)
         kept = self.workload.intermediates & einsum.tensors if self.inside else frozenset()
+        kept |= frozenset() if steps is None else steps.single
         return Request(
             self.goals if goals is None else goals,
             options.rules,
@@ -253,6 +261,7 @@ class CascadeProblem:
             fused_per_axis=options.most_fused_per_variable,
             wider=self.hulls.wider(einsum),
             waiting=self.waiting(einsum),
+            steps=steps,
         )
 
     def waiting(self, einsum: Einsum) -> Waiting:

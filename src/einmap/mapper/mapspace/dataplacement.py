@@ -35,14 +35,18 @@ def dataplacements(
     force_hierarchy_order: bool = True,
     walk: Walk | None = None,
     top: str | None = None,
+    single: Names = frozenset(),
 ) -> Iterator[Dataplacement]:
     """All dataplacements on one architecture path, in a fixed order unless `walk` has another.
 
     `backed_outside`: tensors whose outermost holder must be the outermost memory that may keep them. `top`: the
-    memory above whose nodes no loop stands; the outermost one that keeps something if None.
+    memory above whose nodes no loop stands; the outermost one that keeps something if None. `single`: tensors that no
+    two memories keep.
     """
     walk = walk or InOrder()
     for held in choices(einsum, leaves, backed_outside, walk):
+        if any(sum(tensor in kept for kept in held.values()) > 1 for tensor in single):
+            continue
         for order in _orders(einsum, leaves, held, force_hierarchy_order, walk, top):
             outer = top or next((m for m, _ in order), None)
             n_outer = sum(m == outer for m, _ in order)

@@ -135,7 +135,8 @@ def check_fusion(
     raise_all(problems)
     if semantics.buffer_above_split == "one":
         for tensor in intermediates:
-            problems += _read_too_early(tensor, workload.producers[tensor], users.get(tensor, ()), paths, where)
+            readers = tuple(name for name in users.get(tensor, ()) if not workload.reads_earlier_step(name, tensor))
+            problems += _read_too_early(tensor, workload.producers[tensor], readers, paths, where)
         for name in order:
             if paths[name].einsum.is_copy:
                 problems += _copied_too_late(paths[name], order, paths, where)

@@ -24,7 +24,7 @@ from einmap.mapper.branch_and_bound.stalled import offer_stalled, settled
 from einmap.mapper.fusion.budget import Budget
 from einmap.mapper.fusion.fronts.dominance import undominated
 from einmap.mapper.fusion.fronts.loops import loop_nodes
-from einmap.mapper.fusion.fronts.nest_rules import NestRules
+from einmap.mapper.fusion.fronts.nest_rules import TOKEN, NestRules
 from einmap.mapper.fusion.fronts.outer_nests import (
     FusionSignature,
     OuterNest,
@@ -173,6 +173,8 @@ class EinsumFronts:
         backing: dict[str, str] = {}
         for memory, tensor in plan.placement.nodes:
             backing.setdefault(tensor, memory)
+        if self.request.steps is not None:
+            backing[self.request.steps.token] = TOKEN
         accesses = enumerate(self.einsum.accesses)
         return tuple((t, backing[a.tensor]) for t, a in accesses if a.tensor in self.request.shared)
 
@@ -213,7 +215,7 @@ class EinsumFronts:
         """List the outer nests of one search."""
         rules = NestRules(
             search, self.request.shared, self.most, self.most_per_axis, self.request.joint, self.request.wider,
-            self.request.waiting,
+            self.request.waiting, self.request.steps,
         )  # fmt: skip
         by_signature: dict[FusionSignature, list[OuterNest]] = {}
         for compiled in search.compiled:

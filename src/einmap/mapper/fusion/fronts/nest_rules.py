@@ -10,8 +10,11 @@ from functools import cached_property
 from einmap.arch.component import Memory
 from einmap.mapper.branch_and_bound.path_search import PathSearch
 from einmap.mapper.fusion.fronts.loops import rank_cut
-from einmap.mapper.request import Waiting
+from einmap.mapper.request import Steps, Waiting
 from einmap.mapper.templates.chain_template import Held
+
+TOKEN = ""
+"""In place of the memory that has the token of a recurrence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,8 @@ class Reservation:
 class NestRules:
     """What the outer nests of one search, whose tables are filled, have in common.
 
-    `most`, `most_per_axis`: fused loops. `joint`, `wider`, `waiting`: see Request.
+    `most`, `most_per_axis`: fused loops, beside that over the steps of a recurrence. `joint`, `wider`, `waiting`,
+    `steps`: see Request.
     """
 
     search: PathSearch
@@ -37,6 +41,7 @@ class NestRules:
     joint: frozenset[str]
     wider: Mapping[str, Fraction]
     waiting: Waiting
+    steps: Steps | None = None
 
     @cached_property
     def bits(self) -> dict[tuple[int, int], tuple[int, float]]:
@@ -72,8 +77,15 @@ class NestRules:
 
     def common(self, t: int, level: int, point: int, depth: int) -> Reservation:
         """The space of a shared tensor's outermost node, with what its other users need there."""
-        space, factor = self.placed(t, level, point, depth), self.wider.get(self.search.tensors[t])
+        space, tensor = self.placed(t, level, point, depth), self.search.tensors[t]
+        handed_on = self.steps is not None and depth > 0 and tensor in self.steps.states
+        factor = self.steps.states[tensor] if self.steps is not None and handed_on else self.wider.get(tensor)
         return space if factor is None else replace(space, bits=float(Fraction(space.bits) * factor))
+
+    def memory_of(self, t: int, level: int) -> str:
+        """The memory of an outermost node as other Einsums see it: which one it is matters of no token."""
+        is_token = self.steps is not None and self.search.tensors[t] == self.steps.token
+        return TOKEN if is_token else self.search.leaves[level].name
 
     def backs(self, node: Held | None) -> bool:
         """Whether a node is the outermost one of a shared tensor."""

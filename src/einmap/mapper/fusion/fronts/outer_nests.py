@@ -163,7 +163,10 @@ class OuterNestEnumerator:
                 yield self._outer_nest(waited)
             return
         level = self.compiled.levels[i]
-        choices = self._gap(i, state) if level.axes is not None else self._lanes(i, state)
+        if level.axes is None:
+            choices = self._lanes(i, state)
+        else:
+            choices = self._before_steps(i, state) if self._waits_for_steps(state) else self._gap(i, state)
         for target, prefix, new in choices:
             begun = state.gap or (state.point, ())
             gap = (begun[0], (*begun[1], *new))
@@ -180,6 +183,30 @@ class OuterNestEnumerator:
                 after = self._arrive(i, reached, gap[0], order)
                 if after is not None:
                     yield from self._extend(i + 1, after)
+
+    def _waits_for_steps(self, state: _State) -> bool:
+        """Whether the loop over the steps of a recurrence is still to come: it is the first one of all."""
+        return self.rules.steps is not None and not state.loops and not (state.gap and state.gap[1])
+
+    def _before_steps(self, i: int, state: _State) -> Iterator[tuple[int, int, tuple[Loop, ...]]]:
+        """In the gap above the token of a recurrence the loop over its steps alone, before it none."""
+        steps = self.rules.steps
+        assert steps is not None
+        node = next(level.node for level in self.compiled.levels[i:] if level.last)
+        assert node is not None
+        target, loops = state.point, tuple[Loop, ...]()
+        if node.tensor == steps.token:
+            a, bound = next(
+                (a, bound)
+                for a, axis in enumerate(self.search.lattice.axes)
+                for variable, bound in axis.members
+                if variable == steps.variable
+            )
+            target, loops = self._below(a, state.point, bound), (Loop(TEMPORAL, a, steps.variable, bound, 1),)
+            if target < 0 or a not in (self.compiled.levels[i].axes or ()):
+                return
+        for _ in self._survivors(i, state, np.array([target], dtype=np.int64), np.array([state.prefix])):
+            yield target, state.prefix, loops
 
     def _rises(self, i: int, state: _State, first: Loop) -> bool:
         """Whether the first loop of the gap that ends at a level is never worse above the node that it follows.
@@ -198,7 +225,7 @@ class OuterNestEnumerator:
 
     def _gap(self, i: int, state: _State) -> Iterator[tuple[int, int, tuple[Loop, ...]]]:
         """Temporal loops of a gap: the point below them, the lanes so far, and the loops."""
-        room = self.rules.most - len(state.loops)
+        room = self._most - len(state.loops)
         used = [loop.variable for loop in state.loops]
         sizes = {loop.variable: loop.inner for loop in state.loops}
         choices: list[tuple[int, tuple[Loop, ...]]] = [(state.point, ())]
@@ -224,6 +251,11 @@ class OuterNestEnumerator:
         targets = np.array([target for target, _ in choices], dtype=np.int64)
         for n in self._survivors(i, state, targets, np.full(len(targets), state.prefix)):
             yield choices[n][0], state.prefix, choices[n][1]
+
+    @property
+    def _most(self) -> float:
+        """How many loops there may be, with that over the steps of a recurrence."""
+        return self.rules.most + (self.rules.steps is not None)
 
     def _below(self, axis: int, point: int, factor: int) -> int:
         """The point at which the tile shape of an axis is divided by `factor`; -1 where a coarser choice has none."""
@@ -258,7 +290,7 @@ class OuterNestEnumerator:
             loops = self._lane_loops(child, r, state.point)
             above = (*state.loops, *(state.gap[1] if state.gap else ()), *loops)
             used = [loop.variable for loop in above]
-            if len(above) <= self.rules.most and all(
+            if len(above) <= self._most and all(
                 used.count(loop.variable) <= self.rules.most_per_axis for loop in loops
             ):
                 yield int(targets[n]), child, tuple(loops)
@@ -370,12 +402,11 @@ class OuterNestEnumerator:
         return max((placed.depth for _, placed, _ in state.backed), default=0)
 
     def _outer_nest(self, state: _State) -> OuterNest:
-        search = self.search
         fused = self._fused(state)
         keys, cuts = [], []
         for t, placed, level in sorted(state.backed):
             seen = tuple(self._cut(t, loop) for loop in state.loops[:fused])
-            keys.append((t, Key(search.leaves[level].name, seen[: placed.depth])))
+            keys.append((t, Key(self.rules.memory_of(t, level), seen[: placed.depth])))
             if fused > placed.depth:
                 cuts.append((t, tuple(in_time(cut) for cut in seen[placed.depth :])))
         counts = tuple((loop.kind, loop.outer // loop.inner) for loop in state.loops[:fused])

@@ -96,7 +96,8 @@ class EinsumOptions:
     """One Einsum as other ones see it, or several that look the same.
 
     `needed`: slots in use behind it; `born`: of tensors that it is the first to use; `intermediates`: of those that
-    another Einsum writes, or another one reads. `times`: how often it runs.
+    another Einsum writes, or another one reads, but for states of a recurrence that are read early. `times`: how often
+    it runs. `states`: of a recurrence, that it writes.
     """
 
     options: Sequence[Option]
@@ -104,6 +105,7 @@ class EinsumOptions:
     born: frozenset[Slot]
     intermediates: frozenset[Slot]
     times: float
+    states: frozenset[Slot] = frozenset()
 
     @cached_property
     def slots(self) -> frozenset[Slot]:
@@ -188,7 +190,7 @@ class Transitions:
             if not (_alike(key.loops, live.key.loops) and key == live.key and _alike(live.written, cuts)):
                 return None
         after = max([passing.depth, *[len(option.keys[t].loops) for t in passing.born]])
-        lives = [self._needed_later(live, option, after) for live in passing.waiting]
+        lives = [self._needed_later(live, option, after, live.slot in step.states) for live in passing.waiting]
         lives += [self._born(option, t, after, t in step.intermediates) for t in passing.born]
         return self._interned(lives, option.loops[:after])
 
@@ -252,13 +254,14 @@ class Transitions:
             )
         return self._passing[key]
 
-    def _needed_later(self, live: Live, option: Option, after: int) -> Live:
-        """A tensor that is needed later still, behind one more Einsum."""
+    def _needed_later(self, live: Live, option: Option, after: int, writes: bool) -> Live:
+        """A tensor that is needed later still, behind one more Einsum; `writes`: a state of a recurrence, this one."""
         used = live.slot in option.keys
         inside = _inside(option, live.slot, after) if used else None
-        key = id(live), after, inside
+        cuts = option.cuts.get(live.slot, ()) if writes else live.written
+        key = id(live), after, inside, cuts
         if key not in self._later:
-            written = live.written[: max(after - len(live.key.loops), 0)]
+            written = cuts[: max(after - len(live.key.loops), 0)]
             shared = after if used else min(live.shared, after)
             held = tuple([node for node in live.held if node[0] < shared]) if inside is None else inside
             self._later[key] = self._once(Live(live.slot, live.key, shared, held, written, live.bits))

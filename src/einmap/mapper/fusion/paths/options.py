@@ -106,7 +106,7 @@ class OptionTable:
             of = tuple(self.slots.of[a.tensor] for a in shared)
             ranks = tuple(tuple(rank for rank, _ in a.projection) for a in shared)
             einsum_key = self.chains[k], self.times[k], self.scales[k]
-            keys.append((*einsum_key, of, ranks, self.slots.behind[k], *self._kinds(k)))
+            keys.append((*einsum_key, of, ranks, self.slots.behind[k], *self._kinds(k), self._states(k)))
         return keys
 
     def _kinds(self, k: int) -> tuple[frozenset[Slot], frozenset[Slot]]:
@@ -114,12 +114,21 @@ class OptionTable:
         workload, slots = self.slots.workload, self.slots
         shared = [t for t in workload.einsums[k].tensors if t in slots.first]
         born = frozenset(slots.of[t] for t in shared if slots.first[t] == k)
-        return born, frozenset(slots.of[t] for t in shared if t in workload.intermediates)
+        written = workload.einsums[k].outputs
+        known = (t for t in shared if t in workload.intermediates and not (t in workload.states and t not in written))
+        return born, frozenset(slots.of[t] for t in known)
 
     def _step(self, k: int, options: Callable[[int, Mapping[str, Slot]], Iterable[Option]]) -> EinsumOptions:
         einsum = self.slots.workload.einsums[k]
         of = {a.tensor: self.slots.of[a.tensor] for a in einsum.accesses if a.tensor in self.slots.first}
-        return EinsumOptions(tuple(options(k, of)), self.slots.behind[k], *self._kinds(k), self.times[k])
+        return EinsumOptions(
+            tuple(options(k, of)), self.slots.behind[k], *self._kinds(k), self.times[k], self._states(k)
+        )
+
+    def _states(self, k: int) -> frozenset[Slot]:
+        """Slots of states of a recurrence that an Einsum writes."""
+        workload = self.slots.workload
+        return frozenset(self.slots.of[t] for t in workload.einsums[k].outputs & workload.states.keys())
 
 
 def option_of(

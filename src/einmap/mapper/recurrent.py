@@ -1,0 +1,92 @@
+"""The best mapping of a cascade with recurrences: fused over the steps of each, one loop above all its Einsums."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from einmap.errors import NoMappingError, NotSupportedError
+from einmap.mapper.given.pattern import Pattern
+from einmap.mapper.memory_limit import left_of
+from einmap.mapper.options import Options, network_of
+from einmap.mapper.result import Found, MapResult, best_of
+from einmap.model.evaluate import evaluate
+from einmap.model.ways import has_ways
+from einmap.progress import Progress
+from einmap.spec.spec import Spec
+
+
+def recurrent_result(
+    spec: Spec, asked: Options, patterns: Mapping[str, Pattern], progress: Progress | None, *, fuse: bool
+) -> MapResult:
+    """Search the cascade, its recurrences below loops over their steps.
+
+    Raises NotSupportedError for options that this search does not know, NoMappingError when no mapping fits, or none is
+    found in time.
+    """
+    # Here, not above: they import the compiler, which only a search needs
+    from einmap.mapper.fusion.fused_result import fused_result
+    from einmap.mapper.fusion.search import FusedSearch
+    from einmap.mapper.fusion.steps import with_steps, without_tokens
+    from einmap.mapper.warm import warm
+
+    _refuse(spec, asked, patterns, fuse=fuse)
+    warm(progress, everything=bool(np.isfinite(asked.memory)))
+    asked = replace(asked, memory=left_of(asked.memory, None), ceiling=asked.memory, share_inputs=False)
+    start = time.perf_counter()
+    token = (progress or Progress()).within(asked.time_limit if np.isfinite(asked.time_limit) else None)
+    extended, steps = with_steps(spec)
+    search = FusedSearch(extended, asked, steps=steps)
+    trees = [without_tokens(tree, steps) for tree in search.run(token, asked.max_evaluations or np.inf)]
+    _refuse_tried(spec, search)
+    if not trees:
+        raise _nothing(spec, stopped=search.budget.cut or token.stopped)
+    points = [Found(evaluate(spec, tree, asked.rules), tree, spec) for tree in trees]
+    front = best_of(points, asked.goals) if len(asked.goals) > 1 else points
+    return fused_result([search], front, asked, start)
+
+
+def _refuse(spec: Spec, asked: Options, patterns: Mapping[str, Pattern], *, fuse: bool) -> None:
+    """Raise NotSupportedError for options that are not known here."""
+    ways = any(has_ways(components) for components in spec.distinct_components())
+    unknown: dict[str, Any] = {
+        f"the mapper with the preset {asked.rules.name}": asked.rules.buffer_above_split != "one",
+        "the mapper without fusion": not fuse,
+        "brute force": asked.brute_force,
+        "a given mapping": patterns,
+        "a search with imperfect factors": asked.uneven_loops or asked.uneven_lanes,
+        "a search for the metric resource_usage": "resource_usage" in asked.goals,
+        "a search for Pipelines": asked.most_stages > 1,
+        "a search with overlap_einsums": spec.model_options.overlap_einsums,
+        "a search with values that are on their way (pipeline_latency, wind_up)": ways,
+        "a search with stalls: tile_by_tile": asked.stalls,
+        "a search of an architecture with a network": network_of(spec) is not None,
+    }
+    for what, is_asked in unknown.items():
+        if is_asked:
+            spec.refuse_recurrences(what)
+
+
+def _refuse_tried(spec: Spec, search: Any) -> None:
+    """Raise NotSupportedError for an Einsum of a recurrence that tables cannot search."""
+    for member in search.members:
+        why = member.chains.why_brute_force
+        if why is not None and member.einsum.name in search.steps.of:
+            text = (
+                f"Einsum {member.einsum.name!r} is a part of a recurrence, and is searched mapping by mapping ({why})"
+            )
+            raise NotSupportedError(f"{text}; that is not supported yet", at=spec.place_of_einsum(member.einsum.name))
+
+
+def _nothing(spec: Spec, *, stopped: bool) -> NoMappingError:
+    recurrence = spec.workload.recurrences[0]
+    names, at = ", ".join(recurrence.einsums), spec.place_of_einsum(recurrence.einsums[0])
+    if stopped:
+        text = f"no mapping was found in time: the Einsums {names} are a recurrence, which is mapped as a whole"
+        return NoMappingError(text, at=at, hint="give more time, or allow fewer fused loops (max_fused_loops)")
+    text = f"no mapping fits in which {names} run step by step below one loop over {recurrence.variable}"
+    return NoMappingError(text, at=at, hint="enlarge memories, or let the outermost one keep all tensors")

@@ -1,0 +1,172 @@
+"""The mapper and recurrences: optimal against an enumeration, valid as it is evaluated, weights and states where they belong."""
+
+import random
+from contextlib import suppress
+from itertools import permutations, product
+
+import pytest
+from tests.execute.agreement import differences
+from tests.recurrences import architecture, draw, loop, mapping, storage
+
+import einmap
+from einmap import NoMappingError, Spec
+from einmap.errors import NotSupportedError
+from einmap.model.evaluate import workings_of
+
+RNN = ["R[t, n] = H[S: t, M: m] * U[m, n]", "H[S: t + 1, M: n] = P[t, n] + R[t, n]"]
+TENSORS = {"R": ("H", "U", "R"), "H": ("P", "R", "H")}
+
+
+def problem(rng=None, buffer=10_000, einsums=RNN, **sizes):
+    arch = architecture(rng)
+    arch["nodes"] = [node for node in arch["nodes"] if node["name"] not in ("Row", "Register")]
+    arch["nodes"][1]["size"] = buffer
+    sizes = {"T": 3, "M": 2, "N": 2, **sizes}
+    time = {"t": f"0 <= t < {sizes.pop('T')}"}
+    fields = {"rank_sizes": sizes, "iteration_space_shape": time, "bits_per_value": {"All": 1}, "einsums": einsums}
+    return Spec.from_dict({"arch": arch, "workload": fields})
+
+
+def structures():
+    """What stands above the split, and the tensors that each branch may hold besides."""
+    backings = product(("main", "above", "step", "tile"), ("main", "above", "step"), (False, True), (False, True))
+    for (r, h, u, p), shared in product(backings, (False, True)):
+        if r == "tile" and not shared:
+            continue
+        where = {"R": r, "H": h}
+        main = ["U", "P", *(t for t in where if where[t] == "main")]
+        above = [*("U" * u), *("P" * p), *(t for t in where if where[t] == "above")]
+        step, tile = ([t for t in where if where[t] == place] for place in ("step", "tile"))
+        nodes = [storage("Main", main), *held(above), loop("t", 1), *held(step)]
+        nodes += [loop("n", 1), *held(tile)] if shared else []
+        yield nodes, shared, {*above, *step, *tile}
+
+
+def held(tensors):
+    return [storage("Buffer", tensors)] if tensors else []
+
+
+def branches(einsum, shared, kept):
+    """Every order of an Einsum's loops with storage nodes between them."""
+    variables = [v for v in {"R": "nm", "H": "n"}[einsum] if not (shared and v == "n")]
+    free = [t for t in TENSORS[einsum] if t not in kept]
+    for order in permutations(variables):
+        for places in product(range(-1, len(order) + 1), repeat=len(free)):
+            nodes = []
+            for i in range(len(order) + 1):
+                nodes += held([t for t, place in zip(free, places, strict=True) if place == i])
+                nodes += [loop(order[i], 1)] if i < len(order) else []
+            yield [*nodes, {"type": "Compute", "einsum": einsum, "component": "MAC"}]
+
+
+def every_cost(spec):
+    """For each structure and Einsum the energy, latency and room of every branch: other branches change none of them."""
+    for nodes, shared, kept in structures():
+        options = {name: list(branches(name, shared, kept)) for name in ("R", "H")}
+        rows = {}
+        for name, other in (("R", "H"), ("H", "R")):
+            for nest in options[name]:
+                nests = {name: nest, other: options[other][0]}
+                split = {"type": "Sequential", "nodes": [{"type": "Nested", "nodes": nests[e]} for e in ("R", "H")]}
+                workings = workings_of(spec.set("mapping", {"nodes": [*nodes, split]}), unlimited=True)
+                energy = sum(row.energy for row in workings.cost.actions if row.einsum == name)
+                latency = max(row.latency for row in workings.cost.latencies if row.einsum == name)
+                room = sum(b.bits for b in workings.live[name] if b.memory.name == "Buffer")
+                rows.setdefault(name, []).append((energy, latency, room))
+        yield rows
+
+
+def best(costs, metric, room):
+    """The least sum over the Einsums of what fits."""
+    column = ("energy", "latency").index(metric)
+    inf = float("inf")
+    return min(
+        sum(min((row[column] for row in rows if row[2] <= room), default=inf) for rows in of_structure.values())
+        for of_structure in costs
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.mapper
+@pytest.mark.parametrize("seed", range(4))
+def test_the_best_mapping_of_a_recurrence_is_that_of_an_enumeration(seed):
+    costs = list(every_cost(problem(random.Random(seed))))
+    for room, metric in product((1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20), ("energy", "latency")):
+        found = einmap.map_workload(problem(random.Random(seed), room), metrics=metric)
+        assert found.optimal
+        assert getattr(found.cost, metric) == pytest.approx(best(costs, metric, room), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("room", "energy"),
+    [
+        # U (9) is kept across steps beside two steps of H (3 each), a value of R and one of P: each input comes once
+        pytest.param(9 + 6 + 1 + 1, 534, id="weight and state are kept"),
+        # H goes through main memory, 15 values there and back, and U stays
+        pytest.param(9 + 6 + 1, 534 + 15 * 20 + 15 + 15, id="the weight is kept"),
+        # H stays, and U comes in each of the 5 steps
+        pytest.param(6 + 1 + 1, 534 + 36 * 10 + 36, id="the state is kept"),
+        pytest.param(6 + 1, 534 + 36 * 10 + 36 + 15 * 20 + 15 + 15, id="neither is kept"),
+    ],
+)
+def test_what_is_kept_across_steps_is_a_matter_of_room(room, energy):
+    spec = problem(buffer=room, T=5, M=3, N=3)
+    for memory in ("Main", "Buffer"):
+        spec = spec.set(f"arch.nodes.{memory}.tensors.keep", "~Intermediates" if memory == "Main" else "All")
+    found = einmap.map_workload(spec, metrics="energy")
+    assert found.optimal
+    assert found.cost.energy == pytest.approx(energy)
+    assert differences(spec.with_mapping(found.mapping), found.cost) == []
+
+
+def small(rng):
+    """A random cascade on a random machine with little room."""
+    case = draw(rng)
+    case["arch"]["nodes"][1]["size"] = rng.choice([8, 16, 24, 40, 10_000])
+    case["arch"]["nodes"][3]["size"] = rng.choice([4, 8, 16, 10_000])
+    return Spec.from_dict({"arch": case["arch"], "workload": case["workload"]})
+
+
+def beaten(seed, tries):
+    """Random mappings that are better than the best one, which costs what it does in the simulator."""
+    rng = random.Random(seed)
+    spec, metric = small(rng), rng.choice(["energy", "latency"])
+    found = einmap.map_workload(spec, metrics=metric, time_limit_s=60)
+    assert found.optimal, seed
+    assert differences(spec.with_mapping(found.mapping), found.cost) == [], seed
+    names = list(spec.workload.einsum_names)
+    first = names.index(spec.workload.recurrences[0].einsums[0])
+    last = first + len(spec.workload.recurrences[0].einsums)
+    least = getattr(found.cost, metric) * (1 - 1e-9)
+    for _ in range(tries):
+        with suppress(einmap.EinmapError):
+            drawn = spec.set("mapping", {"nodes": mapping(rng, spec, first, last)})
+            if getattr(einmap.evaluate(drawn), metric) < least:
+                yield seed, drawn
+
+
+@pytest.mark.slow
+@pytest.mark.mapper
+@pytest.mark.parametrize("part", range(5))
+def test_no_random_mapping_of_100_recurrences_beats_the_best_one(part):
+    assert [found for seed in range(100 + 20 * part, 120 + 20 * part) for found in beaten(seed, 100)] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"brute_force": True}, "brute force does not know recurrences"),
+        ({"fuse": False}, "the mapper without fusion does not know recurrences"),
+        ({"semantics": "accelforge"}, "the preset accelforge does not know recurrences"),
+        ({"explore_imperfect_temporal_loops": True}, "imperfect factors does not know recurrences"),
+    ],
+)
+def test_searches_that_do_not_know_recurrences_say_so(options, text):
+    with pytest.raises(NotSupportedError, match=text) as error:
+        einmap.map_workload(problem(), **options)
+    assert "workload.einsums[0]" in str(error.value.at)
+
+
+def test_no_room_is_told():
+    with pytest.raises(NoMappingError, match="R, H run step by step below one loop over t"):
+        einmap.map_workload(problem(buffer=1).set("arch.nodes.Buffer.tensors.keep", "All"))
