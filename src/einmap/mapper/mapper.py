@@ -16,13 +16,13 @@ import numpy as np
 from einmap.arch.component import Memory, Toll
 from einmap.errors import At, MappingError, NoMappingError, NotSupportedError, SpecError
 from einmap.gc_pause import set_aside
+from einmap.mapper.fusion.recurrent import recurrent_result
 from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.given.read import Given, patterns_of
 from einmap.mapper.joint_latency import is_joint, joint_result
 from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.memory_limit import left_of
 from einmap.mapper.options import Options, network_of, read_options
-from einmap.mapper.recurrent import recurrent_result
 from einmap.mapper.result import Found, MapResult, best_of, objective
 from einmap.mapper.result_cache import ResultCache
 from einmap.mapper.verdict import Coverage, judged, with_pipelines
@@ -143,6 +143,9 @@ def _searched(
     spec: Spec, asked: Options, patterns: Mapping[str, Pattern], fuse: bool, progress: Progress | None
 ) -> MapResult:
     if spec.workload.recurrences:
+        from einmap.mapper.warm import warm
+
+        warm(progress, everything=bool(np.isfinite(asked.memory)))
         return recurrent_result(spec, asked, patterns, progress, fuse=fuse)
     if fuse and is_joint(spec, asked) and may_fuse(spec, asked, patterns):
         return joint_result(spec, asked, lambda other, options: _added_up(other, options, patterns, fuse, progress))

@@ -15,6 +15,8 @@
 - `refinement_request`: what is to be known of an Einsum's fronts, and up to which limit.
 - `shared_inputs`: graph inputs with several users: copies for the search, and what is left of them in the mapping
   found.
+- `recurrent`: the best mapping of a cascade with recurrences: fused over the steps of each, one loop above all its
+  Einsums.
 - `steps`: recurrences as the search of a cascade sees them: what holds the Einsums of one together below a loop over
   its steps.
 - `tree`: the LoopTree of chains that fit: what they share above splits, the rest in branches.

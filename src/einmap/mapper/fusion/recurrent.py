@@ -32,10 +32,8 @@ def recurrent_result(
     from einmap.mapper.fusion.fused_result import fused_result
     from einmap.mapper.fusion.search import FusedSearch
     from einmap.mapper.fusion.steps import with_steps, without_tokens
-    from einmap.mapper.warm import warm
 
     _refuse(spec, asked, patterns, fuse=fuse)
-    warm(progress, everything=bool(np.isfinite(asked.memory)))
     asked = replace(asked, memory=left_of(asked.memory, None), ceiling=asked.memory, share_inputs=False)
     start = time.perf_counter()
     token = (progress or Progress()).within(asked.time_limit if np.isfinite(asked.time_limit) else None)
