@@ -97,7 +97,7 @@ def architecture() -> str:
         ("`!Container`, older `!Fanout`", "a fanout alone", "[container](#container)"),
         ("`!Fork`", "a side branch", "[fork](#fork)"),
         ("`!Hierarchical`", "a list within the list", "[hierarchical](#hierarchical)"),
-        ("`!Array`", "known, not supported yet", ""),
+        ("`!Array`", "memories, networks and tolls spread over lanes", "[array](#array)"),
     ]  # fmt: skip
     needed = [(f"`!{tag}`", ", ".join(f"`{name}`" for name in names)) for tag, names in NEEDED_ACTIONS.items()]
     return page(
@@ -126,6 +126,7 @@ def architecture() -> str:
         "## Compute", meaning(arch.ComputeInput), fields_list(arch.ComputeInput),
         "## Fork", meaning(arch.ForkInput), fields_list(arch.ForkInput),
         "## Hierarchical", meaning(arch.HierarchicalInput), fields_list(arch.HierarchicalInput),
+        "## Array", meaning(arch.ArrayInput), "`name` and `spatial` as of a container.", fields_list(arch.ArrayInput),
         "## Actions: elements of `actions`", meaning(arch.ActionInput),
         table(("component", "actions that it needs"), needed), fields_list(arch.ActionInput),
         fields_list(latency.ActionTimingInput),

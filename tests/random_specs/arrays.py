@@ -91,43 +91,53 @@ class Tree:
         self.nodes += [{"type": kind, "tensors": kept, "component": node["name"]}] if kept else []
 
 
-def draw_arrays(rng: random.Random) -> Case:
-    """A specification of one Einsum with a mapping; some are refused."""
+def draw_machine(rng: random.Random, most: int = 8) -> Case:
+    """A specification of one Einsum without a mapping."""
     text = rng.choice(EINSUMS)
     variables = sorted({c for c in text if c in "mnkcs"})
-    sizes = {v: rng.choice([1, 2, 3, 4, 4, 6, 8]) for v in variables}
-    lanes = {"X": rng.choice([2, 4, 4, 6, 8]), "Y": rng.choice([1, 2, 4])}
-    dimensions: list[Case] = [{"name": name, "fanout": n} for name, n in lanes.items()]
+    sizes = {v: min(rng.choice([1, 2, 3, 4, 4, 6, 8]), most) for v in variables}
+    dimensions: list[Case] = [{"name": "X", "fanout": min(rng.choice([2, 4, 4, 6, 8]), most)}]
+    dimensions.append({"name": "Y", "fanout": rng.choice([1, 2, 4])})
     for dimension in dimensions:
         if rng.random() < 0.25:
             dimension["may_reuse"] = rng.choice(["Nothing", "A", "A | B", "Z"])
-    inside = draw_array(rng, lanes, ("A", "B"))
+    inside = draw_array(rng, {d["name"]: d["fanout"] for d in dimensions}, ("A", "B"))
+    array = {"type": "Array", "name": "Array", "spatial": dimensions, "nodes": inside}
     chip = {"type": "Container", "name": "Chip", "spatial": [{"name": "C", "fanout": 2}]}
     above = [chip] if rng.random() < 0.2 else []
     wide = {"spatial": [{"name": "V", "fanout": 2}]} if rng.random() < 0.2 else {}
     below = [memory(rng, "Reg", **wide)] if rng.random() < 0.6 else []
     mac = {"type": "Compute", "name": "MAC", "area": 0, "leak_power": 0, "actions": actions(rng, "compute")}
-    array = {"type": "Array", "name": "Array", "spatial": dimensions, "nodes": inside}
-    tree = Tree(rng, sizes)
-    tree.temporal(2)
-    tree.spatial("Chip", "C", 2, len(above))
-    for node in inside:
-        if node["type"] != "Network":
-            tree.keep(node, 0.6)
-            tree.temporal(1)
-    for name in rng.sample(list(lanes), k=len(lanes)):
-        tree.spatial("Array", name, lanes[name], 2)
-    for node in below:
-        tree.temporal(1)
-        tree.spatial("Reg", "V", 2, len(wide))
-        tree.keep(node, 0.7)
-    tree.temporal(1)
-    rest = [{"type": "Temporal", "rank_variable": v, "tile_shape": 1} for v in variables if tree.left[v] > 1]
-    nodes = [*tree.nodes, *rest, {"type": "Compute", "einsum": "Z", "component": "MAC"}]
     bounds = {v: f"0 <= {v} < {n}" for v, n in sizes.items()}
-    workload = {"iteration_space_shape": bounds, "bits_per_value": {"All": 8}, "einsums": [text]}
     return {
         "arch": {"nodes": [memory(rng, "DRAM"), *above, array, *below, mac]},
-        "workload": workload,
-        "mapping": {"nodes": nodes},
+        "workload": {"iteration_space_shape": bounds, "bits_per_value": {"All": 8}, "einsums": [text]},
     }
+
+
+def draw_mapping(rng: random.Random, case: Case, order: tuple[str, ...] = ()) -> Case:
+    """A mapping for a machine; some are refused. `order`: of the array's dimensions, at random if not given."""
+    bounds = case["workload"]["iteration_space_shape"]
+    tree = Tree(rng, {v: int(text.split("<")[-1]) for v, text in bounds.items()})
+    tree.temporal(2)
+    for node in case["arch"]["nodes"][1:-1]:
+        if node["type"] == "Array":
+            for leaf in node["nodes"]:
+                if leaf["type"] != "Network":
+                    tree.keep(leaf, 0.6)
+                    tree.temporal(1)
+        fanouts = {d["name"]: d["fanout"] for d in node.get("spatial", ())}
+        for name in order if node["type"] == "Array" and order else rng.sample(list(fanouts), k=len(fanouts)):
+            tree.spatial(node["name"], name, fanouts[name], 2 if node["type"] == "Array" else 1)
+        if node["type"] == "Memory":
+            tree.temporal(1)
+            tree.keep(node, 0.7)
+    tree.temporal(1)
+    rest = [{"type": "Temporal", "rank_variable": v, "tile_shape": 1} for v, n in tree.left.items() if n > 1]
+    return {"nodes": [*tree.nodes, *rest, {"type": "Compute", "einsum": "Z", "component": "MAC"}]}
+
+
+def draw_arrays(rng: random.Random) -> Case:
+    """A specification of one Einsum with a mapping; some are refused."""
+    case = draw_machine(rng)
+    return {**case, "mapping": draw_mapping(rng, case)}

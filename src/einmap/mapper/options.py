@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from einmap.arch.component import Component, Memory, Network
+from einmap.arch.tree import outermost_memory
 from einmap.errors import At, NotSupportedError, SpecError, did_you_mean
 from einmap.mapper.metrics import ALIASES, DEFAULT, METRICS
 from einmap.model.buffering import turns
@@ -135,7 +136,7 @@ def read_options(
     )
     _check_networks(spec, options)
     _check_stalls(spec, options)
-    _refuse_arrays(spec)
+    _check_arrays(spec, options)
     return options
 
 
@@ -179,14 +180,28 @@ def _check_networks(spec: Spec, options: Options) -> None:
             )
 
 
-def _refuse_arrays(spec: Spec) -> None:
-    for name, unit in _units(spec):
-        if isinstance(unit, Memory) and unit.is_spread:
+def _check_arrays(spec: Spec, options: Options) -> None:
+    """Raises NotSupportedError for what the search does not know of memories that are several units of an array."""
+    name = next((name for name, unit in _units(spec) if isinstance(unit, Memory) and unit.is_spread), None)
+    problems = {
+        "with the preset accelforge": options.rules.network_traffic != "all",
+        "with imperfect factors": options.uneven_loops or options.uneven_lanes,
+        "for several Einsums with nothing above these": len(spec.workload.einsums) > 1 and _is_outermost(spec, name),
+    }
+    for what, found in problems.items():
+        if found and name is not None:
             raise NotSupportedError(
-                f"the mapper does not search architectures with several units of {name!r} in an array yet",
+                f"the mapper does not search architectures with several units of a memory ({name!r}) {what} yet",
                 at=spec.provenance(f"arch.nodes.{name}"),
-                hint="evaluate a mapping that you write",
+                hint="map without it",
             )
+
+
+def _is_outermost(spec: Spec, name: str | None) -> bool:
+    """Whether a memory is the outermost one of some path."""
+    archs = [spec.arch(einsum.name) for einsum in spec.workload.einsums]
+    paths = (arch.path(unit.name) for arch in archs for unit in arch.computes)
+    return any(outer is not None and outer.name == name for outer in map(outermost_memory, paths))
 
 
 def network_of(spec: Spec) -> str | None:

@@ -28,7 +28,7 @@ def why_not_searchable(einsum: Einsum, arch: Architecture, goals: Sequence[str])
         top = next((i for i, leaf in enumerate(path) if isinstance(leaf, Memory)), len(path))
         if any(d.skew != "none" for leaf in path[: top + 1] for d in leaf.spatial):
             return "lanes of the outermost memory begin one after another"
-        if (why := _why_not_lines(path)) is not None:
+        if (why := _why_not_units(path) or _why_not_lines(path)) is not None:
             return why
         for leaf in path:
             odd = isinstance(leaf, Memory | Toll) and not latency_is_linear(leaf, einsum.name)
@@ -56,6 +56,12 @@ def check_stalls_searchable(einsum: Einsum, arch: Architecture, why: str | None)
             f"which does not know stalls: tile_by_tile ({memory!r}) yet",
             hint="map without it, then evaluate the mapping found with it",
         )
+
+
+def _why_not_units(path: Sequence[Leaf]) -> str | None:
+    """Why tables do not know the memories of an array: what a unit has of a tile is rounded up."""
+    spread = (leaf.name for leaf in path if isinstance(leaf, Memory) and leaf.is_spread)
+    return next((f"{name!r} is several units of an array" for name in spread), None)
 
 
 def _why_not_lines(path: Sequence[Leaf]) -> str | None:

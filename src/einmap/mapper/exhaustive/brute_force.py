@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
-from einmap.errors import NotSupportedError
+from einmap.errors import MappingError, NotSupportedError
 from einmap.mapper.branch_and_bound.optimum import Optimum
 from einmap.mapper.cost_bounds.tile_limits import tile_limits
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
@@ -111,6 +111,10 @@ class Search:
             self.batches[index] = Batch(subspace.template, self.space.einsum, self.space.arch, self.semantics)
         try:
             cost = self.batches[index].evaluate(subspace.shapes(points), len(points))
+        except MappingError:
+            # lanes that do not fit the units of an array: no choice of tile shapes changes that
+            nothing = np.full(len(points), np.inf)
+            return BatchCost(nothing, nothing, np.zeros(len(points), dtype=bool))
         except NotSupportedError as error:
             # some use of the fanouts, say: what else there is can be searched all the same
             self.uncounted = error

@@ -16,7 +16,7 @@ from math import prod
 
 import numpy as np
 
-from einmap.arch.component import Leaf, Network, SpatialDimension
+from einmap.arch.component import Leaf, Memory, Network, SpatialDimension
 from einmap.arch.constraint import Names
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
@@ -125,8 +125,13 @@ def _uses(
 
 
 def first_routed(leaves: Sequence[Leaf]) -> int:
-    """Level of the outermost network; lanes from there on are places of a network. Without one the number of leaves."""
-    return next((level for level, leaf in enumerate(leaves) if isinstance(leaf, Network)), len(leaves))
+    """Level of the outermost network, or array of memories that are several units: lanes from there on have places.
+
+    Without one the number of leaves.
+    """
+    arrays = {leaf.array for leaf in leaves if isinstance(leaf, Memory) and leaf.is_spread}
+    placed = (level for level, leaf in enumerate(leaves) if isinstance(leaf, Network) or leaf.name in arrays)
+    return next(placed, len(leaves))
 
 
 def routed_components(leaves: Sequence[Leaf]) -> Names:

@@ -142,7 +142,7 @@ class _Along(LinkedCrossing):
         """The links from one place to another one along the same fanout."""
         (along,) = (i for i, (a, b) in enumerate(zip(begin, end, strict=True)) if a != b)
         rest = begin[:along] + begin[along + 1 :]
-        return along_a_ring((along, rest), begin[along], end[along], tuple(self.fanouts.values())[along])
+        return _round((along, rest), begin[along], end[along], tuple(self.fanouts.values())[along])
 
     def longest(self) -> int:
         """The farthest lane of each loop, and the step into its first one."""
@@ -166,7 +166,7 @@ class _Ring(_Along):
 
     def between(self, begin: Place, end: Place) -> tuple[Wire, ...]:
         """The links from one place to another."""
-        return along_a_ring((), self.number(begin), self.number(end), prod(self.fanouts.values()))
+        return _round((), self.number(begin), self.number(end), prod(self.fanouts.values()))
 
 
 class _Systolic(_Along):
@@ -237,7 +237,7 @@ class _Bus(_Spread):
         return 1
 
 
-def along_a_ring(ring: Wire, begin: int, end: int, size: int) -> tuple[Wire, ...]:
+def _round(ring: Wire, begin: int, end: int, size: int) -> tuple[Wire, ...]:
     """The links of the shorter way from one place on a ring of so many places to another; forward if it is as short."""
     forward = (end - begin) % size
     first, steps = (begin, forward) if 2 * forward <= size else (end, size - forward)

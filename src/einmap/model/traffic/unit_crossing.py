@@ -10,13 +10,13 @@ that has the value. Along any other loop, units share the values that its lanes 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import product
 
-from einmap.model.counting.tiles import Count, Take
+from einmap.model.counting.tiles import Count, Take, larger
 from einmap.model.counting.units import LaneLoop, Spread
 from einmap.model.traffic.crossing import Way, is_nothing
-from einmap.model.traffic.linked_crossing import LinkedCrossing, Place, Sent, Wire, along_a_ring
+from einmap.model.traffic.linked_crossing import LinkedCrossing, Place, Sent, Wire
 from einmap.model.traffic.tensor_traffic import Fixed
 
 
@@ -90,7 +90,7 @@ class UnitCrossing(LinkedCrossing):
         for values in each:
             if not is_nothing(values):
                 yield (index,), way, fixed, 1, (), values
-        sent: Count = (max(each, default=0)) if self.shares(index, way) else sum(each)
+        sent: Count = reduce(larger, each, 0) if self.shares(index, way) else sum(each)
         if not is_nothing(sent):
             yield (index,), way, fixed, 0, (("port", self.dimension(index), place),), sent
 
@@ -131,39 +131,20 @@ class UnitCrossing(LinkedCrossing):
         return number
 
     def wires(self, begin: Place, end: Place) -> tuple[Wire, ...]:
-        """The links from one place to another one along the same fanout; on a ring along all of them."""
-        if self.network.topology == "ring":
-            size = 1
-            for fanout in self.fanouts.values():
-                size *= fanout
-            return along_a_ring((), self.number(begin), self.number(end), size)
+        """The links from one place to another one along the same fanout."""
         (along,) = (i for i, (a, b) in enumerate(zip(begin, end, strict=True)) if a != b)
         rest = begin[:along] + begin[along + 1 :]
-        if self.network.topology == "torus":
-            return along_a_ring((along, rest), begin[along], end[along], tuple(self.fanouts.values())[along])
         low, high = sorted((begin[along], end[along]))
         return tuple((along, rest, position) for position in range(low, high))
 
     def longest(self) -> int:
         """For each loop the way to the farthest lane of any unit, and the step into its first one."""
-        return max(sum(self._farthest(index, way) for index in self.loops) for way in self.ways)
+        return sum(self._farthest(index) for index in self.loops)
 
-    def _farthest(self, index: int, way: Way) -> int:
+    def _farthest(self, index: int) -> int:
         loop = self.loop(index)
-        steps = 0
-        for part in range(loop.parts):
-            home = part * loop.block
-            own = range(home, min(home + loop.block, loop.lanes)) if self.follows(index) else range(loop.lanes)
-            if self.network.topology == "all_to_all":
-                steps = max(steps, int(len(own) > 1))
-                continue
-            places = {lane: self.at({index: lane}) for lane in own}
-            if self.shares(index, way):
-                up = sum(len(self.wires(places[lane - 1], places[lane])) for lane in own if lane > home)
-                down = sum(len(self.wires(places[lane + 1], places[lane])) for lane in own if lane < home)
-                steps = max(steps, up, down)
-            else:
-                steps = max([steps, *(len(self.wires(places[home], places[lane])) for lane in own if lane != home)])
-        if self.network.topology == "all_to_all" or not steps:
-            return steps
-        return steps + self.stride(index)
+        # the unit of the first part has most lanes beside it
+        apart = (loop.fullest if self.follows(index) else loop.lanes) - 1
+        if self.network.topology == "all_to_all" or not apart:
+            return min(apart, 1)
+        return (apart + 1) * self.stride(index)

@@ -116,7 +116,9 @@ class UnfusedFronts(ListedFronts):
         ways: dict[tuple[tuple[str, str], ...], None] = {}
         for unit in self.arch.computes if inside else ():
             for held in backings(self.einsum, self.arch.path(unit.name), self.einsum.tensors - inside):
-                if unit.enabled and len(ways) < MOST_WAYS:
+                # in units of an array each Einsum might look for a tensor elsewhere
+                in_units = any(self._is_spread(held[t]) for t in inside)
+                if unit.enabled and len(ways) < MOST_WAYS and not in_units:
                     ways.setdefault(tuple(sorted((t, held[t]) for t in inside)))
         for way in ways:
             if self.budget.stopped:
@@ -134,6 +136,11 @@ class UnfusedFronts(ListedFronts):
                 values=[*self.optimum.values, *inside_optimum.values],
                 mappings=[*self.optimum.mappings, *inside_optimum.mappings],
             )
+
+    def _is_spread(self, memory: str) -> bool:
+        """Whether a memory is several units of an array."""
+        leaf = self.arch.find(memory)
+        return isinstance(leaf, Memory) and leaf.is_spread
 
     def bounds(self, signature: FusionSignature) -> Floats:
         """Costs of a signature, a row for each mapping."""

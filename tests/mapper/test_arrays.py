@@ -1,0 +1,121 @@
+"""The mapper searches arrays of memories that are several units: no mapping that is drawn costs less than its optimum."""
+
+import random
+
+import pytest
+from tests.random_specs.arrays import draw_machine, draw_mapping
+
+from einmap import MappingError, Spec, evaluate, loads, map_workload
+from einmap.errors import NoMappingError, NotSupportedError
+
+REPLICATED = """
+arch:
+  nodes:
+  - !Memory {name: DRAM, size: inf, leak_power: 0, area: 0, tensors: {keep: All},
+             actions: [{name: read, energy: 10, throughput: inf}, {name: write, energy: 10, throughput: inf}]}
+  - !Array
+    name: PEs
+    spatial: [{name: X, fanout: 4, min_usage: 1, loop_bounds: [{expression: k, operator: ==, value: 1}]}]
+    nodes:
+    - !Memory {name: Buf, size: SIZE, leak_power: 0, area: 0, tensors: {keep: A, may_keep: Nothing}, spatial: [{name: X, fanout: 2}], MORE
+               actions: [{name: read, energy: 1, throughput: inf}, {name: write, energy: 1, throughput: inf}]}
+    - !Network {name: Noc, leak_power: 0, area: 0, actions: [{name: hop, energy: 1, latency: 0, throughput: inf}]}
+  - !Compute {name: MAC, leak_power: 0, area: 0, actions: [{name: compute, energy: 0, throughput: 1}]}
+workload:
+  iteration_space_shape: {m: 0 <= m < 4, k: 0 <= k < 2}
+  bits_per_value: {All: 1}
+  einsums: ["Z[m, k] = A[k] * B[m, k]"]
+"""
+
+
+def best(size, more="", **options):
+    return map_workload(loads(REPLICATED.replace("SIZE", size).replace("MORE", more)), metrics="energy", **options)
+
+
+def test_a_tile_fits_that_is_dealt_out_over_units():
+    # m over lanes: B and Z 10 for each of 8 values and 1 + 2 + 3 steps for each k. A: 10 + 1 to bring each of 2 values
+    # in, then 1 read and 3 steps; with copies 2 writes, 2 reads, and a step in each of two units
+    dealt, copied = best("1"), best("2", "replicate: A,")
+    others = 2 * (8 * 10 + 2 * (1 + 2 + 3))
+    assert (dealt.cost.energy, dealt.optimal) == (others + 2 * (10 + 1 + 1 + 3), True)
+    assert (copied.cost.energy, copied.optimal) == (others + 2 * (10 + 2 + 2 + 2), True)
+    assert evaluate(dealt.spec, dealt.mapping).energy == dealt.cost.energy
+    with pytest.raises(NoMappingError, match="A 1 bit at Buf even with tile shape 1"):
+        best("0")
+
+
+CASCADE = """
+arch:
+  nodes:
+  - !Memory {name: DRAM, size: inf, component_class: Dummy, tensors: {keep: ~Intermediates, may_keep: All}}
+  - !Array
+    name: PEs
+    spatial: [{name: X, fanout: 2}]
+    nodes: [!Memory {name: Buf, size: 64, component_class: Dummy, spatial: [{name: X, fanout: 2}]}]
+  - !Compute {name: MAC, leak_power: 0, area: 0, actions: [{name: compute, energy: 1, throughput: 1}]}
+workload:
+  iteration_space_shape: {m: 0 <= m < 2, n: 0 <= n < 2}
+  bits_per_value: {All: 8}
+  einsums: ["Y[m, n] = A[m] * B[n]", "Z[m, n] = Y[m, n] * C[n]"]
+"""
+
+
+def test_cascades_are_searched_without_tensors_that_einsums_share_in_units():
+    found = map_workload(loads(CASCADE), metrics="latency")
+    assert found.cost.latency == 2 * 4 / 2
+    assert evaluate(found.spec, found.mapping).latency == found.cost.latency
+    inside = CASCADE.replace(
+        "  - !Memory {name: DRAM, size: inf, component_class: Dummy, tensors: {keep: ~Intermediates, may_keep: All}}\n",
+        "",
+    )
+    with pytest.raises(NotSupportedError, match=r"'Buf'\) for several Einsums with nothing above"):
+        map_workload(loads(inside))
+
+
+def judged(seed, drawn=60):
+    """Compare the optimum of a small problem with random mappings; how many of these could be counted."""
+    rng = random.Random(seed)
+    case = draw_machine(rng, most=4)
+    goal = rng.choice(["energy", "latency"])
+    try:
+        found = map_workload(Spec.from_dict(case), metrics=goal, max_evaluations=3_000)
+    except (MappingError, NotSupportedError):
+        return 0
+    again = evaluate(found.spec, found.mapping)
+    assert (again.energy, again.latency) == (found.cost.energy, found.cost.latency)
+    if not found.optimal:
+        return 0
+    counted = 0
+    for _ in range(drawn):
+        mapping = draw_mapping(rng, case, ("X", "Y"))
+        loops = [(n["name"], n["rank_variable"]) for n in mapping["nodes"] if n["type"] == "Spatial"]
+        if len(set(loops)) < len(loops):
+            continue
+        try:
+            cost = evaluate(Spec.from_dict({**case, "mapping": mapping}))
+        except (MappingError, NotSupportedError):
+            continue
+        counted += 1
+        assert getattr(found.cost, goal) <= getattr(cost, goal) * (1 + 1e-9), seed
+    return counted
+
+
+def test_no_mapping_that_is_drawn_is_better():
+    assert sum(judged(seed) > 0 for seed in (2, 5, 18)) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.mapper
+@pytest.mark.parametrize("part", range(4))
+def test_no_mapping_that_is_drawn_is_better_on_many_problems(part):
+    assert sum(judged(seed, 200) > 0 for seed in range(100 + 40 * part, 140 + 40 * part)) >= 10
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [("'Noc'.*preset accelforge", {"semantics": "accelforge"}),
+     ("imperfect factors", {"explore_imperfect_spatial_loops": True})],
+)  # fmt: skip
+def test_what_is_not_searched_beside_units_is_refused_by_name(words, options):
+    with pytest.raises(NotSupportedError, match=words):
+        best("inf", **options)
