@@ -20,6 +20,13 @@ EINSUMS: tuple[tuple[str, dict[str, str]], ...] = (
     ("Z[m] = A[m] * B[m]", {"M": "m"}),
     ("Z[m,n] = A[m,k,j] * B[k,j,n]", {"M": "m", "N": "n", "K": "k", "J": "j"}),
 )
+GATHERS: tuple[tuple[str, dict[str, str]], ...] = (
+    ("Z[t,m] = A[V: B[t], m]", {"T": "t", "M": "m"}),
+    ("Z[e,c,m] = A[V: B[e,c], m]", {"E": "e", "C": "c", "M": "m"}),
+    ("Z[i,j] = A[V: B[i,j], J: j]", {"I": "i", "J": "j"}),
+    ("Z[m] = A[V: B[t], m]", {"T": "t", "M": "m"}),
+)
+"""Those in which rows are looked up."""
 SIZES = (1, 2, 2, 3, 4, 4, 5, 6, 6, 8, 9, 12)
 
 
@@ -104,9 +111,18 @@ def _memory(rng: random.Random, name: str, *, outermost: bool, innermost: bool, 
     return node
 
 
-def draw_problem(rng: random.Random) -> dict[str, Any]:
+def draw_gather(rng: random.Random) -> dict[str, Any]:
+    """A problem in which rows of a table are looked up; the outermost memory may be too small for the table."""
+    problem = draw_problem(rng, GATHERS)
+    problem["workload"]["rank_sizes"]["V"] = rng.choice(SIZES)
+    if _maybe(rng, 0.4):
+        problem["arch"]["nodes"][0]["size"] = rng.choice((256, 512, 1024, 4096))
+    return problem
+
+
+def draw_problem(rng: random.Random, einsums: tuple[tuple[str, dict[str, str]], ...] = EINSUMS) -> dict[str, Any]:
     """A specification without a mapping; most have a valid mapping, not all."""
-    text, ranks = rng.choice(EINSUMS)
+    text, ranks = rng.choice(einsums)
     sizes = {rank: rng.choice(SIZES) for rank in ranks}
     if len(ranks) > 3:
         sizes = {rank: min(size, 4) for rank, size in sizes.items()}

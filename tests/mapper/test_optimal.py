@@ -6,7 +6,7 @@ from itertools import islice
 from unittest.mock import patch
 
 import pytest
-from tests.mapper.problems import draw_problem, spec_of
+from tests.mapper.problems import draw_gather, draw_problem, spec_of
 from tests.mapper.specs import MAIN, MATMUL, compute, memory, spec, two_level
 from tests.mapper.uneven import every_mapping
 
@@ -60,10 +60,10 @@ def agrees(given, goals, semantics, most, seed):
     return all(part["brute_force"] is None for part in result.stats.by_einsum.values())
 
 
-def compared(seed, most):
+def compared(seed, most, draw=draw_problem):
     """Compare the search with brute force on one random problem; False when that takes too long."""
     rng = random.Random(seed)
-    problem = draw_problem(rng)
+    problem = draw(rng)
     semantics = rng.choice(["exact", "accelforge"])
     goals = rng.choice([["energy"], ["latency"], ["energy_delay_product"], ["energy", "latency"]])
     given = spec_of(problem)
@@ -77,6 +77,10 @@ def test_the_optimum_is_that_of_brute_force_on_random_problems():
         if done == 60:
             return
     pytest.fail(f"only {done} problems were small enough")
+
+
+def test_the_optimum_is_that_of_brute_force_where_rows_are_looked_up():
+    assert sum(compared(seed, 3_000, draw_gather) for seed in range(20)) >= 12
 
 
 @pytest.fixture

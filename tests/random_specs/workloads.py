@@ -6,11 +6,12 @@ import math
 import random
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from einmap.einsum.parse import parse_einsum
-from einmap.einsum.projection import Affine
+from einmap.einsum.projection import Affine, Lookup
+from einmap.einsum.projection import Written as Indices
 
 MAX_OPERATIONS = 3000
 
@@ -36,10 +37,17 @@ class DrawnEinsum:
     n_instances: int = 1
     cut: frozenset[str] = frozenset()
     """Variables that do not reach all of their rank."""
+    gathered: dict[str, Indices] = field(default_factory=dict)
+    """How tensors are indexed of which ranks are looked up in others; `accesses` has their rows."""
 
     @property
     def tensors(self) -> tuple[str, ...]:
         return tuple(self.accesses)
+
+    @property
+    def indices(self) -> dict[str, Indices]:
+        """How each tensor is indexed, as it is written."""
+        return self.accesses | self.gathered
 
     def rank_of(self, tensor: str, variable: str) -> tuple[str, Affine] | None:
         """The rank of a tensor that a variable indexes."""
@@ -49,24 +57,31 @@ class DrawnEinsum:
         return None
 
     def renamed(self, names: dict[str, str]) -> DrawnEinsum:
-        accesses = {
-            t: tuple((rank, Affine(tuple((names[v], a) for v, a in i.terms), i.constant)) for rank, i in projection)
-            for t, projection in self.accesses.items()
-        }
-        return replace(self, accesses=accesses, extents={names[v]: n for v, n in self.extents.items()})
+        def changed(index: Affine | Lookup) -> Any:
+            if isinstance(index, Lookup):
+                return replace(index, projection=tuple((rank, changed(i)) for rank, i in index.projection))
+            return Affine(tuple((names[v], a) for v, a in index.terms), index.constant)
+
+        accesses, gathered = (
+            {t: tuple((rank, changed(i)) for rank, i in indices) for t, indices in by_tensor.items()}
+            for by_tensor in (self.accesses, self.gathered)
+        )
+        extents = {names[v]: n for v, n in self.extents.items()}
+        return replace(self, accesses=accesses, gathered=gathered, extents=extents)
 
     def written(self, rng: random.Random) -> Case:
         """As a dictionary, concise where that can say it."""
         found: Case = {"name": self.name}
         if len(self.outputs) == 1 and chance(rng, 0.7):
-            shown = {t: f"{t}[{', '.join(f'{r}: {i}' for r, i in p)}]" for t, p in self.accesses.items()}
+            shown = {t: f"{t}[{', '.join(f'{r}: {_shown(i)}' for r, i in p)}]" for t, p in self.indices.items()}
             right = re.sub(r"\b[A-Z]\w*\b", lambda m: shown[m[0]], self.operation)
             found["einsum"] = f"{shown[self.outputs[0]]} = {right}"
         else:
             found["operation"] = self.operation
             found["tensor_accesses"] = [
-                {"name": t, "projection": {r: str(i) for r, i in p}} | ({"output": True} if t in self.outputs else {})
-                for t, p in self.accesses.items()
+                {"name": t, "projection": {r: _shown(i) for r, i in p}}
+                | ({"output": True} if t in self.outputs else {})
+                for t, p in self.indices.items()
             ]
         if self.reduction != "sum":
             found["reduction"] = self.reduction
@@ -114,8 +129,11 @@ def draw_workload(
         e.n_instances = 2 if chance(rng, 0.04) else 1
     sizes: dict[str, int] = {}
     for e in einsums:
-        for projection in e.accesses.values():
+        for projection in e.indices.values():
             for rank, index in projection:
+                if isinstance(index, Lookup):
+                    sizes.setdefault(rank, rng.randint(1, 7))
+                    continue
                 high = index.constant + sum(a * (e.extents[v] - 1) for v, a in index.terms if a > 0)
                 sizes[rank] = max(high + 1, sizes.get(rank, 0))
     return einsums, sizes
@@ -148,15 +166,24 @@ def _parsed(given: _Text, sizes: dict[str, int], rng: random.Random, largest: in
     variables = dict.fromkeys(v for p in accesses.values() for _, i in p for v, _ in i.terms)
     for v in variables:
         sizes.setdefault(v, rng.choices(range(1, largest + 1), [1, 3, 3, 4, 3, 3][:largest])[0])
+    gathered = {use.tensor: use.gathered for use in parsed.uses if use.gathered}
+    plain = re.sub(r"\[[^\]]*\]", "", given.text.split("=")[1]).strip()
     return DrawnEinsum(
         outputs[0],
         accesses,
         tuple(outputs),
-        re.sub(r"\[[^\]]*\]", "", given.text.split("=")[1]).strip(),
+        str(parsed.operation) if gathered else plain,
         given.reduction,
         {v: sizes[v] for v in variables},
         given.is_copy,
+        gathered=gathered,
     )
+
+
+def _shown(index: Affine | Lookup) -> str:
+    if isinstance(index, Affine):
+        return str(index)
+    return f"{index.tensor}[{', '.join(f'{rank}: {place}' for rank, place in index.projection)}]"
 
 
 def _small(rng: random.Random, *variables: str, largest: int = 3) -> dict[str, int]:

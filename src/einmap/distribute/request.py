@@ -10,6 +10,7 @@ from typing import Any
 from einmap.distribute.mesh import AxisName, Mesh
 from einmap.distribute.placement import MeshPart, Placement, Split, block_of
 from einmap.einsum.einsum import Einsum, TensorName
+from einmap.einsum.gather import refuse_gathers
 from einmap.einsum.numeric import graph_inputs
 from einmap.einsum.projection import Rank, RankVar
 from einmap.einsum.workload import Workload
@@ -59,6 +60,9 @@ class Context:
     sizes: Mapping[TensorName, Mapping[Rank, int]]
     imperfect: bool
     locate: Locate
+
+    def __post_init__(self) -> None:
+        refuse_gathers(self.workload.einsums, "distribution")
 
     def error(self, where: Where, message: str, hint: str | None = None) -> SpecError:
         """The problem with its place."""

@@ -3,11 +3,11 @@
 - `delay`: delayed reduction: a reduced rank is kept in a temporary tensor, and reduced by an Einsum of its own.
 - `edit`: what all changes of Einsums need: other rank variables in an index, other accesses, names that are free.
 - `einsum`: one Einsum with everything bound: accesses, bounds of its rank variables, operation.
-- `error_function`: the error function, which NumPy does not have.
 - `flatten`: flatten ranks into one, and linearise that one: the way back from partitions, and how ranks are
   concatenated.
 - `functions`: the functions of map expressions, one entry for each: what a new function adds here is all that the
   algebra asks.
+- `gather`: rows of a tensor that are looked up in other tensors.
 - `isomorphism`: Einsums that are the same but for names, the layers of a network say: how to tell, and how names are
   exchanged.
 - `lattice_points`: how many integer points of a box satisfy linear inequalities, in closed form.

@@ -9,6 +9,7 @@ import numpy as np
 
 from einmap.einsum.edit import box, check_extents, check_rank, check_variable_name, rebuilt
 from einmap.einsum.einsum import Einsum, TensorAccess
+from einmap.einsum.gather import refuse_gathers
 from einmap.einsum.operation import product_of
 from einmap.einsum.partition import single_variable
 from einmap.einsum.pretty import reduced
@@ -33,6 +34,7 @@ def delay_reduction(
     Raises SpecError: an unknown rank or Einsum, a rank that nothing reduces over, several outputs, names that are
     taken; NotSupportedError where a maximum or minimum would meet elements of the temporary that bounds leave out.
     """
+    refuse_gathers(workload.einsums, "partitioning")
     check_rank(workload, rank)
     if einsum is not None:
         workload.find(einsum)

@@ -5,9 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
+from typing import Any
 
 from einmap.einsum.operation import Operation
-from einmap.einsum.projection import Affine, Projection, Rank, RankVar, Relevance, footprint, relevance
+from einmap.einsum.projection import (
+    Affine,
+    Lookup,
+    Projection,
+    Rank,
+    RankVar,
+    Relevance,
+    Written,
+    footprint,
+    lookups,
+    relevance,
+)
 from einmap.einsum.space import index_ends
 from einmap.visible import brief
 
@@ -18,7 +31,9 @@ type TensorName = str
 class TensorAccess:
     """How an Einsum reads or writes a tensor. `bits_per_value`: in the workload, before any memory changes it.
 
-    `partial_bits`: of a partial sum, where it has more bits than a result; else None.
+    `partial_bits`: of a partial sum, where it has more bits than a result; else None. `gathered`: how the tensor is
+    indexed where ranks are looked up in other tensors; `projection` is that of the rows that are fetched then, by
+    position: what moves, and what inner memories hold.
     """
 
     __repr__ = brief
@@ -29,6 +44,37 @@ class TensorAccess:
     bits_per_value: float
     persistent: bool = False
     partial_bits: float | None = None
+    gathered: Written = ()
+
+    @property
+    def written(self) -> Written:
+        """How the tensor is indexed, ranks that are looked up in their places."""
+        return self.gathered or self.projection
+
+    @cached_property
+    def lookups(self) -> Mapping[Rank, Lookup]:
+        """The ranks that are looked up in other tensors."""
+        return lookups(self.gathered)
+
+    @cached_property
+    def by_rank(self) -> frozenset[RankVar]:
+        """The rank variables that index ranks of the tensor itself; others only say which rows are fetched."""
+        return frozenset(v for _, index in self.written if isinstance(index, Affine) for v, _ in index.terms)
+
+    @cached_property
+    def fetching(self) -> Projection:
+        """Of the rows that are fetched the ranks that the tensor itself does not have."""
+        own = {rank for rank, index in self.written if isinstance(index, Affine)}
+        return tuple((rank, index) for rank, index in self.projection if self.gathered and rank not in own)
+
+    def stored(self, values: Any, extents: Mapping[RankVar, int]) -> Any:
+        """Values that the outermost holder keeps where the rows that are fetched have so many: all rows of the table.
+
+        `extents`: those of the Einsum, which no loop above that holder cuts in these ranks.
+        """
+        if not self.gathered:
+            return values
+        return values * prod(one.size for one in self.lookups.values()) // footprint(self.fetching, extents)
 
     @cached_property
     def variables(self) -> frozenset[RankVar]:
@@ -93,6 +139,11 @@ class Einsum:
         return frozenset(access.tensor for access in self.accesses if not access.output)
 
     @cached_property
+    def gathers(self) -> tuple[TensorAccess, ...]:
+        """Accesses of which ranks are looked up in other tensors."""
+        return tuple(access for access in self.accesses if access.gathered)
+
+    @cached_property
     def partial_bits(self) -> Mapping[TensorName, float]:
         """Bits of a partial sum of the outputs for which they are not those of a result."""
         return {a.tensor: a.partial_bits for a in self.accesses if a.partial_bits is not None}
@@ -108,8 +159,14 @@ class Einsum:
         return tuple(v for v, _ in self.bounds)
 
     def index_range(self, access: TensorAccess) -> dict[Rank, tuple[int, int]]:
-        """The smallest and the largest index of each rank of an access, both included (see `space.index_ends`)."""
-        return {rank: self.index_range_of(index) for rank, index in access.projection}
+        """The smallest and the largest index of each rank of an access, both included (see `space.index_ends`).
+
+        Ranks that are looked up are there as a whole.
+        """
+        return {
+            rank: (0, index.size - 1) if isinstance(index, Lookup) else self.index_range_of(index)
+            for rank, index in access.written
+        }
 
     def index_range_of(self, index: Affine) -> tuple[int, int]:
         """The smallest and the largest value of an index of rank variables of the Einsum."""

@@ -17,6 +17,7 @@ from einmap.einsum.edit import (
     substituted,
 )
 from einmap.einsum.einsum import Einsum, TensorAccess
+from einmap.einsum.gather import refuse_gathers
 from einmap.einsum.names import common_stem
 from einmap.einsum.projection import Affine, Rank, RankVar
 from einmap.einsum.space import MAX_POINTS, index_values, linear_cut, parse_constraint
@@ -41,6 +42,7 @@ def flatten(workload: Workload, ranks: Sequence[Rank], name: Rank | None = None)
 
     Raises SpecError: fewer than two ranks, an unknown rank, ranks that no tensor has together, a name that is taken.
     """
+    refuse_gathers(workload.einsums, "partitioning")
     strides = flat_strides(workload, ranks)
     name = "".join(ranks) if name is None else name
     check_rank_name(name)
@@ -92,6 +94,7 @@ def linearise(workload: Workload, rank: Rank, name: Rank | None = None) -> Workl
     Raises SpecError: an unknown rank, a name that is taken, and where the sum is not enough: two points of the Einsum
     share a value of it, values between are missing, or another index or a bound needs its variables one by one.
     """
+    refuse_gathers(workload.einsums, "partitioning")
     check_rank(workload, rank)
     name = _linear_name(rank) if name is None else name
     check_rank_name(name)

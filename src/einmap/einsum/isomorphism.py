@@ -11,8 +11,8 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from einmap.einsum.einsum import Einsum, TensorName
-from einmap.einsum.projection import Rank, RankVar
+from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
+from einmap.einsum.projection import Lookup, Rank, RankVar
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,13 @@ class Positions:
         """Values by tensor."""
         return tuple(sorted((self.tensors[name], value) for name, value in pairs))
 
+    def lookups(self, access: TensorAccess) -> Hashable:
+        """How the tensor is gathered, nothing where it is not."""
+        return tuple(
+            (self.tensors[index.tensor], index.size) if isinstance(index, Lookup) else None
+            for _, index in access.gathered
+        )
+
     def sizes(self) -> Hashable:
         """How large tiles are: indices but for constants, bits of values, extents, instances."""
         variables = self.variables
@@ -53,6 +60,7 @@ class Positions:
                 access.bits_per_value,
                 access.persistent,
                 access.partial_bits,
+                self.lookups(access),
             )
             for access in self.einsum.accesses
         )

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
 from einmap.einsum.functions import FUNCTIONS, apply
-from einmap.einsum.operation import Apply, MapExpression, Number, Operand, Reduction
-from einmap.einsum.projection import Projection, Rank, RankVar, Relevance
+from einmap.einsum.gather import gathered_rows, index_sizes
+from einmap.einsum.operation import Apply, MapExpression, Number, Operand, Reduction, operands
+from einmap.einsum.projection import Projection, Rank, RankVar, Relevance, Written
 from einmap.einsum.space import inside_of, parse_constraint
 from einmap.einsum.workload import Workload
 from einmap.errors import SpecError, did_you_mean
@@ -76,14 +77,18 @@ def random_inputs(workload: Workload, seed: int) -> dict[TensorName, Tensor]:
     """Random values for the graph inputs, determined by `seed`.
 
     Integers from 1 to 4 where the whole cascade keeps integers (so that results do not depend on the order of
-    sums), else numbers between 0.5 and 1.5, for which exp, log and division are harmless.
+    sums), else numbers between 0.5 and 1.5, for which exp, log and division are harmless. Indices are indices.
     """
     rng = np.random.default_rng(seed)
+    indices = index_sizes(workload.einsums)
     exact = all(e.is_copy or keeps_integers(e.operation.map) for e in workload.einsums)
     size = shapes(workload)
     inputs: dict[TensorName, Tensor] = {}
     for tensor in graph_inputs(workload):
-        drawn = rng.integers(1, 5, size[tensor]) if exact else rng.uniform(0.5, 1.5, size[tensor])
+        if tensor in indices:
+            drawn = rng.integers(0, indices[tensor], size[tensor])
+        else:
+            drawn = rng.integers(1, 5, size[tensor]) if exact else rng.uniform(0.5, 1.5, size[tensor])
         inputs[tensor] = drawn.astype(np.float64)
     return inputs
 
@@ -105,7 +110,7 @@ def _own_shape(einsum: Einsum, access: TensorAccess) -> dict[Rank, int]:
     """Largest index of one access plus 1, rank by rank. Raises SpecError when an index is negative."""
     extents: dict[Rank, int] = {}
     ranges = einsum.index_range(access)
-    for rank, index in access.projection:
+    for rank, index in access.written:
         low, high = ranges[rank]
         if low < 0:
             raise SpecError(
@@ -154,14 +159,12 @@ def run(workload: Workload, inputs: Mapping[TensorName, NDArray[Any]]) -> dict[T
 def _evaluate(
     einsum: Einsum,
     tensors: dict[TensorName, Tensor],
-    ranks: Mapping[TensorName, Projection],
+    ranks: Mapping[TensorName, Written],
     size: Mapping[TensorName, tuple[int, ...]],
 ) -> None:
     """Put what an Einsum writes into `tensors`; what has not been written of a tensor is 0."""
     operands = {
-        a.tensor: tensors.setdefault(a.tensor, np.zeros(size[a.tensor])).transpose(
-            _order(ranks[a.tensor], a.projection)
-        )
+        a.tensor: tensors.setdefault(a.tensor, np.zeros(size[a.tensor])).transpose(_order(ranks[a.tensor], a.written))
         for a in einsum.accesses
         if not a.output
     }
@@ -194,13 +197,18 @@ def compute(einsum: Einsum, tensors: Mapping[TensorName, NDArray[Any]]) -> dict[
     flat: dict[TensorName, Tensor] = {}
     strides: dict[TensorName, tuple[int, ...]] = {}
     sizes: dict[TensorName, tuple[int, ...]] = {}
+    given = {
+        a.tensor: _large_enough(einsum, a, tuple(_own_shape(einsum, a).values()), tensors)
+        for a in einsum.accesses
+        if not a.output
+    }
     for access in einsum.accesses:
         shape = tuple(_own_shape(einsum, access).values())
         if access.output:
             _check_size(access.tensor, shape)
             sizes[access.tensor] = shape
         else:
-            values = _large_enough(einsum, access, shape, tensors)
+            values = gathered_rows(einsum, access, given) if access.gathered else given[access.tensor]
             flat[access.tensor], shape = values.ravel(), values.shape
         strides[access.tensor] = tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
 
@@ -208,6 +216,7 @@ def compute(einsum: Einsum, tensors: Mapping[TensorName, NDArray[Any]]) -> dict[
     combine, start = (None, 0.0) if einsum.is_copy else REDUCE[einsum.operation.reduction]
     expression = Operand(min(einsum.inputs)) if einsum.is_copy else einsum.operation.map
     assert expression is not None
+    used = operands(expression)
     results = {t: np.full(math.prod(shape), start) for t, shape in sizes.items()}
     written = {t: np.zeros(math.prod(shape), dtype=bool) for t, shape in sizes.items()}
     outputs = [access for access in einsum.accesses if access.output]
@@ -216,7 +225,7 @@ def compute(einsum: Einsum, tensors: Mapping[TensorName, NDArray[Any]]) -> dict[
         for block in _blocks(einsum):
             # Outside an index may lie beyond its tensor: any element will do, as its value takes no part.
             mode: Literal["clip", "raise"] = "clip" if constraints else "raise"
-            read = {t: flat[t].take(_index(einsum.by_tensor[t].projection, strides[t], block), mode=mode) for t in flat}
+            read = {t: flat[t].take(_index(einsum.by_tensor[t].projection, strides[t], block), mode=mode) for t in used}
             values = np.broadcast_to(_value(expression, read), _shape(block))
             inside = np.broadcast_to(inside_of(constraints, block), values.shape) if constraints else None
             if inside is not None:
@@ -404,15 +413,15 @@ def _numbers(tensor: TensorName, values: Any) -> Tensor:
     return array.astype(np.float64, copy=False)
 
 
-def _first_projections(workload: Workload) -> dict[TensorName, Projection]:
-    projections: dict[TensorName, Projection] = {}
+def _first_projections(workload: Workload) -> dict[TensorName, Written]:
+    projections: dict[TensorName, Written] = {}
     for einsum in workload.einsums:
         for access in einsum.accesses:
-            projections.setdefault(access.tensor, access.projection)
+            projections.setdefault(access.tensor, access.written)
     return projections
 
 
-def _order(projection: Projection, target: Projection) -> tuple[int, ...]:
+def _order(projection: Written, target: Written) -> tuple[int, ...]:
     """The axes of a tensor with the ranks of `projection`, in the order of `target`."""
     names = [rank for rank, _ in projection]
     return tuple(names.index(rank) for rank, _ in target)

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from einmap.einsum.edit import box, check_extents, check_free, check_rank, rebuilt, substituted, with_cuts
 from einmap.einsum.einsum import Einsum, TensorAccess
+from einmap.einsum.gather import refuse_gathers
 from einmap.einsum.names import common_stem, partition_names
 from einmap.einsum.projection import Affine, Projection, Rank, RankVar
 from einmap.einsum.space import index_ends
@@ -44,6 +45,7 @@ def split(
     Raises SpecError: an unknown rank, shapes that are not positive or not smaller from one to the next, a number of
     parts that no tile shape gives, ranks together that are not equal, names that are taken, and an index as above.
     """
+    refuse_gathers(workload.einsums, "partitioning")
     ranks = (rank,) if isinstance(rank, str) else tuple(rank)
     shapes = tile_shapes(workload, ranks, tile_shape, parts)
     new_ranks: dict[Rank, tuple[Rank, ...]] = {}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.names import level_of
 from einmap.einsum.parse import format_projection
-from einmap.einsum.projection import Projection, RankVar
+from einmap.einsum.projection import Projection, RankVar, Written
 from einmap.einsum.recurrence import refuse_recurrences
 from einmap.einsum.workload import Workload
 from einmap.errors import SpecError, did_you_mean
@@ -16,14 +16,14 @@ from einmap.errors import SpecError, did_you_mean
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
-def equation(einsum: Einsum, write: Callable[[Projection], str] = format_projection) -> str:
+def equation(einsum: Einsum, write: Callable[[Written], str] = format_projection) -> str:
     """`Z[m, n] = A[m, k] * B[k, n]`; `write` gives the text between the brackets."""
     left, right = _sides(einsum, write)
     return f"{left} = {right}"
 
 
-def _sides(einsum: Einsum, write: Callable[[Projection], str]) -> tuple[str, str]:
-    shown = {access.tensor: f"{access.tensor}[{write(access.projection)}]" for access in einsum.accesses}
+def _sides(einsum: Einsum, write: Callable[[Written], str]) -> tuple[str, str]:
+    shown = {access.tensor: f"{access.tensor}[{write(access.written)}]" for access in einsum.accesses}
     right = _NAME.sub(lambda match: shown.get(match[0], match[0]), _operation(einsum))
     return ", ".join(shown[access.tensor] for access in einsum.accesses if access.output), right
 

@@ -52,6 +52,65 @@ class Affine:
 
 type Projection = tuple[tuple[Rank, Affine], ...]
 
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """The index of a rank that is a value of another tensor: `V: Ids[t]` has the index tensor Ids, indexed by t.
+
+    `size`: of the rank. Each value of the index tensor stands for a row, or for zeros where it is -1.
+    """
+
+    tensor: str
+    projection: Projection
+    size: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.tensor}[{', '.join(str(index) for _, index in self.projection)}]"
+
+
+type Written = tuple[tuple[Rank, Affine | Lookup], ...]
+"""A projection as it is written: ranks that are looked up are there, in their places."""
+
+
+def lookups(written: Written) -> dict[Rank, Lookup]:
+    """The ranks of a projection that are looked up."""
+    return {rank: index for rank, index in written if isinstance(index, Lookup)}
+
+
+def by_position(written: Written) -> Projection:
+    """The projection of the rows that a tensor's lookups fetch, as if they lay there in the order of their fetching.
+
+    Table[V: Ids[b, s], d] has the ranks V of b, V.S of s, and D of d: a row for each place of the index tensor. An
+    index that is there already is not there twice: A[I: P[i, j], J: j] has the ranks I of i and J of j.
+    Raises SpecError for indices that share rank variables and are not the same.
+    """
+    plain = [(rank, index) for rank, index in written if isinstance(index, Affine)]
+    seen = {_key(index) for _, index in plain}
+    rows: list[tuple[Rank, Affine]] = []
+    for rank, index in written:
+        if isinstance(index, Affine):
+            rows.append((rank, index))
+            continue
+        first = True
+        for inner, place in index.projection:
+            if place.terms and _key(place) not in seen:
+                seen.add(_key(place))
+                rows.append((rank if first else f"{rank}.{inner}", place))
+                first = False
+    variables = [v for _, index in rows for v, _ in index.terms]
+    if lookups(written) and len(variables) > len({*variables}):
+        twice = next(v for v in variables if variables.count(v) > 1)
+        raise SpecError(
+            f"the rank variable {twice!r} is in two different indices of a tensor of which rows are gathered",
+            hint="use the same index in both, or copy the index tensor into a tensor with a rank of its own first",
+        )
+    return tuple(rows) or ((written[0][0], Affine(())),)
+
+
+def _key(index: Affine) -> tuple[frozenset[tuple[RankVar, int]], int]:
+    return frozenset(index.terms), index.constant
+
+
 _IMPLICIT_PRODUCT = re.compile(r"(?<![\w.])(\d+)([A-Za-z_])")
 
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
 from einmap.einsum.functions import apply
+from einmap.einsum.gather import refuse_gathers
 from einmap.einsum.numeric import REDUCE, rank_sizes, write_block
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand
 from einmap.einsum.projection import Affine, Rank, RankVar
@@ -63,6 +64,7 @@ class Needed:
 
 def needed_for(workload: Workload, wanted: Mapping[TensorName, Mapping[Rank, Coordinates]]) -> Needed:
     """What the values `wanted` need, the wanted ones included. Raises SpecError for ranks that are too long."""
+    refuse_gathers(workload.einsums, "a part of a result")
     for einsum in workload.einsums:
         for variable, extent in einsum.bounds:
             if extent > MAX_COORDINATES:

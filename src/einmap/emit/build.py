@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from einmap.einsum.einsum import Einsum
+from einmap.einsum.gather import refuse_gathers
 from einmap.einsum.numeric import keeps_integers
 from einmap.einsum.operation import Operand
 from einmap.emit.dead_definitions import tidied
@@ -64,6 +65,7 @@ def _schedule(spec: Spec) -> Schedule:
     if tree is None:
         raise MappingError("no mapping given; name a file that has `mapping:`")
     workload = spec.workload
+    refuse_gathers(workload.einsums, "emitted code")
     archs = spec.archs
     validate(tree, workload, archs, spec.place_of_node, [e.name for e in workload.einsums])
     check_copies(spec)

@@ -8,20 +8,96 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from einmap.arch.component import Memory
-from einmap.execute.buffers import Flags, Mask, Tile
+from einmap.einsum.gather import Places, checked_places, lookup_grid, rows_of
+from einmap.einsum.projection import Lookup
+from einmap.execute.buffers import Flags, Heap, Mask, Tile
 from einmap.execute.leaf import Passing, charge, points_of
 from einmap.execute.lines import LineTransfers, moved
 from einmap.execute.networks.unit_traffic import Moving
 from einmap.execute.networks.units import Units, is_spread
 from einmap.execute.recorder import Recorder
 from einmap.execute.visits import Visit, Visits
-from einmap.schedule.boxes import Box
+from einmap.mapping.nodes import Address
+from einmap.schedule.boxes import Box, hull
 from einmap.schedule.place import NodeTensor, Place
 from einmap.schedule.routes import Hold, Instance, Route, chain_to_memory
 
 _REDUCE = {"sum": np.add, "max": np.maximum, "min": np.minimum}
+
+
+@dataclass(frozen=True)
+class Gathering:
+    """Reads tables by position: what a gather finds in the outermost holder, at the indices that are there now.
+
+    That holder keeps the table as it is; everything further in holds rows by position. Where an index is not there yet,
+    or a row, nothing is there; whoever reads it finds that out.
+
+    `ranks`: the order of each tensor's ranks in its buffers."""
+
+    visits: Visits
+    heap: Heap
+    ranks: Mapping[str, tuple[str, ...]]
+
+    def rows(self, route: Route, tensor: str, boxes: Mapping[Instance, list[Box]]) -> dict[Instance, Tile]:
+        """For each instance of the outermost holder a tile with the rows that are asked for; the caller frees it."""
+        hold = route.holds[tensor][0]
+        held = self.visits.of(hold.address, tensor).tiles
+        return {
+            instance: self._tile(route, tensor, held[instance], hull(asked))
+            for instance, asked in boxes.items()
+            if asked and instance in held
+        }
+
+    def _tile(self, route: Route, tensor: str, table: Tile, box: Box) -> Tile:
+        access = route.einsum.by_tensor[tensor]
+        tile = Tile(self.heap, box)
+        ranges = {rank: ends for (rank, _), ends in zip(access.projection, box, strict=True)}
+        shape = tuple(high - low for low, high in box)
+        places: dict[str, Places] = {}
+        known = np.ones(shape, dtype=bool)
+        for rank, index in access.lookups.items():
+            grid = lookup_grid(access, index, ranges)
+            values, there = self._indices(route, index, grid, shape)
+            places[rank] = checked_places(route.einsum, access, rank, np.where(there, values, 0), grid)
+            known &= there
+        where, real = rows_of(access, ranges, places)
+        by_rank = {rank: at for (rank, _), at in zip(access.written, where, strict=True)}
+        ordered = [by_rank[rank] - low for rank, (low, _) in zip(self.ranks[tensor], table.box, strict=True)]
+        inside = known & real
+        for at, length in zip(ordered, table.shape, strict=True):
+            inside &= (at >= 0) & (at < length)
+        reach = tuple(np.where(inside, at, 0) for at in ordered)
+        values, present = table.values(table.box)[reach], table.present(table.box)[reach].astype(bool)
+        tile.values(box)[...] = np.where(inside, values, 0.0)
+        tile.present(box)[...] = np.where(real, inside & present, known)
+        return tile
+
+    def _indices(
+        self, route: Route, index: Lookup, grid: tuple[Places | int, ...], shape: tuple[int, ...]
+    ) -> tuple[NDArray[np.float64], Mask]:
+        """Values of an index tensor at the places `grid`, and which of them are in one of its buffers now."""
+        by_rank = dict(zip((rank for rank, _ in index.projection), grid, strict=True))
+        values, there = np.zeros(shape), np.zeros(shape, dtype=bool)
+        keys = [(hold.address, index.tensor) for hold in route.holds[index.tensor]]
+        for tile in (tile for key in keys if key in self.visits.open for tile in self.visits.open[key].tiles.values()):
+            at = [by_rank[rank] - low for rank, (low, _) in zip(self.ranks[index.tensor], tile.box, strict=True)]
+            inside = np.ones(shape, dtype=bool)
+            for part, length in zip(at, tile.shape, strict=True):
+                inside &= (part >= 0) & (part < length)
+            reach = tuple(np.where(inside, part, 0) for part in at)
+            here = inside & tile.present(tile.box)[reach].astype(bool)
+            values = np.where(here, tile.values(tile.box)[reach], values)
+            there |= here
+        return values, there
+
+
+def is_gathered(route: Route, tensor: str, address: Address) -> bool:
+    """Whether a node is the outermost holder of a table of which the Einsum looks up rows."""
+    access = route.einsum.by_tensor.get(tensor)
+    return access is not None and bool(access.gathered) and route.holds[tensor][0].address == address
 
 
 @dataclass(frozen=True)
@@ -31,6 +107,7 @@ class Exchanges:
     places: Mapping[NodeTensor, Place]
     visits: Visits
     recorder: Recorder
+    gathering: Gathering
     units: Units = field(default_factory=Units)
 
     def _parent(self, route: Route, tensor: str, hold: Hold) -> tuple[Visit, list[Hold], list[tuple[int, ...]]]:
@@ -58,6 +135,13 @@ class Exchanges:
         moved: dict[Instance, int] = {}
         moving = Moving(self.units, route, chain[-1], hold.level)
         fetching = moving.fetching(merged[-1], visit.tiles)
+        sources = parent.tiles
+        gathers = is_gathered(route, tensor, chain[-1].address)
+        if gathers:
+            asked: dict[Instance, list[Box]] = {}
+            for lane, tile in visit.tiles.items():
+                asked.setdefault(route.outward(lane, hold.level, chain[-1].level), []).append(tile.box)
+            sources = self.gathering.rows(route, tensor, asked)
         for lane, tile in visit.tiles.items():
             missing: Flags = np.ones(tile.shape, dtype=np.uint8)
             if visit.produced and producer is not None:
@@ -67,7 +151,7 @@ class Exchanges:
             if lane in visit.kept:
                 Part(tile.box).of(missing, visit.kept[lane])[...] = 0
             amount = moved[lane] = int(missing.sum())
-            source = parent.tiles[route.outward(lane, hold.level, chain[-1].level)]
+            source = sources[route.outward(lane, hold.level, chain[-1].level)]
             mask = missing.astype(bool)
             tile.values(tile.box)[mask] = source.values(tile.box)[mask]
             tile.present(tile.box)[mask] = source.present(tile.box)[mask]
@@ -88,6 +172,8 @@ class Exchanges:
                         self._transfer(route, hold, (station, at, "read"), amount, tile.box)
                     passed = Values(source.box, tile.box, mask)
                     self._charge(route, station, hold, lane, Passing(amount, 0), tile.box, passed)
+        for tile in sources.values() if gathers else ():
+            tile.free()
         self.transfers.settle()
         self.recorder.seen.add((route.einsum.name, tensor, hold.address, "in"))
         self._carry(route, hold, chain, moved, up=False, moving=moving)

@@ -125,9 +125,10 @@ class Leaf:
             for a in accesses
             if is_spread(chains[a.tensor][0][-1])
         }
+        products_only = _only_products(self.code, len(self.inputs))
         failed = leaf_kernel()(
             *self.loops, table, starts, width, part, linear, constant, len(self.inputs),
-            heap.values, heap.present, heap.live, self.code, _only_products(self.code), REDUCTION[operation.reduction],
+            heap.values, heap.present, heap.live, self.code, products_only, REDUCTION[operation.reduction],
             takes_part, heap.added, self.points, executed, live, fresh, completed,
         )  # fmt: skip
         if failed >= 0:
@@ -296,10 +297,10 @@ class Leaf:
                 recorder.lines(key, instance, len(shared), rounds, self.route.unit.name)
 
 
-def _only_products(code: Any) -> bool:
-    """Whether a program multiplies its operands, in order."""
+def _only_products(code: Any, inputs: int) -> bool:
+    """Whether a program multiplies all its operands, in order."""
     operands = [row[1] for row in code if row[0] == 1]
-    return bool(all(row[0] in (1, 2) for row in code) and operands == sorted(set(operands)))
+    return bool(all(row[0] in (1, 2) for row in code) and operands == [*range(inputs)])
 
 
 def innermost(route: Route, tensor: str) -> Hold:

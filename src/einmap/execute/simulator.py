@@ -14,7 +14,7 @@ from itertools import product
 from einmap.arch.component import Memory
 from einmap.execute.buffers import Heap, Mask, Tile, volume
 from einmap.execute.copying import CopyLeaf
-from einmap.execute.exchanges import Exchanges, reduce_into
+from einmap.execute.exchanges import Exchanges, Gathering, is_gathered, reduce_into
 from einmap.execute.leaf import Leaf, innermost
 from einmap.execute.networks.units import is_spread
 from einmap.execute.occupancy import Life, LiveBuffer, Occupancy
@@ -25,9 +25,9 @@ from einmap.execute.stages import PipelineRun
 from einmap.execute.visits import Visit, Visits
 from einmap.mapping import nodes as tree
 from einmap.mapping.nodes import Address
-from einmap.schedule.boxes import Box, box_of, hull
+from einmap.schedule.boxes import Box, box_of, hull, stored_box
 from einmap.schedule.place import NodeTensor, Place
-from einmap.schedule.routes import Instance, Interval, Route
+from einmap.schedule.routes import Instance, Interval, Route, ranks_of
 from einmap.schedule.schedule import Schedule
 
 
@@ -62,7 +62,8 @@ class Simulator:
         for tensor in self.padding.keys() & store.keys():
             pad(store[tensor], self.padding[tensor])
         self.windows = Windows(schedule.sliding, heap)
-        self.exchanges = Exchanges(schedule.places, self.visits, recorder)
+        self.gathering = Gathering(self.visits, heap, ranks_of(schedule.workload))
+        self.exchanges = Exchanges(schedule.places, self.visits, recorder, self.gathering)
 
     # the walk
 
@@ -153,7 +154,27 @@ class Simulator:
         self.occupancy.look(self.recorder.step, name, self.schedule.aliases)
         inner = () if route.einsum.is_copy else tuple(route.holds)
         tiles = {tensor: self.visits.of(innermost(route, tensor).address, tensor).tiles for tensor in inner}
-        self.leaves[name].run(self.clock, tiles, self.heap, self.recorder)
+        rows = {
+            tensor: self._rows(route, tensor)
+            for tensor in inner
+            if len(tiles[tensor]) and self._from_table(route, tensor)
+        }
+        self.leaves[name].run(self.clock, {**tiles, **rows}, self.heap, self.recorder)
+        for fetched in rows.values():
+            for tile in fetched.values():
+                tile.free()
+
+    def _from_table(self, route: Route, tensor: str) -> bool:
+        """Whether an Einsum looks up the rows of a tensor in its outermost holder as it computes."""
+        return is_gathered(route, tensor, innermost(route, tensor).address)
+
+    def _rows(self, route: Route, tensor: str) -> dict[Instance, Tile]:
+        """The rows that a visit of the inner part of an Einsum looks up."""
+        leaf = self.leaves[route.einsum.name]
+        values = {v: leaf.table(v, self.clock) for v in route.einsum.rank_variables}
+        intervals = {v: (int(x[x >= 0].min()), int(x.max() - x[x >= 0].min()) + 1) for v, x in values.items()}
+        box = box_of(route, tensor, intervals)
+        return self.gathering.rows(route, tensor, {lane: [box] for lane in route.lanes(route.holds[tensor][0].level)})
 
     # space
 
@@ -219,7 +240,9 @@ class Simulator:
     def _box(self, route: Route, place: Place, clock: Mapping[Address, int], lane: Instance) -> Box | None:
         hold = place.holds[route.einsum.name]
         intervals = route.intervals(clock, lane, hold.level, hold.position)
-        return None if intervals is None else box_of(route, place.hold.tensor, intervals)
+        if intervals is None:
+            return None
+        return (stored_box if place.is_backing() else box_of)(route, place.hold.tensor, intervals)
 
     def _boxes(self, place: Place, clock: Mapping[Address, int]) -> dict[Instance, Box]:
         """The tile of each instance at the time `clock`; an instance that has none is left out."""

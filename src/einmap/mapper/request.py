@@ -90,7 +90,8 @@ class Request:
     `intermediates`: those of them that may be kept inside; `joint`: those that several Einsums may hold in one inner
     node, each for itself; `fused_per_axis`: loops over one rank variable that other Einsums may stand below; `wider`:
     how much larger the outermost storage of shared tensors is than what this Einsum uses of it, where it is; `waiting`:
-    for what its splits may wait; `steps`: of a recurrence that the Einsum is a part of.
+    for what its splits may wait; `steps`: of a recurrence that the Einsum is a part of; `made`: inputs that other
+    Einsums write.
     """
 
     goals: tuple[str, ...]
@@ -114,6 +115,7 @@ class Request:
     wider: Mapping[str, Fraction] = field(default_factory=dict)
     waiting: Waiting = Waiting()
     steps: Steps | None = None
+    made: frozenset[str] = frozenset()
 
     @property
     def known_remainder(self) -> Remainder:
@@ -134,6 +136,7 @@ class Request:
             intermediates=names.of_tensors(self.intermediates),
             joint=names.of_tensors(self.joint),
             wider=names.by_tensor(self.wider),
+            made=names.of_tensors(self.made),
         )
 
     @property

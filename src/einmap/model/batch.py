@@ -193,7 +193,9 @@ class Batch:
         spread = spread_of(path, counts, station)
         if spread is not None:
             return spread.fullest
-        if not self.semantics.lowering or backing or path.einsum.is_copy:
+        if backing:
+            return counts.access.stored(counts.tile_values(takes), path.einsum.extents)
+        if not self.semantics.lowering or path.einsum.is_copy:
             return counts.tile_values(takes)
         return _lowered(path, station, counts, list(takes))
 

@@ -21,6 +21,7 @@ from einmap.mapping.validate import validate
 from einmap.model.checks.advice import notes_on
 from einmap.model.checks.array_units import check_units
 from einmap.model.checks.constraints import constraint_notes
+from einmap.model.checks.gathers import check_gathers
 from einmap.model.checks.partial_sums import check_partial_sums
 from einmap.model.checks.recurrences import check_recurrences_known
 from einmap.model.cost import (
@@ -200,6 +201,7 @@ class _Evaluation:
         validate(self.tree, self.workload, self.archs, where, self.workload.by_name, self.firsts)
         order = tuple(self.paths)
         shared = SharedTensors(self.workload, self.tree, order, self.paths, self.shared, self.tensors)
+        check_gathers(self.tree, self.workload, lambda: self.every_path, where)
         check_fusion(shared, self.rules, where, self.slides)
         check_units(self.shared, self.traffic, self.pipelines, where)
         refuse_sliding(self.pipelines, [(node, loop) for (_, node), loop in self.slides.items()], where)

@@ -9,6 +9,7 @@ from collections.abc import Mapping as MappingOf
 
 from einmap.arch.component import Memory
 from einmap.einsum.einsum import TensorAccess
+from einmap.einsum.projection import Lookup
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Address
 from einmap.mapping.pretty import pretty
@@ -85,6 +86,9 @@ def tile_of(
             extents[loop.variable] = _largest_tile(loop, extents[loop.variable])
     more = steps or {}
     sizes = [index.extent(extents) + more.get(rank, 1) - 1 for rank, index in access.projection]
+    if access.gathered and station is path.stations[access.tensor][0]:
+        # a table lies whole where it lies outermost; further in are rows by position
+        sizes = [i.size if isinstance(i, Lookup) else i.extent(extents) for _, i in access.written]
     return "x".join(map(str, sizes)) or "1", math.prod(sizes) * memory.bits[access.tensor]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from einmap.einsum.projection import Affine, Lookup
 from einmap.schedule.routes import Interval, Route
 
 type Box = tuple[tuple[int, int], ...]
@@ -16,10 +17,26 @@ def hull(boxes: Sequence[Box]) -> Box:
 
 
 def box_of(route: Route, tensor: str, intervals: Mapping[str, Interval]) -> Box:
-    """The indices of a tensor that these values of the rank variables touch, rank by rank."""
+    """The indices of a tensor that these values of the rank variables touch, rank by rank; of a table fetched rows."""
+    return _box(route, route.indices[tensor], intervals)
+
+
+def stored_box(route: Route, tensor: str, intervals: Mapping[str, Interval]) -> Box:
+    """The indices of a tensor that its outermost holder keeps for these values: all of a rank that is looked up."""
+    access = route.einsum.by_tensor[tensor]
+    if not access.gathered:
+        return box_of(route, tensor, intervals)
+    written = dict(access.written)
+    return _box(route, [written[rank] for rank in route.ranks[tensor]], intervals)
+
+
+def _box(route: Route, indices: Sequence[Affine | Lookup], intervals: Mapping[str, Interval]) -> Box:
     first = dict(route.einsum.first_values)
     ends = []
-    for index in route.indices[tensor]:
+    for index in indices:
+        if isinstance(index, Lookup):
+            ends.append((0, index.size))
+            continue
         low = high = index.constant
         for v, a in index.terms:
             start, size = intervals[v]

@@ -58,7 +58,8 @@ class Route:
     """One Einsum: `turns` outermost first, `holds` of each tensor outermost first.
 
     `last_split`: position of the innermost split on the path, or -1.
-    `ranks`: the ranks of each tensor, in one order for all Einsums; `indices`: the index expression of each rank.
+    `ranks`: the ranks of each tensor, in one order for all Einsums; `indices`: the index expression of each rank, those
+    of fetched rows where a tensor is gathered.
     """
 
     einsum: Einsum
@@ -183,7 +184,7 @@ def ranks_of(workload: Workload) -> dict[str, tuple[str, ...]]:
     ranks: dict[str, tuple[str, ...]] = {}
     for einsum in workload.einsums:
         for access in einsum.accesses:
-            ranks.setdefault(access.tensor, tuple(rank for rank, _ in access.projection))
+            ranks.setdefault(access.tensor, tuple(rank for rank, _ in access.written))
     return ranks
 
 
@@ -229,6 +230,8 @@ def route_of(mapping: LoopTree, einsum: Einsum, arch: Architecture, ranks: Mappi
 
 
 def _in_order(access: TensorAccess, ranks: tuple[str, ...]) -> tuple[Affine, ...]:
+    if access.gathered:
+        return tuple(index for _, index in access.projection)
     index_of = dict(access.projection)
     return tuple(index_of[rank] for rank in ranks)
 

@@ -191,7 +191,7 @@ class Bindings:
     def _sizes_in(self, einsum: Einsum, tensor: str) -> Mapping[str, int]:
         """The size of each rank of a tensor, in the order of its indices in an Einsum."""
         sizes = self.rank_sizes[tensor]
-        return {rank: sizes[rank] for rank, _ in einsum.by_tensor[tensor].projection}
+        return {rank: sizes[rank] for rank, _ in einsum.by_tensor[tensor].written}
 
     @cached_property
     def rank_sizes(self) -> Mapping[str, Mapping[str, int]]:

@@ -47,7 +47,7 @@ def shareable(workload: Workload) -> dict[str, str]:
 
 def _shape(einsum: Einsum, access: TensorAccess) -> dict[str, int] | None:
     """Extent of each rank; None where an index is more than a rank variable that counts from 0."""
-    if access.persistent:
+    if access.persistent or access.gathered:
         return None
     late = dict(einsum.first_values)
     shape: dict[str, int] = {}

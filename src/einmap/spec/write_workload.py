@@ -10,8 +10,9 @@ from typing import Any
 from einmap.einsum.edit import box
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.operation import operands
+from einmap.einsum.parse import format_projection
 from einmap.einsum.pretty import equation
-from einmap.einsum.projection import Affine, Rank
+from einmap.einsum.projection import Affine, Lookup, Rank
 from einmap.einsum.workload import Workload
 from einmap.spec.raw import LiteralString, RawMap, from_python, get_value, set_value, to_python
 from einmap.spec.shared_inputs import flat_einsums
@@ -66,7 +67,8 @@ def _common_sizes(workload: Workload) -> dict[Rank, int]:
 
 
 def _indices(workload: Workload, rank: Rank) -> list[tuple[Einsum, Affine]]:
-    return [(e, i) for e in workload.einsums for a in e.accesses for r, i in a.projection if r == rank]
+    accesses = ((e, a) for e in workload.einsums for a in e.accesses)
+    return [(e, i) for e, a in accesses for r, i in a.written if r == rank and isinstance(i, Affine)]
 
 
 def _box_is_within(einsum: Einsum, index: Affine, size: int) -> bool:
@@ -110,13 +112,19 @@ def _is_concise(einsum: Einsum) -> bool:
     *inputs, last = einsum.accesses
     if not last.output or any(access.output for access in inputs) or not inputs or einsum.operation.map is None:
         return False
-    names = [access.tensor for access in inputs]
+    indices = {index.tensor for access in inputs for index in access.lookups.values()}
+    names = [access.tensor for access in inputs if access.tensor not in indices]
     written = [word for word in _NAME.findall(str(einsum.operation)) if word in einsum.tensors]
     return written == names and operands(einsum.operation.map) == set(names) and max(Counter(written).values()) == 1
 
 
 def _access(access: TensorAccess) -> dict[str, Any]:
-    projection = {rank: LiteralString(str(index)) for rank, index in access.projection}
+    projection = {
+        rank: LiteralString(
+            f"{index.tensor}[{format_projection(index.projection)}]" if isinstance(index, Lookup) else str(index)
+        )
+        for rank, index in access.written
+    }
     fields: dict[str, Any] = {"name": access.tensor, "projection": projection}
     fields |= {"output": True} if access.output else {}
     return fields | _more(access)
@@ -134,8 +142,8 @@ def _box_beyond(einsum: Einsum, sizes: dict[Rank, int]) -> list[str]:
     said = {
         index.terms[0][0]
         for access in einsum.accesses
-        for rank, index in access.projection
-        if len(index.terms) == 1 and index.terms[0][1] == 1 and not index.constant
+        for rank, index in access.written
+        if isinstance(index, Affine) and len(index.terms) == 1 and index.terms[0][1] == 1 and not index.constant
         if rank in sizes and not first.get(index.terms[0][0]) and sizes[rank] == einsum.extents[index.terms[0][0]]
     }
     return box(einsum, [v for v in einsum.rank_variables if v not in said])

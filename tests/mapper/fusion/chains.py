@@ -27,7 +27,7 @@ from tests.mapper.fusion.placements import Item, Keep, Pass, Slot, frames
 from einmap.arch.component import Compute, Leaf, Memory, Network, Toll
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
-from einmap.einsum.projection import Relevance
+from einmap.einsum.projection import Lookup, Relevance
 from einmap.einsum.workload import Workload
 from einmap.mapper.mapspace.spatial_mappings import spatial_choices
 from einmap.mapping import nodes as tree
@@ -305,16 +305,20 @@ class _Frame:
                 memory = self.leaves[item.level]
                 assert isinstance(memory, Memory)
                 values = np.ones(len(counts))
-                for rank in self.tile(item.tensor, extents):
+                for rank in self.tile(item.tensor, extents, item.backing):
                     values = values * rank
                 found[i] = values * memory.bits[item.tensor], depth
         return found
 
-    def tile(self, tensor: str, extents: dict[str, NDArray[np.int64]]) -> list[NDArray[np.int64]]:
-        """Extent of each rank of a tensor."""
+    def tile(self, tensor: str, extents: dict[str, NDArray[np.int64]], backing: bool) -> list[NDArray[np.int64]]:
+        """Extent of each rank of a tensor; a table of which rows are looked up lies whole where it lies outermost."""
         found = []
-        for _, index in self.space.einsum.by_tensor[tensor].projection:
+        access = self.space.einsum.by_tensor[tensor]
+        for _, index in access.written if backing else access.projection:
             rank = np.ones(len(next(iter(extents.values()))), dtype=np.int64)
+            if isinstance(index, Lookup):
+                found.append(rank * index.size)
+                continue
             for variable, a in index.terms:
                 rank = rank + abs(a) * (extents[variable] - 1)
             found.append(rank)
@@ -478,7 +482,8 @@ class _Frame:
         before = self.extents_before(order, counts)
         loops: list[Fused] = []
         keys, residents, tiles = [], [], []
-        lowest: dict[str, float] = dict.fromkeys(einsum.tensors & workload.shared, math.inf)
+        awaiting = {a.tensor for a in einsum.gathers for i in a.lookups.values() if i.tensor in workload.producers}
+        lowest: dict[str, float] = dict.fromkeys(einsum.tensors & workload.shared | awaiting, math.inf)
         for place, i in enumerate(order):
             item = self.items[i]
             inside = i <= self.outer_nest
@@ -493,8 +498,8 @@ class _Frame:
                 access = einsum.by_tensor[item.tensor]
                 over = tuple((lp.kind, _rank(access.projection, lp.variable), lp.shape) for lp in loops)
                 keys.append((item.tensor, (item.component, over)))
-                tiles.append((item.tensor, tuple(int(r[0]) for r in self.tile(item.tensor, before[place]))))
-            elif item.tensor in lowest and inside:
+                tiles.append((item.tensor, tuple(int(r[0]) for r in self.tile(item.tensor, before[place], True))))
+            elif item.tensor in lowest and inside and not (isinstance(item, Keep) and item.backing):
                 lowest[item.tensor] = min(lowest[item.tensor], len(loops))
             if isinstance(item, Keep):
                 needed, depth = bits[i]

@@ -193,6 +193,14 @@ class CascadeProblem:
             for i in self.users_of(tensor)
             for j in self.users_of(tensor)
             if i != j
+        ) and all(
+            # rows of a table are fetched when their indices are made; no others may share the loops below them
+            boundary_state.lowest_of[a.tensor] >= fitting.shared(i, j)
+            for i, boundary_state in enumerate(fitting.boundary_states)
+            for a in self.workload.by_name[boundary_state.einsum].gathers
+            if any(index.tensor in self.workload.producers for index in a.lookups.values())
+            for j in (i - 1, i + 1)
+            if 0 <= j < len(fitting.boundary_states)
         )
 
     def values_are_whole(self, fitting: Fitting) -> bool:

@@ -53,8 +53,8 @@ type Node = tuple[str, str]
 
 def indexes(access: TensorAccess, variable: str, *, intermediate: bool) -> bool:
     """Whether a loop over the variable may stand above the tensor's backing node."""
-    if access.relevance(variable) is not Relevance.FULL:
-        return False
+    if access.relevance(variable) is not Relevance.FULL or variable not in access.by_rank:
+        return False  # what is looked up may be anywhere in a table
     factors = [a for _, index in access.projection for v, a in index.terms if v == variable]
     return not intermediate or factors == [1]
 

@@ -42,6 +42,19 @@ CASCADES: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     "gated": (("X[m] = A[m,k] * B[k]", "Y[m] = A[m,k] * D[k]", "Z[m] = X[m] * Y[m]"), {"M": "n", "K": "n"}),
     "used late": (("X[m] = A[m] * B[m]", "Y[n] = D[n,k] * F[k]", "Z[m] = X[m] * Y[n]"), {"M": "n", "N": "s", "K": "s"}),
 }
+GATHERS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
+    "embedding": (("Y[t,d] = T[V: I[t], d]", "Z[t,e] = Y[t,d] * D[d,e]"), {"V": "n", "T": "n", "D": "n", "E": "s"}),
+    "table": (("X[v,n] = A[v,k] * B[k,n]", "Z[t,n] = X[V: I[t], n] * D[t]"), {"V": "n", "N": "n", "K": "s", "T": "n"}),
+    "indices": (("I[t] = A[t] * B[t]", "Y[t,n] = T[V: I[t], n]"), {"V": "n", "T": "n", "N": "n"}),
+    "both": (("X[v,n] = A[v] * B[n]", "I[t] = D[t]", "Z[t,n] = X[V: I[t], n]"), {"V": "s", "T": "s", "N": "s"}),
+    "table read twice": (
+        ("X[v,n] = A[v] * B[n]", "Y[t,n] = X[V: I[t], n]", "Z[v,n] = X[v,n] * D[v]"),
+        {"V": "s", "T": "s", "N": "s"},
+    ),
+    "experts": (("X[t,n] = A[t] * B[n]", "Z[e,c,n] = X[T: S[e,c], n]"), {"T": "n", "N": "s", "E": "s", "C": "s"}),
+    "elements": (("X[m,n] = A[m] * B[n]", "Z[i,n] = X[M: S[i,n], n]"), {"M": "n", "N": "n", "I": "n"}),
+}
+"""Those in which rows are looked up."""
 NORMAL = (1, 2, 3, 4, 4, 6)
 SMALL = (1, 2, 2, 3)
 
@@ -72,7 +85,7 @@ class Problem:
 def draw_problem(rng: random.Random, names: tuple[str, ...] = tuple(CASCADES), *, small: bool = False) -> Problem:
     """A random problem; most have a mapping that fits, not all. `small`: all mappings in well under a second."""
     name = rng.choice(names)
-    einsums, kinds = CASCADES[name]
+    einsums, kinds = {**CASCADES, **GATHERS}[name]
     levels = 1 if small or len(einsums) > 2 else rng.choice((1, 1, 1, 2))
     fanout = rng.choice((0, 0, 0, 1, 2) if levels == 1 else (0, 0, 1, 2))
     tiny = small or levels > 1 or fanout

@@ -11,7 +11,7 @@ import random
 
 import pytest
 from tests.mapper.fusion.combine import front, optimum
-from tests.mapper.fusion.problems import draw_problem
+from tests.mapper.fusion.problems import GATHERS, draw_problem
 from tests.mapper.fusion.wide import draw_wide
 
 import einmap
@@ -114,3 +114,20 @@ def test_optima_of_cascades_of_all_kinds_are_those_of_brute_force():
 def test_optima_of_many_cascades_of_all_kinds_are_those_of_brute_force(part):
     for seed in range(20_000 + WIDE_IN_SLOW_TESTS * part, 20_000 + WIDE_IN_SLOW_TESTS * (part + 1)):
         compare(seed, wide=True)
+
+
+def compare_gathers(seed):
+    rng = random.Random(seed)
+    return agrees(draw_problem(rng, tuple(GATHERS), small=True), rng.choice(GOALS), seed)
+
+
+def test_optima_of_random_cascades_with_gathers_are_those_of_brute_force():
+    assert sum(compare_gathers(seed) for seed in range(8)) >= 6
+
+
+@pytest.mark.slow
+@pytest.mark.fusion
+@pytest.mark.parametrize("part", range(3))
+def test_optima_of_many_random_cascades_with_gathers_are_those_of_brute_force(part):
+    for seed in range(1_000 + 40 * part, 1_040 + 40 * part):
+        compare_gathers(seed)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from einmap.einsum.einsum import Einsum
+from einmap.einsum.gather import refuse_gathers
 from einmap.einsum.projection import Affine
 from einmap.expressions.sets import NameSet
 from einmap.frontends.accelforge.report import Report
@@ -33,6 +34,7 @@ def write_einsums(spec: Spec, names: Names, report: Report) -> dict[str, Any]:
     AccelForge 1.0.467 passes over renames of named Einsums at the top level, so they stand at the Einsums.
     """
     workload = spec.workload
+    refuse_gathers(workload.einsums, "a workload of AccelForge")
     written = write_workload(workload)
     symbols = spec.bound_workload.symbols
     known = {*RESERVED, *workload.tensors, *(v for einsum in workload.einsums for v in einsum.rank_variables)}

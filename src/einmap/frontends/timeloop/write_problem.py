@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from einmap.einsum.einsum import Einsum, TensorAccess
+from einmap.einsum.gather import refuse_gathers
 from einmap.einsum.operation import product_of
 from einmap.errors import At, SpecError
 from einmap.frontends.timeloop.values import Report
@@ -36,6 +37,7 @@ def write_problem(einsum: Einsum, report: Report, at: At | None) -> WrittenProbl
         report.leave(at, "is_copy_operation", "Timeloop computes at each point, a copy moves values alone")
     dimensions = _dimensions(einsum)
     coefficients: dict[int, str] = {}
+    refuse_gathers((einsum,), "a problem of Timeloop")
     spaces = [_space(access, einsum, dimensions, coefficients, report, at) for access in einsum.accesses]
     shape = {
         "name": einsum.name,

@@ -303,10 +303,15 @@ class PathSearch(PathCosts):
         bits = np.zeros(len(self.capacity))
         for held in plan.outer:
             memory = self.memory(held.level)
-            values = self.sizes[self.tensors.index(held.tensor)]
+            values = self.stored(held.tensor, self.sizes[self.tensors.index(held.tensor)])
             times = self.instances if self.einsum.by_tensor[held.tensor].persistent else 1
             bits[self.memories.index(held.level)] += values * memory.bits[held.tensor] * times
         return bits
+
+    def stored(self, tensor: str, values: float) -> float:
+        """Values that the outermost memory keeps of a tensor of which its Einsum moves so many: all of a table."""
+        access = self.einsum.by_tensor[tensor]
+        return float(access.stored(round(values), self.einsum.extents)) if access.gathered else values
 
     def start(self, compiled: TemplateTables) -> Descent | None:
         """The state of a search that has not begun; None when the outermost memory is too small."""

@@ -185,7 +185,7 @@ class Tiles:
         """Whether not even one value of each tensor fits into some memory, or not all of all into the outermost one."""
         used: dict[str, float] = {}
         for i, (memory, tensor) in enumerate(placement.nodes):
-            values = self.whole[tensor] if i < placement.n_outer else 1.0
+            values = self.stored(tensor, self.whole[tensor]) if i < placement.n_outer else 1.0
             used[memory] = used.get(memory, 0.0) + values * self.value[memory, tensor]
         return any(bits > self.capacity[memory] for memory, bits in used.items())
 
@@ -298,5 +298,11 @@ class Tiles:
     def bits(self, node: Held, values: Floats) -> Floats:
         """Bits of a tensor's tiles; what stays over all instances of the Einsum is kept for each."""
         times = self.instances if node.backing and self.einsum.by_tensor[node.tensor].persistent else 1
+        if node.backing:
+            values = self.stored(node.tensor, values)
         bits: Floats = values * (self.memory(node).bits[node.tensor] * times)
         return bits
+
+    def stored[V: (float, Floats)](self, tensor: str, values: V) -> V:
+        """Values that the outermost holder keeps where rows of so many are looked up: all of the table."""
+        return self.einsum.by_tensor[tensor].stored(values, self.einsum.extents)  # type: ignore[no-any-return]

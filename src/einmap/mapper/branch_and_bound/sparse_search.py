@@ -61,7 +61,8 @@ class SparseSearch(PathSearch):
     def stands_at_top(self, node: Held) -> bool:
         """Whether a node holds the whole of its tensor."""
         memory = self.memory(node.level)
-        needed = self.sizes[self.tensors.index(node.tensor)] * memory.bits[node.tensor]
+        values = self.sizes[self.tensors.index(node.tensor)]
+        needed = (self.stored(node.tensor, values) if node.backing else values) * memory.bits[node.tensor]
         if not self.lowers(node) and needed > memory.size_bits:
             return False
         limits = memory.placement.tile_shape if node.first and memory.placement is not None else ()

@@ -97,7 +97,10 @@ class PathCosts:
             memory = self.memory(node.level)
             fits = np.ones(self.lattice.size, dtype=bool)
             if math.isfinite(memory.size_bits) and not self.lowers(node):
-                fits &= self.values[self.tensors.index(node.tensor)] * memory.bits[node.tensor] <= memory.size_bits
+                values = self.values[self.tensors.index(node.tensor)]
+                if node.backing:
+                    values = self.einsum.by_tensor[node.tensor].stored(values, self.einsum.extents)
+                fits &= values * memory.bits[node.tensor] <= memory.size_bits
             if node.first:
                 fits &= within_limits(memory.placement, self.lattice)
             self.computed[key] = fits

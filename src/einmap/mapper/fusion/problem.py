@@ -100,11 +100,12 @@ class CascadeProblem:
     def uncut(self) -> frozenset[tuple[str, str]]:
         """Ranks of shared tensors that not all their users index by a rank variable alone, over the same range."""
         shared = self.workload.shared
-        accesses = (access for einsum in self.workload.einsums for access in einsum.accesses)
+        accesses = [access for einsum in self.workload.einsums for access in einsum.accesses]
         not_plain = frozenset(
             (access.tensor, rank) for access in accesses if access.tensor in shared for rank in ranks_not_plain(access)
         )
-        return (not_plain | self.hulls.uneven | self.steps.uncut) - self.steps.cut
+        looked_up = frozenset((access.tensor, rank) for access in accesses for rank in access.lookups)
+        return (not_plain | looked_up | self.hulls.uneven | self.steps.uncut) - self.steps.cut
 
     @cached_property
     def hulls(self) -> Hulls:
@@ -262,6 +263,7 @@ class CascadeProblem:
             wider=self.hulls.wider(einsum),
             waiting=self.waiting(einsum),
             steps=steps,
+            made=self.workload.intermediates & einsum.inputs,
         )
 
     def waiting(self, einsum: Einsum) -> Waiting:

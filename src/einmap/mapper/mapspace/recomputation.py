@@ -19,9 +19,10 @@ def variables_above(access: TensorAccess, shared: bool, uncut: Set[tuple[str, st
     """The rank variables whose loops may stand above the outermost storage of the tensor of `access`.
 
     `shared`: other Einsums use the tensor too. Then a loop must cut it as it may cut it for them: without strides, and
-    not along the ranks in `uncut`, pairs of a tensor and a rank of which the users see different parts.
+    not along the ranks in `uncut`, pairs of a tensor and a rank of which the users see different parts. Of a table of
+    which rows are looked up any may be asked for, whatever the loops are over the places of the indices.
     """
-    variables = frozenset(v for v in access.variables if access.relevance(v) is Relevance.FULL)
+    variables = frozenset(v for v in access.by_rank if access.relevance(v) is Relevance.FULL)
     if not shared:
         return variables
     return frozenset(v for v in variables if is_plain(access, v) and (access.tensor, rank_of(access, v)) not in uncut)

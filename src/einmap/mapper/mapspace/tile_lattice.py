@@ -331,7 +331,8 @@ def _kind(einsum: Einsum, variable: str, apart: frozenset[str], uncut: frozenset
     if variable in apart or not plain or Relevance.PARTIAL in kinds:
         return variable
     full = (access for access, kind in zip(einsum.accesses, kinds, strict=True) if kind is Relevance.FULL)
-    return kinds, tuple([(access.tensor, rank_of(access, variable)) in uncut for access in full])
+    cuts = [((access.tensor, rank_of(access, variable)) in uncut, variable in access.by_rank) for access in full]
+    return kinds, tuple(cuts)
 
 
 def is_plain(access: TensorAccess, variable: str) -> bool:

@@ -38,6 +38,7 @@ def refuse_unknown(spec: Spec, options: Options, *, is_given: bool, fuse: bool) 
         f"with {waiting!r}, which takes turns with what is below it": waiting is not None,
         "with components that leak and are gated": gated and any(unit.leak_power for unit in units),
         f"of Einsum {name!r} ({why})": name is not None,
+        "where rows of tensors are looked up": any(e.gathers for e in workload.einsums),
         "with persistent tensors": any(a.persistent for e in workload.einsums for a in e.accesses),
         "where the outermost memory is too small for all tensors": not _outermost_holds_all(spec),
     }

@@ -4,6 +4,7 @@
 - `array_units`: several Einsums that use one tile in the units of an array's memory.
 - `constraints`: constraints of the architecture that a hand-written mapping may violate: notes, or errors on
   request.
+- `gathers`: what a mapping may do where an Einsum looks up rows of a table in an index tensor.
 - `invariants`: what holds for every result.
 - `partial_sums`: partial sums with a width of their own: what they do not go together with yet.
 - `reachable_usage`: how far the dimensions of fanouts can be used, which `min_usage` may ask for.

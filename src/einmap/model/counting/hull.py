@@ -11,12 +11,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from einmap.einsum.einsum import TensorAccess
-from einmap.einsum.projection import Affine
+from einmap.einsum.projection import Affine, Lookup
 from einmap.errors import NotSupportedError
 from einmap.mapping.nodes import Address
 from einmap.model.counting.path import EinsumPath, Loop, Station, applies
@@ -48,8 +49,11 @@ class User:
     @cached_property
     def signature(self) -> tuple[object, ...]:
         """How the tile moves over the tensor: users with equal signatures use equal tiles in every visit."""
-        ranks = []
-        for rank, index in sorted(self.access.projection):
+        ranks: list[tuple[object, ...]] = []
+        for rank, index in sorted(self.access.written, key=itemgetter(0)):
+            if isinstance(index, Lookup):
+                ranks.append((rank, 0, ("all", index.size)))
+                continue
             terms = tuple(sorted(self._term(v, a) for v, a in index.terms))
             first = dict(self.path.einsum.first_values)
             shift = index.constant + sum(a * first.get(v, 0) for v, a in index.terms)
@@ -162,7 +166,7 @@ class Hull:
         for active, _ in intervals:
             used = used | active
         bounds = {}
-        for rank, _ in self.users[0].access.projection:
+        for rank, _ in self.users[0].access.written:
             low: Any = np.full(shape, np.iinfo(np.int64).max)
             high: Any = np.full(shape, np.iinfo(np.int64).min)
             for active, ranks in intervals:
@@ -220,6 +224,7 @@ def intervals_of(
 ) -> tuple[Any, dict[str, tuple[Any, Any]]]:
     """Where an Einsum has points at all, and for each rank the first and last index that it uses.
 
+    Of a rank that it looks up it may use all.
     `grid`: iterations of `loops` as arrays that broadcast.
     """
     first = dict(path.einsum.first_values)
@@ -235,7 +240,10 @@ def intervals_of(
     active: Any = np.bool_(True)
     for size in extent.values():
         active = active & (size > 0)
-    return active, {rank: _ends(index, start, extent) for rank, index in access.projection}
+    return active, {
+        rank: (np.int64(0), np.int64(index.size - 1)) if isinstance(index, Lookup) else _ends(index, start, extent)
+        for rank, index in access.written
+    }
 
 
 def _ends(index: Affine, start: dict[str, Any], extent: dict[str, Any]) -> tuple[Any, Any]:

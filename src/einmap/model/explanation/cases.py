@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 
 from einmap.arch.component import Memory
-from einmap.einsum.projection import Affine, Relevance
+from einmap.einsum.projection import Affine, Lookup, Relevance
 from einmap.model.counting.path import EinsumPath, Loop, Station, applies
 from einmap.model.counting.reuse import Group, Takes, TensorCounts
 from einmap.model.counting.tiles import ALL, FIRST, LARGEST, SKIP, number_of
@@ -62,6 +62,7 @@ def _cases(path: EinsumPath, tensor: TensorTraffic, exchange: Exchange) -> NodeC
         if not loop.absent:
             (above if applies(loop, node) else below).append(loop_use(path, counts, index))
     takes = tensor.takes(node, node, EVERY)
+    whole = node is tensor.stations[0]
     outward = next((e.parent for e in tensor.exchanges if e.child is node), None)
     fetches, positions = counts.repeats(takes), positions_of(counts, takes)
     chunks, elements = distinct(counts, takes)
@@ -84,10 +85,10 @@ def _cases(path: EinsumPath, tensor: TensorTraffic, exchange: Exchange) -> NodeC
         chunks=chunks,
         values=counts.relevant(takes),
         elements=elements,
-        ranks=tuple(rank for rank, _ in tensor.access.projection),
-        shape=_shape(tensor, largest),
-        smallest=_shape(tensor, smallest),
-        bits=tensor.access.footprint(largest) * node.component.bits[tensor.access.tensor],
+        ranks=tuple(rank for rank, _ in (tensor.access.written if whole else tensor.access.projection)),
+        shape=_shape(tensor, largest, whole),
+        smallest=_shape(tensor, smallest, whole),
+        bits=math.prod(_shape(tensor, largest, whole)) * node.component.bits[tensor.access.tensor],
         child=exchange.child.component.name,
         held=counts.values(takes),
         used=tensor.moved(exchange.child, tensor.takes(exchange.child, node, EVERY)),
@@ -109,8 +110,10 @@ def _extents(
     return {v: pick(e for e, _ in counts.tiles.of(v, takes)) for v in path.einsum.rank_variables}
 
 
-def _shape(tensor: TensorTraffic, extents: dict[str, int]) -> tuple[int, ...]:
-    return tuple(index.extent(extents) for _, index in tensor.access.projection)
+def _shape(tensor: TensorTraffic, extents: dict[str, int], whole: bool = False) -> tuple[int, ...]:
+    """Length of each rank; `whole`: of a table as it lies outermost, not of the rows that are looked up."""
+    written = tensor.access.written if whole else tensor.access.projection
+    return tuple(index.size if isinstance(index, Lookup) else index.extent(extents) for _, index in written)
 
 
 # windows that may overlap

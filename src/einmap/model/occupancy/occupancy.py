@@ -94,6 +94,8 @@ def buffers_of(
             spread = spread_of(path, counts[tensor], station)
             # of a memory of several units, the first one is the fullest
             values = counts[tensor].tile_values(takes) if spread is None else spread.fullest
+            if backing:
+                values = path.einsum.by_tensor[tensor].stored(values, path.einsum.extents)
             bits = values * station.component.bits[tensor]
             if station.persistent:
                 bits, depth = bits * instances, -1

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from einmap.einsum import pretty
 from einmap.einsum.einsum import Einsum, TensorAccess
+from einmap.einsum.projection import Lookup
 from einmap.einsum.workload import Workload
 from einmap.errors import SpecError, did_you_mean
 from einmap.report.drawing.font import GLUE, words
@@ -103,11 +104,11 @@ def _einsum_shape(einsum: Einsum, theme: Theme) -> Shape:
 
 
 def _tensor_shape(einsum: Einsum, access: TensorAccess, role: str, theme: Theme) -> Shape:
-    extents = [index.extent(einsum.extents) for _, index in access.projection]
+    extents = [index.size if isinstance(index, Lookup) else index.extent(einsum.extents) for _, index in access.written]
     bits = math.prod(extents) * access.bits_per_value
     lines = [Line(part, 13, bold=True) for part in words(access.tensor, WIDEST, 13, bold=True)]
     lines += [Line(part) for part in words(" × ".join(f"{extent:,}" for extent in extents) or "1", WIDEST, 12)]
     lines.append(Line(format_bits(bits) + (", persistent" if access.persistent else ""), 11, muted=True))
-    ranks = ", ".join(rank for rank, _ in access.projection)
+    ranks = ", ".join(rank for rank, _ in access.written)
     tip = f"{access.tensor}[{ranks}], {role}, {access.bits_per_value:g} bits per value"
     return Shape("pill", tuple(lines), theme.paint(_ROLES[role]), tip)

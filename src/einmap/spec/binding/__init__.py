@@ -25,5 +25,5 @@
   the copies stand.
 - `symbols`: the names that expressions may use for one Einsum: set names, tensors, renames, rank variables.
 - `unit_slips`: costs that hardware does not have, most often a slip of a unit.
-- `workload_checks`: sizes that nothing uses, names that hide others, Einsums that disagree.
+- `workload_checks`: sizes that nothing uses, or that miss, names that hide others, Einsums that disagree.
 """

@@ -21,7 +21,7 @@ from einmap.spec.binding.per_tensor import per_tensor
 from einmap.spec.binding.read_workload import WorkloadReader, WrittenAccess, WrittenEinsum
 from einmap.spec.binding.second_names import SecondNames, has_several_uses
 from einmap.spec.binding.symbols import CascadeFacts, EinsumFacts, Rename, Symbols, apply_renames, symbols
-from einmap.spec.binding.workload_checks import disagreements, hidden_variables, uneven_steps, unused_sizes
+from einmap.spec.binding.workload_checks import Tables, disagreements, hidden_variables, uneven_steps, unused_sizes
 from einmap.spec.names import is_name, wrong_case
 from einmap.spec.raw import Path, Raw, RawMap, get_value, place, placed, to_python
 from einmap.spec.schema.base import check
@@ -235,9 +235,13 @@ class _Binder:
                     at=place(self.root, einsum.path),
                 )
         notes = () if space.is_box else (self._box_note(einsum, space, extents),)
+        tables = Tables(self.root, self.as_read, self.rank_size, self.space_of)
+        gathered = {a.name: tables.sized(einsum, a) for a in einsum.accesses}
         wide = PartialSums(self.root, self.given, einsum, dict(extents), bits).widths(Scope(known, self.scope))
         accesses = tuple(
-            TensorAccess(a.name, a.projection, a.output, bits[a.name], a.name in persistent, wide.get(a.name))
+            TensorAccess(
+                a.name, a.projection, a.output, bits[a.name], a.name in persistent, wide.get(a.name), gathered[a.name]
+            )
             for a in einsum.accesses
         )
         instances = self.instances_of(einsum)
@@ -308,7 +312,8 @@ class _Binder:
             for text, path in self.written_bounds(einsum, problems)
             if (constraint := attempt(problems, partial(self.constraint, einsum, text, path))) is not None
         ]
-        for rank, index in dict.fromkeys(entry for access in einsum.accesses for entry in access.projection):
+        written = dict.fromkeys(entry for access in einsum.accesses for entry in access.written)
+        for rank, index in ((rank, index) for rank, index in written if isinstance(index, Affine)):
             size = attempt(problems, partial(self.rank_size, einsum, rank))
             if size is not None:
                 constraints.append(within(index, size))

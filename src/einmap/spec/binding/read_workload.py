@@ -15,9 +15,10 @@ from einmap.einsum.parse import (
     parse_einsum,
     rank_of_variable,
     rank_with_index,
+    same_indices,
     with_operands,
 )
-from einmap.einsum.projection import Projection
+from einmap.einsum.projection import Projection, Written, by_position, lookups
 from einmap.einsum.recurrence import recurrences
 from einmap.errors import EinmapError, ManyErrors, SpecError, did_you_mean, raise_all
 from einmap.expressions.syntax import shortened
@@ -34,7 +35,7 @@ class WrittenAccess:
     """One access as written, its index expressions parsed.
 
     `operand`: what the operation calls it, another name than the tensor's where that is used by different indices;
-    `by_position`: no rank is written out.
+    `by_position`: no rank is written out; `gathered`: the projection with ranks that are looked up in other tensors.
     """
 
     name: str
@@ -44,6 +45,12 @@ class WrittenAccess:
     path: Path
     operand: str
     by_position: bool = False
+    gathered: Written = ()
+
+    @property
+    def written(self) -> Written:
+        """How the tensor is indexed, ranks that are looked up in their places."""
+        return self.gathered or self.projection
 
 
 @dataclass(frozen=True)
@@ -118,11 +125,13 @@ class WorkloadReader:
             except EinmapError as problem:
                 problems.append(problem)
         raise_all(problems)
-        accesses = tuple(found)
+        accesses = tuple(with_indices(found))
         if not any(a.output for a in accesses):
             raise SpecError(f"Einsum {given.name!r} has no output", hint="mark one access with output: true")
         accesses, operands, notes = self.joined(accesses, given)
+        indices = {index.tensor for a in accesses for index in lookups(a.gathered).values()}
         inputs = [operand for operand in operands if not any(a.output and a.name == operand for a in accesses)]
+        factors = [operand for operand in inputs if operand not in indices]
         reduction = given.reduction or "sum"
         several = next((a.name for a in accesses if a.operand != a.name), None)
         if given.operation and several and re.search(rf"\b{several}\b", given.operation):
@@ -134,8 +143,9 @@ class WorkloadReader:
                 f"{several}[m, k] - {several}[n, k]}}",
             )
         operation = (
-            parse_operation(given.operation, inputs, reduction) if given.operation else product_of(inputs, reduction)  # type: ignore[arg-type]
+            parse_operation(given.operation, inputs, reduction) if given.operation else product_of(factors, reduction)  # type: ignore[arg-type]
         )
+        check_lookups(given.name, accesses)
         return WrittenEinsum(given.name, accesses, given, operation, path, notes=notes)
 
     def joined(
@@ -145,7 +155,7 @@ class WorkloadReader:
 
         Raises SpecError for other repeats.
         """
-        uses = [Use(a.name, a.projection, a.name, a.by_position) for a in accesses]
+        uses = [Use(a.name, a.projection, a.name, a.by_position, a.gathered) for a in accesses]
         named = with_operands(uses, {a.name for a in accesses})
         firsts: dict[str, WrittenAccess] = {}
         by_name: dict[str, WrittenAccess] = {}
@@ -209,10 +219,14 @@ class WorkloadReader:
         def made(use: Use, output: bool) -> WrittenAccess:
             given = extra.get(use.tensor, AccessInput(name=use.tensor))
             at = places.get(use.tensor, path)
-            return WrittenAccess(use.tensor, use.projection, output, given, at, use.operand, use.by_position)
+            return WrittenAccess(
+                use.tensor, use.projection, output, given, at, use.operand, use.by_position, use.gathered
+            )
 
         inputs = tuple(made(use, False) for use in parsed.uses)
         output = made(Use(*parsed.output, parsed.output[0]), True)
+        with placed(self.root, text_path):
+            check_lookups(name, inputs)
         return WrittenEinsum(name, (*inputs, output), given, parsed.operation, path, notes=turned(parsed.written, name))
 
     def read_access(self, given: AccessInput, path: Path) -> WrittenAccess:
@@ -222,12 +236,18 @@ class WorkloadReader:
             raise SpecError(f"tensor {given.name!r} needs a projection", at=place(self.root, path))
         with placed(self.root, (*path, "projection")):
             if isinstance(given.projection, list):
-                ranks = [rank_of_variable(v, given.name) for v in given.projection]
+                ranks: list[Any] = [rank_of_variable(v, given.name) for v in given.projection]
             else:
                 ranks = [rank_with_index(rank, str(index), given.name) for rank, index in given.projection.items()]
-            projection = checked_projection(ranks, given.name)
-        by_position = isinstance(given.projection, list)
-        return WrittenAccess(given.name, projection, bool(given.output), given, path, given.name, by_position)
+            written = checked_projection(ranks, given.name)
+            projection, gathered = by_position(written), written if lookups(written) else ()
+            if gathered and given.output:
+                raise SpecError(
+                    f"the output {given.name!r} is indexed by values of another tensor",
+                    hint="only inputs are: a scatter is not supported",
+                )
+        plain = isinstance(given.projection, list)
+        return WrittenAccess(given.name, projection, bool(given.output), given, path, given.name, plain, gathered)
 
     def read_renames(self, einsums: list[str]) -> dict[str, list[Rename]]:
         """The top-level renames by Einsum name; `default` is for all."""
@@ -281,7 +301,7 @@ class WorkloadReader:
                 complain(f"Einsum name {einsum.name!r} is {why}", einsum)
             names[einsum.name] = einsum
             for access in einsum.accesses:
-                these = frozenset(rank for rank, _ in access.projection)
+                these = frozenset(rank for rank, _ in access.written)
                 first, those = ranks.setdefault(access.name, (einsum, these))
                 if these != those:
                     complain(
@@ -310,7 +330,7 @@ class WorkloadReader:
                 source = writer.get(access.name)
                 if access.output or source is None or position[source.name] < i:
                     continue
-                if _cycle(einsum, writer, access.name):
+                if not access.gathered and _cycle(einsum, writer, access.name):
                     is_cyclic = True
                     continue
                 complain(
@@ -326,6 +346,36 @@ class WorkloadReader:
                 complain(f"the cascade has a cycle: {' -> '.join(cycle)}; {text}" if cycle else text, einsums[at], hint)
 
             recurrences(listed, no_order)
+
+
+def with_indices(accesses: list[WrittenAccess]) -> list[WrittenAccess]:
+    """The accesses of the long form, and those of index tensors that it does not list, each right behind the first."""
+    found: list[WrittenAccess] = []
+    known = [(access.name, access.projection) for access in accesses]
+    for access in accesses:
+        found.append(access)
+        for index in lookups(access.gathered).values():
+            if not any(name == index.tensor and same_indices(p, index.projection) for name, p in known):
+                known.append((index.tensor, index.projection))
+                given = AccessInput(name=index.tensor)
+                found.append(WrittenAccess(index.tensor, index.projection, False, given, access.path, index.tensor))
+    return found
+
+
+def check_lookups(einsum: str, accesses: Iterable[WrittenAccess]) -> None:
+    """Raise SpecError where a gathered tensor, or one whose values are indices, is used twice, by different indices."""
+    accesses = tuple(accesses)
+    special = {a.name: "gathered" for a in accesses if a.gathered}
+    special |= {index.tensor: "an index" for a in accesses for index in lookups(a.gathered).values()}
+    for access in accesses:
+        if access.operand != access.name and access.name in special:
+            raise SpecError(
+                f"Einsum {einsum!r} uses tensor {access.name!r}, which is {special[access.name]}, by different "
+                "indices; that is not supported",
+                hint="gather in an Einsum of its own, and read its result",
+            )
+        if access.gathered and special[access.name] == "an index":
+            raise SpecError(f"tensor {access.name!r} is gathered and is an index in Einsum {einsum!r}")
 
 
 def turned(uses: Iterable[Use], einsum: str) -> tuple[str, ...]:

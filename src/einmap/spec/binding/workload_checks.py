@@ -1,18 +1,21 @@
-"""Checks of a whole workload: sizes that nothing uses, names that hide others, Einsums that disagree."""
+"""Checks of a whole workload: sizes that nothing uses, or that miss, names that hide others, Einsums that disagree."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from einmap.einsum.einsum import Einsum
+from einmap.einsum.projection import Affine, Lookup, Written
+from einmap.einsum.space import Space, index_ends
 from einmap.einsum.workload import Workload
 from einmap.errors import At, EinmapError, Note, SpecError, closest
 from einmap.expressions.sets import NameSet
-from einmap.spec.binding.read_workload import WrittenEinsum
+from einmap.spec.binding.read_workload import WrittenAccess, WrittenEinsum
 from einmap.spec.binding.symbols import CascadeFacts
 from einmap.spec.names import RESERVED
-from einmap.spec.raw import Raw, RawMap
+from einmap.spec.raw import Path, Raw, RawMap, place
 from einmap.spec.schema.workload import WorkloadInput
 
 type Place = Callable[..., At]
@@ -109,8 +112,51 @@ def uneven_steps(workload: Workload, at_of: Callable[[str], At]) -> list[EinmapE
     return problems
 
 
+@dataclass(frozen=True)
+class Tables:
+    """The sizes of what is looked up. `einsums`: all of the workload, as they are written.
+
+    `size_of` (None where a rank has none) and `space_of` evaluate what is written.
+    """
+
+    root: RawMap
+    einsums: Mapping[Path, WrittenEinsum]
+    size_of: Callable[[WrittenEinsum, str], int | None]
+    space_of: Callable[[WrittenEinsum], Space]
+
+    def sized(self, einsum: WrittenEinsum, access: WrittenAccess) -> Written:
+        """How a tensor is gathered, with the size of each rank that is looked up. Raises SpecError without one."""
+        written: list[tuple[str, Affine | Lookup]] = []
+        for rank, index in access.gathered:
+            if isinstance(index, Lookup):
+                size = self.size_of(einsum, rank) or self._elsewhere(access.name, rank)
+                if size is None:
+                    raise SpecError(
+                        f"rank {rank} of tensor {access.name!r}, which Einsum {einsum.name!r} looks up in "
+                        f"{index.tensor!r}, has no size",
+                        at=place(self.root, access.path),
+                        hint=f"add it to workload.rank_sizes, for example {rank}: 1024",
+                    )
+                index = replace(index, size=size)  # noqa: PLW2901
+            written.append((rank, index))
+        return tuple(written)
+
+    def _elsewhere(self, tensor: str, rank: str) -> int | None:
+        """The size of a rank as Einsums use it that do not look it up; None where there are none."""
+        sizes = []
+        for other in self.einsums.values():
+            for access in other.accesses:
+                index = dict(access.written).get(rank) if access.name == tensor else None
+                if isinstance(index, Affine):
+                    space = self.space_of(other)
+                    low = dict(space.low)
+                    extents = {v: high - low[v] + 1 for v, high in space.high}
+                    sizes.append(index_ends(index, low, extents, space.cuts)[1] + 1)
+        return max(sizes, default=None)
+
+
 def _ranks(einsum: WrittenEinsum) -> set[str]:
-    return {rank for access in einsum.accesses for rank, _ in access.projection}
+    return {rank for access in einsum.accesses for rank, _ in access.written}
 
 
 def _suggestion(name: str, names: Iterable[str]) -> str:

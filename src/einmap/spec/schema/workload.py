@@ -24,9 +24,9 @@ class AccessInput(Input):
         list[str] | dict[str, str | int] | None,
         documented(
             "How rank variables index the tensor: a list of variables, each for the rank with its name in capitals, or "
-            "a dictionary of ranks and their indices, which are sums of variables times integers. A string in "
-            "`einsum` says it already.",
-            *(["m", "k"], {"M": "m", "H": "2*p + r"}),
+            "a dictionary of ranks and their indices, which are sums of variables times integers, or values of another "
+            "tensor, `Ids[t]`. A string in `einsum` says it already.",
+            *(["m", "k"], {"M": "m", "H": "2*p + r"}, {"V": "Ids[t]", "D": "d"}),
             without="an error in the long form",
         ),
     ] = None
@@ -102,7 +102,7 @@ class EinsumInput(Input):
         documented(
             "The Einsum as a string: the output, `=`, and a map expression over the inputs. Rank variables that the "
             "output lacks are reduced. In YAML it needs quotes where it contains `: `.",
-            *("Z[m, n] = A[m, k] * B[k, n]", "O[p] = I[W: p + r] * F[r]"),
+            *("Z[m, n] = A[m, k] * B[k, n]", "O[p] = I[W: p + r] * F[r]", "X[t, d] = Table[V: Ids[t], d]"),
             without="`name` and `tensor_accesses` are needed",
         ),
     ] = None

@@ -215,7 +215,7 @@ class EinsumFronts:
         """List the outer nests of one search."""
         rules = NestRules(
             search, self.request.shared, self.most, self.most_per_axis, self.request.joint, self.request.wider,
-            self.request.waiting, self.request.steps,
+            self.request.waiting, self.request.steps, self.request.made,
         )  # fmt: skip
         by_signature: dict[FusionSignature, list[OuterNest]] = {}
         for compiled in search.compiled:
@@ -319,6 +319,8 @@ class EinsumFronts:
             tensor, bits = self.einsum.accesses[t].tensor, self._whole.setdefault(t, {})
             for path in self.paths:
                 values = float(path.lattice.values(self.einsum, tensor)[path.lattice.top])
+                if self.einsum.accesses[t].gathered:
+                    values = float(self.einsum.accesses[t].stored(round(values), self.einsum.extents))
                 bits |= {leaf.name: values * leaf.bits[tensor] for leaf in path.leaves if isinstance(leaf, Memory)}
         return self._whole[t]
 
@@ -343,6 +345,7 @@ class EinsumFronts:
                     access = self.einsum.by_tensor[held.tensor]
                     if access.persistent and held.tensor not in self.request.shared:
                         values = path.lattice.values(self.einsum, held.tensor)[path.lattice.top]
+                        values = access.stored(values, self.einsum.extents)
                         bits[memory.name] = bits.get(memory.name, 0.0) + float(values) * memory.bits[held.tensor]
         return bits
 

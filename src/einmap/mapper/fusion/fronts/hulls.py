@@ -15,7 +15,7 @@ from functools import cached_property
 
 from einmap.arch.component import Memory
 from einmap.einsum.einsum import Einsum, TensorAccess
-from einmap.einsum.projection import Affine, Rank
+from einmap.einsum.projection import Affine, Lookup, Rank
 from einmap.spec.spec import Spec
 
 type Interval = tuple[int, int]
@@ -53,13 +53,17 @@ class Hulls:
 
     def wider(self, einsum: Einsum) -> dict[str, Fraction]:
         """How much larger the common tile is than an Einsum's own, for the tensors of which it is larger."""
-        uneven = {tensor for tensor, _ in self.uneven}
+        uneven = {tensor for tensor, _ in self.uneven} | {a.tensor for a in einsum.gathers if a.tensor in self._users}
         factors = {}
         for access in einsum.accesses:
             if access.tensor in uneven:
-                users = [ranges for _, ranges in self._users[access.tensor]]
+                users = (
+                    [ranges for _, ranges in self._users[access.tensor]]
+                    if self.one_buffer
+                    else [_ranges(einsum, access)]
+                )
                 common = {rank: (min(r[rank][0] for r in users), max(r[rank][1] for r in users)) for rank in users[0]}
-                factors[access.tensor] = Fraction(_size(common), _size(_ranges(einsum, access)))
+                factors[access.tensor] = Fraction(_size(common), _own(einsum, access))
         return {tensor: factor for tensor, factor in factors.items() if factor != 1}
 
     def scales(self, einsum: Einsum) -> Scales:
@@ -85,7 +89,15 @@ class Hulls:
 
 
 def _ranges(einsum: Einsum, access: TensorAccess) -> dict[Rank, Interval]:
-    return {rank: _range(einsum, index) for rank, index in access.projection}
+    return {
+        rank: (0, index.size - 1) if isinstance(index, Lookup) else _range(einsum, index)
+        for rank, index in access.written
+    }
+
+
+def _own(einsum: Einsum, access: TensorAccess) -> int:
+    """Values of a tensor as its Einsum moves it: by position where rows are looked up."""
+    return _size({rank: _range(einsum, index) for rank, index in access.projection})
 
 
 def _range(einsum: Einsum, index: Affine) -> Interval:

@@ -64,7 +64,7 @@ def in_time(cut: Cut) -> Cut:
 
 def rank_cut(access: TensorAccess, variable: str) -> str:
     """The position of the rank that a loop cuts into tiles; what no other tensor has if it does not do that."""
-    if is_plain(access, variable):
+    if is_plain(access, variable) and variable in access.by_rank:
         for i, (_, index) in enumerate(access.projection):
             if any(v == variable for v, _ in index.terms):
                 return str(i)

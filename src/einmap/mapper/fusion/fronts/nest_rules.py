@@ -31,7 +31,7 @@ class NestRules:
     """What the outer nests of one search, whose tables are filled, have in common.
 
     `most`, `most_per_axis`: fused loops, beside that over the steps of a recurrence. `joint`, `wider`, `waiting`,
-    `steps`: see Request.
+    `steps`, `made`: see Request.
     """
 
     search: PathSearch
@@ -42,6 +42,7 @@ class NestRules:
     wider: Mapping[str, Fraction]
     waiting: Waiting
     steps: Steps | None = None
+    made: frozenset[str] = frozenset()
 
     @cached_property
     def bits(self) -> dict[tuple[int, int], tuple[int, float]]:
@@ -74,6 +75,12 @@ class NestRules:
         """The space of a tensor's tile in a memory, below some loops."""
         number, bits = self.bits[level, t]
         return Reservation(number, float(self.search.values[t, point]) * bits, depth)
+
+    def whole(self, t: int, level: int) -> Reservation:
+        """The space of a whole tensor in the outermost memory."""
+        number, bits = self.bits[level, t]
+        values = float(self.search.values[t, self.search.lattice.top])
+        return Reservation(number, self.search.stored(self.search.tensors[t], values) * bits, 0)
 
     def common(self, t: int, level: int, point: int, depth: int) -> Reservation:
         """The space of a shared tensor's outermost node, with what its other users need there."""

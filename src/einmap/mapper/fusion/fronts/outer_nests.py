@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -136,7 +136,7 @@ class OuterNestEnumerator:
         kept, held, backed = self._outermost()
         occupied = search.occupied(self.compiled.plan)
         for t, placed, level in backed:
-            occupied[placed.memory] += placed.bits - self.rules.placed(t, level, search.lattice.top, 0).bits
+            occupied[placed.memory] += placed.bits - self.rules.whole(t, level).bits
         if (occupied > search.capacity).any():
             return
         zeros = np.zeros(search.columns)
@@ -154,11 +154,13 @@ class OuterNestEnumerator:
             if held.tensor in self.shared:
                 backed.append((t, self.rules.common(t, held.level, search.lattice.top, 0), held.level))
             elif not search.einsum.by_tensor[held.tensor].persistent:
-                kept.append(self.rules.placed(t, held.level, search.lattice.top, 0))
+                kept.append(self.rules.whole(t, held.level))
         return tuple(kept), (), tuple(backed)
 
     def _extend(self, i: int, state: _State) -> Iterator[OuterNest]:
         if i > self.last:
+            if self._fetches_too_early(state):
+                return
             if (waited := self._waited(state)) is not None:
                 yield self._outer_nest(waited)
             return
@@ -207,6 +209,24 @@ class OuterNestEnumerator:
                 return
         for _ in self._survivors(i, state, np.array([target], dtype=np.int64), np.array([state.prefix])):
             yield target, state.prefix, loops
+
+    def _fetches_too_early(self, state: _State) -> bool:
+        """Whether rows of a table are held above fused loops, below which another Einsum may make their indices."""
+        fused = self._fused(state)
+        seen: set[str] = set()
+        for node in state.nodes:
+            if node.tensor in seen and node.depth < fused and node.tensor in self._waits_for_indices:
+                return True
+            seen.add(node.tensor)
+        return False
+
+    @cached_property
+    def _waits_for_indices(self) -> frozenset[str]:
+        """Tables of which rows are looked up in tensors that other Einsums make."""
+        made = self.rules.made
+        return frozenset(
+            a.tensor for a in self.search.einsum.gathers if any(i.tensor in made for i in a.lookups.values())
+        )
 
     def _rises(self, i: int, state: _State, first: Loop) -> bool:
         """Whether the first loop of the gap that ends at a level is never worse above the node that it follows.

@@ -97,7 +97,12 @@ class UnfusedFronts(ListedFronts):
                 bits = float(buffer.bits)
                 if buffer.backing and buffer.tensor in self.request.shared:
                     t = next(i for i, a in enumerate(self.einsum.accesses) if a.tensor == buffer.tensor)
-                    bits = float(Fraction(bits) * self.request.wider.get(buffer.tensor, 1))
+                    access = self.einsum.accesses[t]
+                    own = access.footprint(self.einsum.extents)
+                    wider = self.request.wider.get(buffer.tensor, 1) * Fraction(
+                        own, access.stored(own, self.einsum.extents)
+                    )
+                    bits = float(Fraction(bits) * wider)
                     backed[t] = (buffer.memory.name, bits)
                 if not buffer.persistent:
                     used[buffer.memory.name] = used.get(buffer.memory.name, 0.0) + bits
@@ -168,7 +173,9 @@ class UnfusedFronts(ListedFronts):
                     memory = self.arch.find(node.component)
                     assert isinstance(memory, Memory)
                     for tensor in node.tensors:
-                        bits = self.einsum.by_tensor[tensor].footprint(self.einsum.extents) * memory.bits[tensor]
+                        held = self.einsum.by_tensor[tensor]
+                        values = held.stored(held.footprint(self.einsum.extents), self.einsum.extents)
+                        bits = values * memory.bits[tensor]
                         bits_of[memory.name] = bits_of.get(memory.name, 0.0) + bits
         return bits_of
 
