@@ -111,7 +111,21 @@ class ExpressionError(SpecError):
 
 
 class NotSupportedError(SpecError):
-    """A legal construct that einmap does not handle yet; never ignored silently."""
+    """A legal construct that einmap does not handle yet; never ignored silently.
+
+    `about`: the component that it is about, where who raises the error does not know its place.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        at: At | None = None,
+        hint: str | Callable[[], str | None] | None = None,
+        about: str | None = None,
+    ) -> None:
+        super().__init__(message, at=at, hint=hint)
+        self.about = about
 
 
 class MappingError(EinmapError):

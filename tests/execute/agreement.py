@@ -238,9 +238,10 @@ def in_turns(spec, einsum, execution):
 def _busiest(arch, einsum, children, execution, once=False):
     """Seconds of the component that is busy longest with what some children exchange."""
     calls = {}
-    for (name, component, _, action, child), counts in (execution.first if once else execution.by_child).items():
+    for key, counts in (execution.first if once else execution.by_child).items():
+        name, component, _, action, child = key
         if name == einsum and child in children:
-            for instance, n in counts.items():
+            for instance, n in (counts if once else execution.rounds_by_child.get(key, counts)).items():
                 of_action = calls.setdefault(component, {}).setdefault(action, Counter())
                 of_action[instance] += n
     busiest = {c: {a: max(n.values()) for a, n in actions.items()} for c, actions in calls.items()}

@@ -59,7 +59,7 @@ def drawn(seed):
 
 def test_random_mappings_take_as_long_as_their_exchanges_in_turn():
     longer = compared = 0
-    for seed in range(45):
+    for seed in range(30):
         if (case := drawn(seed)) is None:
             continue
         spec, cost = case
@@ -71,8 +71,8 @@ def test_random_mappings_take_as_long_as_their_exchanges_in_turn():
         assert found == [], (seed, found)
         compared += 1
         longer += bool(cost.longer)
-    assert compared >= 25
-    assert longer >= 6
+    assert compared >= 16
+    assert longer >= 4
 
 
 def test_values_are_on_their_way_as_long_as_the_nodes_that_they_pass_take():

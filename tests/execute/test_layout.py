@@ -54,7 +54,7 @@ def drawn(seed):
 
 def test_random_mappings_move_the_lines_that_their_values_lie_in():
     compared = 0
-    for seed in range(50):
+    for seed in range(30):
         if (case := drawn(seed)) is None:
             continue
         spec, cost = case
@@ -65,4 +65,4 @@ def test_random_mappings_move_the_lines_that_their_values_lie_in():
         found = [d for d in differences(spec, cost, execution) if d[0] != "usage"]
         assert found == [], (seed, found)
         compared += 1
-    assert compared >= 25
+    assert compared >= 15

@@ -187,10 +187,8 @@ def _result(
         busy = calls.setdefault((einsum, component, action), {})
         for instance, n in per_instance[key].items():
             busy[instance] = busy.get(instance, 0.0) + n
-    wires = recorder.wires
-    arch = spec.arch()
-    usage = {}
-    for name, unit in arch.components.items():
+    wires, usage = recorder.wires, {}
+    for name, unit in spec.arch().components.items():
         if isinstance(unit, Memory):
             bits = occupancy.peak.get(name, 0.0)
             size = max(m.size_bits for r in routes.values() if isinstance(m := r.arch.components[name], Memory))
@@ -225,6 +223,7 @@ def _result(
         recorder.first_transfers,
         {turn: _in_actions(values, routes) for turn, values in recorder.turns.items()},
         _rounds(recorder, routes),
+        _actions_of(recorder.rounds_by_child, routes),
     )
 
 

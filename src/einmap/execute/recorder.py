@@ -46,6 +46,8 @@ class Recorder:
     """In how many fills and write-backs of a memory's tiles they come."""
     rounds: dict[CountKey, dict[Instance, float]] = field(default_factory=dict)
     """Of lines those that come one after another, as they lie in one bank."""
+    rounds_by_child: dict[ChildKey, dict[Instance, float]] = field(default_factory=dict)
+    """The rounds once more, by the component of the child."""
     timeline: Timeline | None = None
     turn: TurnKey | None = None
     """The tile of a Pipeline that a stage works on."""
@@ -73,8 +75,9 @@ class Recorder:
     def lines(self, key: CountKey, instance: Instance, amount: float, rounds: float, child: str) -> None:
         """Lines of one transfer; `rounds`: those in the bank that has most of them."""
         self.count(key, instance, amount, None, child)
-        counts = self.rounds.setdefault(key, {})
-        counts[instance] = counts.get(instance, 0) + rounds
+        of_child = self.rounds_by_child.setdefault((*key, child), {})
+        for counts in (self.rounds.setdefault(key, {}), of_child):
+            counts[instance] = counts.get(instance, 0) + rounds
 
     def begin_visit(self) -> None:
         """The innermost loops of an Einsum are about to run once."""

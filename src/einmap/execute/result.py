@@ -149,7 +149,7 @@ class Execution:
     `transfers`: in how many fills and write-backs of tiles of memories these come; `first`: what
     the first fill and the first write-back of each node of a memory have of it, `first_transfers`: in how many.
     `turns`: as `per_instance`, for each tile of each run of a Pipeline. `rounds`: of memories with interleaved banks,
-    as `calls`, the actions that come one after another.
+    as `calls`, the actions that come one after another; `rounds_by_child`: as `by_child`, of tensors in lines there.
     """
 
     __repr__ = brief
@@ -177,6 +177,7 @@ class Execution:
     first_transfers: Mapping[ChildKey, Mapping[Instance, float]] = field(default_factory=dict)
     turns: Mapping[TurnKey, Mapping[CountKey, Mapping[Instance, float]]] = field(default_factory=dict)
     rounds: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
+    rounds_by_child: Mapping[ChildKey, Mapping[Instance, float]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Counts and usage as plain dictionaries; tensors are left out."""

@@ -50,6 +50,7 @@ def serial_latency(
             raise NotSupportedError(
                 f"memories that take turns below or above the network {leaf.name!r} are not supported yet",
                 hint="leave out `buffering: single` and `wind_up`, or the network",
+                about=leaf.name,
             )
 
     def longest(first: int, end: int, *, once: bool = False) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
@@ -103,7 +103,19 @@ def _cost(spec: Spec, tree: LoopTree, rules: Semantics, strict: bool, where: Whe
             cost = evaluation.cost()
             if not evaluation.repeats_notes:
                 return cost
-    return _Evaluation(spec, tree, rules, strict, where, alone).cost()
+    with _located(spec):
+        return _Evaluation(spec, tree, rules, strict, where, alone).cost()
+
+
+@contextmanager
+def _located(spec: Spec) -> Iterator[None]:
+    """Give what is not supported its place: that of the component that it is about, else that of the mapping."""
+    try:
+        yield
+    except NotSupportedError as error:
+        if error.at is None:
+            error.at = spec.place_of_component(error.about) if error.about else spec.provenance("mapping")
+        raise
 
 
 def _order(workload: Workload, tree: LoopTree, rules: Semantics) -> tuple[str, ...]:
@@ -142,7 +154,8 @@ def workings_of(spec: Spec, tree: LoopTree | None = None, *, unlimited: bool = F
     tree, rules = tree or _tree(spec), semantics_named("exact")
     alone = {name: name for name in _order(spec.workload, tree, rules)}
     evaluation = _Evaluation(spec, tree, rules, False, spec.place_of_node, alone, unlimited=unlimited)
-    cost = evaluation.cost()
+    with _located(spec):
+        cost = evaluation.cost()
     return Workings(
         spec,
         evaluation.tree,

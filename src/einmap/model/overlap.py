@@ -27,7 +27,6 @@ from einmap.model.counting.semantics import Semantics
 from einmap.model.latency import busy_time, memory_time
 from einmap.model.stalls import stalling
 from einmap.model.systolic import skew_seconds
-from einmap.model.traffic.actions import Actions
 from einmap.model.traffic.copies import copy_busiest
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.model.traffic.tensor_traffic import Exchange
@@ -55,6 +54,7 @@ def check_overlap(arch: Architecture, leaves: tuple[Leaf, ...], rules: Semantics
             raise NotSupportedError(
                 f"overlap_einsums with {names[0]!r}, {what}, is not supported yet",
                 hint="leave out overlap_einsums",
+                about=names[0],
             )
 
 
@@ -139,8 +139,9 @@ class Overlap:
             unit = path.arch.components[name]
             if isinstance(unit, Memory) and unit.total_latency is None:
                 alone = replace(unit, ports=None)
-                reads = float(memory_time(alone, Actions(done.read, 0, done.read_transfers, 0), einsum))
-                writes = float(memory_time(alone, Actions(0, done.write, 0, done.write_transfers), einsum))
+                only_reads = replace(done, write=0, write_transfers=0, write_rounds=0)
+                only_writes = replace(done, read=0, read_transfers=0, read_rounds=0)
+                reads, writes = (float(memory_time(alone, part, einsum)) for part in (only_reads, only_writes))
                 busy[name] = Busy(reads * times, writes * times, 0.0, unit)
             else:
                 busy[name] = Busy(other=float(memory_time(unit, done, einsum)) * times)

@@ -107,6 +107,7 @@ class Pipelining:
                 raise NotSupportedError(
                     f"a Pipeline with {name!r}, which leaks and is gated, is not supported yet",
                     hint="leave out power_gateable, or leak_power",
+                    about=name,
                 )
 
 

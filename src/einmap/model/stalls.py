@@ -167,6 +167,7 @@ def _turns(path: EinsumPath, position: int) -> Iterator[tuple[Turn, Turn]]:
             f"Einsum {path.einsum.name!r} has {most:,} turns, more than the {MOST_TURNS:,} of which stalls are counted "
             "tile by tile",
             hint="leave out stalls: tile_by_tile",
+            about=path.leaves[stalling(path.leaves)[0]].name,
         )
 
     def walk(n: int, extents: dict[str, int], turn: Turn, alike: Turn) -> Iterator[tuple[Turn, Turn]]:
@@ -245,4 +246,5 @@ def _refusal(leaves: tuple[Leaf, ...], level: int, what: str) -> NotSupportedErr
     return NotSupportedError(
         f"stalls tile by tile of {leaves[level].name!r} {what} are not counted yet",
         hint="leave out stalls: tile_by_tile",
+        about=leaves[level].name,
     )

@@ -93,6 +93,7 @@ def ways_of(
             raise NotSupportedError(
                 f"a pipeline_latency beside the Pipeline of Einsum {name!r} is not supported yet",
                 hint="leave out pipeline_latency, or write !Sequential",
+                about=next(leaf.name for leaf in path.leaves if has_ways([leaf])),
             )
         above = [(p.address, i) for i, p in enumerate(loop_tree.path_of[name]) if isinstance(p.node, tree.Sequential)]
         passes = [(access, _depth(path, station, above), seconds) for access, station, seconds in _passes(path)]

@@ -139,12 +139,14 @@ def of_one_visit(tensor: TensorTraffic, exchange: Exchange, at: Station, fixed: 
         raise NotSupportedError(
             f"wind_up beside lines of {at.component.name!r} that lanes share or that lie in banks is not supported yet",
             hint="leave out wind_up",
+            about=at.component.name,
         )
     if charge.hull is not None:
         raise NotSupportedError(
             f"wind_up, where Einsums use different parts of {tensor.access.tensor!r} in {child.component.name!r}, is "
             "not supported yet",
             hint="leave out wind_up, or give each Einsum a storage node of its own",
+            about=child.component.name,
         )
     takes, counts = tensor.first_takes(child, at, fixed), tensor.moving(exchange, at).counts
     moved = counts.values(takes)
@@ -176,6 +178,7 @@ def with_transfers(
             f"transfers that take time to begin, where Einsums use different parts of {tensor.access.tensor!r} in "
             f"{child.name!r}, are not supported yet",
             hint="leave out startup, or give each Einsum a storage node of its own",
+            about=child.name,
         )
     visits = tensor.counts.tiles.visits(takes)
     inward = visits if charge.fills else 0

@@ -105,6 +105,7 @@ def _actions(path: EinsumPath, values: Values) -> dict[tuple[str, str], Actions]
                 f"lines of {access.tensor!r} in {at.component.name!r}, which {path.einsum.name!r} copies, are "
                 "not supported yet",
                 hint=f"leave {access.tensor} out of the layout of {at.component.name}",
+                about=at.component.name,
             )
         amount = values(access, at) * at.component.action(action).actions_per_value[access.tensor]
         key = (at.component.name, access.tensor)

@@ -335,7 +335,9 @@ class TensorTraffic:
             why = "of an output that lanes of the compute exchange together"
         if why:
             raise NotSupportedError(
-                f"lines of {name!r} in {at.component.name!r}, {why}, are not supported yet", hint=hint
+                f"lines of {name!r} in {at.component.name!r}, {why}, are not supported yet",
+                hint=hint,
+                about=at.component.name,
             )
 
     # flows
