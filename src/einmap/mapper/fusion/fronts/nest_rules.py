@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -10,6 +10,7 @@ from functools import cached_property
 from einmap.arch.component import Memory
 from einmap.mapper.branch_and_bound.path_search import PathSearch
 from einmap.mapper.fusion.fronts.loops import rank_cut
+from einmap.mapper.fusion.fronts.turns import NestNode
 from einmap.mapper.request import Steps, Waiting
 from einmap.mapper.templates.chain_template import Held
 
@@ -93,6 +94,21 @@ class NestRules:
         """The memory of an outermost node as other Einsums see it: which one it is matters of no token."""
         is_token = self.steps is not None and self.search.tensors[t] == self.steps.token
         return TOKEN if is_token else self.search.leaves[level].name
+
+    def fetches_too_early(self, nodes: Iterable[NestNode], fused: int) -> bool:
+        """Whether rows of a table are held above fused loops, below which another Einsum may make their indices."""
+        seen: set[str] = set()
+        for node in nodes:
+            if node.tensor in seen and node.depth < fused and node.tensor in self._waits_for_indices:
+                return True
+            seen.add(node.tensor)
+        return False
+
+    @cached_property
+    def _waits_for_indices(self) -> frozenset[str]:
+        """Tables of which rows are looked up in tensors that other Einsums make."""
+        gathers = self.search.einsum.gathers
+        return frozenset(a.tensor for a in gathers if any(i.tensor in self.made for i in a.lookups.values()))
 
     def backs(self, node: Held | None) -> bool:
         """Whether a node is the outermost one of a shared tensor."""

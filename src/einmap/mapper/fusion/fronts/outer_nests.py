@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -159,7 +159,7 @@ class OuterNestEnumerator:
 
     def _extend(self, i: int, state: _State) -> Iterator[OuterNest]:
         if i > self.last:
-            if self._fetches_too_early(state):
+            if self.rules.fetches_too_early(state.nodes, self._fused(state)):
                 return
             if (waited := self._waited(state)) is not None:
                 yield self._outer_nest(waited)
@@ -209,24 +209,6 @@ class OuterNestEnumerator:
                 return
         for _ in self._survivors(i, state, np.array([target], dtype=np.int64), np.array([state.prefix])):
             yield target, state.prefix, loops
-
-    def _fetches_too_early(self, state: _State) -> bool:
-        """Whether rows of a table are held above fused loops, below which another Einsum may make their indices."""
-        fused = self._fused(state)
-        seen: set[str] = set()
-        for node in state.nodes:
-            if node.tensor in seen and node.depth < fused and node.tensor in self._waits_for_indices:
-                return True
-            seen.add(node.tensor)
-        return False
-
-    @cached_property
-    def _waits_for_indices(self) -> frozenset[str]:
-        """Tables of which rows are looked up in tensors that other Einsums make."""
-        made = self.rules.made
-        return frozenset(
-            a.tensor for a in self.search.einsum.gathers if any(i.tensor in made for i in a.lookups.values())
-        )
 
     def _rises(self, i: int, state: _State, first: Loop) -> bool:
         """Whether the first loop of the gap that ends at a level is never worse above the node that it follows.
