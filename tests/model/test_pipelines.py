@@ -204,6 +204,34 @@ def test_what_is_not_supported_yet_is_refused_by_name():
         evaluate(spec(more="model: {overlap_einsums: true}"))
 
 
+def with_network(above, rate="inf"):
+    """TREE on two rows of MACs for each lane, and a network above the lanes, or in each of them."""
+    given = spec().to_dict()
+    nodes = given["arch"]["nodes"]
+    noc = {"type": "Network", "name": "Noc", "topology": "mesh", "leak_power": 0, "area": 0,
+           "actions": [{"name": "hop", "energy": 1, "latency": 0, "throughput": rate}]}  # fmt: skip
+    rows = {"type": "Container", "name": "Rows", "spatial": [{"name": "Y", "fanout": 2, "may_reuse": "All"}]}
+    nodes[-1:] = [rows, nodes[-1]]
+    nodes.insert(next(i for i, n in enumerate(nodes) if n["name"] == "Array") + (not above), noc)
+    second = next(node for node in given["mapping"]["nodes"] if node["type"] == "Pipeline")["nodes"][1]
+    rows = {"type": "Spatial", "rank_variable": "n2", "tile_shape": 2, "component": "Rows", "name": "Y"}
+    second["nodes"].insert(1, rows)
+    return type(spec()).from_dict(given)
+
+
+def test_a_network_in_each_lane_belongs_to_a_stage():
+    cost = evaluate(with_network(above=False, rate=1))
+    hops = cost.count_by("einsum", "tensor", "action")
+    # 64 operations on two rows: each of 32 values of T1 is for both of them, one step apart; of W1 the second has 32
+    assert hops["T2", "T1", "hop"] == 8 * 32
+    assert hops["T2", "W1", "hop"] == 8 * 32
+    assert ("T1", "W0", "hop") not in hops
+    with pytest.raises(
+        NotSupportedError, match=r"mapping.nodes\[4\].*: a Pipeline whose stages cross the network 'Noc'"
+    ):
+        evaluate(with_network(above=True))
+
+
 def test_a_pipeline_is_written_as_it_was_read():
     read = spec()
     assert loads(dump(read)).mapping == read.mapping

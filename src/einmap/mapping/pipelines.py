@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from einmap.arch.component import Leaf
+from einmap.arch.component import Leaf, Network
 from einmap.arch.tree import Architecture
 from einmap.einsum.projection import Relevance
 from einmap.einsum.workload import Workload
@@ -132,6 +132,7 @@ class PipelineCheck:
             if len(self.problems) == begun:
                 self.units(pipeline)
             if len(self.problems) == begun:
+                self.networks(pipeline)
                 self.lanes(pipeline)
                 self.held_above(pipeline)
                 self.handed_on(pipeline)
@@ -200,6 +201,28 @@ class PipelineCheck:
                 place = self.where(self.mapping.path_of[einsum][-1].address)
                 self.problems.append(MappingError(text, at=place, hint=hint))
                 return
+
+    def networks(self, pipeline: PlacedPipeline) -> None:
+        """Each network belongs to one stage: hops would depend on where its lanes stand, links carry what all move."""
+        users: dict[str, set[int]] = {}
+        component = pipeline.node.component
+        for einsum, stage in pipeline.stage_of.items():
+            path = self.path(einsum)
+            for leaf in path:
+                is_private = pipeline.is_private(leaf.name, path) and leaf.name != component
+                if isinstance(leaf, Network) and not is_private:
+                    users.setdefault(leaf.name, set()).add(stage.number)
+        for name, stages in users.items():
+            if component is not None or len(stages) > 1:
+                text = (
+                    f"a Pipeline whose stages cross the network {name!r} to hardware of their own is not supported yet"
+                )
+                hint = (
+                    f"put {name!r} below {component!r}, so that each stage has its own"
+                    if component
+                    else "write !Sequential"
+                )
+                self.problems.append(NotSupportedError(text, at=self.where(pipeline.address), hint=hint))
 
     def lanes(self, pipeline: PlacedPipeline) -> None:
         """The lanes of all stages fit into the fanout along which they stand side by side."""
