@@ -12,6 +12,8 @@ tensors, seen through indices. So element-wise operations join the Einsum that u
 - `slide`: windows that slide over axes.
 - `step`: what one operation of a program asks for: map expressions by text, changes of shape with copies where needed.
 - `parts`: concatenated values, which operations take part by part.
+- `recurrence`: recurrences of a program: states that each step reads as the step before has left them, for all steps at
+  once.
 - `split_ranks`: ranks that are read in digits become several, so that heads are ranks of their own.
 - `write`: the collected Einsums as a section `workload` of a specification, with names for ranks and rank variables.
 - `imported`: what an import gives: the specification, what became of each operation, and how values go in and out.

@@ -192,10 +192,12 @@ class Builder:
         reduction: Reduction = "sum",
         extents: Mapping[str, int] | None = None,
         weight: int | None = None,
+        into: Stored | None = None,
     ) -> Value:
         """Write a tensor: its value at the labels of `out` is the expression over the operands, reduced over the rest.
 
-        `extents`: of labels that only windows use. `weight`: the operand that is the weight of a contraction.
+        `extents`: of labels that only windows use. `weight`: the operand that is the weight of a contraction. `into`: a
+        tensor that is there already, with the ranks that `out` says.
         """
         given = dict(extents or {})
         operands = [(self.as_expression(value, name), uses) for value, uses in operands]
@@ -209,7 +211,7 @@ class Builder:
         inputs = tuple(
             Access(view.tensor, index) for (view, _), (index, _) in zip(contents.leaves, indices, strict=True)
         )
-        tensor, index, view = self._output(name, out, digits, bits)
+        tensor, index, view = self._output(name, out, digits, bits, into)
         joined, sign = _inserted(expression, list(zip(contents.expressions, contents.signs, strict=True)))
         extents = {_variable(label, i): size for label, sizes in digits.items() for i, size in enumerate(sizes)}
         unused = extents.keys() - {v for i in (*index, *(j for a in inputs for j in a.index)) for v, _ in i.terms}
@@ -325,7 +327,7 @@ class Builder:
         return tuple(substituted(index, table) for index in view.index), cuts
 
     def _output(
-        self, name: str, out: Sequence[str | Spread], digits: Mapping[str, Sizes], bits: int
+        self, name: str, out: Sequence[str | Spread], digits: Mapping[str, Sizes], bits: int, into: Stored | None = None
     ) -> tuple[Stored, tuple[Affine, ...], View]:
         """The tensor that is written, the index of each of its ranks, and the tensor as a value."""
         sizes: list[int] = []
@@ -341,7 +343,7 @@ class Builder:
             sizes += digits[entry]
             index += [Affine(((_variable(entry, place), 1),)) for place in range(len(digits[entry]))]
         check_shape(sizes, f"the result of {name!r}")
-        tensor = Stored(self.free_name(name), tuple(sizes) or (1,), bits)
+        tensor = into or Stored(self.free_name(name), tuple(sizes) or (1,), bits)
         read = tuple(
             Affine(((digit(axis, place), 1),)) for axis, of_axis in enumerate(axes) for place, _ in enumerate(of_axis)
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -58,8 +59,9 @@ class Imported:
     def n_multiply_accumulates(self) -> int:
         """Points of the Einsums that contract: the products that are summed, which published counts of models count."""
         einsums = self.spec.workload.einsums
-        names = {entry["einsum"].partition("[")[0]: entry for entry in self.workload["einsums"]}
-        return sum(e.n_computes for e in einsums if names[e.name]["renames"]["weight"] != "Nothing")
+        entries = self.workload["einsums"]
+        names = {entry["einsum"].partition("[")[0] for entry in entries if entry["renames"]["weight"] != "Nothing"}
+        return sum(e.n_computes for e in einsums if e.name in names)
 
     @property
     def workload(self) -> dict[str, Any]:
@@ -159,11 +161,18 @@ def imported(
 def with_results(builder: Builder, einsums: list[CascadeEinsum], kept: set[str]) -> list[CascadeEinsum]:
     """The Einsums, and copies of results that others read as well: those might never leave the inner memories."""
     read = {access.tensor.name for e in einsums for access in e.inputs}
+    together = {name: names for names in builder.program.recurrences for name in names}
     done: list[CascadeEinsum] = []
-    for einsum in einsums:
+    waiting: list[CascadeEinsum] = []
+    for einsum, following in zip_longest(einsums, einsums[1:]):
         done.append(einsum)
         if einsum.name in kept & read:
-            done.append(_copy(builder, einsum.output.tensor))
+            waiting.append(_copy(builder, einsum.output.tensor))
+        names = together.get(einsum.name, ())
+        if following is None or following.name not in names:
+            # behind a recurrence, whose Einsums stay together
+            done += waiting
+            waiting = []
     return done
 
 

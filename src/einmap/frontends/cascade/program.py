@@ -74,11 +74,14 @@ class CascadeEinsum:
 
 @dataclass(slots=True)
 class Program:
-    """What is collected. `margins`: zeros stored before and after each rank of a tensor, by its name."""
+    """What is collected. `margins`: zeros stored before and after each rank of a tensor, by its name; `recurrences`:
+    Einsums that run step by step together, by name.
+    """
 
     einsums: list[CascadeEinsum] = field(default_factory=list)
     margins: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
+    recurrences: list[tuple[str, ...]] = field(default_factory=list)
 
     def margin(self, tensor: Stored, rank: int) -> tuple[int, int]:
         """Zeros before and after the indices of a rank."""
@@ -92,13 +95,15 @@ class Program:
 
     def needed(self, kept: set[str]) -> list[CascadeEinsum]:
         """The Einsums without which a tensor of `kept` would not be there, in order."""
-        wanted = set(kept)
-        chosen: list[CascadeEinsum] = []
-        for einsum in reversed(self.einsums):
-            if einsum.output.tensor.name in wanted:
-                chosen.insert(0, einsum)
-                wanted |= {access.tensor.name for access in einsum.inputs}
-        return chosen
+        writers = {einsum.name: einsum for einsum in self.einsums}
+        wanted: set[str] = set()
+        waiting = [name for name in kept if name in writers]
+        while waiting:
+            name = waiting.pop()
+            if name not in wanted:
+                wanted.add(name)
+                waiting += [access.tensor.name for access in writers[name].inputs if access.tensor.name in writers]
+        return [einsum for einsum in self.einsums if einsum.name in wanted]
 
 
 def uniform(values: Array) -> float | None:

@@ -19,6 +19,7 @@ from einmap.frontends.onnx.model import Model, Node, Tensor, bits_of, read_model
 from einmap.frontends.onnx.operators.call import Call
 from einmap.frontends.onnx.operators.concatenation import by_parts, concat
 from einmap.frontends.onnx.operators.constants import constant, folded, shape_of
+from einmap.frontends.onnx.operators.recurrent import RECURRENT
 from einmap.frontends.onnx.operators.table import OPERATORS
 from einmap.optional import require
 from einmap.visible import short
@@ -158,6 +159,8 @@ class _Importer:
             return [known(array, bits) for array in arrays]
         if kind == "Concat":
             return concat(call, operands)
+        if kind in RECURRENT and not any(isinstance(value, Parts) for value in operands):
+            return RECURRENT[kind](call)
         if kind not in OPERATORS:
             raise NotExpressible("einmap does not import this operator")
         if any(isinstance(value, Parts) for value in operands):

@@ -9,5 +9,6 @@
 - `quantised`: operators on integers that stand for fractions.
 - `layout`: operators on shapes alone, which become projections.
 - `concatenation`: operators on concatenated values, part by part.
+- `recurrent`: recurrent layers: RNN, GRU and LSTM, as ONNX defines them.
 - `table`: all of them by name.
 """

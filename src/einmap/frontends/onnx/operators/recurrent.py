@@ -1,0 +1,291 @@
+"""Recurrent layers: RNN, GRU and LSTM, as ONNX defines them.
+
+The products of all inputs with their weights come first, for all steps at once. Then a recurrence: of each step the
+product of the state with its weights, the gates, and the new state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from einmap.errors import SpecError
+from einmap.frontends.cascade.parts import Parts, concatenated
+from einmap.frontends.cascade.recurrence import Recurrence, one_rank_of_steps
+from einmap.frontends.cascade.step import NotExpressible, expression_of
+from einmap.frontends.cascade.values import Value, reshape, take, transpose
+from einmap.frontends.onnx.operators.call import Call
+
+GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+"""Gates of a layer: blocks of rows of its weights."""
+_ACTIVATIONS = {"RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh")}
+_TEXTS = {"sigmoid": "sigmoid({})", "tanh": "tanh({})", "relu": "relu({})", "softsign": "({}) / (1 + abs({}))"}
+"""Activations that need no parameters."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """One direction of a layer. `x`: (steps, batch, features); `weight` of the inputs, `recurrent` of the state; a bias of
+    each; `peepholes` to the gates i, o and f; what H and C begin with.
+    """
+
+    call: Call
+    name: str
+    gates: int
+    hidden: int
+    activations: Sequence[str]
+    x: Value
+    weight: Value
+    recurrent: Value
+    biases: tuple[Value, Value] | None
+    peepholes: Value | None
+    initial: tuple[Value | None, Value | None]
+
+    @property
+    def steps(self) -> int:
+        return self.x.shape[0]
+
+    @property
+    def batch(self) -> int:
+        return self.x.shape[1]
+
+    def run(self) -> tuple[Value, ...]:
+        """The state H as each step leaves it, and C of an LSTM."""
+        layers = {1: self._rnn, 3: self._gru, 4: self._lstm}
+        return layers[self.gates]()
+
+    # what the layers have in common
+
+    def inputs(self, *, both_biases: Sequence[int]) -> Value:
+        """For all steps the products of the inputs: (steps, batch, gates, hidden), biases included.
+
+        `both_biases`: the gates to which the bias of the state's product is added here as well.
+        """
+        y = self.product(self.x, self.weight, f"{self.name}_inputs")
+        if self.biases is not None:
+            first, second = (reshape(b, (self.gates, self.hidden)) for b in self.biases)
+            if len(both_biases) == self.gates:
+                y = self.call.pointwise("a + b + c", y, first, second)
+            else:
+                y = self.call.pointwise("a + b", y, first)
+        return one_rank_of_steps(self.call.builder, y, f"{self.name}_biased")
+
+    def product(self, x: Value, weight: Value, name: str) -> Value:
+        """The product of each step with a weight of (gates * hidden, features)."""
+        gates = weight.shape[0] // self.hidden
+        weights = self.call.reshape(weight, (gates, self.hidden, weight.shape[1]))
+        return self.call.builder.einsum(
+            name,
+            [(x, ["t", "b", "k"]), (weights, ["g", "n", "k"])],
+            ["t", "b", "g", "n"],
+            expression_of("a * b", 2),
+            x.bits,
+            weight=1,
+        )
+
+    def gate(self, value: Value, number: int) -> Value:
+        """One gate of (steps, batch, gates, hidden)."""
+        return reshape(take(value, 2, number, 1, 1), (self.steps, self.batch, self.hidden))
+
+    def activated(self, which: int, text: str, *values: Value, name: str) -> Value:
+        """An activation of a sum, written."""
+        kind = self.activations[which].lower()
+        template = _TEXTS[kind]
+        found = self.call.pointwise(template.replace("{}", text), *values, bits=self.x.bits)
+        return self.call.builder.written(found, f"{self.name}_{name}")
+
+    def recurrence(self) -> Recurrence:
+        return Recurrence(self.call.builder, self.name, self.steps)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """That of a state in one step."""
+        return self.batch, self.hidden
+
+    def _rnn(self) -> tuple[Value, ...]:
+        inputs = self.inputs(both_biases=[0])
+        steps = self.recurrence()
+        h = steps.state(self.shape, self.x.bits, self.initial[0], f"{self.name}_h")
+        product = self.product(h.before, self.recurrent, f"{self.name}_product")
+        kind = _TEXTS[self.activations[0].lower()].replace("{}", "a + b")
+        steps.write(h, self.call.pointwise(kind, self.gate(inputs, 0), self.gate(product, 0), bits=self.x.bits))
+        steps.close()
+        return (h.after,)
+
+    def _gru(self) -> tuple[Value, ...]:
+        after_product = bool(self.call.integer("linear_before_reset", 0))
+        inputs = self.inputs(both_biases=[0, 1] if after_product else [0, 1, 2])
+        steps = self.recurrence()
+        h = steps.state(self.shape, self.x.bits, self.initial[0], f"{self.name}_h")
+        rows = self.hidden * 2
+        weights = self.recurrent if after_product else take(self.recurrent, 0, 0, 1, rows)
+        product = self.product(h.before, weights, f"{self.name}_product")
+        of_state = None if self.biases is None else reshape(self.biases[1], (self.gates, self.hidden))
+        sums = []
+        for number in (0, 1):
+            terms = [self.gate(inputs, number), self.gate(product, number)]
+            if after_product and of_state is not None:
+                terms.append(reshape(take(of_state, 0, number, 1, 1), (self.hidden,)))
+            sums.append(terms)
+        z, r = (
+            self.activated(0, " + ".join("abc"[: len(terms)]), *terms, name=name)
+            for terms, name in zip(sums, "zr", strict=True)
+        )
+        if after_product:
+            last = self.gate(product, 2)
+            if of_state is not None:
+                last = self.call.pointwise("a + b", last, reshape(take(of_state, 0, 2, 1, 1), (self.hidden,)))
+            new = self.activated(1, "a + b * c", self.gate(inputs, 2), r, self.written(last, "last"), name="new")
+        else:
+            reset = self.written(self.call.pointwise("a * b", r, h.before), "reset")
+            last = self.product(reset, take(self.recurrent, 0, rows, 1, self.hidden), f"{self.name}_last")
+            new = self.activated(1, "a + b", self.gate(inputs, 2), self.gate(last, 0), name="new")
+        kept = self.written(self.call.pointwise("a * b", z, h.before), "kept")
+        steps.write(h, self.call.pointwise("(1 - a) * b + c", z, new, kept))
+        steps.close()
+        return (h.after,)
+
+    def _lstm(self) -> tuple[Value, ...]:
+        inputs = self.inputs(both_biases=[0, 1, 2, 3])
+        steps = self.recurrence()
+        h = steps.state(self.shape, self.x.bits, self.initial[0], f"{self.name}_h")
+        c = steps.state(self.shape, self.x.bits, self.initial[1], f"{self.name}_c")
+        product = self.product(h.before, self.recurrent, f"{self.name}_product")
+        peep = None if self.peepholes is None else reshape(self.peepholes, (3, self.hidden))
+
+        def gate(number: int, which: int, name: str, seen: Value | None = None, row: int = 0) -> Value:
+            terms = [self.gate(inputs, number), self.gate(product, number)]
+            if peep is not None and seen is not None:
+                weight = reshape(take(peep, 0, row, 1, 1), (self.hidden,))
+                terms.append(self.written(self.call.pointwise("a * b", seen, weight), f"{name}_peephole"))
+            return self.activated(which, " + ".join("abc"[: len(terms)]), *terms, name=name)
+
+        i = gate(0, 0, "i", c.before, 0)
+        f = gate(2, 0, "f", c.before, 2)
+        new = gate(3, 1, "new")
+        kept = self.written(self.call.pointwise("a * b", f, c.before), "kept")
+        steps.write(c, self.call.pointwise("a + b * c", kept, i, new))
+        o = gate(1, 0, "o", c.after, 1)
+        kind = _TEXTS[self.activations[2].lower()].replace("{}", "b")
+        steps.write(h, self.call.pointwise(f"a * ({kind})", o, c.after))
+        steps.close()
+        return h.after, c.after
+
+    def written(self, value: Value, name: str) -> Value:
+        """The value in a tensor of its own."""
+        return self.call.builder.written(value, f"{self.name}_{name}")
+
+
+def recurrent(call: Call) -> list[Value | Parts]:
+    """RNN, GRU and LSTM: all states H, the last one, and the last C of an LSTM."""
+    _refuse(call)
+    gates = GATES[call.node.operator]
+    batch_first = bool(call.integer("layout", 0))
+    x, w, r = (call.operand(i) for i in range(3))
+    if len(x.shape) != 3 or len(w.shape) != 3 or len(r.shape) != 3:
+        raise SpecError(f"the shapes {[*x.shape]}, {[*w.shape]} and {[*r.shape]} are not those of a recurrent layer")
+    x = transpose(x, (1, 0, 2)) if batch_first else x
+    directions, hidden = w.shape[0], r.shape[2]
+    if w.shape[1:] != (gates * hidden, x.shape[2]) or r.shape != (directions, gates * hidden, hidden):
+        raise SpecError(f"weights of the shapes {[*w.shape]} and {[*r.shape]} do not fit inputs of {[*x.shape]}")
+    kinds = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
+    turned = kinds.get(call.text("direction", "forward"))
+    if turned is None or len(turned) != directions:
+        raise SpecError(f"direction {call.text('direction', 'forward')!r} with weights of {directions} directions")
+    activations = _activations(call, directions)
+    found: list[tuple[Value, ...]] = []
+    n = x.shape[0]
+    for d, is_turned in enumerate(turned):
+        layer = _layer(call, d, directions, x, is_turned, batch_first, activations[d])
+        states = layer.run()
+        lasts = [reshape(take(state, 0, n - 1, 1, 1), state.shape[1:]) for state in states]
+        every = take(states[0], 0, n - 1, -1, n) if is_turned else states[0]
+        found.append((every, *lasts))
+    results: list[Value | Parts] = []
+    for place, of_directions in enumerate(zip(*found, strict=True)):
+        one = [_with_direction(value, place == 0, batch_first) for value in of_directions]
+        axis = (2 if batch_first else 1) if place == 0 else (1 if batch_first else 0)
+        results.append(one[0] if directions == 1 else concatenated(call.builder, one, axis, call.name))
+    return results
+
+
+def _with_direction(value: Value, is_sequence: bool, batch_first: bool) -> Value:
+    """A result with an axis of one index for its direction, in the order of axes that the layer has."""
+    if is_sequence:
+        steps, batch, hidden = value.shape
+        if batch_first:
+            return reshape(transpose(value, (1, 0, 2)), (batch, steps, 1, hidden))
+        return reshape(value, (steps, 1, batch, hidden))
+    batch, hidden = value.shape
+    return reshape(value, (batch, 1, hidden) if batch_first else (1, batch, hidden))
+
+
+def _layer(
+    call: Call, d: int, directions: int, x: Value, is_turned: bool, batch_first: bool, activations: Sequence[str]
+) -> _Layer:
+    gates = GATES[call.node.operator]
+    hidden = call.operand(2).shape[2]
+    axis = 1 if batch_first else 0
+    of_state = (x.shape[1], directions, hidden) if batch_first else (directions, x.shape[1], hidden)
+
+    def part(place: int, expected: tuple[int, ...], along: int = 0) -> Value | None:
+        """What of an operand belongs to one direction."""
+        value = call.optional(place)
+        if value is None:
+            return None
+        if value.shape != expected:
+            text = f"operand {place} has the shape {[*value.shape]}, expected {[*expected]}"
+            raise SpecError(text, at=call.node.at)
+        shape = tuple(n for i, n in enumerate(value.shape) if i != along)
+        return reshape(take(value, along, d, 1, 1), shape)
+
+    weight, state = part(1, call.operand(1).shape), part(2, call.operand(2).shape)
+    assert weight is not None
+    assert state is not None
+    bias, biases = part(3, (directions, 2 * gates * hidden)), None
+    if bias is not None:
+        biases = tuple(take(bias, 0, i * gates * hidden, 1, gates * hidden) for i in (0, 1))
+    name = call.name if directions == 1 else f"{call.name}_{'backward' if is_turned else 'forward'}"
+    return _Layer(
+        call,
+        name,
+        gates,
+        hidden,
+        activations,
+        take(x, 0, x.shape[0] - 1, -1, x.shape[0]) if is_turned else x,
+        weight,
+        state,
+        None if biases is None else (biases[0], biases[1]),
+        part(7, (directions, 3 * hidden)) if gates == 4 else None,
+        (part(5, of_state, axis), part(6, of_state, axis) if gates == 4 else None),
+    )
+
+
+def _activations(call: Call, directions: int) -> list[list[str]]:
+    """The activations of each direction. Raises NotExpressible for one that has parameters, or is unknown."""
+    default = _ACTIVATIONS[call.node.operator]
+    given = call.node.attributes.get("activations")
+    if given is not None and not (isinstance(given, list | tuple) and all(isinstance(name, str) for name in given)):
+        raise call.wrong("activations", given, "a list of texts")
+    names = [*default * directions] if given is None else [*given]
+    if len(names) != len(default) * directions:
+        raise SpecError(f"{len(names)} activations for {directions} directions of {len(default)}", at=call.node.at)
+    for name in names:
+        if name.lower() not in _TEXTS:
+            raise NotExpressible(f"its activation {name} has parameters")
+    return [names[d * len(default) : (d + 1) * len(default)] for d in range(directions)]
+
+
+def _refuse(call: Call) -> None:
+    """Raise NotExpressible for what has no Einsum form."""
+    if call.optional(4) is not None:
+        raise NotExpressible("its sequences have lengths of their own (sequence_lens)")
+    for name in ("clip", "activation_alpha", "activation_beta"):
+        if call.node.attributes.get(name) is not None:
+            raise NotExpressible(f"it has the attribute {name}")
+    if call.node.operator == "LSTM" and call.integer("input_forget", 0):
+        raise NotExpressible("its input and forget gates are coupled (input_forget)")
+
+
+RECURRENT: dict[str, Callable[[Call], list[Value | Parts]]] = dict.fromkeys(GATES, recurrent)
+"""By the name of the operator."""
