@@ -183,7 +183,7 @@ class Builder:
 
     def einsum(
         self,
-        name: str,
+        target: str | Stored,
         operands: Sequence[tuple[Value, Sequence[Use]]],
         out: Sequence[str | Spread],
         expression: MapExpression,
@@ -192,13 +192,13 @@ class Builder:
         reduction: Reduction = "sum",
         extents: Mapping[str, int] | None = None,
         weight: int | None = None,
-        into: Stored | None = None,
     ) -> Value:
         """Write a tensor: its value at the labels of `out` is the expression over the operands, reduced over the rest.
 
-        `extents`: of labels that only windows use. `weight`: the operand that is the weight of a contraction. `into`: a
-        tensor that is there already, with the ranks that `out` says.
+        `extents`: of labels that only windows use. `weight`: the operand that is the weight of a contraction. `target`:
+        what the tensor is called, or one that is there already, with the ranks that `out` says.
         """
+        name = target if isinstance(target, str) else target.name
         given = dict(extents or {})
         operands = [(self.as_expression(value, name), uses) for value, uses in operands]
         if not any(value.leaves for value, _ in operands):
@@ -211,7 +211,7 @@ class Builder:
         inputs = tuple(
             Access(view.tensor, index) for (view, _), (index, _) in zip(contents.leaves, indices, strict=True)
         )
-        tensor, index, view = self._output(name, out, digits, bits, into)
+        tensor, index, view = self._output(target, out, digits, bits)
         joined, sign = _inserted(expression, list(zip(contents.expressions, contents.signs, strict=True)))
         extents = {_variable(label, i): size for label, sizes in digits.items() for i, size in enumerate(sizes)}
         unused = extents.keys() - {v for i in (*index, *(j for a in inputs for j in a.index)) for v, _ in i.terms}
@@ -327,7 +327,7 @@ class Builder:
         return tuple(substituted(index, table) for index in view.index), cuts
 
     def _output(
-        self, name: str, out: Sequence[str | Spread], digits: Mapping[str, Sizes], bits: int, into: Stored | None = None
+        self, target: str | Stored, out: Sequence[str | Spread], digits: Mapping[str, Sizes], bits: int
     ) -> tuple[Stored, tuple[Affine, ...], View]:
         """The tensor that is written, the index of each of its ranks, and the tensor as a value."""
         sizes: list[int] = []
@@ -342,12 +342,13 @@ class Builder:
             axes.append(digits[entry])
             sizes += digits[entry]
             index += [Affine(((_variable(entry, place), 1),)) for place in range(len(digits[entry]))]
-        check_shape(sizes, f"the result of {name!r}")
-        tensor = into or Stored(self.free_name(name), tuple(sizes) or (1,), bits)
+        if isinstance(target, str):
+            check_shape(sizes, f"the result of {target!r}")
+            target = Stored(self.free_name(target), tuple(sizes) or (1,), bits)
         read = tuple(
             Affine(((digit(axis, place), 1),)) for axis, of_axis in enumerate(axes) for place, _ in enumerate(of_axis)
         )
-        return tensor, tuple(index) or (Affine(()),), View(tensor, tuple(axes), read or (Affine(()),))
+        return target, tuple(index) or (Affine(()),), View(target, tuple(axes), read or (Affine(()),))
 
 
 def check_shape(shape: Sequence[int], what: str) -> None:

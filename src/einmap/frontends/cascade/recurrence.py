@@ -89,9 +89,7 @@ class Recurrence:
         labels = [f"x{axis}" for axis in range(len(wide.shape))]
         out: list[str | Spread] = [Spread(((labels[0], 1),), self.steps + 1, 1)]
         out += [Spread(((label, 1),), n) for label, n in zip(labels[1:], wide.shape[1:], strict=True) if n > 1]
-        self.builder.einsum(
-            state.tensor.name, [(wide, labels)], out, Operand("0"), state.tensor.bits, into=state.tensor
-        )
+        self.builder.einsum(state.tensor, [(wide, labels)], out, Operand("0"), state.tensor.bits)
 
     def close(self) -> None:
         """Give the rank variable of steps one name in all Einsums. Raises NotExpressible where there is no such one."""

@@ -25,8 +25,8 @@ _TEXTS = {"sigmoid": "sigmoid({})", "tanh": "tanh({})", "relu": "relu({})", "sof
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """One direction of a layer. `x`: (steps, batch, features); `weight` of the inputs, `recurrent` of the state; a bias of
-    each; `peepholes` to the gates i, o and f; what H and C begin with.
+    """One direction of a layer. `x`: (steps, batch, features); `weight` of the inputs, `recurrent` of the state; a bias
+    of each; `peepholes` to the gates i, o and f; what H and C begin with.
     """
 
     call: Call
@@ -99,7 +99,7 @@ class _Layer:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """That of a state in one step."""
+        """The shape of a state in one step."""
         return self.batch, self.hidden
 
     def _rnn(self) -> tuple[Value, ...]:
