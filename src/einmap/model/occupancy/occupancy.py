@@ -93,7 +93,9 @@ def buffers_of(
                 takes, depth = lowered_takes(path, station, counts[tensor])
             spread = spread_of(path, counts[tensor], station)
             # of a memory of several units, the first one is the fullest
-            values = counts[tensor].tile_values(takes) if spread is None else spread.fullest
+            values = counts[tensor].tile_values(takes)
+            if spread is not None:
+                values = values * spread.fullest / spread.values
             if backing:
                 values = path.einsum.by_tensor[tensor].stored(values, path.einsum.extents)
             bits = values * station.component.bits[tensor]

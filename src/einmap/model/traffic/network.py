@@ -56,12 +56,14 @@ def _crossings(traffic: EinsumTraffic, level: int, network: Network) -> Iterator
             hint="evaluate with semantics: exact",
         )
     in_units = is_among_units(traffic.path, network)
+    # AccelForge's all_to_all takes values in at the first lane, wherever they lie
+    begins_in_units = traffic.semantics.network_traffic == "all" or network.topology == "mesh"
     outputs = [tensor.counts for tensor in traffic.tensors if tensor.access.output]
     lanes = {i: traffic.differing_lanes(i, outputs) for i in traffic.path.spatial_loops}
     for tensor in traffic.tensors:
         for exchange in tensor.exchanges:
             if exchange.parent.level < level < exchange.child.level and _carries(tensor, exchange, level):
-                kind = UnitCrossing if in_units else CROSSINGS[network.topology]
+                kind = UnitCrossing if in_units and begins_in_units else CROSSINGS[network.topology]
                 yield kind(tensor, exchange, level, network, lanes)
 
 

@@ -134,9 +134,9 @@ class TensorTraffic:
     def _spread(self, station: Station) -> Spread | None:
         found, name = spread_of(self.path, self.counts, station), station.component.name
         around = [e for e in self.exchanges if station in (e.child, e.parent)]
-        if self.semantics.network_traffic != "all":
+        if self.semantics.network_traffic != "all" and found is not None and found.holders > 1:
             raise NotSupportedError(
-                f"the preset {self.semantics.name} does not know {name!r}, which is several units of an array",
+                f"the preset {self.semantics.name} does not know how units of {name!r} share {self.access.tensor!r}",
                 hint="evaluate with semantics: exact",
             )
         if any(self.charge(exchange).hull is not None for exchange in around):

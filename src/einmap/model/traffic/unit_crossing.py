@@ -23,6 +23,11 @@ from einmap.model.traffic.tensor_traffic import Fixed
 class UnitCrossing(LinkedCrossing):
     """One exchange of one tensor over the network of an array of several units, link by link."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.tensor.semantics.network_traffic == "one delivery":
+            self.ways = ("both",)
+
     @cached_property
     def spread(self) -> Spread | None:
         """Where the values lie; None if they come from a memory that is not spread over the array."""
