@@ -4,11 +4,13 @@ import random
 
 import pytest
 from tests.execute.agreement import differences
+from tests.model.executed import differences as unexplained
 from tests.model.worked import counts, latencies, usages
 from tests.random_specs.arrays import draw_arrays
 
 from einmap import MappingError, Spec, SpecError, dump, evaluate, execute, loads
 from einmap.errors import NotSupportedError
+from einmap.model.explanation.explain import explain
 
 ARRAY = """
 arch:
@@ -100,6 +102,20 @@ def test_area_leakage_and_instances_are_of_units():
 def test_an_array_is_dumped_and_read():
     spec = outer(FOUR + " replicate: A,")
     assert counts(evaluate(loads(dump(spec)))) == counts(evaluate(spec))
+
+
+def test_every_number_of_an_explanation_is_what_an_execution_counts():
+    explained = 0
+    for seed in range(16):
+        spec = Spec.from_dict(draw_arrays(random.Random(seed)))
+        try:
+            said = explain(spec)
+        except (MappingError, NotSupportedError) as error:
+            assert "not explained yet" in str(error) or "not supported" in str(error)
+            continue
+        explained += 1
+        assert list(unexplained(spec, said)) == [], seed
+    assert explained >= 4
 
 
 def judged(seeds):

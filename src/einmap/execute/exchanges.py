@@ -188,6 +188,8 @@ class Exchanges:
             for unit, n in self.units.by_unit(route, station, values.whole, values.part, values.where):
                 some = Passing(n if passing.down else 0, n if passing.up else 0)
                 charge(self.recorder, route, station, (*at, *unit), some, child=child, box=box)
+            key = route.einsum.name, child.tensor, child.address, station.address
+            self.recorder.exchange(key, 0, 0, passing.skipped)
             return
         charge(self.recorder, route, station, at, passing, child=child, box=box, transfers=transfers)
 

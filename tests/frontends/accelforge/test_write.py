@@ -163,6 +163,21 @@ def test_networks_are_written_where_their_topology_is_known():
         write(with_network("ring"))
 
 
+def test_arrays_are_written_with_the_units_of_their_memories():
+    hop = {"name": "hops", "energy": 1e-12, "throughput": 1e9, "latency": 1e-9}
+    network = {"type": "Network", "name": "NoC", "leak_power": 0, "actions": [hop]}
+    whole = spec_of().to_dict()
+    outer, buffer, *rest = whole["arch"]["nodes"]
+    inner = {**buffer, "spatial": [{"name": "R", "fanout": "1 + 1"}], "replicate": "A"}
+    lanes = [{"name": "R", "fanout": 4}, {"name": "C", "fanout": 2}]
+    array = {"type": "Array", "name": "PEs", "spatial": lanes, "nodes": [inner, network]}
+    spec = Spec.from_dict({**whole, "arch": {"nodes": [outer, array, *rest]}})
+    assert [entry.key for entry in write(spec).left_out] == ["replicate", "Network"]
+    found = again(spec).arch()
+    assert [(u.name, u.number) for u in found.memories[1].units] == [("R", 2), ("C", 1)]
+    assert [leaf.name for leaf in found.path(found.computes[0].name)][1:4] == [buffer["name"], "NoC", "PEs"]
+
+
 def test_what_would_mean_something_else_is_refused():
     uneven = [FUSED[0], {**FUSED[1], "tile_shape": {"T": 2, "Z": 1}}, *FUSED[2:]]
     with pytest.raises(NotSupportedError, match="a loop has several tile shapes: 2, 1"):

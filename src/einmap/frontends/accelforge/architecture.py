@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import isinf
 
-from einmap.arch.component import Compute, Leaf, Memory, Toll
+from einmap.arch.component import Compute, Leaf, Memory, Toll, Units
 from einmap.arch.ports import Ports
 from einmap.errors import At, NotSupportedError, SpecError
 from einmap.frontends.accelforge.report import Report
@@ -31,6 +31,7 @@ _FIELDS: Mapping[str, frozenset[str]] = {
     "Compute": _SIMPLE | {"skip_initial_output_write"},
     "Network": _SIMPLE | _COSTS | {"bits_per_value", "bits_per_action", "topology", "actions"},
     "Container": frozenset({"name"}),
+    "Array": frozenset({"name"}),
     "Fork": frozenset({"forked_power_gateable", "non_forked_power_gateable"}),
     "Hierarchical": frozenset(),
 }
@@ -46,6 +47,7 @@ _SILENT: Mapping[str, tuple[object, ...]] = {
     "stalls": ("average",),
     "startup": (0,),
     "pipeline_latency": (0,),
+    "replicate": ("Nothing",),
 }
 """Values of fields without counterpart that say nothing."""
 _SPATIAL = frozenset({"name", "may_reuse", "reuse", "min_usage", "usage_scale", "power_gateable"})
@@ -104,6 +106,11 @@ class _Writer:
         if tag in _NAMELESS:
             fields = self._taken(raw, path, _FIELDS[tag], {"nodes", "name"})
             return _dictionary({**fields, "nodes": self._nodes(raw.get("nodes"), path)}, tag)
+        leaves = self._leaves.get(str(name.value) if isinstance(name, RawScalar) else "", [])
+        if tag == "Array":
+            fields = self._taken(raw, path, _FIELDS[tag], {"nodes", "spatial"})
+            fields["spatial"] = self._spatial(raw.get("spatial") or RawList(()), f"{path}.spatial", leaves)
+            return _dictionary({**fields, "nodes": self._nodes(raw.get("nodes"), path)}, tag)
         topology = raw.get("topology")
         if _text(topology) not in (None, "mesh", "all_to_all"):
             text = f"a network of topology {_text(topology)} cannot be written for AccelForge"
@@ -114,7 +121,8 @@ class _Writer:
             )
         written = {*_WRITTEN, *_COSTS} - _FIELDS[tag]
         fields = self._taken(raw, path, _FIELDS[tag], written)
-        leaves = self._leaves.get(str(name.value) if isinstance(name, RawScalar) else "", [])
+        if tag == "Network" and "actions" in fields:
+            fields["actions"] = _with_hop(fields["actions"])
         if self._is_bound and tag != "Network":
             fields = self._with_attributes_in_use(raw, fields)
         fields |= self._costs(raw, path, tag, leaves)
@@ -122,7 +130,11 @@ class _Writer:
             fields |= self._memory(raw, path, leaves)
         if (tensors := raw.get("tensors")) is not None:
             fields["tensors"] = self._tensors(tensors, f"{path}.tensors")
-        if (spatial := raw.get("spatial")) is not None:
+        units = {leaf.units for leaf in leaves if isinstance(leaf, Memory) and leaf.array}
+        if units:
+            fields["spatial"] = self._units(raw, path, units)
+            self._check_leakage(raw, path, leaves)
+        elif (spatial := raw.get("spatial")) is not None:
             fields["spatial"] = self._spatial(spatial, f"{path}.spatial", leaves)
             self._check_leakage(raw, path, leaves)
         return _dictionary(fields, tag)
@@ -233,6 +245,14 @@ class _Writer:
             dimensions.append(_dictionary(fields))
         return RawList(tuple(dimensions))
 
+    def _units(self, raw: RawMap, path: str, units: set[tuple[Units, ...]]) -> Raw:
+        """How many units a memory of an array is along each dimension where it is several."""
+        if len(units) > 1:
+            text = "numbers of units that differ from Einsum to Einsum cannot be written"
+            raise SpecError(text, at=replace(raw.at or At(), path=path))
+        (only,) = units
+        return from_python([{"name": along.name, "fanout": along.number} for along in only if along.number > 1])
+
     def _can_limit(self, limit: RawMap, dimension: RawMap, path: str) -> bool:
         operator = str(_text(limit.get("operator"))).removeprefix("product")
         if operator in _OPERATORS and set(limit.keys()) <= {"expression", "operator", "value"}:
@@ -256,6 +276,19 @@ def _texts_in(values: Iterable[Raw]) -> Iterator[str]:
                 yield from _texts_in(items)
             case RawMap(items=pairs):
                 yield from _texts_in([each for _, each in pairs])
+
+
+def _with_hop(actions: Raw) -> Raw:
+    """A network's actions, `hops` by its other name."""
+    if not isinstance(actions, RawList):
+        return actions
+    hop = RawScalar("hop", "hop")
+    return RawList(
+        tuple(
+            _dictionary({**dict(item.items), "name": hop}) if _text(item.get("name")) == "hops" else item
+            for item in _maps(actions)
+        )
+    )
 
 
 def _port_time(ports: Ports) -> str:
