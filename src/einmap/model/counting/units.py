@@ -165,6 +165,8 @@ def _check(path: EinsumPath, counts: TensorCounts, memory: Memory, spread: Sprea
     uneven = _uneven(path) & (over | counts.access.variables)
     if path.einsum.is_copy:
         _refuse(path, memory, counts, "a copy Einsum moves it")
+    if counts.access.gathered:
+        _refuse(path, memory, counts, "its rows are looked up, so that nobody knows which lanes need them")
     if spread.loops and uneven:
         _refuse(path, memory, counts, f"tile shapes of {sorted(uneven)[0]!r} do not divide evenly")
     if any(loop.indexes and path.loops[loop.index].variable not in plain for loop in spread.loops):
