@@ -138,11 +138,24 @@ def test_a_fanout_in_two_dimensions_is_filled_as_split_says(tmp_path):
     assert [row.usage for row in evaluate(spec_of(imported(tmp_path, without))).spatial_usage] == [1, 1]
 
 
+def test_subtrees_beside_one_another_are_levels_in_written_order(tmp_path):
+    beside = "{name: WBuf, class: SRAM, attributes: {depth: 32, width: 8, word-bits: 8}}"
+    place = "      subtree:\n      - name: PE"
+    text = PROBLEM + SUBTREES
+    assert place in text
+    one = text.replace(place, f"      - {beside}\n{place}")
+    two = text.replace(place, f"      subtree:\n      - {{name: Side, local: [{beside}]}}\n      - name: PE")
+    assert imported(tmp_path, two).files == imported(tmp_path, one).files
+    assert "WBuf" in imported(tmp_path, two).files["architecture.yaml"]
+
+
 WRONG = [
     ("M=2 K=1", "M=3 K=1", "the factors of M make 6, its size is 4"),
     ("M=2 K=1", "M=2 X=1", "'X' is not a dimension"),
     ("M=2 K=1", "M=2 M=1", "two factors of M"),
-    ("M=2 K=1 N=1", "'M=2,3 K=1'", "is not a factor"),
+    ("M=2 K=1 N=1", "'M=2,3 K=1'", "the last time there are 1 to 2 iterations, not 3"),
+    ("M=2 K=1 N=1", "['M=2,', 1]", "remainders in a list need quotes"),
+    ("M=2 K=1 N=1", "'M=2,1 K=1'", "the factors of M with their remainders make 2, its size is 4"),
     ("M=2 K=1", "M=99999999999999 K=1", "is too large"),
     ("KNM", "KKM", "K stands twice"),
     ("KNM", "{K: 1}", "expected a text, found a dictionary"),
@@ -160,7 +173,17 @@ WRONG = [
     ("depth: 64", "depth: 9**9**9", ""),
     ("read_bandwidth: 2", "read_bandwidth: 0", "moves nothing"),
     ("class: SRAM, ", "", "Buffer.class is missing"),
-    ("  - name: System", "  - {name: Other}\n  - name: System", "expected one subtree, found 2"),
+    (
+        "  - name: System",
+        "  - {name: Other, local: [{name: ALU, class: intmac}]}\n  - name: System",
+        "2 of 2 subtrees have compute units, expected one",
+    ),
+    ("  - name: System", "  - {name: Other, subtree: []}\n  - name: System", "found an empty list"),
+    (
+        "  - name: System",
+        "  - {name: 'Other[0..3]', local: [{name: B, class: SRAM}]}\n  - name: System",
+        "copies in a subtree beside",
+    ),
     ("mapping:", "mapping: 7\nx-mapping:", "expected a list, found 7"),
     ("architecture:", "architecture: []\nx-architecture:", "expected a dictionary, found a list"),
     ("problem:", "x-problem:", "read together with its problem"),

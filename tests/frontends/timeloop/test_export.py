@@ -82,7 +82,7 @@ def holds(component, *tensors):
 @pytest.mark.parametrize(
     ("nodes", "message"),
     [
-        ((MAIN, loop("m", 4), loop("k", 1), loop("m", 1)), "leaves a remainder"),
+        ((MAIN, loop("m", 4), loop("m", 3), loop("k", 1), loop("m", 1)), "m in tiles of 4 that are cut into 3 leaves"),
         ((MAIN, holds("Buf", "A"), holds("Reg", "A"), loop("m", 3), loop("k", 1), loop("m", 1)), "two loops over m"),
         (
             (MAIN, holds("Buf", "A"), loop("m", 1), holds("Buf", "B"), loop("k", 1)),
@@ -99,6 +99,13 @@ def test_a_tree_that_is_no_mapping_of_timeloop_is_refused(nodes, message):
         write(mapped(*nodes))
     assert message in str(caught.value)
     assert caught.value.at.line is not None
+
+
+def test_a_remainder_is_written_beside_its_factor():
+    # m of 6 in tiles of 4, the last of 2
+    written = write(mapped(MAIN, loop("m", 4), loop("k", 1), holds("Buf", "A"), loop("m", 1)))
+    assert "factors: [M=2, K=8]" in written.files["mapping.yaml"]
+    assert "M=4,2" in written.files["mapping.yaml"]
 
 
 def test_what_is_counted_otherwise_is_listed():

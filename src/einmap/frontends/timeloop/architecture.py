@@ -201,6 +201,11 @@ class _Builder:
             variable = problem.variables.get(factor.dimension)
             if factor.value == 0 or variable is None:
                 continue
+            if factor.last is not None:
+                reason = "a limit is on the iterations of all but the last one, whose number follows"
+                self._report.leave(
+                    place(directive, "factors"), f"{factor.dimension}={factor.value},{factor.last}", reason
+                )
             if factor.value == 1 or factor.is_limit or len(dimensions) == 1:
                 operator = "<=" if factor.is_limit else "=="
                 for dimension in dimensions:

@@ -13,7 +13,7 @@ from einmap.spec.raw import Raw, RawList, RawMap, RawScalar
 
 SECTIONS = ("architecture_constraints", "mapspace_constraints", "constraints", "mapspace", "extra_mapping_constraints")
 MAX_FACTOR = 2**40
-_FACTOR = re.compile(r"([A-Za-z_]\w*?)\s*(<=|=|)\s*(-?\d{1,15})")
+_FACTOR = re.compile(r"([A-Za-z_]\w*?)\s*(<=|=|)\s*(-?\d{1,15})(?:\s*,\s*(\d{1,15})(?!\w))?")
 _WORDS = {"datatype": "dataspace", "bypass": "dataspace", "bypassing": "dataspace", "utilization": "utilization"}
 KINDS = ("dataspace", "spatial", "temporal")
 
@@ -29,11 +29,15 @@ class Directive:
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """`P=4`, or `P<=16` with `is_limit`; 0 means as many iterations as are left."""
+    """`P=4`, or `P<=16` with `is_limit`; 0 means as many iterations as are left.
+
+    `P=7,3` has 7 iterations, and 3 (`last`) in the last one of the loops over P further out; None where these are all.
+    """
 
     dimension: str
     value: int
     is_limit: bool = False
+    last: int | None = None
 
 
 def directives(raw: Raw, what: str) -> Iterator[Directive]:
@@ -100,9 +104,15 @@ def _written(raw: Raw, what: str) -> Iterator[Factor]:
         match = _FACTOR.match(rest)
         after = rest[match.end() :][:1] if match else ""
         if match is None or after not in ("", " ", ",", "\t", "\n"):
-            hint = "write DIMENSION=N, as in R=3 P=16; remainders (P=7,3) are not read"
+            hint = 'write DIMENSION=N, as in R=3 P=16; remainders in a list need quotes, as in ["P=7,3", R=3]'
             raise SpecError(f"{rest[:40]!r} is not a factor", at=named(raw.at, what), hint=hint)
-        yield Factor(match[1], max(int(match[3]), 0), match[2] == "<=")
+        value, last = max(int(match[3]), 0), None if match[4] is None else int(match[4])
+        if last is not None and not 1 <= last <= value:
+            text = f"{match[0]!r}: the last time there are 1 to {value} iterations, not {last}"
+            raise SpecError(
+                text, at=named(raw.at, what), hint="write the number of iterations, then that of the last time"
+            )
+        yield Factor(match[1], value, match[2] == "<=", last)
         position = len(text) - len(rest) + match.end()
 
 

@@ -124,8 +124,26 @@ class _Subtrees:
     def elements(
         self, raw: Raw | None, inherited: Attributes, outside: int, group: str, at: At | None, depth: int = 0
     ) -> Iterator[_Element]:
-        """The components of a tree, outermost first; `outside`: copies of the tree, `group`: what multiplied last."""
-        tree = _single(raw, at)
+        """The components of a tree, outermost first; `outside`: copies of the tree, `group`: what multiplied last.
+
+        Trees beside one another are levels in written order, as nodes of `!Parallel` are; that with the compute unit is
+        the innermost. Raises NotSupportedError where another one makes copies.
+        """
+        trees = _trees(raw, at)
+        if len(trees) == 1:
+            yield from self._tree(trees[0], inherited, outside, group, depth)
+            return
+        branches = [list(self._tree(tree, inherited, outside, group, depth)) for tree in trees]
+        inner = [branch for branch in branches if any(_is_compute(element.class_name) for element in branch)]
+        place = named(trees[0].at, "subtree")
+        if len(inner) > 1:
+            raise NotSupportedError(f"{len(inner)} of {len(trees)} subtrees have compute units, expected one", at=place)
+        beside = [element for branch in branches if branch not in inner for element in branch]
+        if any(element.instances != outside for element in beside):
+            raise NotSupportedError("copies in a subtree beside that of the compute unit are not read", at=place)
+        yield from (*beside, *(element for branch in inner for element in branch))
+
+    def _tree(self, tree: RawMap, inherited: Attributes, outside: int, group: str, depth: int) -> Iterator[_Element]:
         text = a_text(tree.get("name"), "subtree.name", tree.at) if tree.get("name") is not None else ""
         name, own = split_name(text, tree.at)
         outside *= own
@@ -156,15 +174,16 @@ class _Subtrees:
         yield _Element(name, class_name, attributes, total, mesh_x, f"{name}_array" if own > 1 else group, entry.at)
 
 
-def _single(raw: Raw | None, at: At | None) -> RawMap:
-    """The one tree of a list. Several beside one another would be branches, of which einmap's list has none."""
+def _trees(raw: Raw | None, at: At | None) -> list[RawMap]:
+    """One tree or more. Raises SpecError for none."""
     if isinstance(raw, RawMap):
-        return raw
-    trees = a_list(raw, "subtree", at)
-    if len(trees) != 1:
-        place = named(raw.at if raw is not None else at, "subtree")
-        raise NotSupportedError(f"expected one subtree, found {len(trees)}: branches are not read", at=place)
-    return a_map(trees[0], "subtree")
+        return [raw]
+    trees = [a_map(tree, "subtree") for tree in a_list(raw, "subtree", at)]
+    if not trees:
+        raise SpecError(
+            "expected a subtree, found an empty list", at=named(raw.at if raw is not None else at, "subtree")
+        )
+    return trees
 
 
 def _from_totals(elements: Sequence[_Element], at: At | None) -> tuple[Level, ...]:

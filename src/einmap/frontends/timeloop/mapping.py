@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from einmap.einsum.projection import Relevance, relevance
-from einmap.errors import SpecError, did_you_mean
+from einmap.errors import Note, SpecError, did_you_mean
 from einmap.expressions.scope import Scope
 from einmap.frontends.timeloop.architecture import Machine, axes, level_of
 from einmap.frontends.timeloop.constraints import Directive, Kept, directives, factors, kept, permutation, place
@@ -45,9 +45,10 @@ class Hold:
 
 @dataclass(slots=True)
 class _Orders:
-    """What a mapping says of one level, by kind: factors and permutation."""
+    """What a mapping says of one level, by kind: factors, iterations of the last time where they differ, order."""
 
     factors: dict[str, int] = field(default_factory=dict)
+    last: dict[str, int] = field(default_factory=dict)
     order: tuple[str, ...] = ()
     split: int | None = None
     at: Directive | None = None
@@ -111,6 +112,7 @@ class _Reader:
         split = fields.get("split")
         return _Orders(
             {factor.dimension: factor.value for factor in written},
+            {factor.dimension: factor.last for factor in written if factor.last not in (None, factor.value)},
             order,
             None if split is None else an_integer(split, f"{what}.split", self._scope, 0),
             directive,
@@ -134,6 +136,9 @@ class _Reader:
         """Replace a factor of 0 by what is left of its dimension, and check that all factors make up the sizes."""
         everything = [*self._temporal.values(), *self._spatial.values()]
         for dimension in self._problem.dimensions:
+            if any(dimension in orders.last for orders in everything):
+                self._check_remainders(dimension, raw)
+                continue
             size = self._problem.sizes.get(dimension, 1)
             product = math.prod(orders.factors.get(dimension, 1) or 1 for orders in everything)
             open_ones = [orders for orders in everything if orders.factors.get(dimension) == 0]
@@ -144,6 +149,37 @@ class _Reader:
                 text = f"the factors of {dimension} make {product}, its size is {size}"
                 hint = "one factor of 0 stands for what is left" if not open_ones else "one factor of 0 at most"
                 raise SpecError(text, at=named(raw.at, "mapping"), hint=hint)
+
+    def _check_remainders(self, dimension: str, raw: Raw) -> None:
+        """Check that factors with remainders make up the size of a dimension.
+
+        Of n iterations further out the last one has `last` of the factor, all others have it whole: there are
+        (n - 1) * factor + last. So einmap cuts an extent by the same tile shapes, with what is left at the end.
+        """
+        iterations = 1
+        for level in self._machine.levels:
+            orders = (self._spatial if level.kind == "fanout" else self._temporal).get(level.name)
+            factor = 1 if orders is None else orders.factors.get(dimension, 1)
+            if factor == 0:
+                text = f"a factor of 0 for {dimension} beside factors with remainders"
+                raise SpecError(text, at=named(raw.at, "mapping"), hint="write the number of iterations")
+            last = factor if orders is None else orders.last.get(dimension, factor)
+            iterations = (iterations - 1) * factor + last
+        self._note_single(dimension)
+        size = self._problem.sizes.get(dimension, 1)
+        if iterations != size:
+            text = f"the factors of {dimension} with their remainders make {iterations}, its size is {size}"
+            hint = "P=7,3 inside of P=3 makes 2 * 7 + 3"
+            raise SpecError(text, at=named(raw.at, "mapping"), hint=hint)
+
+    def _note_single(self, dimension: str) -> None:
+        for orders in self._temporal.values():
+            if orders.last.get(dimension) == 1 and orders.at is not None:
+                text = (
+                    f"{dimension} has one iteration of {orders.factors[dimension]} the last time: Timeloop keeps tiles "
+                    "that stay where they are then, which are fetched again here"
+                )
+                self._report.notes.append(Note(text, at=place(orders.at, "factors"), kind="advice"))
 
     # loops
 
@@ -227,17 +263,19 @@ class _Reader:
         return relevance(projection, self._problem.variables[loop.dimension])
 
     def _nodes(self, loops: Sequence[Loop], holds: Sequence[Hold]) -> list[dict[str, object]]:
-        rest: dict[str, int] = dict(self._problem.sizes)
+        shapes: dict[str, int] = {}
+        for each in loops:
+            shapes[each.dimension] = shapes.get(each.dimension, 1) * each.iterations
         nodes: list[dict[str, object]] = []
         for position, loop in enumerate([*loops, None]):
             nodes += self._storages([hold for hold in holds if hold.position == position])
             if loop is None:
                 continue
-            rest[loop.dimension] //= loop.iterations
+            shapes[loop.dimension] //= loop.iterations
             node: dict[str, object] = {
                 "type": "Temporal" if loop.axis is None else "Spatial",
                 "rank_variable": self._problem.variables[loop.dimension],
-                "tile_shape": rest[loop.dimension],
+                "tile_shape": shapes[loop.dimension],
             }
             if loop.axis is not None:
                 node |= {"component": self._machine.components[loop.level.name], "name": loop.axis}

@@ -26,10 +26,14 @@ from einmap.spec.spec import Spec
 
 @dataclass(frozen=True, slots=True)
 class _Loop:
-    """A loop of more than one iteration; `component` and `axis` where it is spatial."""
+    """A loop of more than one iteration; `component` and `axis` where it is spatial.
+
+    `last`: its iterations in the last one of the loops over its variable further out.
+    """
 
     variable: str
     iterations: int
+    last: int
     at: At
     component: str = ""
     axis: str = ""
@@ -72,6 +76,7 @@ class _Writer:
         self._path: tuple[Leaf, ...] = arch.path(getattr(unit, "component", ""))
         self._levels = {leaf.name: i for i, leaf in enumerate(self._path)}
         self._loops: list[_Loop] = []
+        self._left: dict[str, int] = {}
         self._held: list[_Held] = []
 
     def written(self) -> Raw:
@@ -100,6 +105,7 @@ class _Writer:
 
     def _read(self) -> None:
         extents = dict(self._einsum.extents)
+        self._left = dict(extents)
         for here in self._placed:
             at = self._spec.place_of_node(here.address)
             node = here.node
@@ -127,18 +133,20 @@ class _Writer:
         extent = extents[variable]
         if isinstance(node, Temporal) and node.initial_tile_shape.of(name) not in (None, shape):
             raise NotSupportedError("Timeloop's tiles are all alike, initial_tile_shape has no counterpart", at=at)
-        if shape < extent and extent % shape:
-            text = f"{variable} of {extent} in tiles of {shape} leaves a remainder, Timeloop's factors do not"
-            raise NotSupportedError(text, at=at, hint=f"choose a tile shape that divides {extent}")
+        if shape < extent and extent % shape and extent != self._einsum.extents[variable]:
+            text = f"{variable} in tiles of {extent} that are cut into {shape} leaves a remainder in each of them"
+            hint = f"choose a tile shape that divides {extent}: Timeloop's factors leave one in the last tile alone"
+            raise NotSupportedError(text, at=at, hint=hint)
         if shape >= extent:
             return
         extents[variable] = shape
-        iterations = extent // shape
+        iterations, last = -(-extent // shape), -(-self._left[variable] // shape)
+        self._left[variable] -= (last - 1) * shape
         if isinstance(node, Temporal):
-            self._loops.append(_Loop(variable, iterations, at))
+            self._loops.append(_Loop(variable, iterations, last, at))
         else:
             axis = self._axes.get((node.component, node.name), "X")
-            self._loops.append(_Loop(variable, iterations, at, node.component, axis))
+            self._loops.append(_Loop(variable, iterations, last, at, node.component, axis))
 
     # which loops belong to which level
 
@@ -280,16 +288,34 @@ class _Writer:
     def _entry(self, target: str, kind: str, loops: Sequence[_Loop]) -> dict[str, object]:
         """A directive; loops of one variable at one level are one loop of all their iterations."""
         factors: dict[str, int] = {}
+        last: dict[str, int] = {}
         for loop in loops:
             factors[loop.variable] = factors.get(loop.variable, 1) * loop.iterations
+            last[loop.variable] = (last.get(loop.variable, 1) - 1) * loop.iterations + loop.last
+        for variable in factors:
+            self._check_joined([loop for loop in loops if loop.variable == variable])
         innermost = [*reversed(factors)]
         order = [*innermost, *(v for v in self._dimensions if v not in factors)]
         return {
             "target": target,
             "type": kind,
-            "factors": [f"{self._dimensions[v]}={factors.get(v, 1)}" for v in self._dimensions],
+            "factors": [
+                f"{self._dimensions[v]}={_written(factors.get(v, 1), last.get(v, 1))}" for v in self._dimensions
+            ],
             "permutation": [self._dimensions[v] for v in order],
         }
+
+    def _check_joined(self, loops: Sequence[_Loop]) -> None:
+        """Say where loops that become one move windows, which may be brought in otherwise then."""
+        variable, name = loops[0].variable, self._dimensions[loops[0].variable]
+        moves = any(self._relevance(tensor, variable) is Relevance.PARTIAL for tensor in self._einsum.by_tensor)
+        if len(loops) > 1 and moves:
+            reason = "loops over it are one there, which may bring in windows otherwise"
+            self._report.leave(loops[1].at, f"{name}: windows", reason)
+
+
+def _written(iterations: int, last: int) -> str:
+    return str(iterations) if last == iterations else f"{iterations},{last}"
 
 
 def _crossing(loop: _Loop) -> NotSupportedError:
