@@ -157,13 +157,21 @@ def test_gradients_are_imported_as_jax_makes_them(case):
     check(function, *arguments, tolerance=1e-4)
 
 
-def test_rows_of_a_table_are_an_input():
+def test_rows_of_a_table_are_looked_up():
     def embed(table, ids, w):
         return table[ids] @ w
 
     ids = np.array([[1, 0, -1]], np.int32)
     result = check(embed, numbers(5, 4), ids, numbers(4, 2))
-    assert len(result.spec.workload.einsums) == 1
+    assert result.spec.workload.tensor_shape("table") == {"V5": 5, "X4": 4}
+    assert result.n_multiply_accumulates == 3 * 4 * 2
+
+
+def test_rows_of_what_is_computed_are_looked_up_at_places_that_are():
+    def chosen(x, w, scores):
+        return jnp.take(jnp.tanh(x @ w), jnp.floor(scores).astype(int), axis=1)
+
+    check(chosen, numbers(2, 3), numbers(3, 5), np.array([[0.5, 4.2], [2.9, -1.0]], np.float32))
 
 
 def test_arguments_may_be_shapes_alone():

@@ -181,6 +181,31 @@ CASES = {
         {"ids": np.array([[2, 0, 4]])},
         {"table": numbers(5, 4), "w": numbers(4, 3)},
     ),
+    "rows of what is computed, at computed places": (
+        [node("MatMul", ["x", "w"], ["t"]), node("Floor", ["f"], ["p"]), node("Cast", ["p"], ["i"], to=7),
+         node("Gather", ["t", "i"], ["g"], axis=1), node("Exp", ["g"], ["y"])],
+        {"x": (2, 5, 3), "f": np.array([[0.5, -1.5], [4.1, 3.9]], np.float32)},
+        {"w": numbers(3, 4)},
+    ),
+    "uneven constant places": (
+        [node("Relu", ["x"], ["r"]), node("Gather", ["r", "i"], ["y"], axis=1)], {"x": (2, 6)}, {"i": np.array([4, 0, -1, 0])},
+    ),
+    "elements": (
+        [node("GatherElements", ["x", "i"], ["g"], axis=1), node("Neg", ["g"], ["y"])],
+        {"x": (2, 5), "i": np.array([[0, 4, -2, 1], [1, 1, 1, 1]])},
+        {},
+    ),
+    "parts of several axes": (
+        [node("GatherND", ["x", "i"], ["g"]), node("MatMul", ["g", "w"], ["y"])],
+        {"x": (3, 4, 5), "i": np.array([[[0, 1], [2, -1]], [[1, 1], [-3, 0]]])},
+        {"w": numbers(5, 2)},
+    ),
+    "indices that are numbers as well": (
+        [node("Gather", ["small", "ids"], ["a"]), node("Gather", ["large", "ids"], ["b"]), node("Cast", ["ids"], ["n"], to=1),
+         node("Unsqueeze", ["n", "last"], ["m"]), node("Mul", ["a", "b"], ["c"]), node("Add", ["c", "m"], ["y"])],
+        {"ids": np.array([[2, -1, 0]])},
+        {"small": numbers(4, 3), "large": numbers(6, 3), "last": np.array([2])},
+    ),
     "activations": (
         [node("LeakyRelu", ["x"], ["a"], alpha=0.2), node("Elu", ["a"], ["b"]), node("HardSwish", ["b"], ["c"]),
          node("Softplus", ["c"], ["d"]), node("Clip", ["d", "low"], ["e"]), node("Pow", ["e", "two"], ["y"])],

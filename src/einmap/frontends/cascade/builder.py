@@ -13,7 +13,7 @@ from einmap.einsum.edit import substituted
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand, Reduction
 from einmap.einsum.projection import Affine
 from einmap.errors import SpecError
-from einmap.frontends.cascade.program import Access, Array, CascadeEinsum, Gathered, Program, Stored, uniform
+from einmap.frontends.cascade.program import Access, Array, CascadeEinsum, Program, Stored, uniform
 from einmap.frontends.cascade.values import (
     MOST_LEAVES,
     MOST_NODES,
@@ -55,7 +55,14 @@ class Spread:
     constant: int = 0
 
 
-type Use = str | Window
+@dataclass(frozen=True, slots=True)
+class LookedUp:
+    """An axis, one rank by itself, that is read at the value of another operand, by its place."""
+
+    operand: int
+
+
+type Use = str | Window | LookedUp
 """How an Einsum indexes an axis of an operand."""
 
 
@@ -88,7 +95,7 @@ class Builder:
         return name
 
     def graph_input(
-        self, name: str, shape: Sequence[int], bits: int, source: str | Gathered | Array, *, weight: bool = False
+        self, name: str, shape: Sequence[int], bits: int, source: str | Array, *, weight: bool = False
     ) -> Value:
         """A tensor that no Einsum writes. Raises SpecError for one that is empty or too large."""
         check_shape(shape, f"tensor {name!r}")
@@ -175,7 +182,8 @@ class Builder:
             value = self.written(value, f"{name}_digits")
         labels = [f"x{axis}" for axis in range(len(value.shape))]
         for axis, use in enumerate(uses):
-            labels[axis] = use if isinstance(use, str) else use.terms[0][0]
+            if not isinstance(use, LookedUp):
+                labels[axis] = use if isinstance(use, str) else use.terms[0][0]
         out: list[str | Spread] = list(labels)
         for axis in {*flat, *whole}:
             out[axis] = Spread(((labels[axis], 1),), value.shape[axis])
@@ -209,8 +217,10 @@ class Builder:
         indices = [self._index(view, uses, digits, given) for view, uses in contents.leaves]
         cuts = tuple(cut for _, found in indices for cut in found)
         inputs = tuple(
-            Access(view.tensor, index) for (view, _), (index, _) in zip(contents.leaves, indices, strict=True)
+            Access(view.tensor, index, self._looked_up(view, uses, contents))
+            for (view, uses), (index, _) in zip(contents.leaves, indices, strict=True)
         )
+        gathers = any(access.looked_up for access in inputs)
         tensor, index, view = self._output(target, out, digits, bits)
         joined, sign = _inserted(expression, list(zip(contents.expressions, contents.signs, strict=True)))
         extents = {_variable(label, i): size for label, sizes in digits.items() for i, size in enumerate(sizes)}
@@ -228,7 +238,7 @@ class Builder:
                 {v: extent for v, extent in extents.items() if v not in unused},
                 {v: "" if re.match(r"x\d", v) else v.partition(".")[0].strip("_") for v in extents},
                 place,
-                isinstance(joined, Operand) and not _reduces(digits, out),
+                isinstance(joined, Operand) and not _reduces(digits, out) and not gathers,
                 cuts,
             )
         )
@@ -295,6 +305,10 @@ class Builder:
     def _for_windows(self, view: View, uses: Sequence[Use], given: Mapping[str, int]) -> View:
         """The view, or a copy of it where a window needs an axis to be one rank by itself."""
         slid = [axis for axis, use in enumerate(uses) if isinstance(use, Window)]
+        if any(isinstance(use, LookedUp) and not view.is_whole(axis) for axis, use in enumerate(uses)):
+            whole = [axis for axis, use in enumerate(uses) if isinstance(use, LookedUp)]
+            flat = [axis for axis in whole if len(view.axes[axis]) > 1]
+            return self.copied(stored(view), f"{view.tensor.name}_rows", flat=flat, whole=whole).leaves[0]
         pads = [axis for axis in slid if not view.is_whole(axis) and _leaves_axis(uses[axis], given, view.shape[axis])]
         cut = [axis for axis in slid if axis not in pads and len(view.axes[axis]) > 1]
         if not pads and not cut:
@@ -312,6 +326,9 @@ class Builder:
                 for place in range(len(view.axes[axis])):
                     table[digit(axis, place)] = Affine(((_variable(use, place), 1),))
                 continue
+            if isinstance(use, LookedUp):
+                table[digit(axis, 0)] = Affine(())
+                continue
             index = composed(use.terms, digits, use.constant)
             low, high = _ends(use, given)
             size = view.shape[axis]
@@ -325,6 +342,18 @@ class Builder:
                 ranks = [i for i, rank in enumerate(view.index) if any(v == digit(axis, 0) for v, _ in rank.terms)]
                 self.program.pad(view.tensor, ranks[0], max(0, -low), max(0, high - size + 1))
         return tuple(substituted(index, table) for index in view.index), cuts
+
+    @staticmethod
+    def _looked_up(view: View, uses: Sequence[Use], contents: Contents) -> tuple[tuple[int, int], ...]:
+        """The ranks of a leaf that are looked up, and which input has their indices."""
+        found = []
+        for axis, use in enumerate(uses):
+            if isinstance(use, LookedUp):
+                rank = next(i for i, rank in enumerate(view.index) if rank.terms == ((digit(axis, 0), 1),))
+                place = contents.first_leaves[use.operand]
+                assert place is not None
+                found.append((rank, place))
+        return tuple(found)
 
     def _output(
         self, target: str | Stored, out: Sequence[str | Spread], digits: Mapping[str, Sizes], bits: int

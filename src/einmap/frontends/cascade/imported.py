@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any
 
@@ -15,7 +15,7 @@ from einmap.einsum.operation import Operand
 from einmap.einsum.projection import Affine
 from einmap.errors import Note, SpecError, did_you_mean
 from einmap.frontends.cascade.builder import Builder
-from einmap.frontends.cascade.program import Access, Array, CascadeEinsum, Gathered, Stored
+from einmap.frontends.cascade.program import Access, Array, CascadeEinsum, Stored
 from einmap.frontends.cascade.split_ranks import with_split_ranks
 from einmap.frontends.cascade.values import Value
 from einmap.frontends.cascade.views import View, digit
@@ -52,6 +52,8 @@ class Imported:
     """Graph inputs of the workload by their names there; `source` says what of the model each is."""
     margins: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     """Zeros before and after the indices of each rank of a tensor, where there are some."""
+    counted_from_the_end: Mapping[str, int] = field(default_factory=dict)
+    """Graph inputs that are indices of a rank of this size: those below 0 are counted from its end."""
     outputs: Mapping[str, View] = field(default_factory=dict)
     """Outputs of the model by name, as parts of tensors of the workload."""
 
@@ -95,11 +97,10 @@ class Imported:
 
     def _array(self, tensor: Stored, values: Mapping[str, Any]) -> Array:
         source = tensor.source
-        if isinstance(source, Gathered):
-            table, places = self._given(source.table, values), self._given(source.indices, values)
-            array = np.take(table, places.astype(np.int64), axis=source.axis)
-        elif isinstance(source, str):
+        if isinstance(source, str):
             array = self._given(source, values)
+            if tensor.name in self.counted_from_the_end:
+                array = np.where(array < 0, array + self.counted_from_the_end[tensor.name], array)
         else:
             array = np.asarray(source)
         if array.size != np.prod(tensor.sizes):
@@ -150,12 +151,47 @@ def imported(
     einsums = with_split_ranks(builder.program, with_results(builder, builder.program.needed(kept), kept), kept)
     if not einsums:
         raise SpecError("the model has nothing to compute: its outputs are its inputs, or constants")
+    einsums, indices = with_index_inputs(builder, einsums)
     names = {access.tensor.name: access.tensor for e in einsums for access in e.inputs}
     produced = {e.output.tensor.name for e in einsums}
     inputs = {name: tensor for name, tensor in names.items() if name not in produced}
     margins = {name: tuple(ranks) for name, ranks in builder.program.margins.items()}
     spec = Spec.from_dict(workload=workload_of(builder.program, einsums))
-    return Imported(spec, notes=notes, inputs=inputs, margins=margins, outputs=views, **about)
+    return Imported(
+        spec, notes=notes, inputs=inputs, margins=margins, counted_from_the_end=indices, outputs=views, **about
+    )
+
+
+def with_index_inputs(builder: Builder, einsums: list[CascadeEinsum]) -> tuple[list[CascadeEinsum], dict[str, int]]:
+    """The Einsums, and the graph inputs that are indices, with the size of the rank that they index.
+
+    Such an input has a name of its own where its values are used otherwise, or index a rank of another size.
+    """
+    others = {
+        access.tensor.name
+        for e in einsums
+        for place, access in enumerate(e.inputs)
+        if place not in {i for a in e.inputs for _, i in a.looked_up}
+    }
+    made: dict[tuple[str, int], Stored] = {}
+    sizes: dict[str, int] = {}
+    done: list[CascadeEinsum] = []
+    for einsum in einsums:
+        inputs = list(einsum.inputs)
+        for access in einsum.inputs:
+            for rank, place in access.looked_up:
+                tensor, size = inputs[place].tensor, access.tensor.sizes[rank]
+                if not isinstance(tensor.source, str):
+                    continue
+                key = tensor.name, size
+                if key not in made:
+                    is_free = tensor.name not in others and tensor.name not in sizes
+                    name = tensor.name if is_free else builder.free_name(f"{tensor.name}_index")
+                    made[key] = tensor if is_free else replace(tensor, name=name)
+                    sizes[name] = size
+                inputs[place] = replace(inputs[place], tensor=made[key])
+        done.append(replace(einsum, inputs=tuple(inputs)))
+    return done, sizes
 
 
 def with_results(builder: Builder, einsums: list[CascadeEinsum], kept: set[str]) -> list[CascadeEinsum]:

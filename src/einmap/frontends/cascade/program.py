@@ -14,38 +14,33 @@ from einmap.einsum.projection import Affine
 type Array = NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Gathered:
-    """Where the values of a graph input come from: slices of `table` along `axis`, chosen by the integers `indices`."""
-
-    table: str
-    indices: str
-    axis: int
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Stored:
     """A tensor of the cascade. `sizes`: of its ranks, without padding.
 
-    `source`: for a graph input, the name of the value of the program that it is, its numbers where the program has
-    them, or the gather that gives it; None for a tensor that an Einsum writes. `shape`: that of the value, with axes
+    `source`: for a graph input, the name of the value of the program that it is, or its numbers where the program has
+    them; None for a tensor that an Einsum writes. `shape`: that of the value, with axes
     of one index, which have no rank. `weight`: whether it is a parameter of the model.
     """
 
     name: str
     sizes: tuple[int, ...]
     bits: int
-    source: str | Gathered | Array | None = None
+    source: str | Array | None = None
     shape: tuple[int, ...] = ()
     weight: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A tensor, and an affine index for each of its ranks; an index outside of 0 to size - 1 is in the padding."""
+    """A tensor, and an affine index for each of its ranks; an index outside of 0 to size - 1 is in the padding.
+
+    `looked_up`: ranks whose index is a value of another input of the Einsum, by the place of that; `index` is 0 there.
+    """
 
     tensor: Stored
     index: tuple[Affine, ...]
+    looked_up: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

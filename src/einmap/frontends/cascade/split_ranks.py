@@ -47,7 +47,8 @@ def _split(program: Program, einsums: list[CascadeEinsum], name: str) -> tuple[l
     places = [i for i, e in enumerate(einsums) if any(a.tensor.name == name for a in (*e.inputs, e.output))]
     tensor = next(a.tensor for i in places for a in (*einsums[i].inputs, einsums[i].output) if a.tensor.name == name)
     for rank, size in enumerate(tensor.sizes):
-        if program.margin(tensor, rank) != (0, 0):
+        accesses = (a for i in places for a in _accesses(einsums[i]) if a.tensor.name == name)
+        if program.margin(tensor, rank) != (0, 0) or any(rank in dict(a.looked_up) for a in accesses):
             continue
         uses = [(i, a.index[rank]) for i in places for a in _accesses(einsums[i]) if a.tensor.name == name]
         strides = _strides([(index, einsums[i].extents) for i, index in uses], size)
@@ -190,11 +191,14 @@ class _Split:
     def _access(self, access: Access, table: Mapping[str, Affine]) -> Access:
         index = [substituted(i, table) for i in access.index]
         if access.tensor.name != self.tensor.name:
-            return Access(access.tensor, tuple(index))
+            return Access(access.tensor, tuple(index), access.looked_up)
         old = index[self.rank]
         new = [self._digit(old, place) for place in range(len(self.strides))]
         sizes = (*self.tensor.sizes[: self.rank], *self.sizes, *self.tensor.sizes[self.rank + 1 :])
-        return Access(replace(self.tensor, sizes=sizes), (*index[: self.rank], *new, *index[self.rank + 1 :]))
+        more = len(self.strides) - 1
+        looked_up = tuple((rank + more if rank > self.rank else rank, place) for rank, place in access.looked_up)
+        parts = *index[: self.rank], *new, *index[self.rank + 1 :]
+        return Access(replace(self.tensor, sizes=sizes), parts, looked_up)
 
     def _digit(self, index: Affine, place: int) -> Affine:
         stride, size = self.strides[place], self.sizes[place]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from einmap.einsum.operation import Apply, MapExpression, Operand, parse_operation
 from einmap.errors import SpecError
-from einmap.frontends.cascade.builder import Builder, Spread
+from einmap.frontends.cascade.builder import Builder, LookedUp, Spread, Use
 from einmap.frontends.cascade.values import Value, reshape, take
 from einmap.frontends.cascade.views import LayoutError
 
@@ -49,6 +49,46 @@ class Step:
             return take(value, axis, start, step, count)
         except LayoutError:
             return take(self.builder.copied(value, f"{self.name}_layout", flat=[axis]), axis, start, step, count)
+
+    def gathered(self, table: Value, lookups: Sequence[tuple[int, Value]]) -> Value:
+        """Rows of a table: some axes are read at values of one shape, which comes in place of the first of them.
+
+        Values below 0 count from the end. Raises NotExpressible for axes of one index.
+        """
+        axes = [axis for axis, _ in lookups]
+        shape = lookups[0][1].shape
+        if any(table.shape[axis] < 2 for axis in axes):
+            raise NotExpressible("it looks up in an axis of one index")
+        uses: list[Use] = [f"x{axis}" for axis in range(len(table.shape))]
+        labels = [f"p{axis}" for axis in range(len(shape))]
+        operands: list[tuple[Value, Sequence[Use]]] = []
+        for place, (axis, where) in enumerate(lookups):
+            uses[axis] = LookedUp(place + 1)
+            operands.append((self.index(where, table.shape[axis]), labels))
+        kept = [f"x{axis}" for axis in range(len(table.shape)) if axis not in axes]
+        before = sum(axis < min(axes) for axis in range(len(table.shape)))
+        plain = self.builder.written(table, f"{self.name}_table")
+        out = [*kept[:before], *labels, *kept[before:]]
+        return self.builder.einsum(self.name, [(plain, uses), *operands], out, Operand("0"), table.bits)
+
+    def elements(self, table: Value, axis: int, places: Value) -> Value:
+        """Values of a table that are looked up one by one along an axis; the other axes are those of the places."""
+        if table.shape[axis] < 2:
+            raise NotExpressible("it looks up in an axis of one index")
+        labels = [f"x{other}" for other in range(len(places.shape))]
+        uses: list[Use] = [LookedUp(1) if other == axis else label for other, label in enumerate(labels)]
+        plain = self.builder.written(table, f"{self.name}_table")
+        where = self.index(places, table.shape[axis])
+        return self.builder.einsum(self.name, [(plain, uses), (where, labels)], labels, Operand("0"), table.bits)
+
+    def index(self, where: Value, size: int) -> Value:
+        """Indices as a tensor, from 0 on; those of a graph input are brought there with its values."""
+        where = self.builder.as_expression(where, f"{self.name}_places")
+        given = where.is_view and isinstance(where.leaves[0].tensor.source, str)
+        if not given and not where.nonnegative:
+            less = expression_of(f"select(less(a, 0), a + {size}, a)", 1)
+            where = self.builder.pointwise(less, [where], f"{self.name}_places", where.bits)
+        return self.builder.written(where, f"{self.name}_places")
 
     def _in_one_rank(self, value: Value) -> Value:
         """The elements in row-major order in a tensor of one rank."""

@@ -10,6 +10,7 @@ from einmap.einsum.edit import substituted
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand, format_map
 from einmap.einsum.parse import format_projection
 from einmap.einsum.projection import Affine
+from einmap.errors import SpecError
 from einmap.frontends.cascade.program import Access, CascadeEinsum, Program, Stored
 
 
@@ -35,7 +36,10 @@ class _Writer:
         """One Einsum in the concise form."""
         names = self._variable_names(einsum)
         table = {old: Affine(((new, 1),)) for old, new in names.items()}
-        texts = [self._access(access, table) for access in einsum.inputs]
+        plain = {
+            place: self._access(access, table) for place, access in enumerate(einsum.inputs) if not access.looked_up
+        }
+        texts = [plain.get(i) or self._access(access, table, plain) for i, access in enumerate(einsum.inputs)]
         operation = _with_texts(einsum.expression, texts)
         written = {"einsum": f"{self._access(einsum.output, table)} = {format_map(operation)}"}
         return {**written, **self._fields(einsum, table)}
@@ -46,6 +50,11 @@ class _Writer:
             fields["reduction"] = einsum.reduction
         if einsum.is_copy:
             fields["is_copy_operation"] = True
+        sizes = {
+            self.ranks[a.tensor.name][rank]: a.tensor.sizes[rank] for a in einsum.inputs for rank, _ in a.looked_up
+        }
+        if sizes:
+            fields["rank_sizes"] = sizes
         if einsum.cuts:
             fields["iteration_space_shape"] = [f"0 <= {substituted(i, table)} < {size}" for i, size in einsum.cuts]
         # an architecture tells contractions from the rest by whether there is a weight
@@ -84,15 +93,24 @@ class _Writer:
                 return name
             number += 1
 
-    def _access(self, access: Access, table: Mapping[str, Affine]) -> str:
+    def _access(self, access: Access, table: Mapping[str, Affine], texts: Mapping[int, str] | None = None) -> str:
+        """`A[m, k]`; `texts`: the index tensors of what is looked up."""
         tensor = access.tensor
         self.tensors.setdefault(tensor.name, tensor)
         index = [
             substituted(replace(i, constant=i.constant + self.program.margin(tensor, rank)[0]), table)
             for rank, i in enumerate(access.index)
         ]
-        ranks = self.ranks.setdefault(tensor.name, _rank_names(tensor, index))
-        return f"{tensor.name}[{format_projection(tuple(zip(ranks, index, strict=True)))}]"
+        looked_up = dict(access.looked_up)
+        named = [Affine(((f"v{tensor.sizes[rank]}", 1),)) if rank in looked_up else i for rank, i in enumerate(index)]
+        ranks = self.ranks.setdefault(tensor.name, _rank_names(tensor, named))
+        if any(self.program.margin(tensor, rank) != (0, 0) for rank in looked_up):
+            raise SpecError(f"rows of {tensor.name!r} are looked up along an axis that is read with zeros around it")
+        parts = [
+            f"{name}: {(texts or {})[looked_up[rank]]}" if rank in looked_up else format_projection(((name, i),))
+            for rank, (name, i) in enumerate(zip(ranks, index, strict=True))
+        ]
+        return f"{tensor.name}[{', '.join(parts)}]"
 
     def bits_per_value(self) -> dict[str, int]:
         """Bits by set of tensors: the number that most have is for `Other`, if there are several."""

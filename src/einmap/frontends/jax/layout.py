@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from einmap.einsum.operation import Apply, Number, Operand
 from einmap.frontends.cascade.builder import Spread
 from einmap.frontends.cascade.parts import Parts, concatenated, whole
-from einmap.frontends.cascade.program import Gathered, Stored
 from einmap.frontends.cascade.step import NotExpressible, expression_of
-from einmap.frontends.cascade.values import Value, broadcast, reshape, transpose
+from einmap.frontends.cascade.values import Value, broadcast, reshape, stored, transpose
 from einmap.frontends.jax.equation import Equation
 
 
@@ -118,56 +118,37 @@ def widened(equation: Equation, value: Value, widths: list[tuple[int, int, int]]
 
 
 def gathered(equation: Equation) -> list[Value]:
-    """gather of whole rows of an argument by an argument, as `table[ids]` writes it."""
+    """gather of whole rows along one axis, as `table[ids]` and `jnp.take` write it."""
     table, places = equation.operands
     numbers = equation.params["dimension_numbers"]
-    sizes = tuple(equation.params["slice_sizes"])
-    rank = len(table.shape)
-    kept = len(equation.shape) - (rank - 1)
-    is_rows = (
-        tuple(numbers.start_index_map) == (0,)
-        and tuple(numbers.collapsed_slice_dims) == (0,)
-        and not numbers.operand_batching_dims
-        and sizes == (1, *table.shape[1:])
-        and tuple(numbers.offset_dims) == tuple(range(kept, len(equation.shape)))
-    )
-    rows, chosen = _argument(table), _index(places, table.shape[0])
-    if not is_rows or rows is None or chosen is None:
-        raise NotExpressible("its places are known only when the function runs")
-    assert isinstance(rows.source, str)
-    assert isinstance(chosen.source, str)
-    source = Gathered(rows.source, chosen.source, 0)
-    return [equation.builder.graph_input(equation.name, equation.shape, table.bits, source)]
+    rank, sizes = len(table.shape), tuple(equation.params["slice_sizes"])
+    axes = tuple(numbers.start_index_map)
+    if len(axes) != 1 or tuple(numbers.collapsed_slice_dims) != axes or numbers.operand_batching_dims:
+        raise NotExpressible("it does not take whole rows along one axis")
+    (axis,) = axes
+    n_places = len(places.shape) - 1
+    kept = tuple(range(axis)) + tuple(range(axis + n_places, axis + n_places + rank - 1 - axis))
+    whole = tuple(1 if i == axis else n for i, n in enumerate(table.shape))
+    if sizes != whole or tuple(numbers.offset_dims) != kept or places.shape[-1] != 1:
+        raise NotExpressible("it does not take whole rows along one axis")
+    chosen = reshape(_plain_index(places, table.shape[axis]), places.shape[:-1])
+    return [equation.gathered(table, [(axis, chosen)])]
 
 
-def _argument(value: Value) -> Stored | None:
-    """The argument of the function that a value is, all of it and as it is."""
-    tensor = value.leaves[0].tensor if value.is_view else None
-    named = tensor is not None and isinstance(tensor.source, str)
-    return tensor if named and tensor is not None and tensor.shape == value.shape else None
+def _plain_index(value: Value, size: int) -> Value:
+    """Indices that are known not to be negative: JAX has counted those from the end that were.
 
-
-def _index(value: Value, size: int) -> Stored | None:
-    """The argument that gives indices: as it is, or counted from the end where they are negative."""
+    Where they are those of an argument, these stand for them: their values are counted when they come in.
+    """
     match value.expression:
-        case Operand():
-            pass
-        case Apply(
-            "select", (Apply("less", (Operand(), Number(0.0))), Apply("add", (Operand(), Number(n))), Operand())
+        case Apply("select", (Apply("less", (a, Number(0.0))), Apply("add", (b, Number(n))), c)) if (
+            a == b == c and n == size
         ):
-            if n != size:
-                return None
+            if isinstance(a, Operand) and len(value.leaves) == 1 and isinstance(value.leaves[0].tensor.source, str):
+                return stored(value.leaves[0])
+            return replace(value, nonnegative=True)
         case _:
-            return None
-    tensor = value.leaves[0].tensor if len(value.leaves) == 1 else None
-    if tensor is None or not isinstance(tensor.source, str):
-        return None
-    plain = tuple(s for s in value.shape if s > 1) == tuple(s for s in tensor.shape if s > 1)
-    return tensor if plain and all(_is_alone(i.terms, i.constant) for i in value.leaves[0].index) else None
-
-
-def _is_alone(terms: tuple[tuple[str, int], ...], constant: int) -> bool:
-    return constant == 0 and len(terms) <= 1 and all(a == 1 for _, a in terms)
+            return value
 
 
 LAYOUT: dict[str, Callable[[Equation], list[Value]]] = {

@@ -10,7 +10,6 @@ import numpy as np
 
 from einmap.errors import SpecError
 from einmap.frontends.cascade.builder import Spread, check_shape
-from einmap.frontends.cascade.program import Gathered
 from einmap.frontends.cascade.step import NotExpressible, expression_of
 from einmap.frontends.cascade.values import MOST_KNOWN, Value, broadcast, broadcast_shape, known, reshape, transpose
 from einmap.frontends.onnx.model import bits_of
@@ -200,7 +199,7 @@ def _blocks(call: Call) -> tuple[Value, int, tuple[int, ...]]:
 
 
 def gather(call: Call) -> list[Value]:
-    """Gather at constant places that are evenly spaced; rows of a parameter at places known later are an input."""
+    """Gather: a projection at constant places that are evenly spaced, else rows that are looked up."""
     value, places = call.operand(0), call.operand(1)
     axis = call.axis(call.integer("axis", 0), len(value.shape))
     size = value.shape[axis]
@@ -215,19 +214,39 @@ def gather(call: Call) -> list[Value]:
         if len(steps) == 1 and steps != {0}:
             taken = call.take(value, axis, where[0], next(iter(steps)), len(where))
             return [reshape(taken, (*value.shape[:axis], *places.shape, *value.shape[axis + 1 :]))]
-        raise NotExpressible("its places are not evenly spaced")
-    if not (value.is_view and value.leaves[0].tensor.weight and places.is_view):
-        raise NotExpressible("its places are known only when the model runs")
-    table, rows = value.leaves[0].tensor, places.leaves[0].tensor
-    if (
-        table.shape != value.shape
-        or rows.shape != places.shape
-        or not (_is_named(table.source) and _is_named(rows.source))
-    ):
-        raise NotExpressible("its places are known only when the model runs")
-    source = Gathered(str(table.source), str(rows.source), axis)
-    shape = (*value.shape[:axis], *places.shape, *value.shape[axis + 1 :])
-    return [call.builder.graph_input(call.name, shape, value.bits, source)]
+        if size < 2:
+            raise NotExpressible("its places are not evenly spaced")
+        places = known(np.array(where, np.float64).reshape(places.shape), places.bits)
+    return [call.gathered(value, [(axis, places)])]
+
+
+def gather_elements(call: Call) -> list[Value]:
+    """GatherElements: each value is looked up by itself along an axis."""
+    value, places = call.operand(0), call.operand(1)
+    axis = call.axis(call.integer("axis", 0), len(value.shape))
+    if len(places.shape) != len(value.shape):
+        raise SpecError(f"indices of the shape {[*places.shape]} do not fit {[*value.shape]}", at=call.node.at)
+    for other, size in enumerate(places.shape):
+        if other != axis:
+            if size > value.shape[other]:
+                raise SpecError(f"indices of the shape {[*places.shape]} are beyond {[*value.shape]}", at=call.node.at)
+            value = call.take(value, other, 0, 1, size)
+    return [call.elements(value, axis, places)]
+
+
+def gather_nd(call: Call) -> list[Value]:
+    """GatherND without batches: each row of indices stands for a part of the first axes."""
+    value, places = call.operand(0), call.operand(1)
+    if call.integer("batch_dims", 0):
+        raise NotExpressible("it has batches")
+    n = places.shape[-1] if places.shape else 0
+    if not 1 <= n <= len(value.shape):
+        raise SpecError(f"indices of the shape {[*places.shape]} do not fit {[*value.shape]}", at=call.node.at)
+    columns = [call.take(places, len(places.shape) - 1, i, 1, 1) for i in range(n)]
+    rows = [reshape(column, places.shape[:-1]) for column in columns]
+    if n > 1:  # an Einsum reads a tensor of indices in one way
+        rows = [call.builder.copied(row, f"{call.name}_places") for row in rows]
+    return [call.gathered(value, [*enumerate(rows)])]
 
 
 def pad(call: Call) -> list[Value]:
@@ -259,10 +278,6 @@ def pad(call: Call) -> list[Value]:
         return [value]
     value = call.builder.as_expression(value, call.name)
     return [call.builder.einsum(call.name, [(value, labels)], out, expression_of("a", 1), value.bits)]
-
-
-def _is_named(source: object) -> bool:
-    return isinstance(source, str)
 
 
 def resize(call: Call) -> list[Value]:
@@ -297,7 +312,7 @@ def resize(call: Call) -> list[Value]:
 LAYOUT: dict[str, Callable[[Call], list[Value]]] = {
     "Identity": same, "Dropout": same, "Cast": cast, "Transpose": transposed, "Reshape": reshaped, "Flatten": flatten,
     "Squeeze": squeeze, "Unsqueeze": unsqueeze, "Expand": expand, "Slice": slice_, "Split": split,
-    "DepthToSpace": depth_to_space, "SpaceToDepth": space_to_depth, "Gather": gather, "Resize": resize,
-    "Upsample": resize, "Pad": pad,
+    "DepthToSpace": depth_to_space, "SpaceToDepth": space_to_depth, "Gather": gather, "GatherElements": gather_elements,
+    "GatherND": gather_nd, "Resize": resize, "Upsample": resize, "Pad": pad,
 }  # fmt: skip
 """By the name of the operator."""
