@@ -78,6 +78,11 @@ class Program:
     names: set[str] = field(default_factory=set)
     recurrences: list[tuple[str, ...]] = field(default_factory=list)
 
+    def copied(self) -> Program:
+        """What is collected so far, for going back to it."""
+        margins = {name: [*ranks] for name, ranks in self.margins.items()}
+        return Program([*self.einsums], margins, {*self.names}, [*self.recurrences])
+
     def margin(self, tensor: Stored, rank: int) -> tuple[int, int]:
         """Zeros before and after the indices of a rank."""
         return self.margins[tensor.name][rank] if tensor.name in self.margins else (0, 0)

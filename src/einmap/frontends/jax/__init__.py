@@ -5,5 +5,6 @@
 - `layout`: primitives on shapes alone, slices and padding.
 - `contractions`: products that are summed, reductions and windows.
 - `placements`: `PartitionSpec`s as placements of a distribution.
-- `read`: a whole function: its jaxpr equation by equation, calls inlined, scans unrolled.
+- `scans`: scans whose steps are all alike, as recurrences: the body for all steps at once, what it carries as states.
+- `read`: a whole function: its jaxpr equation by equation, calls inlined, scans kept or unrolled.
 """

@@ -21,6 +21,7 @@ from einmap.frontends.jax.elementwise import ELEMENTWISE
 from einmap.frontends.jax.equation import Equation, bits_of
 from einmap.frontends.jax.layout import LAYOUT, joined
 from einmap.frontends.jax.placements import distributed, sizes_of, specs_by_leaf
+from einmap.frontends.jax.scans import FEWEST_STEPS, Scan, kept_scan
 from einmap.optional import require
 
 PRIMITIVES: Mapping[str, Callable[[Equation], list[Value]]] = {**ELEMENTWISE, **LAYOUT, **CONTRACTIONS}
@@ -38,8 +39,8 @@ def from_jax(function: Callable[..., Any], *example_args: Any, mesh: Any = None,
     """The cascade of Einsums of a function of JAX.
 
     `example_args`: arguments, or `jax.ShapeDtypeStruct`s of their shapes and types, in any nest of lists and
-    dictionaries. The function is traced and not run; calls are inlined, scans unrolled. Values of the result's `run`
-    are named as the arguments: `x`, `params['w']`; the outputs `out`, `out[0]`, `out['loss']`.
+    dictionaries. The function is traced and not run; calls are inlined, long scans kept as recurrences. Values of the
+    result's `run` are named as the arguments: `x`, `params['w']`; the outputs `out`, `out[0]`, `out['loss']`.
 
     `mesh`, a mesh of JAX or a dictionary of axes and sizes, and `placements`, a `PartitionSpec` or None for each
     argument or each of its leaves, give the specification a `distribution`, which `plan_of` and `einmap run` take.
@@ -158,7 +159,7 @@ class _Reader:
             inner, constants = _jaxpr_of(equation)
             return self.run(inner, [self.constant(value) for value in constants], operands)
         if name == "scan":
-            return self.unrolled(equation, operands)
+            return self.scanned(equation, operands)
         shapes = [tuple(v.aval.shape) for v in equation.outvars]
         small = all(np.prod(shape) <= MOST_FOLDED for shape in shapes)
         if small and all(v.array is not None for v in operands):
@@ -180,17 +181,35 @@ class _Reader:
         several = found if equation.primitive.multiple_results else [found]
         return [self.constant(value) for value in several]
 
+    def scanned(self, equation: Any, operands: list[Value]) -> list[Value]:
+        """A scan as a recurrence where its steps can run so; a short one, and one that cannot, unrolled."""
+        steps = int(equation.params["length"])
+        if steps >= FEWEST_STEPS:
+            program, counts = self.builder.program.copied(), self.counts.copy()
+            fixed, carried, swept = self.parts_of_scan(equation, operands)
+            scan = Scan(equation.params["jaxpr"], steps, bool(equation.params["reverse"]), fixed, carried, swept)
+            try:
+                return kept_scan(self.jax, self.builder, scan, self.run)
+            except (NotExpressible, LayoutError, SpecError):
+                self.builder.program, self.counts = program, counts
+        return self.unrolled(equation, operands)
+
+    def parts_of_scan(self, equation: Any, operands: list[Value]) -> tuple[list[Value], list[Value], list[Value]]:
+        """What is the same in all steps of a scan, what it carries at first, and what it sweeps over."""
+        inner, _ = _jaxpr_of(equation)
+        # what is swept over, and what each step gives, has one axis more than inside
+        n_carried = sum(u.aval.ndim == v.aval.ndim for u, v in zip(equation.outvars, inner.outvars, strict=True))
+        n_swept = sum(u.aval.ndim != v.aval.ndim for u, v in zip(equation.invars, inner.invars, strict=True))
+        n_fixed = len(operands) - n_swept - n_carried
+        return operands[:n_fixed], operands[n_fixed : n_fixed + n_carried], operands[n_fixed + n_carried :]
+
     def unrolled(self, equation: Any, operands: list[Value]) -> list[Value]:
         """A scan, step by step: what it carries goes on, what each step gives is joined along a first axis."""
         params = equation.params
         inner, constants = _jaxpr_of(equation)
         length = int(params["length"])
-        # what is swept over, and what each step gives, has one axis more than inside
-        n_carried = sum(u.aval.ndim == v.aval.ndim for u, v in zip(equation.outvars, inner.outvars, strict=True))
-        n_swept = sum(u.aval.ndim != v.aval.ndim for u, v in zip(equation.invars, inner.invars, strict=True))
-        n_constants = len(operands) - n_swept - n_carried
-        fixed, carried = operands[:n_constants], operands[n_constants : n_constants + n_carried]
-        swept = operands[n_constants + n_carried :]
+        fixed, carried, swept = self.parts_of_scan(equation, operands)
+        n_carried = len(carried)
         known_inside = [self.constant(value) for value in constants]
         given: list[list[Value]] = []
         order = range(length - 1, -1, -1) if params["reverse"] else range(length)

@@ -330,7 +330,7 @@ class WorkloadReader:
                 source = writer.get(access.name)
                 if access.output or source is None or position[source.name] < i:
                     continue
-                if not access.gathered and _cycle(einsum, writer, access.name):
+                if not access.gathered and (_cycle(einsum, writer, access.name) or _cycle(source, writer)):
                     is_cyclic = True
                     continue
                 complain(

@@ -10,7 +10,7 @@ from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Affine, Lookup, Written
 from einmap.einsum.space import Space, index_ends
 from einmap.einsum.workload import Workload
-from einmap.errors import At, EinmapError, Note, SpecError, closest
+from einmap.errors import At, EinmapError, Note, NotSupportedError, SpecError, closest
 from einmap.expressions.sets import NameSet
 from einmap.spec.binding.read_workload import WrittenAccess, WrittenEinsum
 from einmap.spec.binding.symbols import CascadeFacts
@@ -95,6 +95,12 @@ def uneven_steps(workload: Workload, at_of: Callable[[str], At]) -> list[EinmapE
     problems: list[EinmapError] = []
     for recurrence in workload.recurrences:
         steps = [workload.by_name[name] for name in recurrence.einsums]
+        for einsum in (e for e in steps if e.gathers):
+            text = (
+                f"Einsum {einsum.name!r} is a part of a recurrence; rows that are looked up there are not supported yet"
+            )
+            hint = "look them up in an Einsum before the recurrence"
+            problems.append(NotSupportedError(text, at=at_of(einsum.name), hint=hint))
         for what in ("begins at", "has n_instances of"):
             values = [
                 dict(e.first_values).get(recurrence.variable, 0) if what == "begins at" else e.n_instances
