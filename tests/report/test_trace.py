@@ -7,6 +7,9 @@ from collections import Counter, defaultdict
 
 import pytest
 from tests.cascades import valid_case, valid_networks
+from tests.execute.test_pipelines import drawn as drawn_pipeline
+from tests.execute.test_pipelines import is_even
+from tests.model.test_pipelines import spec as pipeline
 
 import einmap
 from einmap.report.trace.perfetto import MOST, perfetto_trace
@@ -181,3 +184,80 @@ def test_the_command_writes_the_trace(tmp_path):
     refused = CliRunner().invoke(app, words)
     assert refused.exit_code != 0
     assert "the file exists" in str(refused.exception)
+
+
+def tracks_of(document):
+    """Name, begin and end (s) of the events on each track."""
+    processes, threads = names(document)
+    at = defaultdict(list)
+    for e in document["traceEvents"]:
+        if e["ph"] == "X":
+            track = f"{processes[e['pid']].partition(' ')[0]}: {threads[e['pid'], e['tid']]}"
+            at[track].append((e["name"], e["ts"] / 1e6, (e["ts"] + e["dur"]) / 1e6))
+    return at
+
+
+def test_stages_of_a_pipeline_stand_beside_each_other():
+    _, _, document = traced(pipeline(size=4096))
+    at = tracks_of(document)
+    # 64 s and 32 s for four tiles: the second stage begins a tile when the first one has done it, every 16 s
+    assert at["Einsums: stage 1"] == [("T1", 16 * k, 16 * k + 16) for k in range(4)]
+    assert at["Einsums: stage 2"] == [("T2", 16 * k + 16, 16 * k + 24) for k in range(4)]
+    assert at["MAC: compute, stage 2"] == [("compute T2", 16 * k + 16, 16 * k + 24) for k in range(4)]
+    assert at["Main: T0 read, stage 1"][1][1:] == (16, 16 + 32 / 1000)
+    # the last tile is the second stage's alone; of the others its MACs work while the first one's do
+    assert at["MAC: waits"] == []
+    counters = [(e["ts"] / 1e6, e["args"]["bits"]) for e in document["traceEvents"] if e["ph"] == "C" and e["pid"] == 3]
+    # W0, T0, T1; then W1, T2 and the next T1 as well; W1, T1 and T2 at last
+    assert counters == [(0, 128 + 2 * 32), (16, 2 * 128 + 4 * 32), (64, 128 + 2 * 32)]
+
+
+def test_a_pipeline_that_waits_for_what_stages_share_beats_as_slowly():
+    cost, _, document = traced(pipeline(read=4))
+    at = tracks_of(document)
+    assert cost.latency == 128
+    # tiles of the first take 16 s, with all that Main has to read of it; the last one ends before Main would
+    assert [begin for _, begin, _ in at["Einsums: stage 1"]] == [pytest.approx(k * (128 - 32) / 3) for k in range(4)]
+
+
+def test_traces_of_random_pipelines_hold_the_counts_and_times():
+    assert checked_pipelines(range(40)) >= 6
+
+
+@pytest.mark.slow
+@pytest.mark.simulator
+def test_traces_of_more_random_pipelines_hold_the_counts_and_times():
+    assert checked_pipelines(range(40, 600), most=300) >= 60
+
+
+def checked_pipelines(seeds, most=MOST):
+    """How many traces of pipelines were right."""
+    ran = 0
+    for seed in seeds:
+        case = drawn_pipeline(random.Random(seed))
+        if case is None or not is_even(case[0]) or case[1].longer:
+            continue
+        spec, cost = case
+        execution = einmap.execute(spec, timeline=most)
+        timing = timing_of(spec, cost, execution)
+        assert math.isclose(timing.end * 1e-15, cost.latency, rel_tol=1e-9, abs_tol=1e-12), seed
+        total, spent, tracks = Counter(), Counter(), defaultdict(list)
+        for work in timing.works:
+            total[work.key] += work.total
+            spent[work.key[:2]] += sum(b - a for a, b in work.pieces)
+            tracks[work.key[1:], work.stage] += [piece for piece in work.pieces if piece[0] < piece[1]]
+        for piece in timing.slices:
+            tracks[piece.stage].append((piece.begin, piece.end))
+        for key, counts in execution.per_instance.items():
+            assert math.isclose(total[key], sum(counts.values())), seed
+        for row in cost.latencies:
+            if (row.einsum, row.component) in spent:
+                assert math.isclose(spent[row.einsum, row.component], row.latency * 1e15, rel_tol=1e-9, abs_tol=2), seed
+        for pieces in tracks.values():
+            edges = [edge for piece in sorted(pieces) for edge in piece]
+            assert edges == sorted(edges), seed
+        for memory in {level.memory for level in timing.levels}:
+            times = [level.begin for level in timing.levels if level.memory == memory]
+            assert times == sorted(times), seed
+        ran += 1
+    return ran

@@ -83,7 +83,7 @@ class Recorder:
         """The innermost loops of an Einsum are about to run once."""
         if self.timeline is not None:
             self.timeline.carried(self.hops())
-            self.timeline.visit(self.step)
+            self.timeline.visit(self.step, self.turn)
 
     def hops(self) -> Iterator[tuple[CountKey, Mapping[Instance, float]]]:
         """Steps on networks, as counts of values."""
@@ -120,7 +120,7 @@ class Recorder:
             of_turn = self.turns.setdefault(self.turn, {}).setdefault(key, {})
             of_turn[instance] = of_turn.get(instance, 0) + amount
         if self.timeline is not None:
-            self.timeline.count(key, instance, amount, box)
+            self.timeline.count(key, instance, amount, box, self.turn)
         if key[1] in self.traced and amount > 0:
             tile = () if box is None else tuple((low, high - 1) for low, high in box)
             self.events.append(Event(self.step, key[1], instance, key[2] or "", key[3], int(amount), tile))

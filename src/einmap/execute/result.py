@@ -61,22 +61,23 @@ class Event:
     tile: Tile
 
 
+type TurnKey = tuple[Address, int, int]
+"""A Pipeline, which of its runs, and which tile."""
+
+
 @dataclass(frozen=True, slots=True)
 class SpanRow:
     """Consecutive visits of innermost loops, from operation `step` of the run on: actions by key and instance.
 
     Instance factors are left out, as in `Execution.per_instance`. `tiles`: what the actions belong to where there is
-    one visit; a tensor's first tile where lanes have one each.
+    one visit; a tensor's first tile where lanes have one each. `turn`: the tile of a Pipeline that a stage works on.
     """
 
     step: int
     visits: int
     actions: Mapping[CountKey, Mapping[Instance, float]]
     tiles: Mapping[CountKey, Tile]
-
-
-type TurnKey = tuple[Address, int, int]
-"""A Pipeline, which of its runs, and which tile."""
+    turn: TurnKey | None = None
 
 
 type ExchangeKey = tuple[str, str, Address, Address]

@@ -138,6 +138,7 @@ class PipelineRun:
     def _turn(self, turn: int) -> None:
         """Each stage on its tile, the first one first: what the others read is not touched by it."""
         walker = self.walker
+        begun = walker.recorder.step
         together = walker.occupancy.together = Together(frozenset(walker.occupancy.living))
         for stage in self.pipeline.stages:
             number = turn - stage.depth
@@ -151,7 +152,7 @@ class PipelineRun:
         if together.seen:
             stages = {stage.number: frozenset(stage.einsums) for stage in self.pipeline.stages}
             held = together.held(stages, self._is_private)
-            walker.occupancy.note(walker.recorder.step, together.running, held)
+            walker.occupancy.note(begun, together.running, held)
 
     def _is_private(self, memory: str) -> bool:
         """Whether each stage has instances of a memory of its own."""

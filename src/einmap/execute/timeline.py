@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from einmap.execute.result import CountKey, SpanRow, Tile
+from einmap.execute.result import CountKey, SpanRow, Tile, TurnKey
 from einmap.schedule.boxes import Box
 from einmap.schedule.routes import Instance
 
@@ -14,7 +14,8 @@ from einmap.schedule.routes import Instance
 class Span:
     """Consecutive visits, begun at operation `step`: values by key and instance, and the tile that they belong to.
 
-    `entries`: pairs of a key and an instance, and one for the span. Without tiles where there are several visits.
+    `turn`: the tile of a Pipeline that a stage works on, if any. `entries`: pairs of a key and an instance, and one for
+    the span. Without tiles where there are several visits.
     """
 
     step: int
@@ -22,6 +23,7 @@ class Span:
     counts: dict[CountKey, dict[Instance, float]] = field(default_factory=dict)
     tiles: dict[CountKey, Tile] = field(default_factory=dict)
     entries: int = 1
+    turn: TurnKey | None = None
 
     def add(self, key: CountKey, instance: Instance, amount: float) -> None:
         """Count values of one key at one instance."""
@@ -31,7 +33,7 @@ class Span:
 
     def joined(self, later: Span) -> Span:
         """This span and the one after it as one."""
-        both = Span(self.step, self.visits + later.visits)
+        both = Span(self.step, self.visits + later.visits, turn=self.turn)
         for span in (self, later):
             for key, counts in span.counts.items():
                 for instance, amount in counts.items():
@@ -43,7 +45,8 @@ class Span:
 class Timeline:
     """Visits in order of time, of at most `most` entries: beyond that neighbours are joined, twice as many each time.
 
-    `width`: visits of one span.
+    Those of different tiles of a Pipeline stay apart, and `most` is more where there are many of these. `width`: visits
+    of one span at most. `latest`: the last span of each tile.
     """
 
     most: int
@@ -51,20 +54,28 @@ class Timeline:
     spans: list[Span] = field(default_factory=list)
     entries: int = 0
     hops: dict[tuple[CountKey, Instance], float] = field(default_factory=dict)
+    latest: dict[TurnKey, Span] = field(default_factory=dict)
 
-    def visit(self, step: int) -> None:
-        """Begin a visit of the innermost loops of an Einsum, at operation `step`."""
-        if self.spans and self.spans[-1].visits < self.width:
+    def visit(self, step: int, turn: TurnKey | None = None) -> None:
+        """Begin a visit of the innermost loops of an Einsum, at operation `step`, for one tile of a Pipeline if any."""
+        if self.spans and self.spans[-1].visits < self.width and self.spans[-1].turn == turn:
             self.spans[-1].visits += 1
             return
         while self.entries > self.most and len(self.spans) > 1:
+            before = len(self.spans)
             self._join()
-        self.spans.append(Span(step))
+            if len(self.spans) == before:
+                self.most *= 2
+        self.spans.append(Span(step, turn=turn))
         self.entries += self.spans[-1].entries
+        if turn is not None:
+            self.latest[turn] = self.spans[-1]
 
-    def count(self, key: CountKey, instance: Instance, amount: float, box: Box | None) -> None:
-        """Values of one action at one instance in the visit that runs."""
-        span = self.spans[-1]
+    def count(
+        self, key: CountKey, instance: Instance, amount: float, box: Box | None, turn: TurnKey | None = None
+    ) -> None:
+        """Values of one action at one instance in the visit that runs, or in the last one of a tile of a Pipeline."""
+        span = self.spans[-1] if turn is None else self.latest.get(turn, self.spans[-1])
         before = span.entries
         span.add(key, instance, amount)
         self.entries += span.entries - before
@@ -86,11 +97,13 @@ class Timeline:
                 key: {instance: amount * rates[key] for instance, amount in counts.items()}
                 for key, counts in span.counts.items()
             }
-            yield SpanRow(span.step, span.visits, actions, span.tiles)
+            yield SpanRow(span.step, span.visits, actions, span.tiles, span.turn)
 
     def _join(self) -> None:
         pairs = zip(self.spans[::2], self.spans[1::2], strict=False)
         last = self.spans[-1:] if len(self.spans) % 2 else []
-        self.spans = [first.joined(second) for first, second in pairs] + last
+        joined = [[first.joined(second)] if first.turn == second.turn else [first, second] for first, second in pairs]
+        self.spans = [span for spans in joined for span in spans] + last
         self.width *= 2
         self.entries = sum(span.entries for span in self.spans)
+        self.latest = {span.turn: span for span in self.spans if span.turn is not None}

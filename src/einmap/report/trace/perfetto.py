@@ -8,7 +8,7 @@ deceive a reader, and all text by JSON.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,8 @@ from einmap.arch.tree import Architecture
 from einmap.execute.result import CountKey, Execution
 from einmap.model.cost import Cost
 from einmap.report.trace.event_lines import complete, event_line, metadata_line, whole_file
-from einmap.report.trace.timing import Timing, Work, timing_of
+from einmap.report.trace.timing import timing_of
+from einmap.report.trace.values import Timing, Work
 from einmap.spec.spec import Spec
 from einmap.units import format_bits
 from einmap.visible import visible
@@ -40,10 +41,10 @@ def perfetto_trace(spec: Spec, cost: Cost, execution: Execution) -> Iterator[byt
 
 
 def _events(spec: Spec, timing: Timing) -> Iterator[str]:
-    tracks = _Tracks.of(spec.arch(), [work.key for work in timing.works], {wait.component for wait in timing.waits})
+    tracks = _Tracks.of(spec.arch(), timing)
     yield from tracks.metadata(spec.arch(), timing)
     for piece in timing.slices:
-        where = tracks.thread(_EINSUMS, _EINSUMS)
+        where = tracks.thread(_EINSUMS, piece.stage)
         yield complete(visible(piece.einsum), "Einsum", where, piece.begin, piece.end, {"visits": piece.visits})
     for work in timing.works:
         yield from _work(work, tracks)
@@ -67,13 +68,15 @@ def _work(work: Work, tracks: _Tracks) -> Iterator[str]:
     what = f"{action} {visible(tensor)}" if tensor is not None else f"{action} {visible(einsum)}"
     category = "compute" if tensor is None else "move"
     for begin, end in work.pieces:
-        where = tracks.thread(component, _track_name(work.key))
+        where = tracks.thread(component, _track_name(work.key, work.stage))
         yield complete(what, category, where, begin, end, counts)
         counts = {"Einsum": einsum, "continues": True}
 
 
-def _track_name(key: CountKey) -> str:
-    return key[3] if key[2] is None else f"{visible(key[2])} {key[3]}"
+def _track_name(key: CountKey, stage: str) -> str:
+    """`A read`, or `A read, stage 2`: stages work at one time."""
+    name = key[3] if key[2] is None else f"{visible(key[2])} {key[3]}"
+    return f"{name}, {stage}" if stage else name
 
 
 @dataclass(frozen=True)
@@ -84,10 +87,11 @@ class _Tracks:
     threads: dict[tuple[str, str], int] = field(default_factory=dict)
 
     @staticmethod
-    def of(arch: Architecture, keys: Iterable[CountKey], waiting: Iterable[str]) -> _Tracks:
+    def of(arch: Architecture, timing: Timing) -> _Tracks:
         """A thread for each tensor and action that there is, in the order in which they come first."""
-        used = dict.fromkeys(((_EINSUMS, _EINSUMS), *((key[1], _track_name(key)) for key in keys)))
-        used |= dict.fromkeys((component, _WAITS) for component in sorted(waiting))
+        used = dict.fromkeys((_EINSUMS, stage) for stage in sorted({"", *(piece.stage for piece in timing.slices)}))
+        used |= dict.fromkeys((work.key[1], _track_name(work.key, work.stage)) for work in timing.works)
+        used |= dict.fromkeys((component, _WAITS) for component in sorted({wait.component for wait in timing.waits}))
         names = [_EINSUMS, *arch.components]
         processes = {name: number for number, name in enumerate(names, 1)}
         ordered = sorted(used, key=lambda track: names.index(track[0]))

@@ -11,80 +11,22 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, groupby
 
 from einmap.arch.component import Memory
 from einmap.errors import NotSupportedError
-from einmap.execute.result import CountKey, Execution, Tile
+from einmap.execute.result import CountKey, Execution, Tile, TurnKey
+from einmap.mapping.nodes import Address
+from einmap.mapping.pipelines import pipelines_in
 from einmap.model.cost import Cost
+from einmap.report.trace.pipelined import PipelineTimes, in_order, times_of
+from einmap.report.trace.values import Level, Slice, Timing, Wait, Work
 from einmap.schedule.routes import Instance
 from einmap.spec.spec import Spec
 
 PER_SECOND = 10**15
-
-
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """An Einsum runs, some visits of its innermost loops, from `begin` to `end` (fs)."""
-
-    begin: int
-    end: int
-    einsum: str
-    visits: int
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """A component's actions for one tensor (None: operations) in one slice of its Einsum, at its busiest instance.
-
-    `count`: actions of that instance, `total`: of all. `tile`: empty where several visits are joined. `pieces`: from
-    when to when (fs); several where another Einsum runs in between.
-    """
-
-    key: CountKey
-    count: float
-    total: float
-    tile: Tile
-    pieces: tuple[tuple[int, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """A component does nothing from `begin` to `end` (fs) while `einsum` runs.
-
-    `limited_by`: who works meanwhile and sets the time; None where the Einsum does not use the component.
-    """
-
-    begin: int
-    end: int
-    component: str
-    einsum: str
-    limited_by: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """From `begin` (fs) on the fullest instance of a memory holds `bits`, the most until its next level."""
-
-    begin: int
-    memory: str
-    bits: float
-
-
-@dataclass(frozen=True)
-class Timing:
-    """A run in time. `end`: fs of the whole; `visits`: of one recorded span at most; `instance`: the busiest ones."""
-
-    end: int
-    visits: int
-    slices: tuple[Slice, ...]
-    works: tuple[Work, ...]
-    waits: tuple[Wait, ...]
-    levels: tuple[Level, ...]
-    instances: Mapping[tuple[str, str], Instance]
 
 
 @dataclass(frozen=True)
@@ -120,31 +62,46 @@ def _merged(pieces: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 def timing_of(spec: Spec, cost: Cost, execution: Execution) -> Timing:
     """The spans of an execution (`execute(timeline=...)`) in the time of the model, which counted as `exact` does.
 
-    Raises NotSupportedError where an Einsum takes longer than its busiest component, and for Pipelines.
+    Raises NotSupportedError where an Einsum takes longer than its busiest component, and for tiles of a Pipeline that
+    some Einsum has no part of.
     """
-    if spec.mapping is not None and spec.mapping.is_pipelined:
-        raise NotSupportedError("a trace of a mapping with a Pipeline is not supported yet")
     if cost.longer:
         raise NotSupportedError(
             f"a trace of Einsum {cost.longer[0].einsum!r}, whose components wait for one another, is not supported yet",
             hint="leave out `buffering: single`, `wind_up`, `pipeline_latency` and `stalls`",
         )
-    parts = [(n, e) for n, span in enumerate(execution.spans) for e in dict.fromkeys(key[0] for key in span.actions)]
+    placed = pipelines_in(spec.mapping, spec.workload) if spec.mapping is not None else ()
+    parts = in_order(execution.spans, {pipeline.address: pipeline for pipeline in placed})
     seconds = {(row.einsum, row.component): round(row.latency * PER_SECOND) for row in cost.latencies}
     loads = _loads(spec, execution, parts, seconds)
     limits = _limits(seconds)
-    counts = Counter(einsum for _, einsum in parts)
-    edges = {einsum: _edges(einsum, n, limits, loads, seconds) for einsum, n in counts.items()}
-    slices, starts, times = _sliced(execution, parts, edges)
-    works = [work for load in loads.values() for work in _placed(load, times[load.einsum])]
-    end = slices[-1].end if slices else 0
+    longest = {name: seconds.get((name, limits.get(name, "")), 0) for name in {name for _, name in parts}}
+    pipelines = times_of(execution.spans, parts, placed, cost.pipelines, longest)
+    by_einsum = {name: times for times in pipelines.values() for name in times.placed.stage_of}
+    numbers: dict[str, list[int]] = {}
+    for n, einsum in parts:
+        numbers.setdefault(einsum, []).append(n)
+    edges = {
+        einsum: _edges_by_tile(einsum, [execution.spans[n].turn for n in own], limits, loads, by_einsum[einsum])
+        if einsum in by_einsum
+        else _edges(einsum, len(own), limits, loads, seconds)
+        for einsum, own in numbers.items()
+    }
+    course = _sliced(execution, parts, edges, pipelines)
+    works = [
+        replace(work, stage=by_einsum[load.einsum].track(load.einsum) if load.einsum in by_einsum else "")
+        for load in loads.values()
+        for work in _placed(load, course.times[load.einsum])
+    ]
+    uses = {key: key[0] for key in loads}
+    uses |= {(by_einsum[name].slowest, component): name for name, component in loads if name in by_einsum}
     return Timing(
-        end,
+        course.end,
         max((span.visits for span in execution.spans), default=1),
-        tuple(slices),
+        tuple(course.slices),
         tuple(works),
-        tuple(_waits(spec, slices, works, loads, limits)),
-        tuple(_levels(spec, execution, starts)),
+        tuple(_waits(spec, course.frames, works, uses, limits)),
+        tuple(_levels(spec, execution, course.starts)),
         {key: load.instance for key, load in loads.items()},
     )
 
@@ -259,23 +216,84 @@ def _edges(
     return [*accumulate(work[:-1], initial=0), whole]
 
 
+def _edges_by_tile(
+    einsum: str,
+    turns: Sequence[TurnKey | None],
+    limits: Mapping[str, str],
+    loads: Mapping[tuple[str, str], _Load],
+    times: PipelineTimes,
+) -> list[int]:
+    """Where the parts of an Einsum of a Pipeline begin and the last one ends in its own time: tiles are alike."""
+    load = loads.get((einsum, limits.get(einsum, "")))
+    work = [0] * len(turns)
+    for entry in load.entries if load is not None else ():
+        work[entry.part] += entry.work
+    edges: list[int] = []
+    for turn, group in groupby(range(len(turns)), lambda part: turns[part]):
+        own = list(group)
+        place = times.position[turn] if turn is not None else 0
+        begin, end = times.edge(einsum, place), times.edge(einsum, place + 1)
+        before = [0, *accumulate(work[part] for part in own)]
+        whole = before[-1]
+        edges += [begin + (end - begin) * done // whole if whole else begin for done in before[:-1]]
+    return [*edges, times.edge(einsum, len(times.position))]
+
+
+@dataclass
+class _Course:
+    """The parts in time. `frames`: what runs, one after the other, a run of a Pipeline as a whole.
+
+    `starts`: of each span. `times`: each Einsum's own time against that of the run.
+    """
+
+    times: dict[str, _Times]
+    slices: list[Slice] = field(default_factory=list)
+    frames: list[Slice] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    end: int = 0
+
+
 def _sliced(
-    execution: Execution, parts: list[tuple[int, str]], edges: Mapping[str, list[int]]
-) -> tuple[list[Slice], list[int], dict[str, _Times]]:
-    """The parts one after the other; where each span begins; each Einsum's own time against that of the run."""
-    slices: list[Slice] = []
-    starts: list[int] = []
-    times = {einsum: _Times(local, []) for einsum, local in edges.items()}
-    clock = 0
+    execution: Execution,
+    parts: list[tuple[int, str]],
+    edges: Mapping[str, list[int]],
+    pipelines: Mapping[Address, PipelineTimes],
+) -> _Course:
+    """The parts one after the other, and those of Pipelines as their tiles go through."""
+    course = _Course({einsum: _Times(local, []) for einsum, local in edges.items()})
+    begins: dict[int, int] = {}
+    current: tuple[Address, int] | None = None
+    at: dict[tuple[TurnKey, str], int] = {}
     for n, einsum in parts:
-        starts += [clock] * (n + 1 - len(starts))
-        local, run = times[einsum].local, times[einsum].run
-        duration = local[len(run) + 1] - local[len(run)]
-        run.append(clock)
-        slices.append(Slice(clock, clock + duration, einsum, execution.spans[n].visits))
-        clock += duration
-    starts += [clock] * (len(execution.spans) - len(starts))
-    return slices, starts, times
+        span, local, run = execution.spans[n], course.times[einsum].local, course.times[einsum].run
+        done, duration = local[len(run)], local[len(run) + 1] - local[len(run)]
+        begin, stage = course.end, ""
+        times = pipelines.get(span.turn[0]) if span.turn is not None else None
+        if span.turn is not None and times is not None and einsum in times.placed.stage_of:
+            if span.turn[:2] != current:
+                end = times.end_of(span.turn, course.end, PER_SECOND)
+                begun = times.begins(times.run_of(span.turn), course.end, end)
+                at = {(tile, name): clock for tile, name, clock in begun}
+                course.frames.append(Slice(course.end, end, times.slowest, 0))
+                current, course.end = span.turn[:2], end
+            begin = at[span.turn, einsum] + done - times.edge(einsum, times.position[span.turn])
+            stage = times.track(einsum)
+            course.end = max(course.end, begin + duration)
+            course.frames[-1] = replace(course.frames[-1], end=course.end)
+        else:
+            course.end += duration
+            current = None
+        run.append(begin)
+        part = Slice(begin, begin + duration, einsum, span.visits, stage)
+        course.slices.append(part)
+        if not stage:
+            course.frames.append(part)
+        begins[n] = min(begins.get(n, begin), begin)
+    latest = 0
+    for n in range(len(execution.spans)):
+        latest = max(latest, begins.get(n, latest))
+        course.starts.append(latest)
+    return course
 
 
 def _placed(load: _Load, times: _Times) -> Iterator[Work]:
@@ -295,21 +313,22 @@ def _placed(load: _Load, times: _Times) -> Iterator[Work]:
 
 def _waits(
     spec: Spec,
-    slices: list[Slice],
+    frames: list[Slice],
     works: list[Work],
-    loads: Mapping[tuple[str, str], _Load],
+    uses: Mapping[tuple[str, str], str],
     limits: Mapping[str, str],
 ) -> Iterator[Wait]:
+    """`uses`: Einsums with the components that they use, and in a Pipeline the slowest one with those of all."""
     busy: dict[str, list[tuple[int, int]]] = {}
     for work in works:
         busy.setdefault(work.key[1], []).extend(piece for piece in work.pieces if piece[0] < piece[1])
     for component in spec.arch().components:
-        if component not in busy and not any(key[1] == component for key in loads):
+        if component not in busy and not any(key[1] == component for key in uses):
             continue
         previous: Wait | None = None
-        for gap in _gaps(slices, sorted(busy.get(component, []))):
+        for gap in _gaps(frames, _union(busy.get(component, []))):
             begin, end, einsum = gap
-            limit = limits.get(einsum) if (einsum, component) in loads else None
+            limit = limits.get(einsum) if (einsum, component) in uses else None
             if previous is not None and (previous.end, previous.einsum) == (begin, einsum):
                 previous = Wait(previous.begin, end, component, einsum, limit)
                 continue
@@ -318,6 +337,17 @@ def _waits(
             previous = Wait(begin, end, component, einsum, limit)
         if previous is not None:
             yield previous
+
+
+def _union(pieces: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Times in order, those that overlap as one."""
+    found: list[tuple[int, int]] = []
+    for begin, end in sorted(pieces):
+        if found and begin < found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        else:
+            found.append((begin, end))
+    return found
 
 
 def _gaps(slices: list[Slice], pieces: list[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:
