@@ -16,7 +16,7 @@ from einmap.emit.lower import Lowering
 from einmap.emit.program import Plain, Program
 from einmap.emit.scope import Indices
 from einmap.emit.symbols import symbols_of
-from einmap.emit.tile_boxes import point_of
+from einmap.emit.tile_boxes import lane_turns, point_of
 from einmap.errors import MappingError, NotSupportedError, raise_all
 from einmap.mapping.nodes import format_address
 from einmap.mapping.validate import validate
@@ -41,7 +41,7 @@ def program_of(spec: Spec, language: Language) -> Program:
         del names.taken[tensor]
     declared = Declared(schedule, names, index_of)
     body = tidied(Lowering(schedule, declared, Indices(names, index_of)).run())
-    plain = tuple(_plain(schedule.workload.by_name[e.name], declared, names) for e in schedule.workload.einsums)
+    plain = tuple(_plain(einsum, declared, names) for einsum in schedule.workload.einsums)
     return Program(
         tensors=declared.tensors(),
         buffers=tuple(declared.buffers.values()),
@@ -70,13 +70,15 @@ def _schedule(spec: Spec) -> Schedule:
     validate(tree, workload, archs, spec.place_of_node, [e.name for e in workload.einsums])
     check_copies(spec)
     evaluate(spec, semantics="exact")
-    spec.refuse_recurrences("emitted code")
     order = [path[-1].node.einsum for path in tree.paths]  # type: ignore[union-attr]
     paths = {n: path_of(tree, workload.by_name[n], archs[n]) for n in order}
     partial = half_reduced(workload, tuple(order), paths, spec.place_of_node, workload.intermediates)
     raise_all([MappingError(f"the code would be wrong: {note.text}", at=note.at) for note in partial])
     schedule = schedule_of(tree, workload, routes_of(tree, workload, archs), spec.model_options.sliding_window)
     for (address, tensor), loop in schedule.sliding.items():
+        place = schedule.places[address, tensor]
+        if tensor in workload.states and not lane_turns(place.users[0], place.hold.level):
+            continue  # the code has all its steps
         raise NotSupportedError(
             f"{tensor!r} is held in a line buffer that slides along {format_address(loop)}; "
             "code for sliding windows cannot be emitted yet",
@@ -106,6 +108,8 @@ def _plain(einsum: Einsum, declared: Declared, names: Names) -> Plain:
 
     expression = Operand(min(einsum.inputs)) if einsum.is_copy else einsum.operation.map
     assert expression is not None
+    recurrences = enumerate(declared.schedule.workload.recurrences)
+    number, step = next(((i, r.variable) for i, r in recurrences if einsum.name in r.einsums), (-1, ""))
     return Plain(
         einsum.name,
         tuple((variables[v], first.get(v, 0), n) for v, n in einsum.bounds),
@@ -114,4 +118,6 @@ def _plain(einsum: Einsum, declared: Declared, names: Names) -> Plain:
         einsum.is_copy,
         accessed(False),
         accessed(True),
+        variables.get(step, ""),
+        number,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from itertools import groupby
 
 from einmap.emit.comments import einsum_text, plain_text
 from einmap.emit.program import Plain, Program
@@ -208,7 +209,7 @@ def plain_lines(program: Program) -> Iterator[str]:
         yield f"static {pointer(name, program.shapes[tensor])};"
     for plain in program.plain:
         yield f"\n/* {comment_safe(einsum_text(plain))} */"
-        yield f"static void {program.plain_functions[plain.name]}(void)\n{{"
+        yield f"static void {program.plain_functions[plain.name]}({f'long {plain.step}' if plain.step else 'void'})\n{{"
         yield from indented(_plain(plain, program))
         yield "}"
 
@@ -231,7 +232,7 @@ def _plain(plain: Plain, program: Program) -> Iterator[str]:
         for tensor, name, indices in plain.outputs:
             used = {v for index in indices for v in index.names}
             neutral = neutral_text(plain.reduction, "INFINITY")
-            variables = tuple(v for v in plain.variables if v[0] in used)
+            variables = tuple(v for v in plain.variables if v[0] in used and v[0] != plain.step)
             yield from loops(variables, [f"{at(tensor, name, indices)} = {neutral};"])
     operands = {tensor: at(tensor, name, indices) for tensor, name, indices in plain.inputs}
     value = map_text(plain.map, operands, FUNCTIONS, "{0}")
@@ -246,7 +247,7 @@ def _plain(plain: Plain, program: Program) -> Iterator[str]:
             body.append(f"{target} = f{plain.reduction}({target}, {value});")
     if len(body) > 1:
         body = ["{", *indented(body), "}"]
-    yield from loops(plain.variables, body)
+    yield from loops(tuple(v for v in plain.variables if v[0] != plain.step), body)
 
 
 def main_lines(program: Program) -> Iterator[str]:
@@ -273,8 +274,7 @@ def _main(program: Program) -> Iterator[str]:
                 yield INDENT * depth + f"for (long {name} = {first}; {name} < {first + extent}; {name}++)"
             yield INDENT * len(variables) + f"{tensor.name}{_index(indices)} = {neutral};"
     yield "nest();"
-    for plain in program.plain:
-        yield f"{program.plain_functions[plain.name]}();"
+    yield from _plain_calls(program)
     for counter in program.counters:
         what = _string(f"{counter.memory}\t{counter.tensor}\t{counter.action}\t")
         yield f'printf("%s%lld\\n", {what}, {counter.name});'
@@ -285,6 +285,19 @@ def _main(program: Program) -> Iterator[str]:
         yield f"free({name});"
     yield 'if (!wrong)\n        printf("equal to the plain loop nests\\n");'
     yield "return wrong;"
+
+
+def _plain_calls(program: Program) -> Iterator[str]:
+    """Calls of the plain loop nests, those of a recurrence step by step."""
+    for number, group in groupby(program.plain, key=lambda plain: plain.recurrence):
+        nests = list(group)
+        if number < 0:
+            yield from (f"{program.plain_functions[plain.name]}();" for plain in nests)
+            continue
+        step, first, extent = next(v for v in nests[0].variables if v[0] == nests[0].step)
+        yield f"for (long {step} = {first}; {step} < {first + extent}; {step}++) {{"
+        yield from indented([f"{program.plain_functions[plain.name]}({step});" for plain in nests])
+        yield "}"
 
 
 def _compare(name: str, plain: str, tensor: str, shape: tuple[int, ...]) -> Iterator[str]:

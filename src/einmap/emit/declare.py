@@ -144,6 +144,8 @@ class Declared:
         if tensor not in schedule.workload.intermediates or tensor in schedule.several:
             self._refuse_lanes_of_outputs(place)
             return True
+        if place.key in schedule.sliding:
+            return True  # a state of a recurrence, handed from step to step
         return all(
             route.iterations[turn.address] == 1 or route.einsum.by_tensor[tensor].relevance(turn.variable) is
             Relevance.NONE
@@ -173,9 +175,10 @@ class Declared:
         ranks, flags = self.ranks[tensor], self.has_flags(tensor) and place.producer is not None
         if self._is_whole(place):
             shape, name = self.shapes[tensor], self.variables[tensor]
+            at_a_time = largest_shape(place) if place.key in self.schedule.sliding else shape
             return BufferVariable(
                 name, memory.name, tensor, ranks, (), shape, _use(place), True, self._flag(name) if flags else "",
-                bits * math.prod(shape), capacity, size_from=self._sizes_from(place, shape),
+                bits * math.prod(at_a_time), capacity, size_from=self._sizes_from(place, shape),
             )  # fmt: skip
         turns = lane_turns(place.users[0], place.hold.level)
         lanes = tuple(place.users[0].iterations[t.address] for t in turns)

@@ -227,7 +227,10 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """An Einsum as a plain loop nest: variables with first value and extent, indices of each tensor."""
+    """An Einsum as a plain loop nest: variables with first value and extent, indices of each tensor.
+
+    `step`: of the Einsums of a recurrence the variable of its steps; `recurrence`: which one it is.
+    """
 
     name: str
     variables: tuple[tuple[str, int, int], ...]
@@ -236,6 +239,8 @@ class Plain:
     is_copy: bool
     inputs: tuple[tuple[str, str, tuple[Linear, ...]], ...]
     outputs: tuple[tuple[str, str, tuple[Linear, ...]], ...]
+    step: str = ""
+    recurrence: int = -1
 
 
 @dataclass(frozen=True, slots=True)
