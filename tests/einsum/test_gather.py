@@ -97,6 +97,36 @@ def test_a_scatter_in_the_long_form_is_refused():
         spec_of({"name": "Y", "tensor_accesses": accesses}).workload  # noqa: B018
 
 
+def test_tokens_go_to_experts_by_capacity():
+    sizes = {"TOKENS": 12, "EXPERTS": 4, "CHOICES": 2, "CAPACITY": 4, "D_MODEL": 3, "D_FF": 5}
+    workload = einmap.load("mixture_of_experts_top_k", define=sizes).workload
+    inputs = random_inputs(workload, 0)
+    rng = np.random.default_rng(0)
+    chosen = np.array([rng.permutation(4)[:2] for _ in range(12)])
+    slot, place, taken = np.full((4, 4), -1), np.full((12, 2), -1), [0] * 4
+    for token, k in np.ndindex(12, 2):
+        expert = chosen[token, k]
+        if taken[expert] < 4:
+            slot[expert, taken[expert]], place[token, k] = token, taken[expert]
+            taken[expert] += 1
+    assert (place == -1).any()
+    found = run(workload, inputs | {"Slot": slot, "Expert": chosen, "Place": place})["Y"]
+    x, gate = inputs["X"], inputs["Gate"]
+    for token in range(12):
+        asked = [
+            gate[token, k] * (np.maximum(x[token] @ inputs["W1"][e], 0) @ inputs["W2"][e])
+            for k, e in enumerate(chosen[token])
+            if place[token, k] >= 0
+        ]
+        assert np.allclose(found[token], np.sum(asked, axis=0) if asked else 0)
+
+
+@pytest.mark.parametrize("text", ["Z[s, k] = top_k(A[s, e])", "Z[s, k] = 2 * TopK (A[s, e])"])
+def test_top_k_is_refused_by_name(text):
+    with pytest.raises(EinmapError, match=r"einsums\[0\].*top_k is not an operation of an Einsum"):
+        spec_of(text).workload  # noqa: B018
+
+
 @pytest.mark.parametrize("value", [10, -2, 0.5])
 def test_a_value_that_is_no_index_is_an_error_with_its_place(value):
     with pytest.raises(einmap.SpecError, match=rf"'Ids' has the value {value} at \[2\], .* rank V of 'Table'") as error:

@@ -22,6 +22,7 @@ REDUCED = {
     "matmul_chain": {"N_EINSUMS": 3, "M": 3, "N": 4},
     "matrix_vector": {"K": 3, "M": 4},
     "mixture_of_experts": {"GROUPS": 2, "TOKENS": 3, "EXPERTS": 4, "CAPACITY": 2, "D_MODEL": 3, "D_FF": 5},
+    "mixture_of_experts_top_k": {"TOKENS": 5, "EXPERTS": 4, "CAPACITY": 2, "D_MODEL": 3, "D_FF": 5},
     "mobilenet_pair": {"N": 2, "C": 3, "M": 4, "P": 5, "Q": 4, "STRIDE": 2},
     "mobilenet_v1": NET,
     "resnet50": NET,

@@ -22,6 +22,7 @@ type Reduction = Literal["sum", "max", "min"]
 type MapExpression = Operand | Number | Apply
 
 REDUCTIONS: tuple[Reduction, ...] = ("sum", "max", "min")
+_TOP_K = re.compile(r"(?<!\w)top_?k\s*\(", re.IGNORECASE)
 _AST_INFIX = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide", ast.Pow: "power"}
 
 
@@ -75,11 +76,17 @@ def parse_operation(text: str, tensors: Iterable[str], reduction: str = "sum") -
     """Read a map expression over tensor names, e.g. `exp(QK - GM)`.
 
     Text that is not arithmetic over known functions gives an Operation with `map=None`.
-    Raises SpecError for an unknown reduction and for numbers that a float cannot hold.
+    Raises SpecError for an unknown reduction, for numbers that a float cannot hold, and for `top_k`, which would be
+    counted as what it is not.
     """
     if reduction not in REDUCTIONS:
         raise SpecError(f"unknown reduction {reduction!r}", hint=f"one of {', '.join(REDUCTIONS)}")
     check_text_length(text)
+    if _TOP_K.search(text):
+        raise SpecError(
+            "top_k is not an operation of an Einsum: which values are the largest depends on all of them",
+            hint="let the chosen indices be an input, and look rows up by them: X[S: Slot[e, c], d]",
+        )
     kept: Reduction = next(r for r in REDUCTIONS if r == reduction)
     try:
         tree = ast.parse(text.strip(), mode="eval").body
