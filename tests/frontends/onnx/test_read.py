@@ -151,8 +151,14 @@ def test_external_data_outside_of_the_folder_are_refused(tmp_path, location):
 
 
 HOSTILE = {
-    "a cycle": ([node("Add", ["x", "b"], ["a"]), node("Relu", ["a"], ["b"])], {}, "node 0 .Add.*which nothing before it gives"),
-    "an unknown operand": ([node("Relu", ["z"], ["y"])], {}, "node 0 .Relu.*'z'"),
+    "a cycle": ([node("Add", ["x", "b"], ["a"]), node("Relu", ["a"], ["b"])], {}, "node 0 .Add.*which nothing before it gives\n.*node 1 .Relu.* gives it, further on"),
+    "an unknown operand": ([node("Relu", ["z"], ["y"])], {}, "node 0 .Relu.*'z'.*\n.*no operator, input or initializer has that name"),
+    "unknown operators": (
+        [node("Mine", ["x"], ["a"], domain="me"), node("Mine", ["a"], ["y"], domain="me"), node("Hardmax", ["x"], ["h"])],
+        {},
+        r"result 'a' is not known\n.*does not import: me.Mine \(2\), Hardmax \(1\)",
+    ),
+    "nothing but a barrier": ([node("NonZero", ["x"], ["n"]), node("Hardmax", ["i"], ["y"])], {}, "node 0 .NonZero"),
     "a result twice": ([node("Relu", ["x"], ["y"]), node("Exp", ["x"], ["y"])], {}, "there already"),
     "a missing operand": ([node("Add", ["x"], ["y"])], {}, "operand 1 is missing"),
     "shapes that do not fit": ([node("MatMul", ["x", "w"], ["y"])], {"w": numbers(3, 2)}, "no matrix product"),
@@ -189,6 +195,19 @@ def test_models_that_are_not_sane_are_refused_with_their_place(tmp_path, case):
     with pytest.raises(SpecError, match=expected) as error:
         from_onnx(path)
     assert "model.onnx" in message(error)
+
+
+def test_a_model_without_einsums_names_its_operators(tmp_path):
+    path = saved(tmp_path, model([node("Hardmax", ["x"], ["y"])], {"x": (2, 4)}, shapes={"y": (2, 4)}))
+    with pytest.raises(SpecError, match=r"model.onnx: the model has nothing to compute(.|\n)*Hardmax \(1\)"):
+        from_onnx(path)
+
+
+def test_numbers_that_are_cut_short_are_counted(tmp_path):
+    built = model([node("MatMul", ["x", "w"], ["y"])], {"x": (2, 4)}, {"w": numbers(4, 3)})
+    built.graph.initializer[0].raw_data = built.graph.initializer[0].raw_data[:-5]
+    with pytest.raises(SpecError, match=r"initializer 'w': .* expected 48 bytes, found 43"):
+        from_onnx(saved(tmp_path, built))
 
 
 @pytest.mark.parametrize("dims", [[2**40, 2**40], [-1, 4], [2] * 40])

@@ -173,15 +173,16 @@ class _Reader:
         return None
 
     def _is_shape(self, shape: Sequence[int], at: At) -> bool:
-        text = None
+        text, hint = None, None
         if len(shape) > MOST_AXES:
             text = f"this has {len(shape)} dimensions, at most {MOST_AXES} are supported"
         elif any(size < 0 for size in shape):
             text = f"the shape {[*shape]} has a negative dimension"
+            hint = "an open dimension has a name, or nothing, in its place; -D gives it a size"
         elif prod(shape) > MOST_VALUES:
             text = f"the shape {[*shape]} has {prod(shape):.3g} values, at most 2**40 are allowed"
         if text is not None:
-            self.problems.append(SpecError(text, at=at))
+            self.problems.append(SpecError(text, at=at, hint=hint))
         return text is None
 
     def _bits(self, kind: int, at: At) -> int | None:
@@ -198,7 +199,8 @@ class _Reader:
             kinds = PurePosixPath(location), PureWindowsPath(location)
             if any(path.is_absolute() or ".." in path.parts or getattr(path, "drive", "") for path in kinds):
                 text = f"its data are said to be in {short(location, 80)}, outside of the folder of the model"
-                self.problems.append(SpecError(text, at=at))
+                hint = "put the data beside the model, or in a folder below"
+                self.problems.append(SpecError(text, at=at, hint=hint))
 
 
 def text_of(value: Any) -> str:
@@ -223,7 +225,9 @@ def array_of(tensor: Any) -> Array | None:
     try:
         array: Array = onnx.numpy_helper.to_array(tensor)
     except Exception as error:  # whatever a damaged tensor leads to
-        raise SpecError(f"its numbers do not fit its shape {[*tensor.dims]}: {short(str(error), 120)}") from None
+        wanted, found = prod(tensor.dims) * _BITS.get(tensor.data_type, 32) // 8, len(tensor.raw_data)
+        sizes = f"expected {wanted:,} bytes, found {found:,}" if found else short(str(error), 120)
+        raise SpecError(f"its numbers do not fit its shape {[*tensor.dims]}: {sizes}") from None
     return array if array.dtype.kind in "biufV" or array.dtype.name.startswith(("bfloat", "float")) else None
 
 

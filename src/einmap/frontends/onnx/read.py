@@ -24,6 +24,9 @@ from einmap.frontends.onnx.operators.table import OPERATORS
 from einmap.optional import require
 from einmap.visible import short
 
+KNOWN = frozenset({*OPERATORS, *RECURRENT, "Concat", "Constant", "ConstantOfShape", "Range", "Shape", "Size"})
+"""Operators that are imported; each may have uses that are not."""
+
 
 def from_onnx(
     path: str | Path,
@@ -100,7 +103,16 @@ class _Importer:
         outputs = {name: self.output(name) for name in model.outputs}
         about = {"operators": dict(Counter(node.operator for node in model.nodes)), "barriers": tuple(self.barriers)}
         found = {name: value for name, value in outputs.items() if value is not None}
-        return imported(self.builder, found, self.written_out, about, tuple(self.notes()))
+        try:
+            return imported(self.builder, found, self.written_out, about, tuple(self.notes()))
+        except SpecError as error:
+            if error.at is None:
+                error.at = At(model.file)
+            if self.barriers and error.hint is None:
+                counts = Counter(barrier.operator for barrier in self.barriers)
+                shown = ", ".join(f"{kind} ({n})" for kind, n in counts.items())
+                error.hint = f"operators without Einsum form: {shown}; the first: {self.barriers[0].reason}"
+            raise
 
     def notes(self) -> list[Note]:
         """What users should know: barriers by kind."""
@@ -133,7 +145,7 @@ class _Importer:
         for name in node.inputs:
             if name and name not in self.values:
                 text = f"it reads {short(name, 60)}, which nothing before it gives"
-                raise SpecError(text, at=node.at, hint="a cycle, or operators that are not in order")
+                raise SpecError(text, at=node.at, hint=self.where_given(name))
             operands.append(self.values[name] if name else None)
         plain = tuple(None if isinstance(value, Parts) else value for value in operands)
         call = Call(self.builder, self.name_of(node), node, plain, self.model.opset)
@@ -170,7 +182,8 @@ class _Importer:
     def give(self, name: str, value: Value | Parts, node: Node) -> None:
         """Name a result; what several operators read is written once, and not computed in each of them."""
         if name in self.values:
-            raise SpecError(f"it gives {short(name, 60)}, which is there already", at=node.at)
+            hint = "each result has a name of its own: rename one of the two"
+            raise SpecError(f"it gives {short(name, 60)}, which is there already", at=node.at, hint=hint)
         if isinstance(value, Parts):
             parts = (self.settled(part, f"{self.name_of(node)}_{i + 1}", name) for i, part in enumerate(value.values))
             self.values[name] = Parts(value.axis, tuple(parts))
@@ -209,9 +222,24 @@ class _Importer:
             raise SpecError(
                 f"it has no Einsum form ({reason}), and the shape of its result {short(name, 60)} is not known",
                 at=node.at,
-                hint="import a model with static shapes: exporters and simplifiers can write them",
+                hint="import a model with static shapes: exporters and simplifiers can write them"
+                f"{self.unknown_operators()}",
             )
         return self.inferred[name]
+
+    def where_given(self, name: str) -> str:
+        """Which operator further on gives a value, or what may have been meant."""
+        later = next((node for node in self.model.nodes if name in node.outputs), None)
+        if later is not None:
+            return f"{later.at.path} gives it, further on: a cycle, or operators that are not in order"
+        return f"no operator, input or initializer has that name; {did_you_mean(name, self.values, listing='values')}"
+
+    def unknown_operators(self) -> str:
+        """The operators of the model that einmap does not know, by number, where there are others."""
+        counts = Counter(n.operator for n in self.model.nodes if n.operator not in KNOWN)
+        if counts.total() < 2:
+            return ""
+        return f"; operators that einmap does not import: {', '.join(f'{kind} ({n})' for kind, n in counts.items())}"
 
     def output(self, name: str) -> Value | None:
         """An output of the model as part of a tensor; None for one that is known, or an input as it is."""
