@@ -11,7 +11,11 @@ from tests.mapper.problems import draw_array, draw_problem
 type Problem = dict[str, Any]
 
 
-def network(rng: random.Random, name: str = "Noc") -> Problem:
+TOPOLOGIES = ("mesh", "mesh", "all_to_all")
+ROUND = ("torus", "ring", "bus")
+
+
+def network(rng: random.Random, name: str = "Noc", topologies: tuple[str, ...] = TOPOLOGIES) -> Problem:
     """A network whose hops, routes and links cost something, most of the time."""
     hop = {
         "name": "hop",
@@ -20,7 +24,9 @@ def network(rng: random.Random, name: str = "Noc") -> Problem:
         "throughput": rng.choice(("inf", 0.5, 1, 2, 4)),
     }
     found = {"type": "Network", "name": name, "area": 0, "leak_power": 0, "actions": [hop]}
-    found["topology"] = rng.choice(("mesh", "mesh", "all_to_all"))
+    found["topology"] = rng.choice(topologies)
+    if found["topology"] in ("torus", "ring"):
+        hop["throughput"] = "inf"  # links that take time are searched mapping by mapping
     for field, value in (("multicast", False), ("reduction", "at_parent"), ("links", "per_tensor")):
         if rng.random() < 0.25:
             found[field] = value
@@ -31,20 +37,25 @@ def network(rng: random.Random, name: str = "Noc") -> Problem:
     return found
 
 
-def with_network(rng: random.Random, problem: Problem) -> Problem:
+def with_network(rng: random.Random, problem: Problem, topologies: tuple[str, ...] = TOPOLOGIES) -> Problem:
     """The problem with one network above its lanes, or two."""
     nodes = problem["arch"]["nodes"]
     for number in range(rng.choice((1, 1, 1, 2))):
-        nodes.insert(rng.randrange(1, len(nodes)), network(rng, f"Noc{number}"))
+        nodes.insert(rng.randrange(1, len(nodes)), network(rng, f"Noc{number}", topologies))
     for node in memories(problem):
         for action in node["actions"]:
             action["throughput"] = rng.choice((1, 4, 16, "inf"))
     return problem
 
 
-def draw(rng: random.Random) -> Problem:
+def draw(rng: random.Random, topologies: tuple[str, ...] = TOPOLOGIES) -> Problem:
     """A problem of one Einsum, its lanes in one or two places."""
     problem = draw_array(rng) if rng.random() < 0.5 else draw_problem(rng)
     for dimension in dimensions(problem):
         dimension["fanout"] = min(dimension["fanout"], 4)
-    return with_network(rng, problem)
+    return with_network(rng, problem, topologies)
+
+
+def draw_round(rng: random.Random) -> Problem:
+    """The same on a torus, a ring or a bus."""
+    return draw(rng, ROUND)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from einmap.arch.component import Leaf, Memory, Network, Toll
@@ -34,13 +35,8 @@ def why_not_searchable(einsum: Einsum, arch: Architecture, goals: Sequence[str])
             odd = isinstance(leaf, Memory | Toll) and not latency_is_linear(leaf, einsum.name)
             if odd and not _latency_is_nothing(arch, goals):
                 return f"total_latency of {leaf.name!r} is not a sum or maximum of its actions' times"
-            if isinstance(leaf, Network) and leaf.topology not in ("mesh", "all_to_all"):
-                return f"the network {leaf.name!r} is a {leaf.topology}"
-            if isinstance(leaf, Network) and not _latency_is_nothing(arch, goals):
-                if leaf.total_latency is not None:
-                    return f"total_latency of the network {leaf.name!r} is an expression"
-                if leaf.action("hop").throughput == 0:
-                    return f"links of the network {leaf.name!r} have throughput 0"
+            if isinstance(leaf, Network) and (why := _why_not_network(leaf, arch, goals)) is not None:
+                return why
             if isinstance(leaf, Toll) and leaf.placement is not None and leaf.placement.tile_shape:
                 return f"Toll {leaf.name!r} limits tile shapes"
     return None
@@ -56,6 +52,21 @@ def check_stalls_searchable(einsum: Einsum, arch: Architecture, why: str | None)
             f"which does not know stalls: tile_by_tile ({memory!r}) yet",
             hint="map without it, then evaluate the mapping found with it",
         )
+
+
+def _why_not_network(network: Network, arch: Architecture, goals: Sequence[str]) -> str | None:
+    """Why tables do not know what crosses a network."""
+    if network.topology in ("systolic", "tree"):
+        return f"the network {network.name!r} is a {network.topology}"
+    if _latency_is_nothing(arch, goals):
+        return None
+    if network.total_latency is not None:
+        return f"total_latency of the network {network.name!r} is an expression"
+    if network.action("hop").throughput == 0:
+        return f"links of the network {network.name!r} have throughput 0"
+    if network.topology in ("torus", "ring") and not math.isinf(network.action("hop").throughput):
+        return f"links of the {network.topology} {network.name!r} have a throughput"
+    return None
 
 
 def _why_not_units(path: Sequence[Leaf]) -> str | None:

@@ -154,11 +154,17 @@ def _networks(einsum: Einsum, leaves: tuple[Leaf, ...]) -> list[Column]:
         if leaf.hop_latency:
             columns += [Route(level, access.tensor) for access in einsum.accesses]
         if not math.isinf(leaf.action("hop").throughput):
+            owners = (None,) if leaf.links == "shared" else tuple(access.tensor for access in einsum.accesses)
+            if leaf.topology == "bus":
+                columns += [Link(level, (level, ""), False, owner) for owner in owners]
+                continue
+            if leaf.topology in ("torus", "ring"):
+                continue  # of links there only energy is asked for
             fanouts = [(i, d) for i, below in enumerate(leaves) if i >= level for d in below.spatial]
             for i, dimension in fanouts:
                 others = [d for at, d in fanouts if (at, d.name) != (i, dimension.name)]
                 kinds = (False, True) if any(outputs - d.may_reuse for d in others) else (False,)
-                for owner in (None,) if leaf.links == "shared" else [access.tensor for access in einsum.accesses]:
+                for owner in owners:
                     columns += [Link(level, (i, dimension.name), behind, owner) for behind in kinds]
     return [Column((), network=column) for column in columns]
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -64,7 +65,8 @@ class NetworkRates:
         """Costs of an exchange; `pays_initial`: whether fills that bring no result are charged."""
         total = Rates(*(np.zeros((len(table), self.columns.n)) for _ in Rates._fields))
         for level, network in self.crossed(exchange):
-            lanes = _Lanes.of(table, self.irrelevant[access.tensor], access.tensor, exchange, level)
+            irrelevant, ring = self.irrelevant[access.tensor], network.topology == "ring"
+            lanes = _Lanes.of(table, irrelevant, access.tensor, exchange, level, ring=ring)
             rate = network.action("hop").actions_per_value[access.tensor] * network.actions_scale
             energy = rate * network.action("hop").energy
             total.filled[:, 0] += energy * lanes.hops(network, output=access.output)
@@ -72,9 +74,14 @@ class NetworkRates:
                 total.fresh[:, 0] += energy * lanes.hops_saved(network)
             for column, name in self.columns.routes(level):
                 if name == access.tensor:
-                    total.route[:, column] += network.hop_latency * lanes.route(network)
+                    total.route[:, column] += network.hop_latency * lanes.route(network, output=access.output)
             for column, dimension, behind in self.columns.links(level, access.tensor):
                 seconds = rate / network.action("hop").throughput
+                if network.topology == "bus":
+                    total.filled[:, column] += seconds * lanes.bus_load(network, output=access.output)
+                    if access.output and not pays_initial:
+                        total.starts[:, column] += seconds * lanes.bus_saved()
+                    continue
                 chosen = lanes.along(dimension)
                 if behind:
                     chosen = chosen & self._behind(table, level, dimension)
@@ -102,7 +109,8 @@ class _Lanes:
     `n`: lanes, 1 for loops that are not gone along; `none`: loops that do not index the tensor; `merged`: those whose
     lanes share a copy. `share`: lanes that share one on the whole way of the exchange; `above`, `above_apart`,
     `above_indexed`: lanes of the loops above the network, all, those that do not share a copy, those that index it;
-    `above_turns`: whether some of these take turns.
+    `above_turns`: whether some of these take turns. `fanouts`, `apart`: on a torus the size of the loop's fanout and 1,
+    on a ring that of all fanouts and the places between neighbours along this one.
     """
 
     dimensions: tuple[tuple[int, str], ...]
@@ -114,9 +122,13 @@ class _Lanes:
     above_apart: Floats
     above_indexed: Floats
     above_turns: Bools
+    fanouts: Floats
+    apart: Floats
 
     @classmethod
-    def of(cls, table: LaneTable, irrelevant: Bools, tensor: str, exchange: Chain, level: int) -> _Lanes:
+    def of(
+        cls, table: LaneTable, irrelevant: Bools, tensor: str, exchange: Chain, level: int, *, ring: bool = False
+    ) -> _Lanes:
         """The lanes that the network at `level` reaches in an exchange."""
         rows, size = len(table), len(irrelevant)
         levels = np.repeat(table.levels, size)[None, :]
@@ -127,6 +139,7 @@ class _Lanes:
         merged = none & reusing & (levels > exchange[0]) & (levels <= exchange[-1])
         above = levels < level
         apart = above & ~merged
+        sizes = [d.dimension.fanout if d.level >= level else 1 for d in table.dimensions]
         return cls(
             tuple((d.level, d.dimension.name) for d in table.dimensions for _ in range(size)),
             np.where(~above & (levels <= exchange[-1]), bounds, 1.0),
@@ -137,6 +150,8 @@ class _Lanes:
             np.where(apart, bounds, 1.0).prod(axis=1),
             np.where(above & ~none, bounds, 1.0).prod(axis=1),
             (above & none & ~reusing & (bounds > 1)).any(axis=1),
+            np.repeat([float(prod(sizes)) if ring else float(n) for n in sizes], size)[None, :],
+            np.repeat([float(prod(sizes[i + 1 :])) if ring else 1.0 for i in range(len(sizes))], size)[None, :],
         )
 
     def along(self, dimension: tuple[int, str]) -> Bools:
@@ -160,11 +175,27 @@ class _Lanes:
         """Steps to all lanes of a loop together, for one value each."""
         if network.topology == "all_to_all":
             return self.n - 1
+        if network.topology in ("torus", "ring"):
+            return np.where(shared, self._round(1) * (self.n - 1), sum(self._rounds()))
         return self.strides * (self.n - 1) * np.where(shared, 1.0, self.n / 2)
+
+    def _round(self, lane: int) -> Floats:
+        """Steps of the shorter way round a ring to a lane of each loop."""
+        places = lane * self.strides * self.apart
+        return np.minimum(places, self.fanouts - places)
+
+    def _rounds(self) -> Iterator[Floats]:
+        """Those to each lane that a loop has; 0 to others, and to its first lane."""
+        for lane in range(int(self.n.max(initial=1.0))):
+            yield np.where(lane < self.n, self._round(lane), 0.0)
 
     def hops(self, network: Network, *, output: bool) -> Floats:
         """Hops of each value that fills the child."""
         shared = self._shared(network, output=output)
+        if network.topology == "bus":
+            # one step for each group of lanes that share a copy; an output's results and what refills it one by one
+            alone: Floats = np.where(shared, self.n, 1.0).prod(axis=1)
+            return 1 + 1 / self.share if output else 1 / alone
         steps = self._steps(network, shared) / self.n
         one_way: Floats = (steps / _after(np.where(shared, self.n, 1.0))).sum(axis=1)
         if not output:
@@ -173,14 +204,38 @@ class _Lanes:
 
     def hops_saved(self, network: Network) -> Floats:
         """Hops that each value saves that starts without a result."""
+        if network.topology == "bus":
+            return np.ones(len(self.n))
         saved: Floats = np.where(self.none, 0.0, self._steps(network, self.merged) / self.n).sum(axis=1)
         return saved
 
-    def route(self, network: Network) -> Floats:
+    def route(self, network: Network, *, output: bool) -> Floats:
         """Steps of the longest route."""
+        if network.topology == "bus":
+            return np.ones(len(self.n))
+        if network.topology in ("torus", "ring"):
+            ways = (False, True) if output else (False,)
+            return np.max([self._route_round(self._shared(network, output=way)) for way in ways], axis=0)  # type: ignore[no-any-return]
         steps = self.n * self.strides if network.topology == "mesh" else np.ones_like(self.n)
         longest: Floats = np.where(self.n > 1, steps, 0.0).sum(axis=1)
         return longest
+
+    def _route_round(self, shared: Bools) -> Floats:
+        """The way to the farthest lane of each loop, and the step into its first one."""
+        farthest = np.where(shared, self._round(1) * (self.n - 1), np.max(list(self._rounds()), axis=0))
+        longest: Floats = np.where(self.n > 1, farthest + self.strides, 0.0).sum(axis=1)
+        return longest
+
+    def bus_load(self, network: Network, *, output: bool) -> Floats:
+        """Share of the values that pass the bus of the instance where most do."""
+        if not output:
+            return self.hops(network, output=False) / self.above
+        # of instances that share one sum, the first one is refilled
+        return 1 / self.above + 1 / (self.share * self.above_apart)
+
+    def bus_saved(self) -> Floats:
+        """Share of the tensor's values that start without a result and do not pass there."""
+        return np.where(self.above_turns, 0.0, 1 / self.above_indexed)
 
     def link(self, network: Network, chosen: Bools, *, output: bool) -> Floats:
         """Share of the values that pass the first link of some loops, where most do."""
