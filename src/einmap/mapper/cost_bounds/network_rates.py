@@ -185,7 +185,7 @@ class _Lanes:
         return np.minimum(places, self.fanouts - places)
 
     def _rounds(self) -> Iterator[Floats]:
-        """Those to each lane that a loop has; 0 to others, and to its first lane."""
+        """Steps to each lane that a loop has, one after the other; 0 to others, and to its first lane."""
         for lane in range(int(self.n.max(initial=1.0))):
             yield np.where(lane < self.n, self._round(lane), 0.0)
 
@@ -214,8 +214,8 @@ class _Lanes:
         if network.topology == "bus":
             return np.ones(len(self.n))
         if network.topology in ("torus", "ring"):
-            ways = (False, True) if output else (False,)
-            return np.max([self._route_round(self._shared(network, output=way)) for way in ways], axis=0)  # type: ignore[no-any-return]
+            down = self._route_round(self._shared(network, output=False))
+            return np.maximum(down, self._route_round(self._shared(network, output=True))) if output else down
         steps = self.n * self.strides if network.topology == "mesh" else np.ones_like(self.n)
         longest: Floats = np.where(self.n > 1, steps, 0.0).sum(axis=1)
         return longest
