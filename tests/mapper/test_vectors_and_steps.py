@@ -60,9 +60,9 @@ def compared(seed, most):
 
 
 def test_the_optimum_is_that_of_brute_force():
-    outcomes = [compared(seed, 2_000) for seed in range(35)]
-    assert outcomes.count(True) >= 10
-    assert outcomes.count(False) >= 4
+    outcomes = [compared(seed, 2_000) for seed in range(16)]
+    assert outcomes.count(True) >= 5
+    assert outcomes.count(False) >= 2
 
 
 @pytest.mark.slow
