@@ -10,6 +10,7 @@ from tests.random_specs.gathers import GATHERS
 
 import einmap
 from einmap import MappingError
+from einmap.errors import NotSupportedError
 
 MAIN = memory("Main", 8 * 10_000, 100)
 NODES = [MAIN, memory("Buf", 8 * 1_000, 1), compute()]
@@ -103,6 +104,34 @@ def test_indices_may_be_made_in_the_loop_that_looks_rows_up():
     nests = branches([leaf("Ids")], [stored("Buf", "Table"), loop("d", 1), leaf("Y")])
     given = mapped(INDICES_MADE, {"V": 5, "T": 4, "D": 2}, *shared, nests)
     assert not differences(given)
+
+
+@pytest.mark.parametrize(
+    ("why", "place"),
+    [
+        (einmap.map_workload, r"arch.nodes\[1\] .Buf.*layout.*lines of it in 'Buf'"),
+        (
+            lambda given: einmap.map_workload(given, max_pipeline_stages=2),
+            "Pipelines where rows of tensors are looked up",
+        ),
+        (
+            lambda given: einmap.emit(mapped_by_hand(given), "python"),
+            r"workload.einsums\[0\].*emitted code: Einsum 'Y'",
+        ),
+    ],
+)
+def test_what_does_not_know_gathers_says_so(why, place):
+    buffer = memory("Buf", 8 * 1_000, 1)
+    if "layout" in place:
+        buffer["layout"] = {"line": 32, "order": {"Table": ["V", "D"]}}
+    given = spec([MAIN, buffer, compute()], ["Y[t, d] = Table[V: Ids[t], d]"], {"V": 8, "T": 4, "D": 4})
+    with pytest.raises(NotSupportedError, match=place):
+        why(given)
+
+
+def mapped_by_hand(given):
+    nodes = [stored("Main", "Table", "Ids", "Y"), loop("t", 1), loop("d", 1), leaf("Y")]
+    return einmap.Spec.from_dict({**given.to_dict(), "mapping": {"nodes": nodes}})
 
 
 def disagreements(seeds):

@@ -5,7 +5,7 @@ A value of an index tensor is a whole number: from 0 on the row of that number, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
 from einmap.einsum.projection import Affine, Lookup, Rank
-from einmap.errors import NotSupportedError, SpecError
+from einmap.errors import At, NotSupportedError, SpecError
 
 NO_ROW = -1
 """The index that stands for a row of zeros."""
@@ -21,14 +21,18 @@ NO_ROW = -1
 type Places = NDArray[np.int64]
 
 
-def refuse_gathers(einsums: tuple[Einsum, ...], what: str) -> None:
-    """Raise NotSupportedError if an Einsum gathers: `what` takes indices of rank variables alone."""
-    for einsum in einsums:
+def refuse_gathers(einsums: tuple[Einsum, ...], what: str, at_of: Callable[[int], At | None] = lambda _: None) -> None:
+    """Raise NotSupportedError if an Einsum gathers: `what` takes indices of rank variables alone.
+
+    `at_of`: where the n-th Einsum is written.
+    """
+    for number, einsum in enumerate(einsums):
         for access in einsum.gathers:
             index = next(iter(access.lookups.values()))
             raise NotSupportedError(
                 f"{what}: Einsum {einsum.name!r} looks up rows of {access.tensor!r} in {index.tensor!r}, which is not "
-                "supported there"
+                "supported there",
+                at=at_of(number),
             )
 
 

@@ -65,7 +65,7 @@ def _schedule(spec: Spec) -> Schedule:
     if tree is None:
         raise MappingError("no mapping given; name a file that has `mapping:`")
     workload = spec.workload
-    refuse_gathers(workload.einsums, "emitted code")
+    refuse_gathers(workload.einsums, "emitted code", lambda n: spec.provenance(f"workload.einsums[{n}]"))
     archs = spec.archs
     validate(tree, workload, archs, spec.place_of_node, [e.name for e in workload.einsums])
     check_copies(spec)

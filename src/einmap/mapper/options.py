@@ -137,6 +137,7 @@ def read_options(
     _check_networks(spec, options)
     _check_stalls(spec, options)
     _check_arrays(spec, options)
+    _check_gathers(spec)
     return options
 
 
@@ -195,6 +196,20 @@ def _check_arrays(spec: Spec, options: Options) -> None:
                 at=spec.provenance(f"arch.nodes.{name}"),
                 hint="map without it",
             )
+
+
+def _check_gathers(spec: Spec) -> None:
+    """Raises NotSupportedError for lines of tensors of which rows are looked up: nobody knows which they touch."""
+    for einsum in spec.workload.einsums:
+        for access in einsum.gathers:
+            for name, unit in spec.arch(einsum.name).components.items():
+                if isinstance(unit, Memory) and access.tensor in unit.layouts:
+                    raise NotSupportedError(
+                        f"Einsum {einsum.name!r} looks up rows of {access.tensor!r}; lines of it in {name!r} are not "
+                        "supported yet",
+                        at=spec.provenance(f"arch.nodes.{name}.layout"),
+                        hint=f"leave {access.tensor} out of the layout",
+                    )
 
 
 def _is_outermost(spec: Spec, name: str | None) -> bool:

@@ -34,7 +34,7 @@ def write_einsums(spec: Spec, names: Names, report: Report) -> dict[str, Any]:
     AccelForge 1.0.467 passes over renames of named Einsums at the top level, so they stand at the Einsums.
     """
     workload = spec.workload
-    refuse_gathers(workload.einsums, "a workload of AccelForge")
+    refuse_gathers(workload.einsums, "a workload of AccelForge", lambda n: spec.provenance(f"workload.einsums[{n}]"))
     written = write_workload(workload)
     symbols = spec.bound_workload.symbols
     known = {*RESERVED, *workload.tensors, *(v for einsum in workload.einsums for v in einsum.rank_variables)}

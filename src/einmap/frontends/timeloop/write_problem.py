@@ -37,7 +37,7 @@ def write_problem(einsum: Einsum, report: Report, at: At | None) -> WrittenProbl
         report.leave(at, "is_copy_operation", "Timeloop computes at each point, a copy moves values alone")
     dimensions = _dimensions(einsum)
     coefficients: dict[int, str] = {}
-    refuse_gathers((einsum,), "a problem of Timeloop")
+    refuse_gathers((einsum,), "a problem of Timeloop", lambda _: at)
     spaces = [_space(access, einsum, dimensions, coefficients, report, at) for access in einsum.accesses]
     shape = {
         "name": einsum.name,
