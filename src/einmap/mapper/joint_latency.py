@@ -6,7 +6,8 @@ split (`model.ways`), the whole is no such sum. But
 - Einsums that overlap take at least as long as any one component is busy for all of them. On a machine on which nothing
   else takes time, that is a sum over Einsums: the least one is a lower bound, and so is the largest of these for all
   components. A port of a memory counts as a component. Besides, mappings are taken that are best without overlap, or
-  if all counts for nothing that may be moved at any time.
+  if all counts for nothing that may be moved at any time. Where that is not enough, the front of all these sums is
+  found for small cascades (`fusion.busy_fronts`).
 - What Einsums wait for once are sums of a few pipeline latencies. So mappings are searched by how long any Einsum waits
   on the way in, and on the way out, at most: no longer than the one, no less in all than the next smaller one. That is
   exact where no two splits wait differently, and a lower bound elsewhere.
@@ -36,10 +37,15 @@ from einmap.mapper.verdict import Coverage, judged
 from einmap.model.evaluate import evaluate
 from einmap.model.overlap import check_overlap
 from einmap.model.ways import has_ways
+from einmap.progress import Progress
 from einmap.spec.spec import Spec
 
 type Search = Callable[[Spec, Options], MapResult]
 """Searches a specification with some options."""
+MOST_MAPPINGS = 1_000_000
+"""Mappings of the Einsums of a cascade, in all, of which the front of all that overlaps is made."""
+MOST_CHOICES = 3_000_000
+"""Choices that are looked at for it."""
 MOST_INTERVALS = 5
 """Times, other than 0, by which what is waited for is told apart in each direction."""
 
@@ -57,9 +63,12 @@ def is_joint(spec: Spec, asked: Options) -> bool:
     return timed and any(has_ways(arch.components.values()) for arch in archs)
 
 
-def joint_result(spec: Spec, asked: Options, search: Search) -> MapResult:
-    """The best mapping found, or the front, with the bound. Raises NoMappingError when no mapping fits."""
-    joint = (_Overlapping if spec.model_options.overlap_einsums else _Waiting)(spec, asked, search)
+def joint_result(spec: Spec, asked: Options, search: Search, token: Progress) -> MapResult:
+    """The best mapping found, or the front, with the bound. Raises NoMappingError when no mapping fits.
+
+    `token`: when to stop what is no search of its own.
+    """
+    joint = (_Overlapping if spec.model_options.overlap_einsums else _Waiting)(spec, asked, search, token)
     start = time.monotonic()
     bound = joint.bound(start)
     return joint.result(bound, time.monotonic() - start)
@@ -72,8 +81,11 @@ class _Joint:
     spec: Spec
     asked: Options
     search: Search
+    token: Progress
     found: list[Found] = field(default_factory=list)
     results: list[MapResult] = field(default_factory=list)
+    work: int = 0
+    """Choices that were looked at beside those of results."""
 
     def result(self, bound: float | None, seconds: float) -> MapResult:
         """The best of all, and whether it reaches the bound."""
@@ -85,7 +97,7 @@ class _Joint:
             pruned=() if proven else self.left(),
             bound=bound,
         )
-        evaluated = sum(result.stats.evaluated for result in self.results)
+        evaluated = self.work + sum(result.stats.evaluated for result in self.results)
         stats = replace(self.results[0].stats, evaluated=evaluated, seconds=seconds)
         return judged(best_of(self.found, self.asked.goals), self.asked.goals, covered, stats)
 
@@ -150,8 +162,27 @@ class _Overlapping(_Joint):
             bound = self.take(altered, self.share(start, len(kept) - number))
             bounds += [] if bound is None else [bound]
             if self.reaches(max(bounds, default=None)):
-                break
+                return max(bounds)
+        bounds += self.of_front(start)
         return max(bounds, default=None)
+
+    def of_front(self, start: float) -> list[float]:
+        """What all mappings take at least by the front of all that overlaps, where the cascade is small."""
+        # Here, not above: it imports the compiler, which only a search needs
+        from einmap.mapper.fusion.busy_fronts import busy_front
+
+        if self.results[0].stats.mapspace_size > MOST_MAPPINGS or any(result.stopped for result in self.results):
+            return []
+        left, most = self.share(start, 1), MOST_CHOICES
+        if left.max_evaluations is not None:
+            most = min(most, left.max_evaluations - sum(result.stats.evaluated for result in self.results))
+        token = self.token.within(left.time_limit if math.isfinite(left.time_limit) else None)
+        front = busy_front(self.spec, self.asked, self.best, token, most) if most > 0 else None
+        if front is None:
+            return []
+        self.work += front.work
+        self.found += front.found
+        return [] if front.bound is None else [front.bound]
 
 
 @dataclass

@@ -148,7 +148,12 @@ def _searched(
         warm(progress, everything=bool(np.isfinite(asked.memory)))
         return recurrent_result(spec, asked, patterns, progress, fuse=fuse)
     if fuse and is_joint(spec, asked) and may_fuse(spec, asked, patterns):
-        return joint_result(spec, asked, lambda other, options: _added_up(other, options, patterns, fuse, progress))
+        return joint_result(
+            spec,
+            asked,
+            lambda other, options: _added_up(other, options, patterns, fuse, progress),
+            progress or Progress(),
+        )
     return _added_up(spec, asked, patterns, fuse, progress)
 
 

@@ -18,6 +18,12 @@ class Archive:
         self.paths: Ints = np.zeros((room, 2), dtype=np.int64)
         self.n = 0
 
+    def like(self) -> Archive:
+        """An empty archive of the same kind of points."""
+        empty = Archive(self.values.shape[1], len(self.values))
+        empty.widen(self.paths.shape[1] - 2)
+        return empty
+
     def grow(self) -> None:
         """Twice the room."""
         self.values = np.concatenate([self.values, np.full_like(self.values, np.inf)])

@@ -19,9 +19,7 @@ def test_einsums_that_wait_for_values_are_mapped_as_well_as_can_be():
 
 
 def test_bounds_of_einsums_that_overlap_hold():
-    found = outcomes("overlap", (4, 5, 6), 60)
-    assert found.count("proven") == 2
-    assert "neither" not in found
+    assert outcomes("overlap", (4, 5, 6), 60) == ["proven"] * 3
 
 
 @pytest.mark.slow
@@ -30,7 +28,9 @@ def test_bounds_of_einsums_that_overlap_hold():
 def test_bounds_of_many_cascades_hold(part):
     waiting = outcomes("ways", range(100 + 30 * part, 130 + 30 * part), 3_000)
     assert waiting.count("proven") >= 0.8 * len(waiting)
-    outcomes("overlap", range(100 + 30 * part, 130 + 30 * part), 3_000)
+    overlapping = outcomes("overlap", range(100 + 30 * part, 130 + 30 * part), 3_000)
+    assert overlapping.count("proven") >= 0.9 * len(overlapping)
+    assert "neither" not in overlapping
 
 
 @pytest.mark.parametrize("kind", ["ways", "overlap"])
@@ -52,7 +52,7 @@ def test_copies_of_inputs_that_several_einsums_read_belong_to_the_result(kind):
     result = einmap.map_workload(spec, metrics="latency")
     assert result.shared_inputs == ("A",)
     assert einmap.evaluate(result.spec, result.mapping).latency == result.cost.latency
-    assert result.optimal == (kind == "ways")
+    assert result.optimal
 
 
 def test_several_metrics_give_a_front_that_is_not_called_proven():

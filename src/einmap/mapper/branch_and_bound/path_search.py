@@ -81,7 +81,9 @@ class PathSearch(PathCosts):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.goal_codes = goal_codes(self.goals, self.leaves, self.pricer.columns.of_components(self.leaves))
+        self.goal_codes = goal_codes(
+            self.goals, self.leaves, self.pricer.columns.of_components(self.leaves), self.columns - 1
+        )
         self.value_codes = self.goal_codes
         """What is kept of each mapping: the objectives, and bits in use where a cascade needs these."""
         self.compiled: list[TemplateTables] = []

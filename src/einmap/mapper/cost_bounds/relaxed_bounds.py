@@ -59,8 +59,9 @@ class Bounds:
         return least
 
     def _objectives(self, costs: Floats) -> Floats:
-        columns = self.path.pricer.columns.of_components(self.path.leaves)
-        goals = goal_codes(self.path.request.goals, self.path.leaves, columns)
+        columns = self.path.pricer.columns
+        of_components = columns.of_components(self.path.leaves)
+        goals = goal_codes(self.path.request.goals, self.path.leaves, of_components, columns.n - 1)
         values = np.empty((len(costs), len(goals)))
         leak = self.path.pricer.leak_power(self.lanes)
         memories = len(self.path.leaves) + 1

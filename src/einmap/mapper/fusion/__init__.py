@@ -13,6 +13,7 @@
   good is listed.
 - `front_listing`: lists signature classes and completes fronts of Einsums, each up to a limit.
 - `refinement_request`: what is to be known of an Einsum's fronts, and up to which limit.
+- `busy_fronts`: fused Einsums that overlap: the front of all that their latency is the largest of, for small cascades.
 - `shared_inputs`: graph inputs with several users: copies for the search, and what is left of them in the mapping
   found.
 - `recurrent`: the best mapping of a cascade with recurrences: fused over the steps of each, one loop above all its

@@ -70,12 +70,14 @@ class CascadeProblem:
 
     def __post_init__(self) -> None:
         self.workload = self.spec.workload
-        self.goals = tuple(dict.fromkeys(part for goal in self.options.goals for part in PARTS[goal]))
+        self.goals = tuple(dict.fromkeys(part for goal in self.options.goals for part in PARTS.get(goal, (goal,))))
         self.slots = SlotAssignment(self.workload)
         self.impossible: str | None = None
         self.prepared = False
         self.budget = Budget(Progress())
         self.reached_values: Floats = np.zeros((0, len(self.goals)))
+        self.all_reached: Floats = self.reached_values
+        """Costs of all mappings that were found for several objectives."""
         self.seeds: Floats = np.zeros((0, len(self.goals)))
         """Costs of mappings that are known before the search; what is no better than they is not looked for."""
         self._persistent_bits: dict[Fronts, Floats] = {}

@@ -99,6 +99,7 @@ class FusedSearch(CascadeProblem):
             self.value = float(self.objectives(values[:1])[0, 0])
             if len(self.options.goals) > 1 and self.options.goals == self.goals:
                 self.reached_values = values
+                self.all_reached = np.concatenate([self.all_reached, values])
         return [self.tree(answer, row) for row in rows]
 
     @property
@@ -143,7 +144,7 @@ class FusedSearch(CascadeProblem):
         """The objectives that were asked for, from sums of what they are made of."""
         columns = []
         for goal in self.options.goals:
-            columns.append(np.prod([costs[:, self.goals.index(part)] for part in PARTS[goal]], axis=0))
+            columns.append(np.prod([costs[:, self.goals.index(part)] for part in PARTS.get(goal, (goal,))], axis=0))
         return np.stack(columns, axis=1)
 
     def tree(self, answer: Answer, row: int) -> LoopTree:

@@ -6,6 +6,7 @@
   node of a shared tensor.
 - `nest_rules`: what the outer nests of one search have in common: how many loops there may be, and the space that
   nodes take.
+- `own_seconds`: what an Einsum does while it runs, apart from what works ahead of it: where fused Einsums overlap.
 - `turns`: what an outer nest says of the ways of values: those of all turns, and what is waited for once.
 - `pruned_bounds`: lower bounds of what a listing left out because it was too costly, so that it need not be made
   anew for nothing.

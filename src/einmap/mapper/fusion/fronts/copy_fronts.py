@@ -7,7 +7,7 @@ and no lanes are used. A destination in its source's memory is the same buffer.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import permutations, product
@@ -23,12 +23,16 @@ from einmap.mapper.fusion.fronts.loops import TEMPORAL, rank_cut
 from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, Key
 from einmap.mapper.fusion.fronts.protocol import FrontMemories, FusedFront
 from einmap.mapper.mapspace.dataplacement import backings
+from einmap.mapper.mapspace.latency_forms import forms_of
 from einmap.mapper.mapspace.recomputation import variables_above
+from einmap.mapper.objectives import OWN, busy_form
 from einmap.mapper.request import Request
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.model.counting.path import path_of
 from einmap.model.einsum_cost import einsum_cost
+from einmap.model.traffic.actions import Actions
+from einmap.model.traffic.copies import copy_busiest
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.numbers import divisors
 
@@ -216,8 +220,20 @@ class CopyFronts(ListedFronts):
                 "energy": cost.energy, "latency": cost.latency,
                 "dynamic_energy": cost.dynamic, "leak_energy": cost.energy - cost.dynamic,
             }  # fmt: skip
-            self.costs[assignment] = tuple(float(values[goal]) for goal in self.request.goals)
+            if OWN in self.request.goals:
+                values |= {OWN: cost.latency, **self._forms(copy_busiest(path))}
+            self.costs[assignment] = tuple(float(values.get(goal, 0.0)) for goal in self.request.goals)
         return self.costs[assignment]
+
+    def _forms(self, busiest: Mapping[str, Actions]) -> dict[str, float]:
+        """Seconds of each latency form of each component that the copy uses."""
+        found = {}
+        for name, done in busiest.items():
+            unit = self.arch.components[name]
+            for number, form in enumerate(forms_of(unit, self.einsum.name) or ()):
+                seconds = (form.read * done.read + form.write * done.write) * unit.actions_scale
+                found[busy_form(name, number)] = float(seconds)
+        return found
 
     # as EinsumFronts has it
 

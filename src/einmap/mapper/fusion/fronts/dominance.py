@@ -21,9 +21,8 @@ def undominated(outer_nests: list[OuterNest]) -> Iterator[OuterNest]:
         if len(group) == 1:
             yield group[0]
             continue
-        rows = np.stack(
-            [np.concatenate([outer_nest.acc, outer_nest.occupied, _kept(outer_nest)]) for outer_nest in group]
-        )
+        # of what works ahead more is better
+        rows = np.stack([np.concatenate([o.acc, -o.ahead, o.occupied, _kept(o)]) for o in group])
         for i, row in enumerate(rows):
             better = (rows <= row).all(axis=1)
             better[i] = False

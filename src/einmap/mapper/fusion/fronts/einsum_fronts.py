@@ -31,10 +31,12 @@ from einmap.mapper.fusion.fronts.outer_nests import (
     OuterNestEnumerator,
     SignatureClass,
 )
+from einmap.mapper.fusion.fronts.own_seconds import take_own
 from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
 from einmap.mapper.fusion.fronts.protocol import FrontMemories, FrontStatistics, FusedFront
 from einmap.mapper.fusion.fronts.pruned_bounds import PrunedBounds
 from einmap.mapper.fusion.fronts.table_store import NO_LIMIT, Groups, TableStore
+from einmap.mapper.objectives import OWN
 from einmap.mapper.pareto_archive import Archive
 from einmap.mapper.pareto_sums import nondominated
 from einmap.mapper.request import Remainder
@@ -378,6 +380,8 @@ class EinsumFronts:
         search.value_codes = np.array(codes, dtype=np.int64)
         depth = len(outer_nest.points)
         growing.archive.widen(len(outer_nest.compiled.levels))
+        has_own = OWN in self.request.goals
+        archive = growing.archive.like() if has_own else growing.archive
         walk.kept = kept
         walk.state[:] = depth
         walk.acc[depth], walk.occupied[depth] = outer_nest.acc, outer_nest.occupied
@@ -391,12 +395,14 @@ class EinsumFronts:
         while ended != kernels.DONE:
             before, left = walk.work, self.budget.left
             budget = CHOICES_AT_A_TIME if left > CHOICES_AT_A_TIME else -int(left)
-            ended = search.step(outer_nest.compiled, len(self.completed) - 1, walk, growing.archive, TIE, budget)
+            ended = search.step(outer_nest.compiled, len(self.completed) - 1, walk, archive, TIE, budget)
             if ended == kernels.LEAF:
-                offer_stalled(growing.archive, search, outer_nest.compiled, walk, len(self.completed) - 1)
+                offer_stalled(archive, search, outer_nest.compiled, walk, len(self.completed) - 1)
             self.budget.work += walk.work - before
             if self.budget.stopped:
                 break
+        if has_own:
+            take_own(growing.archive, archive, self.request.goals, search.goal_codes, outer_nest.ahead)
         self.budget.nodes += walk.nodes - nodes
 
     def _staying(self, outer_nest: OuterNest, numbers: Sequence[int]) -> Floats:

@@ -23,7 +23,7 @@ from einmap.mapper.branch_and_bound.path_search import NOTHING, TemplateTables
 from einmap.mapper.fusion.fronts.loops import TEMPORAL, Cut, Kind, Loop, in_order, in_time, orders_of
 from einmap.mapper.fusion.fronts.nest_rules import NestRules, Reservation
 from einmap.mapper.fusion.fronts.pruned_bounds import PrunedBounds
-from einmap.mapper.fusion.fronts.turns import NestNode, ahead_of, nest_ways
+from einmap.mapper.fusion.fronts.turns import NestNode, ahead_of, cost_ahead, nest_ways
 from einmap.mapper.mapspace.spatial_mappings import routed_components
 from einmap.mapper.mapspace.template import ABOVE, BELOW
 from einmap.mapper.request import Remainder
@@ -82,7 +82,8 @@ class OuterNest:
 
     `points`: of the lattice, one for each level of the outer nest; `gaps`: loops in their order, for the last levels of
     gaps; `kept`: what the nodes take that only this Einsum uses, or that are not backing nodes. `backed`: what
-    shared tensors take in the memories that back them. `least`: objectives that no completion is below.
+    shared tensors take in the memories that back them. `least`: objectives that no completion is below. `ahead`: see
+    `turns.cost_ahead`.
     """
 
     compiled: TemplateTables
@@ -95,6 +96,7 @@ class OuterNest:
     kept: tuple[Reservation, ...]
     backed: tuple[tuple[int, Reservation], ...]
     least: Floats
+    ahead: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,8 +406,7 @@ class OuterNestEnumerator:
         return max((placed.depth for _, placed, _ in state.backed), default=0)
 
     def _outer_nest(self, state: _State) -> OuterNest:
-        fused = self._fused(state)
-        keys, cuts = [], []
+        fused, keys, cuts = self._fused(state), [], []
         for t, placed, level in sorted(state.backed):
             seen = tuple(self._cut(t, loop) for loop in state.loops[:fused])
             keys.append((t, Key(self.rules.memory_of(t, level), seen[: placed.depth])))
@@ -417,6 +418,7 @@ class OuterNestEnumerator:
         return OuterNest(
             self.compiled, state.prefix, state.points, state.gaps, state.acc, state.occupied,
             FusionSignature(tuple(keys), counts, held, tuple(cuts)), state.kept, backed, self._least(state),
+            cost_ahead(self.search, state.nodes, state.loops[:fused]),
         )  # fmt: skip
 
     def _least(self, state: _State) -> Floats:
