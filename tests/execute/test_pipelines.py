@@ -59,7 +59,11 @@ def is_even(found):
 
 
 def simulated_latency(found, execution):
-    """Seconds of the whole tree, tile by tile as they went; None where the tiles of a stage are not equal."""
+    """Seconds of the whole tree, tile by tile as they went.
+
+    None where the tiles of a stage are not equal, or some of what it does is not of a tile: a buffer further out that is
+    written back later.
+    """
     inside, total = set(), 0.0
     for placed in found.mapping.placed:
         if isinstance(placed.node, Pipeline):
@@ -97,9 +101,13 @@ def _of_pipeline(found, execution, address, names):
                 longest = max(t for t, wait in zip(taken, waits, strict=True) if wait == depth)
                 done[depth] = max(done[depth], done[depth - 1] if depth else 0.0) + longest
         total += done[-1]
+    n_tiles = sum(map(len, runs.values()))
     for number, stage in enumerate(names):
-        for name in stage:
-            for component, seconds in _seconds(found, name, execution.per_instance)[1].items():
+        for place, name in enumerate(stage):
+            whole, busy = _seconds(found, name, execution.per_instance)
+            if not math.isclose(whole, runs[0][0][number][place][0] * n_tiles, rel_tol=1e-9):
+                return None
+            for component, seconds in busy.items():
                 if component not in private(found, name):
                     common[component] += seconds
                     users.setdefault(component, set()).add(number)

@@ -229,9 +229,14 @@ def _edges_by_tile(
     for entry in load.entries if load is not None else ():
         work[entry.part] += entry.work
     edges: list[int] = []
+    end = 0
     for turn, group in groupby(range(len(turns)), lambda part: turns[part]):
         own = list(group)
-        place = times.position[turn] if turn is not None else 0
+        if turn is None or turn not in times.position:
+            # what leaves a buffer further out, later on, takes none of the tiles' time
+            edges += [end] * len(own)
+            continue
+        place = times.position[turn]
         begin, end = times.edge(einsum, place), times.edge(einsum, place + 1)
         before = [0, *accumulate(work[part] for part in own)]
         whole = before[-1]
