@@ -18,6 +18,7 @@ REDUCED = {
     "gpt3_6.7b_decode": {"BATCH": 2, **GPT, "N_TOKENS": 1, "N_CACHED": 5},
     "llama3_8b": LLAMA,
     "llama3_8b_decode": {**LLAMA, "N_TOKENS": 1, "N_CACHED": 5},
+    "lstm": {"N_STEPS": 4, "BATCH": 2, "D_INPUT": 3, "D_HIDDEN": 5},
     "matmul": {"M": 3, "K": 4, "N": 5},
     "matmul_chain": {"N_EINSUMS": 3, "M": 3, "N": 4},
     "matrix_vector": {"K": 3, "M": 4},

@@ -24,7 +24,7 @@ WITH_ALL = [
 ALIKE = [
     "matmul_chain", "matrix_vector", "elementwise", "resnet50_layer", "resnet50", "vgg16", "mobilenet_v1",
     "attention_single_head", "attention_causal", "mixture_of_experts",
-    "mixture_of_experts_top_k",
+    "mixture_of_experts_top_k", "lstm",
     "gpt3_6.7b", "gpt3_6.7b_decode", "gpt3_175b_decode", "llama3_8b_decode",
 ]  # fmt: skip
 """Einsums of the forms that the others have, in other sizes: tried with one architecture."""

@@ -168,3 +168,15 @@ def test_matrix_vector_and_elementwise():
     np.testing.assert_allclose(x["Z"], x["A"].T @ x["B"])
     y = computed("elementwise")
     np.testing.assert_allclose(y["Z"], y["A"] * y["B"])
+
+
+def test_lstm_is_step_by_step():
+    found = computed("lstm")
+    h = c = np.zeros((2, 5))
+    for t, row in enumerate(found["X"]):
+        gates = np.einsum("bk,kgn->gbn", row, found["W"]) + np.einsum("bm,mgn->gbn", h, found["U"])
+        i, o, f = 1 / (1 + np.exp(-gates[:3]))
+        c = f * c + i * np.tanh(gates[3])
+        h = o * np.tanh(c)
+        np.testing.assert_allclose(found["C"][t + 1], c)
+        np.testing.assert_allclose(found["H"][t + 1], h)
