@@ -179,4 +179,4 @@ def test_lstm_is_step_by_step():
         c = f * c + i * np.tanh(gates[3])
         h = o * np.tanh(c)
         np.testing.assert_allclose(found["C"][t + 1], c)
-        np.testing.assert_allclose(found["H"][t + 1], h)
+        np.testing.assert_allclose(found["Y"][t], h)

@@ -119,6 +119,20 @@ def test_what_is_kept_across_steps_is_a_matter_of_room(room, energy):
     assert differences(spec.with_mapping(found.mapping), found.cost) == []
 
 
+def test_results_leave_in_the_loop_or_behind_it():
+    einsums = [*RNN, "Y[t, n] = H[S: t + 1, M: n]"]
+    # U (9), two steps of H, a value of R and of P or Y; or all five steps of H, and Y in a loop of its own
+    for room, loops in ((17, 1), (100, None)):
+        spec = problem(buffer=room, einsums=einsums, T=5, M=3, N=3)
+        spec = spec.set("arch.nodes.Main.tensors.keep", "~Intermediates").set("arch.nodes.Buffer.tensors.keep", "All")
+        found = einmap.map_workload(spec, metrics="energy")
+        assert found.optimal
+        assert found.cost.energy == pytest.approx(534 + 15 * 10 + 15 * 4)
+        assert differences(spec.with_mapping(found.mapping), found.cost) == []
+        over_time = [placed for placed in found.mapping.loops if placed.node.rank_variable.of("Y") == "t"]
+        assert loops is None or len({placed.address for placed in over_time}) == loops
+
+
 def small(rng):
     """A random cascade on a random machine with little room."""
     case = draw(rng)

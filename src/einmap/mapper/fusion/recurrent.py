@@ -11,6 +11,7 @@ import numpy as np
 
 from einmap.errors import NoMappingError, NotSupportedError
 from einmap.mapper.given.pattern import Pattern
+from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.memory_limit import left_of
 from einmap.mapper.options import Options, network_of
 from einmap.mapper.result import Found, MapResult, best_of
@@ -31,21 +32,28 @@ def recurrent_result(
     # Here, not above: they import the compiler, which only a search needs
     from einmap.mapper.fusion.fused_result import fused_result
     from einmap.mapper.fusion.search import FusedSearch
-    from einmap.mapper.fusion.steps import with_steps, without_tokens
+    from einmap.mapper.fusion.steps import has_readers, with_steps, without_tokens
 
     _refuse(spec, asked, patterns, fuse=fuse)
     asked = replace(asked, memory=left_of(asked.memory, None), ceiling=asked.memory, share_inputs=False)
     start = time.perf_counter()
     token = (progress or Progress()).within(asked.time_limit if np.isfinite(asked.time_limit) else None)
-    extended, steps = with_steps(spec)
-    search = FusedSearch(extended, asked, steps=steps)
-    trees = [without_tokens(tree, steps) for tree in search.run(token, asked.max_evaluations or np.inf)]
-    _refuse_tried(spec, search)
-    if not trees:
-        raise _nothing(spec, stopped=search.budget.cut or token.stopped)
-    points = [Found(evaluate(spec, tree, asked.rules), tree, spec) for tree in trees]
-    front = best_of(points, asked.goals) if len(asked.goals) > 1 else points
-    return fused_result([search], front, asked, start)
+    searches: list[FusedSearch] = []
+    points: list[Found] = []
+    ways = (False, True) if has_readers(spec) else (False,)
+    for number, readers in enumerate(ways):
+        extended, steps = with_steps(spec, readers=readers)
+        search = FusedSearch(extended, asked, steps=steps)
+        most = (asked.max_evaluations or np.inf) / len(ways)
+        trees = search.run(share_of(token, 1 / (len(ways) - number)), most)
+        _refuse_tried(spec, search)
+        found = (without_tokens(tree, steps) for tree in trees)
+        points += [Found(evaluate(spec, tree, asked.rules), tree, spec) for tree in found]
+        searches.append(search)
+    if not points:
+        raise _nothing(spec, stopped=any(search.budget.cut for search in searches) or token.stopped)
+    front = best_of(points, asked.goals) if len(searches) > 1 or len(asked.goals) > 1 else points
+    return fused_result(searches, front, asked, start)
 
 
 def _refuse(spec: Spec, asked: Options, patterns: Mapping[str, Pattern], *, fuse: bool) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -54,16 +55,23 @@ class CascadeSteps:
 NO_STEPS = CascadeSteps()
 
 
-def with_steps(spec: Spec) -> tuple[Spec, CascadeSteps]:
+def has_readers(spec: Spec) -> bool:
+    """Whether some Einsum right behind a recurrence reads its states at each step."""
+    parts = (_Part(spec, recurrence, readers=True) for recurrence in spec.workload.recurrences)
+    return any(len(part.einsums) > len(part.recurrence.einsums) for part in parts)
+
+
+def with_steps(spec: Spec, *, readers: bool) -> tuple[Spec, CascadeSteps]:
     """The specification with tokens, and with states where they take room. Raises NotSupportedError.
 
-    It is for the search of fused mappings alone, whose trees `without_tokens` makes those of `spec`.
+    `readers`: Einsums right behind a recurrence that read its states at each step run below the loop, too. What is
+    given is for the search of fused mappings alone, whose trees `without_tokens` makes those of `spec`.
     """
-    workload, parts = spec.workload, [_Part(spec, recurrence) for recurrence in spec.workload.recurrences]
+    workload, parts = spec.workload, [_Part(spec, recurrence, readers) for recurrence in spec.workload.recurrences]
     of: dict[str, Steps] = {}
     added: dict[str, dict[str, TensorAccess]] = {}
     for part in parts:
-        for name in part.recurrence.einsums:
+        for name in part.einsums:
             added[name] = part.added(name)
             if part.is_looped:
                 of[name] = part.steps(name, frozenset(added[name]))
@@ -97,10 +105,11 @@ def without_tokens(mapping: LoopTree, steps: CascadeSteps) -> LoopTree:
 
 @dataclass(frozen=True)
 class _Part:
-    """One recurrence of a specification."""
+    """One recurrence of a specification. `readers`: whether those behind it that read its states are a part of it."""
 
     spec: Spec
     recurrence: Recurrence
+    readers: bool
 
     def __post_init__(self) -> None:
         workload = self.spec.workload
@@ -117,6 +126,37 @@ class _Part:
                     self.refuse(name, f"an earlier step of {state!r} that is read behind the Einsum that writes it")
             if self.is_looped and not _places(self.spec.arch(name)):
                 self.refuse(name, "an architecture without a memory inside that is not spread over lanes")
+
+    @cached_property
+    def einsums(self) -> tuple[str, ...]:
+        """The Einsums below the loop over steps."""
+        behind: list[str] = []
+        names = list(self.spec.workload.by_name)
+        for name in names[names.index(self.recurrence.einsums[-1]) + 1 :] if self.readers else ():
+            if not self._reads_each_step(self.spec.workload.by_name[name]):
+                break
+            behind.append(name)
+        return (*self.recurrence.einsums, *behind)
+
+    def _reads_each_step(self, einsum: Einsum) -> bool:
+        """Whether an Einsum behind the recurrence reads of its states what each step has left, step by step."""
+        step = self.recurrence.variable
+        alone = all(
+            any(index.terms == ((step, 1),) for _, index in access.projection)
+            for access in einsum.accesses
+            if access.output or access.tensor in self.recurrence.states
+        )
+        ends = all(
+            dict(einsum.by_tensor[s].projection)[rank] == dict(self.writer_of(s).projection)[rank]
+            for s, rank in self.recurrence.states.items()
+            if s in einsum.tensors
+        )
+        reads = not einsum.tensors.isdisjoint(self.recurrence.states)
+        first = self.spec.workload.by_name[self.recurrence.einsums[0]]
+        alike = einsum.n_instances == first.n_instances and dict(einsum.first_values).get(step, 0) == dict(
+            first.first_values
+        ).get(step, 0)
+        return reads and alone and ends and alike and not einsum.is_copy and not einsum.gathers
 
     def refuse(self, name: str, what: str) -> None:
         """Raise NotSupportedError for an Einsum."""
@@ -144,7 +184,7 @@ class _Part:
         step = Affine(((self.recurrence.variable, 1),))
         if self.is_looped:
             found[self.token] = TensorAccess(self.token, (("T", step),), False, 1.0)
-        if name in (self.recurrence.einsums[0], self.recurrence.einsums[-1]):
+        if name in (self.einsums[0], self.einsums[-1]):
             for state, rank in self.recurrence.states.items():
                 if state not in einsum.tensors:
                     written = self.writer_of(state)
@@ -174,14 +214,14 @@ class _Part:
 
     def inside(self) -> list[tuple[str, Rank]]:
         """The ranks of time of states that nothing outside of the recurrence uses."""
-        users, names = self.spec.workload.users, set(self.recurrence.einsums)
+        users, names = self.spec.workload.users, set(self.einsums)
         return [(state, rank) for state, rank in self.recurrence.states.items() if names.issuperset(users[state])]
 
     def uncut(self) -> list[tuple[str, Rank]]:
         """Ranks of states, and of tensors that are used within the recurrence, or on both sides of it, and outside."""
         workload = self.spec.workload
         position = {name: i for i, name in enumerate(workload.by_name)}
-        first, last = (position[self.recurrence.einsums[i]] for i in (0, -1))
+        first, last = (position[self.einsums[i]] for i in (0, -1))
         found: list[tuple[str, Rank]] = []
         for tensor in workload.shared:
             at = [position[name] for name in workload.users[tensor]]
