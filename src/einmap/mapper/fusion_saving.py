@@ -46,7 +46,8 @@ def unfused_comparison(
     asked = {**options, "metrics": result.metrics[0], "semantics": result.cost.semantics}
     asked |= {"fuse": False, "max_pipeline_stages": 1}
     unfused = best_mappings(spec, progress=_named(progress or Progress()), **asked)
-    old, new = unfused.cost, result.cost
+    # with layouts that are left open only what was found has an architecture
+    spec, old, new = unfused.spec, unfused.cost, result.cost
     rows = [Changed("total", (name,), getattr(old, name), getattr(new, name)) for name in ("energy", "latency", "edp")]
     memories = sorted({name for _, name in outside_memories(spec)})
     outside = Changed("total", ("outside", *memories), outside_bits(old, spec), outside_bits(new, spec))
