@@ -11,6 +11,7 @@ from tests.random_specs.gathers import GATHERS
 import einmap
 from einmap import MappingError
 from einmap.errors import NotSupportedError
+from einmap.search.skislope import ski_slope
 
 MAIN = memory("Main", 8 * 10_000, 100)
 NODES = [MAIN, memory("Buf", 8 * 1_000, 1), compute()]
@@ -73,6 +74,7 @@ def test_a_copy_brings_a_whole_table_inside():
     assert einmap.map_workload(spec(NODES, einsums, sizes)).cost.energy <= cost.energy
 
 
+EMBEDDED = ["Y[t, d] = Table[V: Ids[t], d]", "Z[t, e] = Y[t, d] * W[d, e]"]
 TABLE_MADE = ["X[v, d] = A[v, d]", "Y[t, d] = X[V: Ids[t], d]"]
 INDICES_MADE = ["Ids[t] = A[t]", "Y[t, d] = Table[V: Ids[t], d]"]
 
@@ -132,6 +134,14 @@ def test_what_does_not_know_gathers_says_so(why, place):
 def mapped_by_hand(given):
     nodes = [stored("Main", "Table", "Ids", "Y"), loop("t", 1), loop("d", 1), leaf("Y")]
     return einmap.Spec.from_dict({**given.to_dict(), "mapping": {"nodes": nodes}})
+
+
+def test_what_must_move_at_least_are_rows_and_not_the_table():
+    curves = [ski_slope(spec(NODES, EMBEDDED, {"V": rows, "T": 6, "D": 4, "E": 2})) for rows in (2, 1_000)]
+    # six rows of four values, six indices, a matrix of eight and a result of twelve; the intermediate stays inside
+    assert [curve.compulsory for curve in curves] == [8 * (24 + 6 + 8 + 12)] * 2
+    assert curves[0].corners == curves[1].corners
+    assert curves[0].corners[-1].traffic == curves[0].compulsory
 
 
 def disagreements(seeds):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
@@ -130,6 +130,14 @@ class Workload:
     def rank_variables(self) -> tuple[RankVar, ...]:
         """The rank variables of all Einsums, in order of first use."""
         return tuple(dict.fromkeys(v for einsum in self.einsums for v in einsum.rank_variables))
+
+    @property
+    def without_gathers(self) -> Workload:
+        """The workload without accesses of which rows are looked up: what is used of tensors by indices alone."""
+        if not any(einsum.gathers for einsum in self.einsums):
+            return self
+        einsums = [replace(e, accesses=tuple(a for a in e.accesses if not a.gathered)) for e in self.einsums]
+        return replace(self, einsums=tuple(einsums))
 
     def tensor_shape(self, tensor: TensorName) -> dict[Rank, int]:
         """For each rank the number of indices from the smallest to the largest that any Einsum uses.

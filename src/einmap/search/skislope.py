@@ -117,9 +117,20 @@ class SkiSlope:
 
 
 def compulsory_traffic(workload: Workload) -> float:
-    """Bits of the inputs and outputs of a workload, as far as Einsums use them; intermediates may stay inside."""
+    """Bits of the inputs and outputs of a workload, as far as Einsums use them; intermediates may stay inside.
+
+    Rows that are looked up are those of each place where an index stands.
+    """
     outside = [t for t in workload.tensors if t not in workload.intermediates]
-    return float(sum(workload.tensor_bits(tensor) for tensor in outside)) * workload.n_instances
+    whole = [t for t in outside if any(t in e.tensors and not e.by_tensor[t].gathered for e in workload.einsums)]
+    bits = sum(workload.without_gathers.tensor_bits(tensor) for tensor in whole)
+    return float(bits + sum(_rows(workload, tensor) for tensor in outside)) * workload.n_instances
+
+
+def _rows(workload: Workload, tensor: str) -> float:
+    """Bits of the rows of a tensor that Einsums look up."""
+    gathers = ((e, a) for e in workload.einsums for a in e.gathers if a.tensor == tensor)
+    return sum(access.footprint(einsum.extents) * access.bits_per_value for einsum, access in gathers)
 
 
 def is_matrix_product(einsum: Einsum) -> bool:
@@ -178,7 +189,8 @@ def ski_slope(
     base = _on_machine(spec, 2**60)
     if einsum is not None:
         base = base.with_workload(Workload((base.workload.find(einsum),)))
-    top = math.ceil(sum(base.workload.tensor_bits(tensor) for tensor in base.workload.tensors))
+    tensors = base.workload.tensors
+    top = math.ceil(sum(base.workload.tensor_bits(tensor) + _rows(base.workload, tensor) for tensor in tensors))
     base = base.set(f"arch.nodes.{BUFFER}.size", top)
     if len(base.workload.einsums) == 1:
         corners, complete = _front(base, top, token)
