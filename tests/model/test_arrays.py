@@ -204,6 +204,17 @@ def test_only_memories_networks_and_tolls_stand_in_an_array(tag):
         loads(text + OUTER).arch()
 
 
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [("buffering: single", "take turns beside 'Buf', which is several units"), ("stalls: tile_by_tile", "beside a memory")],
+)  # fmt: skip
+def test_what_takes_turns_with_units_is_refused(option, words):
+    text = ARRAY.format(units=FOUR, topology="").replace("name: DRAM,", f"name: DRAM, {option},")
+    network = text[text.index("    - !Network") : text.index("  - !Compute")]
+    with pytest.raises(NotSupportedError, match=words):
+        evaluate(loads(text.replace(network, "") + OUTER))
+
+
 def test_replicate_outside_an_array_is_refused():
     text = ARRAY.format(units="", topology="").replace("name: DRAM,", "name: DRAM, replicate: A,")
     with pytest.raises(SpecError, match="'DRAM' is one memory, which stands in no array"):

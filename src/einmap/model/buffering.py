@@ -40,7 +40,7 @@ def serial_latency(
     """Seconds of an Einsum by the second term above; 0 where nothing takes turns, and for a copy.
 
     `operations`: seconds of the compute; `busy`: seconds of a component for some actions of its busiest instance.
-    Raises NotSupportedError for a network on the path.
+    Raises NotSupportedError for a network, or a memory of several units, on the path.
     """
     taken = turns(path.leaves)
     if not taken or path.einsum.is_copy:
@@ -50,6 +50,14 @@ def serial_latency(
             raise NotSupportedError(
                 f"memories that take turns below or above the network {leaf.name!r} are not supported yet",
                 hint="leave out `buffering: single` and `wind_up`, or the network",
+                about=leaf.name,
+            )
+
+        if isinstance(leaf, Memory) and leaf.is_spread:
+            raise NotSupportedError(
+                f"memories that take turns beside {leaf.name!r}, which is several units of an array, are not supported "
+                "yet",
+                hint="leave out `buffering: single` and `wind_up`, or the units",
                 about=leaf.name,
             )
 

@@ -215,6 +215,7 @@ def check_stalls(leaves: tuple[Leaf, ...], rules: Semantics) -> None:
         (rules.lane_first_touch != "one lane", f"with the preset {rules.name!r}"),
         (bool(turns(leaves)), "beside a memory that is single or winds up"),
         (any(isinstance(leaf, Network) for leaf in leaves), "beside a network"),
+        (any(memory.is_spread for memory in memories), "beside a memory that is several units of an array"),
         (any(memory.starts for memory in memories), "beside a startup"),
         (any(memory.layout for memory in memories), "beside a layout"),
     )

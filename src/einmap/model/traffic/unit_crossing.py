@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cached_property, reduce
 from itertools import product
+from math import prod
 
 from einmap.model.counting.tiles import Count, Take, larger
 from einmap.model.counting.units import LaneLoop, Spread
@@ -119,9 +120,12 @@ class UnitCrossing(LinkedCrossing):
                 whole = whole * loop.lanes
             else:
                 own.append(range(1))
+        if not self.spread.sharing or self.spread.replicated:
+            # all of a class lies in one part
+            return prod(map(len, own)) * (1 if self.spread.replicated else self.spread.of_class), whole
         for lanes_of in product(*own):
             here = {**at, **{loop.index: lane for loop, lane in zip(inner, lanes_of, strict=True)}}
-            some = some + (1 if self.spread.replicated else self.spread.dealt(self._classes(here), parts))
+            some = some + self.spread.dealt(self._classes(here), parts)
         return some, whole
 
     def _classes(self, at: Mapping[int, int]) -> int:
