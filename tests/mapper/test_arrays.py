@@ -108,7 +108,7 @@ def test_no_mapping_that_is_drawn_is_better():
 @pytest.mark.mapper
 @pytest.mark.parametrize("part", range(4))
 def test_no_mapping_that_is_drawn_is_better_on_many_problems(part):
-    assert sum(judged(seed, 200) > 0 for seed in range(100 + 40 * part, 140 + 40 * part)) >= 10
+    assert sum(judged(seed, 200) > 0 for seed in range(100 + 40 * part, 140 + 40 * part)) >= 5
 
 
 @pytest.mark.parametrize(
