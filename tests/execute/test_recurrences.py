@@ -12,6 +12,8 @@ from einmap import MappingError, Spec, SpecError
 from einmap.einsum.numeric import random_inputs, run
 from einmap.einsum.steps import parse_step
 from einmap.errors import NotSupportedError
+from einmap.model.fusion import fusion_of
+from einmap.report.loop_tree import loop_tree_lines
 
 RNN = ["R[t, n] = H[S: t, M: m] * U[m, n]", "H[S: t + 1, M: n] = P[t, n] + R[t, n]"]
 
@@ -53,6 +55,23 @@ def test_a_recurrence_is_evaluated_step_by_step():
     np.testing.assert_array_equal(run(spec.workload, inputs)["H"], state)
 
 
+def test_more_steps_than_can_be_evaluated_are_refused():
+    spec = Spec.from_dict({"workload": {**workload(), "rank_sizes": {"T": 10**7, "M": 1, "N": 1}}})
+    with pytest.raises(SpecError, match="10,000,000 steps"):
+        run(spec.workload, {})
+
+
+def test_samples_may_stand_outside_of_time_and_beside_each_other():
+    einsums = ["R[t, b, n] = H[S: t, b, M: m] * U[m, n]", "H[S: t + 1, b, M: n] = P[t, b, n] + R[t, b, n]"]
+    sizes = {"T": 4, "M": 2, "N": 2, "B": 4}
+    row = {"type": "Spatial", "component": "Row", "name": "X", "rank_variable": "b", "tile_shape": 1}
+    nodes = [storage("Main", ["U", "P", "R"]), loop("b", 2), row, loop("t", 1), storage("Register", ["H"])]
+    spec = rnn(*nodes[:3], below=nodes[4:], einsums=einsums, rank_sizes=sizes)
+    cost = einmap.evaluate(spec)
+    assert differences(spec, cost) == []
+    assert not any(row.component == "Main" and row.tensor == "H" for row in cost.actions)
+
+
 def test_the_weight_is_fetched_once_where_it_is_kept_across_steps():
     main = storage("Main", ["U", "P", "H", "R"])
     kept, room = moved(rnn(main, storage("Buffer", ["U"])))
@@ -71,8 +90,11 @@ def test_a_state_below_the_loop_is_handed_from_step_to_step():
 
 def test_a_state_that_is_read_three_steps_later_has_four_steps_in_its_buffer():
     einsums = [RNN[0], RNN[1].replace("t + 1", "t + 3")]
-    _, room = moved(rnn(storage("Main", ["U", "P", "R"]), below=[storage("Buffer", ["H"])], einsums=einsums))
-    assert room == 4 * 3
+    spec = rnn(storage("Main", ["U", "P", "R"]), below=[storage("Buffer", ["H"])], einsums=einsums)
+    assert moved(spec)[1] == 4 * 3
+    (kept,) = (tensor for tensor in fusion_of(spec.mapping, spec).tensors if tensor.tensor == "H")
+    assert (kept.shape, kept.bits) == ((4, 3), 12)
+    assert any("H 4x3" in line for line in loop_tree_lines(spec.mapping, spec))
 
 
 def disagreements(seeds):

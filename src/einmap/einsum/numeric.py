@@ -32,6 +32,8 @@ MAX_POINTS = 2 * 10**9
 """Points of one Einsum that are evaluated; more are refused."""
 MAX_VALUES = 5 * 10**8
 """Values of one tensor that are held in memory; more are refused."""
+MAX_STEPS = 10**6
+"""Steps of a recurrence that are evaluated one by one; more are refused."""
 CHUNK = 2**19
 """Points that are evaluated at a time."""
 
@@ -141,6 +143,7 @@ def run(workload: Workload, inputs: Mapping[TensorName, NDArray[Any]]) -> dict[T
     size = shapes(workload)
     for einsum in workload.einsums:
         check_executable(einsum)
+    _check_steps(workload)
     tensors = _checked_inputs(workload, inputs, size)
     ranks = _first_projections(workload)
     in_steps = {name: recurrence for recurrence in workload.recurrences for name in recurrence.einsums}
@@ -316,6 +319,17 @@ def check_executable(einsum: Einsum) -> None:
             hint="choose smaller rank sizes",
         )
     check_copy(einsum)
+
+
+def _check_steps(workload: Workload) -> None:
+    for recurrence in workload.recurrences:
+        steps = workload.by_name[recurrence.einsums[0]].extents[recurrence.variable]
+        if steps > MAX_STEPS:
+            raise SpecError(
+                f"the recurrence over {recurrence.variable!r} has {steps:,} steps; at most {MAX_STEPS:,} can be "
+                "evaluated",
+                hint="choose fewer steps",
+            )
 
 
 def check_copy(einsum: Einsum) -> None:

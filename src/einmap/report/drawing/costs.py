@@ -88,7 +88,7 @@ def cost_annotations(mapping: Mapping, spec: Spec, cost: Cost, einsum: str | Non
         path = path_of(mapping, spec.workload.by_name[name], spec.arch(name))
         _add_loops(path, nodes)
         for tensor, stations in path.stations.items():
-            _add_stations(path, tensor, stations, by_tensor, nodes)
+            _add_stations(path, tensor, stations, by_tensor, nodes, spec.workload.steps_held(tensor))
         last = _at(nodes, path.compute.address)
         last.energy = by_tensor.get((name, path.compute.component.name, None), 0.0)
         last.operations = operations.get((name, "compute"), 0.0)
@@ -117,6 +117,7 @@ def _add_stations(
     stations: tuple[Station, ...],
     energy: dict[tuple[str, str, str | None], float],
     nodes: dict[Address, NodeCosts],
+    steps: dict[str, int],
 ) -> None:
     charged: set[str] = set()
     for station in stations:
@@ -125,7 +126,8 @@ def _add_stations(
         charged.add(component.name)
         node.energy = (node.energy or 0.0) + once
         if isinstance(component, Memory):
-            shape, bits = tile_of(path, station, path.einsum.by_tensor[tensor], component)
+            held = steps if station is stations[0] else {}
+            shape, bits = tile_of(path, station, path.einsum.by_tensor[tensor], component, held)
             if bits > node.tiles.get(tensor, ("", -1.0))[1]:
                 node.tiles[tensor] = shape.replace("x", "×"), bits
             node.capacity = component.size_bits
