@@ -43,7 +43,7 @@ def test_a_strict_evaluation_accepts_every_mapping_without_a_warning(name):
 
 SMALL = {
     "edge_mobilenet_pair_fused": {"C": 64, "M": 64, "P": 2, "Q": 14, "ROWS": 1},
-    "edge_vector_attention_pipeline": {"HEADS": 1},
+    "edge_vector_attention_pipeline": {"HEADS": 2, "N_TOKENS": 8, "D_HEAD": 8},
     "simple_attention_fused": {"BATCH": 2, "HEADS": 2, "N_TOKENS": 16, "D_HEAD": 4},
     "simple_matmul": {"M": 16, "K": 8, "N": 16},
     "simple_matmul_chain_fused": {"M": 16, "N": 4},
