@@ -83,15 +83,21 @@ def stalled_latency(
     ]
     if not moved:
         return 0.0
-    every = list(_turns(path, max(one.exchange.child.position for one in moved)))
+    position = max(one.exchange.child.position for one in moved)
+    even = _even_turns(path, position)
+    every = [] if even is not None else list(_turns(path, position))
     inside = traffic.busiest(lambda _, exchange: exchange.child.level > level)
     work = max([float(operations), *(float(busy(name, actions)) for name, actions in inside.items())])
-    done = np.array([_operations(traffic, turn) for turn in every], dtype=np.float64)
+    # turns that are all alike work equally long
+    done = np.ones(math.prod(n for _, n in even)) if even is not None else _each_operations(traffic, every)
     slots = np.concatenate([[0.0], done * (work / done.sum()), [0.0]])
     reads: dict[str, Floats] = {}
     writes: dict[str, Floats] = {}
     for one in moved:
-        one.schedule(every, reads, writes)
+        if even is not None:
+            one.schedule_evenly(even, len(done), reads, writes)
+        else:
+            one.schedule(every, reads, writes)
     for name, read in reads.items():
         slots = np.maximum(slots, busy(name, Actions(read, writes[name])))
     return float(slots.sum())
@@ -131,6 +137,27 @@ class _Moved:
                     for counts, amount in ((reads, actions.read), (writes, actions.write)):
                         counts.setdefault(name, np.zeros(len(every) + 2))[slot] += float(amount)
 
+    def schedule_evenly(
+        self, even: list[tuple[int, int]], n: int, reads: dict[str, Floats], writes: dict[str, Floats]
+    ) -> None:
+        """As `schedule`, where tiles of all turns are alike. `even`: temporal loops above, with their iterations."""
+        above = [i for i, _ in even if applies(self.traffic.path.loops[i], self.exchange.child)]
+        again = {i for i in above if self.tensor.counts.relevance_of(i) is Relevance.NONE}
+        turns, period = np.arange(n), math.prod(iterations for i, iterations in even if i not in above)
+        live, inside = np.zeros(n, dtype=bool), n
+        for i, iterations in even:
+            inside //= iterations
+            if i in again:
+                live |= turns // inside % iterations > 0
+        first, last = turns % period == 0, (turns + 1) % period == 0
+        tile: dict[int, Take] = dict.fromkeys(above, 0)
+        ways = [(0, first & live, True, "in"), (0, first & ~live, False, "in")]
+        ways += [(2, last, True, "out")] if self.tensor.access.output else []
+        for later, at, is_live, way in ways:
+            for name, actions in self._actions(tile, live=is_live, way=way).items() if at.any() else ():
+                for counts, amount in ((reads, actions.read), (writes, actions.write)):
+                    counts.setdefault(name, np.zeros(n + 2))[later : later + n][at] += float(amount)
+
     def _actions(self, iterations: dict[int, Take], *, live: bool, way: str) -> dict[str, Actions]:
         """The actions of one fill or write-back at each station, of the first lane of each."""
         tensor, exchange = self.tensor, self.exchange
@@ -152,6 +179,23 @@ class _Moved:
         lanes = {i: FIRST for i in path.spatial_loops if (path.loops[i].level or 0) <= at.level}
         takes = self.tensor.takes(self.exchange.child, at, lanes)
         return tuple(iterations.get(i, take) if take == ALL else take for i, take in enumerate(takes))
+
+
+def _even_turns(path: EinsumPath, position: int) -> list[tuple[int, int]] | None:
+    """The temporal loops above a place with their iterations, outermost first, where all their tiles are alike.
+
+    None where some are not, or where there are too many turns, which `_turns` tells.
+    """
+    extents, found = dict(path.einsum.bounds), []
+    for i, loop in enumerate(path.loops):
+        if loop.absent or not (loop.position < position or loop.is_spatial):
+            continue
+        if extents[loop.variable] % loop.shape or loop.initial not in (None, loop.shape):
+            return None
+        if not loop.is_spatial:
+            found.append((i, extents[loop.variable] // loop.shape))
+        extents[loop.variable] = loop.shape
+    return found if math.prod(n for _, n in found) <= MOST_TURNS else None
 
 
 def _turns(path: EinsumPath, position: int) -> Iterator[tuple[Turn, Turn]]:
@@ -189,6 +233,11 @@ def _turns(path: EinsumPath, position: int) -> Iterator[tuple[Turn, Turn]]:
             size = min(loop.shape, extent - begin)
 
     yield from walk(0, dict(path.einsum.bounds), (), ())
+
+
+def _each_operations(traffic: EinsumTraffic, every: list[tuple[Turn, Turn]]) -> Floats:
+    """Operations of the first lane in each turn."""
+    return np.array([_operations(traffic, turn) for turn in every], dtype=np.float64)
 
 
 def _operations(traffic: EinsumTraffic, turn: tuple[Turn, Turn]) -> float:

@@ -30,8 +30,8 @@ from einmap.model.counting.path import path_of
 from einmap.model.einsum_cost import einsum_cost
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 
-MOST_ORDERS = 1_000
-"""Orders of the loops of one mapping that are tried, about a second."""
+MOST_ORDERS = 200
+"""Orders of the loops of one mapping that are tried, about a second where there are many turns."""
 
 
 def best_order(search: PathSearch, nodes: Sequence[Node], floor: float = 0.0) -> tuple[list[Node], float] | None:
