@@ -163,3 +163,11 @@ def test_what_fusion_saves_is_told_beside_pipelines():
 def test_what_the_search_does_not_know_is_refused_by_name(options, says):
     with pytest.raises(NotSupportedError, match=says):
         einmap.map_workload(forked(), **options)
+
+
+def test_what_the_search_does_not_know_of_a_memory_is_refused_with_its_place():
+    given = forked().to_dict()
+    given["arch"]["nodes"][1]["buffering"] = "single"
+    with pytest.raises(NotSupportedError, match="takes turns") as refused:
+        einmap.map_workload(einmap.Spec.from_dict(given), max_pipeline_stages=2)
+    assert "arch.nodes[1]" in str(refused.value)

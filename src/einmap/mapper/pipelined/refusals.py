@@ -27,6 +27,7 @@ def refuse_unknown(spec: Spec, options: Options, *, is_given: bool, fuse: bool) 
     unknown = next((goal for goal in options.goals if goal not in JUDGED), None)
     odd = [(e.name, why_not_searchable(e, spec.arch(e.name), ("energy", "latency"))) for e in workload.einsums]
     name, why = next(((name, why) for name, why in odd if why is not None), (None, None))
+    network = network_of(spec)
     problems = {
         "with the preset accelforge": options.rules.lifetimes != "tree",
         "with imperfect factors": options.uneven_loops or options.uneven_lanes,
@@ -34,8 +35,8 @@ def refuse_unknown(spec: Spec, options: Options, *, is_given: bool, fuse: bool) 
         "without fusion": not fuse,
         "by brute force": options.brute_force,
         f"for {unknown}": unknown is not None,
-        f"with the network {network_of(spec)!r}": network_of(spec) is not None,
-        f"with {waiting!r}, which takes turns with what is below it": waiting is not None,
+        f"with the network {network!r}": network,
+        f"with {waiting!r}, which takes turns with what is below it": waiting,
         "with components that leak and are gated": gated and any(unit.leak_power for unit in units),
         f"of Einsum {name!r} ({why})": name is not None,
         "where rows of tensors are looked up": any(e.gathers for e in workload.einsums),
@@ -45,7 +46,9 @@ def refuse_unknown(spec: Spec, options: Options, *, is_given: bool, fuse: bool) 
     for what, found in problems.items():
         if found:
             raise NotSupportedError(
-                f"the mapper does not search Pipelines {what} yet", hint="leave out max_pipeline_stages"
+                f"the mapper does not search Pipelines {what} yet",
+                at=spec.place_of_component(found) if isinstance(found, str) else None,
+                hint="leave out max_pipeline_stages",
             )
 
 
