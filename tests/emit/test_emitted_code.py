@@ -6,9 +6,10 @@ import subprocess
 import sys
 
 import pytest
-from tests.cascades import valid_case, valid_networks
+from tests.cascades import draw_case, valid_case, valid_networks
 from tests.emit.running import FLAGS, counted, differences, needs_compiler, problems, problems_in_c, run_c
 from tests.examples.test_mappings import MAPPINGS, SMALL, loaded, with_tile_shapes
+from tests.random_specs.gathers import GATHERS
 
 import einmap
 from einmap.errors import NotSupportedError
@@ -32,15 +33,20 @@ def reduced(name):
     return loaded(name, **REDUCED[name])
 
 
-def drawn(seed, draw=valid_case):
-    """A random mapping that can be emitted, and its cost."""
+def valid_gathers(rng):
+    return valid_case(rng, lambda same: draw_case(same, GATHERS))
+
+
+def drawn(seed):
+    """A random mapping that can be emitted, and its cost; of ten seeds one is of a network, two are of gathers."""
     rng = random.Random(seed)
+    draw = {0: valid_networks, 3: valid_gathers, 7: valid_gathers}.get(seed % 10, valid_case)
     while True:
         spec, cost = draw(rng)
         try:
             einmap.emit(spec, "pseudo")
         except NotSupportedError:
-            continue  # a space that is not a hyperrectangle, or a line buffer
+            continue  # a space that is not a hyperrectangle, a line buffer, indices that lie in lanes
         return spec, cost
 
 
@@ -65,7 +71,7 @@ def test_c_of_shipped_mappings_moves_what_is_counted(name, tmp_path):
 
 def test_python_of_30_random_mappings_moves_what_is_counted():
     for seed in range(5_000, 5_030):
-        spec, cost = drawn(seed, valid_networks if seed % 10 == 0 else valid_case)
+        spec, cost = drawn(seed)
         assert problems(einmap.emit(spec, "python"), spec, cost) == [], seed
 
 

@@ -2,8 +2,9 @@
 
 import re
 
+import numpy as np
 import pytest
-from tests.emit.running import needs_compiler, problems, problems_in_c, run_python
+from tests.emit.running import needs_compiler, problems, problems_in_c, run_c, run_python
 
 import einmap
 from einmap.errors import NotSupportedError
@@ -299,6 +300,62 @@ def test_words_of_c_are_renamed_with_a_comment(tmp_path):
     text = einmap.emit(odd(), "c")
     assert " * Renamed: 'double' is double_ here.\n" in text
     assert problems_in_c(text, odd(), tmp_path) == []
+
+
+# rows that are looked up
+
+
+LOOK_UP = "Y[t, d] = Table[V: Ids[t], d]"
+SIZES = {"V": 10, "T": 6, "D": 4}
+EACH = [loop("t", 1), loop("d", 1), compute("Y")]
+
+
+def test_rows_are_fetched_by_position_as_their_indices_say():
+    spec = spec_of(
+        [LOOK_UP], SIZES, [storage("DRAM", "Table", "Ids", "Y"), loop("t", 2), storage("GLB", "Table"), *EACH]
+    )
+    fill = "    mvin(GLB_Table, Table[Ids[t1*T0:(t1 + 1)*T0], :])"
+    assert body(spec).splitlines()[:2] == ["for t1 in 0:T1:", fill]
+    named = {}
+    exec(einmap.emit(spec, "python"), named)  # the text under test
+    table = np.arange(1.0, 41.0).reshape(10, 4)
+    outputs, moved = named["nest"](table, np.array([3.0, -1, 9, 0, -1, 3]))
+    assert (outputs["Y"] == [table[3], [0] * 4, table[9], table[0], [0] * 4, table[3]]).all()
+    # a row of zeros is fetched as any other
+    assert moved["DRAM", "Table", "read"] == moved["GLB", "Table", "write"] == 6 * 4
+    for wrong in (10, -2, 0.5, np.nan):
+        with pytest.raises(ValueError, match=r"Ids has the value .*; indices are from 0 to 9, or -1 "):
+            named["nest"](table, np.array([0, 0, 0, 0, 0, wrong]))
+
+
+@needs_compiler
+def test_rows_that_are_not_there_end_the_c_program(tmp_path):
+    spec = spec_of([LOOK_UP], SIZES, [storage("DRAM", "Table", "Ids", "Y"), *EACH])
+    text = einmap.emit(spec, "c")
+    status, printed, _ = run_c(text.replace("= next_index(10)", "= 11 + next_index(1)"), tmp_path)
+    assert (status, printed) == (2, "Ids has the value 10; indices are from 0 to 9, or -1 for a row of zeros\n")
+
+
+def made_in_lanes(*above):
+    """Indices that an Einsum makes in each of four lanes; `above`: nodes below the main memory."""
+    branches = [[compute("Ids")], [loop("d", 1), compute("Y")]]
+    split = {"type": "Sequential", "nodes": [{"type": "Nested", "nodes": nest} for nest in branches]}
+    nodes = [storage("DRAM", "A", "Y", "Table"), *above, storage("Reg", "Ids"), split]
+    memories = [memory("DRAM"), memory("GLB"), *ARRAY[1:]]
+    return spec_of(["Ids[t] = floor(A[t] / 2)", LOOK_UP], {**SIZES, "T": 4}, nodes, memories)
+
+
+def test_rows_wait_for_their_indices_and_find_them_in_their_own_lane():
+    spec = made_in_lanes(lanes("t", 1), storage("Reg", "Table"))
+    assert problems(einmap.emit(spec, "python"), spec) == []
+    lines = [line.strip() for line in body(spec).splitlines()]
+    assert lines[1::2][:2] == ["Reg_Ids[t0, 0] = floor(A[t0] / 2.0)", "mvin(Reg_Table[t0], Table[Ids[t0], :])"]
+
+
+def test_indices_that_lie_in_lanes_of_their_own_are_refused():
+    spec = made_in_lanes(storage("GLB", "Table"), lanes("t", 1))
+    with pytest.raises(NotSupportedError, match=r"nodes\[1\].*'GLB' for several instances of 'Reg', each of which"):
+        einmap.emit(spec)
 
 
 # refusals

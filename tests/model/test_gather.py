@@ -116,10 +116,6 @@ def test_indices_may_be_made_in_the_loop_that_looks_rows_up():
             lambda given: einmap.map_workload(given, max_pipeline_stages=2),
             "Pipelines where rows of tensors are looked up",
         ),
-        (
-            lambda given: einmap.emit(mapped_by_hand(given), "python"),
-            r"workload.einsums\[0\].*emitted code: Einsum 'Y'",
-        ),
     ],
 )
 def test_what_does_not_know_gathers_says_so(why, place):
@@ -129,11 +125,6 @@ def test_what_does_not_know_gathers_says_so(why, place):
     given = spec([MAIN, buffer, compute()], ["Y[t, d] = Table[V: Ids[t], d]"], {"V": 8, "T": 4, "D": 4})
     with pytest.raises(NotSupportedError, match=place):
         why(given)
-
-
-def mapped_by_hand(given):
-    nodes = [stored("Main", "Table", "Ids", "Y"), loop("t", 1), loop("d", 1), leaf("Y")]
-    return einmap.Spec.from_dict({**given.to_dict(), "mapping": {"nodes": nodes}})
 
 
 def test_what_must_move_at_least_are_rows_and_not_the_table():

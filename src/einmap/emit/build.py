@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from einmap.einsum.einsum import Einsum
-from einmap.einsum.gather import refuse_gathers
+from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.numeric import keeps_integers
 from einmap.einsum.operation import Operand
+from einmap.einsum.projection import Lookup
 from einmap.emit.dead_definitions import tidied
 from einmap.emit.declare import Declared, loop_names
 from einmap.emit.identifiers import Language, Names
-from einmap.emit.linear import Linear, named
+from einmap.emit.linear import Linear, named, number
 from einmap.emit.lower import Lowering
-from einmap.emit.program import Plain, Program
+from einmap.emit.program import Found, Plain, Program
 from einmap.emit.scope import Indices
 from einmap.emit.symbols import symbols_of
-from einmap.emit.tile_boxes import lane_turns, point_of
+from einmap.emit.tile_boxes import lane_turns, memories, place_of_indices, point_of
 from einmap.errors import MappingError, NotSupportedError, raise_all
 from einmap.mapping.nodes import format_address
 from einmap.mapping.validate import validate
@@ -32,6 +32,7 @@ from einmap.spec.spec import Spec
 def program_of(spec: Spec, language: Language) -> Program:
     """The program of a mapping, with identifiers of `language`. Raises what `emit` raises."""
     schedule = _schedule(spec)
+    _refuse_scattered_indices(spec, schedule)
     names = Names(language)
     # tensors keep their names before anything else takes them
     for tensor in schedule.workload.tensors:
@@ -65,7 +66,6 @@ def _schedule(spec: Spec) -> Schedule:
     if tree is None:
         raise MappingError("no mapping given; name a file that has `mapping:`")
     workload = spec.workload
-    refuse_gathers(workload.einsums, "emitted code", lambda n: spec.provenance(f"workload.einsums[{n}]"))
     archs = spec.archs
     validate(tree, workload, archs, spec.place_of_node, [e.name for e in workload.einsums])
     check_copies(spec)
@@ -88,6 +88,24 @@ def _schedule(spec: Spec) -> Schedule:
     return schedule
 
 
+def _refuse_scattered_indices(spec: Spec, schedule: Schedule) -> None:
+    """Raise NotSupportedError where rows are looked up for several lanes at once, and each lane has its indices."""
+    for route in schedule.routes.values():
+        for access in route.einsum.gathers:
+            inner = memories(route, access.tensor)[1:]
+            level = inner[0].level if inner else route.unit_level
+            for index in access.lookups.values():
+                hold = place_of_indices(schedule, route, index.tensor).holds[route.einsum.name]
+                if len(lane_turns(route, hold.level)) > len(lane_turns(route, level)):
+                    raise NotSupportedError(
+                        f"rows of {access.tensor!r} that Einsum {route.einsum.name!r} looks up are fetched into "
+                        f"{inner[0].component.name!r} for several instances of {hold.component.name!r}, each of which "
+                        f"has its own values of {index.tensor!r}; code for that cannot be emitted yet",
+                        at=spec.place_of_node(inner[0].address),
+                        hint=f"hold {index.tensor} above these lanes",
+                    )
+
+
 def _plain(einsum: Einsum, declared: Declared, names: Names) -> Plain:
     """The Einsum as loops over its rank variables."""
     first = dict(einsum.first_values)
@@ -95,29 +113,31 @@ def _plain(einsum: Einsum, declared: Declared, names: Names) -> Plain:
     variables = {v: loop_identifiers.identifier(v) for v in einsum.rank_variables}
     starts: Mapping[str, Linear] = {v: named(name) for v, name in variables.items()}
 
-    def accessed(output: bool) -> tuple[tuple[str, str, tuple[Linear, ...]], ...]:
-        return tuple(
-            (
-                a.tensor,
-                declared.variables[a.tensor],
-                tuple(point_of(dict(a.projection)[rank], starts) for rank in declared.ranks[a.tensor]),
-            )
-            for a in einsum.accesses
-            if a.output is output
-        )
+    def points(access: TensorAccess) -> tuple[Linear, ...]:
+        return tuple(point_of(dict(access.projection)[rank], starts) for rank in declared.ranks[access.tensor])
+
+    def places(access: TensorAccess) -> tuple[Linear | Found, ...]:
+        written = dict(access.written)
+        indices = [written[rank] for rank in declared.ranks[access.tensor]]
+        return tuple(found(index) if isinstance(index, Lookup) else point_of(index, starts) for index in indices)
+
+    def found(index: Lookup) -> Found:
+        at = dict(index.projection)
+        points = tuple((point_of(at[rank], starts), number(1)) for rank in declared.ranks[index.tensor])
+        return Found(index.tensor, points, index.size)
 
     expression = Operand(min(einsum.inputs)) if einsum.is_copy else einsum.operation.map
     assert expression is not None
     recurrences = enumerate(declared.schedule.workload.recurrences)
-    number, step = next(((i, r.variable) for i, r in recurrences if einsum.name in r.einsums), (-1, ""))
+    recurrence, step = next(((i, r.variable) for i, r in recurrences if einsum.name in r.einsums), (-1, ""))
     return Plain(
         einsum.name,
         tuple((variables[v], first.get(v, 0), n) for v, n in einsum.bounds),
         expression,
         einsum.operation.reduction,
         einsum.is_copy,
-        accessed(False),
-        accessed(True),
+        tuple((a.tensor, declared.variables[a.tensor], places(a)) for a in einsum.accesses if not a.output),
+        tuple((a.tensor, declared.variables[a.tensor], points(a)) for a in einsum.accesses if a.output),
         variables.get(step, ""),
-        number,
+        recurrence,
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 
 from einmap.emit.comments import einsum_text, plain_text
-from einmap.emit.program import Plain, Program
-from einmap.emit.text import INDENT, comment_safe, indented, map_text, neutral_text
+from einmap.emit.linear import Linear
+from einmap.emit.program import Found, Plain, Program
+from einmap.emit.text import INDENT, comment_safe, indented, looked_up, map_text, neutral_text
 
 FUNCTIONS = {
     "exp": "exp({0})", "log": "log({0})", "sqrt": "sqrt({0})", "rsqrt": "(1 / sqrt({0}))", "abs": "fabs({0})",
@@ -55,6 +56,18 @@ static long tiles(long extent, long first, long shape)
     if (extent <= 0)
         return 0;
     return extent <= first ? 1 : 1 + (extent - first + shape - 1) / shape;
+}
+""",
+    "row_of": """\
+/* The number of a row, or -1 for a row of zeros, from a value of the tensor `what`. */
+static long row_of(double value, long size, const char *what)
+{
+    if (!(value >= -1 && value < size && value == floor(value))) {
+        fprintf(stderr, "%s has the value %g; indices are from 0 to %ld, or -1 for a row of zeros\\n",
+            what, value, size - 1);
+        exit(2);
+    }
+    return (long)value;
 }
 """,
     "mvin": _move("mvin", "*to = *from;"),
@@ -165,6 +178,15 @@ static double next_fraction(void)
     return 0.5 + (double)seed / 2147483648.0;
 }
 """,
+    "next_index": """\
+/* Numbers of rows, and -1 now and then. */
+static double next_index(long size)
+{
+    static unsigned long seed = 1;
+    seed = (seed * 1103515245UL + 12345UL) & 0x7fffffffUL;
+    return (double)((long)((seed >> 8) % (unsigned long)(size + 1)) - 1);
+}
+""",
     "is_close": """\
 static int is_close(double a, double b, double largest)
 {
@@ -234,7 +256,8 @@ def _plain(plain: Plain, program: Program) -> Iterator[str]:
             neutral = neutral_text(plain.reduction, "INFINITY")
             variables = tuple(v for v in plain.variables if v[0] in used and v[0] != plain.step)
             yield from loops(variables, [f"{at(tensor, name, indices)} = {neutral};"])
-    operands = {tensor: at(tensor, name, indices) for tensor, name, indices in plain.inputs}
+    names = {tensor: program.plain_variables.get(tensor, name) for tensor, name, _ in plain.inputs}
+    operands = {tensor: _operand(names, tensor, indices) for tensor, _, indices in plain.inputs}
     value = map_text(plain.map, operands, FUNCTIONS, "{0}")
     body = []
     for tensor, name, indices in plain.outputs:
@@ -248,6 +271,18 @@ def _plain(plain: Plain, program: Program) -> Iterator[str]:
     if len(body) > 1:
         body = ["{", *indented(body), "}"]
     yield from loops(tuple(v for v in plain.variables if v[0] != plain.step), body)
+
+
+def _operand(names: Mapping[str, str], tensor: str, indices: tuple[Linear | Found, ...]) -> str:
+    """An element, of a table the one that is looked up, or 0 where the row is -1. `names`: variables of tensors."""
+    parts: list[str] = []
+    rows: list[str] = []
+    for index in indices:
+        if isinstance(index, Found):
+            element = names[index.tensor] + _index(low for low, _ in index.ranges)
+            rows.append(f"row_of({element}, {index.size}, {string(index.tensor)})")
+        parts.append(rows[-1] if isinstance(index, Found) else str(index))
+    return looked_up(names[tensor] + _index(parts), tuple(rows), "({1} ? {0} : 0.0)", " && ")
 
 
 def main_lines(program: Program) -> Iterator[str]:
@@ -264,9 +299,10 @@ def _main(program: Program) -> Iterator[str]:
         yield f"{name} = {line};"
     for tensor in program.tensors:
         if tensor.role == "input":
-            draw = "next_integer" if program.exact else "next_fraction"
+            draw = "next_integer()" if program.exact else "next_fraction()"
+            draw = f"next_index({tensor.n_rows})" if tensor.n_rows else draw
             yield f"for (long i = 0; i < {math.prod(tensor.shape)}; i++)"
-            yield f"{INDENT}((double *){tensor.name})[i] = {draw}();"
+            yield f"{INDENT}((double *){tensor.name})[i] = {draw};"
         elif tensor.reduction not in (None, "sum"):
             neutral = neutral_text(tensor.reduction or "sum", "INFINITY")
             indices, variables = plain_text(tensor, program)
@@ -276,7 +312,7 @@ def _main(program: Program) -> Iterator[str]:
     yield "nest();"
     yield from _plain_calls(program)
     for counter in program.counters:
-        what = _string(f"{counter.memory}\t{counter.tensor}\t{counter.action}\t")
+        what = string(f"{counter.memory}\t{counter.tensor}\t{counter.action}\t")
         yield f'printf("%s%lld\\n", {what}, {counter.name});'
     for tensor in program.tensors:
         if tensor.role == "output":
@@ -308,7 +344,7 @@ def _compare(name: str, plain: str, tensor: str, shape: tuple[int, ...]) -> Iter
     yield f"{INDENT * 2}largest = isfinite(there[i]) ? fmax(largest, fabs(there[i])) : largest;"
     yield f"{INDENT}for (long i = 0; i < {math.prod(shape)} && !wrong; i++)"
     yield f"{INDENT * 2}if (!is_close(here[i], there[i], largest)) {{"
-    text = 'printf("wrong: element %ld of %s is %g, not %g\\n", i, ' + _string(tensor) + ", here[i], there[i]);"
+    text = 'printf("wrong: element %ld of %s is %g, not %g\\n", i, ' + string(tensor) + ", here[i], there[i]);"
     yield f"{INDENT * 3}{text}"
     yield f"{INDENT * 3}wrong = 1;"
     yield f"{INDENT * 2}}}"
@@ -325,7 +361,7 @@ def _allocated(program: Program) -> Iterator[tuple[str, str, str]]:
         yield name, "double", f"new_values({math.prod(program.shapes[written])}, sizeof(double))"
 
 
-def _string(text: str) -> str:
+def string(text: str) -> str:
     """A string of C: names may hold any character; three octal digits end where they end."""
     plain = (c if 32 <= ord(c) < 127 and c not in '"\\?' else "".join(f"\\{b:03o}" for b in c.encode()) for c in text)
     return f'"{"".join(plain)}"'.replace("\\011", "\\t")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from einmap.einsum.operation import MapExpression
 from einmap.emit.linear import Linear
-from einmap.emit.program import BufferVariable, Plain, Program, TensorVariable
+from einmap.emit.program import BufferVariable, Found, Plain, Program, TensorVariable
 from einmap.emit.text import comment_safe, map_text
 
 
@@ -40,7 +40,14 @@ def map_in_words(expression: MapExpression, operands: Mapping[str, str]) -> str:
 def einsum_text(plain: Plain) -> str:
     """`Z[m, n] = A[m, k] * B[k, n]`."""
     outputs = ", ".join(f"{name}[{', '.join(map(str, indices))}]" for _, name, indices in plain.outputs)
-    operands = {tensor: f"{name}[{', '.join(map(str, indices))}]" for tensor, name, indices in plain.inputs}
+    name_of = {tensor: name for tensor, name, _ in plain.inputs}
+
+    def index_text(index: Linear | Found) -> str:
+        if not isinstance(index, Found):
+            return str(index)
+        return f"{name_of[index.tensor]}[{', '.join(str(low) for low, _ in index.ranges)}]"
+
+    operands = {tensor: f"{name}[{', '.join(map(index_text, indices))}]" for tensor, name, indices in plain.inputs}
     value = map_in_words(plain.map, operands)
     if plain.reduction != "sum" and not plain.is_copy:
         value = f"{plain.reduction}imum of {value}"

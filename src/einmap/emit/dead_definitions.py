@@ -15,12 +15,15 @@ from einmap.emit.program import (
     Condition,
     Copy,
     Extreme,
+    Found,
+    Gather,
     Is,
     Let,
     Loop,
     Move,
     Operate,
     Region,
+    Row,
     Statement,
     TakeLive,
     When,
@@ -39,12 +42,12 @@ def _once(statements: tuple[Statement, ...], defined: NameSet) -> tuple[Statemen
     kept: list[Statement] = []
     for statement in statements:
         match statement:
-            case Let(name=name) | Extreme(name=name):
+            case Let(name=name) | Extreme(name=name) | Row(name=name):
                 if name in defined:
                     continue
                 defined |= {name}
                 kept.append(statement)
-            case Loop():
+            case Loop() | Gather():
                 kept.append(replace(statement, body=_once(statement.body, defined)))
             case When():
                 body, otherwise = _once(statement.body, defined), _once(statement.otherwise, defined)
@@ -58,12 +61,19 @@ def _tidied(statements: tuple[Statement, ...], used: NameSet) -> tuple[tuple[Sta
     kept: list[Statement] = []
     for statement in reversed(statements):
         match statement:
-            case Let(name=name) | Extreme(name=name) if name not in used:
+            case Let(name=name) | Extreme(name=name) | Row(name=name) if name not in used:
                 continue
             case Loop():
                 body, inside = _tidied(statement.body, frozenset())
                 kept.append(replace(statement, body=body))
                 used |= inside | statement.tiles.extent.names
+            case Gather():
+                body, inside = _tidied(statement.body, frozenset())
+                kept.append(replace(statement, body=body))
+                ranges = (r for part in statement.box for r in (part.ranges if isinstance(part, Found) else (part,)))
+                used |= (
+                    inside | _all(statement.sizes) | _charges(statement.charges) | _all(x for r in ranges for x in r)
+                )
             case When():
                 body, inside = _tidied(statement.body, frozenset())
                 otherwise, other = _tidied(statement.otherwise, frozenset())
@@ -93,6 +103,8 @@ def uses(statement: Statement) -> NameSet:
             return value.names | other.names | ({index} if index else frozenset())
         case Extreme(options=options):
             return frozenset().union(*(value.names | names_in(c) for value, c in options))
+        case Row(element=element):
+            return _region(element)
         case Move() | TakeLive():
             hole = (statement.hole or ()) if isinstance(statement, Move) else ()
             ends = _region(statement.inner) | _region(statement.outer)
@@ -106,14 +118,14 @@ def uses(statement: Statement) -> NameSet:
             return names
         case Copy(source=source, targets=targets, charges=charges):
             return _region(source) | _charges(charges) | frozenset().union(*(_region(t) for t in targets))
-        case Loop() | When():
+        case Loop() | When() | Gather():
             raise AssertionError("statements with a body are walked")
         case _:
             assert_never(statement)
 
 
 def _region(region: Region) -> NameSet:
-    return _all((*region.lane, *region.start))
+    return _all((*region.lane, *region.start)) | frozenset(region.rows)
 
 
 def _all(values: object) -> NameSet:
@@ -136,12 +148,12 @@ def counters_in(statements: tuple[Statement, ...]) -> Iterator[str]:
                 yield from counters_in(body)
             case When(body=body, otherwise=otherwise):
                 yield from counters_in((*body, *otherwise))
-            case Move(charges=charges) | TakeLive(charges=charges) | Copy(charges=charges):
+            case Gather(charges=charges) | Move(charges=charges) | TakeLive(charges=charges) | Copy(charges=charges):
                 yield from (charge.counter.name for charge in charges)
             case Operate():
                 dynamic = (c for result in statement.results for c in (*result.live, *result.fresh))
                 yield from (charge.counter.name for charge in (*statement.charges, *dynamic))
-            case Let() | Extreme() | Clear():
+            case Let() | Extreme() | Row() | Clear():
                 pass
             case _:
                 assert_never(statement)

@@ -9,13 +9,14 @@ from functools import cached_property
 
 from einmap.arch.component import Memory
 from einmap.einsum.einsum import Einsum, TensorAccess
+from einmap.einsum.gather import index_sizes
 from einmap.einsum.numeric import shapes
 from einmap.einsum.operation import Reduction
-from einmap.einsum.projection import Relevance
+from einmap.einsum.projection import Lookup, Relevance
 from einmap.emit.identifiers import Names, as_identifier
 from einmap.emit.liveness import Liveness, covers_tiles, link_of, tiles_overlap
 from einmap.emit.program import ALWAYS, Action, BufferVariable, Condition, Counter, Role, TensorVariable
-from einmap.emit.tile_boxes import applies_at, lane_turns, largest_shape, leaves_some, memories
+from einmap.emit.tile_boxes import applies_at, indices_at, lane_turns, largest_shape, leaves_some, memories
 from einmap.errors import NotSupportedError
 from einmap.mapping.nodes import Address
 from einmap.schedule.place import NodeTensor, Place
@@ -195,9 +196,9 @@ class Declared:
         route = place.users[0]
         hold = place.holds[route.einsum.name]
         sources: list[str | tuple[str, int] | None] = []
-        for index, size in zip(route.indices[hold.tensor], shape, strict=True):
+        for index, size in zip(indices_at(place, route), shape, strict=True):
             sources.append(None)
-            if len(index.terms) != 1 or abs(index.terms[0][1]) != 1:
+            if isinstance(index, Lookup) or len(index.terms) != 1 or abs(index.terms[0][1]) != 1:
                 continue
             variable = index.terms[0][0]
             cuts = [
@@ -237,6 +238,7 @@ class Declared:
         whole = {buffer.tensor for buffer in self.buffers.values() if buffer.whole}
         variables = []
         workload = self.schedule.workload
+        n_rows = index_sizes(workload.einsums)
         for tensor in workload.tensors:
             if tensor not in whole:
                 continue
@@ -245,7 +247,8 @@ class Declared:
             reduction = None if producer is None or producer.einsum.is_copy else producer.einsum.operation.reduction
             covered = producer is None or self._is_covered(producer.einsum, tensor)
             name, ranks, shape = self.variables[tensor], self.ranks[tensor], self.shapes[tensor]
-            variables.append(TensorVariable(name, tensor, ranks, shape, role, reduction, covered))
+            rows = n_rows.get(tensor, 0)
+            variables.append(TensorVariable(name, tensor, ranks, shape, role, reduction, covered, rows))
         return tuple(variables)
 
     def _is_covered(self, einsum: Einsum, tensor: str) -> bool:

@@ -32,9 +32,9 @@ _C_FUNCTION = re.compile(r"[a-z][a-z0-9]+")
 """Any name of the C library and of POSIX, as far as the headers declare functions."""
 _OWN_C = """
 mvin mvin_part mvin_live take mvout mvout_sum mvout_max mvout_min clear mark tiles smaller larger nest new_values
-i next_integer next_fraction is_close n_moved value wrong largest here there BIG
+i next_integer next_fraction next_index row_of is_close n_moved value wrong largest here there BIG
 """
-_OWN_PYTHON = "np math nest mvin_part mvin_live n_moved value"
+_OWN_PYTHON = "np math nest mvin_part mvin_live row_of n_moved value"
 
 RESERVED: dict[Language, frozenset[str]] = {
     "c": frozenset([*_C.split(), *_OWN_C.split()]),

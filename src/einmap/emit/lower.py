@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from einmap.einsum.projection import Affine, Lookup
+from einmap.emit.dead_definitions import uses
 from einmap.emit.declare import Declared
-from einmap.emit.linear import Linear, number
+from einmap.emit.linear import Linear, named, number
 from einmap.emit.liveness import Link, both, either, link_of
 from einmap.emit.lower_leaf import LeafLowering
 from einmap.emit.program import (
@@ -19,9 +21,13 @@ from einmap.emit.program import (
     Charge,
     Clear,
     Condition,
+    Copy,
     Definition,
+    Found,
+    Gather,
     Loop,
     Move,
+    Part,
     Region,
     Statement,
     TakeLive,
@@ -29,7 +35,7 @@ from einmap.emit.program import (
     When,
 )
 from einmap.emit.scope import Bound, Indices, Scope, new_lets, opened
-from einmap.emit.tile_boxes import Boxes, Tile, applies_at, lane_turns, leaves_some
+from einmap.emit.tile_boxes import Boxes, Tile, applies_at, is_table, lane_turns, leaves_some
 from einmap.mapping import nodes as tree
 from einmap.mapping.nodes import Address
 from einmap.schedule.place import NodeTensor, Place
@@ -49,7 +55,7 @@ class Lowering:
     boxes: Boxes = field(init=False)
     leaves: LeafLowering = field(init=False)
     pending: dict[NodeTensor, Place] = field(default_factory=dict)
-    """Open buffers of which a consumer still has to fetch what its producer does not make."""
+    """Open buffers of which a consumer still has to fetch what its producer does not make, or rows that it looks up."""
 
     def __post_init__(self) -> None:
         self.boxes = Boxes(self.indices)
@@ -163,9 +169,9 @@ class Lowering:
             if leaves_some(place):
                 self.pending[place.key] = place
             return self._per_lane(place, producer, scope, self._fill_output)
-        maker = self.declared.producer(place.hold.tensor)
-        if maker is not None and self._is_below(maker, place.hold.address):
-            self.pending[place.key] = place  # a copy below writes past this buffer first
+        if any(self._is_below(maker, place.hold.address) for maker in self._makers(place)):
+            # a copy below writes past this buffer first, or an Einsum below says which rows are looked up
+            self.pending[place.key] = place
             return ()
         readers = [r for r in place.users if not r.einsum.is_copy]
         return self._per_lane(place, readers[0], scope, self._fill_input) if readers else ()
@@ -173,14 +179,23 @@ class Lowering:
     def _rest(self, branch: Address, scope: Scope) -> list[Statement]:
         """Where the branch of the first consumer begins, fetch what the producer has not made."""
         fills: list[Statement] = []
-        for key, place in list(self.pending.items()):
-            producer = self.declared.producer(place.hold.tensor)
-            assert producer is not None
+        # rows last: what says which ones may have to be fetched as well
+        for key, place in sorted(self.pending.items(), key=lambda item: self._is_rows(item[1])):
             consumers = [r for r in place.consumers if not r.einsum.is_copy and self._is_below(r, branch)]
-            if consumers and not self._is_below(producer, branch):
+            if consumers and not any(self._is_below(maker, branch) for maker in self._makers(place)):
                 del self.pending[key]
                 fills += self._per_lane(place, consumers[0], scope, self._fill_input)
         return fills
+
+    def _makers(self, place: Place) -> list[Route]:
+        """Who writes what a buffer is filled with: the tensor, and indices of rows that are looked up for it."""
+        tensor = place.hold.tensor
+        lookups = [index for r in place.consumers for index in r.einsum.by_tensor[tensor].lookups.values()]
+        tensors = dict.fromkeys([tensor, *(index.tensor for index in lookups)])
+        return [maker for t in tensors if (maker := self.declared.producer(t)) is not None]
+
+    def _is_rows(self, place: Place) -> bool:
+        return any(user.einsum.by_tensor[place.hold.tensor].gathered for user in place.users)
 
     def _is_below(self, route: Route, branch: Address) -> bool:
         path = self.schedule.mapping.path_of[route.einsum.name]
@@ -204,8 +219,11 @@ class Lowering:
 
     def _fill_input(self, place: Place, acting: Route, tile: Tile, scope: Scope) -> tuple[Statement, ...]:
         link = link_of(acting, place.hold.tensor, place.holds[acting.einsum.name])
-        definitions, inner, outer = self._ends(place, acting, tile, link, scope)
         charges = self._charges(acting, link, place.hold.tensor, inward=True)
+        source = self.schedule.places[link.outer.address, place.hold.tensor]
+        if is_table(source, acting):
+            return self._look_up(place, source, acting, tile, scope, charges)
+        definitions, inner, outer = self._ends(place, acting, tile, link, scope)
         hole = None
         if place.producer is not None and not place.producer.einsum.is_copy:
             produced = self.boxes.part(place, place.producer, acting, scope)
@@ -216,8 +234,58 @@ class Lowering:
                 (low - begin, size) for (low, size), (begin, _) in zip(produced.ranges, tile.ranges, strict=True)
             )
         reduction = self.declared.reduction_of(place.hold.tensor)
-        move = Move("fill", inner, outer, tile.sizes, reduction, charges, tile.ranges, hole)
+        box = self._box(acting, place.hold.tensor, tile)
+        move = Move("fill", inner, outer, tile.sizes, reduction, charges, box, hole)
         return (*definitions, move)
+
+    def _look_up(
+        self, place: Place, table: Place, acting: Route, tile: Tile, scope: Scope, charges: tuple[Charge, ...]
+    ) -> tuple[Statement, ...]:
+        """Rows by position come from the table, value by value: a loop along each of their ranks."""
+        access, tensor = acting.einsum.by_tensor[place.hold.tensor], place.hold.tensor
+        axes = [
+            (self.indices.row((tensor, axis), f"{self.declared.variables[tensor]}_{rank}"), size)
+            for axis, ((rank, _), size) in enumerate(zip(access.projection, tile.sizes, strict=True))
+        ]
+        steps = [number(0) if size == number(1) else named(name) for name, size in axes]
+        points = {
+            _variables(index): low + step
+            for (_, index), low, step in zip(access.projection, tile.start, steps, strict=True)
+        }
+
+        def point(index: Affine) -> Linear:
+            return points[_variables(index)] if index.terms else number(index.constant)
+
+        first, source = self.leaves.found(table, acting, point, scope)
+        mine, origin = self.leaves.origin(place, acting, scope)
+        buffer, lane = self.declared.buffer(place), self.leaves.lane(place, acting)
+        start = tuple(low - begin for low, begin in zip(tile.start, origin, strict=True))
+        target = Region(buffer, lane, tuple(low + step for low, step in zip(start, steps, strict=True)))
+        body: tuple[Statement, ...] = (Copy(acting.einsum.name, source, (target,), ()),)
+        for name, size in (axis for axis, step in zip(reversed(axes), reversed(steps), strict=True) if step.terms):
+            inside = tuple(s for s in first if name in uses(s))
+            first = tuple(s for s in first if name not in uses(s))
+            body = (Loop(name, Tiles(size, 1, 1), (*inside, *body)),)
+        inner, box = Region(buffer, lane, start), self._box(acting, tensor, tile)
+        return (*mine, Gather((*first, *body), inner, source, tile.sizes, charges, box))
+
+    def _box(self, acting: Route, tensor: str, tile: Tile) -> Part:
+        """What a tile has of a tensor; of a table where the indices of its rows are."""
+        access = acting.einsum.by_tensor[tensor]
+        if not access.gathered:
+            return tile.ranges
+        # rank variables are in one index each, which is that of a rank of the rows
+        spans = {_variables(index): ends for (_, index), ends in zip(access.projection, tile.ranges, strict=True)}
+
+        def span(index: Affine) -> tuple[Linear, Linear]:
+            return spans[_variables(index)] if index.terms else (number(index.constant), number(1))
+
+        def found(index: Lookup) -> Found:
+            at = dict(index.projection)
+            return Found(index.tensor, tuple(span(at[rank]) for rank in acting.ranks[index.tensor]), index.size)
+
+        written = [dict(access.written)[rank] for rank in acting.ranks[tensor]]
+        return tuple(found(index) if isinstance(index, Lookup) else span(index) for index in written)
 
     def _fill_output(self, place: Place, acting: Route, tile: Tile, scope: Scope) -> tuple[Statement, ...]:
         tensor = place.hold.tensor
@@ -320,6 +388,10 @@ class Lowering:
             Charge(self.leaves.counter(link.inner, tensor, here)),
             Charge(self.leaves.counter(link.outer, tensor, there), part),
         )
+
+
+def _variables(index: Affine) -> frozenset[str]:
+    return frozenset(v for v, _ in index.terms)
 
 
 def _turn_at(route: Route, address: Address) -> Turn:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from einmap.einsum.einsum import TensorAccess
-from einmap.einsum.projection import Relevance
+from einmap.einsum.projection import Affine, Lookup, Relevance
 from einmap.emit.declare import Declared
 from einmap.emit.linear import Linear, named, number
 from einmap.emit.liveness import Link, Liveness, both, either, link_of, tiles_overlap
@@ -20,10 +21,11 @@ from einmap.emit.program import (
     Operate,
     Region,
     Result,
+    Row,
     Statement,
 )
 from einmap.emit.scope import Indices, Scope, everywhere, guarded, new_lets, opened
-from einmap.emit.tile_boxes import Boxes, lane_turns, memories, point_of
+from einmap.emit.tile_boxes import Boxes, is_table, lane_turns, memories, place_of_indices, point_of
 from einmap.schedule.place import Place
 from einmap.schedule.routes import Hold, Route, Turn
 from einmap.schedule.schedule import Schedule
@@ -105,10 +107,44 @@ class LeafLowering:
     ) -> tuple[tuple[Statement, ...], Region]:
         """Where the element of a point is in a buffer."""
         place = self.schedule.places[hold.address, hold.tensor]
+        if is_table(place, route):
+            return self.found(place, route, lambda index: point_of(index, starts), scope)
         definitions, origin = self.origin(place, route, scope)
         point = tuple(point_of(index, starts) for index in route.indices[hold.tensor])
         at = tuple(p - o for p, o in zip(point, origin, strict=True))
         return definitions, Region(self.declared.buffer(place), self.lane(place, route), at)
+
+    def found(
+        self, table: Place, route: Route, point: Callable[[Affine], Linear], scope: Scope
+    ) -> tuple[tuple[Statement, ...], Region]:
+        """The element of a table that a route looks up, after what says in which row; `point`: that of an index."""
+        tensor = table.hold.tensor
+        written = dict(route.einsum.by_tensor[tensor].written)
+        statements, origin = self.origin(table, route, scope)
+        start: list[Linear] = []
+        rows: list[str] = []
+        for rank, begin in zip(route.ranks[tensor], origin, strict=True):
+            index = written[rank]
+            if isinstance(index, Lookup):
+                more, element = self._index(route, index, point, scope)
+                key = route.einsum.name, tensor, rank
+                rows.append(self.indices.row(key, f"{self.declared.variables[tensor]}_{rank}_row"))
+                statements = (*statements, *more, Row(rows[-1], element, index.size))
+                start.append(named(rows[-1]) - begin)
+            else:
+                start.append(point(index) - begin)
+        lane = self.lane(table, route)
+        return statements, Region(self.declared.buffer(table), lane, tuple(start), tuple(rows))
+
+    def _index(
+        self, route: Route, index: Lookup, point: Callable[[Affine], Linear], scope: Scope
+    ) -> tuple[tuple[Definition, ...], Region]:
+        """Where in an index tensor the number of a row is."""
+        place = place_of_indices(self.schedule, route, index.tensor)
+        definitions, origin = self.origin(place, route, scope)
+        by_rank = dict(index.projection)
+        start = [point(by_rank[rank]) - begin for rank, begin in zip(route.ranks[index.tensor], origin, strict=True)]
+        return definitions, Region(self.declared.buffer(place), self.lane(place, route), tuple(start))
 
     def _operation(self, route: Route, starts: dict[str, Linear], scope: Scope) -> tuple[Statement, ...]:
         einsum = route.einsum

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from einmap.einsum.operation import Reduction
-from einmap.emit.c_runtime import FUNCTIONS, helpers, main_lines, plain_lines, pointer
+from einmap.emit.c_runtime import FUNCTIONS, helpers, main_lines, plain_lines, pointer, string
 from einmap.emit.comments import about, buffer_note
 from einmap.emit.dead_definitions import counters_in
 from einmap.emit.linear import Linear
@@ -16,13 +16,16 @@ from einmap.emit.program import (
     Charge,
     Clear,
     Copy,
+    Definition,
     Extreme,
+    Gather,
     Let,
     Loop,
     Move,
     Operate,
     Program,
     Region,
+    Row,
     Statement,
     TakeLive,
     Tiles,
@@ -35,6 +38,7 @@ from einmap.emit.text import (
     comment_safe,
     condition_text,
     indented,
+    looked_up,
     map_text,
     neutral_text,
 )
@@ -93,7 +97,7 @@ def _statements(statements: tuple[Statement, ...]) -> Iterator[str]:
 
 
 def _block(head: str, statements: tuple[Statement, ...]) -> Iterator[str]:
-    yield f"{head} {{"
+    yield f"{head} {{".lstrip()
     yield from indented(_statements(statements))
     yield "}"
 
@@ -102,12 +106,8 @@ def _statement(statement: Statement) -> Iterator[str]:
     match statement:
         case Loop():
             yield from _loop(statement)
-        case Let(name=name, value=value, other=other, index=None):
-            yield f"const long {name} = smaller({value}, {other});"
-        case Let(name=name, value=value, other=other, index=index):
-            yield f"const long {name} = {index} == 0 ? {value} : {other};"
-        case Extreme():
-            yield f"const long {statement.name} = {_extreme(statement)};"
+        case Let() | Extreme() | Row():
+            yield f"const long {statement.name} = {_defined(statement)};"
         case When(condition=condition, body=body, otherwise=otherwise):
             yield from _block(f"if ({condition_text(condition, WORDS)})", body)
             if otherwise:
@@ -116,6 +116,9 @@ def _statement(statement: Statement) -> Iterator[str]:
             yield from _move(statement)
         case TakeLive():
             yield from _take_live(statement)
+        case Gather(body=body, sizes=sizes, charges=charges):
+            yield from _statements(body) if len(body) == 1 else _block("", body)
+            yield from _count_up(charges, amount_text(sizes))
         case Clear(region=region, sizes=sizes, reduction=reduction):
             yield f"clear({_end(region)}, {_sizes(sizes)}, {neutral_text(reduction, 'INFINITY')});"
             if region.buffer.flags:
@@ -124,10 +127,24 @@ def _statement(statement: Statement) -> Iterator[str]:
             yield from _operate(statement)
         case Copy(source=source, targets=targets, charges=charges):
             for target in targets:
-                yield f"{_element(target)} = {_element(source)};"
+                yield f"{_element(target)} = {_value(source)};"
             yield from _count_up(charges, "1")
         case _:
             assert_never(statement)
+
+
+def _defined(definition: Definition) -> str:
+    match definition:
+        case Let(value=value, other=other, index=None):
+            return f"smaller({value}, {other})"
+        case Let(value=value, other=other, index=index):
+            return f"{index} == 0 ? {value} : {other}"
+        case Extreme():
+            return _extreme(definition)
+        case Row(element=region, size=size):
+            return f"row_of({_element(region)}, {size}, {string(region.buffer.tensor)})"
+        case _:
+            assert_never(definition)
 
 
 def _loop(loop: Loop) -> Iterator[str]:
@@ -194,7 +211,7 @@ def _take_live(take: TakeLive) -> Iterator[str]:
 
 
 def _operate(operation: Operate) -> Iterator[str]:
-    operands = {tensor: _element(region) for tensor, region in operation.operands}
+    operands = {tensor: _value(region) for tensor, region in operation.operands}
     value = map_text(operation.map, operands, FUNCTIONS, "{0}")
     if len(operation.results) > 1 or operation.reduction != "sum":
         yield f"const double value = {value};"
@@ -248,6 +265,10 @@ def _sizes(sizes: tuple[Linear, ...]) -> str:
 
 def _longs(values: tuple[Linear, ...]) -> str:
     return f"(const long[]){{{', '.join(map(str, values)) or '0'}}}"
+
+
+def _value(region: Region) -> str:
+    return looked_up(_element(region), region.rows, "({1} ? {0} : 0.0)", " && ")
 
 
 def _element(region: Region, *, flags: bool = False) -> str:

@@ -17,12 +17,16 @@ from einmap.emit.program import (
     Clear,
     Copy,
     Extreme,
+    Found,
+    Gather,
     Let,
     Loop,
     Move,
     Operate,
+    Part,
     Program,
     Region,
+    Row,
     Statement,
     TakeLive,
     Tiles,
@@ -90,6 +94,8 @@ class _Printer:
                 yield f"{name} = {self.text(value)} if {index} == 0, else {self.text(other)}"
             case Extreme():
                 yield self.extreme(statement)
+            case Row(name=name, element=region):
+                yield f"{name} = {self.element(region)}  # -1 is a row of zeros"
             case When(condition=condition, body=body, otherwise=otherwise):
                 yield f"if {condition_text(condition, WORDS, self.text)}:"
                 yield from indented(self.statements(body))
@@ -100,6 +106,8 @@ class _Printer:
                 yield self.move(statement)
             case TakeLive():
                 yield f"mvin({self.buffer(statement.inner)}, {self.tile(statement)})  # elements that have results"
+            case Gather(inner=inner):
+                yield f"mvin({self.buffer(inner)}, {self.tile(statement)}){self.source(statement)}"
             case Clear(region=region, reduction=reduction):
                 yield f"{self.buffer(region)}[...] = {_neutral(reduction)}"
             case Operate():
@@ -162,12 +170,17 @@ class _Printer:
     def element(self, region: Region) -> str:
         return f"{region.buffer.name}[{', '.join(map(self.text, (*region.lane, *region.start)))}]"
 
-    def tile(self, move: Move | TakeLive) -> str:
-        """The part of the tensor that is moved, `W[k2*K1:(k2 + 1)*K1, :]`."""
-        tensor = self.program.variables[move.inner.buffer.tensor]
-        whole = self.program.shapes[move.inner.buffer.tensor]
-        ranges = [self.range(low, size, most) for (low, size), most in zip(move.box, whole, strict=True)]
-        return f"{tensor}[{', '.join(ranges)}]"
+    def tile(self, move: Move | TakeLive | Gather) -> str:
+        """The part of the tensor that is moved, `W[k2*K1:(k2 + 1)*K1, :]`, or `Table[Ids[t1*T0:(t1 + 1)*T0], :]`."""
+        return self.part(move.inner.buffer.tensor, move.box)
+
+    def part(self, tensor: str, box: Part) -> str:
+        """A part of a tensor."""
+        ranges = [
+            self.part(ends.tensor, ends.ranges) if isinstance(ends, Found) else self.range(*ends, most)
+            for ends, most in zip(box, self.program.shapes[tensor], strict=True)
+        ]
+        return f"{self.program.variables[tensor]}[{', '.join(ranges)}]"
 
     def range(self, low: Linear, size: Linear, most: int) -> str:
         if low == Linear() and size.is_number and size.constant == most:
@@ -187,21 +200,23 @@ class _Printer:
     def move(self, move: Move) -> str:
         tile, inner = self.tile(move), self.buffer(move.inner)
         part = ", without what is there" if move.hole is not None else ""
-        notes = [] if move.outer.buffer.whole else [self.buffer(move.outer)]
-        where = f"from {notes[0]}" if notes and move.kind in ("fill", "take") else f"to {notes[0]}" if notes else ""
-        shared = _shared(move.charges)
-        if shared and move.kind in ("fill", "take"):
-            where = ", ".join(filter(None, [where, f"multicast along {shared}"]))
-        note = f"  # {where}" if where else ""
+        note = "" if move.outer.buffer.whole else f"  # to {self.buffer(move.outer)}"
         match move.kind:
             case "fill" | "take":
-                return f"mvin({inner}, {tile}{part}){note}"
+                return f"mvin({inner}, {tile}{part}){self.source(move)}"
             case "store":
                 return f"mvout({tile}, {inner}){note}"
             case "reduce":
                 return f"{REDUCE[move.reduction]}({tile}, {inner}){note}"
             case _:
                 assert_never(move.kind)
+
+    def source(self, move: Move | Gather) -> str:
+        """A comment on where a tile comes from, if it is not the whole tensor, and on lanes that get it together."""
+        where = "" if move.outer.buffer.whole else f"from {self.buffer(move.outer)}"
+        shared = _shared(move.charges)
+        notes = ", ".join(filter(None, [where, f"multicast along {shared}" if shared else ""]))
+        return f"  # {notes}" if notes else ""
 
     def operate(self, operation: Operate) -> Iterator[str]:
         operands = {tensor: self.element(region) for tensor, region in operation.operands}

@@ -14,13 +14,16 @@ from einmap.emit.program import (
     Charge,
     Clear,
     Copy,
+    Definition,
     Extreme,
+    Gather,
     Let,
     Loop,
     Move,
     Operate,
     Program,
     Region,
+    Row,
     Statement,
     TakeLive,
     TensorVariable,
@@ -35,6 +38,7 @@ from einmap.emit.text import (
     comment_safe,
     condition_text,
     indented,
+    looked_up,
     map_text,
     neutral_text,
 )
@@ -70,6 +74,13 @@ def mvin_live(to, to_live, of, of_live, neutral):
     of_live[...] = True  # for lanes that share elements: they come back before anybody else asks
     return int(live.sum())
 '''
+_ROW = '''
+def row_of(value, size, what):
+    """The number of a row, or -1 for a row of zeros, from a value of the tensor `what`. Raises ValueError."""
+    if not -1 <= value < size or value != int(value):
+        raise ValueError(f"{what} has the value {value:g}; indices are from 0 to {size - 1}, or -1 for a row of zeros")
+    return int(value)
+'''
 
 
 def python_text(program: Program) -> str:
@@ -83,7 +94,9 @@ def python_text(program: Program) -> str:
     body = list(indented(_function(program)))
     text = "\n".join(body)
     lines += [*(["import math", ""] if "math.erf(" in text else []), "import numpy as np", ""]
-    helpers = (_PART if "mvin_part(" in text else "") + (_LIVE if "mvin_live(" in text else "")
+    helpers = "".join(
+        helper for name, helper in (("mvin_part", _PART), ("mvin_live", _LIVE), ("row_of", _ROW)) if f"{name}(" in text
+    )
     if helpers:
         lines += [*helpers.replace("\n\n", "\n\n\n").rstrip().splitlines(), ""]
     inputs = [t.name for t in program.tensors if t.role == "input"]
@@ -149,12 +162,8 @@ def _statement(statement: Statement) -> Iterator[str]:
             note = f"  # parallel: {comment_safe(statement.spatial)}" if statement.spatial else ""
             yield f"for {statement.index} in range({_count(statement.tiles)}):{note}"
             yield from indented(_statements(statement.body))
-        case Let(name=name, value=value, other=other, index=None):
-            yield f"{name} = min({value}, {other})"
-        case Let(name=name, value=value, other=other, index=index):
-            yield f"{name} = {value} if {index} == 0 else {other}"
-        case Extreme():
-            yield from _extreme(statement)
+        case Let() | Extreme() | Row():
+            yield f"{statement.name} = {_defined(statement)}"
         case When(condition=condition, body=body, otherwise=otherwise):
             yield f"if {condition_text(condition, WORDS)}:"
             yield from indented(_statements(body) if body else ["pass"])
@@ -165,6 +174,9 @@ def _statement(statement: Statement) -> Iterator[str]:
             yield from _move(statement)
         case TakeLive():
             yield from _take_live(statement)
+        case Gather(body=body, sizes=sizes, charges=charges):
+            yield from _statements(body)
+            yield from _count_up(charges, amount_text(sizes))
         case Clear(region=region, sizes=sizes, reduction=reduction):
             yield f"{_box(region, sizes)} = {neutral_text(reduction, 'np.inf')}"
             if region.buffer.flags:
@@ -173,10 +185,24 @@ def _statement(statement: Statement) -> Iterator[str]:
             yield from _operate(statement)
         case Copy(source=source, targets=targets, charges=charges):
             for target in targets:
-                yield f"{_element(target)} = {_element(source)}"
+                yield f"{_element(target)} = {_value(source)}"
             yield from _count_up(charges, "1")
         case _:
             assert_never(statement)
+
+
+def _defined(definition: Definition) -> str:
+    match definition:
+        case Let(value=value, other=other, index=None):
+            return f"min({value}, {other})"
+        case Let(value=value, other=other, index=index):
+            return f"{value} if {index} == 0 else {other}"
+        case Extreme():
+            return _extreme(definition)
+        case Row(element=region, size=size):
+            return f"row_of({_element(region)}, {size}, {region.buffer.tensor!r})"
+        case _:
+            assert_never(definition)
 
 
 def _count(tiles: Tiles) -> str:
@@ -187,12 +213,12 @@ def _count(tiles: Tiles) -> str:
     return f"1 - min(0, ({tiles.first} - ({tiles.extent})) // {tiles.shape})"
 
 
-def _extreme(statement: Extreme) -> Iterator[str]:
+def _extreme(statement: Extreme) -> str:
     function = "max" if statement.largest else "min"
     parts = []
     for value, condition in statement.options:
         parts.append(f"[{value}]" if condition == ALWAYS else f"[{value}] * ({condition_text(condition, WORDS)})")
-    yield f"{statement.name} = {function}({' + '.join(parts)}, default=0)"
+    return f"{function}({' + '.join(parts)}, default=0)"
 
 
 def _move(move: Move) -> Iterator[str]:
@@ -245,7 +271,7 @@ def _take_live(take: TakeLive) -> Iterator[str]:
 
 
 def _operate(operation: Operate) -> Iterator[str]:
-    operands = {tensor: _element(region) for tensor, region in operation.operands}
+    operands = {tensor: _value(region) for tensor, region in operation.operands}
     value = map_text(operation.map, operands, FUNCTIONS, "{0}")
     if len(operation.results) > 1:
         yield f"value = {value}"
@@ -283,6 +309,10 @@ def _box(region: Region, sizes: tuple[Linear, ...], *, flags: bool = False, view
         is_all = start == Linear() and size.is_number and size.constant == most
         parts.append(":" if is_all else f"{start}:{start + size}")
     return _indexed(region.buffer, [*parts, "..."] if view else parts, flags=flags)
+
+
+def _value(region: Region) -> str:
+    return looked_up(_element(region), region.rows, "({0} if {1} else 0.0)", " and ")
 
 
 def _element(region: Region, *, flags: bool = False) -> str:

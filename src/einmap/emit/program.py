@@ -13,10 +13,12 @@ from einmap.einsum.operation import MapExpression, Reduction
 from einmap.emit.linear import Linear
 from einmap.emit.symbols import Symbols
 
-type Statement = Loop | Let | Extreme | When | Move | TakeLive | Clear | Operate | Copy
-type Definition = Let | Extreme
+type Statement = Loop | Let | Extreme | Row | When | Move | TakeLive | Gather | Clear | Operate | Copy
+type Definition = Let | Extreme | Row
 type Condition = Is | All | Any
 type Action = Literal["read", "write"]
+type Part = tuple[tuple[Linear, Linear] | Found, ...]
+"""A part of a tensor: of each rank first index and number of indices, or where its indices are looked up."""
 type Role = Literal["input", "output", "intermediate"]
 
 
@@ -106,11 +108,15 @@ class BufferVariable:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A box in a buffer: instance, first element and (where it is a box) sizes."""
+    """A box in a buffer: instance, first element and (where it is a box) sizes.
+
+    `rows`: names of the rows of a table that were looked up, which are in `start`; where one is -1 there are zeros.
+    """
 
     buffer: BufferVariable
     lane: tuple[Linear, ...]
     start: tuple[Linear, ...]
+    rows: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +150,15 @@ class Extreme:
 
 
 @dataclass(frozen=True, slots=True)
+class Row:
+    """`name` = the value of an element of an index tensor: a whole number below `size`, -1 for a row of zeros."""
+
+    name: str
+    element: Region
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class When:
     """Statements under a condition."""
 
@@ -153,11 +168,24 @@ class When:
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """An index of a table that is a value of another tensor: `tensor`, in these ranges of its ranks.
+
+    `size`: of the rank of the table.
+    """
+
+    tensor: str
+    ranges: tuple[tuple[Linear, Linear], ...]
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Move:
     """Move a box between a buffer and the next one outward.
 
     `fill` copies in; `take` brings partial results in and leaves nothing behind; `store` overwrites outside; `reduce`
-    reduces into what is outside. `hole`: a part of the box (start and sizes in it) that is not moved.
+    reduces into what is outside. `box`: in the tensor. `hole`: a part of the
+    box (start and sizes in it) that is not moved.
     """
 
     kind: Literal["fill", "take", "store", "reduce"]
@@ -166,7 +194,7 @@ class Move:
     sizes: tuple[Linear, ...]
     reduction: Reduction
     charges: tuple[Charge, ...]
-    box: tuple[tuple[Linear, Linear], ...]
+    box: Part
     hole: tuple[tuple[Linear, Linear], ...] | None = None
     mark: bool = False
 
@@ -180,8 +208,20 @@ class TakeLive:
     sizes: tuple[Linear, ...]
     reduction: Reduction
     charges: tuple[Charge, ...]
-    box: tuple[tuple[Linear, Linear], ...]
+    box: Part
     charge_all: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """Fill a box of rows by position from a table: `body` moves value by value; `box`: in the table."""
+
+    body: tuple[Statement, ...]
+    inner: Region
+    outer: Region
+    sizes: tuple[Linear, ...]
+    charges: tuple[Charge, ...]
+    box: Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +257,7 @@ class Operate:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """One point of a copy Einsum."""
+    """One value that is moved as it is: a point of a copy Einsum, or of rows that are looked up."""
 
     einsum: str
     source: Region
@@ -237,7 +277,7 @@ class Plain:
     map: MapExpression
     reduction: Reduction
     is_copy: bool
-    inputs: tuple[tuple[str, str, tuple[Linear, ...]], ...]
+    inputs: tuple[tuple[str, str, tuple[Linear | Found, ...]], ...]
     outputs: tuple[tuple[str, str, tuple[Linear, ...]], ...]
     step: str = ""
     recurrence: int = -1
@@ -245,7 +285,7 @@ class Plain:
 
 @dataclass(frozen=True, slots=True)
 class TensorVariable:
-    """A whole tensor. `start`: how its elements begin where it is written, and by which Einsum."""
+    """A whole tensor. `n_rows`: of an index tensor the number of rows from which its values choose, else 0."""
 
     name: str
     tensor: str
@@ -254,6 +294,7 @@ class TensorVariable:
     role: Role
     reduction: Reduction | None = None
     covered: bool = True
+    n_rows: int = 0
 
 
 @dataclass(frozen=True)

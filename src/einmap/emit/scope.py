@@ -57,12 +57,19 @@ class Indices:
     index_of: Mapping[Address, str]
     sizes: dict[tuple[Linear, Linear, str | None], str] = field(default_factory=dict)
     extremes: dict[tuple[object, bool], str] = field(default_factory=dict)
+    rows: dict[object, str] = field(default_factory=dict)
 
     def extreme(self, options: object, largest: bool, wish: str) -> str:
         """The name of the smallest or largest of some integers."""
         if (options, largest) not in self.extremes:
             self.extremes[options, largest] = self.names.identifier(wish)
         return self.extremes[options, largest]
+
+    def row(self, key: object, wish: str) -> str:
+        """The name of a row that is looked up, or of the index of a loop over such rows."""
+        if key not in self.rows:
+            self.rows[key] = self.names.identifier(wish)
+        return self.rows[key]
 
     def interval(
         self,

@@ -63,6 +63,11 @@ def by_condition(charges: Iterable[Charge]) -> dict[Condition, list[str]]:
     return counters
 
 
+def looked_up(element: str, rows: tuple[str, ...], choice: str, both: str) -> str:
+    """An element of a table, or zero where a row is -1. `choice`: template of {0} under the condition {1}, else 0."""
+    return choice.format(element, both.join(f"{row} >= 0" for row in rows)) if rows else element
+
+
 def map_text(expression: MapExpression, operand: Mapping[str, str], functions: Mapping[str, str], real: str) -> str:
     """A map expression. `functions`: templates with {0}, {1}; `real`: template of a number."""
     match expression:

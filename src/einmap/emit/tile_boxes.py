@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from itertools import product
 
 from einmap.arch.component import Memory
-from einmap.einsum.projection import Affine
+from einmap.einsum.projection import Affine, Lookup
 from einmap.emit.linear import Linear, named, number
 from einmap.emit.program import ALWAYS, All, Any, Condition, Definition, Extreme, Is
 from einmap.emit.scope import Applies, Indices, Scope
 from einmap.errors import NotSupportedError
 from einmap.mapping.nodes import Address
-from einmap.schedule.boxes import Box, box_of, hull
+from einmap.schedule.boxes import Box, box_of, hull, stored_box
 from einmap.schedule.place import Place
 from einmap.schedule.routes import Hold, Route, Turn
+from einmap.schedule.schedule import Schedule
 from einmap.schedule.sliding import is_alike
 
 MAX_TILES = 200_000
@@ -96,7 +97,7 @@ class Boxes:
         }
         starts = {v: i.start for v, i in intervals.items()}
         sizes = {v: i.size for v, i in intervals.items()}
-        ranges = tuple(range_of(index, starts, sizes) for index in user.indices[place.hold.tensor])
+        ranges = tuple(range_of(index, starts, sizes) for index in indices_at(place, user))
         guards = dict.fromkeys(g for i in intervals.values() for g in i.guards)
         condition = All(tuple(Is(g, "positive") for g in guards))
         return Tile(ranges, tuple(let for i in intervals.values() for let in i.lets), condition)
@@ -115,8 +116,31 @@ class Boxes:
         return named(name), Extreme(name, largest, kept)
 
 
-def range_of(index: Affine, starts: Mapping[str, Linear], sizes: Mapping[str, Linear]) -> Range:
-    """The indices that a projection goes through."""
+def is_table(place: Place, user: Route) -> bool:
+    """Whether a user looks rows up in a storage node: the tensor lies there as it is, further in rows by position."""
+    return place.is_backing() and bool(user.einsum.by_tensor[place.hold.tensor].gathered)
+
+
+def indices_at(place: Place, user: Route) -> tuple[Affine | Lookup, ...]:
+    """The index of each rank of what a storage node holds."""
+    tensor = place.hold.tensor
+    if not is_table(place, user):
+        return user.indices[tensor]
+    written = dict(user.einsum.by_tensor[tensor].written)
+    return tuple(written[rank] for rank in user.ranks[tensor])
+
+
+def place_of_indices(schedule: Schedule, route: Route, tensor: str) -> Place:
+    """Where the values of an index tensor are when a route looks rows up: where its writer has left them."""
+    places = [schedule.places[hold.address, tensor] for hold in memories(route, tensor)]
+    written = [p for p in places if p.producer is not None and not p.producer.einsum.is_copy]
+    return (written or places[:1])[-1]
+
+
+def range_of(index: Affine | Lookup, starts: Mapping[str, Linear], sizes: Mapping[str, Linear]) -> Range:
+    """The indices that a projection goes through; all of a rank that is looked up."""
+    if isinstance(index, Lookup):
+        return number(0), number(index.size)
     low, size = number(index.constant), number(1)
     for v, a in index.terms:
         low += starts[v].times(a)
@@ -136,10 +160,16 @@ def point_of(index: Affine, starts: Mapping[str, Linear]) -> Linear:
 
 def largest_shape(place: Place) -> tuple[int, ...]:
     """For each rank the most indices of a tile. Raises NotSupportedError where too many tiles have to be compared."""
-    if is_alike(place):
+    if _is_alike(place):
         return _largest_of(place, place.users[0])
     shapes = [tuple(high - low for low, high in hull(list(boxes.values()))) for boxes in visits_of(place)]
     return tuple(max(sizes) for sizes in zip(*shapes, strict=True)) if shapes and shapes[0] else ()
+
+
+def _is_alike(place: Place) -> bool:
+    if len(place.users) > 1 and any(is_table(place, user) for user in place.users):
+        return False  # what is looked up is all of a rank, whatever the others have of it
+    return is_alike(place)
 
 
 def _largest_of(place: Place, user: Route) -> tuple[int, ...]:
@@ -151,13 +181,14 @@ def _largest_of(place: Place, user: Route) -> tuple[int, ...]:
             if turn.variable == variable and user.iterations[turn.address] > 1 and applies_at(hold)(turn):
                 largest = max(min(turn.first, largest), min(turn.shape, max(largest - turn.first, 0)))
         sizes[variable] = largest
-    return tuple(index.extent(sizes) for index in user.indices[hold.tensor])
+    indices = indices_at(place, user)
+    return tuple(index.size if isinstance(index, Lookup) else index.extent(sizes) for index in indices)
 
 
 def leaves_some(place: Place) -> bool:
     """Whether a tile has elements that the producer below the node does not touch in that visit."""
     producer = place.producer
-    if producer is None or is_alike(place):
+    if producer is None or _is_alike(place):
         return False
     for boxes in visits_of(place):
         produced = boxes.get(producer.einsum.name)
@@ -203,7 +234,8 @@ def _visits(place: Place, loops: Mapping[Address, int]) -> Iterator[dict[str, Bo
             hold = place.holds[user.einsum.name]
             intervals = user.intervals(clock, lane, hold.level, hold.position)
             if intervals is not None:
-                boxes[user.einsum.name] = box_of(user, place.hold.tensor, intervals)
+                box = stored_box if is_table(place, user) else box_of
+                boxes[user.einsum.name] = box(user, place.hold.tensor, intervals)
         if boxes:
             yield boxes
 
