@@ -16,6 +16,7 @@ from einmap.distribute.planner.document import distribution_text
 from einmap.distribute.planner.planning import Planning, PlanRequest, best_plan
 from einmap.distribute.read import plan_of
 from einmap.einsum.numeric import rank_sizes
+from einmap.errors import NotSupportedError
 from einmap.frontends.yaml.spec import dump, example_paths
 
 TINY = {"N_TOKENS": 6, "D_IN": 8, "D_MODEL": 8, "HEADS": 4, "KV_HEADS": 2, "D_HEAD": 2, "D_FF": 12, "N_CACHED": 5}
@@ -28,7 +29,9 @@ LAYERS = {"mobilenet_v1": "dw7", "resnet50": "conv3_1a", "vgg16": "fc6"}
 SHIPPED = sorted(name for name, path in example_paths().items() if path.parent.name == "workloads")
 SAME = {"resnet50_layer": "resnet50", "gpt3_6.7b": "gpt3_175b", "gpt3_6.7b_decode": "gpt3_175b_decode"}
 """Those that have the Einsums of another one."""
-SMALL = [name for name in SHIPPED if name not in SAME]
+REFUSED = {"lstm": "recurrences", "mixture_of_experts_top_k": "looks up rows"}
+"""Those that distribution refuses by name, and what it says."""
+SMALL = [name for name in SHIPPED if name not in SAME.keys() | REFUSED.keys()]
 
 ONE, TWO, EIGHT = (("x", 4),), (("x", 2), ("y", 2)), (("x", 8),)
 QUICK = [(ONE, "time", False), (TWO, "time", False), (EIGHT, "memory", False), (ONE, "bytes", True)]
@@ -87,6 +90,12 @@ def test_a_plan_that_was_written_computes_what_the_whole_does(name):
         checks = check_outputs(plan.workload, inputs, LocalEngine().run(plan, inputs).outputs, plan.dtype)
         assert checks
         assert all(check.agrees for check in checks), (case, checks)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_distributed_is_refused_by_name(name):
+    with pytest.raises(NotSupportedError, match=REFUSED[name]):
+        chosen(name, *QUICK[0])
 
 
 @pytest.mark.parametrize("name", ["attention", "feed_forward", "llama3_8b", "matmul_chain"])

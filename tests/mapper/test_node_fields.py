@@ -5,11 +5,12 @@ import pytest
 import einmap
 from einmap.errors import EinmapError
 from einmap.frontends.yaml.given import load_given
+from einmap.mapping.nodes import Temporal
 from einmap.mapping.rewrite.text import rewritten
 from einmap.spec.raw import to_python
 from einmap.spec.schema.mapping import NODES, PARTIAL_NODES
 
-KEPT, WORDS = "kept", "kept as it is written"
+KEPT, WORDS, OBEYED = "kept", "kept as it is written", "obeyed"
 SPEC = """
 arch:
   nodes:
@@ -65,6 +66,7 @@ GIVEN = {
     for key, outcome in MAPPING.items()
     if key[0] != "Pipeline"  # refused as a whole
 } | {
+    ("Any", "temporal"): ("false", OBEYED),
     ("Storage", "persistent"): ("true", "persistent storage in 'Buffer' in a given mapping is not supported"),
     ("Storage", "sliding_window"): ("true", "sliding_window in a given mapping is not supported"),
 } | {(tag, "text"): ("a label", "text in a given mapping is not supported") for tag in PARTIAL_NODES}  # fmt: skip
@@ -86,7 +88,7 @@ def tree(tag, field, value, is_given):
         "Temporal": [None],
         "Toll": [None, "!Temporal {rank_variable: m, tile_shape: 4}"],
         "Spatial": [None],
-        "Any": [None],
+        "Any": [],
         "Compute": [],
         "Sequential": [],
         "Split": [],
@@ -94,6 +96,8 @@ def tree(tag, field, value, is_given):
         "Nested": [],
     }[tag]
     found = node(tag, field, value)
+    if tag == "Any":
+        free = [found % ""]
     outer_nest = "!Storage {tensors: [A, B, Z], component: Main}"
     inner = ["!Temporal {rank_variable: m, tile_shape: 1}", "!Temporal {rank_variable: k, tile_shape: 1}"]
     if tag == "Compute":
@@ -166,6 +170,12 @@ def test_a_field_of_a_given_mapping_is_kept_or_refused_by_name(tag, field, tmp_p
     if outcome == KEPT:
         result = einmap.map_workload(spec, given=load_given(file, spec))
         assert holds(result.spec.with_mapping(result.mapping).to_dict(), tag, field, value_of(value))
+        return
+    if outcome == OBEYED:
+        # the loops that stand beside the places are all that there are
+        nodes = einmap.map_workload(spec, given=load_given(file, spec)).mapping.nodes
+        loops = [(loop.rank_variable.default, loop.tile_shape.default) for loop in nodes if isinstance(loop, Temporal)]
+        assert loops == [("m", 1), ("k", 1)]
         return
     with pytest.raises(EinmapError, match=outcome) as caught:
         einmap.map_workload(spec, given=load_given(file, spec))

@@ -168,6 +168,7 @@ def test_a_network_is_dumped_and_read():
             "action 'hop' of 'Noc' has no throughput.*latency .* does not stand for it",
         ),
         ("actions: []", "action 'hop' of 'Noc' has no energy"),
+        (HOP.replace("name: hop", "name: hopp"), r"'hopp' \(actions\[0\]\) meant to be 'hop'"),
         (f"{HOP}, size: 8", "unknown field 'size'"),
     ],
 )

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from einmap.arch.component import Action
-from einmap.errors import At, EinmapError, Note, SpecError, attempt, raise_all
+from einmap.errors import At, EinmapError, Note, SpecError, attempt, closest, raise_all
 from einmap.expressions.arithmetic import check_size, number
 from einmap.expressions.scope import Scope, lazy_layer
 from einmap.spec.binding.applied_scales import Factor, Scales
@@ -207,11 +207,15 @@ class ComponentCosts:
                 return 0.0
             if self.model is not None:
                 return self.model.cost(action.name).energy
+            hint = (
+                "set energy (J for one action), or component_class (`einmap components` lists classes; "
+                "of Dummy all costs are 0)"
+            )
+            others = [other.name for other in self.given.actions]
+            if not path and (guess := closest(action.name, others)) is not None:
+                hint = f"is {guess!r} (actions[{others.index(guess)}]) meant to be {action.name!r}?"
             raise SpecError(
-                f"action {action.name!r} of {self.context.name!r} has no energy",
-                at=self.context.at(*path),
-                hint="set energy (J for one action), or component_class (`einmap components` lists classes; "
-                "of Dummy all costs are 0)",
+                f"action {action.name!r} of {self.context.name!r} has no energy", at=self.context.at(*path), hint=hint
             )
         energy = amount("energy", action.energy, allow_inf=False)
         if energy < 0:
