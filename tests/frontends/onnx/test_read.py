@@ -125,6 +125,24 @@ def test_operators_without_einsum_form_are_barriers_with_counts(tmp_path):
     assert "node 1 (Hardmax)" in message(error)
 
 
+@pytest.mark.parametrize(
+    ("coordinates", "nearest", "factor", "said"),
+    [
+        ("half_pixel", "floor", 2, "its values are not each repeated 2 times"),
+        ("pytorch_half_pixel", "ceil", 3, "its values are not each repeated 3 times"),
+        ("asymmetric", "ceil", 2, "its values are not each repeated 2 times"),
+        ("asymmetric", "round_prefer_floor", 3, "its values are not each repeated 3 times"),
+        ("align_corners", "floor", 2, "its coordinates are not those of repeated values"),
+    ],
+)
+def test_a_resize_that_does_not_repeat_each_value_is_a_barrier(tmp_path, coordinates, nearest, factor, said):
+    modes = {"coordinate_transformation_mode": coordinates, "nearest_mode": nearest}
+    nodes = [node("Resize", ["x", "", "f"], ["r"], mode="nearest", **modes), node("Neg", ["r"], ["y"])]
+    built = model(nodes, {"x": (1, 3)}, {"f": np.array([1, factor], np.float32)}, shapes={"r": (1, 3 * factor)})
+    (barrier,) = from_onnx(saved(tmp_path, built)).barriers
+    assert said in barrier.reason
+
+
 def test_a_result_that_is_read_is_written_out_as_well(tmp_path):
     nodes = [node("Relu", ["x"], ["z"]), node("Exp", ["z"], ["y"])]
     workload = from_onnx(saved(tmp_path, model(nodes, {"x": (3, 4)}, outputs=("z", "y")))).spec.workload

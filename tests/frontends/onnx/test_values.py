@@ -161,6 +161,24 @@ CASES = {
         {"x": (1, 3, 3, 4)},
         {"f": np.array([1, 1, 2, 2], np.float32), "w": W},
     ),
+    "upsampled by coordinates that repeat each value": (
+        [node("Resize", ["x", "", "f"], ["u"], mode="nearest", coordinate_transformation_mode="pytorch_half_pixel",
+              nearest_mode="ceil"),
+         node("Resize", ["u", "", "f"], ["v"], mode="nearest", coordinate_transformation_mode="asymmetric"),
+         node("Resize", ["v", "", "g"], ["r"], mode="nearest", nearest_mode="round_prefer_ceil"), node("Neg", ["r"], ["y"])],
+        {"x": (3, 1)},
+        {"f": np.array([1, 2], np.float32), "g": np.array([3, 2], np.float32)},
+    ),
+    "nothing is reduced, and the rest is done": (
+        [node("Abs", ["x"], ["p"]),
+         *(node(f"Reduce{kind}", ["p"], [kind], noop_with_empty_axes=1, keepdims=0)
+           for kind in ("L2", "SumSquare", "LogSum", "LogSumExp", "Sum", "Mean", "Max")),
+         node("ReduceL1", ["x", "none"], ["L1"], noop_with_empty_axes=1), node("ReduceL1", ["x"], ["every"]),
+         node("Concat", ["L1", "L2", "SumSquare", "LogSum", "LogSumExp", "Sum", "Mean", "Max"], ["all"], axis=0),
+         node("Add", ["all", "every"], ["y"])],
+        {"x": (3, 4)},
+        {"none": np.array([], np.int64)},
+    ),
     "shapes that are computed": (
         [
             node("Shape", ["x"], ["s"]),

@@ -280,6 +280,21 @@ def pad(call: Call) -> list[Value]:
     return [call.builder.einsum(call.name, [(value, labels)], out, expression_of("a", 1), value.bits)]
 
 
+def _is_repeated(factor: int, nearest: str, *, is_centred: bool) -> bool:
+    """Whether each value is the nearest one of just `factor` results.
+
+    Result `r` of a value stands `r / factor` behind it, or, centred, `(r + 1/2) / factor - 1/2`, where `r < factor`.
+    """
+    if factor == 1:
+        return True
+    if nearest == "floor":
+        return not is_centred
+    if nearest == "ceil":
+        return False
+    # rounded: centred, all are less than half away; else the last one is half away for a factor of 2, then more
+    return is_centred or (factor == 2 and nearest == "round_prefer_floor")
+
+
 def resize(call: Call) -> list[Value]:
     """Resize and Upsample by the nearest value and whole factors: a projection."""
     value = call.operand(0)
@@ -294,15 +309,13 @@ def resize(call: Call) -> list[Value]:
         raise NotExpressible("it does not repeat each value a whole number of times")
     if call.text("mode", "nearest") != "nearest":
         raise NotExpressible(f"it interpolates (mode {call.text('mode', '')[:20]})")
-    if call.text("coordinate_transformation_mode", "half_pixel") not in (
-        "half_pixel",
-        "asymmetric",
-        "pytorch_half_pixel",
-    ):
+    coordinates = call.text("coordinate_transformation_mode", "half_pixel")
+    if coordinates not in ("half_pixel", "asymmetric", "pytorch_half_pixel"):
         raise NotExpressible("its coordinates are not those of repeated values")
-    is_asymmetric = call.text("coordinate_transformation_mode", "half_pixel") == "asymmetric"
-    if is_asymmetric and call.text("nearest_mode", "round_prefer_floor") != "floor":
-        raise NotExpressible("it does not round down")
+    nearest = call.text("nearest_mode", "round_prefer_floor")
+    for size, s in zip(value.shape, scales, strict=True):
+        if size > 1 and not _is_repeated(int(s), nearest, is_centred=coordinates != "asymmetric"):
+            raise NotExpressible(f"its values are not each repeated {int(s)} times ({coordinates}, {nearest})")
     pairs = [part for size, s in zip(value.shape, scales, strict=True) for part in (size, int(s))]
     singles = [part for size in value.shape for part in (size, 1)]
     wide = broadcast(reshape(call.builder.as_expression(value, call.name), singles), pairs)

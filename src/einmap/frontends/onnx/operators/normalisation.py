@@ -38,17 +38,25 @@ def reduced(
     return reshape(y, tuple(1 if axis in axes else size for axis, size in enumerate(value.shape)))
 
 
-def reduce(call: Call) -> list[Value]:
-    """The operators of REDUCTIONS; axes are an attribute in older models, an operand in newer ones."""
-    value = call.operand(0)
-    rank = len(value.shape)
+def reduced_axes(call: Call, rank: int) -> list[int] | None:
+    """What a reduction goes over; None for nothing, where all that is done with each value is done nevertheless."""
     given = call.integers("axes")
     if given is None and call.optional(1) is not None:
         given = call.known_integers(1, "the list of axes")
-    if not given and call.integer("noop_with_empty_axes", 0):
-        return [value]
-    axes = sorted({call.axis(axis, rank) for axis in given}) if given else [*range(rank)]
+    if not given:
+        return None if call.integer("noop_with_empty_axes", 0) else [*range(rank)]
+    return sorted({call.axis(axis, rank) for axis in given})
+
+
+def reduce(call: Call) -> list[Value]:
+    """The operators of REDUCTIONS; axes are an attribute in older models, an operand in newer ones."""
+    value = call.operand(0)
+    axes = reduced_axes(call, len(value.shape))
     inner, reduction, after = REDUCTIONS[call.node.operator]
+    if axes is None:
+        for text in (inner, after.format(count=1)):
+            value = value if text == "a" else call.pointwise(text, value)
+        return [value]
     name = call.name if after == "a" else f"{call.name}_reduced"
     y = reduced(call, value, axes, inner, reduction, name)
     if after != "a":
@@ -80,12 +88,11 @@ def _exponentials(call: Call, value: Value, largest: Value, axes: Sequence[int])
 
 def log_sum_exp(call: Call) -> list[Value]:
     """ReduceLogSumExp, by the maximum as well."""
-    value = call.builder.written(call.operand(0), f"{call.name}_input")
-    rank = len(value.shape)
-    given = call.integers("axes")
-    if given is None and call.optional(1) is not None:
-        given = call.known_integers(1, "the list of axes")
-    axes = sorted({call.axis(axis, rank) for axis in given}) if given else [*range(rank)]
+    value = call.operand(0)
+    axes = reduced_axes(call, len(value.shape))
+    if axes is None:  # the logarithm of the exponential of each value
+        return [value]
+    value = call.builder.written(value, f"{call.name}_input")
     largest = reduced(call, value, axes, reduction="max", name=f"{call.name}_max")
     y = call.pointwise("a + log(b)", largest, _exponentials(call, value, largest, axes))
     if call.integer("keepdims", 1):
