@@ -10,6 +10,7 @@ from tests.execute.test_latency_options import nodes
 
 from einmap import CapacityError, NoMappingError, SpecError, evaluate, execute, loads, map_workload
 from einmap.errors import NotSupportedError
+from einmap.report.cost_report import cost_report, to_text
 from einmap.report.trace.timing import timing_of
 
 FILE = """
@@ -94,6 +95,15 @@ FIRST_INTO_REG = max(24 / 2, 48 / 4, 72 / 8)
 )
 def test_what_is_below_waits_for_the_first_tiles_and_the_last_ones_leave_afterwards(fields, seconds):
     assert evaluate(spec(**fields)).latency == seconds
+
+
+def test_the_report_names_what_an_einsum_waits_for_beside_its_busiest_component():
+    winding = spec(dram="buffering: single,", glb="wind_up: true,", reg="buffering: single,")
+    single = "what is below REG waits while it is filled and emptied (buffering: single)"
+    first = "what is below GLB waits for its first tiles, and its last ones leave at the end (wind_up)"
+    said = f"the Einsum takes longer than its busiest component: {single}; {first}"
+    assert said in to_text(cost_report(evaluate(winding), winding), 300)
+    assert "busiest component" not in to_text(cost_report(evaluate(spec()), spec()), 300)
 
 
 def test_where_transfers_take_longer_than_what_is_below_winding_up_is_hidden():

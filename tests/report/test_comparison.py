@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.model.test_systolic import array
 
 from einmap import evaluate, load
 from einmap.errors import SpecError
@@ -125,6 +126,15 @@ def test_instances_and_action_scales_are_taken_out_of_steps():
     scaled = SPEC.set("workload.n_instances", 3).set("arch.nodes.MAC.actions_scale", 2)
     (row,) = (row for row in evaluate(scaled).latencies if row.component == "MAC")
     assert model_steps(scaled, row) == 2048
+
+
+@pytest.mark.parametrize("skew", ["none", "once", "each_fold"])
+def test_lanes_that_wait_for_values_of_a_systolic_array_do_no_steps(skew):
+    # 3 folds of 40 steps; by each fold 7 + 3 more pass before the last lane is done
+    spec = array(folds=3, skew=skew, edge=0.3).set("workload.n_instances", 2).set("arch.nodes.MAC.actions_scale", 3)
+    found = compare(spec, evaluate(spec), execute(spec))
+    assert [(row.component, row.model, row.simulated) for row in found.steps] == [("MAC", 120, 120)]
+    assert found.agrees
 
 
 # outputs

@@ -15,6 +15,8 @@ from einmap.arch.component import Compute
 from einmap.einsum.numeric import run
 from einmap.execute.result import CountKey, Execution
 from einmap.model.cost import Cost, LatencyRow
+from einmap.model.evaluate import workings_of
+from einmap.model.systolic import is_skewed, skew_seconds
 from einmap.spec.spec import Spec
 
 SCHEMA = 1
@@ -196,14 +198,28 @@ def _usage(cost: Cost, execution: Execution) -> Iterator[ComparedCount]:
 
 
 def _steps(spec: Spec, cost: Cost, execution: Execution) -> Iterator[ComparedCount]:
+    waits = _waits(spec)
     for row in cost.latencies:
-        steps = model_steps(spec, row)
+        steps = model_steps(spec, row, waits.get(row.einsum, 0.0))
         if steps is not None and row.einsum in execution.steps:
             yield ComparedCount(row.einsum, row.component, None, STEPS, steps, execution.steps[row.einsum])
 
 
-def model_steps(spec: Spec, row: LatencyRow) -> float | None:
+def _waits(spec: Spec) -> dict[str, float]:
+    """Seconds in which one instance of each Einsum waits for lanes of a systolic array; none where no lanes are skewed.
+
+    The simulator's lanes begin at one time.
+    """
+    if not any(is_skewed(arch.path(unit.name)) for arch in spec.archs.values() for unit in arch.computes):
+        return {}
+    workings = workings_of(spec)
+    return {name: float(skew_seconds(path, workings.traffic[name])) for name, path in workings.paths.items()}
+
+
+def model_steps(spec: Spec, row: LatencyRow, waits: float = 0.0) -> float | None:
     """Operations of the busiest instance, from the seconds that a compute unit works.
+
+    `waits`: seconds of these, for one instance of the Einsum, in which it waits for lanes that begin later.
 
     None for other components, and where seconds do not tell: `total_latency` is an expression, or the unit
     takes no time.
@@ -215,5 +231,5 @@ def model_steps(spec: Spec, row: LatencyRow) -> float | None:
     instances = spec.workload.n_instances * spec.workload.by_name[row.einsum].n_instances
     if not (0 < throughput < math.inf and unit.actions_scale and instances):
         return None
-    steps = row.latency * throughput / (unit.actions_scale * instances)
+    steps = (row.latency - waits * instances) * throughput / (unit.actions_scale * instances)
     return round(steps) if math.isclose(steps, round(steps), rel_tol=ROUNDING) else steps

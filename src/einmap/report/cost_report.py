@@ -60,7 +60,7 @@ def cost_report(
         totals_section(cost),
         einsums_section(cost, width) if len(cost.latency_by_einsum) > 1 else None,
         energy_section(cost, width),
-        busy_section(cost),
+        busy_section(cost, spec),
         pipelines_section(cost) if cost.pipelines else None,
         memory_section(report_rows.memory_rows(cost, arch, archs), width),
         spatial_section(spatial) if spatial else None,
@@ -338,8 +338,8 @@ def _energy_matrix(rows: tuple[report_rows.EnergyRow, ...], tensors: tuple[str, 
     return table
 
 
-def busy_section(cost: Cost) -> RenderableType:
-    """How long each component works, and for which part of the latency nothing works longer."""
+def busy_section(cost: Cost, spec: Spec | None = None) -> RenderableType:
+    """How long each component works, for which part of the latency nothing works longer, and why more time passes."""
     rows = report_rows.busy_rows(cost)
     cascade = len(cost.latency_by_einsum) > 1
     scale = Scale.of((row.busy for row in rows), "s")
@@ -359,7 +359,7 @@ def busy_section(cost: Cost) -> RenderableType:
             if cascade
             else "the Einsum takes longer than its"
         )
-        why = "memories with one buffer and what is below them take turns"
+        why = "; ".join(report_rows.waiting_reasons(cost, spec))
         parts.append(Text(f"{whose} busiest component: {why}", style="dim"))
     return Group(*parts)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from einmap.arch.component import Memory
+from einmap.arch.component import Component, Memory
 from einmap.arch.tree import Architecture
 from einmap.model.cost import Cost
+from einmap.model.ways import has_ways
+from einmap.spec.spec import Spec
 
 BALANCE = 0.999
 """Components that are busy for this part of the longest busy time limit the latency together."""
@@ -244,6 +246,35 @@ def spatial_rows(cost: Cost, arch: Architecture | None = None) -> tuple[SpatialR
         extremes = usage[lowest_in], lowest_in, max(usage.values())
         rows.append(SpatialRow(component, dimension, fanout, mean, *extremes))
     return tuple(rows)
+
+
+def waiting_reasons(cost: Cost, spec: Spec | None = None) -> tuple[str, ...]:
+    """Why Einsums take longer than their busiest component: what their components ask for; `spec` tells it."""
+    asked: dict[str, dict[str, None]] = {}
+    units: dict[str, list[Component]] = {row.einsum: [] for row in cost.longer} if spec else {}
+    for row in cost.latencies:
+        if spec and row.einsum in units:
+            units[row.einsum].append(spec.arch(row.einsum).components[row.component])
+    for used in units.values():
+        for unit in used[1:]:  # nothing fills the outermost one
+            if isinstance(unit, Memory):
+                kinds = {
+                    "single": unit.buffering == "single",
+                    "winds": unit.wind_up,
+                    "stalls": unit.stalls != "average",
+                }
+                for kind in (kind for kind, is_so in kinds.items() if is_so):
+                    asked.setdefault(kind, {})[unit.name] = None
+        if has_ways(used):
+            asked["ways"] = {}
+    texts = {
+        "single": "what is below {} waits while it is filled and emptied (buffering: single)",
+        "winds": "what is below {} waits for its first tiles, and its last ones leave at the end (wind_up)",
+        "stalls": "turns wait for tiles of {} (stalls: tile_by_tile)",
+        "ways": "values are on their way (pipeline_latency)",
+    }
+    found = tuple(text.format(" and ".join(asked[kind])) for kind, text in texts.items() if kind in asked)
+    return found or ("components wait for one another",)
 
 
 def _fullest(cost: Cost, einsum: str) -> tuple[str | None, float]:
