@@ -113,6 +113,13 @@ CASES = {
         numbers(4, 5),
     ),
     "checkpoint": (jax.checkpoint(lambda x: jnp.sin(x) @ x), numbers(4, 4)),
+    "stack": (lambda x, y: jnp.stack([jnp.tanh(x), y, x], axis=1) @ y.T, numbers(3, 4), numbers(3, 4, seed=1)),
+    "what has no values": (
+        lambda x, y: jnp.concatenate([x[:0] * x.sum(), 2 * x, y]) + x[3:].sum() + x[:, :0] @ x[:0],
+        numbers(3, 3),
+        numbers(0, 3),
+    ),
+    "constants beside what is computed": (lambda x: (2 * x, jnp.ones(3), x[:0]), numbers(3, 2)),
     "vmap": (jax.vmap(lambda x: jnp.outer(x, x) @ x), numbers(3, 4)),
 }
 
@@ -193,6 +200,8 @@ def test_primitives_without_einsum_form_are_named_with_counts():
 def test_uses_without_einsum_form_say_why():
     with pytest.raises(SpecError, match="bit by bit"):
         einmap.from_jax(lambda x: x & 3, np.arange(4))
+    with pytest.raises(SpecError, match=r"pad of JAX.*the shape \[0\] has no values"):
+        einmap.from_jax(lambda x: lax.pad(x[:0], x[0], [(1, 1, 0)]), numbers(3))
     with pytest.raises(SpecError, match="pads with other numbers"):
         einmap.from_jax(lambda x: jnp.pad(x, 1, constant_values=2.0), numbers(4))
 

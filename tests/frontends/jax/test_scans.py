@@ -49,16 +49,30 @@ def test_a_scan_backwards_gives_what_it_has_carried():
     assert len(check(backwards, numbers(4, 4), numbers(STEPS, 4)).spec.workload.recurrences) == 1
 
 
+@pytest.mark.parametrize(("outer", "inner", "recurrences"), [(9, 8, 1), (8, 9, 8), (8, 2, 1), (2, 8, 2)])
+def test_of_scans_in_one_another_the_longer_one_is_a_recurrence(outer, inner, recurrences):
+    def nested(x, w):
+        def step(h, rows):
+            return lax.scan(lambda h, row: (jnp.tanh(h @ w) + row, None), h, rows)
+
+        return lax.scan(step, jnp.zeros(3), x)[0]
+
+    result = check(nested, numbers(outer, inner, 3), numbers(3, 3), tolerance=1e-4)
+    assert len(result.spec.workload.recurrences) == recurrences
+    assert result.n_multiply_accumulates == outer * inner * 9
+
+
 @pytest.mark.parametrize(
     ("body", "steps"),
     [
         pytest.param(lambda h, row: (jnp.tanh(row + h), h), 7, id="few steps"),
+        pytest.param(lambda h, row: (jnp.tanh(row + h), h), 0, id="no step"),
         pytest.param(lambda h, row: (h * 0.5, row * 2), 8, id="what is carried is only scaled"),
         pytest.param(lambda h, row: (jnp.ones_like(h), h + row), 8, id="what is carried is a number"),
     ],
 )
 def test_other_scans_have_the_values_of_jax_too(body, steps):
-    check(lambda h, x: lax.scan(body, h, x)[1], numbers(3), numbers(steps, 3))
+    check(lambda h, x: (lax.scan(body, h, x)[1], 2 * h), numbers(3), numbers(steps, 3))
 
 
 def test_a_scan_that_counts_its_steps_has_the_values_of_jax():

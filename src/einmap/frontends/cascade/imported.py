@@ -56,6 +56,8 @@ class Imported:
     """Graph inputs that are indices of a rank of this size: those below 0 are counted from its end."""
     outputs: Mapping[str, View] = field(default_factory=dict)
     """Outputs of the model by name, as parts of tensors of the workload."""
+    constants: Mapping[str, Array] = field(default_factory=dict, compare=False)
+    """Outputs of the model that depend on no input."""
 
     @property
     def n_multiply_accumulates(self) -> int:
@@ -87,7 +89,8 @@ class Imported:
         """The outputs of the model, from values by name as `arrays` takes them, by evaluating the cascade."""
         arrays = self.arrays(values)
         known = {**arrays, **run(self.spec.workload, arrays)}
-        return {name: self._seen(view, self._all_of(view, known)) for name, view in self.outputs.items()}
+        found = {name: self._seen(view, self._all_of(view, known)) for name, view in self.outputs.items()}
+        return {**found, **self.constants}
 
     def _all_of(self, view: View, known: Mapping[str, Array]) -> Array:
         """A tensor with all its indices: no Einsum may touch the last ones, which are 0."""
@@ -144,7 +147,7 @@ def imported(
 ) -> Imported:
     """The cascade that gives `outputs`, and writes `written_out` to the outermost memory for barriers.
 
-    `about`: operators and barriers. Raises SpecError where nothing is to be computed.
+    `about`: operators, barriers and constants. Raises SpecError where nothing is to be computed.
     """
     views = {name: value.leaves[0] for name, value in outputs.items()}
     kept = {view.tensor.name for view in views.values()} | {v.leaves[0].tensor.name for v in written_out.values()}

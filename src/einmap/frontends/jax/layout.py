@@ -79,8 +79,16 @@ def concatenate(equation: Equation) -> list[Value]:
     return [joined(equation, equation.operands, axis)]
 
 
+def stacked(equation: Equation) -> list[Value]:
+    """stack: values along a new axis."""
+    axis = int(equation.params["axis"])
+    shape = (*equation.shape[:axis], 1, *equation.shape[axis + 1 :])
+    return [joined(equation, tuple(equation.reshape(value, shape) for value in equation.operands), axis)]
+
+
 def joined(equation: Equation, values: tuple[Value, ...], axis: int) -> Value:
-    """Values along an axis as one value."""
+    """Values along an axis as one value; those without indices there add nothing."""
+    values = tuple(value for value in values if value.shape[axis])
     if len(values) == 1:
         return values[0]
     found = concatenated(equation.builder, values, axis, equation.name)
@@ -162,6 +170,7 @@ LAYOUT: dict[str, Callable[[Equation], list[Value]]] = {
     "split": split,
     "rev": reversed_,
     "concatenate": concatenate,
+    "stack": stacked,
     "pad": padded,
     "gather": gathered,
 }

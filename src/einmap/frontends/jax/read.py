@@ -6,6 +6,7 @@ import inspect
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,13 @@ def from_jax(function: Callable[..., Any], *example_args: Any, mesh: Any = None,
         for (path, _), value in zip(paths, results, strict=True)
         if value.array is None
     }
-    result = imported(reader.builder, outputs, {}, {"operators": dict(reader.counts)})
+    constants_out = {
+        f"out{jax.tree_util.keystr(path)}": value.array
+        for (path, _), value in zip(paths, results, strict=True)
+        if value.array is not None
+    }
+    about = {"operators": dict(reader.counts), "constants": constants_out}
+    result = imported(reader.builder, outputs, {}, about)
     if mesh is None and placements is None:
         return result
     if mesh is None or placements is None:
@@ -109,14 +116,19 @@ def _argument_names(jax: Any, function: Callable[..., Any], example_args: tuple[
 
 @dataclass(slots=True)
 class _Reader:
-    """The values of a function while its jaxpr is read. `counts`: of the primitives, those of calls among them."""
+    """The values of a function while its jaxpr is read. `counts`: of the primitives, those of calls among them;
+    `steps`: of the recurrence whose equations are read, if there is one: no other can be inside of it.
+    """
 
     jax: Any
     builder: Builder = field(default_factory=Builder)
     counts: Counter[str] = field(default_factory=Counter)
+    steps: int | None = None
 
     def argument(self, name: str, aval: Any) -> Value:
-        """An argument of the function."""
+        """An argument of the function; one without values is not a tensor of the cascade."""
+        if 0 in aval.shape:
+            return self.constant(np.zeros(aval.shape, aval.dtype))
         return self.builder.graph_input(name, tuple(aval.shape), bits_of(aval.dtype), name)
 
     def constant(self, value: Any) -> Value:
@@ -148,6 +160,14 @@ class _Reader:
                 give(variable, value, f"{name}_{self.counts[name]}")
         return [self.operand(v, values) for v in jaxpr.outvars]
 
+    def run_steps(self, steps: int, jaxpr: Any, constants: list[Value], arguments: list[Value]) -> list[Value]:
+        """The results of a jaxpr whose equations become Einsums of a recurrence."""
+        self.steps = steps
+        try:
+            return self.run(jaxpr, constants, arguments)
+        finally:
+            self.steps = None
+
     def operand(self, variable: Any, values: Mapping[Any, Value]) -> Value:
         """The value of a variable, or of a literal."""
         return self.constant(variable.val) if hasattr(variable, "val") else values[variable]
@@ -161,11 +181,16 @@ class _Reader:
         if name == "scan":
             return self.scanned(equation, operands)
         shapes = [tuple(v.aval.shape) for v in equation.outvars]
+        empty = next((v.shape for v in operands if 0 in v.shape), None)
+        if all(0 in shape for shape in shapes):
+            return [self.constant(np.zeros(v.aval.shape, v.aval.dtype)) for v in equation.outvars]
         small = all(np.prod(shape) <= MOST_FOLDED for shape in shapes)
         if small and all(v.array is not None for v in operands):
             return self.folded(equation, operands)
         if name == "iota":
             raise SpecError(f"iota of the shape {shapes[0]} has more than {MOST_FOLDED:,} numbers")
+        if empty is not None and name != "concatenate":
+            raise SpecError(f"{name} of JAX has no Einsum form: an operand of the shape {[*empty]} has no values")
         first = equation.outvars[0].aval
         label = f"{name}_{self.counts[name]}"
         one = Equation(self.builder, label, name, tuple(operands), equation.params, shapes[0], np.dtype(first.dtype))
@@ -182,14 +207,19 @@ class _Reader:
         return [self.constant(value) for value in several]
 
     def scanned(self, equation: Any, operands: list[Value]) -> list[Value]:
-        """A scan as a recurrence where its steps can run so; a short one, and one that cannot, unrolled."""
+        """A scan as a recurrence where its steps can run so; a short one, and one that cannot, unrolled.
+
+        Of one inside of another the longer one is kept. Raises NotExpressible for the inner one if that is to be kept.
+        """
         steps = int(equation.params["length"])
-        if steps >= FEWEST_STEPS:
+        if self.steps is not None and steps > self.steps:
+            raise NotExpressible("a longer scan is inside of the recurrence")
+        if steps >= FEWEST_STEPS and self.steps is None:
             program, counts = self.builder.program.copied(), self.counts.copy()
             fixed, carried, swept = self.parts_of_scan(equation, operands)
             scan = Scan(equation.params["jaxpr"], steps, bool(equation.params["reverse"]), fixed, carried, swept)
             try:
-                return kept_scan(self.jax, self.builder, scan, self.run)
+                return kept_scan(self.jax, self.builder, scan, self.run, partial(self.run_steps, steps))
             except (NotExpressible, LayoutError, SpecError):
                 self.builder.program, self.counts = program, counts
         return self.unrolled(equation, operands)
@@ -212,6 +242,11 @@ class _Reader:
         n_carried = len(carried)
         known_inside = [self.constant(value) for value in constants]
         given: list[list[Value]] = []
+        if not length:
+            return [
+                *carried,
+                *(self.constant(np.zeros(v.aval.shape, v.aval.dtype)) for v in equation.outvars[n_carried:]),
+            ]
         order = range(length - 1, -1, -1) if params["reverse"] else range(length)
         for i in order:
             step = self.helper("scan")

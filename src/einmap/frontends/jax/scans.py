@@ -20,6 +20,10 @@ FEWEST_STEPS = 8
 """Steps of a scan that is kept; a shorter one is unrolled."""
 
 
+Run = Callable[[Any, list[Value], list[Value]], list[Value]]
+"""Gives the results of equations from their constants and their operands."""
+
+
 @dataclass(frozen=True, slots=True)
 class Body:
     """Equations of a jaxpr with variables in and out, as a jaxpr has them."""
@@ -64,10 +68,9 @@ class Scan:
         return inner.outvars[place] is inner.invars[len(self.fixed) + place]
 
 
-def kept_scan(
-    jax: Any, builder: Builder, scan: Scan, run: Callable[[Any, list[Value], list[Value]], list[Value]]
-) -> list[Value]:
-    """The last carried values and what each step gives. `run`: gives the results of equations from values.
+def kept_scan(jax: Any, builder: Builder, scan: Scan, run: Run, run_within: Run) -> list[Value]:
+    """The last carried values and what each step gives. `run` and `run_within`: give the results of equations from
+    values, before the recurrence and in it.
 
     Raises NotExpressible where the steps do not run so.
     """
@@ -92,7 +95,7 @@ def kept_scan(
         **dict(zip(first.invars, [given[v] for v in first.invars], strict=True)),
         **dict(zip(needed, found, strict=True)),
     }
-    results = _run_within(run, second, known, dict(zip(states_in, [s.before for s in states], strict=True)))
+    results = _run_within(run_within, second, known, dict(zip(states_in, [s.before for s in states], strict=True)))
     return _written(builder, scan, recurrence, results)
 
 
@@ -123,7 +126,7 @@ def _needed(within: Sequence[Any], jaxpr: Any, before: Sequence[Any]) -> list[An
 
 
 def _run_within(
-    run: Callable[[Any, list[Value], list[Value]], list[Value]],
+    run: Run,
     body: Body,
     known: dict[Any, Value],
     states: dict[Any, Value],
