@@ -184,3 +184,12 @@ def test_searches_that_do_not_know_recurrences_say_so(options, text):
 def test_no_room_is_told():
     with pytest.raises(NoMappingError, match="R, H run step by step below one loop over t"):
         einmap.map_workload(problem(buffer=1).set("arch.nodes.Buffer.tensors.keep", "All"))
+
+
+@pytest.mark.parametrize("einsums", [RNN, [*RNN, "Y[t, n] = H[S: t + 1, M: n] * V[n]"]])
+def test_a_search_that_ends_at_once_gives_each_einsum_a_mapping_below_one_loop(einsums):
+    given = problem(einsums=einsums)
+    result = einmap.map_workload(given, max_evaluations=1)
+    assert not result.optimal
+    assert list(differences(given.with_mapping(result.mapping))) == []
+    assert result.cost.energy >= einmap.map_workload(given).cost.energy

@@ -18,6 +18,8 @@
   found.
 - `recurrent`: the best mapping of a cascade with recurrences: fused over the steps of each, one loop above all its
   Einsums.
+- `step_by_step`: a first mapping of a cascade with recurrences: each Einsum by itself, one loop above those of a
+  recurrence.
 - `steps`: recurrences as the search of a cascade sees them: what holds the Einsums of one together below a loop over
   its steps.
 - `tree`: the LoopTree of chains that fit: what they share above splits, the rest in branches.

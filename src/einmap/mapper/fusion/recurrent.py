@@ -32,6 +32,7 @@ def recurrent_result(
     # Here, not above: they import the compiler, which only a search needs
     from einmap.mapper.fusion.fused_result import fused_result
     from einmap.mapper.fusion.search import FusedSearch
+    from einmap.mapper.fusion.step_by_step import step_by_step
     from einmap.mapper.fusion.steps import has_readers, with_steps, without_tokens
 
     _refuse(spec, asked, patterns, fuse=fuse)
@@ -50,8 +51,11 @@ def recurrent_result(
         found = (without_tokens(tree, steps) for tree in trees)
         points += [Found(evaluate(spec, tree, asked.rules), tree, spec) for tree in found]
         searches.append(search)
+    stopped = any(search.budget.cut for search in searches) or token.stopped
+    if not points and stopped:
+        points = step_by_step(spec, asked, token)
     if not points:
-        raise _nothing(spec, stopped=any(search.budget.cut for search in searches) or token.stopped)
+        raise _nothing(spec, stopped=stopped)
     front = best_of(points, asked.goals) if len(searches) > 1 or len(asked.goals) > 1 else points
     return fused_result(searches, front, asked, start)
 
