@@ -202,6 +202,17 @@ HOSTILE = {
     "an einsum that does not fit": (
         [node("Einsum", ["x", "w"], ["y"], equation="ij,jk->ik")], {"w": numbers(5, 2)}, "'j' has 4 and 5",
     ),
+    "a kernel of another shape than its weight": (
+        [node("Conv", ["i", "w"], ["y"], kernel_shape=[2, 2])], {"w": numbers(1, 1, 3, 3)}, "kernel_shape says .2, 2., the weight has .3, 3.",
+    ),
+    "a kernel of another shape, transposed": (
+        [node("ConvTranspose", ["i", "w"], ["y"], kernel_shape=[3])], {"w": numbers(1, 1, 3, 3)}, "kernel_shape says .3., the weight has .3, 3.",
+    ),
+    "a layer of another size than its weights": (
+        [node("Reshape", ["x", "s"], ["r"]), node("LSTM", ["r", "w", "u"], ["y"], hidden_size=5)],
+        {"s": np.array([2, 1, 4]), "w": numbers(1, 12, 4), "u": numbers(1, 12, 3)},
+        "node 1 .LSTM.*hidden_size says 5, the weights have 3",
+    ),
     "a window that does not fit": ([node("Conv", ["i", "w"], ["y"])], {"w": numbers(1, 1, 9, 9)}, "does not fit"),
 }  # fmt: skip
 
@@ -217,8 +228,31 @@ def test_models_that_are_not_sane_are_refused_with_their_place(tmp_path, case):
 
 def test_a_model_without_einsums_names_its_operators(tmp_path):
     path = saved(tmp_path, model([node("Hardmax", ["x"], ["y"])], {"x": (2, 4)}, shapes={"y": (2, 4)}))
-    with pytest.raises(SpecError, match=r"model.onnx: the model has nothing to compute(.|\n)*Hardmax \(1\)"):
+    said = (
+        r"model.onnx: .*leave nothing to compute: Hardmax \(1\); the first, node 0 \(Hardmax\): einmap does not import"
+    )
+    with pytest.raises(SpecError, match=said):
         from_onnx(path)
+
+
+@pytest.mark.parametrize("shape", [(2, 6), (2, 5, 1), ("n", 4)])
+def test_an_output_of_another_shape_than_the_model_says_is_refused(tmp_path, shape):
+    nodes = [node("MatMul", ["x", "w"], ["y"])]
+    path = saved(tmp_path, model(nodes, {"x": (2, 4)}, {"w": numbers(4, 5)}, shapes={"y": shape}))
+    with pytest.raises(SpecError, match=r"output 'y': the model says the shape \[.*\], its operators give \[2, 5\]"):
+        from_onnx(path)
+    assert from_onnx(path, batch=3).n_multiply_accumulates == 3 * 4 * 5
+
+
+def test_an_output_that_is_a_constant_is_given_as_well(tmp_path):
+    nodes = [node("Relu", ["x"], ["y"]), node("Shape", ["x"], ["s"])]
+    path = saved(tmp_path, model(nodes, {"x": (2, 4)}, outputs=("y", "s")))
+    np.testing.assert_array_equal(from_onnx(path).run({"x": np.ones((2, 4))})["s"], [2, 4])
+
+
+def test_an_output_may_leave_its_sizes_open(tmp_path):
+    built = model([node("Relu", ["x"], ["y"])], {"x": (2, 4)}, shapes={"y": ("n", 4)})
+    assert from_onnx(saved(tmp_path, built)).spec.workload.einsum_names == ("y",)
 
 
 def test_numbers_that_are_cut_short_are_counted(tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any
@@ -152,6 +152,12 @@ def imported(
     views = {name: value.leaves[0] for name, value in outputs.items()}
     kept = {view.tensor.name for view in views.values()} | {v.leaves[0].tensor.name for v in written_out.values()}
     einsums = with_split_ranks(builder.program, with_results(builder, builder.program.needed(kept), kept), kept)
+    barriers: Sequence[Barrier] = about.get("barriers", ())
+    if not einsums and barriers:
+        counts = Counter(barrier.operator for barrier in barriers)
+        shown = ", ".join(f"{kind} ({n})" for kind, n in counts.items())
+        first = f"the first, {barriers[0].at}: {barriers[0].reason}"
+        raise SpecError(f"operators without Einsum form leave nothing to compute: {shown}; {first}")
     if not einsums:
         raise SpecError("the model has nothing to compute: its outputs are its inputs, or constants")
     einsums, indices = with_index_inputs(builder, einsums)

@@ -53,7 +53,8 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model. `open_dimensions`: names of those that have no size in the file.
+    """A model. `open_dimensions`: names of those that have no size in the file; `declared`: shapes of outputs, if all
+    sizes are those of the file.
 
     `proto` is what was parsed, without large payloads, its dimensions as they were given.
     """
@@ -65,6 +66,7 @@ class Model:
     outputs: tuple[str, ...]
     opset: int
     open_dimensions: tuple[str, ...]
+    declared: Mapping[str, tuple[int | str, ...]]
     proto: Any = field(repr=False)
 
 
@@ -96,7 +98,19 @@ def read_model(path: Path, dimensions: Mapping[str, object], batch: int | None =
     nodes = tuple(_node(onnx, node, i, str(path)) for i, node in enumerate(graph.node))
     opset = max((entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")), default=1)
     outputs = tuple(text_of(output.name) for output in graph.output)
-    return Model(str(path), nodes, initialisers, inputs, outputs, opset, tuple(reader.open_names), proto)
+    # sizes that are given may be others than those that outputs were written down with; and ONNX's inference counts
+    # windows of ceil_mode that begin in the padding, which are left out
+    is_as_written = batch is None and not reader.open_names and not any(n.attributes.get("ceil_mode") for n in nodes)
+    declared = {text_of(output.name): _declared(output) for output in graph.output if is_as_written}
+    return Model(str(path), nodes, initialisers, inputs, outputs, opset, tuple(reader.open_names), declared, proto)
+
+
+def _declared(info: Any) -> tuple[int | str, ...]:
+    """The shape that a model says of an output: sizes, or names for those that are open; nothing for a scalar."""
+    dimensions = info.type.tensor_type.shape.dim if info.type.HasField("tensor_type") else ()
+    return tuple(
+        int(d.dim_value) if d.dim_value > 0 else short(text_of(d.dim_param) or "?", 20)[1:-1] for d in dimensions
+    )
 
 
 @dataclass(slots=True)

@@ -101,17 +101,21 @@ class _Importer:
                     error.at = node.at
                 raise
         outputs = {name: self.output(name) for name in model.outputs}
-        about = {"operators": dict(Counter(node.operator for node in model.nodes)), "barriers": tuple(self.barriers)}
+        about = {
+            "operators": dict(Counter(node.operator for node in model.nodes)),
+            "barriers": tuple(self.barriers),
+            "constants": {
+                name: constant.array
+                for name, value in outputs.items()
+                if value is None and isinstance(constant := self.values[name], Value)
+            },
+        }
         found = {name: value for name, value in outputs.items() if value is not None}
         try:
             return imported(self.builder, found, self.written_out, about, tuple(self.notes()))
         except SpecError as error:
             if error.at is None:
                 error.at = At(model.file)
-            if self.barriers and error.hint is None:
-                counts = Counter(barrier.operator for barrier in self.barriers)
-                shown = ", ".join(f"{kind} ({n})" for kind, n in counts.items())
-                error.hint = f"operators without Einsum form: {shown}; the first: {self.barriers[0].reason}"
             raise
 
     def notes(self) -> list[Note]:
@@ -246,6 +250,12 @@ class _Importer:
         if name not in self.values:
             raise SpecError(f"nothing gives the output {short(name, 60)}", at=At(self.model.file))
         value = self.values[name]
+        declared = self.model.declared.get(name)
+        if declared and not _fits(value.shape, declared):
+            raise SpecError(
+                f"the model says the shape [{', '.join(map(str, declared))}], its operators give {[*value.shape]}",
+                at=At(self.model.file, path=f"output {short(name, 60)}"),
+            )
         if isinstance(value, Parts):
             return whole(self.builder, value, name)
         if value.array is not None and value.expression is None:
@@ -255,6 +265,13 @@ class _Importer:
     def name_of(self, node: Node) -> str:
         """What the tensor that a node writes should be called: as the node, or its result."""
         return node.name or next((name for name in node.outputs if name), node.operator)
+
+
+def _fits(shape: Sequence[int], declared: Sequence[int | str]) -> bool:
+    """Whether a shape is one that is written down, with names for sizes that are open."""
+    return len(shape) == len(declared) and all(
+        isinstance(said, str) or said == size for size, said in zip(shape, declared, strict=True)
+    )
 
 
 def _inferred(model: Model) -> dict[str, Tensor]:

@@ -11,6 +11,7 @@ from einmap.frontends.cascade.step import NotExpressible, expression_of
 from einmap.frontends.cascade.values import Value, reshape, transpose
 from einmap.frontends.onnx.operators.call import Call
 from einmap.frontends.onnx.operators.windows import slide_of
+from einmap.visible import short
 
 _OUT, _KERNEL = ("p", "q", "o"), ("r", "s", "t")
 
@@ -51,6 +52,10 @@ def _spatial(call: Call, x: Value, w: Value) -> int:
     dims = len(x.shape) - 2
     if dims < 1 or len(w.shape) != len(x.shape):
         text = f"shapes {[*x.shape]} and {[*w.shape]} are not those of a convolution"
+        raise SpecError(text, at=call.node.at)
+    kernel = call.integers("kernel_shape")
+    if kernel is not None and kernel != [*w.shape[2:]]:
+        text = f"the attribute kernel_shape says {short(kernel, 60)}, the weight has {[*w.shape[2:]]}"
         raise SpecError(text, at=call.node.at)
     if dims > len(_OUT):
         raise NotExpressible(f"it has {dims} spatial dimensions")

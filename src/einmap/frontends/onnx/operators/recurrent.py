@@ -188,6 +188,10 @@ def recurrent(call: Call) -> list[Value | Parts]:
     directions, hidden = w.shape[0], r.shape[2]
     if w.shape[1:] != (gates * hidden, x.shape[2]) or r.shape != (directions, gates * hidden, hidden):
         raise SpecError(f"weights of the shapes {[*w.shape]} and {[*r.shape]} do not fit inputs of {[*x.shape]}")
+    if call.integer("hidden_size", hidden) != hidden:
+        raise SpecError(
+            f"the attribute hidden_size says {call.integer('hidden_size', hidden)}, the weights have {hidden}"
+        )
     kinds = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
     turned = kinds.get(call.text("direction", "forward"))
     if turned is None or len(turned) != directions:
