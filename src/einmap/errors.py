@@ -113,7 +113,7 @@ class ExpressionError(SpecError):
 class NotSupportedError(SpecError):
     """A legal construct that einmap does not handle yet; never ignored silently.
 
-    `about`: the component that it is about, where who raises the error does not know its place.
+    `about`: the component that it is about, where who raises the error does not know its place; `field`: of it.
     """
 
     def __init__(
@@ -123,9 +123,11 @@ class NotSupportedError(SpecError):
         at: At | None = None,
         hint: str | Callable[[], str | None] | None = None,
         about: str | None = None,
+        field: str = "",
     ) -> None:
         super().__init__(message, at=at, hint=hint)
         self.about = about
+        self.field = field
 
 
 class MappingError(EinmapError):

@@ -68,6 +68,29 @@ def test_values_lie_next_to_their_lanes_and_those_that_units_share_are_dealt_out
     assert cost.energy_by("component")["Buf",] == 16 * 8 + 4 * evaluate(outer()).latency
 
 
+def longest(m, n, units):
+    """Steps of the longest route, all tensors of the outer product in the units, in model and machine alike."""
+    text = ARRAY.format(units=units, topology="").replace("latency: 1, throughput: 8", "latency: 1, throughput: inf")
+    text = text.replace("size: 64", "size: 640")
+    text += OUTER.replace("[A, B], component", "[A, B, Z], component").replace("m < 4", f"m < {m}")
+    spec = loads(text.replace("n < 4", f"n < {n}"))
+    cost, execution = evaluate(spec), execute(spec)
+    assert list(differences(spec, cost, execution)) == []
+    assert latencies(cost, "Z")["Noc"] == execution.longest_route["Z", "Noc"]
+    return execution.longest_route["Z", "Noc"]
+
+
+def test_the_longest_route_is_that_of_one_value_from_where_it_lies():
+    # A[1] is the second value that two units share: it lies at place 2 of Y and goes a lane along X; A[0], at place 0,
+    # is 3 lanes from the last one along Y, but goes none along X
+    assert longest(4, 4, FOUR) == (1 + 1) + (2 + 1)
+    # B[1] lies in the second unit, 2 lanes from the first one along X, and one from its own along Y
+    assert longest(4, 2, "spatial: [{name: X, fanout: 2}],") == (2 + 1) + (1 + 1)
+    # B[3] lies in the second unit, too; B[2] in the first one, 3 lanes from the last one along X, and 2 from its own
+    assert longest(4, 4, "spatial: [{name: X, fanout: 2}],") == (2 + 1) + (3 + 1)
+    assert longest(4, 4, FOUR + " replicate: Inputs,") == (1 + 1) + (1 + 1)
+
+
 def test_copies_are_written_in_each_unit_and_read_there():
     found = actions(outer(FOUR + " replicate: Inputs,"))
     # 2 of the 4 units have a value: it is written twice, read once in each, and goes to the other lanes of its unit
@@ -213,6 +236,19 @@ def test_what_takes_turns_with_units_is_refused(option, words):
     network = text[text.index("    - !Network") : text.index("  - !Compute")]
     with pytest.raises(NotSupportedError, match=words):
         evaluate(loads(text.replace(network, "") + OUTER))
+
+
+def test_an_output_that_units_would_have_copies_of_is_refused_where_it_is_replicated():
+    # each value of Z is needed by the lanes of one unit
+    held = OUTER.replace("[A, B], comp", "[A, B, Z], comp")
+    plain, copied = (
+        ARRAY.replace("size: 64", "size: 96").format(units=FOUR + r, topology="") for r in ("", " replicate: Z,")
+    )
+    assert counts(evaluate(loads(copied + held))) == counts(evaluate(loads(plain + held)))
+    summed = held.replace("Z[m, n] = A[m] * B[n]", "Z[n] = A[m] * B[m, n]")
+    with pytest.raises(NotSupportedError, match=r"'Z'.*units of 'Buf'.*copies.*\n.*leave it out of replicate") as error:
+        evaluate(loads(copied + summed))
+    assert 'nodes[0] "Buf".replicate:' in str(error.value)
 
 
 def test_replicate_outside_an_array_is_refused():

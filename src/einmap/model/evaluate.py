@@ -114,7 +114,7 @@ def _located(spec: Spec) -> Iterator[None]:
         yield
     except NotSupportedError as error:
         if error.at is None:
-            error.at = spec.place_of_component(error.about) if error.about else spec.provenance("mapping")
+            error.at = spec.place_of_component(error.about, error.field) if error.about else spec.provenance("mapping")
         raise
 
 

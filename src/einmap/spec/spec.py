@@ -240,10 +240,10 @@ class Spec:
         """Where a node of the mapping was written."""
         return place(self._raw_of_mapping, path_of_node(self._raw_of_mapping, address))
 
-    def place_of_component(self, name: str) -> At:
-        """Where a component of the architecture was written."""
+    def place_of_component(self, name: str, field: str = "") -> At:
+        """Where a component of the architecture, or a field of it, was written."""
         path = next((leaf.path for leaf in self.arch_inputs.leaves if leaf.given.name == name), ("arch",))
-        return place(self.raw, path)
+        return place(self.raw, (*path, field) if field else path)
 
     @property
     def variables(self) -> Scope:

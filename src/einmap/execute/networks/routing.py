@@ -133,7 +133,8 @@ class _Lanes:
     def longest(self, amounts: Mapping[Instance, int]) -> int:
         """Steps of the longest route, the one into each loop's lanes included."""
         if self.is_home:
-            return sum(self._reach(n, amounts) for n in range(len(self.turns)))
+            needing = (lane for lane, values in amounts.items() if values)
+            return max((sum(self._reach(n, lane) for n in range(len(self.turns))) for lane in needing), default=0)
         match self.network.topology:
             case "all_to_all":
                 return len(self.turns)
@@ -145,10 +146,9 @@ class _Lanes:
                 return sum(self.route.iterations[t.address] * self.stride(n) for n, t in enumerate(self.turns))
         return sum(self._farthest(n) + self.stride(n) for n in range(len(self.turns)) if self._is_walked(n))
 
-    def _reach(self, number: int, amounts: Mapping[Instance, int]) -> int:
-        """Steps from the unit where values lie to the farthest lane of a loop, and the one into the first lane."""
-        at, begin = self.positions[number], self.begin[number]
-        apart = max((abs(lane[at] - begin) for lane, values in amounts.items() if values), default=0)
+    def _reach(self, number: int, lane: Instance) -> int:
+        """Steps along a loop from the unit where values lie to a lane, and the one into the loop's first lane."""
+        apart = abs(lane[self.positions[number]] - self.begin[number])
         if not apart or self.network.topology == "all_to_all":
             return int(apart > 0)
         return (apart + 1) * self.stride(number)

@@ -99,11 +99,20 @@ class Spread:
 
         `classes`: those before it that the same units share.
         """
-        first, found = classes * self.of_class, 0
-        for number, at in enumerate(product(*(range(loop.parts) for loop in self.sharing))):
+        found: Count = 0
+        for at, values in self.by_unit(classes):
             if all(parts.get(loop.index, part) == part for loop, part in zip(self.sharing, at, strict=True)):
-                found = found + self._up_to(first + self.of_class, number) - self._up_to(first, number)
+                found = found + values
         return found
+
+    def by_unit(self, classes: int) -> Iterator[tuple[tuple[int, ...], Count]]:
+        """For each unit that shares a class, as parts of `sharing` loops, how many values of it are dealt to it.
+
+        `classes`: those before it that the same units share.
+        """
+        first = classes * self.of_class
+        for number, at in enumerate(product(*(range(loop.parts) for loop in self.sharing))):
+            yield at, self._up_to(first + self.of_class, number) - self._up_to(first, number)
 
     def _up_to(self, values: Count, number: int) -> Count:
         """Of the first so many values that units share those that lie in the unit of that number."""
@@ -174,7 +183,7 @@ def _check(path: EinsumPath, counts: TensorCounts, memory: Memory, spread: Sprea
     if spread.holders > 1 and not spread.replicated and len(plain) < len(counts.groups):
         _refuse(path, memory, counts, "units share values of which some are used more often than others")
     if spread.holders > 1 and spread.replicated and counts.access.output:
-        _refuse(path, memory, counts, "it is an output that units would have copies of", "leave it out of replicate")
+        _refuse(path, memory, counts, "it is an output that units would have copies of", field="replicate")
 
 
 def _uneven(path: EinsumPath) -> set[str]:
@@ -190,11 +199,14 @@ def _uneven(path: EinsumPath) -> set[str]:
     return uneven
 
 
-def _refuse(path: EinsumPath, memory: Memory, counts: TensorCounts, why: str, hint: str = "") -> None:
+def _refuse(path: EinsumPath, memory: Memory, counts: TensorCounts, why: str, field: str = "") -> None:
+    """Raise NotSupportedError. `field`: of the memory that asks for it; else it follows from the mapping."""
     raise NotSupportedError(
         f"{counts.access.tensor!r} of Einsum {path.einsum.name!r} in the units of {memory.name!r}: {why}; that is not "
         "supported",
-        hint=hint or f"bypass {memory.name}, or give it one unit",
+        hint=f"leave it out of {field}" if field else f"bypass {memory.name}, or give it one unit",
+        about=memory.name if field else None,
+        field=field,
     )
 
 

@@ -37,7 +37,7 @@ class NetworkUse:
 
     hops: dict[str, Count] = field(default_factory=dict)
     busiest_hops: Count = 0
-    max_hops: int = 0
+    max_hops: Count = 0
     max_link_traffic: Count = 0
 
 

@@ -42,7 +42,7 @@ class LinkedCrossing(Crossing):
         """Values that take the same links, in fixed lanes above the network."""
         raise NotImplementedError
 
-    def longest(self) -> int:
+    def longest(self) -> Count:
         """Steps of the longest route."""
         raise NotImplementedError
 
@@ -60,7 +60,7 @@ class LinkedCrossing(Crossing):
         use.hops[name] = use.hops.get(name, 0) + sum(hops.values()) * rate
         if hops:
             use.busiest_hops = use.busiest_hops + reduce(larger, hops.values()) * rate
-            use.max_hops = max(use.max_hops, self.longest())
+            use.max_hops = larger(use.max_hops, self.longest())
 
     def parts(self) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], Count]]:
         """Hops of all instances: the loops that values go along, those of them whose lanes share them, hops."""

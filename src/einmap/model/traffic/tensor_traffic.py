@@ -156,6 +156,8 @@ class TensorTraffic:
                 f"{self.access.tensor!r} is replicated in {name!r} and passes {nested[0].component.name!r} of the same "
                 "array; that is not supported yet",
                 hint="leave it out of replicate",
+                about=name,
+                field="replicate",
             )
         return found
 

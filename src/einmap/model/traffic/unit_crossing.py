@@ -14,7 +14,7 @@ from functools import cached_property, reduce
 from itertools import product
 from math import prod
 
-from einmap.model.counting.tiles import Count, Take, larger
+from einmap.model.counting.tiles import Count, Take, larger, smaller
 from einmap.model.counting.units import LaneLoop, Spread
 from einmap.model.traffic.crossing import Way, is_nothing
 from einmap.model.traffic.linked_crossing import LinkedCrossing, Place, Sent, Wire
@@ -146,14 +146,41 @@ class UnitCrossing(LinkedCrossing):
         low, high = sorted((begin[along], end[along]))
         return tuple((along, rest, position) for position in range(low, high))
 
-    def longest(self) -> int:
-        """For each loop the way to the farthest lane of any unit, and the step into its first one."""
-        return sum(self._farthest(index) for index in self.loops)
+    def longest(self) -> Count:
+        """The longest way of any value from its unit to a lane, and the step into the first lane of each loop on it."""
+        longest: Count = 0
+        for lanes, parts, values in self._places():
+            steps = sum(self._steps(index, self._apart(index, lanes, parts)) for index in self.loops)
+            longest = larger(longest, steps * smaller(values, 1))
+        return longest
 
-    def _farthest(self, index: int) -> int:
+    def _places(self) -> Iterator[tuple[dict[int, int], dict[int, int], Count]]:
+        """Where values lie, and how many of them.
+
+        Lanes of a class along loops that index the tensor, and a unit as parts of the loops whose lanes share it.
+        """
+        if self.spread is None or self.spread.replicated:
+            yield {}, {}, 1
+            return
+        indexing = [loop for loop in self.spread.loops if loop.indexes]
+        sharing = [loop.index for loop in self.spread.sharing]
+        for chosen in product(*(range(loop.lanes) for loop in indexing)):
+            lanes = {loop.index: lane for loop, lane in zip(indexing, chosen, strict=True)}
+            for parts, values in self.spread.by_unit(self._classes(lanes)):
+                yield lanes, dict(zip(sharing, parts, strict=True)), values
+
+    def _apart(self, index: int, lanes: Mapping[int, int], parts: Mapping[int, int]) -> int:
+        """Lanes of a loop from the unit of a value to the farthest one that needs it."""
         loop = self.loop(index)
-        # the unit of the first part has most lanes beside it
-        apart = (loop.fullest if self.follows(index) else loop.lanes) - 1
+        if index in lanes:
+            return lanes[index] % loop.block
+        if self.follows(index):
+            # the unit of the first part has most lanes beside it
+            return loop.fullest - 1
+        home = parts.get(index, 0) * loop.block
+        return max(home, loop.lanes - 1 - home)
+
+    def _steps(self, index: int, apart: int) -> int:
         if self.network.topology == "all_to_all" or not apart:
             return min(apart, 1)
         return (apart + 1) * self.stride(index)

@@ -72,7 +72,8 @@ class MemoryLayoutInput(Input):
         SetExpression,
         documented(
             "Inputs of which every unit that needs them has a copy of its own. Any other tensor is dealt out over "
-            "these units, and lanes read from all of them. For a memory inside an `!Array`.",
+            "these units, and lanes read from all of them. It changes nothing for a tensor of which one unit alone "
+            "needs each value; an output that several units need is refused. For a memory inside an `!Array`.",
             "Inputs",
             without="no tensors",
         ),
