@@ -176,6 +176,25 @@ def test_a_name_in_expressions_means_the_copies_too(on_simple):
     assert {t for (c, t, _), n in written.items() if c == "GlobalBuffer" and n} >= {"A", "A_2"}
 
 
+@pytest.mark.parametrize("place", ["at the Einsum", "above all"])
+def test_a_copy_is_spoken_of_by_the_renames_of_the_einsum_that_reads_it(tmp_path, place):
+    own = "renames: {input: A, weight: Nothing, output: Outputs}"
+    if place == "at the Einsum":
+        written = text("Z").replace('"Z"', f'{{einsum: "{GRAM}", {own}}}')
+    else:
+        accesses = own.replace("renames", "tensor_accesses")
+        written = text(GRAM) + f"renames:\n  einsums:\n  - {{name: Z, {accesses}}}\n"
+    (tmp_path / "w.yaml").write_text(written)
+    found = map_workload(load("tpu_v4i", tmp_path / "w.yaml"), metrics="energy")
+    assert found.optimal
+    assert found.spec.workload.einsum_names == ("A_2", "Z")
+    assert differences(found.spec.with_mapping(found.mapping)) == []
+    (tmp_path / "w.yaml").write_text(written.replace("weight: Nothing", "weight: Noting"))
+    with pytest.raises(EinmapError, match="weight: name 'Noting' is not defined") as caught:
+        map_workload(load("tpu_v4i", tmp_path / "w.yaml"))
+    assert str(caught.value).count("is not defined") == 1
+
+
 def test_shared_inputs_partitions_and_meshes_go_with_copies(on_simple):
     spec = on_simple(
         text("Y[m, n] = A[m, k] * A[n, k] + B[m]", "X[m] = B[m] * 2", "Z[m] = Y[m, n] * X[m]", sizes="M: 4, K: 6, N: 4")

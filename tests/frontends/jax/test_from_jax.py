@@ -164,6 +164,11 @@ def test_gradients_are_imported_as_jax_makes_them(case):
     check(function, *arguments, tolerance=1e-4)
 
 
+def test_a_contraction_of_a_value_with_itself_has_its_products():
+    assert check(lambda x: x @ x.T, numbers(5, 7)).n_multiply_accumulates == 5 * 5 * 7
+    assert check(lambda x: jnp.vdot(x, x), numbers(7)).n_multiply_accumulates == 7
+
+
 def test_rows_of_a_table_are_looked_up():
     def embed(table, ids, w):
         return table[ids] @ w

@@ -410,6 +410,47 @@ def test_an_attention_layer_has_the_values_and_the_products_of_the_model(tmp_pat
     assert result.n_multiply_accumulates == 6 * 8 * 24 + 6 * 8 * 8 + 2 * 2 * 6 * 6 * 4
 
 
+def gram():
+    return model([node("Transpose", ["x"], ["t"], perm=[1, 0]), node("MatMul", ["x", "t"], ["y"])], {"x": (5, 7)}, {})
+
+
+def square():
+    return model([node("MatMul", ["x", "x"], ["y"])], {"x": (5, 5)}, {})
+
+
+def squares():
+    return model([node("Einsum", ["x", "x"], ["y"], equation="ij,ij->i")], {"x": (5, 7)}, {})
+
+
+def scores_of_one_product():
+    nodes = [
+        node("MatMul", ["x", "w"], ["p"]),
+        node("Split", ["p", "parts"], ["q", "k"], axis=1),
+        node("Transpose", ["k"], ["t"], perm=[1, 0]),
+        node("MatMul", ["q", "t"], ["y"]),
+    ]
+    return model(nodes, {"x": (6, 3)}, {"w": numbers(3, 8), "parts": np.array([4, 4])})
+
+
+@pytest.mark.parametrize(
+    ("built", "expected", "products"),
+    [
+        (gram, lambda x: x @ x.T, 5 * 5 * 7),
+        (square, lambda x: x @ x, 5 * 5 * 5),
+        (squares, lambda x: (x * x).sum(1), 5 * 7),
+        (scores_of_one_product, None, 6 * 3 * 8 + 6 * 6 * 4),
+    ],
+)
+def test_a_contraction_of_a_tensor_with_itself_reads_a_copy_as_weight(tmp_path, built, expected, products):
+    result = from_onnx(saved(tmp_path, built()))
+    assert result.n_multiply_accumulates == products
+    contraction = result.workload["einsums"][-1]["renames"]
+    assert contraction["weight"] == f"{contraction['input']}_copy"
+    if expected is not None:
+        x = numbers(5, 5 if built is square else 7)
+        np.testing.assert_allclose(result.run({"x": x})["y"], expected(x), rtol=1e-5)
+
+
 def test_a_rotation_of_halves_is_one_view_and_no_movement(tmp_path):
     nodes, inputs, weights = CASES["rotary embedding"]
     workload = from_onnx(saved(tmp_path, model(nodes, inputs, weights))).spec.workload

@@ -212,6 +212,8 @@ class Builder:
         if not any(value.leaves for value, _ in operands):
             first, uses = operands[0]
             operands[0] = self._filled(first, f"{name}_input"), uses
+        if weight is not None:
+            operands[weight] = self._apart(operands, weight)
         contents = self._contents(operands, name, is_contraction=weight is not None)
         digits = self._laid_out(contents, given)
         indices = [self._index(view, uses, digits, given) for view, uses in contents.leaves]
@@ -243,6 +245,15 @@ class Builder:
             )
         )
         return stored(view, nonnegative=sign)
+
+    def _apart(self, operands: Sequence[tuple[Value, Sequence[Use]]], weight: int) -> tuple[Value, Sequence[Use]]:
+        """The weight of a contraction: a copy where another operand reads its tensor, so that names tell them apart."""
+        value, uses = operands[weight]
+        others = [other for i, (other, _) in enumerate(operands) if i != weight and other.is_view]
+        tensors = {view.tensor.name for other in others for view in other.leaves}
+        if not value.is_view or value.leaves[0].tensor.name not in tensors:
+            return value, uses
+        return self.copied(value, f"{value.leaves[0].tensor.name}_copy", uses=uses), uses
 
     def _contents(
         self, operands: Sequence[tuple[Value, Sequence[Use]]], name: str, *, is_contraction: bool

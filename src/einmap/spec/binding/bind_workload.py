@@ -214,7 +214,9 @@ class _Binder:
         )
         written = self.reader.renames_of(einsum.given.renames, (*einsum.path, "renames"))
         chosen = self.meanings(einsum)
-        for rename in (*renames.get("default", ()), *renames.get(einsum.name, ()), *written):
+        # a copy that is put in is spoken of as the Einsum that reads it
+        name = self.as_read[einsum.path].name
+        for rename in (*renames.get("default", ()), *renames.get(name, ()), *written):
             # what is expected of the number of weights, say, is said of Einsums that stand in the specification
             chosen[rename.name] = replace(rename, count=None) if einsum.copy_of else rename
         table = self.with_renames(symbols(facts, einsum_facts, {}), chosen, einsum)

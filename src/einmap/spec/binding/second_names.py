@@ -210,6 +210,7 @@ class SecondNames:
             rank_sizes=einsum.given.rank_sizes,
             is_copy_operation=True,
             n_instances=einsum.given.n_instances,
+            renames=einsum.given.renames,
         )
         accesses = (
             replace(access, projection=source, operand=access.name),
