@@ -11,7 +11,7 @@ from tests.execute.agreement import differences
 from tests.execute.test_latency_options import nodes, with_options, with_pipelines
 from tests.execute.test_layout import with_layouts
 from tests.execute.test_partial_sums import with_partial_sums
-from tests.execute.test_pipelines import everywhere, is_even, simulated_latency
+from tests.execute.test_pipelines import is_even, pipelined, simulated_latency
 
 import einmap
 from einmap.errors import ManyErrors, NotSupportedError
@@ -46,22 +46,6 @@ OPTIONS = {
     "stalls": stalled,
     "overlap": overlapping,
 }
-
-
-def pipelined(rng, case):
-    """Make a split of a case a Pipeline, its stages on lanes of a fanout of their own; whether there was one."""
-    splits = [node for node in everywhere(case["mapping"]["nodes"]) if node["type"] == "Sequential"]
-    if not splits:
-        return False
-    split = rng.choice(splits)
-    split |= {"type": "Pipeline", "component": "Stages", "name": "S"}
-    lanes = {"type": "Container", "name": "Stages", "spatial": [{"name": "S", "fanout": len(split["nodes"])}]}
-    arch = case["arch"]["nodes"]
-    arch.insert(rng.randint(max(1, len(arch) - 2), len(arch) - 1), lanes)
-    for node in everywhere(arch):
-        if "leak_power" in node and "power_gateable" in json.dumps(arch):
-            node["leak_power"] = 0
-    return True
 
 
 def drawn(seed):

@@ -17,12 +17,11 @@ from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Pipeline, Spatial, Temporal
 
 
-def drawn(rng, draw=draw_case):
-    """A random cascade of which one split is a Pipeline, its stages on lanes of a fanout of their own."""
-    case = draw(rng)
+def pipelined(rng, case):
+    """Make a split of a case a Pipeline, its stages on lanes of a fanout of their own; whether there was one."""
     splits = [node for node in everywhere(case["mapping"]["nodes"]) if node["type"] == "Sequential"]
     if not splits:
-        return None
+        return False
     split = rng.choice(splits)
     split |= {"type": "Pipeline", "component": "Stages", "name": "S"}
     lanes = {"type": "Container", "name": "Stages", "spatial": [{"name": "S", "fanout": len(split["nodes"])}]}
@@ -31,6 +30,14 @@ def drawn(rng, draw=draw_case):
     for node in everywhere(arch):
         if "power_gateable" in json.dumps(node):
             node["leak_power"] = 0
+    return True
+
+
+def drawn(rng, draw=draw_case):
+    """A random cascade of which one split is a Pipeline, its stages on lanes of a fanout of their own."""
+    case = draw(rng)
+    if not pipelined(rng, case):
+        return None
     try:
         found = einmap.loads(json.dumps(case))
         return found, einmap.evaluate(found)

@@ -8,23 +8,11 @@ import random
 
 import pytest
 from tests.cascades import valid_case
+from tests.model.test_ways import TWO as WEIGHTS_OUTSIDE
 
 from einmap import evaluate, loads, map_workload
 from einmap.errors import NotSupportedError
 
-WEIGHTS_OUTSIDE = """
-  - !Storage {tensors: [T0, T2, W0, W1], component: Main}
-  - !Storage {tensors: [W0, W1], component: Buffer}
-  - !Temporal {rank_variable: m, tile_shape: 1}
-  - !Storage {tensors: [T0, T2], component: Buffer}
-  - !Storage {tensors: [T1], component: Buffer}
-  - !Sequential
-    nodes:
-    - !Nested {nodes: [!Temporal {rank_variable: n0, tile_shape: 1}, !Temporal {rank_variable: n1, tile_shape: 1},
-                       !Compute {einsum: T1, component: MAC}]}
-    - !Nested {nodes: [!Temporal {rank_variable: n1, tile_shape: 1}, !Temporal {rank_variable: n2, tile_shape: 1},
-                       !Compute {einsum: T2, component: MAC}]}
-"""
 WEIGHTS_INSIDE = """
   - !Storage {tensors: [T0, T2, W0, W1], component: Main}
   - !Temporal {rank_variable: m, tile_shape: 1}

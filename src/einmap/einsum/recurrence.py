@@ -49,7 +49,7 @@ class _Early:
 
 
 def recurrences(einsums: Sequence[Listed], complain: Complaint) -> tuple[Recurrence, ...]:
-    """The recurrences of a cascade, in order. What is no order of time is told to `complain`.
+    """The recurrences of a cascade, in order. What breaks the order of time is told to `complain`.
 
     Reads of a tensor that a later Einsum writes are looked at; whether there is a cycle is not.
     """

@@ -2,8 +2,8 @@
 
 Tensors are settled one after another, depth first. What is not settled yet moves value by value, which costs no more
 than any lines of it: the best mapping of such a specification is a lower bound for all layouts that are still open,
-and rules them out where something as good is known. Where that is no bound (lanes that share lines, banks among which
-these are dealt out, energies below 0, several metrics) every choice of layouts is searched by itself.
+and rules them out where something as good is known. Where that is not a bound (lanes that share lines, banks among
+which these are dealt out, energies below 0, several metrics) every choice of layouts is searched by itself.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Cascades whose latency is not a sum over their Einsums: bounds that are, and what they find, evaluated.
 
 The search of a cascade adds up what its Einsums cost. Where fused Einsums overlap (`model.overlap`), or wait for their
-split (`model.ways`), the whole is no such sum. But
+split (`model.ways`), the whole is not such a sum. But
 
 - Einsums that overlap take at least as long as any one component is busy for all of them. On a machine on which nothing
   else takes time, that is a sum over Einsums: the least one is a lower bound, and so is the largest of these for all
@@ -51,7 +51,7 @@ MOST_INTERVALS = 5
 
 
 def is_joint(spec: Spec, asked: Options) -> bool:
-    """Whether what is asked for is no sum over Einsums. Raises NotSupportedError where Einsums cannot overlap."""
+    """Whether what is asked for is not a sum over Einsums. Raises NotSupportedError where Einsums cannot overlap."""
     archs = _archs(spec)
     leaks = any(unit.leak_power for arch in archs for unit in arch.components.values())
     timed = any(METRICS[goal].is_timed or (leaks and goal == "energy") for goal in asked.goals)
@@ -66,7 +66,7 @@ def is_joint(spec: Spec, asked: Options) -> bool:
 def joint_result(spec: Spec, asked: Options, search: Search, token: Progress) -> MapResult:
     """The best mapping found, or the front, with the bound. Raises NoMappingError when no mapping fits.
 
-    `token`: when to stop what is no search of its own.
+    `token`: when to stop what is not a search of its own.
     """
     joint = (_Overlapping if spec.model_options.overlap_einsums else _Waiting)(spec, asked, search, token)
     start = time.monotonic()
@@ -113,7 +113,7 @@ class _Joint:
     def left(self) -> tuple[str, ...]:
         """What of the mapspace was not searched, in words."""
         own = [text for result in self.results for text in result.not_searched]
-        why = "fused mappings between the bound and the best one, since their latency is no sum over Einsums"
+        why = "fused mappings between the bound and the best one, since their latency is not a sum over Einsums"
         return (*dict.fromkeys(own), why)
 
     def share(self, start: float, left: int) -> Options:

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 
-from einmap.mapper.fusion.shared_inputs import sharing
+from einmap.mapper.fusion.shared_inputs import left_alone, sharing
 from einmap.mapper.independent.einsum_result import seconds_of, statistics_of
 from einmap.mapper.independent.independent_search import IndependentSearch
 from einmap.mapper.options import Options
@@ -130,8 +130,11 @@ def _bound(whole: IndependentSearch, *, fused: bool, token: Progress) -> float |
     if not fused:
         return None if goal == "resource_usage" else whole.bound()
     specs = [whole.spec]
-    if whole.options.share_inputs and (shared := sharing(whole.spec)) is not None:
-        specs.append(shared.spec)
+    if whole.options.share_inputs:
+        shared = sharing(whole.spec)
+        if left_alone(whole.spec, shared):
+            return None
+        specs += [shared.spec] if shared is not None else []
     bounds = [relaxed_bound(whole, spec, goal, token) for spec in specs]
     return None if None in bounds else min(bound for bound in bounds if bound is not None)
 

@@ -78,7 +78,7 @@ def with_copies(root: RawMap, workload: Workload, names: Sequence[str], copies: 
     for name, raw in zip(names, flat, strict=True):
         einsum = workload.by_name[name]
         copied = {t: name for t, name in copies.items() if t in einsum.tensors}
-        einsums += [_copy(einsum, t, copy, root) for t, copy in copied.items() if first[t] == einsum.name]
+        einsums += [_copy(einsum, raw, t, copy, root) for t, copy in copied.items() if first[t] == einsum.name]
         einsums.append(_reading(raw, copied))
     changed = set_value(root, ("workload", "einsums"), RawList(tuple(einsums)))
     assert isinstance(changed, RawMap)
@@ -155,15 +155,18 @@ def flat_einsums(raw: Raw) -> Iterator[Raw]:
         yield raw
 
 
-def _copy(einsum: Einsum, tensor: str, name: str, root: RawMap) -> Raw:
-    """The copy Einsum, with the rank variables of the first user, and sizes as numbers."""
+def _copy(einsum: Einsum, written: Raw, tensor: str, name: str, root: RawMap) -> Raw:
+    """The copy Einsum, with rank variables and renames of the first user, which is `written`, and sizes as numbers."""
     access = einsum.by_tensor[tensor]
     projection = {rank: str(index) for rank, index in access.projection}
     sizes = {rank: einsum.extents[index.terms[0][0]] for rank, index in access.projection}
     bits = access.bits_per_value
     fields = {"projection": projection, "bits_per_value": int(bits) if bits == int(bits) else bits}
     # what a specification expects of the number of weights, say, holds for its own Einsums
-    renames = [{"name": rename, "source": source} for rename, source in _counted_renames(root)]
+    sources = dict(_counted_renames(root))
+    own = to_python(written.get("renames") or RawMap(())) if isinstance(written, RawMap) else {}
+    sources |= {r["name"]: r["source"] for r in (*_renames_of(root, einsum.name)[1], *_listed(own))}
+    renames = [{"name": rename, "source": source} for rename, source in sources.items()]
     return from_python({
         "name": name,
         "is_copy_operation": True,
@@ -207,25 +210,32 @@ def _renamed_access(raw: Raw, copies: Mapping[str, str]) -> Raw:
 # renames: dictionaries, or lists of {name, source, expected_count}
 
 
-def _default_renames(root: RawMap) -> tuple[int, list[dict[str, Any]]]:
-    """Where the default renames stand in the list of all, -1 if nowhere, and those of tensors."""
+def _renames_of(root: RawMap, einsum: str) -> tuple[int, list[dict[str, Any]]]:
+    """Where the renames of an Einsum stand in the list of all, -1 if nowhere, and those of tensors.
+
+    `einsum`: a name, or `default` for the renames of all Einsums.
+    """
     listed = to_python(root.get("renames") or RawMap(())).get("einsums", [])
     for position, entry in enumerate(listed):
-        if entry.get("name") == "default":
-            accesses = entry.get("tensor_accesses", {})
-            if isinstance(accesses, dict):
-                accesses = [{"name": name, "source": source} for name, source in accesses.items()]
-            return position, list(accesses)
+        if entry.get("name") == einsum:
+            return position, _listed(entry.get("tensor_accesses", {}))
     return -1, []
 
 
+def _listed(renames: Any) -> list[dict[str, Any]]:
+    """Renames as a list, whichever of the two ways they are written in."""
+    if isinstance(renames, dict):
+        return [{"name": name, "source": source} for name, source in renames.items()]
+    return list(renames)
+
+
 def _counted_renames(root: RawMap) -> list[tuple[str, Any]]:
-    return [(r["name"], r["source"]) for r in _default_renames(root)[1] if r.get("expected_count") is not None]
+    return [(r["name"], r["source"]) for r in _renames_of(root, "default")[1] if r.get("expected_count") is not None]
 
 
 def _with_renames(root: RawMap, copies: Mapping[str, str]) -> RawMap:
     """The name of an input means its copy, too: renames and the architecture may speak of it."""
-    position, given = _default_renames(root)
+    position, given = _renames_of(root, "default")
     added = [{"name": tensor, "source": f"{tensor} | {name}"} for tensor, name in copies.items()]
     taken = {rename["name"] for rename in given}
     renames = from_python([*(rename for rename in added if rename["name"] not in taken), *given])

@@ -1,4 +1,4 @@
-"""Cascades whose latency is no sum over Einsums: bounds hold, and what is proven is the optimum."""
+"""Cascades whose latency is not a sum over Einsums: bounds hold, and what is proven is the optimum."""
 
 import json
 
@@ -60,4 +60,4 @@ def test_several_metrics_give_a_front_that_is_not_called_proven():
     result = einmap.map_workload(einmap.loads(json.dumps(written)), metrics="energy|latency")
     assert result.front
     assert not result.optimal
-    assert "is no sum over Einsums" in result.reason
+    assert "is not a sum over Einsums" in result.reason

@@ -150,6 +150,38 @@ def test_what_renames_expect_of_other_einsums_does_not_hold_for_copies():
     assert result.shared_inputs == ("X",)
 
 
+RENAMED = [
+    {"einsum": text, "renames": {"input": "X", "weight": weight, "output": result}}
+    for text, weight, result in zip(TWO, "VW", "AB", strict=True)
+]
+
+
+def with_renames(where):
+    """Two users of X below a buffer that names tensors by the renames of each Einsum."""
+    buffer = memory("Buf", 1000, 1, {"keep": "input | weight | output"})
+    given = spec([MAIN, buffer, compute()], RENAMED if where == "einsum" else TWO, SIZES).to_dict()
+    if where == "top":
+        listed = [{"name": result, "tensor_accesses": RENAMED[i]["renames"]} for i, result in enumerate("AB")]
+        given["renames"] = {"einsums": listed}
+    return einmap.Spec.from_dict(given)
+
+
+@pytest.mark.parametrize("where", ["einsum", "top"])
+def test_a_copy_is_spoken_of_by_the_renames_of_its_first_user(where):
+    result = einmap.map_workload(with_renames(where), metrics="energy")
+    assert result.optimal
+    assert result.shared_inputs == ("X",)
+
+
+@pytest.mark.parametrize("options", [{}, {"max_evaluations": 1}])
+def test_where_no_copy_can_be_spoken_of_nothing_is_called_proven(monkeypatch, options):
+    monkeypatch.setattr("einmap.mapper.fusion.shared_inputs._is_sound", lambda spec: False)
+    result = einmap.map_workload(two(), metrics="energy", **options)
+    assert not result.optimal
+    assert result.shared_inputs == ()
+    assert options or "mappings that fill X once for all Einsums that read it" in result.reason
+
+
 def test_where_the_architecture_holds_intermediates_both_ways_are_searched():
     # an intermediate must be kept in a small memory, which costs more than it gains
     buffers = memory("Buf", 1000, 20, {"keep": "Intermediates", "may_keep": "Nothing"})

@@ -16,8 +16,17 @@ from einmap.mapper.result import Found, MapResult, MapStats
 from einmap.mapper.verdict import Coverage, judged, narrowed_by
 
 
-def fused_result(searches: Sequence[FusedSearch], front: list[Found], asked: Options, start: float) -> MapResult:
-    """What some searches of the same cascade found together; `start`: when they began."""
+def fused_result(
+    searches: Sequence[FusedSearch],
+    front: list[Found],
+    asked: Options,
+    start: float,
+    unshared: Sequence[str] = (),
+) -> MapResult:
+    """What some searches of the same cascade found together.
+
+    `start`: when they began; `unshared`: inputs that one copy could have served all users of, which was not searched.
+    """
     by_einsum: dict[str, dict[str, Any]] = {}
     steps: dict[str, float] = {}
     for search in searches:
@@ -37,6 +46,9 @@ def fused_result(searches: Sequence[FusedSearch], front: list[Found], asked: Opt
         steps={**steps, "evaluation": max(total - sum(steps.values()), 0.0)},
     )
     pruned = not_searched_by(searches)
+    if unshared:
+        names = " or ".join(unshared)
+        pruned += (f"mappings that fill {names} once for all Einsums that read it: renames do not fit a copy of it",)
     inside = all(search.inside for search in searches)
     kind = "fused mapping" if inside else "unfused mapping (each Einsum by itself)"
     covered = Coverage(
@@ -44,7 +56,7 @@ def fused_result(searches: Sequence[FusedSearch], front: list[Found], asked: Opt
         narrowed=narrowed_by(asked, fused=inside),
         ended=f"stopped after {stats.evaluated:,} choices" if any(map(_cut, searches)) else None,
         pruned=pruned,
-        bound=bound_of(searches),
+        bound=None if unshared else bound_of(searches),
     )
     return judged(front, asked.goals, covered, stats)
 

@@ -65,6 +65,12 @@ def sharing(spec: Spec) -> Sharing | None:
     return Sharing(spec, with_copies, copies, covers)
 
 
+def left_alone(spec: Spec, shared: Sharing | None) -> tuple[str, ...]:
+    """Inputs that could have a copy, of which `sharing` made none since the architecture cannot be asked about it."""
+    copied = shared.copies if shared is not None else {}
+    return tuple(tensor for tensor in shareable(spec.workload) if tensor not in copied)
+
+
 def _is_sound(spec: Spec) -> bool:
     """Whether the specification can be bound: renames, say, may expect something that copies are not.
 
