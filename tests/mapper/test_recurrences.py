@@ -193,3 +193,11 @@ def test_a_search_that_ends_at_once_gives_each_einsum_a_mapping_below_one_loop(e
     assert not result.optimal
     assert list(differences(given.with_mapping(result.mapping))) == []
     assert result.cost.energy >= einmap.map_workload(given).cost.energy
+
+
+def test_an_input_that_several_einsums_read_is_not_shared_and_nothing_is_called_proven():
+    given = problem(einsums=[*RNN, "Y[t, n] = P[t, n] * V[n]"])
+    result = einmap.map_workload(given)
+    assert not result.optimal
+    assert "mappings that fill P once for all Einsums that read it: the cascade has a recurrence" in result.reason
+    assert einmap.map_workload(given, share_inputs=False).optimal

@@ -287,7 +287,7 @@ def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResu
     from einmap.mapper.cascade_sizes import explain_infeasible_cascade
     from einmap.mapper.fusion.fused_result import fused_result
     from einmap.mapper.fusion.search import FusedSearch
-    from einmap.mapper.fusion.shared_inputs import left_alone, sharing
+    from einmap.mapper.fusion.shared_inputs import not_shared, sharing
     from einmap.mapper.fusion.stopped_search import Early, all_but_reserve, begun, for_fused
     from einmap.mapper.independent.independent_search import IndependentSearch
     from einmap.mapper.unfused_result import unfused_result
@@ -324,8 +324,8 @@ def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResu
         except (MappingError, NoMappingError) as error:
             raise explain_infeasible_cascade(spec, asked, error, token, fuse=True) from None
     front = best_of(points, asked.goals) if len(searches) > 1 or len(asked.goals) > 1 else points
-    unshared = left_alone(spec, shared) if asked.share_inputs else ()
-    result = fused_result(searches, front, asked, start, unshared)
+    left_out = not_shared(spec, shared) if asked.share_inputs else ()
+    result = fused_result(searches, front, asked, start, left_out)
     cut = any(search.budget.cut for search in searches)
     return Early(spec, asked, searches, token, start, one_by_one).better(result) if cut else result
 

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 
-from einmap.mapper.fusion.shared_inputs import left_alone, sharing
+from einmap.mapper.fusion.shared_inputs import not_shared, sharing
 from einmap.mapper.independent.einsum_result import seconds_of, statistics_of
 from einmap.mapper.independent.independent_search import IndependentSearch
 from einmap.mapper.options import Options
@@ -132,7 +132,7 @@ def _bound(whole: IndependentSearch, *, fused: bool, token: Progress) -> float |
     specs = [whole.spec]
     if whole.options.share_inputs:
         shared = sharing(whole.spec)
-        if left_alone(whole.spec, shared):
+        if not_shared(whole.spec, shared):
             return None
         specs += [shared.spec] if shared is not None else []
     bounds = [relaxed_bound(whole, spec, goal, token) for spec in specs]

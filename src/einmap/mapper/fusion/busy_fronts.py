@@ -18,7 +18,7 @@ from einmap.mapper.branch_and_bound.searchable import why_not_searchable
 from einmap.mapper.cost_bounds.columns import columns_of
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.fusion.search import FusedSearch
-from einmap.mapper.fusion.shared_inputs import left_alone, sharing
+from einmap.mapper.fusion.shared_inputs import not_shared, sharing
 from einmap.mapper.objectives import OWN, busy_form, operations_of
 from einmap.mapper.options import Options
 from einmap.mapper.result import Found
@@ -69,7 +69,7 @@ def busy_front(spec: Spec, asked: Options, best: float, token: Progress, most: f
             seconds = values[:, with_energy:].max(axis=1)
             bounds.append(float((seconds * values[:, 0] if with_energy else seconds).min()))
     whole = all(search.complete and search.impossible is None for search in searches)
-    whole &= not (asked.share_inputs and left_alone(spec, shared))
+    whole &= not (asked.share_inputs and not_shared(spec, shared))
     work = sum(search.budget.work for search in searches)
     return BusyFront(tuple(found), min(bounds) if whole else None, work)
 

@@ -21,11 +21,11 @@ def fused_result(
     front: list[Found],
     asked: Options,
     start: float,
-    unshared: Sequence[str] = (),
+    left_out: Sequence[str] = (),
 ) -> MapResult:
     """What some searches of the same cascade found together.
 
-    `start`: when they began; `unshared`: inputs that one copy could have served all users of, which was not searched.
+    `start`: when they began; `left_out`: what no search looked at, in words.
     """
     by_einsum: dict[str, dict[str, Any]] = {}
     steps: dict[str, float] = {}
@@ -45,10 +45,7 @@ def fused_result(
         by_einsum={name: part for name, part in by_einsum.items() if name in kept},
         steps={**steps, "evaluation": max(total - sum(steps.values()), 0.0)},
     )
-    pruned = not_searched_by(searches)
-    if unshared:
-        names = " or ".join(unshared)
-        pruned += (f"mappings that fill {names} once for all Einsums that read it: renames do not fit a copy of it",)
+    pruned = (*not_searched_by(searches), *left_out)
     inside = all(search.inside for search in searches)
     kind = "fused mapping" if inside else "unfused mapping (each Einsum by itself)"
     covered = Coverage(
@@ -56,7 +53,7 @@ def fused_result(
         narrowed=narrowed_by(asked, fused=inside),
         ended=f"stopped after {stats.evaluated:,} choices" if any(map(_cut, searches)) else None,
         pruned=pruned,
-        bound=None if unshared else bound_of(searches),
+        bound=None if left_out else bound_of(searches),
     )
     return judged(front, asked.goals, covered, stats)
 

@@ -32,10 +32,12 @@ def recurrent_result(
     # Here, not above: they import the compiler, which only a search needs
     from einmap.mapper.fusion.fused_result import fused_result
     from einmap.mapper.fusion.search import FusedSearch
+    from einmap.mapper.fusion.shared_inputs import not_shared
     from einmap.mapper.fusion.step_by_step import step_by_step
     from einmap.mapper.fusion.steps import has_readers, with_steps, without_tokens
 
     _refuse(spec, asked, patterns, fuse=fuse)
+    left_out = not_shared(spec, None, "the cascade has a recurrence") if asked.share_inputs else ()
     asked = replace(asked, memory=left_of(asked.memory, None), ceiling=asked.memory, share_inputs=False)
     start = time.perf_counter()
     token = (progress or Progress()).within(asked.time_limit if np.isfinite(asked.time_limit) else None)
@@ -57,7 +59,7 @@ def recurrent_result(
     if not points:
         raise _nothing(spec, stopped=stopped)
     front = best_of(points, asked.goals) if len(searches) > 1 or len(asked.goals) > 1 else points
-    return fused_result(searches, front, asked, start)
+    return fused_result(searches, front, asked, start, left_out)
 
 
 def _refuse(spec: Spec, asked: Options, patterns: Mapping[str, Pattern], *, fuse: bool) -> None:

@@ -65,10 +65,11 @@ def sharing(spec: Spec) -> Sharing | None:
     return Sharing(spec, with_copies, copies, covers)
 
 
-def left_alone(spec: Spec, shared: Sharing | None) -> tuple[str, ...]:
-    """Inputs that could have a copy, of which `sharing` made none since the architecture cannot be asked about it."""
+def not_shared(spec: Spec, shared: Sharing | None, why: str = "renames do not fit a copy of it") -> tuple[str, ...]:
+    """What is not searched since inputs that could have a copy have none, in words; empty where each has one."""
     copied = shared.copies if shared is not None else {}
-    return tuple(tensor for tensor in shareable(spec.workload) if tensor not in copied)
+    names = [tensor for tensor in shareable(spec.workload) if tensor not in copied]
+    return (f"mappings that fill {' or '.join(names)} once for all Einsums that read it: {why}",) if names else ()
 
 
 def _is_sound(spec: Spec) -> bool:
