@@ -166,6 +166,24 @@ def test_closing_lets_them_end_by_themselves(pair):
     assert not any(map(is_running, pids))
 
 
+@pytest.mark.parametrize("interrupted", [1, 2, 3])
+def test_ctrl_c_while_a_thread_starts_ends_the_process(monkeypatch, interrupted):
+    real, started, pids = threading.Thread.start, [], []
+
+    def start(thread):
+        started.append(thread)
+        if len(started) == interrupted:
+            raise KeyboardInterrupt
+        real(thread)
+
+    popen = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", lambda *a, **k: pids.append(popen(*a, **k)) or pids[-1])
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(KeyboardInterrupt), Processes([command(0)]) as processes:
+        processes.ask(do("echo"), LONG)
+    assert [one.returncode for one in pids] == [-signal.SIGKILL]
+
+
 def test_a_module_that_cannot_be_started_is_reported(monkeypatch):
     broken = Command(("no_such_module", "{}"))
     with Processes([broken]) as processes, pytest.raises(EngineError, match="No module named 'no_such_module'"):

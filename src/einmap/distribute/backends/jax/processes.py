@@ -107,7 +107,7 @@ class Processes:
         self._children: list[_Child] = []
         try:
             for i, command in enumerate(commands):
-                self._children.append(self._start(i, command, f"process {first + i} of {total}"))
+                self._start(i, command, f"process {first + i} of {total}")
         except BaseException:
             self.kill()
             raise
@@ -179,7 +179,7 @@ class Processes:
 
     # starting
 
-    def _start(self, index: int, command: Command, name: str) -> _Child:
+    def _start(self, index: int, command: Command, name: str) -> None:
         process = subprocess.Popen(
             # -P: a file of the current directory must not stand in for a library.
             [sys.executable, "-P", "-c", _START, str(_PACKAGE), *command.arguments],
@@ -188,15 +188,15 @@ class Processes:
             start_new_session=True,  # Ctrl-C is the parent's to handle
         )  # fmt: skip
         child = _Child(name, process)
+        self._children.append(child)  # before anything can be interrupted: `kill` ends it
         self._in_thread(child, lambda: self._read_answers(index, cast(IO[bytes], process.stdout)))
         self._in_thread(child, lambda: _keep_lines(child))
-        return child
 
     @staticmethod
     def _in_thread(child: _Child, work: object) -> None:
         thread = threading.Thread(target=work, daemon=True)  # type: ignore[arg-type]
+        thread.start()  # which Ctrl-C may interrupt: a thread that has not started cannot be waited for
         child.threads = [t for t in child.threads if t.is_alive()] + [thread]
-        thread.start()
 
     def _read_answers(self, index: int, stream: IO[bytes]) -> None:
         with suppress(EOFError, OSError, ValueError):
