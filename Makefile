@@ -16,7 +16,7 @@ endif
 PYTHONS := $(PYTHON) python3.14 python3.13 python3.12 python3 python
 IS_USABLE := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 12))
 
-.PHONY: help demo test test-all check bench reference docs dist clean
+.PHONY: help demo test test-all check kernels bench reference docs dist clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name what; do \
@@ -35,7 +35,8 @@ demo: .venv/.core ## map GPT-3 6.7B onto TPU v4i; installs what einmap needs to 
 	$(BIN)/einmap warmup
 	$(BIN)/einmap map tpu_v4i gpt3_6.7b --option max_fused_loops=1 --time-limit 50
 
-test: check ## all checks and the fast tests
+test: .venv/.dev ## all checks and the fast tests
+	@$(MAKE) --no-print-directory -j 2 check kernels
 	$(PYTEST)
 
 test-all: .venv/.dev ## all checks and all tests; with PART=name only that part of the slow tests
@@ -51,6 +52,10 @@ check: .venv/.dev ## lint, format, types, layers
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# What Numba compiles, on the other core while the types are checked: each process of the tests would compile it again.
+kernels: .venv/.dev
+	@$(BIN)/einmap warmup >/dev/null
 
 bench: .venv/.dev ## run the benchmarks (ONLY="startup ...": some) and write docs/performance.md
 	$(BIN)/python benchmarks/run.py $(ONLY)

@@ -1,14 +1,16 @@
 """`einmap warmup`: all kernels are ready afterwards."""
 
 import json
+from unittest.mock import Mock
 
 import numpy as np
+import pytest
 
 import einmap
 from einmap.execute.kernels import run_leaf
 from einmap.mapper import objective_kernels, warm
 from einmap.mapper.branch_and_bound import kernels
-from einmap.mapper.cost_bounds import cost_to_go_kernels, sparse_kernels
+from einmap.mapper.cost_bounds import compute_path, cost_to_go_kernels, sparse_kernels
 from einmap.mapper.fusion.paths import envelope_kernels, label_kernels, path_kernels
 from einmap.progress import Progress
 
@@ -60,12 +62,18 @@ def signatures():
     return {name: len(getattr(module, name).signatures) for name, module in modules.items()}
 
 
-def test_searches_and_simulations_compile_nothing_more(run):
+@pytest.mark.parametrize("size", [60, pytest.param(2520, marks=[pytest.mark.slow, pytest.mark.mapper])])
+def test_searches_and_simulations_compile_nothing_more(run, monkeypatch, size):
     run("warmup")
     made = signatures()
     assert set(made.values()) == {1}
     einmap.map_workload(einmap.load("edge", "matmul", define={"M": 8, "K": 8, "N": 8}), metrics="energy,latency")
-    einmap.map_workload(einmap.load("edge", "matmul", define={"M": 2520, "K": 2520, "N": 2520}), metrics="energy")
+    with monkeypatch.context() as large:
+        rows_above_gap = Mock(wraps=sparse_kernels.rows_above_gap)
+        large.setattr(sparse_kernels, "rows_above_gap", rows_above_gap)
+        large.setattr(compute_path, "LARGE", min(size**3 // 1000, compute_path.LARGE))
+        einmap.map_workload(einmap.load("edge", "matmul", define=dict.fromkeys("MKN", size)), metrics="energy")
+    assert rows_above_gap.called
     cascade = einmap.load("simple", "matmul_chain")
     for metrics in ("energy", "edp", "energy,latency"):
         einmap.map_workload(cascade, metrics=metrics)

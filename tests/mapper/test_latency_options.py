@@ -18,15 +18,15 @@ def compared(seed, most, drawn=draw, presets=("exact", "accelforge")):
 
 
 def test_the_optimum_is_that_of_brute_force():
-    assert sum(compared(seed, 3_000) for seed in range(60)) >= 20
+    assert sum(compared(seed, 3_000) for seed in range(30)) >= 10
 
 
 def test_the_optimum_is_that_of_brute_force_where_lanes_begin_one_after_another():
-    assert sum(compared(seed, 3_000, draw_skewed) for seed in range(40)) >= 12
+    assert sum(compared(seed, 3_000, draw_skewed) for seed in range(16)) >= 5
 
 
 def test_the_optimum_is_that_of_brute_force_where_values_are_on_their_way():
-    assert sum(compared(seed, 2_000, draw_pipelined) for seed in range(5000, 5025)) >= 10
+    assert sum(compared(seed, 2_000, draw_pipelined) for seed in range(5000, 5014)) >= 5
 
 
 @pytest.mark.slow

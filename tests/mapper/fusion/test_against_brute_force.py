@@ -17,9 +17,9 @@ from tests.mapper.fusion.wide import draw_wide
 import einmap
 
 GOALS = ("energy", "latency", "energy_delay_product", "energy,latency")
-IN_FAST_TESTS = 25
+IN_FAST_TESTS = 14
 IN_SLOW_TESTS = 50
-WIDE_IN_FAST_TESTS = 8
+WIDE_IN_FAST_TESTS = 5
 WIDE_IN_SLOW_TESTS = 100
 KINDS = {
     "1 levels", "2 levels", "3 levels", "2 Einsums", "3 Einsums", "element-wise", "halo", "stride", "renamed", "residual",
