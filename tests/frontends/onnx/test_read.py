@@ -92,7 +92,7 @@ def test_open_dimensions_are_told_with_the_option_that_sets_them(tmp_path):
     assert from_onnx(path, batch=2, dimensions={"tokens": 7}).n_multiply_accumulates == 2 * 7 * 4 * 3
     with pytest.raises(SpecError, match="tokens"):
         from_onnx(path, batch=2, dimensions={"token": 7, "tokens": 7})
-    with pytest.raises(SpecError, match="positive integer"):
+    with pytest.raises(SpecError, match="an integer from 0 on"):
         from_onnx(path, batch=2, dimensions={"tokens": -7})
 
 
@@ -176,7 +176,7 @@ HOSTILE = {
         {},
         r"result 'a' is not known\n.*does not import: me.Mine \(2\), Hardmax \(1\)",
     ),
-    "nothing but a barrier": ([node("NonZero", ["x"], ["n"]), node("Hardmax", ["i"], ["y"])], {}, "node 0 .NonZero"),
+    "nothing but a barrier": ([node("Hardmax", ["i"], ["y"])], {}, "node 0 .Hardmax"),
     "a result twice": ([node("Relu", ["x"], ["y"]), node("Exp", ["x"], ["y"])], {}, "there already"),
     "a missing operand": ([node("Add", ["x"], ["y"])], {}, "operand 1 is missing"),
     "shapes that do not fit": ([node("MatMul", ["x", "w"], ["y"])], {"w": numbers(3, 2)}, "no matrix product"),

@@ -29,22 +29,22 @@ type Strides = tuple[int, ...]
 def with_split_ranks(program: Program, einsums: Sequence[CascadeEinsum], kept: Collection[str]) -> list[CascadeEinsum]:
     """The Einsums with ranks split wherever that is possible; tensors in `kept` stay as they are."""
     done = list(einsums)
-    waiting = list(dict.fromkeys(access.tensor.name for e in done for access in (*e.inputs, e.output)))
+    users: dict[str, dict[int, None]] = {}
+    for place, einsum in enumerate(done):
+        for access in _accesses(einsum):
+            users.setdefault(access.tensor.name, {})[place] = None
+    waiting = dict.fromkeys(users)
     while waiting:
-        name = waiting.pop(0)
-        if name in kept:
-            continue
-        found = _split(program, done, name)
-        if found is not None:
-            # what the Einsums index with the variables that were cut may be split now
-            done, touched = found
-            waiting += [t for t in touched if t not in waiting]
+        name = next(iter(waiting))
+        del waiting[name]
+        # what the Einsums index with the variables that were cut may be split then
+        if name not in kept:
+            waiting |= dict.fromkeys(_split(program, done, name, users[name]))
     return done
 
 
-def _split(program: Program, einsums: list[CascadeEinsum], name: str) -> tuple[list[CascadeEinsum], list[str]] | None:
-    """The Einsums after one rank of a tensor was split, and the tensors whose indices changed; None if none can be."""
-    places = [i for i, e in enumerate(einsums) if any(a.tensor.name == name for a in (*e.inputs, e.output))]
+def _split(program: Program, einsums: list[CascadeEinsum], name: str, places: Iterable[int]) -> list[str]:
+    """Split one rank of a tensor in the Einsums at `places`, which use it; the tensors whose indices changed."""
     tensor = next(a.tensor for i in places for a in (*einsums[i].inputs, einsums[i].output) if a.tensor.name == name)
     for rank, size in enumerate(tensor.sizes):
         accesses = (a for i in places for a in _accesses(einsums[i]) if a.tensor.name == name)
@@ -61,15 +61,13 @@ def _split(program: Program, einsums: list[CascadeEinsum], name: str) -> tuple[l
         split = _Split(tensor, rank, strides)
         if tables is None or not all(split.fits(index, tables.get(i, {})) for i, index in uses):
             continue
-        done = list(einsums)
         for i in places:
-            done[i] = split.applied(done[i], tables.get(i, {}))
+            einsums[i] = split.applied(einsums[i], tables.get(i, {}))
         if name in program.margins:
             margins = program.margins[name]
             program.margins[name] = [*margins[:rank], *[(0, 0)] * len(strides), *margins[rank + 1 :]]
-        touched = [a.tensor.name for i in places for a in _accesses(done[i])]
-        return done, list(dict.fromkeys(touched))
-    return None
+        return [a.tensor.name for i in places for a in _accesses(einsums[i])]
+    return []
 
 
 def _joined(tables: Iterable[tuple[int, dict[str, Cut]]]) -> dict[int, dict[str, Cut]] | None:

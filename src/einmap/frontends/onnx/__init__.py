@@ -1,7 +1,9 @@
 """ONNX models: bytes -> nodes -> a cascade of Einsums. Weights are never loaded, and nothing is executed.
 
 - `wire`: the bytes of a file without the numbers of large tensors.
+- `functions`: functions of the model are put in place of their calls, as are operators that ONNX defines by others.
 - `model`: nodes, initialisers and inputs as plain values; dimensions that are open get their sizes.
+- `kinds`: the types of values: integers are divided in another way than fractions.
 - `operators`: what each operator becomes.
 - `read`: a whole model, operator by operator; what has no Einsum form becomes a barrier.
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -13,7 +13,8 @@ from einmap.errors import At, EinmapError, SpecError, raise_all
 from einmap.frontends.cascade.builder import MOST_VALUES
 from einmap.frontends.cascade.program import Array
 from einmap.frontends.files import reading
-from einmap.frontends.onnx.wire import compact_model
+from einmap.frontends.onnx.functions import inlined
+from einmap.frontends.onnx.wire import compact_model, text_of
 from einmap.optional import require
 from einmap.visible import short
 
@@ -70,8 +71,11 @@ class Model:
     proto: Any = field(repr=False)
 
 
-def read_model(path: Path, dimensions: Mapping[str, object], batch: int | None = None) -> Model:
+def read_model(
+    path: Path, dimensions: Mapping[str, object], batch: int | None = None, imported: Collection[str] = ()
+) -> Model:
     """The model in a file. `dimensions`: sizes of those that are open, by name; `batch`: the first of each input.
+    `imported`: operators that stay as they are, even where ONNX defines them by others.
 
     Raises SpecError: all problems of dimensions and initialisers together, each with its place in the model.
     """
@@ -95,6 +99,8 @@ def read_model(path: Path, dimensions: Mapping[str, object], batch: int | None =
         if text_of(info.name) not in initialisers and (found := reader.graph_input(info)) is not None
     }
     raise_all(reader.problems)
+    proto = inlined(proto, imported, MOST_NODES, at)
+    graph = proto.graph
     nodes = tuple(_node(onnx, node, i, str(path)) for i, node in enumerate(graph.node))
     opset = max((entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")), default=1)
     outputs = tuple(text_of(output.name) for output in graph.output)
@@ -170,10 +176,10 @@ class _Reader:
                 noted.variables.add(word)
         if word in self.dimensions and is_open:
             size = self.dimensions[word]
-            if isinstance(size, int) and not isinstance(size, bool) and 1 <= size <= MOST_VALUES:
+            if isinstance(size, int) and not isinstance(size, bool) and 0 <= size <= MOST_VALUES:
                 return size
             self.problems.append(
-                SpecError(f"the dimension {word} must be a positive integer, found {short(size)}", at=at)
+                SpecError(f"the dimension {word} must be an integer from 0 on, found {short(size)}", at=at)
             )
             return None
         if axis == 0 and self.batch is not None:
@@ -215,11 +221,6 @@ class _Reader:
                 text = f"its data are said to be in {short(location, 80)}, outside of the folder of the model"
                 hint = "put the data beside the model, or in a folder below"
                 self.problems.append(SpecError(text, at=at, hint=hint))
-
-
-def text_of(value: Any) -> str:
-    """A text of a message; bytes where it is not UTF-8, of which parts are replaced."""
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
 def bits_of(kind: int) -> int:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from einmap.errors import At, EinmapError, Note, SpecError, did_you_mean
 from einmap.frontends.cascade.builder import Builder
 from einmap.frontends.cascade.imported import Barrier, Imported, imported
@@ -15,12 +17,14 @@ from einmap.frontends.cascade.parts import Parts, whole
 from einmap.frontends.cascade.step import NotExpressible
 from einmap.frontends.cascade.values import Value, known
 from einmap.frontends.cascade.views import LayoutError
-from einmap.frontends.onnx.model import Model, Node, Tensor, bits_of, read_model, text_of
+from einmap.frontends.onnx.kinds import FLOAT, INTEGERS, kinds_of_results
+from einmap.frontends.onnx.model import Model, Node, Tensor, bits_of, read_model
 from einmap.frontends.onnx.operators.call import Call
 from einmap.frontends.onnx.operators.concatenation import by_parts, concat
 from einmap.frontends.onnx.operators.constants import constant, folded, shape_of
 from einmap.frontends.onnx.operators.recurrent import RECURRENT
 from einmap.frontends.onnx.operators.table import OPERATORS
+from einmap.frontends.onnx.wire import text_of
 from einmap.optional import require
 from einmap.visible import short
 
@@ -46,7 +50,7 @@ def from_onnx(
     damaged, dimensions that are open, and with `strict` for all operators that have no Einsum form, with counts.
     """
     sizes = dimensions or {}
-    model = read_model(Path(path), sizes, batch)
+    model = read_model(Path(path), sizes, batch, KNOWN)
     for name in sizes:
         if name not in model.open_dimensions:
             hint = did_you_mean(name, model.open_dimensions, listing="open dimensions")
@@ -59,7 +63,7 @@ def from_onnx(
 
 def read_onnx(path: Path, define: Mapping[str, object]) -> tuple[Imported, tuple[str, ...]]:
     """A model among files of a specification, and the dimensions that it leaves open; `define` may have other names."""
-    model = read_model(path, define)
+    model = read_model(path, define, imported=KNOWN)
     return _Importer(model, None).run(), model.open_dimensions
 
 
@@ -84,6 +88,7 @@ class _Importer:
     barriers: list[Barrier] = field(default_factory=list)
     written_out: dict[str, Value] = field(default_factory=dict)
     readers: Counter[str] = field(default_factory=Counter)
+    kinds: dict[str, int] = field(default_factory=dict)
     inferred: dict[str, Tensor] | None = None
 
     def run(self) -> Imported:
@@ -91,8 +96,10 @@ class _Importer:
         model = self.model
         self.readers = Counter(name for node in model.nodes for name in node.inputs)
         self.readers.update(model.outputs)
+        del self.readers[""]
         for name, tensor in {**model.inputs, **model.initialisers}.items():
             self.values[name] = self.leaf(tensor, is_weight=name in model.initialisers)
+            self.kinds[name] = tensor.kind
         for node in model.nodes:
             try:
                 self.add(node)
@@ -134,12 +141,8 @@ class _Importer:
         """An input or initialiser as a value; one without values, or known integers, is not a tensor of the cascade."""
         bits = tensor.bits if self.bits is None else self.bits
         array = tensor.array
-        if array is not None and 0 in array.shape:
-            return known(array, bits)
-        if 0 in tensor.shape:
-            raise SpecError(
-                f"the shape {[*tensor.shape]} has no values", at=At(self.model.file, path=short(tensor.name))
-            )
+        if 0 in tensor.shape:  # as an empty cache: there are no numbers that are not known
+            return known(np.zeros(tensor.shape, np.int64 if tensor.kind in INTEGERS else np.float64), bits)
         value = self.builder.graph_input(tensor.name, tensor.shape, bits, tensor.name, weight=is_weight)
         return replace(value, array=array)
 
@@ -152,7 +155,9 @@ class _Importer:
                 raise SpecError(text, at=node.at, hint=self.where_given(name))
             operands.append(self.values[name] if name else None)
         plain = tuple(None if isinstance(value, Parts) else value for value in operands)
-        call = Call(self.builder, self.name_of(node), node, plain, self.model.opset)
+        kinds = tuple(self.kinds.get(name, FLOAT) for name in node.inputs)
+        self.kinds.update(zip(node.outputs, kinds_of_results(node, self.kinds), strict=True))
+        call = Call(self.builder, self.name_of(node), node, plain, self.model.opset, kinds, self.readers)
         try:
             results = self.results(call, tuple(operands))
         except (NotExpressible, LayoutError) as reason:
@@ -203,20 +208,21 @@ class _Importer:
         return value
 
     def add_barrier(self, node: Node, operands: Sequence[Value | Parts | None], reason: str) -> None:
-        """End the cascade at an operator: its operands are results, its results are graph inputs."""
+        """End the cascade at an operator: its operands are results, its results that are read are graph inputs."""
+        read = [name for name in node.outputs if self.readers[name]]
+        if not read:
+            return
         for name, value in zip(node.inputs, operands, strict=True):
             if isinstance(value, Parts) or (value is not None and value.array is None):
                 one = whole(self.builder, value, name) if isinstance(value, Parts) else value
                 stored = self.builder.written(one, name)
                 self.values[name] = stored
                 self.written_out[name] = stored
-        for name in node.outputs:
-            if not name:
-                continue
+        for name in read:
             tensor = self.shape_of_result(name, node, reason)
             bits = tensor.bits if self.bits is None else self.bits
             self.give(name, self.builder.graph_input(name, tensor.shape, bits, name), node)
-        self.barriers.append(Barrier(node.operator, reason, node.at.path, tuple(name for name in node.outputs if name)))
+        self.barriers.append(Barrier(node.operator, reason, node.at.path, tuple(read)))
 
     def shape_of_result(self, name: str, node: Node, reason: str) -> Tensor:
         """The shape of a value by ONNX's own inference. Raises SpecError where it does not say."""

@@ -11,6 +11,7 @@ import mmap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from einmap.errors import At, SpecError
 from einmap.frontends.files import reading
@@ -109,6 +110,11 @@ class _Scan:
 
     def _wrong(self, position: int, text: str) -> SpecError:
         return SpecError(f"this is not a readable ONNX model: {text}", at=At(self.at.file, path=f"byte {position:,}"))
+
+
+def text_of(value: Any) -> str:
+    """A text of a message; bytes where it is not UTF-8, of which parts are replaced."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
 def _written(number: int) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ from einmap.errors import SpecError
 from einmap.frontends.cascade.program import Array
 from einmap.frontends.cascade.step import NotExpressible, Step
 from einmap.frontends.cascade.values import Value
+from einmap.frontends.onnx.kinds import INTEGERS
 from einmap.frontends.onnx.model import Node
 from einmap.visible import short
 
@@ -19,11 +20,16 @@ MOST_INTEGERS = 2**16
 
 @dataclass(frozen=True, slots=True)
 class Call(Step):
-    """An operator with its operands; one that is left out is None."""
+    """An operator with its operands; one that is left out is None.
+
+    `kinds`: the types of ONNX of the operands. `read`: names of values that something reads.
+    """
 
     node: Node
     operands: tuple[Value | None, ...]
     opset: int
+    kinds: tuple[int, ...] = ()
+    read: Collection[str] = ()
 
     def __len__(self) -> int:
         return len(self.operands)
@@ -40,8 +46,13 @@ class Call(Step):
         return self.operands[place] if place < len(self.operands) else None
 
     def is_used(self, output: int) -> bool:
-        """Whether the model names an output."""
-        return output < len(self.node.outputs) and bool(self.node.outputs[output])
+        """Whether something reads an output."""
+        return output < len(self.node.outputs) and self.node.outputs[output] in self.read
+
+    @property
+    def is_of_integers(self) -> bool:
+        """Whether the first operand is of integers, and not of fractions or truth values."""
+        return bool(self.kinds) and self.kinds[0] in INTEGERS
 
     # attributes
 

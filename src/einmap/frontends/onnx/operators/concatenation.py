@@ -30,7 +30,8 @@ def concat(call: Call, operands: tuple[Operand, ...]) -> list[Value | Parts]:
     if len(others) != 1:
         raise SpecError(f"shapes {', '.join(str([*v.shape]) for v in given)} do not fit", at=call.node.at)
     values: list[Value] = []
-    for value in given:
+    # a part of no index, such as an empty cache, adds nothing
+    for value in [value for value in given if value.shape[axis]] or given[:1]:
         if isinstance(value, Parts):
             values += value.values if value.axis == axis else [whole(call.builder, value, call.name)]
         else:

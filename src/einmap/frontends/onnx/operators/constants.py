@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from math import prod
 from typing import Any
 
@@ -21,9 +22,18 @@ _POINTWISE: dict[str, Callable[..., Any]] = {
     "Ceil": np.ceil, "Sqrt": np.sqrt, "Equal": np.equal, "Less": np.less, "Greater": np.greater, "Not": np.logical_not,
     "LessOrEqual": np.less_equal, "GreaterOrEqual": np.greater_equal, "And": np.logical_and, "Or": np.logical_or,
     "Where": np.where, "Exp": np.exp, "Pow": np.power, "Reciprocal": np.reciprocal, "Sin": np.sin, "Cos": np.cos,
-    "Xor": np.logical_xor, "Log": np.log,
+    "Xor": np.logical_xor, "Log": np.log, "Sign": np.sign, "Round": np.round, "Tanh": np.tanh, "IsNaN": np.isnan,
+    "BitwiseAnd": np.bitwise_and, "BitwiseOr": np.bitwise_or, "BitwiseXor": np.bitwise_xor,
+    "BitwiseNot": np.bitwise_not,
 }  # fmt: skip
-_UNARY = frozenset({"Neg", "Abs", "Floor", "Ceil", "Sqrt", "Not", "Exp", "Reciprocal", "Sin", "Cos", "Log"})
+_UNARY = frozenset({
+    "Neg", "Abs", "Floor", "Ceil", "Sqrt", "Not", "Exp", "Reciprocal", "Sin", "Cos", "Log", "Sign", "Round", "Tanh",
+    "IsNaN", "BitwiseNot",
+})  # fmt: skip
+_SEVERAL: dict[str, Callable[..., Any]] = {"Max": np.maximum, "Min": np.minimum, "Sum": np.add}
+_REDUCED: dict[str, Callable[..., Any]] = {
+    "ReduceSum": np.sum, "ReduceProd": np.prod, "ReduceMax": np.max, "ReduceMin": np.min, "ReduceMean": np.mean,
+}  # fmt: skip
 
 
 def _is_small(*shapes: Sequence[int]) -> bool:
@@ -54,8 +64,13 @@ def folded(call: Call, arrays: Sequence[Array | None]) -> list[Array] | None:
     with np.errstate(all="ignore"):
         if kind in _POINTWISE:
             return _pointwise(kind, operands, call)
-        if kind == "Div":
-            return _divided(operands)
+        if kind in ("Div", "Mod"):
+            return _divided(operands, call)
+        if kind in _SEVERAL:
+            shape = broadcast_shape(*(array.shape for array in operands))
+            return [reduce(_SEVERAL[kind], operands)] if _is_small(shape) else None
+        if kind in _REDUCED:
+            return _reduced(operands, call)
         return _of_shapes(kind, operands, call)
 
 
@@ -70,14 +85,31 @@ def _pointwise(kind: str, operands: list[Array], call: Call) -> list[Array] | No
         raise SpecError(f"its constants do not fit: {error}", at=call.node.at) from None
 
 
-def _divided(operands: list[Array]) -> list[Array] | None:
+def _divided(operands: list[Array], call: Call) -> list[Array] | None:
     if len(operands) != 2 or not _is_small(broadcast_shape(*(array.shape for array in operands))):
         return None
     a, b = operands
-    if a.dtype.kind in "iu" and b.dtype.kind in "iu":  # towards zero, as in C
+    is_of_integers = a.dtype.kind in "iu" and b.dtype.kind in "iu"
+    if call.node.operator == "Mod":
+        left = np.fmod if call.integer("fmod", 0) else np.mod
+        return [np.asarray(left(a, np.where(b == 0, 1, b) if is_of_integers else b))]
+    if is_of_integers:  # towards zero, as in C
         quotient = np.abs(a) // np.where(b == 0, 1, np.abs(b))
         return [np.asarray(quotient * np.sign(a) * np.sign(b))]
     return [np.asarray(a / b)]
+
+
+def _reduced(operands: list[Array], call: Call) -> list[Array] | None:
+    first, given = operands[0], call.integers("axes")
+    if given is None and len(operands) > 1:
+        given = [int(v) for v in operands[1].reshape(-1)]
+    if not first.size or not _is_small(first.shape):
+        return None
+    if not given and call.integer("noop_with_empty_axes", 0):
+        return [first]
+    axes = tuple({call.axis(axis, first.ndim) for axis in given}) if given else None
+    total = _REDUCED[call.node.operator](first, axis=axes, keepdims=bool(call.integer("keepdims", 1)))
+    return [np.asarray(total).astype(first.dtype)]
 
 
 def _of_shapes(kind: str, operands: list[Array], call: Call) -> list[Array] | None:
@@ -115,6 +147,13 @@ def _of_shapes(kind: str, operands: list[Array], call: Call) -> list[Array] | No
     if kind == "Trilu" and first.ndim >= 2 and _is_small(first.shape):
         offset = int(operands[1].reshape(-1)[0]) if len(operands) > 1 else 0
         return [np.triu(first, offset) if call.integer("upper", 1) else np.tril(first, offset)]
+    if kind == "NonZero" and _is_small(first.shape, [first.size * first.ndim]):
+        return [np.array(np.nonzero(np.atleast_1d(first)), np.int64)]
+    if kind == "CumSum" and len(operands) == 2 and not (call.integer("exclusive", 0) or call.integer("reverse", 0)):
+        axis = call.axis(int(operands[1].reshape(-1)[0]), first.ndim)
+        return [np.cumsum(first, axis=axis, dtype=first.dtype)] if _is_small(first.shape) else None
+    if kind == "EyeLike" and first.ndim == 2 and _is_small(first.shape):
+        return [np.eye(first.shape[0], first.shape[1], call.integer("k", 0))]
     return None
 
 

@@ -9,7 +9,7 @@ from einmap.frontends.cascade.values import Value
 from einmap.frontends.onnx.operators.call import Call
 
 TEXTS = {
-    "Abs": "abs(a)", "Add": "a + b", "Div": "a / b", "Exp": "exp(a)", "Log": "log(a)", "Mul": "a * b",
+    "Abs": "abs(a)", "Add": "a + b", "Exp": "exp(a)", "Log": "log(a)", "Mul": "a * b",
     "Neg": "-a", "Pow": "power(a, b)", "Reciprocal": "1 / a", "Relu": "relu(a)", "Sigmoid": "sigmoid(a)",
     "Softplus": "log(1 + exp(a))", "Softsign": "a / (1 + abs(a))", "Sqrt": "sqrt(a)", "Sub": "a - b", "Tanh": "tanh(a)",
     "Ceil": "ceil(a)", "Cos": "cos(a)", "Erf": "erf(a)", "Floor": "floor(a)", "Round": "round(a)", "Sign": "sign(a)",
@@ -89,18 +89,37 @@ def clip(call: Call) -> list[Value]:
     value = call.operand(0)
     if call.opset < 11:
         low, high = call.number("min", -3.402823e38), call.number("max", 3.402823e38)
-        return [call.pointwise(f"max(min(a, ({short_decimal(high)})), ({short_decimal(low)}))", value)]
+        return [call.pointwise(f"min(max(a, ({short_decimal(low)})), ({short_decimal(high)}))", value)]
     low_end, high_end = call.optional(1), call.optional(2)
-    if high_end is not None:
-        value = call.pointwise("min(a, b)", value, high_end, bits=value.bits)
     if low_end is not None:
         value = call.pointwise("max(a, b)", value, low_end, bits=value.bits)
+    if high_end is not None:  # the upper limit where it is below the lower one
+        value = call.pointwise("min(a, b)", value, high_end, bits=value.bits)
     return [value]
 
 
 def prelu(call: Call) -> list[Value]:
-    """PRelu: a slope for each channel below 0."""
-    return [call.pointwise("max(a, 0) + b * min(a, 0)", call.operand(0), call.operand(1))]
+    """PRelu: a slope for each channel below 0, which older models give without axes behind that of the channels."""
+    value, slope = call.operand(0), call.operand(1)
+    if call.opset < 7 and len(slope.shape) == 1 and len(value.shape) > 2:
+        slope = call.reshape(slope, (*slope.shape, *(1 for _ in value.shape[2:])))
+    return [call.pointwise("max(a, 0) + b * min(a, 0)", value, slope)]
+
+
+_TOWARDS_ZERO = "select(less({0}, 0), ceil({0}), floor({0}))"
+"""A fraction without what is behind the point."""
+
+
+def divide(call: Call) -> list[Value]:
+    """Div: of integers towards 0, as in C."""
+    text = _TOWARDS_ZERO.format("a / b") if call.is_of_integers else "a / b"
+    return [call.pointwise(text, call.operand(0), call.operand(1))]
+
+
+def modulo(call: Call) -> list[Value]:
+    """Mod: what is left has the sign of the divisor, or with `fmod` that of what is divided."""
+    quotient = _TOWARDS_ZERO.format("a / b") if call.integer("fmod", 0) else "floor(a / b)"
+    return [call.pointwise(f"a - b * {quotient}", call.operand(0), call.operand(1))]
 
 
 def gelu(call: Call) -> list[Value]:
@@ -115,6 +134,8 @@ ELEMENTWISE: dict[str, Callable[[Call], list[Value]]] = {
     **dict.fromkeys(WITH_ATTRIBUTES, with_attributes),
     **dict.fromkeys(("Min", "Max", "Sum", "Mean"), several),
     "Clip": clip,
+    "Div": divide,
+    "Mod": modulo,
     "PRelu": prelu,
     "Gelu": gelu,
     "Where": where,

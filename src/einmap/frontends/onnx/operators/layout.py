@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from math import prod
 
@@ -17,10 +17,21 @@ from einmap.frontends.onnx.operators.call import MOST_INTEGERS, Call
 
 
 def same(call: Call) -> list[Value]:
-    """Identity, Dropout (which does nothing after training), and the like."""
-    if call.is_used(1):
-        raise NotExpressible("it gives a mask, too")
+    """Identity, and the like."""
     return [call.operand(0)]
+
+
+def dropout(call: Call) -> list[Value]:
+    """Dropout, which does nothing after training: its mask keeps all."""
+    training, ratio = call.optional(2), call.optional(1)
+    if training is not None and not (ratio is not None and _is_all_zero(ratio)) and not _is_all_zero(training):
+        raise NotExpressible("it drops random values, as in training")
+    value = call.operand(0)
+    return [value, known(np.broadcast_to(np.True_, value.shape), 8)]
+
+
+def _is_all_zero(value: Value) -> bool:
+    return value.array is not None and not np.any(value.array)
 
 
 def cast(call: Call) -> list[Value]:
@@ -145,8 +156,13 @@ def _cut(call: Call, value: Value, axis: int, where: slice) -> Value:
     end = None if where.step < 0 and where.stop < -size else where.stop
     indices = range(size)[where.start : end : where.step]
     if not indices:
-        raise SpecError(f"a slice of axis {axis} of {[*value.shape]} is empty", at=call.node.at)
+        return _nothing(value, axis)
     return call.take(value, axis, indices[0], where.step, len(indices))
+
+
+def _nothing(value: Value, axis: int) -> Value:
+    """No index of an axis: numbers that are known, as there are none."""
+    return known(np.zeros((*value.shape[:axis], 0, *value.shape[axis + 1 :])), value.bits)
 
 
 def split(call: Call) -> list[Value]:
@@ -160,10 +176,13 @@ def split(call: Call) -> list[Value]:
     if sizes is None:
         largest = -(-size // parts)
         sizes = [min(largest, size - i * largest) for i in range(parts)]
-    if sum(sizes) != size or len(sizes) != parts or min(sizes) < 1:
+    if sum(sizes) != size or len(sizes) != parts or min(sizes) < 0:
         raise SpecError(f"an axis of {size} does not fall into parts of {sizes}", at=call.node.at)
     starts = [sum(sizes[:i]) for i in range(parts)]
-    return [call.take(value, axis, start, 1, n) for start, n in zip(starts, sizes, strict=True)]
+    return [
+        call.take(value, axis, start, 1, n) if n else _nothing(value, axis)
+        for start, n in zip(starts, sizes, strict=True)
+    ]
 
 
 def depth_to_space(call: Call) -> list[Value]:
@@ -186,8 +205,9 @@ def space_to_depth(call: Call) -> list[Value]:
     n, c, h, w = shape
     if h % block or w % block:
         raise SpecError(f"{h} x {w} values do not make blocks of {block} x {block}", at=call.node.at)
+    is_dcr = call.text("mode", "DCR") == "DCR"
     parts = call.reshape(value, (n, c, h // block, block, w // block, block))
-    parts = transpose(parts, (0, 3, 5, 1, 2, 4))
+    parts = transpose(parts, (0, 3, 5, 1, 2, 4) if is_dcr else (0, 1, 3, 5, 2, 4))
     return [call.reshape(parts, (n, c * block**2, h // block, w // block))]
 
 
@@ -250,22 +270,18 @@ def gather_nd(call: Call) -> list[Value]:
 
 
 def pad(call: Call) -> list[Value]:
-    """Pad with zeros: a copy into a tensor with a border; negative widths cut."""
-    value = call.operand(0)
-    if call.text("mode", "constant") != "constant":
-        raise NotExpressible(f"it pads by {call.text('mode', '')[:20]}")
-    filled = call.optional(2)
-    if call.number("value", 0.0) or (filled is not None and (filled.array is None or np.any(filled.array))):
-        raise NotExpressible("it pads with other numbers than 0")
+    """Pad: a copy into a tensor with a border of zeros, or of values that are looked up; negative widths cut."""
+    value, rank = call.operand(0), len(call.operand(0).shape)
+    mode = call.text("mode", "constant")
+    if mode not in ("constant", "edge", "reflect", "wrap"):
+        raise NotExpressible(f"it pads by {mode[:20]}")
     widths = call.integers("pads")
     if widths is None:
         widths = call.known_integers(1, "the width of the padding")
-    rank = len(value.shape)
     axes = call.known_integers(3, "an axis") if call.optional(3) is not None else [*range(rank)]
     if len(widths) != 2 * len(axes):
         raise SpecError(f"{len(widths)} widths do not fit {len(axes)} axes", at=call.node.at)
-    labels = [f"x{axis}" for axis in range(rank)]
-    out: list[str | Spread] = list(labels)
+    borders: dict[int, tuple[int, int]] = {}
     for i, given in enumerate(axes):
         axis, low, high = call.axis(given, rank), widths[i], widths[len(axes) + i]
         left = value.shape[axis] + min(low, 0) + min(high, 0)
@@ -273,11 +289,47 @@ def pad(call: Call) -> list[Value]:
             raise SpecError(f"padding {low}, {high} leaves nothing of axis {axis} of {[*value.shape]}", at=call.node.at)
         value = call.take(value, axis, -min(low, 0), 1, left)
         if low > 0 or high > 0:
-            out[axis] = Spread(((labels[axis], 1),), left + max(low, 0) + max(high, 0), max(low, 0))
-    if out == labels:
+            borders[axis] = max(low, 0), max(high, 0)
+    if mode != "constant":
+        for axis, border in borders.items():
+            value = _repeated_border(call, value, axis, border, mode)
         return [value]
+    return [_constant_border(call, value, borders) if borders else value]
+
+
+def _constant_border(call: Call, value: Value, borders: Mapping[int, tuple[int, int]]) -> Value:
+    """The value with zeros around it, or with another number."""
+    labels = [f"x{axis}" for axis in range(len(value.shape))]
+    out: list[str | Spread] = list(labels)
+    inside = np.ones((1,) * len(value.shape))
+    for axis, (low, high) in borders.items():
+        size = value.shape[axis]
+        out[axis] = Spread(((labels[axis], 1),), size + low + high, low)
+        inside = inside * np.pad(np.ones(size), (low, high)).reshape([-1 if a == axis else 1 for a in range(len(out))])
+    filled = call.optional(2)
+    if filled is None and call.number("value", 0.0):
+        filled = known(np.asarray(call.number("value", 0.0)), value.bits)
+    is_zero = filled is None or _is_all_zero(filled)
+    name = call.name if is_zero else f"{call.name}_zeros"
     value = call.builder.as_expression(value, call.name)
-    return [call.builder.einsum(call.name, [(value, labels)], out, expression_of("a", 1), value.bits)]
+    wide = call.builder.einsum(name, [(value, labels)], out, expression_of("a", 1), value.bits)
+    if is_zero or filled is None:
+        return wide
+    return call.pointwise("select(a, b, c)", known(inside, 8), wide, reshape(filled, ()), bits=value.bits)
+
+
+def _repeated_border(call: Call, value: Value, axis: int, border: tuple[int, int], mode: str) -> Value:
+    """The value with values of its own around it along an axis, which are looked up."""
+    size, (low, high) = value.shape[axis], border
+    if size + low + high > MOST_INTEGERS:
+        raise NotExpressible(f"it takes {size + low + high:,} places")
+    if size == 1:
+        shape = [n + low + high if other == axis else n for other, n in enumerate(value.shape)]
+        return broadcast(call.builder.as_expression(value, call.name), shape)
+    places = np.clip(np.arange(-low, size + high), 0, size - 1)
+    if mode != "edge":
+        places = np.pad(np.arange(size), border, mode="reflect" if mode == "reflect" else "wrap")
+    return call.gathered(value, [(axis, known(places.astype(np.float64), 32))])
 
 
 def _is_repeated(factor: int, nearest: str, *, is_centred: bool) -> bool:
@@ -323,7 +375,8 @@ def resize(call: Call) -> list[Value]:
 
 
 LAYOUT: dict[str, Callable[[Call], list[Value]]] = {
-    "Identity": same, "Dropout": same, "Cast": cast, "Transpose": transposed, "Reshape": reshaped, "Flatten": flatten,
+    "Identity": same, "Dropout": dropout, "Cast": cast, "Transpose": transposed, "Reshape": reshaped,
+    "Flatten": flatten,
     "Squeeze": squeeze, "Unsqueeze": unsqueeze, "Expand": expand, "Slice": slice_, "Split": split,
     "DepthToSpace": depth_to_space, "SpaceToDepth": space_to_depth, "Gather": gather, "GatherElements": gather_elements,
     "GatherND": gather_nd, "Resize": resize, "Upsample": resize, "Pad": pad,

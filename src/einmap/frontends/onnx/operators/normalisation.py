@@ -102,7 +102,8 @@ def log_sum_exp(call: Call) -> list[Value]:
 
 def batch_normalisation(call: Call) -> list[Value]:
     """BatchNormalization with the mean and the variance that the model has."""
-    if call.integer("training_mode", 0) or call.is_used(1):
+    is_training = call.integer("training_mode", 0) if call.opset >= 14 else any(call.node.outputs[1:])
+    if is_training:
         raise NotExpressible("it computes its statistics, as in training")
     value = call.operand(0)
     ones = (1,) * max(0, len(value.shape) - 2)
@@ -121,22 +122,22 @@ def _along(call: Call, value: Value, ones: tuple[int, ...]) -> Value:
 def layer_normalisation(call: Call) -> list[Value]:
     """LayerNormalization: mean and variance over the last axes (Ba et al., arXiv 1607.06450)."""
     value = call.operand(0)
-    if call.is_used(1) or call.is_used(2):
-        raise NotExpressible("it gives mean and deviation, too")
     axes = [*range(call.axis(call.integer("axis", -1), len(value.shape)), len(value.shape))]
-    y = _centred(call, value, axes)
-    return [_scaled(call, y, call.operand(1), call.optional(2))]
+    centred, total, squares = _centred(call, value, axes)
+    count, epsilon = prod(value.shape[axis] for axis in axes), short_decimal(call.number("epsilon", 1e-5))
+    y = call.pointwise(f"a / sqrt(b / {count} + {epsilon})", centred, squares)
+    mean = call.pointwise(f"a / {count}", total)
+    inverse_deviation = call.pointwise(f"1 / sqrt(a / {count} + {epsilon})", squares)
+    return [_scaled(call, y, call.operand(1), call.optional(2)), mean, inverse_deviation]
 
 
-def _centred(call: Call, value: Value, axes: Sequence[int]) -> Value:
-    """The value without its mean, divided by its standard deviation over axes."""
+def _centred(call: Call, value: Value, axes: Sequence[int]) -> tuple[Value, Value, Value]:
+    """The value without its mean over axes, its sum over them, and the sum of squares of what is left."""
     count = prod(value.shape[axis] for axis in axes)
     value = call.builder.written(value, f"{call.name}_input")
     total = reduced(call, value, axes, name=f"{call.name}_sum")
     centred = call.builder.written(call.pointwise(f"a - b / {count}", value, total), f"{call.name}_centred")
-    squares = reduced(call, centred, axes, "a * a", name=f"{call.name}_squares")
-    epsilon = short_decimal(call.number("epsilon", 1e-5))
-    return call.pointwise(f"a / sqrt(b / {count} + {epsilon})", centred, squares)
+    return centred, total, reduced(call, centred, axes, "a * a", name=f"{call.name}_squares")
 
 
 def _scaled(call: Call, value: Value, scale: Value, shift: Value | None) -> Value:
@@ -168,7 +169,10 @@ def group_normalisation(call: Call) -> list[Value]:
     if groups < 1 or channels % groups:
         raise SpecError(f"{channels} channels do not fall into {groups} groups", at=call.node.at)
     grouped = call.reshape(value, (n, groups, channels // groups, *sizes))
-    y = _centred(call, grouped, [*range(2, len(grouped.shape))])
+    axes = [*range(2, len(grouped.shape))]
+    centred, _, squares = _centred(call, grouped, axes)
+    count, epsilon = prod(grouped.shape[axis] for axis in axes), short_decimal(call.number("epsilon", 1e-5))
+    y = call.pointwise(f"a / sqrt(b / {count} + {epsilon})", centred, squares)
     back = call.reshape(y, value.shape)
     scale, shift = call.operand(1), call.operand(2)
     ones = (1,) * len(sizes)

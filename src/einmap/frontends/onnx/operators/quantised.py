@@ -9,6 +9,8 @@ import numpy as np
 
 from einmap.frontends.cascade.step import NotExpressible
 from einmap.frontends.cascade.values import Value
+from einmap.frontends.onnx.kinds import INTEGERS, UINT8, UNSIGNED
+from einmap.frontends.onnx.model import bits_of
 from einmap.frontends.onnx.operators.call import Call
 from einmap.frontends.onnx.operators.contractions import conv_sum, matrix_product, with_bias
 
@@ -19,7 +21,7 @@ ACCUMULATED = 32
 def quantise(call: Call) -> list[Value]:
     """QuantizeLinear: the nearest integer of `x / scale`, within the type of the zero point."""
     value = call.operand(0)
-    return [_rounded(call, "a / b", value, _along(call, value, call.operand(1)), call.optional(2))]
+    return [_rounded(call, "a / b", value, _along(call, value, call.operand(1)), 2)]
 
 
 def dequantise(call: Call) -> list[Value]:
@@ -45,15 +47,14 @@ def _is_zero(value: Value) -> bool:
     return value.array is not None and not np.any(value.array)
 
 
-def _rounded(call: Call, text: str, value: Value, factor: Value, zero: Value | None) -> Value:
-    """`text` of a value and a factor, rounded, moved by a zero point, and kept within its type."""
-    kind = np.dtype(np.uint8)
-    if zero is not None:
-        if zero.array is None or zero.array.dtype.kind not in "iu":
-            raise NotExpressible("the type of its zero point is not one of integers that are known")
-        kind = zero.array.dtype
-    low, high = np.iinfo(kind).min, np.iinfo(kind).max
-    bits = 8 * kind.itemsize
+def _rounded(call: Call, text: str, value: Value, factor: Value, place: int) -> Value:
+    """`text` of a value and a factor, rounded, moved by the zero point at a place, and kept within its type."""
+    zero = call.optional(place)
+    kind = (call.integer("output_dtype", 0) or UINT8) if zero is None else call.kinds[place]
+    if kind not in INTEGERS:
+        raise NotExpressible("its results are not integers")
+    bits = bits_of(kind)
+    low, high = (0, 2**bits - 1) if kind in UNSIGNED else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
     y = call.pointwise(f"round({text})", value, factor, bits=bits)
     if zero is not None and not _is_zero(zero):
         y = call.pointwise("a + b", y, _along(call, value, zero), bits=bits)
@@ -88,7 +89,7 @@ def linear_matmul(call: Call) -> list[Value]:
     a = _centred(call, call.operand(0), call.optional(2), axis=0)
     b = _centred(call, call.operand(3), call.optional(5))
     y = matrix_product(call, a, b, f"{call.name}_sum", bits=ACCUMULATED)
-    return [_rounded(call, "a * b", y, _factor(call, (1, 4, 6), None), call.optional(7))]
+    return [_rounded(call, "a * b", y, _factor(call, (1, 4, 6), None), 7)]
 
 
 def linear_conv(call: Call) -> list[Value]:
@@ -96,7 +97,7 @@ def linear_conv(call: Call) -> list[Value]:
     x = _centred(call, call.operand(0), call.optional(2))
     w = _centred(call, call.operand(3), call.optional(5), axis=0)
     y = with_bias(call, conv_sum(call, x, w, f"{call.name}_sum", bits=ACCUMULATED), call.optional(8))
-    return [_rounded(call, "a * b", y, _factor(call, (1, 4, 6), len(y.shape) - 2), call.optional(7))]
+    return [_rounded(call, "a * b", y, _factor(call, (1, 4, 6), len(y.shape) - 2), 7)]
 
 
 def _factor(call: Call, places: Sequence[int], ones: int | None) -> Value:

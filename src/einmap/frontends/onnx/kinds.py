@@ -1,0 +1,50 @@
+"""Types of the values of a model, by the types that ONNX gives them: what an operator does may depend on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from einmap.frontends.onnx.model import Node
+
+FLOAT, UINT8, INT64, BOOL = 1, 2, 7, 9
+INTEGERS = frozenset({2, 3, 4, 5, 6, 7, 12, 13, 21, 22, 25, 26})
+"""Types of integers (`TensorProto.DataType`)."""
+UNSIGNED = frozenset({2, 4, 12, 13, 21, 25})
+_OF_SECOND = frozenset({"CastLike", "Where", "DequantizeLinear", "OneHot"})
+_TRUTH_VALUES = frozenset(
+    {"And", "Equal", "Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less", "LessOrEqual", "Not", "Or", "Xor"}
+)
+_PLACES = frozenset({"ArgMax", "ArgMin", "NonZero", "Shape", "Size"})
+_INTEGERS_OF_32 = frozenset({"MatMulInteger", "ConvInteger"})
+
+
+def kinds_of_results(node: Node, kinds: Mapping[str, int]) -> list[int]:
+    """The type of each result of an operator, from those of its operands by name; a value that is not there is `FLOAT`.
+
+    It is that of the first operand, but for operators that say otherwise.
+    """
+    operands = [kinds.get(name, FLOAT) for name in node.inputs]
+    kind, operator = (operands or [FLOAT])[0], node.operator
+    attributes = node.attributes
+    if operator in ("Cast", "EyeLike", "ConstantOfShape"):
+        tensor = attributes.get("value")
+        said = attributes.get("to", attributes.get("dtype", getattr(tensor, "data_type", FLOAT)))
+        kind = said if isinstance(said, int) else FLOAT
+    elif operator == "Constant":
+        tensor = attributes.get("value")
+        integers = any(name in attributes for name in ("value_int", "value_ints"))
+        kind = tensor.data_type if tensor is not None else INT64 if integers else FLOAT
+    elif operator in _OF_SECOND and len(operands) > 1:
+        kind = operands[2] if operator == "OneHot" and len(operands) > 2 else operands[1]
+    elif operator == "QuantizeLinear":
+        kind = operands[2] if len(operands) > 2 else UINT8
+    elif operator in ("QLinearMatMul", "QLinearConv") and len(operands) > 7:
+        kind = operands[7]
+    elif operator in _TRUTH_VALUES:
+        kind = BOOL
+    elif operator in _PLACES:
+        kind = INT64
+    elif operator in _INTEGERS_OF_32:
+        kind = 6
+    second = {"TopK": INT64, "MaxPool": INT64, "Dropout": BOOL}.get(operator, kind)
+    return [kind, *[second] * (len(node.outputs) - 1)]

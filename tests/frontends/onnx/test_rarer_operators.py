@@ -1,0 +1,150 @@
+"""Operators as older exporters wrote them, integers, and results that nothing reads."""
+
+import numpy as np
+import pytest
+from onnx import AttributeProto, helper
+from tests.onnx_models import model, node, numbers, saved, values_of
+
+from einmap.errors import SpecError
+from einmap.frontends.onnx.read import from_onnx
+
+I32 = np.array([[-7, 7, 5], [-1, 9, -9]], np.int32)
+BY = np.array([2, -2, 4], np.int32)
+CASES = {
+    "integers are divided towards 0": ([node("Div", ["x", "w"], ["y"])], {"x": I32}, {"w": BY}),
+    "integers that a cast gives are divided towards 0": (
+        [node("Cast", ["x"], ["i"], to=6), node("Div", ["i", "w"], ["y"])],
+        {"x": 9 * numbers(2, 3)},
+        {"w": BY},
+    ),
+    "fractions that a cast gives are divided": (
+        [node("Cast", ["x"], ["f"], to=1), node("Div", ["f", "w"], ["y"])], {"x": I32}, {"w": BY.astype(np.float32)},
+    ),
+    "what is left, with the sign of the divisor": ([node("Mod", ["x", "w"], ["y"])], {"x": I32}, {"w": BY}),
+    "what is left, with the sign of the divided": (
+        [node("Mod", ["x", "w"], ["y"], fmod=1)], {"x": 9 * numbers(2, 3)}, {"w": BY.astype(np.float32)},
+    ),
+    "a lower limit above the upper one": (
+        [node("Clip", ["x", "low", "high"], ["y"])],
+        {"x": (2, 3)},
+        {"low": np.float32(0.5), "high": np.float32(-0.5)},
+    ),
+    "blocks of rows and columns that become channels, depth first": (
+        [node("Neg", ["x"], ["n"]), node("SpaceToDepth", ["n"], ["y"], blocksize=2, mode="CRD")], {"x": (1, 2, 4, 6)}, {},
+    ),
+    "layer normalisation with its mean and deviation": (
+        [node("LayerNormalization", ["x", "w"], ["n", "mean", "d"]), node("Add", ["n", "mean"], ["s"]),
+         node("Mul", ["s", "d"], ["y"])],
+        {"x": (2, 3, 4)},
+        {"w": numbers(4)},
+    ),
+    "numbers are rounded to the type of a zero point that is computed": (
+        [node("Cast", ["z"], ["zero"], to=3), node("QuantizeLinear", ["x", "scale", "zero"], ["q"]),
+         node("DequantizeLinear", ["q", "scale", "zero"], ["y"])],
+        {"x": (2, 3), "z": (), "scale": np.full((), 0.1, np.float32)},
+        {},
+    ),
+    "a cache of no steps, and shapes that are computed": (
+        [node("Concat", ["cache", "x"], ["c"], axis=0), node("Shape", ["c"], ["s"]),
+         node("ReduceProd", ["s"], ["n"]), node("Mod", ["n", "four"], ["rest"]), node("Max", ["n", "rest"], ["m"]),
+         node("Reshape", ["c", "m"], ["r"]), node("Slice", ["r", "m", "m"], ["nothing"]),
+         node("Concat", ["r", "nothing"], ["all"], axis=0), node("Exp", ["all"], ["y"])],
+        {"cache": np.zeros((0, 3), np.float32), "x": (2, 3)},
+        {"four": np.array([4])},
+    ),
+    "operators that ONNX defines by others": (
+        [node("MeanVarianceNormalization", ["x"], ["n"]), node("Attention", ["n", "k", "k", "mask"], ["y"], scale=0.3)],
+        {"x": (1, 2, 3, 4), "k": (1, 2, 5, 4)},
+        {"mask": np.array([[True, True, False, True, True]] * 3)},
+    ),
+    "borders of other numbers than 0": (
+        [node("Exp", ["x"], ["e"]), node("Pad", ["e", "w", "v"], ["p"]), node("Pad", ["p", "w"], ["y"], mode="reflect")],
+        {"x": (2, 3)},
+        {"w": np.array([1, 1, 0, 2]), "v": np.float32(-np.inf)},
+    ),
+    "borders that repeat what is at the edge, or at the other end": (
+        [node("Exp", ["x"], ["e"]), node("Pad", ["e", "w"], ["p"], mode="edge"), node("Pad", ["p", "w"], ["y"], mode="wrap")],
+        {"x": (1, 3)},
+        {"w": np.array([1, 2, 0, 1])},
+    ),
+    "the mask of a dropout": (
+        [node("Relu", ["x"], ["r"]), node("Dropout", ["r"], ["d", "mask"]), node("Where", ["mask", "d", "x"], ["y"])],
+        {"x": (2, 3)},
+        {},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("nodes", "inputs", "weights"), CASES.values(), ids=CASES)
+def test_values_are_those_of_the_reference_evaluator(tmp_path, nodes, inputs, weights):
+    built = model(nodes, inputs, weights, opset=26 if nodes[-1].op_type in ("SpaceToDepth", "Attention") else 21)
+    values, expected = values_of(built, inputs, weights)
+    result = from_onnx(saved(tmp_path, built))
+    assert result.barriers == ()
+    np.testing.assert_allclose(result.run(values)["y"], expected["y"], rtol=1e-5, atol=1e-6)
+
+
+def test_results_that_nothing_reads_do_not_make_a_barrier(tmp_path):
+    nodes = [
+        node("Relu", ["x"], ["r"]),
+        node("Dropout", ["r"], ["d", "unread_mask"]),
+        node("MaxPool", ["d"], ["y", "unread_places"], kernel_shape=[2]),
+        node("TopK", ["r", "k"], ["unread_values", "unread_indices"]),
+    ]
+    result = from_onnx(saved(tmp_path, model(nodes, {"x": (1, 2, 5)}, {"k": np.array([2])}, opset=9)), strict=True)
+    np.testing.assert_array_equal(result.run({"x": np.ones((1, 2, 5))})["y"], np.ones((1, 2, 4)))
+
+
+def test_a_barrier_gives_the_results_that_are_read(tmp_path):
+    nodes = [node("Relu", ["x"], ["r"]), node("TopK", ["r", "k"], ["v", "unread"]), node("Exp", ["v"], ["y"])]
+    result = from_onnx(saved(tmp_path, model(nodes, {"x": (2, 5)}, {"k": np.array([2])})))
+    assert [barrier.results for barrier in result.barriers] == [("v",)]
+
+
+def test_a_slope_for_each_channel_without_axes_behind_it_is_that_of_older_models(tmp_path):
+    built = model([node("PRelu", ["x", "w"], ["y"])], {"x": (2, 3, 4, 5)}, {"w": numbers(3)}, opset=6)
+    x, w = numbers(2, 3, 4, 5, seed=1), numbers(3)
+    y = from_onnx(saved(tmp_path, built)).run({"x": x, "w": w})["y"]
+    np.testing.assert_allclose(y, np.where(x < 0, w[:, None, None] * x, x))
+
+
+def function(name, inputs, nodes, *attributes):
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("own", 1)]
+    return helper.make_function("own", name, inputs, ["out"], nodes, opsets, [*attributes])
+
+
+def call(name, inputs, output, **attributes):
+    return node(name, inputs, [output], domain="own", **attributes)
+
+
+def with_functions(nodes, functions):
+    built = model(nodes, {"x": (2, 3)}, {"w": numbers(3, 3)})
+    built.functions.extend(functions)
+    built.opset_import.extend([helper.make_opsetid("own", 1)])
+    return built
+
+
+def test_functions_of_a_model_are_put_in_place_of_their_calls(tmp_path):
+    leaky = node("LeakyRelu", ["a"], ["out"])
+    leaky.attribute.append(AttributeProto(name="alpha", ref_attr_name="slope", type=AttributeProto.FLOAT))
+    layer = function("Layer", ["a", "b"], [node("MatMul", ["a", "b"], ["m"]), call("Act", ["m"], "out", slope=0.5)])
+    nodes = [call("Layer", ["x", "w"], "h"), call("Layer", ["h", "w"], "y")]
+    built = with_functions(nodes, [function("Act", ["a"], [leaky], "slope"), layer])
+    result = from_onnx(saved(tmp_path, built), strict=True)
+    x, w = numbers(2, 3, seed=1), numbers(3, 3)
+    h = np.where(x @ w < 0, 0.5 * (x @ w), x @ w)
+    y = result.run({"x": x, "w": w})["y"]
+    np.testing.assert_allclose(y, np.where(h @ w < 0, 0.5 * (h @ w), h @ w), rtol=1e-5)
+    assert result.n_multiply_accumulates == 2 * 2 * 3 * 3
+
+
+def test_functions_that_call_themselves_or_grow_without_end_are_refused(tmp_path):
+    circle = [function("A", ["a"], [call("B", ["a"], "out")]), function("B", ["a"], [call("A", ["a"], "out")])]
+    with pytest.raises(SpecError, match=r"the function '[AB]' calls itself"):
+        from_onnx(saved(tmp_path, with_functions([call("A", ["x"], "y")], circle)))
+    tower = [function("F0", ["a"], [node("Exp", ["a"], ["out"])])]
+    for i in range(1, 30):
+        inner = [call(f"F{i - 1}", ["a"], "b"), call(f"F{i - 1}", ["b"], "out")]
+        tower.append(function(f"F{i}", ["a"], inner))
+    with pytest.raises(SpecError, match="has 536,870,912 operators with those of its functions"):
+        from_onnx(saved(tmp_path, with_functions([call("F29", ["x"], "y")], tower)))
