@@ -10,7 +10,7 @@ import einmap
 from einmap.execute.kernels import run_leaf
 from einmap.mapper import objective_kernels, warm
 from einmap.mapper.branch_and_bound import kernels
-from einmap.mapper.cost_bounds import compute_path, cost_to_go_kernels, sparse_kernels
+from einmap.mapper.cost_bounds import compute_path, cost_to_go_kernels, sparse_kernels, tree_kernels
 from einmap.mapper.fusion.paths import envelope_kernels, label_kernels, path_kernels
 from einmap.progress import Progress
 
@@ -30,7 +30,8 @@ OF_EINSUMS = (
 )
 OF_CASCADES = ("least_paths", "least_products", "lower_corners", "joined")
 OF_LARGE = ("rows_above_gap", "outer_points", "take_least")
-KERNELS = (*OF_TABLES, *OF_EINSUMS, *OF_CASCADES, *OF_LARGE)
+OF_TREES = ("links_to_groups",)
+KERNELS = (*OF_TABLES, *OF_EINSUMS, *OF_CASCADES, *OF_LARGE, *OF_TREES)
 
 
 def test_it_says_what_is_ready(run):
@@ -59,6 +60,7 @@ def signatures():
         for name in OF_CASCADES
         if name in vars(module)
     } | dict.fromkeys(OF_LARGE, sparse_kernels)
+    modules |= dict.fromkeys(OF_TREES, tree_kernels)
     return {name: len(getattr(module, name).signatures) for name, module in modules.items()}
 
 

@@ -6,13 +6,14 @@ import random
 from typing import Any
 
 from tests.mapper.kinds import dimensions, memories
-from tests.mapper.problems import draw_array, draw_problem
+from tests.mapper.problems import EINSUMS, draw_array, draw_problem
 
 type Problem = dict[str, Any]
 
 
 TOPOLOGIES = ("mesh", "mesh", "all_to_all")
 ROUND = ("torus", "ring", "bus")
+HANDED_ON = ("tree", "systolic")
 
 
 def network(rng: random.Random, name: str = "Noc", topologies: tuple[str, ...] = TOPOLOGIES) -> Problem:
@@ -25,8 +26,6 @@ def network(rng: random.Random, name: str = "Noc", topologies: tuple[str, ...] =
     }
     found = {"type": "Network", "name": name, "area": 0, "leak_power": 0, "actions": [hop]}
     found["topology"] = rng.choice(topologies)
-    if found["topology"] in ("torus", "ring"):
-        hop["throughput"] = "inf"  # links that take time are searched mapping by mapping
     for field, value in (("multicast", False), ("reduction", "at_parent"), ("links", "per_tensor")):
         if rng.random() < 0.25:
             found[field] = value
@@ -56,6 +55,36 @@ def draw(rng: random.Random, topologies: tuple[str, ...] = TOPOLOGIES) -> Proble
     return with_network(rng, problem, topologies)
 
 
+def draw_wide(rng: random.Random, topologies: tuple[str, ...]) -> Problem:
+    """A problem of few tile shapes whose first fanout is long, so that round a ring some lanes are nearer backward."""
+    text, ranks = rng.choice(EINSUMS[:4])
+    sizes = {rank: rng.choice((1, 2, 3)) for rank in ranks}
+    for rank in rng.sample(sorted(ranks), 2):
+        sizes[rank] *= rng.choice((2, 3, 4))
+    found = network(rng, topologies=topologies)
+    found["actions"][0]["throughput"] = rng.choice((0.25, 0.5, 1))
+    fanouts = [{"name": "X", "fanout": rng.choice((5, 6, 7, 8, 9, 12)), "min_usage": rng.choice((0, 0.5, 1))}]
+    if rng.random() < 0.5:
+        fanouts.insert(rng.randrange(2), {"name": "Y", "fanout": rng.choice((2, 3)), "min_usage": rng.choice((0, 1))})
+    for fanout in fanouts:
+        fanout["may_reuse"] = rng.choice(("All", "All", "Inputs", "A", "B | Z", "Nothing"))
+    main, *_, unit = draw_problem(rng)["arch"]["nodes"]
+    main["tensors"] = {"keep": "All"}
+    unit.pop("spatial", None)
+    below = {"type": "Memory", "name": "REG", "size": "inf", "leak_power": 0, "area": 0, "tensors": {"keep": "All"}}
+    below["actions"] = [{"name": name, "energy": 1, "throughput": "inf"} for name in ("read", "write")]
+    below["spatial"] = fanouts
+    return {
+        "arch": {"nodes": [main, found, below, unit]},
+        "workload": {"rank_sizes": sizes, "bits_per_value": {"All": 8}, "einsums": [text]},
+    }
+
+
 def draw_round(rng: random.Random) -> Problem:
     """The same on a torus, a ring or a bus."""
     return draw(rng, ROUND)
+
+
+def draw_handed_on(rng: random.Random) -> Problem:
+    """The same on a tree or a systolic array."""
+    return draw(rng, HANDED_ON)

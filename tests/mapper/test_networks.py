@@ -1,7 +1,7 @@
 """The mapper is optimal on architectures with networks: against brute force on random problems, and by hand."""
 
 import pytest
-from tests.mapper.networks import draw, draw_round
+from tests.mapper.networks import HANDED_ON, ROUND, draw, draw_handed_on, draw_round, draw_wide
 from tests.mapper.test_latency_options import compared as compared_with
 
 from einmap import evaluate, loads, map_workload
@@ -13,11 +13,19 @@ def compared(seed, most, drawn=draw):
 
 
 def test_the_optimum_is_that_of_brute_force():
-    assert sum(compared(seed, 3_000) for seed in range(8)) >= 4
+    assert sum(compared(seed, 3_000) for seed in range(5)) >= 2
 
 
 def test_the_optimum_is_that_of_brute_force_round_rings_and_on_a_bus():
-    assert sum(compared(seed, 3_000, draw_round) for seed in range(8)) >= 4
+    assert sum(compared(seed, 3_000, draw_round) for seed in range(5)) >= 2
+
+
+def test_the_optimum_is_that_of_brute_force_in_trees_and_systolic_arrays():
+    assert sum(compared(seed, 2_000, draw_handed_on) for seed in range(4)) >= 2
+
+
+def test_the_optimum_is_that_of_brute_force_where_the_busiest_link_may_be_on_the_way_back():
+    assert sum(compared(seed, 1_000, lambda rng: draw_wide(rng, ("torus", "ring"))) for seed in range(3)) >= 1
 
 
 @pytest.mark.slow
@@ -26,6 +34,14 @@ def test_the_optimum_is_that_of_brute_force_round_rings_and_on_a_bus():
 def test_the_optimum_is_that_of_brute_force_on_many_problems(part):
     assert sum(compared(seed, 100_000) for seed in range(1000 + 100 * part, 1100 + 100 * part)) >= 50
     assert sum(compared(seed, 30_000, draw_round) for seed in range(2000 + 50 * part, 2050 + 50 * part)) >= 25
+    assert sum(compared(seed, 30_000, draw_handed_on) for seed in range(3000 + 50 * part, 3050 + 50 * part)) >= 25
+
+
+@pytest.mark.slow
+@pytest.mark.mapper
+@pytest.mark.parametrize("topologies", [ROUND, HANDED_ON, ("mesh", "all_to_all")])
+def test_the_optimum_is_that_of_brute_force_along_long_fanouts(topologies):
+    assert sum(compared(seed, 3_000, lambda rng: draw_wide(rng, topologies)) for seed in range(100, 160)) >= 30
 
 
 ROW = """
@@ -82,6 +98,7 @@ def test_each_topology_has_its_own_optimum(topology):
         "bus": 2 + 4 + 8,
     }
     assert found.cost.energy == expected[topology]
+    assert found.stats.by_einsum["Z"]["brute_force"] is None
 
 
 def test_what_links_can_do_counts():

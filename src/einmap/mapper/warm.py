@@ -12,7 +12,7 @@ import numpy as np
 
 from einmap.mapper import objective_kernels
 from einmap.mapper.branch_and_bound import kernels
-from einmap.mapper.cost_bounds import cost_to_go_kernels, sparse_kernels
+from einmap.mapper.cost_bounds import cost_to_go_kernels, sparse_kernels, tree_kernels
 from einmap.mapper.fusion.paths import envelope_kernels, label_kernels, path_kernels
 from einmap.mapper.fusion.paths.kernel_records import (
     Comparison,
@@ -89,8 +89,8 @@ def _calls() -> dict[str, Callable[[], Any]]:
     }  # fmt: skip
 
 
-def _calls_of_large() -> dict[str, Callable[[], Any]]:
-    """First calls of the kernels that only large lattices need, by name."""
+def _calls_of_few() -> dict[str, Callable[[], Any]]:
+    """First calls of the kernels that only large lattices, or networks that are trees, need, by name."""
     one, two = np.zeros(1, dtype=np.int64), np.zeros(2, dtype=np.int64)
     column, flags = np.zeros((1, 1), dtype=np.int64), np.zeros(1, dtype=np.bool_)
     table, costs, row = np.zeros((1, 2)), np.zeros(2), np.zeros(1)
@@ -104,6 +104,7 @@ def _calls_of_large() -> dict[str, Callable[[], Any]]:
         ),
         "outer_points": lambda: sparse_kernels.outer_points(one, 0, 1, layout, one, column, flags, one.copy()),
         "take_least": lambda: sparse_kernels.take_least(table.copy(), one, one, table),
+        "links_to_groups": lambda: tree_kernels.links_to_groups(column, column, np.zeros((1, 1), dtype=np.bool_), 0),
     }  # fmt: skip
 
 
@@ -122,9 +123,9 @@ def warm(progress: Progress | None = None, *, everything: bool = True) -> tuple[
     """Make the kernels ready. The first time on a machine this takes some seconds; the result is kept on disk.
 
     Says to `progress` which kernel is being made; what is ready in this process is not made again. Without
-    `everything` kernels that only large lattices need are left out.
+    `everything` kernels that few searches need are left out.
     """
-    calls = _calls() | (_calls_of_large() if everything else {})
+    calls = _calls() | (_calls_of_few() if everything else {})
     for done, (name, call) in enumerate(calls.items()):
         if name in _ready:
             continue
@@ -132,7 +133,7 @@ def warm(progress: Progress | None = None, *, everything: bool = True) -> tuple[
             progress.report(f"making the kernels ready (compiled once on a machine): {name}", done, len(calls))
         module = next(
             module
-            for module in (cost_to_go_kernels, sparse_kernels, objective_kernels, kernels, *OF_FUSION)
+            for module in (cost_to_go_kernels, sparse_kernels, tree_kernels, objective_kernels, kernels, *OF_FUSION)
             if hasattr(module, name)
         )
         _ready[name] = made_ready(name, getattr(module, name), call)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from tests.mapper.fusion.problems import draw_problem
 from tests.mapper.fusion.test_against_brute_force import agrees
-from tests.mapper.networks import ROUND, TOPOLOGIES, with_network
+from tests.mapper.networks import HANDED_ON, ROUND, TOPOLOGIES, with_network
 
 GOALS = ("energy", "latency", "energy_delay_product", "energy,latency")
 
@@ -24,11 +24,15 @@ def compare(seed, topologies=TOPOLOGIES):
 
 
 def test_optima_are_those_of_brute_force():
-    assert sum(compare(seed) for seed in range(5)) >= 3
+    assert sum(compare(seed) for seed in range(4)) >= 2
 
 
 def test_optima_round_rings_and_on_a_bus_are_those_of_brute_force():
-    assert sum(compare(seed, ROUND) for seed in range(4)) >= 2
+    assert sum(compare(seed, ROUND) for seed in range(3)) >= 1
+
+
+def test_optima_in_trees_and_systolic_arrays_are_those_of_brute_force():
+    assert sum(compare(seed, HANDED_ON) for seed in range(2)) >= 1
 
 
 @pytest.mark.slow
@@ -37,3 +41,4 @@ def test_optima_round_rings_and_on_a_bus_are_those_of_brute_force():
 def test_optima_of_many_cascades_are_those_of_brute_force(part):
     assert sum(compare(seed) for seed in range(100 + 50 * part, 150 + 50 * part)) >= 25
     assert sum(compare(seed, ROUND) for seed in range(1100 + 25 * part, 1125 + 25 * part)) >= 12
+    assert sum(compare(seed, HANDED_ON) for seed in range(2100 + 25 * part, 2125 + 25 * part)) >= 12

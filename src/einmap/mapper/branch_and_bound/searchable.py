@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from einmap.arch.component import Leaf, Memory, Network, Toll
@@ -56,16 +55,12 @@ def check_stalls_searchable(einsum: Einsum, arch: Architecture, why: str | None)
 
 def _why_not_network(network: Network, arch: Architecture, goals: Sequence[str]) -> str | None:
     """Why tables do not know what crosses a network."""
-    if network.topology in ("systolic", "tree"):
-        return f"the network {network.name!r} is a {network.topology}"
     if _latency_is_nothing(arch, goals):
         return None
     if network.total_latency is not None:
         return f"total_latency of the network {network.name!r} is an expression"
     if network.action("hop").throughput == 0:
         return f"links of the network {network.name!r} have throughput 0"
-    if network.topology in ("torus", "ring") and not math.isinf(network.action("hop").throughput):
-        return f"links of the {network.topology} {network.name!r} have a throughput"
     return None
 
 

@@ -4,26 +4,31 @@ A column is a sum over stations of the architecture path: of each the reads and 
 level of their child, with the seconds that each takes, and the time of the operations or not. By default there is a
 column for each latency form of a component, over all exchanges, and one for the operations. Where memories and what is
 below them take turns, times are added (`model.buffering`); a sum of largest values is the largest of all sums, so each
-is a column as well. A network has a column for each tensor's longest route and two for the links along each fanout.
-So is the way of a value of each input and of each output (`model.ways`).
+is a column as well. So is the way of a value of each input and of each output (`model.ways`). A network has a column
+for each tensor's longest route, and one for each link that may be the busiest.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
-from einmap.arch.component import Leaf, Memory, Network, Toll
+from einmap.arch.component import Leaf, Memory, Network, Toll, Topology
 from einmap.arrays import Ints
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.mapspace.latency_forms import Form, forms_of
 from einmap.model.buffering import turns
 from einmap.model.ways import has_ways
+
+LINKS_OF: Mapping[Topology, int] = {"torus": 3, "ring": 3, "tree": 2}
+"""How many links may be the busiest, along each fanout or in all; one on other topologies."""
+IN_ONE_ORDER: frozenset[Topology] = frozenset({"ring", "tree", "bus"})
+"""Topologies on which lanes of all fanouts stand in one order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +54,18 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The time of what passes the first link along a fanout (level and name), of the network at `level`.
+    """The time of what passes a link of the network at `level` that may be the busiest one.
 
+    `dimension`: the fanout (level and name) that it goes along, without a name on networks where all lanes stand in one
+    order. `number`: which of the links there (see `network_topologies`): 0 for the one next to where values enter.
     `tensor`: whose link it is, where each one has links of its own.
-    It is the link next to where values enter; or, `behind` a loop along another fanout whose lanes take turns on the
-    output, the one in a later lane of that loop, where all of the output comes down.
+    It is the link in the first lane along other fanouts; or, `behind` a loop along another fanout whose lanes take
+    turns on the output, the one in a later lane of that loop, where all of the output comes down.
     """
 
     level: int
     dimension: tuple[int, str]
+    number: int
     behind: bool
     tensor: str | None
 
@@ -116,10 +124,10 @@ class Columns:
             if isinstance(column.network, Route) and column.network.level == level
         )
 
-    def links(self, level: int, tensor: str) -> tuple[tuple[int, tuple[int, str], bool], ...]:
-        """Columns of a tensor's links in the network at a level: along which fanout, whether `behind` (see Link)."""
+    def links(self, level: int, tensor: str) -> tuple[tuple[int, Link], ...]:
+        """Columns of a tensor's links in the network at a level."""
         return tuple(
-            (i, column.network.dimension, column.network.behind)
+            (i, column.network)
             for i, column in enumerate(self.timed, start=1)
             if isinstance(column.network, Link)
             and column.network.level == level
@@ -155,18 +163,25 @@ def _networks(einsum: Einsum, leaves: tuple[Leaf, ...]) -> list[Column]:
             columns += [Route(level, access.tensor) for access in einsum.accesses]
         if not math.isinf(leaf.action("hop").throughput):
             owners = (None,) if leaf.links == "shared" else tuple(access.tensor for access in einsum.accesses)
-            if leaf.topology == "bus":
-                columns += [Link(level, (level, ""), False, owner) for owner in owners]
-                continue
-            if leaf.topology in ("torus", "ring"):
-                continue  # of links there only energy is asked for
-            fanouts = [(i, d) for i, below in enumerate(leaves) if i >= level for d in below.spatial]
-            for i, dimension in fanouts:
-                others = [d for at, d in fanouts if (at, d.name) != (i, dimension.name)]
-                kinds = (False, True) if any(outputs - d.may_reuse for d in others) else (False,)
-                for owner in owners:
-                    columns += [Link(level, (i, dimension.name), behind, owner) for behind in kinds]
+            columns += [
+                Link(level, *of, owner) for of in _busiest_links(leaves, level, leaf, outputs) for owner in owners
+            ]
     return [Column((), network=column) for column in columns]
+
+
+def _busiest_links(
+    leaves: tuple[Leaf, ...], level: int, network: Network, outputs: set[str]
+) -> Iterator[tuple[tuple[int, str], int, bool]]:
+    """Which links of a network may be the busiest: fanout, number, whether `behind`, as `Link` has them."""
+    numbers = LINKS_OF.get(network.topology, 1)
+    if network.topology in IN_ONE_ORDER:
+        yield from (((level, ""), number, False) for number in range(numbers))
+        return
+    fanouts = [(i, d) for i, below in enumerate(leaves) if i >= level for d in below.spatial]
+    for i, dimension in fanouts:
+        others = [d for at, d in fanouts if (at, d.name) != (i, dimension.name)]
+        for behind in (False, True) if any(outputs - d.may_reuse for d in others) else (False,):
+            yield from (((i, dimension.name), number, behind) for number in range(numbers))
 
 
 def columns_of(einsum: Einsum, leaves: tuple[Leaf, ...]) -> Columns:
