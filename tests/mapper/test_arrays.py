@@ -1,12 +1,15 @@
-"""The mapper searches arrays of memories that are several units: no mapping that is drawn costs less than its optimum."""
+"""The mapper searches arrays of memories that are several units with tables: judged by brute force and drawn mappings."""
 
 import random
 
+import numpy as np
 import pytest
 from tests.random_specs.arrays import draw_machine, draw_mapping
 
 from einmap import MappingError, Spec, evaluate, loads, map_workload
 from einmap.errors import NoMappingError, NotSupportedError
+from einmap.mapper import objective_kernels
+from einmap.mapper.branch_and_bound import einsum_search
 
 REPLICATED = """
 arch:
@@ -109,6 +112,111 @@ def test_no_mapping_that_is_drawn_is_better():
 @pytest.mark.parametrize("part", range(4))
 def test_no_mapping_that_is_drawn_is_better_on_many_problems(part):
     assert sum(judged(seed, 200) > 0 for seed in range(100 + 40 * part, 140 + 40 * part)) >= 5
+
+
+def draw_small(seed, most):
+    """A problem that brute force gets through, with memories that may be too small; its objective."""
+    rng = random.Random(seed)
+    case = draw_machine(rng, most=4)
+    size = 1
+    for variable, text in case["workload"]["iteration_space_shape"].items():
+        n = int(text.split("<")[-1])
+        n = n if size * n <= most else 1
+        size *= n
+        case["workload"]["iteration_space_shape"][variable] = f"0 <= {variable} < {n}"
+    for node in case["arch"]["nodes"]:
+        for leaf in (node, *node.get("nodes", ())):
+            for dimension in leaf.get("spatial", ()):
+                dimension["fanout"] = min(dimension["fanout"], 2 if dimension["name"] == "Y" else 4)
+            if leaf["type"] == "Memory" and leaf["name"] != "DRAM":
+                leaf["size"] = rng.choice([leaf["size"], 8 * rng.randint(1, 12)])
+                leaf["leak_power"] = rng.choice([0, 0, 1])
+    return case, rng.choice(["energy", "latency", "energy_delay_product"])
+
+
+def optimum(case, goal, **options):
+    """The best value, None where nothing fits, and whether it is proven; or why there is no answer."""
+    try:
+        found = map_workload(Spec.from_dict(case), metrics=goal, **options)
+    except NoMappingError:
+        return None, True
+    except (MappingError, NotSupportedError):
+        return "refused", False
+    cost = evaluate(found.spec, found.mapping)
+    return {"energy": cost.energy, "latency": cost.latency, "energy_delay_product": cost.edp}[goal], found.optimal
+
+
+def against_brute_force(seed, most):
+    """Whether tables and brute force, which agree as far as they went, both proved what they found."""
+    case, goal = draw_small(seed, most=4)
+    ours, is_proven = optimum(case, goal, max_evaluations=50_000)
+    theirs, is_all = optimum(case, goal, brute_force=True, max_evaluations=most)
+    if "refused" in (ours, theirs):
+        return False
+    if is_all and is_proven:
+        assert ours == pytest.approx(theirs, rel=1e-9), seed
+    elif is_proven and theirs is not None:
+        assert ours is not None, seed
+        assert ours <= theirs * (1 + 1e-9), seed
+    return is_all and is_proven
+
+
+def test_tables_find_what_brute_force_finds():
+    assert all(against_brute_force(seed, 6_000) for seed in (1034, 1035, 1039, 1040, 1045))
+
+
+@pytest.mark.slow
+@pytest.mark.mapper
+@pytest.mark.parametrize("part", range(4))
+def test_tables_find_what_brute_force_finds_on_many_problems(part):
+    assert sum(against_brute_force(seed, 20_000) for seed in range(1000 + 40 * part, 1040 + 40 * part)) >= 8
+
+
+def search_front(seed):
+    """Search all mappings that are best in energy or latency."""
+    try:
+        map_workload(Spec.from_dict(draw_small(seed, most=64)[0]), metrics="energy|latency", max_evaluations=3_000)
+    except (MappingError, NotSupportedError, NoMappingError):
+        return
+
+
+@pytest.fixture
+def bounded(monkeypatch):
+    """How far each mapping whose cost a search asks for is above its bound, as a part of the cost."""
+    above = []
+    judge = einsum_search.SearchRun.judge
+
+    def judged(self, search, compiled, number, walk):
+        n = len(compiled.levels)
+        low = np.empty(len(search.goal_codes))
+        prefix = int(walk.prefix_at[n])
+        objective_kernels.objectives(
+            walk.acc[n], search.leak[prefix], walk.occupied[n], search.capacity, walk.kept, search.goal_codes, low
+        )
+        points = [int(x) for x in walk.point_at[1 : n + 1]]
+        values = search.judged(einsum_search.mapping_of(search, compiled, prefix, points), walk.occupied[n])
+        if values is not None:
+            above.append(float(((values - low) / np.maximum(values, 1e-12)).min()))
+        judge(self, search, compiled, number, walk)
+
+    monkeypatch.setattr(einsum_search.SearchRun, "judge", judged)
+    return above
+
+
+def test_no_mapping_costs_less_than_its_bound(bounded):
+    for seed in (1005, 1013, 1015, 1017, 1020):
+        search_front(seed)
+    assert len(bounded) > 20
+    assert min(bounded) > -1e-9
+
+
+@pytest.mark.slow
+@pytest.mark.mapper
+def test_no_mapping_of_many_problems_costs_less_than_its_bound(bounded):
+    for seed in range(3000, 3100):
+        search_front(seed)
+    assert len(bounded) > 1000
+    assert min(bounded) > -1e-9
 
 
 @pytest.mark.parametrize(

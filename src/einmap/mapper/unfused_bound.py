@@ -15,7 +15,7 @@ import numpy as np
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
 from einmap.mapper.branch_and_bound.optimum import Optimum
-from einmap.mapper.branch_and_bound.searchable import why_not_searchable
+from einmap.mapper.branch_and_bound.searchable import why_not_fused
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.independent.independent_search import IndependentSearch
 from einmap.mapper.pareto_sums import PARTS
@@ -76,7 +76,7 @@ def _relaxed_least(
     """The least cost of one instance with the shared tensors kept wherever that is best."""
     arch = spec.bound[einsum.name].arch
     floor = least_costs(einsum, arch, parts)
-    if token.stopped or whole.options.brute_force or why_not_searchable(einsum, arch, parts) is not None:
+    if token.stopped or whole.options.brute_force or why_not_fused(einsum, arch, parts) is not None:
         return floor
     given = whole.request(einsum.name)
     asked = replace(given, given=None, shared=shared, intermediates=shared, uncut=frozenset())

@@ -17,7 +17,6 @@ from einmap.arch.tree import Architecture
 from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.einsum import Einsum
 from einmap.errors import NoMappingError
-from einmap.mapper import objective_kernels
 from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.branch_and_bound.decode import mapping_of, nodes_of
 from einmap.mapper.branch_and_bound.optimum import Optimum
@@ -235,9 +234,10 @@ class SearchRun:
         """All plans with some lanes; where tables are dear, only with those that the bounds of each leave to it."""
         plans, lanes, mapping_counts = group.plans, group.lanes, group.mapping_counts
         if not path.tile_shapes.is_sparse:
-            self.search_lanes(
-                path, plans, lanes.only(chunk), group_bounds.of_plans(chunk), mapping_counts.weights(chunk)
-            )
+            for part in path.pricer.units.alike(lanes, chunk):
+                self.search_lanes(
+                    path, plans, lanes.only(part), group_bounds.of_plans(part), mapping_counts.weights(part)
+                )
             return
         parts: dict[bytes, list[int]] = {}
         left = [~self.ruled_out(needed[chunk]) for needed in group_bounds.values]
@@ -383,18 +383,9 @@ class SearchRun:
         n = len(compiled.levels)
         prefix = int(walk.prefix_at[n])
         mapping = mapping_of(search, compiled, prefix, [int(x) for x in walk.point_at[1 : n + 1]])
-        offer(self.archive, self.uneven_values(search, walk, n, mapping), walk, prefix, number)
-
-    def uneven_values(self, search: PathSearch, walk: Descent, n: int, mapping: Mapping) -> Floats:
-        """Objectives of a mapping whose tiles are not all alike."""
-        path = path_of(mapping, self.einsum, self.arch)
-        cost = einsum_cost(path, EinsumTraffic(path, self.request.rules), self.arch)
-        values: Floats = np.empty(len(search.goal_codes))
-        columns = np.array([cost.dynamic, cost.latency], dtype=np.float64)
-        objective_kernels.objectives(
-            columns, float(cost.leak_power), walk.occupied[n], search.capacity, walk.kept, search.goal_codes, values
-        )
-        return values
+        values = search.judged(mapping, walk.occupied[n])
+        if values is not None:
+            offer(self.archive, values, walk, prefix, number)
 
     def say(self) -> None:
         """Report what has been done."""

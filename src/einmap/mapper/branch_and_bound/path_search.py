@@ -32,6 +32,11 @@ from einmap.mapper.objectives import goal_codes, table_columns
 from einmap.mapper.pareto_archive import Archive
 from einmap.mapper.request import Remainder
 from einmap.mapper.templates.chain_template import ChainTemplate, Held
+from einmap.mapping.mapping import Mapping
+from einmap.model.counting.path import EinsumPath, path_of
+from einmap.model.einsum_cost import einsum_cost
+from einmap.model.occupancy.occupancy import buffers_of
+from einmap.model.traffic.einsum_traffic import EinsumTraffic
 
 NOTHING = np.zeros(0)
 
@@ -274,7 +279,7 @@ class PathSearch(PathCosts):
             counted = math.isfinite(memory.size_bits) and not self.lowers(level.node)
             place = self.memories.index(level.node.level) if counted else -1
             node[i] = (self.tensors.index(level.node.tensor), place, row - first)
-            bits[i] = memory.bits[level.node.tensor]
+            bits[i] = self.bits_of(level.node)
             # a node whose following gap does not lower it (a toll stands between) takes its place itself
             following = compiled.levels[i + 1]
             if self.lowers(level.node) and math.isfinite(memory.size_bits) and following.lowers is None:
@@ -308,6 +313,35 @@ class PathSearch(PathCosts):
             values = self.stored(held.tensor, self.sizes[self.tensors.index(held.tensor)])
             times = self.instances if self.einsum.by_tensor[held.tensor].persistent else 1
             bits[self.memories.index(held.level)] += values * memory.bits[held.tensor] * times
+        return bits
+
+    def judged(self, mapping: Mapping, occupied: Floats) -> Floats | None:
+        """Objectives of a mapping whose columns of cost are lower bounds; None where it does not fit.
+
+        `occupied`: bits in use as the search counts them, which is what they are but in units of an array.
+        """
+        arch = self.pricer.arch
+        path = path_of(mapping, self.einsum, arch)
+        traffic = EinsumTraffic(path, self.rules)
+        if self.pricer.units.levels:
+            occupied = self._in_units(path, traffic)
+            if (occupied > self.capacity).any():
+                return None
+        cost = einsum_cost(path, traffic, arch)
+        values: Floats = np.empty(len(self.goal_codes))
+        columns = np.array([cost.dynamic, cost.latency], dtype=np.float64)
+        objective_kernels.objectives(
+            columns, float(cost.leak_power), occupied, self.capacity, NOTHING, self.goal_codes, values
+        )
+        return values
+
+    def _in_units(self, path: EinsumPath, traffic: EinsumTraffic) -> Floats:
+        """Bits that a mapping takes in each memory, of several units in the fullest one."""
+        bits = np.zeros(len(self.capacity))
+        numbers = {self.leaves[level].name: number for number, level in enumerate(self.memories)}
+        counts = {tensor.access.tensor: tensor.counts for tensor in traffic.tensors}
+        for buffer in buffers_of(path, self.rules, counts, self.instances):
+            bits[numbers[buffer.memory.name]] += float(buffer.bits)
         return bits
 
     def stored(self, tensor: str, values: float) -> float:
@@ -354,8 +388,9 @@ class PathSearch(PathCosts):
 
     @cached_property
     def ragged(self) -> bool:
-        """Whether columns of cost are lower bounds only: where tiles or lanes are not all alike, or turns stall."""
-        return self.machine is not None or any(axis.uneven for axis in self.lattice.axes)
+        """Whether columns of cost are lower bounds only: where tiles, lanes or units are not alike, or turns stall."""
+        uneven = any(axis.uneven for axis in self.lattice.axes)
+        return self.machine is not None or uneven or bool(self.pricer.units.levels)
 
     @property
     def has_tables(self) -> bool:

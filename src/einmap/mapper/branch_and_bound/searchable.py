@@ -28,7 +28,7 @@ def why_not_searchable(einsum: Einsum, arch: Architecture, goals: Sequence[str])
         top = next((i for i, leaf in enumerate(path) if isinstance(leaf, Memory)), len(path))
         if any(d.skew != "none" for leaf in path[: top + 1] for d in leaf.spatial):
             return "lanes of the outermost memory begin one after another"
-        if (why := _why_not_units(path) or _why_not_lines(path)) is not None:
+        if (why := _why_not_units(einsum, path) or _why_not_lines(path)) is not None:
             return why
         for leaf in path:
             odd = isinstance(leaf, Memory | Toll) and not latency_is_linear(leaf, einsum.name)
@@ -64,10 +64,39 @@ def _why_not_network(network: Network, arch: Architecture, goals: Sequence[str])
     return None
 
 
-def _why_not_units(path: Sequence[Leaf]) -> str | None:
-    """Why tables do not know the memories of an array: what a unit has of a tile is rounded up."""
-    spread = (leaf.name for leaf in path if isinstance(leaf, Memory) and leaf.is_spread)
-    return next((f"{name!r} is several units of an array" for name in spread), None)
+def why_not_fused(einsum: Einsum, arch: Architecture, goals: Sequence[str]) -> str | None:
+    """As `why_not_searchable`, where Einsums may share what they hold: each might look for it in other units."""
+    units = (unit for unit in arch.components.values() if isinstance(unit, Memory) and unit.is_spread)
+    spread = next((f"{unit.name!r} is several units of an array" for unit in units), None)
+    return why_not_searchable(einsum, arch, goals) or spread
+
+
+def _why_not_units(einsum: Einsum, path: Sequence[Leaf]) -> str | None:
+    """Why tables do not know the memories of an array."""
+    memories = [leaf for leaf in path if isinstance(leaf, Memory)]
+    spread = [memory for memory in memories if memory.is_spread]
+    if not spread:
+        return None
+    name = f"{spread[0].name!r}, which is several units of an array,"
+    if memories[0].is_spread:
+        return f"{name} is the outermost memory"
+    if len({memory.array for memory in spread}) > 1:
+        return f"{name} is not in the only array of such memories"
+    for access in einsum.accesses:
+        used = [v for _, index in access.projection for v, _ in index.terms]
+        indices = [index for _, index in access.projection]
+        plain = all(len(index.terms) == 1 and abs(index.terms[0][1]) == 1 for index in indices)
+        if access.gathered or not plain or len(set(used)) < len(used):
+            return f"{name} may hold {access.tensor!r}, whose indices are not rank variables"
+        copied = next((memory for memory in spread if access.tensor in memory.replicate), None)
+        if copied is None:
+            continue
+        if access.output:
+            return f"{name} replicates {access.tensor!r}, an output"
+        below = path[path.index(copied) + 1 : next(i for i, leaf in enumerate(path) if leaf.name == copied.array)]
+        if any(isinstance(leaf, Memory | Toll) for leaf in below):
+            return f"{copied.name!r} replicates {access.tensor!r} above another component of its array"
+    return None
 
 
 def _why_not_lines(path: Sequence[Leaf]) -> str | None:

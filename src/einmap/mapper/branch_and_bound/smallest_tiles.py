@@ -24,6 +24,7 @@ from einmap.mapper.mapspace.fanout_table import LaneTable
 from einmap.mapper.mapspace.layout import values_of
 from einmap.mapper.request import Request
 from einmap.mapper.templates.chain_template import ChainSegment, ChainTemplate, Held
+from einmap.mapper.tolerances import TIE
 from einmap.model.counting.semantics import Semantics
 from einmap.progress import Progress
 
@@ -158,6 +159,7 @@ class PlanTiles:
     """
 
     fits: Bools
+    lanes: LaneTable
     passed: list[Ints] = field(default_factory=list)
     held: list[tuple[Held, Floats]] = field(default_factory=list)
 
@@ -218,7 +220,7 @@ class Tiles:
         row = rows[0] if least is None or least not in needed else rows[np.argmin(needed[least][rows])]
         held: dict[str, tuple[tuple[str, float, float], ...]] = {}
         for node, values in tiles.held:
-            entry = (node.tensor, float(self.bits(node, values)[row]), float(values[row]))
+            entry = (node.tensor, float(self.bits(node, values, lanes)[row]), float(values[row]))
             held[self.memory(node).name] = (*held.get(self.memory(node).name, ()), entry)
         return Fit(held, is_least=False)
 
@@ -232,7 +234,7 @@ class Tiles:
     def _shapes(self, plan: ChainTemplate, lanes: LaneTable) -> PlanTiles:
         """The smallest tiles of a plan, judged by limits on tile shapes alone."""
         n = len(lanes)
-        tiles = PlanTiles(np.ones(n, dtype=bool))
+        tiles = PlanTiles(np.ones(n, dtype=bool), lanes)
         shapes = np.broadcast_to(self.tops, (n, len(self.tops))).copy()
         for node in plan.outer:
             self.place(tiles, node, shapes)
@@ -292,11 +294,14 @@ class Tiles:
         needed: dict[str, Floats] = {}
         for node, values in tiles.held:
             memory = self.memory(node).name
-            needed[memory] = needed.get(memory, 0.0) + self.bits(node, values)
+            needed[memory] = needed.get(memory, 0.0) + self.bits(node, values, tiles.lanes)
         return needed
 
-    def bits(self, node: Held, values: Floats) -> Floats:
+    def bits(self, node: Held, values: Floats, lanes: LaneTable) -> Floats:
         """Bits of a tensor's tiles; what stays over all instances of the Einsum is kept for each."""
+        loops = self.path.pricer.units.loops(lanes, node.tensor, node.level)
+        if loops is not None:
+            values = np.ceil(values * loops.share.held * (1 - TIE))
         times = self.instances if node.backing and self.einsum.by_tensor[node.tensor].persistent else 1
         if node.backing:
             values = self.stored(node.tensor, values)

@@ -21,6 +21,7 @@
 - `table_blocks`: blocks of cost-to-go tables: which places of which chains have tables in common, whatever their rows
   are.
 - `tree_kernels`: the compiled part of counting links of networks that are trees.
+- `units`: what memories that are several units of an array hold and send at least.
 - `way_costs`: the ways of single values as constants of columns.
 - `tile_limits`: limits on tile shapes (`tensors.tile_shape`): on a lattice, as rows for a kernel, for points.
 - `sparse_tables`: cost-to-go tables of large lattices: rows only where something better than what was found may

@@ -33,6 +33,7 @@ from einmap.mapper.cost_bounds.columns import Columns, columns_of
 from einmap.mapper.cost_bounds.leakage import leak_power
 from einmap.mapper.cost_bounds.line_rates import KINDS, LineRates, moves_lines
 from einmap.mapper.cost_bounds.network_rates import NetworkRates, Rates, axes_without
+from einmap.mapper.cost_bounds.units.rates import UnitRates, UnitShare
 from einmap.mapper.cost_bounds.way_costs import ends_of_ways, way_between
 from einmap.mapper.mapspace.fanout_table import FEW_USES, Fanned, LaneTable
 from einmap.mapper.mapspace.latency_forms import Form, compute_seconds
@@ -85,7 +86,9 @@ class Pricer:
             for access in self.einsum.accesses
         }
         self.lines = LineRates(self.einsum, self.leaves, self.lattice)
-        self.networks = NetworkRates(self.einsum, self.leaves, self.columns, axes_without(self.axis_relevance))
+        irrelevant = axes_without(self.axis_relevance)
+        self.units = UnitRates(self.leaves, irrelevant)
+        self.networks = NetworkRates(self.einsum, self.leaves, self.columns, irrelevant, self.units)
 
     def _once[T](self, table: LaneTable, key: tuple[object, ...], find: Callable[[LaneTable], T]) -> T:
         """What is found for each use of the lanes, a row each, kept for the next one who asks; not to be changed."""
@@ -334,9 +337,17 @@ class Pricer:
         # of a group of merged lanes only the first one is filled, at every station on the way
         one_lane = access.output and self.rules.lane_first_touch == "one lane"
         filled = 1 / self.merged(table, access.tensor, exchange[0], exchange[-1]) if one_lane else share
+        if at in self.units.levels:
+            of_units = self.in_units(table, access.tensor, at)
+            everywhere, busiest = (of_units.copies, of_units.held) if at == exchange[-1] else of_units[2:]
+            filled, share, lane = filled * everywhere, share * everywhere, lane * busiest
         total += self.spread(at, down, filled, lane, exchange[-1])
         if access.output:
             total += self.spread(at, up, share, lane, exchange[-1])
+
+    def in_units(self, table: LaneTable, tensor: str, level: int) -> UnitShare:
+        """What a tensor takes in the units of the memory at a level."""
+        return self._once(table, ("units", tensor, level), lambda t: self.units.share(t, tensor, level))
 
     def _crossing(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Rates:
         """What an exchange costs on the networks that it crosses."""
@@ -382,6 +393,8 @@ class Pricer:
                 below = self.unmerged(table, tensor, at, child)
                 above = self.merged(table, tensor, -1, at) * self.unmerged(table, tensor, -1, at)
                 share, lane = size * above * below, per_lane * below
+            if at in self.units.levels:
+                lane = lane * self.in_units(table, tensor, at).held
             down, _ = self.actions(access, exchange, at)
             total -= self.spread(at, down, share, lane, child)
         if self.networks.crosses(exchange):

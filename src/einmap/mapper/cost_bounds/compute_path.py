@@ -126,6 +126,8 @@ class Path:
         asked = self.request
         if asked.uneven_loops or asked.uneven_lanes or asked.shared or asked.given is not None:
             return False
+        if any(isinstance(leaf, Memory) and leaf.is_spread for leaf in self.leaves):
+            return False
         return not moves_lines(self.leaves)
 
     def _lattices(self) -> Iterator[Lattice]:
@@ -370,6 +372,7 @@ class Path:
             partly = np.array([r is not Relevance.FULL for r in self.pricer.axis_relevance[tensor]], dtype=bool)
             assert self.machine is not None
             admitted &= self.lanes.over(self.lanes.levels <= self.machine.level, partly) == 1
+        admitted &= self.pricer.units.fits(plan, self.lanes)
         return self.lanes.only(np.flatnonzero(admitted))
 
     def stalled(self, plan: ChainTemplate) -> frozenset[str]:

@@ -23,6 +23,8 @@ from einmap.einsum.projection import Relevance
 from einmap.mapper.cost_bounds.columns import Columns
 from einmap.mapper.cost_bounds.network_lanes import Chain, NetworkLanes
 from einmap.mapper.cost_bounds.network_topologies import LANES
+from einmap.mapper.cost_bounds.units.lanes import UnitLanes
+from einmap.mapper.cost_bounds.units.rates import UnitRates
 from einmap.mapper.mapspace.fanout_table import LaneTable
 
 
@@ -48,6 +50,7 @@ class NetworkRates:
     leaves: tuple[Leaf, ...]
     columns: Columns
     irrelevant: Mapping[str, Bools]
+    units: UnitRates
 
     def crossed(self, exchange: Chain) -> Iterator[tuple[int, Network]]:
         """The networks that an exchange crosses."""
@@ -66,7 +69,9 @@ class NetworkRates:
         saves = access.output and not pays_initial
         for level, network in self.crossed(exchange):
             irrelevant = self.irrelevant[access.tensor]
-            lanes = LANES[network.topology](network, table, irrelevant, access.tensor, exchange, level)
+            there = network, table, irrelevant, access.tensor, exchange, level
+            units = self.units.between(table, access.tensor, exchange, network)
+            lanes = LANES[network.topology](*there) if units is None else UnitLanes(units, *there)
             rate = network.action("hop").actions_per_value[access.tensor] * network.actions_scale
             energy = rate * network.action("hop").energy
             total.filled[:, 0] += energy * lanes.hops(output=access.output)

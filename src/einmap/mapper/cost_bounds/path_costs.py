@@ -100,12 +100,19 @@ class PathCosts:
                 values = self.values[self.tensors.index(node.tensor)]
                 if node.backing:
                     values = self.einsum.by_tensor[node.tensor].stored(values, self.einsum.extents)
-                fits &= values * memory.bits[node.tensor] <= memory.size_bits
+                fits &= values * self.bits_of(node) <= memory.size_bits
             if node.first:
                 fits &= within_limits(memory.placement, self.lattice)
             self.computed[key] = fits
         allowed: Bools = self.computed[key]
         return allowed
+
+    def bits_of(self, node: Held) -> float:
+        """What each value of a node's tile takes in its memory; of several units in the fullest one at least."""
+        bits = float(self.memory(node.level).bits[node.tensor])
+        if node.level not in self.pricer.units.levels:
+            return bits
+        return bits * float(self.pricer.in_units(self.lanes, node.tensor, node.level).held.min(initial=1.0))
 
     def inside(self, node: Held) -> Ints:
         """Points inside of some point at which a node may stand by itself, in order."""
@@ -134,11 +141,20 @@ class PathCosts:
         """Rows of `pricer.node` for the prefixes of the first r fanouts, the same for chains with the same tail."""
         key = self.rates_key(chains, node, r)
         if key not in self.computed:
-            self.computed[key] = self.pricer.node(
-                self.prefixes.tables[r], node.tensor, chains[node.tensor], node.level, node.within
-            )
+            self.computed[key] = self._rates_of(chains, node, r)
         rates: NodeCosts = self.computed[key]
         return rates
+
+    def _rates_of(self, chains: Mapping[str, Chain], node: Held, r: int) -> NodeCosts:
+        chain = chains[node.tensor]
+        if not self.pricer.units.levels:
+            return self.pricer.node(self.prefixes.tables[r], node.tensor, chain, node.level, node.within)
+        # what lies in units depends on lanes further in, too: the least over these
+        each = self.pricer.node(self.lanes, node.tensor, chain, node.level, node.within)
+        least = [np.full((len(self.prefixes.tables[r]), rows.shape[1]), np.inf) for rows in each]
+        for rows, of_uses in zip(least, each, strict=True):
+            np.minimum.at(rows, self.prefixes.number_of[r], of_uses)
+        return NodeCosts(*least)
 
     def rates_key(self, chains: Mapping[str, Chain], node: Held, r: int) -> tuple[object, ...]:
         """What the rows of `rates_of` depend on."""

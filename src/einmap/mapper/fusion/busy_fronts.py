@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from einmap.arrays import Floats
-from einmap.mapper.branch_and_bound.searchable import why_not_searchable
+from einmap.mapper.branch_and_bound.searchable import why_not_fused
 from einmap.mapper.cost_bounds.columns import columns_of
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.fusion.search import FusedSearch
@@ -47,7 +47,7 @@ def busy_front(spec: Spec, asked: Options, best: float, token: Progress, most: f
     if asked.goals not in (("latency",), ("energy_delay_product",)):
         return None
     einsums = [einsum for einsum in spec.workload.einsums if not einsum.is_copy]
-    if any(why_not_searchable(e, spec.bound[e.name].arch, asked.goals) for e in einsums):
+    if any(why_not_fused(e, spec.bound[e.name].arch, asked.goals) for e in einsums):
         return None
     with_energy = asked.goals != ("latency",)
     goals = ((ENERGY,) if with_energy else ()) + (OWN, *_forms(spec))

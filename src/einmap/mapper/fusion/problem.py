@@ -14,7 +14,7 @@ from einmap.arch.tree import Architecture
 from einmap.arrays import Floats
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.branch_and_bound.isomorphism import canonical_key, rules_key
-from einmap.mapper.branch_and_bound.searchable import check_stalls_searchable, why_not_searchable
+from einmap.mapper.branch_and_bound.searchable import check_stalls_searchable, why_not_fused
 from einmap.mapper.branch_and_bound.smallest_tiles import fits_nowhere
 from einmap.mapper.fusion.budget import Budget
 from einmap.mapper.fusion.fronts.copy_fronts import CopyFronts, OptionalCopyFronts
@@ -217,7 +217,7 @@ class CascadeProblem:
         if einsum.is_copy:
             kind = OptionalCopyFronts if einsum.name in self.optional else CopyFronts
             return kind(einsum, arch, request, *most)
-        why = why_not_searchable(einsum, arch, self.goals)
+        why = why_not_fused(einsum, arch, self.goals)
         if why is None:
             planned = PlannedEinsum.of(einsum, arch, request, self.budget.progress)
             if not any(path.lanes_above() for path in planned.paths):

@@ -16,7 +16,7 @@ from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.errors import MappingError
 from einmap.mapper.branch_and_bound.isomorphism import rules_key
-from einmap.mapper.branch_and_bound.searchable import why_not_searchable
+from einmap.mapper.branch_and_bound.searchable import why_not_fused
 from einmap.mapper.fusion.search import FusedSearch
 from einmap.mapper.independent.independent_search import IndependentSearch
 from einmap.mapper.infeasibility.oracle import Oracle, UndecidedError, resized
@@ -74,7 +74,7 @@ class Whether:
                 continue
             seen.add(key)
             rules = rules_key(einsum, bound.arch), kinds, einsum.n_instances
-            if rules in seen or why_not_searchable(einsum, bound.arch, ("energy",)) is not None:
+            if rules in seen or why_not_fused(einsum, bound.arch, ("energy",)) is not None:
                 continue
             seen.add(rules)
             yield einsum.name, self.oracle(einsum, request, whole.weight(einsum))

@@ -19,7 +19,7 @@ from einmap.errors import NoMappingError, NotSupportedError
 from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
 from einmap.mapper.branch_and_bound.isomorphism import canonical_key, rules_key
 from einmap.mapper.branch_and_bound.optimum import Optimum
-from einmap.mapper.branch_and_bound.searchable import check_stalls_searchable, why_not_searchable
+from einmap.mapper.branch_and_bound.searchable import check_stalls_searchable, why_not_fused, why_not_searchable
 from einmap.mapper.branch_and_bound.smallest_tiles import why_not_smallest
 from einmap.mapper.exhaustive.brute_force import brute_force
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
@@ -292,7 +292,8 @@ class IndependentSearch:
         for einsum in self.workload.einsums:
             arch = self.spec.bound[einsum.name].arch
             is_given = einsum.name in self.given
-            why = why_not_searchable(einsum, arch, self.goals)
+            is_alone = not is_given and not self.whole & einsum.tensors
+            why = (why_not_searchable if is_alone else why_not_fused)(einsum, arch, self.goals)
             why = "brute force was asked for" if self.options.brute_force else why
             if token.stopped and not is_given and (self.parts or not plan_first):
                 rules = rules_key(einsum, arch), einsum.n_instances

@@ -81,6 +81,8 @@ class Prefixes:
         self.first = [0]
         inverse = np.zeros(len(self.lanes), dtype=np.int64)
         self.parents: list[Ints] = []
+        self.number_of: list[Ints] = []
+        """For each number of fanouts and each use of all of them the number of its prefix, among those of as many."""
         part = np.arange(len(whole)) if part is None else part
         for r, (numbers, divided_by) in enumerate(zip(division.numbers, division.rows, strict=True)):
             _, first, row_of = np.unique(numbers[part], return_index=True, return_inverse=True)
@@ -89,6 +91,7 @@ class Prefixes:
             rows = np.sort(first)
             self.parents.append(inverse[rows] + self.first[r - 1] if r else np.full(len(rows), -1))
             inverse = order[row_of]
+            self.number_of.append(inverse)
             self.tables.append(self.lanes.only(rows))
             divides.append(divided_by[part[rows]])
             self.first.append(self.first[-1] + len(rows))

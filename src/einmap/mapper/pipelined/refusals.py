@@ -7,7 +7,7 @@ import math
 from einmap.arch.component import Memory
 from einmap.arch.tree import outermost_memory
 from einmap.errors import NotSupportedError
-from einmap.mapper.branch_and_bound.searchable import why_not_searchable
+from einmap.mapper.branch_and_bound.searchable import why_not_fused
 from einmap.mapper.options import Options, network_of
 from einmap.model.buffering import turns
 from einmap.spec.spec import Spec
@@ -25,7 +25,7 @@ def refuse_unknown(spec: Spec, options: Options, *, is_given: bool, fuse: bool) 
     gated |= any(fork.forked_power_gateable or fork.non_forked_power_gateable for arch in archs for fork in arch.forks)
     waiting = next((unit.name for unit in units if turns((unit,))), None)
     unknown = next((goal for goal in options.goals if goal not in JUDGED), None)
-    odd = [(e.name, why_not_searchable(e, spec.arch(e.name), ("energy", "latency"))) for e in workload.einsums]
+    odd = [(e.name, why_not_fused(e, spec.arch(e.name), ("energy", "latency"))) for e in workload.einsums]
     name, why = next(((name, why) for name, why in odd if why is not None), (None, None))
     network = network_of(spec)
     problems = {

@@ -186,7 +186,7 @@ class Planner:
     def goes_up(self, above: Held, axis: Axis) -> bool:
         """Whether a loop is never worse above the node that it follows."""
         full = self.einsum.by_tensor[above.tensor].relevance(axis.variables[0]) is Relevance.FULL
-        return full and not above.backing and not self.limited(above)
+        return full and not above.backing and not self.limited(above) and not self.in_units(above)
 
     def goes_down(self, builder: TemplateBuilder, index: int, above: Held, node: Held, axis: Axis) -> bool:
         """Whether a loop is never worse below the node that follows it."""
@@ -199,6 +199,11 @@ class Planner:
             return False
         # no_resend_to_below begins at the node: a loop that may stand above it may be forbidden below
         return not builder.refetches(variable, index + 1)
+
+    def in_units(self, held: Held) -> bool:
+        """Whether its memory is several units, of which the fullest has a larger part of a smaller tile."""
+        leaf = self.leaves[held.level]
+        return isinstance(leaf, Memory) and leaf.is_spread
 
     def limited(self, held: Held) -> bool:
         """Whether the memory limits its tile shapes, so that its node cannot be moved freely."""
