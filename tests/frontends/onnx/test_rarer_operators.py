@@ -67,6 +67,51 @@ CASES = {
         {"x": (1, 3)},
         {"w": np.array([1, 2, 0, 1])},
     ),
+    "rows that are looked up of what is read with zeros around it": (
+        [node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]), node("Gather", ["x", "i"], ["g"], axis=2),
+         node("Gather", ["x", "i"], ["h"], axis=3), node("Gather", ["h", "i"], ["k"], axis=2),
+         node("MatMul", ["g", "c"], ["m"]), node("Add", ["m", "k"], ["y"])],
+        {"x": (1, 3, 4, 4)},
+        {"w": numbers(3, 3, 3, 3), "i": np.array([0, 2, 1, 1])},
+    ),
+    "an ellipsis, a diagonal and three operands": (
+        [node("Einsum", ["x", "w", "v"], ["e"], equation="...ij,jk,kK->...iK"),
+         node("Einsum", ["e"], ["d"], equation="b...ii->...ib"), node("Einsum", ["d", "u"], ["y"], equation="a...,a->...")],
+        {"x": (2, 3, 4, 5)},
+        {"w": numbers(5, 6), "v": numbers(6, 4), "u": numbers(3)},
+    ),
+    "a transposed conv of which the output is said": (
+        [node("ConvTranspose", ["x", "w"], ["a"], strides=[2, 2], output_shape=[7, 7], auto_pad="SAME_UPPER"),
+         node("ConvTranspose", ["x", "w"], ["b"], strides=[2, 2], auto_pad="SAME_LOWER"),
+         node("Pad", ["a", "p"], ["c"]), node("Add", ["b", "c"], ["y"])],
+        {"x": (1, 1, 4, 4)},
+        {"w": numbers(1, 1, 3, 2), "p": np.array([0, 0, 0, 0, 0, 0, 1, 1])},
+    ),
+    "sums along an axis": (
+        [node("CumSum", ["x", "0"], ["a"]), node("CumSum", ["a", "1"], ["b"], reverse=1),
+         node("CumSum", ["x", "1"], ["c"], exclusive=1), node("Add", ["b", "c"], ["y"])],
+        {"x": (3, 4)},
+        {"0": np.array(0), "1": np.array(-1)},
+    ),
+    "tiles, triangles and norms": (
+        [node("Tile", ["x", "n"], ["t"]), node("Trilu", ["t", "k"], ["u"]),
+         node("LpNormalization", ["u"], ["a"], axis=0), node("Abs", ["x"], ["s"]), node("LpNormalization", ["s"], ["b"], p=1),
+         node("Tile", ["b", "n"], ["c"]), node("Add", ["a", "c"], ["y"])],
+        {"x": (2, 3)},
+        {"n": np.array([2, 3]), "k": np.array(0)},
+    ),
+    "one of so many": (
+        [node("OneHot", ["x", "n", "v"], ["h"], axis=0), node("Mul", ["h", "w"], ["y"])],
+        {"x": np.array([[0, 2], [-1, 1]])},
+        {"n": np.array(4), "v": np.array([-1, 2], np.float32), "w": numbers(4, 1, 1)},
+    ),
+    "hyperbolic functions, and what shrinks": (
+        [node("Sinh", ["x"], ["a"]), node("Cosh", ["a"], ["b"]), node("Acosh", ["b"], ["c"]), node("Tan", ["c"], ["d"]),
+         node("Asinh", ["d"], ["e"]), node("Atanh", ["x"], ["f"]), node("Add", ["e", "f"], ["g"]),
+         node("Shrink", ["g"], ["h"], lambd=0.3, bias=0.1), node("IsNaN", ["h"], ["i"]), node("Where", ["i", "x", "h"], ["y"])],
+        {"x": (2, 3)},
+        {},
+    ),
     "the mask of a dropout": (
         [node("Relu", ["x"], ["r"]), node("Dropout", ["r"], ["d", "mask"]), node("Where", ["mask", "d", "x"], ["y"])],
         {"x": (2, 3)},
@@ -148,3 +193,13 @@ def test_functions_that_call_themselves_or_grow_without_end_are_refused(tmp_path
         tower.append(function(f"F{i}", ["a"], inner))
     with pytest.raises(SpecError, match="has 536,870,912 operators with those of its functions"):
         from_onnx(saved(tmp_path, with_functions([call("F29", ["x"], "y")], tower)))
+
+
+def test_an_einsum_of_several_operands_has_the_products_of_two_at_a_time(tmp_path):
+    nodes = [node("Einsum", ["x", "w", "v"], ["y"], equation="ij,jk,kl->il")]
+    path = saved(tmp_path, model(nodes, {"x": (2, 3)}, {"w": numbers(3, 4), "v": numbers(4, 5)}))
+    result = from_onnx(path)
+    assert [e.n_computes for e in result.spec.workload.einsums] == [2 * 3 * 4, 2 * 4 * 5]
+    assert result.n_multiply_accumulates == 2 * 3 * 4 + 2 * 4 * 5
+    nodes = [node("Einsum", ["x"], ["s"], equation="ij->i"), node("Exp", ["s"], ["y"])]
+    assert from_onnx(saved(tmp_path, model(nodes, {"x": (2, 3)}))).n_multiply_accumulates == 0

@@ -160,7 +160,7 @@ def imported(
         raise SpecError(f"operators without Einsum form leave nothing to compute: {shown}; {first}")
     if not einsums:
         raise SpecError("the model has nothing to compute: its outputs are its inputs, or constants")
-    einsums, indices = with_index_inputs(builder, einsums)
+    einsums, indices = with_index_inputs(builder, with_tables(builder, einsums))
     names = {access.tensor.name: access.tensor for e in einsums for access in e.inputs}
     produced = {e.output.tensor.name for e in einsums}
     inputs = {name: tensor for name, tensor in names.items() if name not in produced}
@@ -203,6 +203,24 @@ def with_index_inputs(builder: Builder, einsums: list[CascadeEinsum]) -> tuple[l
     return done, sizes
 
 
+def with_tables(builder: Builder, einsums: list[CascadeEinsum]) -> list[CascadeEinsum]:
+    """The Einsums, and copies of tensors that are looked up along a rank with zeros around it: places count without."""
+    margin = builder.program.margin
+    copies: dict[str, CascadeEinsum] = {}
+    done: list[CascadeEinsum] = []
+    for einsum in einsums:
+        inputs = list(einsum.inputs)
+        for i, access in enumerate(inputs):
+            tensor = access.tensor
+            if any(margin(tensor, rank) != (0, 0) for rank, _ in access.looked_up):
+                if tensor.name not in copies:
+                    copies[tensor.name] = _copy(builder, tensor, "rows")
+                    done.append(copies[tensor.name])
+                inputs[i] = replace(access, tensor=copies[tensor.name].output.tensor)
+        done.append(replace(einsum, inputs=tuple(inputs)))
+    return done
+
+
 def with_results(builder: Builder, einsums: list[CascadeEinsum], kept: set[str]) -> list[CascadeEinsum]:
     """The Einsums, and copies of results that others read as well: those might never leave the inner memories."""
     read = {access.tensor.name for e in einsums for access in e.inputs}
@@ -212,7 +230,7 @@ def with_results(builder: Builder, einsums: list[CascadeEinsum], kept: set[str])
     for einsum, following in zip_longest(einsums, einsums[1:]):
         done.append(einsum)
         if einsum.name in kept & read:
-            waiting.append(_copy(builder, einsum.output.tensor))
+            waiting.append(_copy(builder, einsum.output.tensor, "out"))
         names = together.get(einsum.name, ())
         if following is None or following.name not in names:
             # behind a recurrence, whose Einsums stay together
@@ -221,10 +239,10 @@ def with_results(builder: Builder, einsums: list[CascadeEinsum], kept: set[str])
     return done
 
 
-def _copy(builder: Builder, tensor: Stored) -> CascadeEinsum:
+def _copy(builder: Builder, tensor: Stored, suffix: str) -> CascadeEinsum:
     variables = [f"x{rank}.0" for rank in range(len(tensor.sizes))]
     index = tuple(Affine(((v, 1),)) for v in variables)
-    result = Stored(builder.free_name(f"{tensor.name}_out"), tensor.sizes, tensor.bits)
+    result = Stored(builder.free_name(f"{tensor.name}_{suffix}"), tensor.sizes, tensor.bits)
     extents = dict(zip(variables, tensor.sizes, strict=True))
     hints = dict.fromkeys(variables, "")
     return CascadeEinsum(

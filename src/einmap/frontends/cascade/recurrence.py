@@ -14,8 +14,8 @@ import numpy as np
 from einmap.einsum.operation import Apply, Operand
 from einmap.frontends.cascade.builder import Builder, Spread
 from einmap.frontends.cascade.program import CascadeEinsum, Stored
-from einmap.frontends.cascade.step import NotExpressible
-from einmap.frontends.cascade.values import Value, broadcast, reshape, stored, take
+from einmap.frontends.cascade.step import NotExpressible, Step
+from einmap.frontends.cascade.values import Value, broadcast, known, reshape, stored, take, transpose
 from einmap.frontends.cascade.views import view_of
 
 TIME = "t"
@@ -125,3 +125,27 @@ def one_rank_of_steps(builder: Builder, value: Value, name: str) -> Value:
     """A value whose first axis, the steps, is one rank where it is stored."""
     value = builder.written(value, name)
     return value if len(value.leaves[0].axes[0]) <= 1 else builder.copied(value, f"{name}_steps", flat=[0])
+
+
+def cumulated(step: Step, value: Value, axis: int, function: str, *, reverse: bool = False) -> tuple[Value, Value]:
+    """What has come together along an axis before each index, and up to it, by a recurrence over the axis.
+
+    `function`: `add`, `multiply` or `max`; `reverse`: from the last index on. Raises NotExpressible.
+    """
+    order = [axis, *(other for other in range(len(value.shape)) if other != axis)]
+    back = [order.index(other) for other in range(len(order))]
+    steps = value.shape[axis]
+    rows = transpose(step.builder.as_expression(value, step.name), order)
+    if reverse:
+        rows = step.take(rows, 0, steps - 1, -1, steps)
+    rows = one_rank_of_steps(step.builder, rows, f"{step.name}_rows")
+    first = {"add": 0.0, "multiply": 1.0, "max": -np.inf}[function]
+    recurrence = Recurrence(step.builder, step.name, steps)
+    begins = known(np.full(rows.shape[1:], first), value.bits)
+    state = recurrence.state(rows.shape[1:], value.bits, begins, step.name)
+    both = Apply(function, (Operand("0"), Operand("1")))
+    recurrence.write(state, step.builder.pointwise(both, [state.before, rows], step.name, value.bits))
+    recurrence.close()
+    found = [take(v, 0, steps - 1, -1, steps) if reverse else v for v in (state.before, state.after)]
+    before, up_to = (transpose(v, back) for v in found)
+    return before, up_to

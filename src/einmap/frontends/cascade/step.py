@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from einmap.einsum.operation import Apply, MapExpression, Operand, parse_operation
 from einmap.errors import SpecError
 from einmap.frontends.cascade.builder import Builder, LookedUp, Spread, Use
-from einmap.frontends.cascade.values import Value, reshape, take
+from einmap.frontends.cascade.values import Value, broadcast, reshape, take
 from einmap.frontends.cascade.views import LayoutError
 
 
@@ -80,6 +80,28 @@ class Step:
         plain = self.builder.written(table, f"{self.name}_table")
         where = self.index(places, table.shape[axis])
         return self.builder.einsum(self.name, [(plain, uses), (where, labels)], labels, Operand("0"), table.bits)
+
+    def looked_up(
+        self,
+        table: Value,
+        uses: Sequence[str | int],
+        lookups: Sequence[tuple[Value, Sequence[str]]],
+        out: Sequence[str],
+    ) -> Value:
+        """Values of a table at the labels `out`. An axis whose use is a number is read at the values of that lookup."""
+        plain = self.builder.written(table, f"{self.name}_table")
+        places = [(self.index(where, table.shape[uses.index(i)]), labels) for i, (where, labels) in enumerate(lookups)]
+        if len(places) > 1:  # an Einsum reads a tensor of indices in one way
+            places = [(self.builder.copied(where, f"{self.name}_places"), labels) for where, labels in places]
+        read: list[Use] = [use if isinstance(use, str) else LookedUp(use + 1) for use in uses]
+        return self.builder.einsum(self.name, [(plain, read), *places], out, Operand("0"), table.bits)
+
+    def tiled(self, value: Value, times: Sequence[int]) -> Value:
+        """The value so many times along each axis, which is no movement; all axes are there already."""
+        value = self.builder.as_expression(value, self.name)
+        rows = reshape(value, [n for size in value.shape for n in (1, size)])
+        wide = broadcast(rows, [n for i, size in enumerate(value.shape) for n in (times[i], size)])
+        return self.reshape(wide, [size * n for size, n in zip(value.shape, times, strict=True)])
 
     def index(self, where: Value, size: int) -> Value:
         """Indices as a tensor, from 0 on; those of a graph input are brought there with its values."""

@@ -10,7 +10,6 @@ from einmap.einsum.edit import substituted
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand, format_map
 from einmap.einsum.parse import format_projection
 from einmap.einsum.projection import Affine
-from einmap.errors import SpecError
 from einmap.frontends.cascade.program import Access, CascadeEinsum, Program, Stored
 
 
@@ -104,8 +103,6 @@ class _Writer:
         looked_up = dict(access.looked_up)
         named = [Affine(((f"v{tensor.sizes[rank]}", 1),)) if rank in looked_up else i for rank, i in enumerate(index)]
         ranks = self.ranks.setdefault(tensor.name, _rank_names(tensor, named))
-        if any(self.program.margin(tensor, rank) != (0, 0) for rank in looked_up):
-            raise SpecError(f"rows of {tensor.name!r} are looked up along an axis that is read with zeros around it")
         parts = [
             f"{name}: {(texts or {})[looked_up[rank]]}" if rank in looked_up else format_projection(((name, i),))
             for rank, (name, i) in enumerate(zip(ranks, index, strict=True))

@@ -11,13 +11,15 @@ from einmap.frontends.cascade.values import Value
 from einmap.frontends.jax.equation import Equation
 
 TEXTS = {
-    "abs": "abs(a)", "add": "a + b", "add_any": "a + b", "ceil": "ceil(a)", "cos": "cos(a)", "eq": "equal(a, b)",
-    "erf": "erf(a)", "erfc": "1 - erf(a)", "exp": "exp(a)", "exp2": "power(2, a)", "expm1": "exp(a) - 1",
-    "floor": "floor(a)", "ge": "1 - less(a, b)", "gt": "less(b, a)", "is_finite": "equal(a - a, 0)",
-    "le": "1 - less(b, a)", "log": "log(a)",
-    "log1p": "log(1 + a)", "logistic": "sigmoid(a)", "lt": "less(a, b)", "mul": "a * b", "ne": "1 - equal(a, b)",
-    "neg": "-a", "one_minus_square": "1 - a * a", "pow": "power(a, b)", "rsqrt": "rsqrt(a)", "sign": "sign(a)",
-    "sin": "sin(a)", "sqrt": "sqrt(a)", "square": "a * a", "sub": "a - b", "tan": "sin(a) / cos(a)", "tanh": "tanh(a)",
+    "abs": "abs(a)", "acosh": "log(a + sqrt(a * a - 1))", "add": "a + b", "add_any": "a + b",
+    "asinh": "log(a + sqrt(a * a + 1))", "atanh": "log((1 + a) / (1 - a)) / 2", "ceil": "ceil(a)", "cos": "cos(a)",
+    "cosh": "(exp(a) + exp(-a)) / 2", "eq": "equal(a, b)", "erf": "erf(a)", "erfc": "1 - erf(a)", "exp": "exp(a)",
+    "exp2": "power(2, a)", "expm1": "exp(a) - 1", "floor": "floor(a)", "ge": "1 - less(a, b)", "gt": "less(b, a)",
+    "is_finite": "equal(a - a, 0)", "le": "1 - less(b, a)", "log": "log(a)", "log1p": "log(1 + a)",
+    "logistic": "sigmoid(a)", "lt": "less(a, b)", "mul": "a * b", "ne": "1 - equal(a, b)", "neg": "-a",
+    "one_minus_square": "1 - a * a", "pow": "power(a, b)", "rsqrt": "rsqrt(a)", "sign": "sign(a)", "sin": "sin(a)",
+    "sinh": "(exp(a) - exp(-a)) / 2", "sqrt": "sqrt(a)", "square": "a * a", "sub": "a - b", "tan": "sin(a) / cos(a)",
+    "tanh": "tanh(a)",
 }  # fmt: skip
 """Primitives whose expression needs no parameters."""
 LOGICAL = {"and": "a * b", "or": "max(a, b)", "xor": "abs(a - b)", "not": "1 - a"}
@@ -47,10 +49,17 @@ def extreme(equation: Equation) -> list[Value]:
     return [equation.pointwise(f"{equation.primitive}(a, b)", *equation.operands)]
 
 
+_TOWARDS_ZERO = "select(less(a / b, 0), ceil(a / b), floor(a / b))"
+
+
 def divided(equation: Equation) -> list[Value]:
-    """div, of fractions."""
-    equation.floating()
-    return [equation.pointwise("a / b", *equation.operands)]
+    """div: of integers towards 0."""
+    return [equation.pointwise(_TOWARDS_ZERO if equation.kind.kind in "iu" else "a / b", *equation.operands)]
+
+
+def left(equation: Equation) -> list[Value]:
+    """rem: what is left has the sign of what is divided."""
+    return [equation.pointwise(f"a - b * {_TOWARDS_ZERO}", *equation.operands)]
 
 
 def integer_power(equation: Equation) -> list[Value]:
@@ -61,10 +70,9 @@ def integer_power(equation: Equation) -> list[Value]:
 
 
 def rounded(equation: Equation) -> list[Value]:
-    """round, halves to the even integer."""
-    if int(equation.params["rounding_method"]) != 1:
-        raise NotExpressible("it rounds halves away from 0")
-    return [equation.pointwise("round(a)", *equation.operands)]
+    """round: halves to the even integer, or away from 0."""
+    to_even = int(equation.params["rounding_method"]) == 1
+    return [equation.pointwise("round(a)" if to_even else "sign(a) * floor(abs(a) + 0.5)", *equation.operands)]
 
 
 def chosen(equation: Equation) -> list[Value]:
@@ -98,6 +106,7 @@ ELEMENTWISE: dict[str, Callable[[Equation], list[Value]]] = {
     "max": extreme,
     "min": extreme,
     "div": divided,
+    "rem": left,
     "integer_pow": integer_power,
     "round": rounded,
     "select_n": chosen,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from einmap.frontends.cascade.step import NotExpressible, Step
+from einmap.frontends.cascade.step import Step
 from einmap.frontends.cascade.values import Value
 
 
@@ -26,11 +26,6 @@ class Equation(Step):
     def bits(self) -> int:
         """Bits of a number of the result."""
         return bits_of(self.kind)
-
-    def floating(self) -> None:
-        """Raise NotExpressible where the result is not a fraction: integers wrap and divide otherwise."""
-        if self.kind.kind not in "fV":
-            raise NotExpressible(f"{self.primitive} of {self.kind} is other than of fractions")
 
 
 def bits_of(kind: Any) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,9 +10,13 @@ import numpy as np
 from einmap.einsum.operation import Apply, Number, Operand
 from einmap.frontends.cascade.builder import Spread
 from einmap.frontends.cascade.parts import Parts, concatenated, whole
+from einmap.frontends.cascade.recurrence import cumulated
 from einmap.frontends.cascade.step import NotExpressible, expression_of
-from einmap.frontends.cascade.values import Value, broadcast, reshape, stored, transpose
+from einmap.frontends.cascade.values import Value, broadcast, known, reshape, stored, transpose
 from einmap.frontends.jax.equation import Equation
+
+CUMULATIVE = ("cumsum", "cumprod", "cummax")
+"""Primitives that become recurrences."""
 
 
 def transposed(equation: Equation) -> list[Value]:
@@ -48,14 +52,31 @@ def sliced(equation: Equation) -> list[Value]:
 
 
 def sliced_at(equation: Equation) -> list[Value]:
-    """dynamic_slice at places that are known."""
+    """dynamic_slice: a projection at places that are known; at others rows that are looked up, axis by axis."""
     value, *places = equation.operands
-    for axis, (place, size) in enumerate(zip(places, equation.params["slice_sizes"], strict=True)):
-        if place.array is None:
-            raise NotExpressible("its place is known only when the function runs")
-        start = min(max(0, int(place.array.reshape(-1)[0])), value.shape[axis] - size)
-        value = equation.take(value, axis, start, 1, int(size))
+    for axis, (place, count) in enumerate(zip(places, equation.params["slice_sizes"], strict=True)):
+        last = value.shape[axis] - int(count)
+        if place.array is not None or not last:
+            start = min(max(0, int(place.array.reshape(-1)[0])), last) if place.array is not None else 0
+            value = equation.take(value, axis, start, 1, int(count))
+            continue
+        steps = known(np.arange(int(count), dtype=np.float64), place.bits)
+        where = equation.pointwise(f"min(max(a, 0), {last}) + b", reshape(place, (1,)), steps)
+        value = equation.gathered(value, [(axis, replace(where, nonnegative=True))])
     return [value]
+
+
+def tiled(equation: Equation) -> list[Value]:
+    """tile."""
+    return [equation.tiled(equation.operands[0], equation.params["reps"])]
+
+
+def cumulated_along(equation: Equation) -> list[Value]:
+    """cumsum, cumprod and cummax: recurrences over the axis."""
+    function = {"cumsum": "add", "cumprod": "multiply", "cummax": "max"}[equation.primitive]
+    params = equation.params
+    _, found = cumulated(equation, equation.operands[0], params["axis"], function, reverse=params["reverse"])
+    return [found]
 
 
 def split(equation: Equation) -> list[Value]:
@@ -96,11 +117,20 @@ def joined(equation: Equation, values: tuple[Value, ...], axis: int) -> Value:
 
 
 def padded(equation: Equation) -> list[Value]:
-    """pad with zeros, between the values as well: a copy into a tensor with a border and holes."""
+    """pad, between the values as well: a copy into a tensor with a border and holes of zeros, or of another number."""
     value, filled = equation.operands
-    if filled.array is None or np.any(filled.array):
-        raise NotExpressible("it pads with other numbers than 0")
-    return [widened(equation, value, equation.params["padding_config"])]
+    widths = equation.params["padding_config"]
+    wide = widened(equation, value, widths)
+    if filled.array is not None and not np.any(filled.array):
+        return [wide]
+    inside = np.ones(())
+    for (low, high, between), size in zip(widths, value.shape, strict=True):
+        ones = np.zeros((between + 1) * (size - 1) + 1)
+        ones[:: between + 1] = 1
+        ones = np.pad(ones, (max(low, 0), max(high, 0)))
+        ones = ones[max(-low, 0) : len(ones) - max(-high, 0)]
+        inside = np.multiply.outer(inside, ones[:1] if ones.all() else ones)
+    return [equation.pointwise("select(a, b, c)", known(inside, 8), wide, filled, bits=value.bits)]
 
 
 def widened(equation: Equation, value: Value, widths: list[tuple[int, int, int]]) -> Value:
@@ -126,21 +156,39 @@ def widened(equation: Equation, value: Value, widths: list[tuple[int, int, int]]
 
 
 def gathered(equation: Equation) -> list[Value]:
-    """gather of whole rows along one axis, as `table[ids]` and `jnp.take` write it."""
+    """gather: slices of a table at places that are looked up, in batches or not.
+
+    An axis that is looked up gives one index, or all, where the place can only be 0.
+    """
     table, places = equation.operands
-    numbers = equation.params["dimension_numbers"]
-    rank, sizes = len(table.shape), tuple(equation.params["slice_sizes"])
-    axes = tuple(numbers.start_index_map)
-    if len(axes) != 1 or tuple(numbers.collapsed_slice_dims) != axes or numbers.operand_batching_dims:
-        raise NotExpressible("it does not take whole rows along one axis")
-    (axis,) = axes
-    n_places = len(places.shape) - 1
-    kept = tuple(range(axis)) + tuple(range(axis + n_places, axis + n_places + rank - 1 - axis))
-    whole = tuple(1 if i == axis else n for i, n in enumerate(table.shape))
-    if sizes != whole or tuple(numbers.offset_dims) != kept or places.shape[-1] != 1:
-        raise NotExpressible("it does not take whole rows along one axis")
-    chosen = reshape(_plain_index(places, table.shape[axis]), places.shape[:-1])
-    return [equation.gathered(table, [(axis, chosen)])]
+    numbers, sizes = equation.params["dimension_numbers"], equation.params["slice_sizes"]
+    labels = [f"p{axis}" for axis in range(len(places.shape) - 1)]
+    batches = dict(zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True))
+    dropped = {*numbers.collapsed_slice_dims, *batches}
+    lookups: list[tuple[Value, Sequence[str]]] = []
+    uses: list[str | int] = []
+    for axis, size in enumerate(sizes):
+        use: str | int = f"x{axis}"
+        if axis in batches:
+            use = labels[batches[axis]]
+        elif size < table.shape[axis] and axis not in numbers.start_index_map:
+            table = equation.take(table, axis, 0, 1, int(size))
+        elif size < table.shape[axis] and size > 1:
+            raise NotExpressible("it takes several values from each place on")
+        elif size < table.shape[axis]:
+            column = equation.take(places, len(labels), numbers.start_index_map.index(axis), 1, 1)
+            use = len(lookups)
+            lookups.append((_plain_index(reshape(column, places.shape[:-1]), table.shape[axis]), labels))
+        uses.append(use)
+    kept = iter(use if isinstance(use, str) else f"x{axis}" for axis, use in enumerate(uses) if axis not in dropped)
+    batch = iter(labels)
+    offsets = set(numbers.offset_dims)
+    out = [next(kept) if place in offsets else next(batch) for place in range(len(equation.shape))]
+    if not lookups:
+        raise NotExpressible("it looks up in axes of one index")
+    seen = {*(use for use in uses if isinstance(use, str)), *labels}
+    found = equation.looked_up(table, uses, lookups, [label for label in out if label in seen])
+    return [reshape(found, equation.shape)]
 
 
 def _plain_index(value: Value, size: int) -> Value:
@@ -173,5 +221,7 @@ LAYOUT: dict[str, Callable[[Equation], list[Value]]] = {
     "stack": stacked,
     "pad": padded,
     "gather": gathered,
+    "tile": tiled,
+    **dict.fromkeys(CUMULATIVE, cumulated_along),
 }
 """By the name of the primitive."""

@@ -20,7 +20,7 @@ from einmap.frontends.cascade.views import LayoutError
 from einmap.frontends.jax.contractions import CONTRACTIONS
 from einmap.frontends.jax.elementwise import ELEMENTWISE
 from einmap.frontends.jax.equation import Equation, bits_of
-from einmap.frontends.jax.layout import LAYOUT, joined
+from einmap.frontends.jax.layout import CUMULATIVE, LAYOUT, joined
 from einmap.frontends.jax.placements import distributed, sizes_of, specs_by_leaf
 from einmap.frontends.jax.scans import FEWEST_STEPS, Scan, kept_scan
 from einmap.optional import require
@@ -53,7 +53,7 @@ def from_jax(function: Callable[..., Any], *example_args: Any, mesh: Any = None,
     unknown = Counter(
         equation.primitive.name
         for equation in _every_equation(closed.jaxpr)
-        if equation.primitive.name not in (*PRIMITIVES, *CALLS, "scan", "iota")
+        if equation.primitive.name not in (*PRIMITIVES, *CALLS, "scan", "iota", "cond", "platform_index")
     )
     if unknown:
         counts = ", ".join(f"{name} ({n})" for name, n in sorted(unknown.items()))
@@ -89,6 +89,9 @@ def _every_equation(jaxpr: Any) -> Iterator[Any]:
         name = equation.primitive.name
         if name in CALLS or name == "scan":
             yield from _every_equation(_jaxpr_of(equation)[0])
+        elif name == "cond":
+            for branch in equation.params["branches"]:
+                yield from _every_equation(branch.jaxpr)
 
 
 def _jaxpr_of(equation: Any) -> tuple[Any, tuple[Any, ...]]:
@@ -180,6 +183,10 @@ class _Reader:
             return self.run(inner, [self.constant(value) for value in constants], operands)
         if name == "scan":
             return self.scanned(equation, operands)
+        if name == "cond":
+            return self.branch(equation, operands)
+        if name in CUMULATIVE and self.steps is not None:
+            raise NotExpressible(f"a {name} is inside of the recurrence")
         shapes = [tuple(v.aval.shape) for v in equation.outvars]
         empty = next((v.shape for v in operands if 0 in v.shape), None)
         if all(0 in shape for shape in shapes):
@@ -198,6 +205,15 @@ class _Reader:
             return PRIMITIVES[name](one)
         except (NotExpressible, LayoutError) as reason:
             raise SpecError(f"{name} of JAX has no Einsum form: {reason}") from None
+
+    def branch(self, equation: Any, operands: list[Value]) -> list[Value]:
+        """The results of a cond or switch whose branch is known."""
+        which, *rest = operands
+        if which.array is None:
+            raise SpecError("cond of JAX has no Einsum form: its branch is known only when the function runs")
+        branches = equation.params["branches"]
+        chosen = branches[min(max(0, int(which.array.reshape(-1)[0])), len(branches) - 1)]
+        return self.run(chosen.jaxpr, [self.constant(value) for value in chosen.consts], rest)
 
     def folded(self, equation: Any, operands: list[Value]) -> list[Value]:
         """The results of an equation on known numbers, by JAX."""

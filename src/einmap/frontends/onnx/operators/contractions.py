@@ -153,8 +153,6 @@ def conv_transpose(call: Call) -> list[Value]:
 def _transposed_axes(call: Call, sizes: Sequence[int], kernel: Sequence[int]) -> list[Transposed]:
     """What the attributes say of each axis. Raises SpecError for those that do not fit."""
     dims = len(sizes)
-    if call.text("auto_pad", "NOTSET") not in ("NOTSET", "VALID") or call.node.attributes.get("output_shape"):
-        raise NotExpressible("its padding follows from the shape of the output")
     strides = call.integers("strides") or [1] * dims
     dilations = call.integers("dilations") or [1] * dims
     pads = call.integers("pads") or [0] * 2 * dims
@@ -163,9 +161,19 @@ def _transposed_axes(call: Call, sizes: Sequence[int], kernel: Sequence[int]) ->
         raise SpecError("strides, dilations, pads and kernel do not fit together", at=call.node.at)
     if min(*strides, *dilations, *kernel) < 1 or min(*pads, *extra) < 0:
         raise SpecError("strides, dilations, kernel and pads must be positive", at=call.node.at)
+    wanted = call.integers("output_shape")
+    kind = call.text("auto_pad", "NOTSET")
+    if kind.startswith("SAME"):
+        wanted = wanted or [size * stride for size, stride in zip(sizes, strides, strict=True)]
     axes = []
     for i, size in enumerate(sizes):
         full = strides[i] * (size - 1) + dilations[i] * (kernel[i] - 1) + 1 + extra[i]
+        if wanted:
+            total = full - wanted[i - dims]
+            full += max(0, -total)  # what lies behind all windows is 0
+            half = max(0, total) // 2
+            total = max(0, total)
+            pads[i], pads[dims + i] = (half, total - half) if kind == "SAME_UPPER" else (total - half, half)
         out = full - pads[i] - pads[dims + i]
         if out < 1:
             raise SpecError(f"the padding {pads} leaves nothing of an output of {full}", at=call.node.at)
@@ -240,41 +248,65 @@ def gemm(call: Call) -> list[Value]:
 
 
 def einsum(call: Call) -> list[Value]:
-    """Einsum: its letters are labels."""
+    """Einsum: two operands at a time, from the first on, as runtimes contract them; what no later operand and not the
+    result has is summed.
+    """
+    terms, out = _labelled(call)
+    values = [call.operand(i) for i in range(len(terms))]
+    if len(values) == 1:
+        return [call.builder.einsum(call.name, [(values[0], terms[0])], out, expression_of("a", 1), values[0].bits)]
+    left, labels = values[0], terms[0]
+    for i in range(1, len(values)):
+        is_last = i == len(values) - 1
+        later = {label for term in [out, *terms[i + 1 :]] for label in term}
+        kept = out if is_last else [v for v in dict.fromkeys([*labels, *terms[i]]) if v in later]
+        left = call.builder.einsum(
+            call.name if is_last else f"{call.name}_{i}",
+            [(left, labels), (values[i], terms[i])],
+            kept,
+            expression_of("a * b", 2),
+            max(left.bits, values[i].bits),
+            weight=0 if is_weight(left) and not is_weight(values[i]) else 1,
+        )
+        labels = kept
+    return [left]
+
+
+def _labelled(call: Call) -> tuple[list[list[str]], list[str]]:
+    """The labels of the axes of each operand, and of the result. Raises SpecError where they do not fit."""
     equation = call.text("equation", "").replace(" ", "")
-    if "." in equation:
-        raise NotExpressible("its equation has an ellipsis")
     left, arrow, right = equation.partition("->")
-    terms = left.split(",")
-    if not arrow:
-        letters = sorted({c for term in terms for c in term})
-        right = "".join(c for c in letters if sum(term.count(c) for term in terms) == 1)
-    if len(terms) != len(call) or not all(c.isalpha() for c in left.replace(",", "") + right):
+    texts = left.split(",")
+    letters = left.replace("...", "").replace(",", "") + right.replace("...", "")
+    if len(texts) != len(call) or not all(c.isalpha() for c in letters):
         raise SpecError(f"the equation {equation[:80]!r} does not fit {len(call)} operands", at=call.node.at)
-    if any(len(set(term)) < len(term) for term in (*terms, right)):
-        raise NotExpressible("a letter stands twice at one operand")
+    if any(text.count("...") > 1 for text in (*texts, right)):
+        raise SpecError(f"the equation {equation[:80]!r} has two ellipses at one operand", at=call.node.at)
+    if not arrow:
+        once = sorted({c for c in letters if letters.count(c) == 1})
+        right = ("..." if "..." in left else "") + "".join(once)
+    names = {c: c.lower() if c.islower() or c.lower() not in letters else f"{c.lower()}_" for c in letters}
     sizes: dict[str, int] = {}
-    for place, term in enumerate(terms):
+    terms = []
+    for place, text in enumerate(texts):
         shape = call.operand(place).shape
-        if len(shape) != len(term):
-            raise SpecError(f"{term!r} does not fit the shape {[*shape]}", at=call.node.at)
-        for letter, size in zip(term, shape, strict=True):
-            known = sizes.setdefault(letter, size)
+        n_more = len(shape) - len(text.replace("...", ""))
+        if n_more < 0 or (n_more and "..." not in text):
+            raise SpecError(f"{text!r} does not fit the shape {[*shape]}", at=call.node.at)
+        before, _, behind = text.partition("...")
+        # what an ellipsis stands for is counted from its end, where shapes broadcast
+        term = [*(names[c] for c in before), *(f"x{n}" for n in range(n_more, 0, -1)), *(names[c] for c in behind)]
+        for label, size in zip(term, shape, strict=True):
+            known = sizes.setdefault(label, size)
             if 1 not in (known, size) and known != size:
-                raise SpecError(f"{letter!r} has {known} and {size} values", at=call.node.at)
-            sizes[letter] = max(known, size)
-    if not set(right) <= set(sizes):
-        raise SpecError(f"the result {right!r} has letters that no operand has", at=call.node.at)
-    label = {
-        letter: letter.lower() if letter.lower() not in sizes or letter.islower() else f"{letter.lower()}_"
-        for letter in sizes
-    }
-    operands = [(call.operand(i), [label[c] for c in term]) for i, term in enumerate(terms)]
-    text = " * ".join("abcdefgh"[: len(terms)])
-    weight = None if len(terms) != 2 else 0 if is_weight(call.operand(0)) and not is_weight(call.operand(1)) else 1
-    bits = max(call.operand(i).bits for i in range(len(terms)))
-    out = [label[c] for c in right]
-    return [call.builder.einsum(call.name, operands, out, expression_of(text, len(terms)), bits, weight=weight)]
+                raise SpecError(f"{label!r} has {known} and {size} values", at=call.node.at)
+            sizes[label] = max(known, size)
+        terms.append(term)
+    more = sorted((label for label in sizes if label.startswith("x") and len(label) > 1), key=lambda v: -int(v[1:]))
+    before, dots, behind = right.partition("...")
+    if not {*before, *behind} <= set(names) or len({*before, *behind}) < len(before + behind):
+        raise SpecError(f"the result {right!r} has letters that no operand has, or one twice", at=call.node.at)
+    return terms, [*(names[c] for c in before), *(more if dots else ()), *(names[c] for c in behind)]
 
 
 CONTRACTIONS: dict[str, Callable[[Call], list[Value]]] = {

@@ -16,6 +16,9 @@ TEXTS = {
     "Sin": "sin(a)", "Less": "less(a, b)", "Greater": "less(b, a)", "Equal": "equal(a, b)", "Not": "1 - a",
     "LessOrEqual": "1 - less(b, a)", "GreaterOrEqual": "1 - less(a, b)", "And": "a * b", "Or": "max(a, b)",
     "Xor": "abs(a - b)",
+    "Acosh": "log(a + sqrt(a * a - 1))", "Asinh": "log(a + sqrt(a * a + 1))", "Atanh": "log((1 + a) / (1 - a)) / 2",
+    "Cosh": "(exp(a) + exp(-a)) / 2", "Sinh": "(exp(a) - exp(-a)) / 2", "Tan": "sin(a) / cos(a)",
+    "IsNaN": "1 - equal(a, a)",
     "HardSwish": "a * max(min(a / 6 + 0.5, 1), 0)", "Mish": "a * tanh(log(1 + exp(a)))",
 }  # fmt: skip
 """Operators whose expression needs no attributes."""
@@ -31,6 +34,10 @@ WITH_ATTRIBUTES: dict[str, tuple[str, dict[str, float]]] = {
     "HardSigmoid": ("max(min({alpha} * a + {beta}, 1), 0)", {"alpha": 0.2, "beta": 0.5}),
     "ThresholdedRelu": ("select(less({alpha}, a), a, 0)", {"alpha": 1.0}),
     "Swish": ("a * sigmoid({alpha} * a)", {"alpha": 1.0}),
+    "Shrink": (
+        "select(less(a, -{lambd}), a + {bias}, select(less({lambd}, a), a - {bias}, 0))",
+        {"lambd": 0.5, "bias": 0.0},
+    ),
 }
 """Operators whose expression has attributes in it, with what is taken without them."""
 
@@ -46,7 +53,9 @@ def plain(call: Call) -> list[Value]:
     return [call.pointwise(text, *operands, bits=bits)]
 
 
-COMPARISONS = frozenset({"Less", "Greater", "Equal", "Not", "LessOrEqual", "GreaterOrEqual", "And", "Or", "Xor"})
+COMPARISONS = frozenset(
+    {"Less", "Greater", "Equal", "Not", "LessOrEqual", "GreaterOrEqual", "And", "IsNaN", "Or", "Xor"}
+)
 """Operators that give truth values: 1 and 0, of 8 bits as in ONNX."""
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from einmap.errors import SpecError
 from einmap.frontends.cascade.builder import Spread, check_shape
+from einmap.frontends.cascade.recurrence import cumulated
 from einmap.frontends.cascade.step import NotExpressible, expression_of
 from einmap.frontends.cascade.values import MOST_KNOWN, Value, broadcast, broadcast_shape, known, reshape, transpose
 from einmap.frontends.onnx.model import bits_of
@@ -81,6 +82,48 @@ def _as_shape(call: Call, value: Value, wanted: list[int]) -> Value:
     if any(size < 1 for size in wanted) or prod(wanted) != total:
         raise SpecError(f"{[*value.shape]} has {total:,} values, which have no shape {wanted}", at=call.node.at)
     return call.reshape(value, wanted)
+
+
+def tile(call: Call) -> list[Value]:
+    """Tile: so many times along each axis."""
+    value, times = call.operand(0), call.known_integers(1, "how often it is repeated")
+    if len(times) != len(value.shape) or any(n < 0 for n in times):
+        raise SpecError(f"repeats {times} do not fit the shape {[*value.shape]}", at=call.node.at)
+    check_shape([n * size for n, size in zip(times, value.shape, strict=True)], "its result")
+    return [call.tiled(value, times)]
+
+
+def triangle(call: Call) -> list[Value]:
+    """Trilu: the upper or lower triangle of the last two axes, and zeros."""
+    value = call.operand(0)
+    offset = call.known_integers(1, "the diagonal")[0] if call.optional(1) is not None else 0
+    if len(value.shape) < 2 or prod(value.shape[-2:]) > MOST_KNOWN:
+        raise NotExpressible(f"it takes a triangle of the shape {[*value.shape]}")
+    ones = np.ones(value.shape[-2:])
+    kept = np.triu(ones, offset) if call.integer("upper", 1) else np.tril(ones, offset)
+    return [call.pointwise("select(b, a, 0)", value, known(kept, 8), bits=value.bits)]
+
+
+def one_hot(call: Call) -> list[Value]:
+    """OneHot: 1 of so many values is another one than the rest."""
+    places, depth = call.operand(0), int(call.known(1, "the depth").reshape(-1)[0])
+    rank = len(places.shape)
+    axis = call.axis(call.integer("axis", -1), rank + 1)
+    if not 1 <= depth <= MOST_KNOWN:
+        raise NotExpressible(f"its depth is {depth:,}")
+    wide = reshape(places, (*places.shape[:axis], 1, *places.shape[axis:]))
+    numbers = known(np.arange(depth, dtype=np.float64).reshape([-1, *(1 for _ in range(rank - axis))]), places.bits)
+    off, on = (reshape(call.take(call.operand(2), 0, i, 1, 1), ()) for i in (0, 1))
+    text = f"select(max(equal(a, b), equal(a + {depth}, b)), c, d)"
+    return [call.pointwise(text, wide, numbers, on, off, bits=call.operand(2).bits)]
+
+
+def cumulative_sum(call: Call) -> list[Value]:
+    """CumSum: a recurrence over the axis."""
+    value = call.operand(0)
+    axis = call.axis(call.known_integers(1, "the axis")[0], len(value.shape))
+    before, up_to = cumulated(call, value, axis, "add", reverse=bool(call.integer("reverse", 0)))
+    return [before if call.integer("exclusive", 0) else up_to]
 
 
 def flatten(call: Call) -> list[Value]:
@@ -376,7 +419,7 @@ def resize(call: Call) -> list[Value]:
 
 LAYOUT: dict[str, Callable[[Call], list[Value]]] = {
     "Identity": same, "Dropout": dropout, "Cast": cast, "Transpose": transposed, "Reshape": reshaped,
-    "Flatten": flatten,
+    "Flatten": flatten, "CumSum": cumulative_sum, "OneHot": one_hot, "Tile": tile, "Trilu": triangle,
     "Squeeze": squeeze, "Unsqueeze": unsqueeze, "Expand": expand, "Slice": slice_, "Split": split,
     "DepthToSpace": depth_to_space, "SpaceToDepth": space_to_depth, "Gather": gather, "GatherElements": gather_elements,
     "GatherND": gather_nd, "Resize": resize, "Upsample": resize, "Pad": pad,

@@ -145,6 +145,17 @@ def _scaled(call: Call, value: Value, scale: Value, shift: Value | None) -> Valu
     return y if shift is None else call.onto("a + b", y, shift)
 
 
+def lp_normalisation(call: Call) -> list[Value]:
+    """LpNormalization: division by the sum of sizes, or the root of the sum of squares, along an axis."""
+    value = call.builder.written(call.operand(0), f"{call.name}_input")
+    p, axis = call.integer("p", 2), call.axis(call.integer("axis", -1), len(value.shape))
+    if p not in (1, 2):
+        raise SpecError(f"p must be 1 or 2, found {p}", at=call.node.at)
+    total = reduced(call, value, [axis], "abs(a)" if p == 1 else "a * a", name=f"{call.name}_sum")
+    size = "b" if p == 1 else "sqrt(b)"
+    return [call.pointwise(f"select(equal(b, 0), 0, a / {size})", value, total)]
+
+
 def rms_normalisation(call: Call) -> list[Value]:
     """RMSNormalization (Zhang and Sennrich, arXiv 1910.07467)."""
     value = call.operand(0)
@@ -212,5 +223,6 @@ NORMALISATIONS: dict[str, Callable[[Call], list[Value]]] = {
     "InstanceNormalization": group_normalisation,
     "GroupNormalization": group_normalisation,
     "LRN": local_response,
+    "LpNormalization": lp_normalisation,
 }
 """By the name of the operator."""
