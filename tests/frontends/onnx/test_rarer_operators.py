@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from onnx import AttributeProto, helper
+from onnx import AttributeProto, helper, numpy_helper
 from tests.onnx_models import model, node, numbers, saved, values_of
 
+from einmap.einsum.functions import erf
 from einmap.errors import SpecError
 from einmap.frontends.onnx.read import from_onnx
 
@@ -112,6 +113,17 @@ CASES = {
         {"x": (2, 3)},
         {},
     ),
+    "concatenated values that are rounded": (
+        [node("Concat", ["x", "z"], ["c"], axis=1), node("QuantizeLinear", ["c", "s"], ["q"]),
+         node("DequantizeLinear", ["q", "s"], ["y"])],
+        {"x": (2, 3), "z": (2, 2)},
+        {"s": np.float32(0.1)},
+    ),
+    "concatenated values that go through a recurrent layer": (
+        [node("Concat", ["x", "z"], ["c"], axis=2), node("RNN", ["c", "w", "r"], ["", "y"], hidden_size=2)],
+        {"x": (3, 1, 2), "z": (3, 1, 1)},
+        {"w": numbers(1, 2, 3), "r": numbers(1, 2, 2)},
+    ),
     "the mask of a dropout": (
         [node("Relu", ["x"], ["r"]), node("Dropout", ["r"], ["d", "mask"]), node("Where", ["mask", "d", "x"], ["y"])],
         {"x": (2, 3)},
@@ -151,6 +163,52 @@ def test_a_slope_for_each_channel_without_axes_behind_it_is_that_of_older_models
     x, w = numbers(2, 3, 4, 5, seed=1), numbers(3)
     y = from_onnx(saved(tmp_path, built)).run({"x": x, "w": w})["y"]
     np.testing.assert_allclose(y, np.where(x < 0, w[:, None, None] * x, x))
+
+
+def test_the_branch_of_a_condition_that_is_known_is_imported(tmp_path):
+    def graph(name, nodes, output):
+        weight = numpy_helper.from_array(numbers(3, 2), f"{name}_w")
+        return helper.make_graph(nodes, name, [], [helper.make_tensor_value_info(output, 1, None)], [weight])
+
+    branches = {
+        "then_branch": graph("t", [node("Exp", ["r"], ["e"]), node("MatMul", ["e", "t_w"], ["tb"])], "tb"),
+        "else_branch": graph("e", [node("MatMul", ["r", "e_w"], ["eb"])], "eb"),
+    }
+    nodes = [
+        node("Shape", ["x"], ["s"]), node("Size", ["s"], ["n"]), node("Equal", ["n", "two"], ["is_matrix"]),
+        node("Relu", ["x"], ["r"]), node("If", ["is_matrix"], ["z"], **branches), node("Neg", ["z"], ["y"]),
+    ]  # fmt: skip
+    built = model(nodes, {"x": (2, 3)}, {"two": np.array(2)})
+    values, expected = values_of(built, {"x": (2, 3)}, {})
+    result = from_onnx(saved(tmp_path, built), strict=True)
+    np.testing.assert_allclose(result.run({**values, "t_w": numbers(3, 2)})["y"], expected["y"], rtol=1e-5, atol=1e-6)
+    built = model([node("If", ["c"], ["y"], **branches)], {"c": np.array(True), "r": (2, 3)})
+    with pytest.raises(SpecError, match="which branch it takes is known only when the model runs"):
+        from_onnx(saved(tmp_path, built), strict=True)
+
+
+def test_operators_of_onnx_runtime_are_known(tmp_path):
+    def own(operator, inputs, outputs, **attributes):
+        return node(operator, inputs, outputs, domain="com.microsoft", **attributes)
+
+    nodes = [
+        own("FusedMatMul", ["x", "w"], ["m"], transB=1, alpha=0.5), own("BiasGelu", ["m", "b"], ["g"]),
+        own("SkipLayerNormalization", ["g", "x", "scale"], ["n", "", "", "sum"]), own("QuickGelu", ["n"], ["q"]),
+        own("FastGelu", ["q"], ["f"]), node("Add", ["f", "sum"], ["a"]),
+        own("SkipSimplifiedLayerNormalization", ["a", "x", "scale"], ["y"]),
+    ]  # fmt: skip
+    w, b, scale, x = numbers(3, 3), numbers(3, seed=1), numbers(3, seed=2), numbers(2, 3, seed=3)
+    built = model(nodes, {"x": (2, 3)}, {"w": w, "b": b, "scale": scale})
+    built.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    result = from_onnx(saved(tmp_path, built), strict=True)
+    v = 0.5 * (x @ w.T) + b
+    total = v * (1 + erf(np, v / np.sqrt(2))) / 2 + x
+    n = (total - total.mean(-1, keepdims=True)) / np.sqrt(total.var(-1, keepdims=True) + 1e-5) * scale
+    q = n / (1 + np.exp(-1.702 * n))
+    last = q / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (q + 0.044715 * q**3))) + total + x
+    expected = last / np.sqrt((last * last).mean(-1, keepdims=True) + 1e-5) * scale
+    found = result.run({"x": x, "w": w, "b": b, "scale": scale})["y"]
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
 
 
 def function(name, inputs, nodes, *attributes):

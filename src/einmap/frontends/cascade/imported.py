@@ -116,8 +116,10 @@ class Imported:
 
     def _given(self, name: str, values: Mapping[str, Any]) -> Array:
         if name not in values:
+            barrier = next((b for b in self.barriers if name in b.results), None)
+            given_by = "" if barrier is None else f", a result of {barrier.operator}, which has no Einsum form"
             hint = did_you_mean(name, values, listing="values given")
-            raise SpecError(f"no values for {name!r} of the model", hint=hint)
+            raise SpecError(f"no values for {name!r} of the model{given_by}", hint=hint)
         return np.asarray(values[name])
 
     def _margin(self, tensor: Stored) -> tuple[tuple[int, int], ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
@@ -247,6 +247,33 @@ def array_of(tensor: Any) -> Array | None:
 
 
 _TYPED = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
+
+
+def names_read(node: Node) -> list[str]:
+    """Values that an operator reads, with those that the operators of its graphs read."""
+    names = [*node.inputs]
+    waiting = [a for a in node.attributes.values() if getattr(a, "type", None) in GRAPH_ATTRIBUTES]
+    while waiting:
+        attribute = waiting.pop()
+        for graph in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
+            names += [text_of(output.name) for output in graph.output]
+            for inner in graph.node:
+                names += map(text_of, inner.input)
+                waiting += [a for a in inner.attribute if a.type in GRAPH_ATTRIBUTES]
+    return names
+
+
+def graph_of(attribute: Any, file: str, at: At) -> tuple[list[Node], list[Tensor], list[str]]:
+    """The operators, initialisers and names of outputs of a graph that an operator holds. Raises SpecError."""
+    if getattr(attribute, "type", None) != GRAPH_ATTRIBUTES[0]:
+        raise SpecError("a graph of it is missing", at=at)
+    onnx = require("onnx", "onnx")
+    reader = _Reader(file, {}, None)
+    initialisers = [found for t in attribute.g.initializer if (found := reader.initialiser(t)) is not None]
+    raise_all(reader.problems)
+    nodes = [_node(onnx, node, i, file) for i, node in enumerate(attribute.g.node)]
+    placed = [replace(node, at=At(file, path=f"{at.path}, {node.at.path}")) for node in nodes]
+    return placed, initialisers, [text_of(output.name) for output in attribute.g.output]
 
 
 def _node(onnx: Any, node: Any, number: int, file: str) -> Node:

@@ -18,9 +18,9 @@ from einmap.frontends.cascade.step import NotExpressible
 from einmap.frontends.cascade.values import Value, known
 from einmap.frontends.cascade.views import LayoutError
 from einmap.frontends.onnx.kinds import FLOAT, INTEGERS, kinds_of_results
-from einmap.frontends.onnx.model import Model, Node, Tensor, bits_of, read_model
+from einmap.frontends.onnx.model import Model, Node, Tensor, bits_of, graph_of, names_read, read_model
 from einmap.frontends.onnx.operators.call import Call
-from einmap.frontends.onnx.operators.concatenation import by_parts, concat
+from einmap.frontends.onnx.operators.concatenation import by_parts, concat, joined
 from einmap.frontends.onnx.operators.constants import constant, folded, shape_of
 from einmap.frontends.onnx.operators.recurrent import RECURRENT
 from einmap.frontends.onnx.operators.table import OPERATORS
@@ -28,7 +28,7 @@ from einmap.frontends.onnx.wire import text_of
 from einmap.optional import require
 from einmap.visible import short
 
-KNOWN = frozenset({*OPERATORS, *RECURRENT, "Concat", "Constant", "ConstantOfShape", "Range", "Shape", "Size"})
+KNOWN = frozenset({*OPERATORS, *RECURRENT, "Concat", "Constant", "ConstantOfShape", "If", "Range", "Shape", "Size"})
 """Operators that are imported; each may have uses that are not."""
 
 
@@ -94,7 +94,7 @@ class _Importer:
     def run(self) -> Imported:
         """The cascade of the whole model. Raises SpecError."""
         model = self.model
-        self.readers = Counter(name for node in model.nodes for name in node.inputs)
+        self.readers = Counter(name for node in model.nodes for name in names_read(node))
         self.readers.update(model.outputs)
         del self.readers[""]
         for name, tensor in {**model.inputs, **model.initialisers}.items():
@@ -155,6 +155,8 @@ class _Importer:
                 raise SpecError(text, at=node.at, hint=self.where_given(name))
             operands.append(self.values[name] if name else None)
         plain = tuple(None if isinstance(value, Parts) else value for value in operands)
+        if node.operator == "If" and self.take_branch(node, operands):
+            return
         kinds = tuple(self.kinds.get(name, FLOAT) for name in node.inputs)
         self.kinds.update(zip(node.outputs, kinds_of_results(node, self.kinds), strict=True))
         call = Call(self.builder, self.name_of(node), node, plain, self.model.opset, kinds, self.readers)
@@ -166,6 +168,26 @@ class _Importer:
         for name, value in zip(node.outputs, results, strict=False):
             if name:
                 self.give(name, value, node)
+
+    def take_branch(self, node: Node, operands: Sequence[Value | Parts | None]) -> bool:
+        """Import one branch of an `If` whose condition is known, and say whether it is."""
+        condition = operands[0].array if operands and isinstance(operands[0], Value) else None
+        if condition is None or condition.size != 1:
+            return False
+        branch = node.attributes.get("then_branch" if condition.reshape(-1)[0] else "else_branch")
+        nodes, initialisers, outputs = graph_of(branch, self.model.file, node.at)
+        if len(outputs) != len(node.outputs):
+            raise SpecError(f"its branch gives {len(outputs)} results, not {len(node.outputs)}", at=node.at)
+        for tensor in initialisers:
+            self.values[tensor.name], self.kinds[tensor.name] = self.leaf(tensor, is_weight=True), tensor.kind
+        for inner in nodes:
+            self.add(inner)
+        for name, given in zip(node.outputs, outputs, strict=True):
+            if given not in self.values:
+                raise SpecError(f"nothing gives the output {short(given, 60)} of its branch", at=node.at)
+            self.kinds[name] = self.kinds.get(given, FLOAT)
+            self.give(name, self.values[given], node)
+        return True
 
     def results(self, call: Call, operands: tuple[Value | Parts | None, ...]) -> list[Value | Parts]:
         """What an operator gives. Raises NotExpressible for one without Einsum form."""
@@ -180,8 +202,10 @@ class _Importer:
             return [known(array, bits) for array in arrays]
         if kind == "Concat":
             return concat(call, operands)
-        if kind in RECURRENT and not any(isinstance(value, Parts) for value in operands):
-            return RECURRENT[kind](call)
+        if kind in RECURRENT:
+            return RECURRENT[kind](joined(call, operands))
+        if kind == "If":
+            raise NotExpressible("which branch it takes is known only when the model runs")
         if kind not in OPERATORS:
             raise NotExpressible("einmap does not import this operator")
         if any(isinstance(value, Parts) for value in operands):

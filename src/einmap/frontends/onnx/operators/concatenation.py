@@ -9,10 +9,10 @@ from einmap.errors import SpecError
 from einmap.frontends.cascade.parts import Parts, concatenated, part_of, whole
 from einmap.frontends.cascade.values import Value
 from einmap.frontends.onnx.operators.call import Call
-from einmap.frontends.onnx.operators.contractions import CONTRACTIONS, conv_sum, with_bias
+from einmap.frontends.onnx.operators.contractions import conv_sum, with_bias
 from einmap.frontends.onnx.operators.elementwise import ELEMENTWISE
-from einmap.frontends.onnx.operators.layout import LAYOUT
-from einmap.frontends.onnx.operators.normalisation import NORMALISATIONS, reduced
+from einmap.frontends.onnx.operators.normalisation import reduced
+from einmap.frontends.onnx.operators.table import OPERATORS
 from einmap.frontends.onnx.operators.windows import WINDOWS
 
 type Operand = Value | Parts | None
@@ -45,13 +45,17 @@ def by_parts(call: Call, operands: tuple[Operand, ...]) -> list[Value | Parts]:
     results = rule(call, operands) if rule is not None else None
     if results is not None:
         return results
-    joined = tuple(whole(call.builder, v, f"{call.name}_operand") if isinstance(v, Parts) else v for v in operands)
-    return [*_operator(call)(replace(call, operands=joined))]
+    return [*_operator(call)(joined(call, operands))]
+
+
+def joined(call: Call, operands: tuple[Operand, ...]) -> Call:
+    """The operator with parts joined to one tensor each."""
+    values = tuple(whole(call.builder, v, f"{call.name}_operand") if isinstance(v, Parts) else v for v in operands)
+    return replace(call, operands=values)
 
 
 def _operator(call: Call) -> Callable[[Call], list[Value]]:
-    tables = {**ELEMENTWISE, **CONTRACTIONS, **WINDOWS, **NORMALISATIONS, **LAYOUT}
-    return tables[call.node.operator]
+    return OPERATORS[call.node.operator]
 
 
 def _each(

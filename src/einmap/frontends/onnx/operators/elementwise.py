@@ -131,11 +131,14 @@ def modulo(call: Call) -> list[Value]:
     return [call.pointwise(f"a - b * {quotient}", call.operand(0), call.operand(1))]
 
 
+TANH_GELU = "a * 0.5 * (1 + tanh(0.7978845608028654 * (a + 0.044715 * a * a * a)))"
+
+
 def gelu(call: Call) -> list[Value]:
     """Gelu, exact or by its approximation with tanh (Hendrycks and Gimpel, arXiv 1606.08415)."""
     if call.text("approximate", "none") != "tanh":
         return [call.pointwise("gelu(a)", call.operand(0))]
-    return [call.pointwise("a * 0.5 * (1 + tanh(0.7978845608028654 * (a + 0.044715 * a * a * a)))", call.operand(0))]
+    return [call.pointwise(TANH_GELU, call.operand(0))]
 
 
 ELEMENTWISE: dict[str, Callable[[Call], list[Value]]] = {

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from einmap.frontends.cascade.values import Value
 from einmap.frontends.onnx.operators.call import Call
 from einmap.frontends.onnx.operators.contractions import CONTRACTIONS
+from einmap.frontends.onnx.operators.contributed import CONTRIBUTED
 from einmap.frontends.onnx.operators.elementwise import ELEMENTWISE
 from einmap.frontends.onnx.operators.layout import LAYOUT
 from einmap.frontends.onnx.operators.normalisation import NORMALISATIONS
@@ -20,5 +21,6 @@ OPERATORS: Mapping[str, Callable[[Call], list[Value]]] = {
     **NORMALISATIONS,
     **LAYOUT,
     **QUANTISED,
+    **CONTRIBUTED,
 }
-"""What gives the results of an operator, for those of ONNX's own domain; constants are folded before."""
+"""What gives the results of an operator, those of other domains by their full names; constants are folded before."""
