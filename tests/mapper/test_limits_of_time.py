@@ -7,8 +7,10 @@ import pytest
 from tests.mapper.specs import MAIN, MATMUL, SPECS, compute, container, memory, spec
 
 import einmap
+from einmap.mapper.exhaustive.brute_force import AT_A_TIME
 from einmap.mapper.mapspace.enumeration import InOrder, Shuffled, listed, scattered
 from einmap.mapper.mapspace.mapspace import BuildingEffort, mapspace_of
+from einmap.model.batch import Batch
 from einmap.numbers import prime_factors
 
 WIDE = "Z[m] = A[m, k] * B[m, k] * C[m, k] * D[m, k]"
@@ -177,3 +179,17 @@ def test_a_search_that_is_stopped_at_once_gives_a_mapping_and_a_gap(names, fuse)
     assert not result.optimal
     assert result.gap > 0
     einmap.evaluate(given, result.mapping, strict=True)
+
+
+def test_a_search_ends_between_choices_that_are_evaluated_one_by_one(monkeypatch):
+    def evaluate(batch, shapes, n):
+        token.stop()
+        return whole(batch, shapes, n)
+
+    token, whole = einmap.Progress(), Batch.evaluate
+    monkeypatch.setattr(Batch, "evaluate", evaluate)
+    lines = {"layout": {"line": 16, "order": {"A": ["M", "K"]}, "lanes": "together"}}
+    nodes = [MAIN, memory("Glb", 40_000, 2, {"keep": "All"}, **lines), container({"name": "X", "fanout": 4}), compute()]
+    result = einmap.map_workload(spec(nodes, MATMUL, {"M": 8, "K": 8, "N": 8}), progress=token)
+    assert 0 < result.stats.evaluated <= AT_A_TIME
+    assert not result.optimal

@@ -101,6 +101,13 @@ def test_each_topology_has_its_own_optimum(topology):
     assert found.stats.by_einsum["Z"]["brute_force"] is None
 
 
+def test_a_network_that_is_not_enabled_is_as_none():
+    found = best("energy,latency", topology="tree, enabled: false")
+    assert found.optimal
+    assert (found.cost.energy, found.cost.latency) == (0, 1)
+    assert found.cost.notes == ()
+
+
 def test_what_links_can_do_counts():
     plain = loads(ROW.format(bits=1, topology="mesh, multicast: false", more=""))
     # each lane gets its own copies: 0 + 1 + ... + 7 steps for each tensor

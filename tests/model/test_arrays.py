@@ -110,6 +110,23 @@ def test_one_unit_is_an_ordinary_memory_and_one_for_each_lane_needs_no_hops():
     assert everywhere["A", "Buf", "read"] == everywhere["A", "Buf", "write"] == 16
 
 
+def test_values_that_a_stride_leaves_out_lie_with_those_of_their_lane():
+    # no lanes: A's values 0, 2, 4 and 6, and what is between, lie in the first unit
+    loops = "".join(f"  - !Temporal {{rank_variable: {v}, tile_shape: 1}}\n" for v in "mn")
+    head, tail = OUTER.replace("A[m]", "A[H: 2 * m]").split("  - !Spatial", 1)
+    text = head.replace("[A, B], component", "[A], component") + loops + tail[tail.index("  - !Compute") :]
+    spec = loads(ARRAY.format(units=FOUR, topology="") + text)
+    cost = evaluate(spec)
+    assert list(differences(spec, cost, execute(spec))) == []
+    assert usages(cost)["Buf"] == 7 * 8 / 64
+    # lanes that take turns over m lie beside each other: 1 and 3 go a step along X, all of them along Y
+    turns = OUTER.replace(
+        "  - !Spatial {rank_variable: m",
+        "  - !Temporal {rank_variable: m, tile_shape: 2}\n  - !Spatial {rank_variable: m",
+    )
+    assert actions(loads(ARRAY.format(units=FOUR, topology="") + turns))["A", "Noc", "hop"] == 2 + 4 * 3
+
+
 def test_all_to_all_takes_a_step_to_each_lane_but_that_of_the_unit():
     found = actions(outer(topology="topology: all_to_all,"))
     assert (found["A", "Noc", "hop"], found["B", "Noc", "hop"]) == (2 + 4 * 3, 4 * 3 + 4 * 2)

@@ -197,6 +197,15 @@ mapping:
         evaluate(loads(arch() + text))
 
 
+def test_values_pass_a_network_that_is_not_enabled_without_hops():
+    off = spec(*ROW, network="enabled: len(All) > 3, " + HOP)
+    cost, execution = evaluate(off), execute(off)
+    assert "Noc" not in {row.component for row in (*cost.actions, *cost.latencies, *execution.actions)}
+    assert [str(note) for note in cost.notes] == [str(note) for note in evaluate(spec(*ROW)).notes]
+    free = spec(*ROW, network="actions: [{name: hop, energy: 0, latency: 0, throughput: inf}]")
+    assert (cost.energy, cost.latency) == (evaluate(free).energy, evaluate(free).latency)
+
+
 def test_events_of_a_network_cannot_be_traced():
     with pytest.raises(NotSupportedError, match="'Noc'"):
         execute(spec(*ROW), trace=["Noc"])

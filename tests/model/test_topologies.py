@@ -61,6 +61,18 @@ def test_a_tree_passes_each_link_once_for_all_leaves_behind_it():
     assert hops(alone)[0]["Z"] == 4 * 5
 
 
+def test_a_tree_reaches_the_lanes_at_work_alone_where_tiles_are_ragged():
+    # k 0 and 1 on leaves 0 and 4, which share 2 of 5 links; then k 2 on leaf 0, which its partial sum comes back to
+    reduces = spec("Z[n] = A[k, n] * B[k]", {"n": 1, "k": 3}, "k 2", "X k 1", network=network("tree"))
+    assert hops(reduces)[0] == {"A": 3 * 5, "B": 3 * 5, "Z": 8 + 5 + 5}
+    # the same where no memory holds the tiles
+    inner = spec("Z[n] = A[k, n] * B[k]", {"n": 1, "k": 3}, "k 2", "X k 1", network=network("tree"), held="")
+    assert hops(inner)[0] == {"A": 3 * 5, "B": 3 * 5, "Z": 8 + 5 + 5}
+    # what they share passes 8 links, then 5, for each of two operations
+    shares = spec("Z[m, n] = A[m] * B[n]", {"m": 3, "n": 2}, "m 2", "X m 1", network=network("tree"))
+    assert hops(shares)[0]["B"] == 2 * (8 + 5)
+
+
 def test_a_systolic_array_hands_on_what_lanes_share():
     # n over X, k over Y: A is shared by none and handed on along Y; B is shared along X, Z summed along Y
     moved, _ = hops(spec(SCALED, {"n": 2, "k": 4}, "X n 1", "Y k 1", network=network("systolic")))

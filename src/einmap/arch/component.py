@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, TypeGuard
 
 from einmap.arch.constraint import Comparison, Latency, Names, Placement
 from einmap.arch.layout import Layout
@@ -231,6 +231,11 @@ class Network(_Priced):
         """Whether it is a mesh or all to all that multicasts and reduces, with links for all tensors."""
         able = self.multicast and self.adds_on_the_way and self.links == "shared"
         return able and self.topology in ("mesh", "all_to_all")
+
+
+def is_carrying(leaf: object) -> TypeGuard[Network]:
+    """Whether a node is a network that carries values: one that is not enabled has no links, and no hops."""
+    return isinstance(leaf, Network) and leaf.enabled
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from einmap.arch.component import Memory
+from einmap.arch.component import Memory, is_carrying
 from einmap.einsum.einsum import TensorAccess
 from einmap.errors import MappingError, NotSupportedError
 from einmap.execute.buffers import Heap, Mask, Tile
@@ -136,10 +137,11 @@ class Leaf:
                 f"Einsum {self.route.einsum.name!r} reads a value of {self.inputs[failed].tensor!r} that is not in "
                 f"{self.route.holds[self.inputs[failed].tensor][-1].component.name!r} when it is needed"
             )
+        together = self._together(tables, executed)
         for access in accesses:
             seen = live_before.get(access.tensor)
             by_unit = None if seen is None else self._in_units(access, chains[access.tensor], (tables, seen), tiles)
-            self._count(access, chains[access.tensor], tiles[access.tensor], executed, live, fresh, recorder, by_unit)
+            self._count(access, chains[access.tensor], tiles[access.tensor], together, live, fresh, recorder, by_unit)
             holds, lanes_merged = chains[access.tensor]
             layout = layout_of(holds[-1])
             if layout is not None and layout.together:
@@ -190,7 +192,7 @@ class Leaf:
         access: TensorAccess,
         chain: tuple[list[Hold], list[tuple[int, ...]]],
         tiles: Mapping[Instance, Tile],
-        executed: Any,
+        together: Sequence[Mapping[Instance, int]],
         live: Any,
         fresh: Any,
         recorder: Recorder,
@@ -200,23 +202,26 @@ class Leaf:
         assert isinstance(memory, Memory)
         skips = self.route.unit.skip_initial_output_write and memory.skip_initial_output_write
         level, outer = self.route.unit_level, chain[0][-1].level
-        done = {lane: int(executed[n]) for n, lane in enumerate(self.lanes) if executed[n]}
+        done: Counter[Instance] = Counter()
+        for lanes in together:
+            done.update(lanes)
         if by_unit is not None:
             by_unit.carry(recorder.wires, access.tensor, output=access.output, skips=skips)
         else:
-            recorder.wires.carry(self.route, access.tensor, (outer, level), done, up=access.output)
+            for lanes in together:
+                recorder.wires.carry(self.route, access.tensor, (outer, level), lanes, up=access.output)
         if access.output and by_unit is None:
             o = self.outputs.index(access)
             back = {lane: int(live[o, n]) + (0 if skips else int(fresh[o, n])) for n, lane in enumerate(self.lanes)}
             recorder.wires.carry(self.route, access.tensor, (outer, level), back, up=False)
         for hold, merged in zip(*chain, strict=True):
             for n, lane in enumerate(self.lanes):
-                if not executed[n]:
+                if lane not in done:
                     continue
                 instance = self.route.outward(lane, self.route.unit_level, hold.level)
                 counted = all(lane[i] == 0 for i in merged)
-                down = int(executed[n]) if counted and not access.output else 0
-                up = int(executed[n]) if counted and access.output else 0
+                down = done[lane] if counted and not access.output else 0
+                up = done[lane] if counted and access.output else 0
                 new = 0
                 if access.output:
                     o = self.outputs.index(access)
@@ -229,6 +234,25 @@ class Leaf:
                         charge(recorder, self.route, hold, (*instance, *unit), Passing(*some), child=None, box=box)
                     continue
                 charge(recorder, self.route, hold, instance, Passing(down, up, new), child=None, box=box)
+
+    def _together(self, tables: Sequence[Any], executed: Any) -> list[dict[Instance, int]]:
+        """Operations by lane: where a tree's links depend on it, one part for each set of lanes at work at one time."""
+        done = {lane: int(n) for lane, n in zip(self.lanes, executed, strict=True) if n}
+        path = self.route.arch.path(self.route.unit.name)
+        if len({*done.values()}) < 2 or not any(is_carrying(leaf) and leaf.topology == "tree" for leaf in path):
+            return [done]
+        trips, variables, radix = self.loops
+        steps = np.indices(tuple(trips)).reshape(len(trips), -1)
+        part, width = self.lane_part
+        at_work = np.ones((steps.shape[1], len(self.lanes)), dtype=bool)
+        for v, table in enumerate(tables):
+            at = radix[variables == v] @ steps[variables == v]
+            at_work &= table[at[:, None] * width[v] + part[None, :, v]] >= 0
+        sets, counts = np.unique(at_work, axis=0, return_counts=True)
+        return [
+            {lane: int(n) for lane, works in zip(self.lanes, some, strict=True) if works}
+            for some, n in zip(sets, counts, strict=True)
+        ]
 
     def _in_units(
         self,

@@ -33,7 +33,7 @@ from einmap.mapper.metrics import METRICS
 from einmap.mapper.options import Options
 from einmap.mapper.result import Found, MapResult, best_of, objective
 from einmap.mapper.tolerances import ROUNDING
-from einmap.mapper.verdict import Coverage, judged
+from einmap.mapper.verdict import Coverage, judged, narrowed_by
 from einmap.model.evaluate import evaluate
 from einmap.model.overlap import check_overlap
 from einmap.model.ways import has_ways
@@ -92,7 +92,8 @@ class _Joint:
         proven = self.reaches(bound)
         stopped = [result.reason for result in self.results if result.stopped]
         covered = Coverage(
-            every="fused mapping below the bound",
+            every="fused mapping" if proven else "fused mapping below the bound",
+            narrowed=narrowed_by(self.asked, fused=True),
             ended=None if proven else next(iter(stopped), None),
             pruned=() if proven else self.left(),
             bound=bound,

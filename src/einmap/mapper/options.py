@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from einmap.arch.component import Component, Memory, Network
+from einmap.arch.component import Component, Memory, Network, is_carrying
 from einmap.arch.tree import outermost_memory
 from einmap.errors import At, NotSupportedError, SpecError, did_you_mean
 from einmap.mapper.metrics import ALIASES, DEFAULT, METRICS
@@ -221,7 +221,7 @@ def _is_outermost(spec: Spec, name: str | None) -> bool:
 
 def network_of(spec: Spec) -> str | None:
     """The first network of the architecture."""
-    return next((name for name, unit in _units(spec) if isinstance(unit, Network)), None)
+    return next((name for name, unit in _units(spec) if is_carrying(unit)), None)
 
 
 def _units(spec: Spec) -> Iterator[tuple[str, Component]]:

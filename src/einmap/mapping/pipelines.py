@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from einmap.arch.component import Leaf, Network
+from einmap.arch.component import Leaf, is_carrying
 from einmap.arch.tree import Architecture
 from einmap.einsum.projection import Relevance
 from einmap.einsum.workload import Workload
@@ -210,7 +210,7 @@ class PipelineCheck:
             path = self.path(einsum)
             for leaf in path:
                 is_private = pipeline.is_private(leaf.name, path) and leaf.name != component
-                if isinstance(leaf, Network) and not is_private:
+                if is_carrying(leaf) and not is_private:
                     users.setdefault(leaf.name, set()).add(stage.number)
         for name, stages in users.items():
             if component is not None or len(stages) > 1:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from einmap.arch.component import Memory, Network
+from einmap.arch.component import Memory, is_carrying
 from einmap.arch.tree import Architecture
 from einmap.arrays import Bools, Floats
 from einmap.einsum.einsum import Einsum
@@ -81,7 +81,7 @@ class Batch:
 
     def evaluate(self, shapes: Sequence[Floats | int], n: int) -> BatchCost:
         """Costs of `n` choices. `shapes`: for each loop of the template an array of `n` tile shapes, or one int."""
-        if self._lanes_differ:
+        if self.is_one_by_one:
             return self._one_by_one(shapes, n)
         cost, conditions = self._formulas(shapes)
         fits = np.ones(n, dtype=bool)
@@ -95,9 +95,12 @@ class Batch:
         return any(isinstance(leaf, Memory) and leaf.layout for leaf in self.path.leaves)
 
     @cached_property
-    def _lanes_differ(self) -> bool:
-        """Whether instances may move different numbers of lines, so that the busiest has to be found, or lanes do so
-        together, or lines lie in banks."""
+    def is_one_by_one(self) -> bool:
+        """Whether choices are evaluated one after another, which takes long.
+
+        Instances may move different numbers of lines, so that the busiest has to be found, or lanes do so together, or
+        lines lie in banks.
+        """
         outermost = min((self.path.loops[i].level or 0 for i in self.path.spatial_loops), default=math.inf)
         memories = [(i, leaf) for i, leaf in enumerate(self.path.leaves) if isinstance(leaf, Memory)]
         layouts = [(i, layout) for i, memory in memories for _, layout in memory.layout]
@@ -160,16 +163,14 @@ class Batch:
         """Lanes of each spatial loop where their number matters: the same for all choices."""
         extents: dict[str, Any] = dict(self.einsum.bounds)
         for loop, shape in zip(self.path.loops, shapes, strict=True):
-            matters = loop.is_spatial and (self._counts_lanes or self._lanes_differ)
+            matters = loop.is_spatial and (self._counts_lanes or self.is_one_by_one)
             yield int(np.ravel(extents[loop.variable] / shape)[0]) if matters else loop.iterations
             extents[loop.variable] = shape
 
     @cached_property
     def _counts_lanes(self) -> bool:
         """Whether it matters where lanes stand: on a network, or next to units of a memory."""
-        return any(
-            isinstance(leaf, Network) or (isinstance(leaf, Memory) and leaf.is_spread) for leaf in self.path.leaves
-        )
+        return any(is_carrying(leaf) or (isinstance(leaf, Memory) and leaf.is_spread) for leaf in self.path.leaves)
 
     # capacity
 

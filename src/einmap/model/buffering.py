@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from einmap.arch.component import Leaf, Memory, Network
+from einmap.arch.component import Leaf, Memory, is_carrying
 from einmap.errors import NotSupportedError
 from einmap.model.counting.path import EinsumPath
 from einmap.model.traffic.actions import Actions
@@ -46,7 +46,7 @@ def serial_latency(
     if not taken or path.einsum.is_copy:
         return 0.0
     for leaf in path.leaves:
-        if isinstance(leaf, Network):
+        if is_carrying(leaf):
             raise NotSupportedError(
                 f"memories that take turns below or above the network {leaf.name!r} are not supported yet",
                 hint="leave out `buffering: single` and `wind_up`, or the network",

@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from einmap.arch.component import Compute, Leaf, Memory, Network
+from einmap.arch.component import Compute, Leaf, Memory, is_carrying
 from einmap.arch.tree import Architecture
 from einmap.errors import NotSupportedError
 from einmap.mapping import nodes as tree
@@ -45,7 +45,7 @@ def check_overlap(arch: Architecture, leaves: tuple[Leaf, ...], rules: Semantics
         )
     for names, what in (
         ([name for name, unit in arch.components.items() if unit.leak_power], "which leaks"),
-        ([leaf.name for leaf in leaves if isinstance(leaf, Network)], "a network"),
+        ([leaf.name for leaf in leaves if is_carrying(leaf)], "a network"),
         ([leaves[level].name for level, _ in turns(leaves)], "which takes turns with what is below it"),
         ([leaf.name for leaf in leaves if has_ways([leaf])], "which has a pipeline_latency"),
         ([leaves[level].name for level in stalling(leaves)], "whose stalls are counted tile by tile"),

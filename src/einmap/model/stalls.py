@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from einmap.arch.component import Compute, Leaf, Memory, Network
+from einmap.arch.component import Compute, Leaf, Memory, is_carrying
 from einmap.arch.tree import Architecture
 from einmap.arrays import Floats
 from einmap.einsum.projection import Relevance
@@ -263,7 +263,7 @@ def check_stalls(leaves: tuple[Leaf, ...], rules: Semantics) -> None:
         (len(levels) > 1, "of several memories on one path"),
         (rules.lane_first_touch != "one lane", f"with the preset {rules.name!r}"),
         (bool(turns(leaves)), "beside a memory that is single or winds up"),
-        (any(isinstance(leaf, Network) for leaf in leaves), "beside a network"),
+        (any(map(is_carrying, leaves)), "beside a network"),
         (any(memory.is_spread for memory in memories), "beside a memory that is several units of an array"),
         (any(memory.starts for memory in memories), "beside a startup"),
         (any(memory.layout for memory in memories), "beside a layout"),

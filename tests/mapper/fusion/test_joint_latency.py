@@ -33,8 +33,8 @@ def test_bounds_of_many_cascades_hold(part):
     assert "neither" not in overlapping
 
 
-@pytest.mark.parametrize("kind", ["ways", "overlap"])
-def test_copies_of_inputs_that_several_einsums_read_belong_to_the_result(kind):
+def two_readers_of_an_input(kind):
+    """Three Einsums of which two read A, on a machine whose latency is not a sum over them."""
     _, written, _ = drawn(2, kind)
     written["workload"] = {
         "rank_sizes": {"M": 4, "K": 4},
@@ -48,11 +48,22 @@ def test_copies_of_inputs_that_several_einsums_read_belong_to_the_result(kind):
     unit = {"type": "Compute", "name": "MAC", "leak_power": 0, "area": 0, "actions": [{"name": "compute", **fast}]}
     buffer["actions"] = [{"name": n, **fast} for n in ("read", "write")]
     written["arch"] = {"nodes": [main, buffer, unit]}
-    spec = einmap.loads(json.dumps(written))
+    return einmap.loads(json.dumps(written))
+
+
+@pytest.mark.parametrize("kind", ["ways", "overlap"])
+def test_copies_of_inputs_that_several_einsums_read_belong_to_the_result(kind):
+    spec = two_readers_of_an_input(kind)
     result = einmap.map_workload(spec, metrics="latency")
     assert result.shared_inputs == ("A",)
     assert einmap.evaluate(result.spec, result.mapping).latency == result.cost.latency
     assert result.optimal
+    assert result.reason == "every fused mapping was evaluated or ruled out by a bound"
+
+
+def test_what_is_proven_says_what_the_options_leave_of_the_mappings():
+    result = einmap.map_workload(two_readers_of_an_input("ways"), metrics="latency", max_fused_loops=0)
+    assert "fused mapping with at most 0 fused loops (max_fused_loops)" in result.reason
 
 
 def test_several_metrics_give_a_front_that_is_not_called_proven():

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from einmap.arch.component import Network
+from einmap.arch.component import Network, is_carrying
 from einmap.execute.networks.links import Link, Place, by_bus, by_tree, is_handed_on, links_between
 from einmap.schedule.routes import Instance, Route, Turn
 
@@ -50,7 +50,7 @@ class Wires:
         """
         outer, inner = levels
         for level, network in enumerate(route.arch.path(route.unit.name)):
-            if isinstance(network, Network) and outer < level < inner and any(amounts.values()):
+            if is_carrying(network) and outer < level < inner and any(amounts.values()):
                 self._route(_Lanes(route, tensor, network, (level, inner), up, home), amounts)
 
     def _route(self, lanes: _Lanes, amounts: Mapping[Instance, int]) -> None:

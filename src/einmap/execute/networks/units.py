@@ -169,6 +169,9 @@ def _needed(route: Route, hold: Hold, shape: Shape) -> dict[Instance, Mask]:
         lanes.append(every if i in array else range(1))
         inside = (turn.level or 0) > hold.level and i not in array and turn.variable in used
         deeper.append(every if inside else range(1))
+    over = {t.variable for i, t in enumerate(route.lane_turns) if i in array and route.iterations[t.address] > 1}
+    indices = enumerate(route.indices[hold.tensor])
+    whole = tuple(axis for axis, index in indices if over.isdisjoint(variable for variable, _ in index.terms))
     found = {}
     for lane in product(*lanes):
         mask = np.zeros(shape, dtype=bool)
@@ -180,5 +183,6 @@ def _needed(route: Route, hold: Hold, shape: Shape) -> dict[Instance, Mask]:
                 # irrelevant loops leave indices as they are
                 box = box_of(route, hold.tensor, values)
                 mask[tuple(slice(a - o, b - o) for (a, b), o in zip(box, origin, strict=True))] = True
-        found[lane] = mask
+        # what strides leave out counts as data of the lane, as in every tile
+        found[lane] = mask | mask.any(axis=whole, keepdims=True)
     return found

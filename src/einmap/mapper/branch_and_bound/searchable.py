@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from einmap.arch.component import Leaf, Memory, Network, Toll
+from einmap.arch.component import Leaf, Memory, Network, Toll, is_carrying
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.errors import NotSupportedError
@@ -34,7 +34,7 @@ def why_not_searchable(einsum: Einsum, arch: Architecture, goals: Sequence[str])
             odd = isinstance(leaf, Memory | Toll) and not latency_is_linear(leaf, einsum.name)
             if odd and not _latency_is_nothing(arch, goals):
                 return f"total_latency of {leaf.name!r} is not a sum or maximum of its actions' times"
-            if isinstance(leaf, Network) and (why := _why_not_network(leaf, arch, goals)) is not None:
+            if is_carrying(leaf) and (why := _why_not_network(leaf, arch, goals)) is not None:
                 return why
             if isinstance(leaf, Toll) and leaf.placement is not None and leaf.placement.tile_shape:
                 return f"Toll {leaf.name!r} limits tile shapes"

@@ -18,7 +18,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from einmap.arch.component import Leaf, Memory, Network, Toll, Topology
+from einmap.arch.component import Leaf, Memory, Network, Toll, Topology, is_carrying
 from einmap.arrays import Ints
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.mapspace.latency_forms import Form, forms_of
@@ -157,7 +157,7 @@ def _networks(einsum: Einsum, leaves: tuple[Leaf, ...]) -> list[Column]:
     columns: list[Route | Link] = []
     outputs = {access.tensor for access in einsum.accesses if access.output}
     for level, leaf in enumerate(leaves):
-        if not isinstance(leaf, Network) or leaf.total_latency is not None:
+        if not is_carrying(leaf) or leaf.total_latency is not None:
             continue
         if leaf.hop_latency:
             columns += [Route(level, access.tensor) for access in einsum.accesses]

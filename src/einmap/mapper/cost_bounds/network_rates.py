@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from einmap.arch.component import Leaf, Network
+from einmap.arch.component import Leaf, Network, is_carrying
 from einmap.arrays import Bools, Floats
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.projection import Relevance
@@ -56,7 +56,7 @@ class NetworkRates:
         """The networks that an exchange crosses."""
         for level in range(exchange[0] + 1, exchange[-1]):
             leaf = self.leaves[level]
-            if isinstance(leaf, Network):
+            if is_carrying(leaf):
                 yield level, leaf
 
     def crosses(self, exchange: Chain) -> bool:

@@ -43,6 +43,9 @@ SAMPLE = 1_024
 CLIMBERS = 4
 """How many of the best points of a subspace step to their neighbours at a time."""
 
+AT_A_TIME = 16
+"""Choices that are evaluated one after another, before the search looks whether to stop."""
+
 type Objective = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
 
 
@@ -72,7 +75,10 @@ class Searched:
 
 @dataclass
 class Search:
-    """One search; `run` does it. `uncounted`: why some mappings cannot be counted."""
+    """One search; `run` does it.
+
+    `uncounted`: why some mappings cannot be counted; `cut`: whether it was stopped between choices of a chunk.
+    """
 
     space: Mapspace
     semantics: Semantics
@@ -86,13 +92,14 @@ class Search:
         self.seen: set[int] = set()
         self.uncounted: NotSupportedError | None = None
         self.batches: dict[int, Batch] = {}
+        self.cut = False
 
     def run(self) -> Searched:
         """Search until the space is covered, the budget is spent or the progress token says stop."""
         start = time.perf_counter()
         complete = self._cover() if self.space.size <= COMPLETE_LIMIT else self._sample()
         seconds = time.perf_counter() - start
-        complete = complete and not self.space.truncated
+        complete = complete and not self.space.truncated and not self.cut
         return Searched(self.front, complete, self.budget.used, seconds, len(self.seen))
 
     def _keep(self) -> str:
@@ -110,7 +117,7 @@ class Search:
         if index not in self.batches:
             self.batches[index] = Batch(subspace.template, self.space.einsum, self.space.arch, self.semantics)
         try:
-            cost = self.batches[index].evaluate(subspace.shapes(points), len(points))
+            cost = self._costs(self.batches[index], subspace, points)
         except MappingError:
             # lanes that do not fit the units of an array: no choice of tile shapes changes that
             nothing = np.full(len(points), np.inf)
@@ -120,11 +127,26 @@ class Search:
             self.uncounted = error
             nothing = np.full(len(points), np.inf)
             return BatchCost(nothing, nothing, np.zeros(len(points), dtype=bool))
+        points = points[: len(cost.fits)]
         self.budget.used += len(points)
         self.seen.add(index)
         fits = cost.fits & tile_limits(self.batches[index].path, subspace, points)
         self.front.offer(cost.energy, cost.latency, fits, lambda row: (index, tuple(int(x) for x in points[row])))
         return BatchCost(cost.energy, cost.latency, fits)
+
+    def _costs(self, batch: Batch, subspace: Subspace, points: NDArray[np.int64]) -> BatchCost:
+        """Costs of some points; those of the first ones alone where the search is stopped meanwhile."""
+        if not batch.is_one_by_one:
+            return batch.evaluate(subspace.shapes(points), len(points))
+        costs: list[BatchCost] = []
+        for begin in range(0, len(points), AT_A_TIME):
+            if costs and self.progress.stopped:
+                self.cut = True
+                break
+            part = points[begin : begin + AT_A_TIME]
+            costs.append(batch.evaluate(subspace.shapes(part), len(part)))
+        energy, latency, fits = zip(*((cost.energy, cost.latency, cost.fits) for cost in costs), strict=True)
+        return BatchCost(np.concatenate(energy), np.concatenate(latency), np.concatenate(fits))
 
     def _say(self, what: str, total: int | None) -> None:
         best = self.front.describe(self.objectives[0])

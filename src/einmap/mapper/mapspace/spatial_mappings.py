@@ -16,7 +16,7 @@ from math import prod
 
 import numpy as np
 
-from einmap.arch.component import Leaf, Memory, Network, SpatialDimension
+from einmap.arch.component import Leaf, Memory, SpatialDimension, is_carrying
 from einmap.arch.constraint import Names
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
@@ -130,7 +130,7 @@ def first_routed(leaves: Sequence[Leaf]) -> int:
     Without one the number of leaves.
     """
     arrays = {leaf.array for leaf in leaves if isinstance(leaf, Memory) and leaf.is_spread}
-    placed = (level for level, leaf in enumerate(leaves) if isinstance(leaf, Network) or leaf.name in arrays)
+    placed = (level for level, leaf in enumerate(leaves) if is_carrying(leaf) or leaf.name in arrays)
     return next(placed, len(leaves))
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
-from einmap.arch.component import Memory, Network
+from einmap.arch.component import Memory, is_carrying
 from einmap.einsum.projection import Relevance
 from einmap.einsum.workload import Workload
 from einmap.errors import At, Note
@@ -86,7 +86,7 @@ def _departures(path: EinsumPath) -> Iterator[str]:
     if priced:
         names = ", ".join(c.name for c in priced)
         yield f"area and leakage of {names} count the component's own fanout; AccelForge 1.0.467 leaves it out"
-    if any(isinstance(leaf, Network) for leaf in path.leaves):
+    if any(map(is_carrying, path.leaves)):
         yield "network latency counts the traffic of the whole Einsum; AccelForge 1.0.467 that of one delivery"
     if any(d.power_gateable for leaf in path.leaves for d in leaf.spatial):
         yield "power gating scales leakage by used/fanout once; AccelForge 1.0.467 divides by the fanout twice"

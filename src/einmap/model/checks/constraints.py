@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 
-from einmap.arch.component import Container, Memory, Network, SpatialDimension, Toll
+from einmap.arch.component import Container, Memory, SpatialDimension, Toll
 from einmap.arch.constraint import Names, Placement
 from einmap.einsum.projection import Relevance
 from einmap.einsum.workload import Workload
@@ -86,7 +86,7 @@ class _Checks:
         yield from self.fanouts()
         unit = self.path.compute.component
         for leaf in (*self.path.leaves,):
-            used = leaf is unit or bool(self.held.get(leaf.name)) or isinstance(leaf, Network)
+            used = leaf is unit or bool(self.held.get(leaf.name))
             if not isinstance(leaf, Container) and not leaf.enabled and used:
                 yield f"{leaf.name} is not enabled for this Einsum", self.path.compute.address
 

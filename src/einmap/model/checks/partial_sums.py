@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from einmap.arch.component import Memory, Network
+from einmap.arch.component import Memory, is_carrying
 from einmap.arch.tree import Architecture
 from einmap.errors import NotSupportedError
 from einmap.model.counting.semantics import Semantics
@@ -26,7 +26,7 @@ def check_partial_sums(spec: Spec, rules: Semantics) -> None:
 
 def _one_width(arch: Architecture, tensor: str) -> str | None:
     for leaf in arch.leaves.values():
-        if isinstance(leaf, Network):
+        if is_carrying(leaf):
             return f"the network {leaf.name!r}"
         if isinstance(leaf, Memory) and leaf.wind_up:
             return f"wind_up of {leaf.name!r}"

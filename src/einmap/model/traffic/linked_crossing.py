@@ -13,9 +13,9 @@ takes one step, whoever it is for, and every lane sends its own results.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, reduce
-from itertools import product
+from itertools import chain, combinations, product
 from math import prod
 
 from einmap.arch.component import Topology
@@ -193,14 +193,45 @@ class _Spread(LinkedCrossing):
         for way in self.ways:
             sharing = [i for i in self.loops if self.shares(i, way)]
             alone = [i for i in self.loops if i not in sharing]
+            # of lanes that reduce the first one alone is filled
+            reached = [] if way == "down" and self.tensor.access.output else sharing
             for fixed in self.every_lane([*self.above, *alone]):
-                values = self.flowing({**self.alike(fixed), **dict.fromkeys(sharing, FIRST)}, way)
-                if not is_nothing(values):
-                    # of lanes that reduce the first one alone is filled
-                    reached = [] if way == "down" and self.tensor.access.output else sharing
-                    ways = (self.to(self.at({**fixed, **lanes})) for lanes in self.every_lane(reached))
-                    wires = tuple(dict.fromkeys(wire for one in ways for wire in one))
-                    yield tuple(self.loops), way, fixed, len(wires), wires, values
+                first = {**self.alike(fixed), **dict.fromkeys(sharing, FIRST)}
+                behind: dict[Wire, list[dict[int, Take]]] = {}
+                for lanes in self.every_lane(reached):
+                    for wire in self.to(self.at({**fixed, **lanes})):
+                        behind.setdefault(wire, []).append(lanes)
+                if self._is_even:
+                    carried = [(tuple(behind), self.flowing(first, way))]
+                else:
+                    carried = [((wire,), self._for_any(first, lanes, way)) for wire, lanes in behind.items()]
+                for wires, values in carried:
+                    if not is_nothing(values):
+                        yield tuple(self.loops), way, fixed, len(wires), wires, values
+
+    def _for_any(self, first: Fixed, lanes: Sequence[dict[int, Take]], way: Way) -> Count:
+        """Values for one lane or more of a group that shares them, in the order of `every_lane`.
+
+        Ragged tiles leave the last lanes of a loop without work at times. A lane works only when each one does that
+        comes no later by any rank variable; two lanes work at one time when the later one by each rank variable does.
+        """
+        by_variable: dict[str, list[int]] = {}
+        for index in lanes[0]:
+            by_variable.setdefault(self.path.loops[index].variable, []).append(index)
+        order = list(chain.from_iterable(by_variable.values()))
+        places = [tuple(tuple(lane[i] for i in same) for same in by_variable.values()) for lane in lanes]
+        ahead: list[tuple[tuple[Take, ...], ...]] = []
+        for place in places:
+            if not any(all(a <= b for a, b in zip(one, place, strict=True)) for one in ahead):
+                ahead.append(place)
+        total: Count = 0
+        for size in range(1, len(ahead) + 1):
+            for chosen in combinations(ahead, size):
+                latest = [max(parts) for parts in zip(*chosen, strict=True)]
+                together = dict(zip(order, chain.from_iterable(latest), strict=True))
+                values = self.flowing({**first, **together}, way)
+                total = total + values if size % 2 else total - values
+        return total
 
     def to(self, place: Place) -> tuple[Wire, ...]:
         """The links to a place."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import reduce
 
-from einmap.arch.component import Memory, Network
+from einmap.arch.component import Memory, Network, is_carrying
 from einmap.errors import NotSupportedError
 from einmap.model.counting.path import EinsumPath
 from einmap.model.counting.tiles import Count, larger
@@ -21,7 +21,7 @@ from einmap.model.traffic.unit_crossing import UnitCrossing
 
 def networks_of(path: EinsumPath) -> tuple[tuple[int, Network], ...]:
     """The networks on an Einsum's architecture path, with their levels."""
-    return tuple((level, leaf) for level, leaf in enumerate(path.leaves) if isinstance(leaf, Network))
+    return tuple((level, leaf) for level, leaf in enumerate(path.leaves) if is_carrying(leaf))
 
 
 def network_use(traffic: EinsumTraffic) -> dict[str, NetworkUse]:

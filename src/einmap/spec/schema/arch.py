@@ -166,7 +166,8 @@ class ComponentInput(ContainerInput):
         Expression,
         documented(
             "Whether the component is in use, asked for each Einsum: a compute that is not runs nothing, a memory or "
-            "toll that is not holds nothing. It has area and leaks all the same.",
+            "toll that is not holds nothing, values pass a network that is not without hops. It has area and leaks all "
+            "the same.",
             "len(All) == 3",
         ),
     ] = True
