@@ -35,6 +35,12 @@ RANGES = (
     .replace("name: Reg", "name: 'Reg[0..3]'")
     .replace("name: MAC", "name: 'MAC[1..4]'")
 )
+INSTANCES = (
+    SUBTREES.replace("PE[0..3]", "PE")
+    .replace("class: regfile, attributes: {", "class: regfile, attributes: {instances: 4, ")
+    .replace("class: intmac, attributes: {", "class: intmac, attributes: {instances: 4, ")
+    .replace("read_bandwidth: 2", "bandwidth: 4")
+)
 NODES = """
 architecture:
   version: 0.4
@@ -75,7 +81,14 @@ arch:
   - {name: Buffer, entries: 64, instances: 1, word-bits: 8, read_bandwidth: 2, technology: 45nm}
   - {name: Main, technology: DRAM, instances: 1, word-bits: 8}
 """
-FORMS = {"0.1": OLDEST, "0.2": SUBTREES, "0.3 with ranges": RANGES, "0.4": NODES, "processed": PROCESSED}
+FORMS = {
+    "0.1": OLDEST,
+    "0.2": SUBTREES,
+    "0.2 with instances": INSTANCES,
+    "0.3 with ranges": RANGES,
+    "0.4": NODES,
+    "processed": PROCESSED,
+}
 SPATIAL_TARGET = {"0.4": "PE", "processed": "inter_PE_spatial"}
 MAPPING = """
 mapping:

@@ -308,3 +308,32 @@ def test_changed_files_are_read_or_refused_with_a_place(tmp_path):
 @pytest.mark.hostile
 def test_many_changed_files_are_read_or_refused_with_a_place(tmp_path):
     check_changed_files(tmp_path, range(12, 2000))
+
+
+OF_LEVELS = """
+mapspace:
+  targets:
+  - name: Buffer
+    constraints:
+    - {type: bypassing, attributes: {keep: [A], bypass: [B, Z]}}
+    - {type: spatial, attributes: {factors: M=1 N=1 K=4}}
+"""
+BY_NAME = """
+mapspace:
+  template: uber
+  constraints: mine
+  constraints_mine:
+  - {target: Buffer, type: datatype, keep: [A], bypass: [B, Z]}
+  - {target: Buffer, type: spatial, factors: M1 N1 K4}
+  constraints_others:
+  - {target: Buffer, type: datatype, keep: [B]}
+"""
+
+
+@pytest.mark.parametrize(("text", "left_out"), [(OF_LEVELS, []), (BY_NAME, ["constraints_others"])])
+def test_constraints_of_a_level_together_or_in_a_list_with_a_name_are_read(tmp_path, text, left_out):
+    result = imported(tmp_path, PROBLEM + FORMS["0.2"] + text)
+    assert [entry.key for entry in result.left_out] == left_out
+    architecture = result.files["architecture.yaml"]
+    assert "tensors: {keep: A, may_keep: Nothing}" in architecture
+    assert "{expression: k, operator: ==, value: 4}" in architecture

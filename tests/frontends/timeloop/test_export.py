@@ -41,7 +41,6 @@ def test_the_shipped_mapping_is_written_with_factors(tmp_path):
         "GlobalBuffer: energies",
         "MAC: energies",
         "MainMemory.separate_read_write_ports",
-        "GlobalBuffer.total_latency",
     }
 
 

@@ -111,3 +111,15 @@ def test_a_problem_is_one_einsum():
     two = "rank_sizes: {M: 2}\n  bits_per_value: {All: 8}\n  einsums: ['B[m] = A[m] * W[m]', 'C[m] = B[m] * V[m]']"
     with pytest.raises(SpecError, match="the workload has 2 Einsums"):
         write(loads(f"workload:\n  {two}\n"))
+
+
+def test_a_problem_without_a_shape_is_a_layer_and_names_have_underscores_or_not(tmp_path):
+    layer = loads(
+        imported(tmp_path, "problem: {R: 3, S: 3, P: 8, Q: 8, C: 4, K: 2, N: 1, Wstride: 2}").files["workload.yaml"]
+    )
+    assert layer.workload.n_computes == 3 * 3 * 8 * 8 * 4 * 2
+    assert layer.workload.tensor_size("Input") == 4 * (2 * 7 + 3) * (7 + 3)
+    for name in ("gemm-ABZ", "gemm_ABZ"):
+        text = f"problem: {{shape: {name}, M: 2, N: 3, K: 5}}"
+        (einsum,) = loads(imported(tmp_path, text).files["workload.yaml"]).workload.einsums
+        assert (einsum.name, einsum.n_computes) == ("Z", 2 * 3 * 5)

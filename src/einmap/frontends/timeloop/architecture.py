@@ -40,11 +40,15 @@ _READ = frozenset(
     (
         *("width", "memory_width", "datawidth", "data_width", "word-bits", "word_bits", "block-size", "block_size"),
         *("depth", "memory_depth", "entries", "sizeKB", "meshX", "meshY", "name", "version", "type"),
-        *("read_bandwidth", "write_bandwidth", "read-bandwidth", "write-bandwidth"),
+        *("read_bandwidth", "write_bandwidth", "read-bandwidth", "write-bandwidth", "bandwidth"),
         *("technology", "global_cycle_seconds", "cycle_time", "n_banks", "power_gated_at"),
         *("multiplier_width", "adder_width"),
     )
 )
+
+
+TOTAL_LATENCY = "max(a.n_calls / a.throughput for a in actions)"
+"""The time of a memory of Timeloop's, whose reads and writes go on at one time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,11 +266,14 @@ class _Builder:
         actions: list[dict[str, object]] = []
         for action in ("read", "write"):
             words = self._optional_number(level, f"{action}_bandwidth", f"{action}-bandwidth")
+            both = self._optional_number(level, "bandwidth")
+            if words is None and both is not None:  # Timeloop gives either half
+                words = both / 2
             rate: object = "inf" if words is None or math.isinf(words) else words * word / row * clock
             if words == 0:
                 raise self._refused(level, f"{action}_bandwidth", "a bandwidth of 0 words a cycle moves nothing")
             actions.append({"name": action, "throughput": rate})
-        node["total_latency"] = "max(a.n_calls / a.throughput for a in actions)"
+        node["total_latency"] = TOTAL_LATENCY
         node["actions"] = actions
         self._leave_attributes(level)
         return node

@@ -44,9 +44,24 @@ def directives(raw: Raw, what: str) -> Iterator[Directive]:
     """The entries of a list, such as a mapping. Raises SpecError with the place of an entry that is none."""
     for item in a_list(raw, what):
         entry = a_map(item, what)
+        if isinstance(entry.get("constraints"), RawList):  # of a level together
+            yield from _of_level(entry, what)
+            continue
         kind = a_text(entry.get("type"), f"{what}.type", entry.at)
         target = a_text(entry.get("target"), f"{what}.target", entry.at)
         yield Directive(_WORDS.get(kind, kind), target, entry)
+
+
+def _of_level(level: RawMap, what: str) -> Iterator[Directive]:
+    """The constraints of one level, with their fields below `attributes`."""
+    target = a_text(level.get("name"), f"{what}.name", level.at)
+    for item in a_list(level.get("constraints"), f"{what}.constraints"):
+        entry = a_map(item, f"{what}.constraints")
+        kind = a_text(entry.get("type"), f"{what}.constraints.type", entry.at)
+        fields = entry.get("attributes")
+        yield Directive(
+            _WORDS.get(kind, kind), target, entry if fields is None else a_map(fields, f"{what}.attributes")
+        )
 
 
 def constraint_lists(sections: Mapping[str, Sequence[Raw]], report: Report) -> Iterator[Directive]:
@@ -57,8 +72,11 @@ def constraint_lists(sections: Mapping[str, Sequence[Raw]], report: Report) -> I
                 yield from directives(raw, name)
                 continue
             section = a_map(raw, name)
-            report.leave_others(section, ("targets", "constraints", "version", "template"))
-            for key in ("targets", "constraints"):
+            chosen = section.get("constraints")
+            # a name says which list of several is meant
+            one = f"constraints_{chosen.value}" if isinstance(chosen, RawScalar) else "constraints"
+            report.leave_others(section, ("targets", "constraints", one, "version", "template"))
+            for key in ("targets", one):
                 value = section.get(key)
                 if isinstance(value, RawList):
                     yield from directives(value, f"{name}.{key}")

@@ -168,7 +168,9 @@ class _Subtrees:
             self._report.leave(entry.at, name, f"a network of the class {class_name}: nothing is charged for it")
             return
         mesh_x = _count(_attributes(entry), "meshX", 0, self._scope) or None
-        total = outside * own
+        # a number of instances is that of all, whatever is around
+        total = _count(_attributes(entry), "instances", outside * own, self._scope)
+        attributes.pop("instances", None)
         if total > MAX_INSTANCES:
             raise SpecError(f"{name} is there {total:,} times, more than {MAX_INSTANCES:,}", at=named(entry.at, name))
         yield _Element(name, class_name, attributes, total, mesh_x, f"{name}_array" if own > 1 else group, entry.at)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from einmap.einsum.projection import Affine
-from einmap.errors import SpecError, did_you_mean
+from einmap.errors import At, SpecError, did_you_mean
 from einmap.expressions.scope import Scope
 from einmap.frontends.timeloop.names import identifier, rank_variable
 from einmap.frontends.timeloop.values import Report, a_flag, a_list, a_map, a_text, an_integer, named
@@ -14,12 +14,15 @@ from einmap.spec.raw import Raw, RawList, RawMap, RawScalar, from_python
 
 MAX_DIMENSIONS = 64
 MAX_SPACES = 32
-CNN_LAYER: Mapping[str, tuple[str, ...]] = {
-    "Weights": ("C", "M", "R", "S"),
-    "Inputs": ("N", "C", "P*Wstride + R*Wdilation", "Q*Hstride + S*Hdilation"),
-    "Outputs": ("N", "M", "P", "Q"),
+SHAPES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "cnn-layer": {
+        "Weights": ("C", "M", "R", "S"),
+        "Inputs": ("N", "C", "P*Wstride + R*Wdilation", "Q*Hstride + S*Hdilation"),
+        "Outputs": ("N", "M", "P", "Q"),
+    },
+    "gemm-ABZ": {"A": ("M", "K"), "B": ("N", "K"), "Z": ("M", "N")},
 }
-"""The shape that Timeloop calls `cnn-layer`; older files call its output channels K."""
+"""Shapes that Timeloop knows by name, the output last; older files call the output channels of a layer K."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,23 +87,27 @@ def read_problem(raw: Raw, scope: Scope, report: Report) -> Problem:
     given = problem.get("instance")
     instance = problem if given is None else a_map(given, "problem.instance")
     if isinstance(shape, RawScalar):
-        shape = _named_shape(a_text(shape, "problem.shape"), shape, instance)
+        shape = _named_shape(a_text(shape, "problem.shape"), shape.at, instance)
+    elif shape is None and given is None:
+        shape = _named_shape("cnn-layer", problem.at, instance)
     return _Reader(a_map(shape, "problem.shape", problem.at), instance, scope, report).problem(problem)
 
 
-def _named_shape(name: str, raw: RawScalar, instance: RawMap) -> Raw:
-    if name.removesuffix(".yaml") != "cnn-layer":
-        hint = did_you_mean(name, ["cnn-layer"], listing="shapes by name")
-        raise SpecError(f"the shape {name!r} is not known by name", at=named(raw.at, "problem.shape"), hint=hint)
-    channels = "M" if instance.get("M") is not None else "K"
-    spaces = []
-    for space, indices in CNN_LAYER.items():
+def _named_shape(name: str, at: At | None, instance: RawMap) -> Raw:
+    plain = name.removesuffix(".yaml").replace("_", "-")
+    if plain not in SHAPES:
+        hint = did_you_mean(name, SHAPES, listing="shapes by name")
+        raise SpecError(f"the shape {name!r} is not known by name", at=named(at, "problem.shape"), hint=hint)
+    channels = "K" if plain == "cnn-layer" and instance.get("M") is None else "M"
+    spaces, words = [], dict.fromkeys("CMRSNPQ" if plain == "cnn-layer" else "MNK")
+    for space, indices in SHAPES[plain].items():
         terms = [[term.split("*") for term in index.split(" + ")] for index in indices]
         projection = [[[channels if word == "M" else word for word in term] for term in index] for index in terms]
-        spaces.append({"name": space, "projection": projection, "read-write": space == "Outputs"})
-    dimensions = ["C", channels, "R", "S", "N", "P", "Q"]
+        spaces.append({"name": space, "projection": projection, "read-write": space == [*SHAPES[plain]][-1]})
+    dimensions = [channels if word == "M" else word for word in words]
     coefficients = [{"name": name, "default": 1} for name in ("Wstride", "Hstride", "Wdilation", "Hdilation")]
-    return from_python({"dimensions": dimensions, "coefficients": coefficients, "data-spaces": spaces}, raw.at)
+    shape = {"dimensions": dimensions, "data-spaces": spaces}
+    return from_python(shape | ({"coefficients": coefficients} if plain == "cnn-layer" else {}), at)
 
 
 class _Reader:

@@ -10,6 +10,7 @@ from einmap.arch.component import Compute, Container, Leaf, Memory, SpatialDimen
 from einmap.arch.constraint import Comparison
 from einmap.arch.ports import Ports
 from einmap.errors import At, EinmapError, NotSupportedError, SpecError
+from einmap.frontends.timeloop.architecture import TOTAL_LATENCY
 from einmap.frontends.timeloop.components import MODEL_ATTRIBUTES, TECHNOLOGY
 from einmap.frontends.timeloop.values import Report
 from einmap.frontends.timeloop.write_problem import VERSION
@@ -146,7 +147,10 @@ class _Writer:
                 memory.ports is None and memory.total_latency is None and _is_timed(memory),
                 "reads and writes take turns here, and go on at one time in Timeloop",
             ),
-            "total_latency": (memory.total_latency is not None and _is_timed(memory), _TOTAL),
+            "total_latency": (
+                memory.total_latency is not None and memory.total_latency.text != TOTAL_LATENCY and _is_timed(memory),
+                _TOTAL,
+            ),
             "buffering": (memory.buffering != "ideal", "Timeloop's transfers overlap with everything"),
             "wind_up": (memory.wind_up, "Timeloop's transfers overlap with everything"),
             "actions_scale": (memory.actions_scale != 1, "a value is read or written once in Timeloop"),
