@@ -337,3 +337,18 @@ def test_constraints_of_a_level_together_or_in_a_list_with_a_name_are_read(tmp_p
     architecture = result.files["architecture.yaml"]
     assert "tensors: {keep: A, may_keep: Nothing}" in architecture
     assert "{expression: k, operator: ==, value: 4}" in architecture
+
+
+def test_a_memory_without_entries_is_the_place_of_a_fanout(tmp_path):
+    rows = FORMS["0.1"].replace(
+        "  - {name: Buffer", "  - {name: Row, entries: 0, instances: 2, meshX: 2}\n  - {name: Buffer"
+    )
+    mapping = MAPPING.replace("SPATIAL, type: spatial, factors: [K=0]", "Buffer, type: spatial, factors: [K=2]")
+    mapping += """- {target: Row, type: temporal, factors: M1 K1 N1, permutation: MKN}
+- {target: Row, type: spatial, factors: K=2, permutation: KMN}
+- {target: Row, type: bypass, bypass: [A, B, Z]}
+"""
+    cost = evaluate(spec_of(imported(tmp_path, PROBLEM + rows + mapping)))
+    counts = cost.count_by("action", "component", "tensor")
+    assert {key[1:]: n for key, n in counts.items() if key[0] == "read" and n} == READS
+    assert {row.component: row.instances for row in cost.components}["MAC"] == 4

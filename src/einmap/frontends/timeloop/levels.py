@@ -49,6 +49,13 @@ class _Element:
     group: str
     at: At | None
 
+    @property
+    def is_place(self) -> bool:
+        """Whether it is the place of a fanout, and not a memory: one of Timeloop's front end, or without entries."""
+        sizes = [self.attributes.get(key) for key in ("entries", "depth", "sizeKB")]
+        is_empty = any(isinstance(size, RawScalar) and size.value == 0 for size in sizes)
+        return is_empty or _is_dummy(self.name, self.class_name)
+
 
 def read_levels(
     architecture: Raw, report: Report, scope: Scope, inherited: Attributes | None = None
@@ -200,12 +207,12 @@ def _from_totals(elements: Sequence[_Element], at: At | None) -> tuple[Level, ..
         if (times := element.instances // outer) > 1:
             x = _along_x(element)
             across = x // outer_x if x % outer_x == 0 and times % (x // outer_x) == 0 else times
-            dummy = before is not None and _is_dummy(before.name, before.class_name)
-            name = before.name if before is not None and dummy else element.group or f"{element.name}_array"
+            is_place = before is not None and before.is_place
+            name = before.name if before is not None and is_place else element.group or f"{element.name}_array"
             targets = (before.name,) if before is not None else ()
             levels.append(Level(name, "fanout", fanout=(across, times // across), targets=targets, at=element.at))
         kind: Literal["memory", "compute"] = "compute" if element is elements[-1] else "memory"
-        if not _is_dummy(element.name, element.class_name):
+        if not element.is_place:
             levels.append(
                 Level(
                     *(element.name, kind, element.class_name, element.attributes),
