@@ -10,6 +10,8 @@ from einmap import MappingError, Spec, evaluate, loads, map_workload
 from einmap.errors import NoMappingError, NotSupportedError
 from einmap.mapper import objective_kernels
 from einmap.mapper.branch_and_bound import einsum_search
+from einmap.mapper.fusion.fronts.unfused_fronts import UnfusedFronts
+from einmap.mapping.nodes import Storage
 
 REPLICATED = """
 arch:
@@ -73,6 +75,36 @@ def test_cascades_are_searched_without_tensors_that_einsums_share_in_units():
     )
     with pytest.raises(NotSupportedError, match=r"'Buf'\) for several Einsums with nothing above"):
         map_workload(loads(inside))
+
+
+KEPT = (
+    CASCADE.replace(
+        "  - !Array",
+        """  - !Memory {name: Shelf, size: 64, leak_power: 0, area: 0, tensors: {keep: Nothing, may_keep: Y}, actions: [
+      {name: read, energy: 2, throughput: 1}, {name: write, energy: 2, throughput: 1}]}
+  - !Array""",
+    )
+    .replace("component_class: Dummy, spatial", "leak_power: 0, area: 0, ACTIONS, spatial")
+    .replace("component_class: Dummy, tensors", "leak_power: 0, area: 0, ACTIONS, tensors")
+    .replace("ACTIONS", "actions: [{name: read, energy: 5, throughput: 2}, {name: write, energy: 4, throughput: 2}]")
+)
+
+
+@pytest.mark.parametrize("goal", ["energy", pytest.param("latency", marks=pytest.mark.slow)])
+def test_einsums_of_cascades_are_searched_with_tables_by_themselves(goal, monkeypatch):
+    found = map_workload(loads(KEPT), metrics=goal)
+    assert {part["brute_force"] for part in found.stats.by_einsum.values()} == {None}
+    assert "keep Y of Y inside tile by tile, since 'Buf' is several units of an array" in found.reason
+    monkeypatch.setattr(UnfusedFronts, "has_tables", False)
+    tried = map_workload(loads(KEPT), metrics=goal)
+    assert getattr(found.cost, goal) == pytest.approx(getattr(tried.cost, goal))
+    if goal == "energy":
+        # the shelf costs less than the DRAM and what the units hold must go past it
+        assert ("Shelf", ("Y",)) in [(p.node.component, p.node.tensors) for p in found.mapping.placed if is_storage(p)]
+
+
+def is_storage(placed):
+    return isinstance(placed.node, Storage)
 
 
 def judged(seed, drawn=60):

@@ -309,7 +309,7 @@ def brute_force(
             int(rng.integers(1 << 30)),
         ),
         whole=(request.shared & einsum.tensors) | kept.keys(),
-        admits=(lambda placement: _backs(placement, kept)) if kept else None,
+        admits=(lambda placement: backs(placement, kept)) if kept else None,
     )
     # the product of sums needs the front of each part
     objectives = ("energy_delay_product", "front") if request.goals == ("energy_delay_product",) else request.goals
@@ -354,7 +354,7 @@ def _optimum(search: Search, searched: Searched, request: Request) -> Optimum:
     )
 
 
-def _backs(placement: Dataplacement, backing: Mapping[str, str]) -> bool:
+def backs(placement: Dataplacement, backing: Mapping[str, str]) -> bool:
     """Whether the outermost nodes of some tensors are in these memories."""
     outermost: dict[str, str] = {}
     for memory, tensor in placement.nodes:

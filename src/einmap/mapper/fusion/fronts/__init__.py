@@ -19,7 +19,7 @@
 - `einsum_fronts`: Pareto fronts of one Einsum, one for each fusion signature: of the mappings that look the same to
   other Einsums the best ones.
 - `copy_fronts`: the chains of a copy Einsum: only where its tensors are kept matters, and the loops above them.
-- `unfused_fronts`: fronts of an Einsum that tables cannot search: its mappings that fuse nothing.
+- `unfused_fronts`: fronts of an Einsum that cannot be fused: its mappings by itself.
 - `hulls`: the space of a shared tensor's outermost storage: it has room for all that any of its users uses there.
 - `table_sharing`: Einsums with the same tables: alike but for what else uses their tensors, such as the first or
   last of a network.

@@ -1,13 +1,16 @@
-"""Fronts of an Einsum that tables cannot search: its mappings that fuse nothing.
+"""Fronts of an Einsum that cannot be fused: its mappings by itself.
 
-All mappings with each tensor backed outside are tried, and some that keep intermediate tensors whole in inner memories.
+All mappings with each tensor backed outside are looked at, and some that keep intermediate tensors whole in inner
+memories: with tables where these know the Einsum by itself, else one by one.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
@@ -16,8 +19,10 @@ from einmap.arch.tree import Architecture, outermost_memory
 from einmap.arrays import Floats
 from einmap.einsum.einsum import Einsum
 from einmap.errors import NotSupportedError
+from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
 from einmap.mapper.branch_and_bound.optimum import Optimum
-from einmap.mapper.exhaustive.brute_force import brute_force
+from einmap.mapper.branch_and_bound.searchable import why_not_searchable
+from einmap.mapper.exhaustive.brute_force import backs, brute_force
 from einmap.mapper.fusion.budget import Budget
 from einmap.mapper.fusion.fronts.listed_fronts import ListedFronts
 from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, Key
@@ -37,7 +42,7 @@ MOST_TRIED = 50_000
 
 @dataclass(eq=False)
 class UnfusedFronts(ListedFronts):
-    """The best mappings of one Einsum found by brute force. `why`: why there are no others."""
+    """The best mappings of one Einsum by itself. `why`: why there are no others."""
 
     einsum: Einsum
     arch: Architecture
@@ -65,12 +70,21 @@ class UnfusedFronts(ListedFronts):
     @property
     def why_brute_force(self) -> str | None:
         """Why the Einsum is searched by brute force, None where it is not."""
-        return self.why
+        return None if self.has_tables else self.why
 
     @property
     def omissions(self) -> tuple[str, ...]:
         """What was not searched, in words."""
-        return self.optimum.without
+        inside = sorted(self.request.intermediates) if self.has_tables else ()
+        kept = f"mappings that keep {' or '.join(inside)} of {self.einsum.name} inside tile by tile, since {self.why}"
+        return (*self.optimum.without, *((kept,) if inside else ()))
+
+    @cached_property
+    def has_tables(self) -> bool:
+        """Whether tables know the Einsum by itself."""
+        if self.request.steps is not None or why_not_searchable(self.einsum, self.arch, self.request.goals) is not None:
+            return False
+        return not any(path.lanes_above() for path in self._search({}).paths)
 
     def may_stand_below_loops(self, memory: str) -> bool:
         """Whether fused loops may stand above the outermost node of a shared tensor in a memory."""
@@ -80,9 +94,7 @@ class UnfusedFronts(ListedFronts):
     def __post_init__(self) -> None:
         """Search; mappings by what other Einsums see of them."""
         rng = np.random.default_rng(list(self.seed))
-        self.optimum: Optimum = brute_force(
-            self.einsum, self.arch, self.request, self.budget.progress, self.budget.left, rng
-        )
+        self.optimum: Optimum = self._found({}, self.budget.left, rng)
         self.complete = self.optimum.complete
         self._count(self.optimum)
         self._keep_inside(rng)
@@ -111,6 +123,26 @@ class UnfusedFronts(ListedFronts):
             keys = tuple(sorted((t, Key(memory, ())) for t, (memory, _) in backed.items()))
             self.signatures.setdefault(FusionSignature(keys, (), (), ()), []).append(row)
 
+    def _search(self, inside: Mapping[str, str]) -> EinsumSearch:
+        """A search with tables of mappings that keep some tensors whole in inner memories, others outside."""
+        kept = frozenset(inside)
+        ranks = ((a.tensor, rank) for a in self.einsum.accesses if a.tensor in kept for rank, _ in a.projection)
+        request = replace(self.request, shared=kept, intermediates=kept, uncut=frozenset(ranks))
+        search = EinsumSearch.over_all(self.einsum, self.arch, request, self.budget.progress)
+        for path in search.paths:
+            path.plans = [plan for plan in path.plans if backs(plan.placement, inside)]
+        return search
+
+    def _found(self, inside: Mapping[str, str], most: float, rng: np.random.Generator) -> Optimum:
+        """The best mappings that keep some tensors whole in inner memories. Raises NotSupportedError."""
+        if not self.has_tables:
+            return brute_force(
+                self.einsum, self.arch, self.request, self.budget.progress, most, rng, backed=dict(inside)
+            )
+        search = self._search(inside)
+        search.max_work = self.budget.left
+        return replace(search.run(), without=search.pruned)
+
     def _count(self, optimum: Optimum) -> None:
         self.budget.work += optimum.work
         self.budget.nodes += optimum.nodes
@@ -130,9 +162,7 @@ class UnfusedFronts(ListedFronts):
                 return
             most = min(self.budget.left, MOST_TRIED)
             try:
-                inside_optimum = brute_force(
-                    self.einsum, self.arch, self.request, self.budget.progress, most, rng, backed=dict(way)
-                )
+                inside_optimum = self._found(dict(way), most, rng)
             except NotSupportedError:
                 continue  # none of these can be counted; that some are left out is said anyway
             self._count(inside_optimum)
