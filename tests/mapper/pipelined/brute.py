@@ -37,6 +37,12 @@ def factors(n, parts):
     return [(d, *rest) for d in range(1, n + 1) if n % d == 0 for rest in factors(n // d, parts - 1)]
 
 
+def spatial(variable, shape, component, name):
+    """A loop over lanes."""
+    loop = {"type": "Spatial", "rank_variable": variable, "tile_shape": shape}
+    return {**loop, "component": component, "name": name}
+
+
 class Brute:
     """All Pipelines of a specification that has no mapping. `handed`: from Einsum to Einsum; `keeps`: all is buffered.
 
@@ -51,6 +57,7 @@ class Brute:
         self.handed = tuple(t for e in self.einsums for t in e.outputs)[:-1]
         arch = {node["name"]: node for node in case["arch"]["nodes"]}
         self.fanout = arch["Array"]["spatial"][0]["fanout"]
+        self.row = arch["Row"]["spatial"][0]["fanout"] if "Row" in arch else 1
         roomy = {**case, "arch": {"nodes": [{**n, **({"size": "inf"} if n["name"] == "Buffer" else {})}
                                             for n in case["arch"]["nodes"]]}}  # fmt: skip
         self.roomy = einmap.Spec.from_dict(roomy)
@@ -94,9 +101,10 @@ class Brute:
         """Temporal loops in the gaps around the nodes `order`, then lanes."""
         variables = [v for v, n in left.items() if n > 1]
         gaps = len(order) + 1
-        for cut in product(*(factors(left[v], gaps + 1) for v in variables)):
-            lanes = math.prod(c[-1] for c in cut)
-            if lanes >= self.fanout:
+        parts = gaps + 1 + (self.row > 1)
+        for cut in product(*(factors(left[v], parts) for v in variables)):
+            lanes, inner = math.prod(c[gaps] for c in cut), math.prod(n for c in cut for n in c[gaps + 1 :])
+            if lanes >= self.fanout or inner > self.row:
                 continue
             nodes, now = [], dict(left)
             for gap in range(gaps):
@@ -107,11 +115,16 @@ class Brute:
                         now[v] //= c[gap]
                         nodes.append({"type": "Temporal", "rank_variable": v, "tile_shape": now[v]})
             for v, c in zip(variables, cut, strict=True):
-                if c[-1] > 1:
-                    loop = {"type": "Spatial", "rank_variable": v, "tile_shape": 1, "component": "Array", "name": "X"}
-                    nodes.append(loop)
-            nodes.append({"type": "Compute", "einsum": einsum.name, "component": "MAC"})
-            yield Chain(above, tuple(nodes), lanes)
+                if c[gaps] > 1:
+                    now[v] //= c[gaps]
+                    nodes.append(spatial(v, now[v], "Array", "X"))
+            inner_loops = [
+                spatial(v, 1, "Row", "Y") for v, c in zip(variables, cut, strict=True) if c[gaps + 1 :] > (1,)
+            ]
+            # below a network the order of lanes matters
+            for arranged in permutations(inner_loops):
+                compute = {"type": "Compute", "einsum": einsum.name, "component": "MAC"}
+                yield Chain(above, (*nodes, *arranged, compute), lanes)
 
     def tree(self, loops, chains):
         """The mapping of one chain for each stage."""

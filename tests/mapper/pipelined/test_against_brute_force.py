@@ -53,10 +53,23 @@ def drawn(rng, stages):
     }, keeps
 
 
-def compare(seed, stages, sizes=(None,)):
+def with_rows(case, rng):
+    """The machine with rows of MACs, each with a network to them."""
+    hop = {"name": "hop", "energy": rng.choice((1, 4)), "latency": rng.choice((0, 1)), "throughput": rng.choice((1, 4))}
+    network = {"type": "Network", "name": "Noc", "topology": rng.choice(("mesh", "all_to_all", "bus")),
+               "leak_power": 0, "area": 0, "multicast": rng.random() < 0.7, "actions": [hop]}  # fmt: skip
+    row = {"type": "Container", "name": "Row", "spatial": [{"name": "Y", "fanout": 2}]}
+    main, buffer, array, unit = case["arch"]["nodes"]
+    array["spatial"][0]["fanout"] = 2
+    case["arch"]["nodes"] = [main, buffer, array, network, row, unit]
+
+
+def compare(seed, stages, sizes=(None,), rows=False):
     """Whether a Pipeline is best, after the comparison. `sizes`: how many Einsums each stage may have."""
     rng = random.Random(seed)
     case, keeps = drawn(rng, stages if sizes == (None,) else 3)
+    if rows:
+        with_rows(case, rng)
     goal = rng.choice(("latency", "latency", "energy_delay_product"))
     spec = einmap.Spec.from_dict(case)
     options = {"metrics": goal, "share_inputs": False}
@@ -79,6 +92,16 @@ def test_the_best_pipelines_are_those_of_the_brute_force():
     assert all(compare(seed, 2) for seed in (1, 2))
     assert compare(3, 3)
     assert compare(1, 2, IN_TURNS)
+
+
+def test_networks_below_the_lanes_of_stages_are_their_own():
+    assert compare(2, 2, rows=True)
+
+
+@pytest.mark.slow
+@pytest.mark.fusion
+def test_networks_below_the_lanes_of_stages_are_their_own_on_more_machines():
+    assert sum(compare(seed, 2, rows=True) for seed in range(30)) >= 5
 
 
 @pytest.mark.slow
@@ -114,6 +137,28 @@ def test_stages_take_computes_of_their_own():
     assert best.cost.latency == 128 + 128 / 32
     assert best.optimal
     assert "every cascade of Pipelines of at most 2 stages" in best.reason
+
+
+def with_network(place):
+    """Two products, a Compute each, with a network at a place among the components."""
+    given = forked().to_dict()
+    hop = {"name": "hop", "energy": 1, "latency": 0, "throughput": "inf"}
+    given["arch"]["nodes"].insert(
+        place, {"type": "Network", "name": "Noc", "leak_power": 0, "area": 0, "actions": [hop]}
+    )
+    return einmap.Spec.from_dict(given)
+
+
+def test_a_network_to_one_of_the_computes_belongs_to_its_stage():
+    best = einmap.map_workload(with_network(3), metrics="latency", max_pipeline_stages=2)
+    assert best.cost.latency == 128 + 128 / 32
+    assert best.optimal
+
+
+def test_a_network_that_all_stages_would_cross_is_refused_with_its_place():
+    with pytest.raises(NotSupportedError, match="'Noc', which all stages would cross") as refused:
+        einmap.map_workload(with_network(2), metrics="latency", max_pipeline_stages=2)
+    assert "arch.nodes[2]" in str(refused.value)
 
 
 def softmax():

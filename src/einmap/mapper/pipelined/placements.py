@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from einmap.arch.component import Compute, SpatialDimension
+from einmap.arch.component import Leaf, Network, SpatialDimension
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.numbers import divisors
@@ -29,23 +29,28 @@ class Placement:
 
 
 def placements(stages: Stages, archs: Mapping[str, Architecture]) -> Iterator[Placement]:
-    """All placements, of those that differ in lanes alone the ones that leave none to anybody."""
+    """All placements, of those that differ in lanes alone the ones that leave none to anybody.
+
+    None with which stages cross a network on the way to what is their own: a network belongs to one stage.
+    """
     einsums = [einsum for stage in stages for einsum in stage]
     stage_of = [number for number, stage in enumerate(stages) for _ in stage]
     choices = [[unit for unit in archs[einsum.name].computes if unit.enabled] for einsum in einsums]
     for units in product(*choices):
         names = tuple(unit.name for unit in units)
+        paths = [archs[einsum.name].path(name) for einsum, name in zip(einsums, names, strict=True)]
         users: dict[str, set[int]] = {}
         for name, number in zip(names, stage_of, strict=True):
             users.setdefault(name, set()).add(number)
         if all(len(numbers) == 1 for numbers in users.values()):
-            yield Placement(names, None, (None,) * len(names))
+            if not _cross_networks(paths, stage_of, None):
+                yield Placement(names, None, (None,) * len(names))
             continue
-        for component, dimension in _fanouts(einsums, archs, units):
-            passing = [
-                component in {leaf.name for leaf in archs[e.name].path(u)} for e, u in zip(einsums, names, strict=True)
-            ]
+        for component, dimension in _fanouts(paths):
+            passing = [component in {leaf.name for leaf in path} for path in paths]
             if any(len(users[unit]) > 1 and not passes for unit, passes in zip(names, passing, strict=True)):
+                continue
+            if _cross_networks(paths, stage_of, component):
                 continue
             counts: dict[int, set[int]] = {}
             for einsum, number, passes in zip(einsums, stage_of, passing, strict=True):
@@ -57,13 +62,25 @@ def placements(stages: Stages, archs: Mapping[str, Architecture]) -> Iterator[Pl
                 yield Placement(names, (component, dimension.name), tuple(of_einsum))
 
 
-def _fanouts(
-    einsums: Sequence[Einsum], archs: Mapping[str, Architecture], units: Sequence[Compute]
-) -> Iterator[tuple[str, SpatialDimension]]:
+def _cross_networks(paths: Sequence[Sequence[Leaf]], stage_of: Sequence[int], component: str | None) -> bool:
+    """Whether stages cross a network on the way to what is their own; `component`: whose fanout they share.
+
+    `stage_of`: the stage of the Einsum of each path. A network below the component has an instance for each lane of it.
+    """
+    users: dict[str, set[int]] = {}
+    for path, number in zip(paths, stage_of, strict=True):
+        names = [leaf.name for leaf in path]
+        for at, leaf in enumerate(path):
+            if isinstance(leaf, Network) and component not in names[:at]:
+                users.setdefault(leaf.name, set()).add(number)
+    return any(component is not None or len(numbers) > 1 for numbers in users.values())
+
+
+def _fanouts(paths: Sequence[Sequence[Leaf]]) -> Iterator[tuple[str, SpatialDimension]]:
     """Dimensions of more than one copy that a stage passes; what has to be used by a part at least is not shared."""
     seen: set[tuple[str, str]] = set()
-    for einsum, unit in zip(einsums, units, strict=True):
-        for leaf in archs[einsum.name].path(unit.name):
+    for path in paths:
+        for leaf in path:
             for dimension in leaf.spatial:
                 if (leaf.name, dimension.name) not in seen and dimension.fanout > 1 and shareable(dimension):
                     yield leaf.name, dimension

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 from einmap.arch.component import Memory
 from einmap.arch.tree import outermost_memory
 from einmap.errors import NotSupportedError
 from einmap.mapper.branch_and_bound.searchable import why_not_fused
 from einmap.mapper.options import Options, network_of
+from einmap.mapper.pipelined.placements import placements
 from einmap.model.buffering import turns
 from einmap.spec.spec import Spec
 
@@ -27,7 +29,7 @@ def refuse_unknown(spec: Spec, options: Options, *, is_given: bool, fuse: bool) 
     unknown = next((goal for goal in options.goals if goal not in JUDGED), None)
     odd = [(e.name, why_not_fused(e, spec.arch(e.name), ("energy", "latency"))) for e in workload.einsums]
     name, why = next(((name, why) for name, why in odd if why is not None), (None, None))
-    network = network_of(spec)
+    network = None if _may_have_stages(spec) else network_of(spec)
     problems = {
         "with the preset accelforge": options.rules.lifetimes != "tree",
         "with imperfect factors": options.uneven_loops or options.uneven_lanes,
@@ -35,7 +37,7 @@ def refuse_unknown(spec: Spec, options: Options, *, is_given: bool, fuse: bool) 
         "without fusion": not fuse,
         "by brute force": options.brute_force,
         f"for {unknown}": unknown is not None,
-        f"with the network {network!r}": network,
+        f"with the network {network!r}, which all stages would cross": network,
         f"with {waiting!r}, which takes turns with what is below it": waiting,
         "with components that leak and are gated": gated and any(unit.leak_power for unit in units),
         f"of Einsum {name!r} ({why})": name is not None,
@@ -50,6 +52,12 @@ def refuse_unknown(spec: Spec, options: Options, *, is_given: bool, fuse: bool) 
                 at=spec.place_of_component(found) if isinstance(found, str) else None,
                 hint="leave out max_pipeline_stages",
             )
+
+
+def _may_have_stages(spec: Spec) -> bool:
+    """Whether two successive Einsums may be stages, as far as networks are concerned."""
+    archs = {einsum.name: spec.arch(einsum.name) for einsum in spec.workload.einsums}
+    return any(any(placements(((a,), (b,)), archs)) for a, b in pairwise(spec.workload.einsums))
 
 
 def _outermost_holds_all(spec: Spec) -> bool:
