@@ -80,6 +80,29 @@ def draw_wide(rng: random.Random, topologies: tuple[str, ...]) -> Problem:
     }
 
 
+def draw_two_places(rng: random.Random, topologies: tuple[str, ...] = (*TOPOLOGIES, *ROUND, *HANDED_ON)) -> Problem:
+    """A matrix product on lanes that reduce above a network that has lanes, too."""
+
+    def memory(name: str, keep: str, **more: Any) -> Problem:
+        actions = [{"name": name, "energy": rng.choice((0, 0, 1)), "throughput": 4} for name in ("read", "write")]
+        found = {"type": "Memory", "name": name, "size": "inf", "leak_power": 0, "area": 0, "actions": actions}
+        found["skip_initial_output_write"] = rng.random() < 0.7
+        return {**found, "tensors": {"keep": keep}, **more}
+
+    outer = {"name": "X", "fanout": rng.choice((2, 3)), "may_reuse": "All"}
+    inner = {"name": "Y", "fanout": rng.choice((2, 3, 4)), "may_reuse": rng.choice(("All", "Inputs"))}
+    between = network(rng, topologies=topologies)
+    between["actions"][0]["energy"] = rng.choice((3, 10, 30))
+    unit = {"type": "Compute", "name": "MAC", "leak_power": 0, "area": 0}
+    unit["actions"] = [{"name": "compute", "energy": 0, "throughput": "inf"}]
+    nodes = [memory("D", "All"), memory("L1", "Z", spatial=[outer]), between, memory("L2", "Z", spatial=[inner]), unit]
+    sizes = {"M": rng.choice((1, 2, 4)), "N": rng.choice((2, 3)), "K": rng.choice((2, 4, 6))}
+    return {
+        "arch": {"nodes": nodes},
+        "workload": {"rank_sizes": sizes, "bits_per_value": {"All": 8}, "einsums": [EINSUMS[0][0]]},
+    }
+
+
 def draw_round(rng: random.Random) -> Problem:
     """The same on a torus, a ring or a bus."""
     return draw(rng, ROUND)

@@ -1,8 +1,12 @@
 """The mapper is optimal on architectures with networks: against brute force on random problems, and by hand."""
 
+import random
+
 import pytest
-from tests.mapper.networks import HANDED_ON, ROUND, draw, draw_handed_on, draw_round, draw_wide
+from tests.mapper.networks import HANDED_ON, ROUND, draw, draw_handed_on, draw_round, draw_two_places, draw_wide
+from tests.mapper.problems import spec_of
 from tests.mapper.test_latency_options import compared as compared_with
+from tests.mapper.test_optimal import agrees
 
 from einmap import evaluate, loads, map_workload
 from einmap.errors import NotSupportedError
@@ -26,6 +30,20 @@ def test_the_optimum_is_that_of_brute_force_in_trees_and_systolic_arrays():
 
 def test_the_optimum_is_that_of_brute_force_where_the_busiest_link_may_be_on_the_way_back():
     assert sum(compared(seed, 1_000, lambda rng: draw_wide(rng, ("torus", "ring"))) for seed in range(3)) >= 1
+
+
+def cheapest_in_two_places(seed):
+    return agrees(spec_of(draw_two_places(random.Random(seed))), ["energy"], "exact", 2_000, seed)
+
+
+def test_the_optimum_is_that_of_brute_force_where_lanes_above_a_network_reduce():
+    assert all(cheapest_in_two_places(seed) for seed in (1, 3, 6))
+
+
+@pytest.mark.slow
+@pytest.mark.mapper
+def test_the_optimum_is_that_of_brute_force_for_many_networks_below_lanes_that_reduce():
+    assert sum(cheapest_in_two_places(seed) for seed in range(100, 300)) >= 180
 
 
 @pytest.mark.slow

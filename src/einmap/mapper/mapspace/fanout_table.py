@@ -11,12 +11,12 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
-from math import prod
+from math import factorial, prod
 from typing import Any
 
 import numpy as np
 
-from einmap.arch.component import Leaf, Memory, SpatialDimension
+from einmap.arch.component import Leaf, Memory, Network, SpatialDimension
 from einmap.arch.constraint import Comparison
 from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.einsum import Einsum
@@ -52,8 +52,9 @@ class LaneTable:
 
     `shapes[i, d, a]`: the tile shape of a lane where the lanes do not share the bound evenly (the last one has less),
     else 0. Such a loop is the outermost one over its axis. `tops[a]`: bound of an axis. `complete`: all uses are there.
-    `orders[i, d]`: axes of the loops of dimension `d` from the outside in. `part_of`: the table that these uses are
-    some of, and their rows there.
+    `orders[i, d]`: axes of the loops of dimension `d` from the outside in; `unordered`: each use stands for all orders.
+    `at_once`: costs above a fanout depend on lanes further in, so that a use is chosen as a whole with its first lanes.
+    `part_of`: the table that these uses are some of, and their rows there.
     """
 
     dimensions: tuple[Fanned, ...]
@@ -62,6 +63,8 @@ class LaneTable:
     tops: Ints
     orders: Ints
     complete: bool = True
+    unordered: bool = False
+    at_once: bool = False
     part_of: tuple[LaneTable, Ints] | None = None
 
     def __len__(self) -> int:
@@ -136,6 +139,19 @@ def lane_table(
     uneven: bool = False,
     most: float = MOST_USES,
 ) -> LaneTable:
+    """The uses of `unordered_lanes` with every order of lanes that are places of a network, at most `most` of them."""
+    return with_orders(unordered_lanes(einsum, leaves, lattice, named, uneven=uneven, most=most), leaves, most)
+
+
+def unordered_lanes(
+    einsum: Einsum,
+    leaves: tuple[Leaf, ...],
+    lattice: Lattice,
+    named: frozenset[tuple[str, str]] = frozenset(),
+    *,
+    uneven: bool = False,
+    most: float = MOST_USES,
+) -> LaneTable:
     """All uses that keep fanouts, `reuse`, `loop_bounds`, `usage_scale` and, as far as it goes, `min_usage`.
 
     Without those that are never better than others (see `lane_dominance`).
@@ -171,30 +187,72 @@ def lane_table(
         table = _extended(table, options, tops, loose, kinds, sharing)
         complete &= len(table[0]) <= most
         table = _few(table, most)
+    at_once = _at_once(einsum, leaves)
     if not len(table[0]):
-        return LaneTable(dimensions, *table, tops, _as_listed(table), complete)
+        return LaneTable(dimensions, *table, tops, _as_listed(table), complete, at_once=at_once)
+    table = _best_used(einsum, dimensions, table)
+    numbers = [d if (f.component, f.dimension.name) in named else -1 for d, f in enumerate(dimensions)]
+    kinds = [_kind(einsum, f, number) for f, number in zip(dimensions, numbers, strict=True)]
+    table = _rows(table, _distinct(table, kinds))
+    fullest = np.argsort(-table[0].reshape(len(table[0]), -1).prod(axis=1), kind="stable")
+    table = _rows(table, fullest)
+    return LaneTable(dimensions, *table, tops, _as_listed(table), complete, unordered=True, at_once=at_once)
+
+
+def _best_used(einsum: Einsum, dimensions: Sequence[Fanned], table: Uses) -> Uses:
+    """The uses that keep `min_usage` as far as it can be reached, dimension by dimension."""
     for d, fanned in enumerate(dimensions):
         if einsum.is_copy or fanned.dimension.min_usage <= 0:
             continue
         usage = table[0][:, d].prod(axis=1) / fanned.dimension.fanout * fanned.dimension.usage_scale
         table = _rows(table, np.flatnonzero(usage >= min(fanned.dimension.min_usage, usage.max())))
-    numbers = [d if (f.component, f.dimension.name) in named else -1 for d, f in enumerate(dimensions)]
-    kinds = [_kind(einsum, f, number) for f, number in zip(dimensions, numbers, strict=True)]
-    table = _rows(table, _distinct(table, kinds))
-    fullest = np.argsort(-table[0].reshape(len(table[0]), -1).prod(axis=1), kind="stable")
-    return _with_orders(LaneTable(dimensions, *_rows(table, fullest), tops, _as_listed(table), complete), routed, most)
+    return table
 
 
-def _with_orders(table: LaneTable, routed: int, most: float) -> LaneTable:
-    """The uses of a table with every order of lanes that are places of a network: those from level `routed` on."""
-    matter = [f.level >= routed for f in table.dimensions]
-    if not any(matter):
+def _at_once(einsum: Einsum, leaves: Sequence[Leaf]) -> bool:
+    """Whether a network further in may carry less since lanes reduce: how much depends on the lanes that it reaches.
+
+    Lanes of a group that are not its first one start anew at each visit of a node above the network. On a bus or in a
+    tree that saves as much wherever a lane stands.
+    """
+    outputs = {access.tensor for access in einsum.accesses if access.output}
+    reducing = [i for i, leaf in enumerate(leaves) if any(outputs & d.may_reuse for d in leaf.spatial)]
+    carrying = [
+        i for i, leaf in enumerate(leaves) if isinstance(leaf, Network) and leaf.topology not in ("bus", "tree")
+    ]
+    return bool(reducing and carrying) and reducing[0] < carrying[-1]
+
+
+def with_orders(table: LaneTable, leaves: Sequence[Leaf], most: float) -> LaneTable:
+    """The uses of a table with every order of lanes that are places of a network.
+
+    The first `most` of them; the table is not complete where that leaves some out.
+    """
+    if not table.unordered:
         return table
-    rows, orders = _ordered((table.bounds, table.shapes), matter, most)
+    matter = _are_placed(table, leaves).tolist()
+    if not any(matter):
+        return replace(table, unordered=False)
+    rows, orders = _ordered(table.bounds, matter)
     kept = np.arange(int(min(most, len(rows))))
     complete = table.complete and len(rows) <= most
     ordered = replace(table, bounds=table.bounds[rows[kept]], shapes=table.shapes[rows[kept]], orders=orders[kept])
-    return replace(ordered, complete=complete)
+    return replace(ordered, complete=complete, unordered=False, part_of=None)
+
+
+def _are_placed(table: LaneTable, leaves: Sequence[Leaf]) -> Bools:
+    """Dimensions whose lanes are places of a network."""
+    return np.array([f.level >= first_routed(leaves) for f in table.dimensions], dtype=bool)
+
+
+def number_of_orders(table: LaneTable, leaves: Sequence[Leaf]) -> Ints:
+    """Orders of each use of a table, of lanes that are places of a network."""
+    if not table.unordered:
+        return np.ones(len(table), dtype=np.int64)
+    ways = np.array([factorial(n) for n in range(table.bounds.shape[2] + 1)], dtype=np.int64)
+    used = np.where(_are_placed(table, leaves), (table.bounds > 1).sum(axis=2), 0)
+    orders: Ints = ways[used].prod(axis=1)
+    return orders
 
 
 def _as_listed(table: Uses) -> Ints:
@@ -202,26 +260,29 @@ def _as_listed(table: Uses) -> Ints:
     return np.broadcast_to(np.arange(table[0].shape[2]), table[0].shape)
 
 
-def _ordered(table: Uses, routed: Sequence[bool], most: float) -> tuple[Ints, Ints]:
+def _ordered(bounds: Ints, routed: Sequence[bool]) -> tuple[Ints, Ints]:
     """Every order of the loops of each dimension that is `routed`: rows of the table, and their orders.
 
-    Axes that have one lane stand behind, as they are listed. It ends once there are more than `most`.
+    Axes that have one lane stand behind, as they are listed.
     """
-    rows: list[int] = []
-    orders: list[tuple[tuple[int, ...], ...]] = []
-    axes = range(table[0].shape[2])
-    for row, bounds in enumerate(table[0].tolist()):
-        if len(rows) > most:
-            break
+    if not bounds.size:
+        return np.arange(len(bounds)), bounds
+    rows, orders = [], []
+    axes = range(bounds.shape[2])
+    patterns, pattern_of = np.unique(bounds.reshape(len(bounds), -1) > 1, axis=0, return_inverse=True)
+    for number, pattern in enumerate(patterns.reshape(-1, *bounds.shape[1:])):
         ways: list[tuple[tuple[int, ...], ...]] = [()]
-        for lanes, matters in zip(bounds, routed, strict=True):
-            used = [a for a in axes if lanes[a] > 1]
-            idle = [a for a in axes if lanes[a] == 1]
-            mine = [(*order, *idle) for order in permutations(used)] if matters else [tuple(axes)]
+        for used, matters in zip(pattern.tolist(), routed, strict=True):
+            idle = [a for a in axes if not used[a]]
+            ordered = permutations([a for a in axes if used[a]])
+            mine = [(*order, *idle) for order in ordered] if matters else [tuple(axes)]
             ways = [(*way, order) for way in ways for order in mine]
-        rows += [row] * len(ways)
-        orders += ways
-    return np.array(rows, dtype=np.int64), np.array(orders, dtype=np.int64).reshape(len(rows), *table[0].shape[1:])
+        alike = np.flatnonzero(pattern_of.ravel() == number)
+        rows.append(np.repeat(alike, len(ways)))
+        orders.append(np.tile(np.array(ways, dtype=np.int64).reshape(len(ways), *bounds.shape[1:]), (len(alike), 1, 1)))
+    row = np.concatenate(rows)
+    in_order = np.argsort(row, kind="stable")
+    return row[in_order], np.concatenate(orders)[in_order]
 
 
 def few_lanes(

@@ -16,7 +16,8 @@ from einmap.mapper.mapspace.tile_lattice import Lattice, positions_after
 class Divided:
     """What the lanes of each fanout do to the tile shapes, for each use of a table.
 
-    `numbers[r]`: equal for uses that are the same on the first r fanouts; `rows[r]`: for each use and axis a row of
+    `numbers[r]`: equal for uses that are the same on the first r fanouts, or on all of them where uses are chosen
+    `at_once` and r is not 0; `rows[r]`: for each use and axis a row of
     `quotients`, what the lanes of the fanout turn each position on the axis into, -1 where there is nothing.
     """
 
@@ -41,6 +42,8 @@ def _divided(lanes: LaneTable, lattice: Lattice, fanouts: tuple[int, ...]) -> Di
     width = int(max(lattice.radices, default=1))
     for level in (-1, *fanouts):
         above, at_level = lanes.levels <= level, lanes.levels == level
+        if lanes.at_once and level >= 0:
+            above = np.ones_like(above)
         written = lanes.bounds[:, above], lanes.shapes[:, above], lanes.orders[:, above]
         flat = np.stack(written, axis=-1).reshape(len(lanes), -1)
         numbers.append(np.unique(flat, axis=0, return_inverse=True)[1].ravel())
