@@ -229,7 +229,7 @@ def in_turns(spec, einsum, execution):
         if memory.buffering == "single" or memory.wind_up:
             total = max(total, _busiest(arch, einsum, beside, execution))
             total += _busiest(arch, einsum, [memory.name], execution, once=memory.wind_up)
-            beside = [memory.name] if memory.wind_up else []
+            beside = [*beside, memory.name] if memory.wind_up else []
         else:
             beside.append(memory.name)
     return total

@@ -113,6 +113,14 @@ def test_where_transfers_take_longer_than_what_is_below_winding_up_is_hidden():
     assert plain == winding == (192 + 96) / 0.25 + 32 / 2
 
 
+def test_a_port_that_fills_a_memory_that_winds_up_and_reads_it_does_one_after_the_other():
+    # REG takes in 288 bits and gives out 384, at 2 bits/s, while GLB is not filled
+    slow = FILE.replace("throughput: 8}}", "throughput: 2}}")
+    given = dict.fromkeys(("dram", "between"), "") | {"size": 1024, "leak": 0, "glb": "buffering: single,"}
+    plain, winding = (evaluate(loads(slow.format(**given, reg=reg))).latency for reg in ("", "wind_up: true,"))
+    assert plain == winding == INTO_GLB + (288 + 384) / 2
+
+
 def variants(seed):
     """A random mapping on a machine whose memories all overlap, wind up or have one buffer, and on one twice as fast."""
     given = valid_case(random.Random(seed))[0].to_dict()

@@ -7,7 +7,8 @@ of their child on the architecture path, outermost first. With such memories at 
     max over components of all they do,  X(s1) + max(S(s1, s2), X(s2) + max(... X(sk) + max(S(sk, end), operations)))
 
 X(s): the busiest component's time for exchanges whose child is at level s, of all visits, or of one visit where it only
-winds up; S(s, t): for those whose child is between, and at t where that only winds up.
+winds up; S(s, t): for those whose child is between; where t only winds up, between s and the next memory further in
+that takes turns each time, with all of whose exchanges its own overlap.
 """
 
 from __future__ import annotations
@@ -32,6 +33,14 @@ def turns(leaves: tuple[Leaf, ...]) -> tuple[tuple[int, bool], ...]:
         for i, leaf in enumerate(leaves)
         if isinstance(leaf, Memory) and (leaf.buffering == "single" or leaf.wind_up)
     )
+
+
+def end_of_overlap(taken: tuple[tuple[int, bool], ...], here: int, end: int) -> int:
+    """Where the exchanges end that overlap with those outside of the memory at level `here` of `turns`.
+
+    That is the first memory from `here` on that takes turns each time, or the `end` of the path.
+    """
+    return next((level for level, once in taken if level >= here and not once), end)
 
 
 def serial_latency(
@@ -73,5 +82,5 @@ def serial_latency(
     for (here, once), (outer, _) in pairwise(reversed(((-1, False), *taken))):
         latency = longest(here, here + 1, once=once) + latency
         if outer >= 0:
-            latency = np.maximum(latency, longest(outer + 1, here + once))
+            latency = np.maximum(latency, longest(outer + 1, end_of_overlap(taken, here, len(path.leaves))))
     return latency

@@ -22,7 +22,7 @@ from einmap.arch.component import Leaf, Memory, Network, Toll, Topology, is_carr
 from einmap.arrays import Ints
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.mapspace.latency_forms import Form, forms_of
-from einmap.model.buffering import turns
+from einmap.model.buffering import end_of_overlap, turns
 from einmap.model.ways import has_ways
 
 LINKS_OF: Mapping[Topology, int] = {"torus": 3, "ring": 3, "tree": 2}
@@ -226,5 +226,5 @@ def _turns(leaves: tuple[Leaf, ...], busy: Callable[..., list[Column]], operatio
     for (here, once), (outer, _) in pairwise(reversed(((-1, False), *taken))):
         inside = [before + after for before in busy(range(here, here + 1), once) for after in inside] or inside
         if outer >= 0:
-            inside += busy(range(outer + 1, here + once))
+            inside += busy(range(outer + 1, end_of_overlap(taken, here, len(leaves))))
     return inside
