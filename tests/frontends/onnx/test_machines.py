@@ -3,9 +3,10 @@
 import pytest
 from tests.emit.running import problems
 from tests.frontends.onnx.test_values import CASES
-from tests.onnx_models import model, saved
+from tests.onnx_models import model, node, numbers, saved
 
 import einmap
+from einmap.errors import NotSupportedError
 from einmap.frontends.onnx.read import from_onnx
 from einmap.report.comparison import compare
 
@@ -35,3 +36,13 @@ def test_a_fused_mapping_is_emitted_as_code_that_does_the_same(tmp_path, case):
     spec = mapped(tmp_path, case, fuse=True)
     assert compare(spec, einmap.evaluate(spec), einmap.execute(spec)).agrees
     assert problems(einmap.emit(spec, lang="python"), spec) == []
+
+
+def test_a_transposed_convolution_that_cannot_be_mapped_says_why_and_what_can(tmp_path):
+    nodes = [node("ConvTranspose", ["x", "w"], ["y"], strides=[2])]
+    path = saved(tmp_path, model(nodes, {"x": (1, 1, 4)}, {"w": numbers(1, 1, 3)}))
+    with pytest.raises(NotSupportedError, match=r"'y_sum' is indexed by sums \(2\*p4 \+ r3\)") as error:
+        einmap.map_workload(einmap.load("simple", path), metrics="energy")
+    assert "filled up with zeros to a multiple of its stride" in str(error.value)
+    path = saved(tmp_path, model(nodes, {"x": (1, 1, 4)}, {"w": numbers(1, 1, 4)}))
+    assert einmap.map_workload(einmap.load("simple", path), metrics="energy").optimal

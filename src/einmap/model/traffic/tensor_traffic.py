@@ -273,8 +273,12 @@ class TensorTraffic:
         chain = [s for s in below if s is not child and s.position < child.position]
         levels = tuple(self._loops_at(station) for station in (*chain, child))
         if not all(isinstance(loop.shape, int) for loop in self.path.loops):
+            sums = ", ".join(str(index) for index in group.indices)
             raise NotSupportedError(
-                f"{self.access.tensor!r}: an output indexed by sums with holes or lanes cannot be mapped yet"
+                f"the output {self.access.tensor!r} is indexed by sums ({sums}): such an output cannot be mapped yet "
+                "where tiles of it may have holes, or lanes add to it",
+                hint="a mapping of it can be evaluated; a transposed convolution whose kernel is filled up with zeros "
+                "to a multiple of its stride reads at sums instead, and can be mapped",
             )
         counter = TouchCounter(self.path, group.indices, group.variables, levels)
         if start is None:
