@@ -124,6 +124,18 @@ CASES = {
         {"x": (3, 1, 2), "z": (3, 1, 1)},
         {"w": numbers(1, 2, 3), "r": numbers(1, 2, 2)},
     ),
+    "values that are interpolated": (
+        [node("Resize", ["x", "", "s"], ["a"], mode="linear", coordinate_transformation_mode="align_corners"),
+         node("Resize", ["a", "", "", "n"], ["b"], mode="cubic"), node("Neg", ["b"], ["y"])],
+        {"x": (1, 2, 3, 4)},
+        {"s": np.array([1, 1, 2, 0.8], np.float32), "n": np.array([1, 2, 5, 7])},
+    ),
+    "the nearest values at places of any kind": (
+        [node("Resize", ["x", "", "s"], ["a"], coordinate_transformation_mode="half_pixel", nearest_mode="ceil"),
+         node("Resize", ["a", "", "n"], ["b"], axes=[3], nearest_mode="floor"), node("Neg", ["b"], ["y"])],
+        {"x": (1, 2, 4, 5)},
+        {"s": np.array([1, 1, 1.6, 0.5], np.float32), "n": np.array([3], np.float32)},
+    ),
     "the mask of a dropout": (
         [node("Relu", ["x"], ["r"]), node("Dropout", ["r"], ["d", "mask"]), node("Where", ["mask", "d", "x"], ["y"])],
         {"x": (2, 3)},

@@ -8,6 +8,7 @@
 - `normalisation`: reductions, softmax and normalisations.
 - `quantised`: operators on integers that stand for fractions.
 - `layout`: operators on shapes alone, which become projections.
+- `resizing`: Resize and Upsample, axis by axis.
 - `contributed`: operators of ONNX Runtime, which its optimisers write.
 - `concatenation`: operators on concatenated values, part by part.
 - `recurrent`: recurrent layers: RNN, GRU and LSTM, as ONNX defines them.

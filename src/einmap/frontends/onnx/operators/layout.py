@@ -15,6 +15,7 @@ from einmap.frontends.cascade.step import NotExpressible, expression_of
 from einmap.frontends.cascade.values import MOST_KNOWN, Value, broadcast, broadcast_shape, known, reshape, transpose
 from einmap.frontends.onnx.model import bits_of
 from einmap.frontends.onnx.operators.call import MOST_INTEGERS, Call
+from einmap.frontends.onnx.operators.resizing import resize
 
 
 def same(call: Call) -> list[Value]:
@@ -373,48 +374,6 @@ def _repeated_border(call: Call, value: Value, axis: int, border: tuple[int, int
     if mode != "edge":
         places = np.pad(np.arange(size), border, mode="reflect" if mode == "reflect" else "wrap")
     return call.gathered(value, [(axis, known(places.astype(np.float64), 32))])
-
-
-def _is_repeated(factor: int, nearest: str, *, is_centred: bool) -> bool:
-    """Whether each value is the nearest one of just `factor` results.
-
-    Result `r` of a value stands `r / factor` behind it, or, centred, `(r + 1/2) / factor - 1/2`, where `r < factor`.
-    """
-    if factor == 1:
-        return True
-    if nearest == "floor":
-        return not is_centred
-    if nearest == "ceil":
-        return False
-    # rounded: centred, all are less than half away; else the last one is half away for a factor of 2, then more
-    return is_centred or (factor == 2 and nearest == "round_prefer_floor")
-
-
-def resize(call: Call) -> list[Value]:
-    """Resize and Upsample by the nearest value and whole factors: a projection."""
-    value = call.operand(0)
-    sizes = call.optional(3)
-    if call.node.operator == "Upsample" or sizes is None:
-        place = 1 if call.node.operator == "Upsample" else 2
-        scales = [float(v) for v in call.known(place, "the scale").reshape(-1)]
-    else:
-        wanted = call.known_integers(3, "the size")
-        scales = [w / s for w, s in zip(wanted, value.shape, strict=False)]
-    if len(scales) != len(value.shape) or any(s < 1 or s != int(s) for s in scales):
-        raise NotExpressible("it does not repeat each value a whole number of times")
-    if call.text("mode", "nearest") != "nearest":
-        raise NotExpressible(f"it interpolates (mode {call.text('mode', '')[:20]})")
-    coordinates = call.text("coordinate_transformation_mode", "half_pixel")
-    if coordinates not in ("half_pixel", "asymmetric", "pytorch_half_pixel"):
-        raise NotExpressible("its coordinates are not those of repeated values")
-    nearest = call.text("nearest_mode", "round_prefer_floor")
-    for size, s in zip(value.shape, scales, strict=True):
-        if size > 1 and not _is_repeated(int(s), nearest, is_centred=coordinates != "asymmetric"):
-            raise NotExpressible(f"its values are not each repeated {int(s)} times ({coordinates}, {nearest})")
-    pairs = [part for size, s in zip(value.shape, scales, strict=True) for part in (size, int(s))]
-    singles = [part for size in value.shape for part in (size, 1)]
-    wide = broadcast(reshape(call.builder.as_expression(value, call.name), singles), pairs)
-    return [reshape(wide, [size * int(s) for size, s in zip(value.shape, scales, strict=True)])]
 
 
 LAYOUT: dict[str, Callable[[Call], list[Value]]] = {
