@@ -273,3 +273,9 @@ def test_an_einsum_of_several_operands_has_the_products_of_two_at_a_time(tmp_pat
     assert result.n_multiply_accumulates == 2 * 3 * 4 + 2 * 4 * 5
     nodes = [node("Einsum", ["x"], ["s"], equation="ij->i"), node("Exp", ["s"], ["y"])]
     assert from_onnx(saved(tmp_path, model(nodes, {"x": (2, 3)}))).n_multiply_accumulates == 0
+
+
+def test_places_that_are_known_are_counted_from_the_end_at_import(tmp_path):
+    nodes = [node("Relu", ["x"], ["r"]), node("Pad", ["r", "w"], ["p"], mode="reflect"), node("Neg", ["p"], ["y"])]
+    result = from_onnx(saved(tmp_path, model(nodes, {"x": (5,)}, {"w": np.array([1, 2])})))
+    assert len(result.spec.workload.einsums) == 3

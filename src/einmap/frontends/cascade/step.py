@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from einmap.einsum.operation import Apply, MapExpression, Operand, parse_operation
 from einmap.errors import SpecError
 from einmap.frontends.cascade.builder import Builder, LookedUp, Spread, Use
-from einmap.frontends.cascade.values import Value, broadcast, reshape, take
+from einmap.frontends.cascade.values import Value, broadcast, known, reshape, take
 from einmap.frontends.cascade.views import LayoutError
 
 
@@ -104,10 +106,13 @@ class Step:
         return self.reshape(wide, [size * n for size, n in zip(value.shape, times, strict=True)])
 
     def index(self, where: Value, size: int) -> Value:
-        """Indices as a tensor, from 0 on; those of a graph input are brought there with its values."""
+        """Indices as a tensor, from 0 on; those of a graph input are brought there with its values, known ones here."""
+        is_known = where.array is not None and where.expression is None
+        if where.array is not None and is_known:
+            where = known(np.where(where.array < 0, where.array + size, where.array), where.bits)
         where = self.builder.as_expression(where, f"{self.name}_places")
         given = where.is_view and isinstance(where.leaves[0].tensor.source, str)
-        if not given and not where.nonnegative:
+        if not given and not is_known and not where.nonnegative:
             less = expression_of(f"select(less(a, 0), a + {size}, a)", 1)
             where = self.builder.pointwise(less, [where], f"{self.name}_places", where.bits)
         return self.builder.written(where, f"{self.name}_places")
