@@ -7,6 +7,7 @@ import pytest
 from tests.mapper.specs import MAIN, MATMUL, SPECS, compute, container, memory, spec
 
 import einmap
+from einmap.mapper.branch_and_bound.path_search import PathSearch
 from einmap.mapper.exhaustive.brute_force import AT_A_TIME
 from einmap.mapper.mapspace.enumeration import InOrder, Shuffled, listed, scattered
 from einmap.mapper.mapspace.mapspace import BuildingEffort, mapspace_of
@@ -193,3 +194,17 @@ def test_a_search_ends_between_choices_that_are_evaluated_one_by_one(monkeypatch
     result = einmap.map_workload(spec(nodes, MATMUL, {"M": 8, "K": 8, "N": 8}), progress=token)
     assert 0 < result.stats.evaluated <= AT_A_TIME
     assert not result.optimal
+
+
+def test_a_search_that_ends_while_tables_are_filled_gives_a_mapping_where_memories_move_lines(monkeypatch):
+    def filled(search, stopped):
+        token.stop()
+        return whole(search, stopped)
+
+    token, whole = einmap.Progress(), PathSearch.tables_filled
+    monkeypatch.setattr(PathSearch, "tables_filled", filled)
+    lines = memory("Main", "inf", 10, {"keep": "All"}, layout={"line": 16, "order": {"A": ["M", "K"]}})
+    given = spec([lines, memory("Buf", 120, 1), compute()], MATMUL, {"M": 4, "K": 4, "N": 2})
+    result = einmap.map_workload(given, progress=token)
+    assert not result.optimal
+    assert einmap.evaluate(given, result.mapping).energy == result.cost.energy

@@ -207,7 +207,7 @@ class PathSearch(PathCosts):
         for (_, tensor, *_, tail), row in self.row_of.items():
             key = tensor, self.pricer.exchanges(tail)[0]
             line_set[row:] = list(found).index(key) if key in found else len(found)
-            found.setdefault(key, self.computed["lines", *key])
+            found.setdefault(key, self.lines_between(*key))
         return line_set, np.stack(list(found.values())) if found else np.zeros((1, 0, 0))
 
     def of_node(self, coefficients: Sequence[Floats], row: int, t: int, point: int) -> Floats:

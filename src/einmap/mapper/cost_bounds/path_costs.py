@@ -164,10 +164,15 @@ class PathCosts:
         """Numbers of lines at each point, a row for each kind (`LineRates.weights`); no rows where none are moved."""
         if not moves_lines(self.leaves):
             return np.zeros((0, 0))
-        exchange = self.pricer.exchanges(self.pricer.tail(chains[node.tensor], node.level))[0]
-        key = "lines", node.tensor, exchange
+        return self.lines_between(
+            node.tensor, self.pricer.exchanges(self.pricer.tail(chains[node.tensor], node.level))[0]
+        )
+
+    def lines_between(self, tensor: str, exchange: Chain) -> Floats:
+        """As `lines_of`, for the node at the end of an exchange."""
+        key = "lines", tensor, exchange
         if key not in self.computed:
-            self.computed[key] = self.pricer.lines.weights(node.tensor, exchange)
+            self.computed[key] = self.pricer.lines.weights(tensor, exchange)
         lines: Floats = self.computed[key]
         return lines
 
