@@ -1,15 +1,27 @@
 """The mapper is optimal on architectures with networks: against brute force on random problems, and by hand."""
 
+import math
 import random
 
 import pytest
-from tests.mapper.networks import HANDED_ON, ROUND, draw, draw_handed_on, draw_round, draw_two_places, draw_wide
+from tests.mapper.networks import (
+    HANDED_ON,
+    ROUND,
+    TOPOLOGIES,
+    draw,
+    draw_handed_on,
+    draw_round,
+    draw_two_places,
+    draw_wide,
+)
 from tests.mapper.problems import spec_of
 from tests.mapper.test_latency_options import compared as compared_with
 from tests.mapper.test_optimal import agrees
 
 from einmap import evaluate, loads, map_workload
 from einmap.errors import NotSupportedError
+from einmap.mapper.cost_bounds import compute_path, use_dominance
+from einmap.mapper.mapspace.fanout_table import with_orders
 
 
 def compared(seed, most, drawn=draw):
@@ -155,3 +167,51 @@ def test_a_given_mapping_is_refused_beside_a_network(tmp_path):
     (tmp_path / "given.yaml").write_text("mapping: {nodes: [!Storage {tensors: [A, B, Z], component: DRAM}, !Any {}]}")
     with pytest.raises(NotSupportedError, match=r"given mapping.*'Noc'"):
         map_workload(loads(ROW.format(bits=1, topology="mesh", more="")), given=tmp_path / "given.yaml")
+
+
+ARRAY = """
+arch:
+  nodes:
+  - !Memory {{name: DRAM, size: inf, leak_power: 0, area: 0, tensors: {{keep: All}},
+             actions: [{{name: read, energy: 100, throughput: 16}}, {{name: write, energy: 100, throughput: 16}}]}}
+  - !Network {{name: Noc, topology: {topology}, leak_power: 0, area: 0,
+              actions: [{{name: hop, energy: 1, latency: 1, throughput: 4}}]}}
+  - !Memory {{name: REG, size: 512, leak_power: 0, area: 0, tensors: {{keep: All}},
+             spatial: [{{name: X, fanout: 4, may_reuse: All}}, {{name: Y, fanout: 4, may_reuse: All}}],
+             actions: [{{name: read, energy: 1, throughput: inf}}, {{name: write, energy: 1, throughput: inf}}]}}
+  - !Compute {{name: MAC, leak_power: 0, area: 0, actions: [{{name: compute, energy: 1, throughput: 1}}]}}
+workload:
+  iteration_space_shape: {{m: 0 <= m < 16, n: 0 <= n < 16, k: 0 <= k < 16}}
+  bits_per_value: {{All: 8}}
+  einsums: ["Z[m, n] = A[m, k] * B[k, n]"]
+"""
+
+
+@pytest.mark.parametrize("topology", ["mesh", "torus", "tree"])
+@pytest.mark.parametrize("metrics", ["energy", "latency", "energy,latency"])
+def test_uses_of_the_lanes_that_are_left_out_are_never_better(topology, metrics, monkeypatch):
+    given = loads(ARRAY.format(topology=topology))
+    fewer = map_workload(given, metrics=metrics)
+    monkeypatch.setattr(compute_path, "undominated", lambda path, _, lanes: with_orders(lanes, path.leaves, math.inf))
+    every = map_workload(given, metrics=metrics)
+    for goal in metrics.split(","):
+        costs = [sorted(getattr(found.cost, goal) for found in result.front) for result in (fewer, every)]
+        assert costs[0] == pytest.approx(costs[1])
+    assert subspaces(fewer) < subspaces(every)
+
+
+def test_links_count_for_energy_where_something_leaks_meanwhile():
+    given = spec_of(draw_wide(random.Random(42), (*TOPOLOGIES[1:], "bus", "torus", "ring", "systolic", "tree")))
+    assert any(unit.leak_power for unit in given.arch("Z").components.values())
+    assert agrees(given, ["energy"], "exact", 1_000, 42)
+
+
+def subspaces(result):
+    return sum(outcome["subspaces"] for outcome in result.stats.by_einsum["Z"]["outcomes"].values())
+
+
+def test_where_there_are_too_many_orders_the_result_says_so(monkeypatch):
+    monkeypatch.setattr(use_dominance, "MOST_ORDERS", 100)
+    found = map_workload(loads(ARRAY.format(topology="mesh")), metrics="energy")
+    assert not found.optimal
+    assert "most uses of the fanouts" in found.reason

@@ -22,6 +22,7 @@
   are.
 - `tree_kernels`: the compiled part of counting links of networks that are trees.
 - `units`: what memories that are several units of an array hold and send at least.
+- `use_dominance`: uses of the fanouts below a network that are never better than others.
 - `way_costs`: the ways of single values as constants of columns.
 - `tile_limits`: limits on tile shapes (`tensors.tile_shape`): on a lattice, as rows for a kernel, for points.
 - `sparse_tables`: cost-to-go tables of large lattices: rows only where something better than what was found may

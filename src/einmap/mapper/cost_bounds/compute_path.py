@@ -20,9 +20,10 @@ from einmap.mapper.cost_bounds.coefficients import Pricer
 from einmap.mapper.cost_bounds.columns import columns_of
 from einmap.mapper.cost_bounds.line_rates import in_lines, moves_lines
 from einmap.mapper.cost_bounds.stalling_machine import StallingMachine
+from einmap.mapper.cost_bounds.use_dominance import undominated
 from einmap.mapper.mapspace.dataplacement import Dataplacement, dataplacements
 from einmap.mapper.mapspace.enumeration import InOrder, Walk, listed, share_of
-from einmap.mapper.mapspace.fanout_table import LaneTable, lane_table, limited_variables
+from einmap.mapper.mapspace.fanout_table import LaneTable, lane_table, limited_variables, unordered_lanes
 from einmap.mapper.mapspace.spatial_mappings import first_routed
 from einmap.mapper.mapspace.tile_lattice import LARGE, MOST_SIZES, Lattice, lattice_of
 from einmap.mapper.objectives import table_columns
@@ -87,6 +88,8 @@ class Path:
     """The first dataplacements in their order, all of them if they are few; empty if nobody has looked at them."""
     short_of_room: int = field(default=0, init=False)
     """Dataplacements with one use of the fanouts each that were not searched because their tables had no room."""
+    all_uses: bool = field(default=True, init=False)
+    """Whether every order of lanes below a network was looked at."""
     machine: StallingMachine | None = field(default=None, init=False)
     """The machine as it is, where it stalls tile by tile: costs on `arch` are then lower bounds."""
 
@@ -186,11 +189,12 @@ class Path:
 
     @cached_property
     def lanes(self) -> LaneTable:
-        """Uses of the fanouts."""
+        """Uses of the fanouts; where some are left out that are never better, `groups` gives them their orders."""
         given = self.request.given
         named = given.dimensions if given is not None else self.fused_dimensions
         uneven = self.is_uneven and self.request.uneven_lanes
-        return lane_table(self.einsum, self.leaves, self.lattice, named, uneven=uneven)
+        listed_lanes = unordered_lanes if self.prunes_uses else lane_table
+        return listed_lanes(self.einsum, self.leaves, self.lattice, named, uneven=uneven)
 
     @cached_property
     def is_uneven(self) -> bool:
@@ -314,7 +318,7 @@ class Path:
             texts.append(f"some tile shapes of {name}, since {reason}")
         if not self.is_uneven and (self.request.uneven_loops or self.request.uneven_lanes):
             texts.append(f"imperfect factors of {name}, for which memories move lines")
-        if not self.lanes.complete:
+        if not (self.lanes.complete and self.all_uses):
             texts.append(f"most uses of the fanouts by {name}, since there are too many to list")
         if self.machine is not None and self.machine.has_more_orders:
             texts.append(f"some orders of loops of {name}, since there are too many of which one may stall less")
@@ -351,8 +355,23 @@ class Path:
             by_lanes.setdefault((waiting, b"" if plan.lanes is None else plan.lanes.tobytes()), []).append(plan)
         for plans in by_lanes.values():
             lanes = self.admitted(plans[0])
+            if self.prunes_uses:
+                lanes = undominated(self, plans, lanes)
+                self.all_uses &= lanes.complete
             if len(lanes):
                 yield Group(plans, lanes, MappingCounts(self.lattice, plans, lanes))
+
+    @property
+    def prunes_uses(self) -> bool:
+        """Whether uses of the fanouts are left out that are never better than others, below a network.
+
+        Elsewhere those that share less are left out before (`lane_dominance`).
+        """
+        asked = self.request
+        is_free = asked.prune and not asked.shared and asked.given is None
+        if not is_free or self.machine is not None or first_routed(self.leaves) == len(self.leaves):
+            return False
+        return not any(axis.uneven for axis in self.lattice.axes) and not self.pricer.units.levels
 
     def admitted(self, plan: ChainTemplate) -> LaneTable:
         """The lanes that a plan admits."""
