@@ -356,7 +356,7 @@ class Path:
         for plans in by_lanes.values():
             lanes = self.admitted(plans[0])
             if self.prunes_uses:
-                lanes = undominated(self, plans, lanes)
+                lanes = undominated(self.pricer, self.request.goals, plans, lanes)
                 self.all_uses &= lanes.complete
             if len(lanes):
                 yield Group(plans, lanes, MappingCounts(self.lattice, plans, lanes))

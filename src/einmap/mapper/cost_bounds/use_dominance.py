@@ -10,18 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.projection import Relevance
+from einmap.mapper.cost_bounds.coefficients import Pricer
 from einmap.mapper.mapspace.fanout_table import LaneTable, number_of_orders, with_orders
 from einmap.mapper.mapspace.layout import least_fills
 from einmap.mapper.templates.chain_template import ChainTemplate, Held
-
-if TYPE_CHECKING:
-    from einmap.mapper.cost_bounds.compute_path import Path
 
 ROUNDING = 1e-12
 """Costs that differ by less of themselves are equal."""
@@ -31,26 +28,26 @@ AT_ONCE = 4_000_000
 """Coefficients that are compared together, but for those of one group of uses."""
 
 
-def undominated(path: Path, plans: Sequence[ChainTemplate], lanes: LaneTable) -> LaneTable:
+def undominated(pricer: Pricer, goals: Sequence[str], plans: Sequence[ChainTemplate], lanes: LaneTable) -> LaneTable:
     """The uses of some plans, in every order, without those that are never better than others of the table.
 
     Where there are too many orders to look at, those of the first uses; the table is not complete then.
     """
     if not len(lanes) or not lanes.dimensions:
         return lanes
-    number = number_of_orders(lanes, path.leaves)
+    number = number_of_orders(lanes, pricer.leaves)
     first = np.cumsum(number) <= MOST_ORDERS
     looked_at = lanes.only(np.flatnonzero(first))
     group = _groups(looked_at)
     order = np.argsort(group, kind="stable")
-    columns = _columns(path, lanes)
-    most = max(1, AT_ONCE // (2 * len(columns) * max(1, len(_nodes(path, plans)))))
+    columns = _columns(pricer, goals, lanes)
+    most = max(1, AT_ONCE // (2 * len(columns) * max(1, len(_nodes(pricer, plans)))))
     kept: list[LaneTable] = []
     for rows in _batches(order, group[order], number[first][order], most):
-        part = with_orders(looked_at.only(rows), path.leaves, np.inf)
+        part = with_orders(looked_at.only(rows), pricer.leaves, np.inf)
         again = _groups(part)
         if len(part) > again.max() + 1:
-            costs = _coefficients(path, plans, part, columns)
+            costs = _coefficients(pricer, plans, part, columns)
             part = part.only(_least(costs, again))
         kept.append(part)
     fewer = replace(
@@ -66,14 +63,14 @@ def undominated(path: Path, plans: Sequence[ChainTemplate], lanes: LaneTable) ->
     return replace(fewer.only(fullest), part_of=None)
 
 
-def _columns(path: Path, lanes: LaneTable) -> Ints:
+def _columns(pricer: Pricer, goals: Sequence[str], lanes: LaneTable) -> Ints:
     """The columns of cost on which the objectives depend; on all where leakage costs energy for as long as it runs."""
-    goals, columns = set(path.request.goals), np.arange(path.pricer.columns.n)
-    if goals == {"latency"}:
+    columns = np.arange(pricer.columns.n)
+    if set(goals) == {"latency"}:
         return columns[1:]
-    leaks = bool(path.pricer.leak_power(lanes).any())
+    leaks = bool(pricer.leak_power(lanes).any())
     timeless = {"dynamic_energy"} if leaks else {"dynamic_energy", "energy"}
-    return columns[:1] if goals <= timeless else columns
+    return columns[:1] if timeless.issuperset(goals) else columns
 
 
 def _batches(order: Ints, group: Ints, number: Ints, most: int) -> Iterator[Ints]:
@@ -96,32 +93,33 @@ def _groups(lanes: LaneTable) -> Ints:
     return numbers
 
 
-def _nodes(path: Path, plans: Sequence[ChainTemplate]) -> dict[object, tuple[ChainTemplate, Held]]:
+def _nodes(pricer: Pricer, plans: Sequence[ChainTemplate]) -> dict[object, tuple[ChainTemplate, Held]]:
     """The nodes of some plans, one of those whose costs cannot differ."""
     found: dict[object, tuple[ChainTemplate, Held]] = {}
     for plan in plans:
         for node in (step.node for step in plan.steps if step.node is not None):
-            tail = path.pricer.tail(plan.chains[node.tensor], node.level)
+            tail = pricer.tail(plan.chains[node.tensor], node.level)
             found.setdefault((node.tensor, node.level, node.within, tail), (plan, node))
     return found
 
 
-def _coefficients(path: Path, plans: Sequence[ChainTemplate], lanes: LaneTable, columns: Ints) -> Floats:
+def _coefficients(pricer: Pricer, plans: Sequence[ChainTemplate], lanes: LaneTable, columns: Ints) -> Floats:
     """What is compared of each use: the lower each number is the better."""
-    return np.concatenate([*_each_coefficient(path, plans, lanes, columns)], axis=1)
+    return np.concatenate([*_each_coefficient(pricer, plans, lanes, columns)], axis=1)
 
 
-def _each_coefficient(path: Path, plans: Sequence[ChainTemplate], lanes: LaneTable, columns: Ints) -> Iterator[Floats]:
-    pricer = path.pricer
+def _each_coefficient(
+    pricer: Pricer, plans: Sequence[ChainTemplate], lanes: LaneTable, columns: Ints
+) -> Iterator[Floats]:
     yield pricer.leak_power(lanes)[:, None]
     ends: dict[object, ChainTemplate] = {}
     for plan in plans:
         ends.setdefault(tuple((t, pricer.last_exchange(chain)) for t, chain in sorted(plan.chains.items())), plan)
     for plan in ends.values():
         yield pricer.constants(lanes, plan.chains)[:, columns]
-    fills = least_fills(path.lattice, path.einsum)
-    least = {access.tensor: float(values) for access, values in zip(path.einsum.accesses, fills, strict=True)}
-    for plan, node in _nodes(path, plans).values():
+    fills = least_fills(pricer.lattice, pricer.einsum)
+    least = {access.tensor: float(values) for access, values in zip(pricer.einsum.accesses, fills, strict=True)}
+    for plan, node in _nodes(pricer, plans).values():
         chain = plan.chains[node.tensor]
         rates, fixed, per_visit = pricer.node(lanes, node.tensor, chain, node.level, node.within)
         none = np.array([r is Relevance.NONE for r in pricer.axis_relevance[node.tensor]], dtype=bool)
