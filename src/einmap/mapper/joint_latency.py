@@ -33,7 +33,7 @@ from einmap.mapper.metrics import METRICS
 from einmap.mapper.options import Options
 from einmap.mapper.result import Found, MapResult, best_of, objective
 from einmap.mapper.tolerances import ROUNDING
-from einmap.mapper.verdict import Coverage, judged, narrowed_by
+from einmap.mapper.verdict import Coverage, ending, judged, narrowed_by
 from einmap.model.evaluate import evaluate
 from einmap.model.overlap import check_overlap
 from einmap.model.ways import has_ways
@@ -90,7 +90,7 @@ class _Joint:
     def result(self, bound: float | None, seconds: float) -> MapResult:
         """The best of all, and whether it reaches the bound."""
         proven = self.reaches(bound)
-        stopped = [result.reason for result in self.results if result.stopped]
+        stopped = [ending(result) for result in self.results if result.stopped]
         covered = Coverage(
             every="fused mapping" if proven else "fused mapping below the bound",
             narrowed=narrowed_by(self.asked, fused=True),

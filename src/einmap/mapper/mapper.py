@@ -25,7 +25,7 @@ from einmap.mapper.memory_limit import left_of
 from einmap.mapper.options import Options, network_of, read_options
 from einmap.mapper.result import Found, MapResult, best_of, objective
 from einmap.mapper.result_cache import ResultCache
-from einmap.mapper.verdict import Coverage, judged, with_pipelines
+from einmap.mapper.verdict import Coverage, ending, judged, with_pipelines
 from einmap.model.evaluate import evaluate
 from einmap.progress import Progress
 from einmap.spec.open_layouts import Choice, open_layouts
@@ -209,7 +209,7 @@ def _with_perfect_factors(
     pruned = [text for part in parts for text in part.not_searched if text not in not_fused(whole, why)]
     covered = Coverage(
         every="fused mapping with perfect factors and every unfused one",
-        ended=stopped[0].reason if stopped else None,
+        ended=ending(stopped[0]) if stopped else None,
         pruned=tuple(dict.fromkeys([*pruned, *not_fused(whole, why, "mappings with imperfect factors")])),
         bound=unfused.lower_bound if unfused else None,
     )

@@ -14,6 +14,11 @@ from einmap.mapper.options import Options
 from einmap.mapper.pareto_sums import PARTS
 from einmap.mapper.result import Found, MapResult, MapStats, objective
 
+NOT_SEARCHED = "; not searched: "
+"""What a reason says before the parts that were left out."""
+NO_GAP = "; no gap is known: "
+"""What it says before the cause."""
+
 
 @dataclass(frozen=True)
 class Coverage:
@@ -66,7 +71,7 @@ def judged(
         bound = None if least is None else min(least, best)
     reason = _reason(covered, tolerance)
     if not optimal and (bound is None or bound <= 0):
-        reason += f"; no gap is known: {_no_gap(goals, bound)}"
+        reason += NO_GAP + _no_gap(goals, bound)
     if len(goals) > 1 and covered.ended is not None:
         reason += "; a search for one of the metrics alone may find better"
     return MapResult(
@@ -79,6 +84,11 @@ def judged(
         not_searched=covered.pruned,
         stopped=covered.ended is not None,
     )
+
+
+def ending(result: MapResult) -> str:
+    """Why a search ended, without what it did not search and why its gap is not known."""
+    return result.reason.partition(NOT_SEARCHED)[0].partition(NO_GAP)[0]
 
 
 def with_pipelines(
@@ -122,7 +132,7 @@ def _reason(covered: Coverage, tolerance: float) -> str:
         text = f"every {covered.every}{f' with {kept}' if kept else ''} was evaluated"
         text += "" if covered.by_trying else " or ruled out by a bound"
         text += f", but for what objective_tolerance {tolerance:g} allows" if tolerance else ""
-    return "; not searched: ".join([text, *([", nor ".join(covered.pruned)] if covered.pruned else [])])
+    return NOT_SEARCHED.join([text, *([", nor ".join(covered.pruned)] if covered.pruned else [])])
 
 
 def _no_gap(goals: tuple[str, ...], bound: float | None) -> str:

@@ -66,6 +66,14 @@ def test_what_is_proven_says_what_the_options_leave_of_the_mappings():
     assert "fused mapping with at most 0 fused loops (max_fused_loops)" in result.reason
 
 
+def test_a_search_that_ends_early_says_once_what_was_not_searched():
+    given = two_readers_of_an_input("ways")
+    result = einmap.map_workload(given, metrics="latency", max_evaluations=4, max_pmapping_templates_per_einsum=1)
+    assert result.stopped
+    assert result.reason.count("not searched") == 1
+    assert result.reason.count("dataplacements of X") == 1
+
+
 def test_several_metrics_give_a_front_that_is_not_called_proven():
     _, written, _ = drawn(6, "overlap")
     result = einmap.map_workload(einmap.loads(json.dumps(written)), metrics="energy|latency")
