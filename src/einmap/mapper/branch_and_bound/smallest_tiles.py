@@ -98,6 +98,7 @@ class Smallest:
         if path.lattice.size > 1 and path.tile_shapes.is_coarse:
             return None, False
         best: Fit | None = None
+        certain = True
         tiles = Tiles(self.einsum, self.request.rules, self.instances, path, arch.path(compute))
         for placement in listed:
             if progress.stopped:
@@ -106,6 +107,7 @@ class Smallest:
                 continue
             plan, lanes = listed.plan(placement)
             fit = tiles.fit(plan, lanes, least) if len(lanes) else None
+            certain &= not path.leaves_out(plan)
             if fit is None:
                 continue
             if least is None:
@@ -113,7 +115,7 @@ class Smallest:
             if best is None or fit.bits(least) < best.bits(least):
                 best = fit
                 tiles.capacity[least] = best.bits(least) - 1e-9
-        return (replace(best, is_least=True) if best else None), True
+        return (replace(best, is_least=True) if best else None), certain
 
     def listed(self, arch: Architecture, compute: str) -> Listed:
         """Dataplacements and lanes."""
@@ -145,7 +147,9 @@ def fits_nowhere(einsum: Einsum, request: Request, instances: int, paths: Sequen
         for plan in path.plans:
             if progress.stopped:
                 return False
-            if not tiles.too_large(plan.placement) and tiles.fit(plan, path.admitted(plan), None) is not None:
+            if not tiles.too_large(plan.placement) and (
+                path.leaves_out(plan) or tiles.fit(plan, path.admitted(plan), None) is not None
+            ):
                 return False
     return True
 

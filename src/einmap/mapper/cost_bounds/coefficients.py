@@ -87,7 +87,8 @@ class Pricer:
         }
         self.lines = LineRates(self.einsum, self.leaves, self.lattice)
         irrelevant = axes_without(self.axis_relevance)
-        self.units = UnitRates(self.leaves, irrelevant)
+        variables = tuple(axis.variables[0] for axis in self.lattice.axes)
+        self.units = UnitRates(self.einsum, self.leaves, irrelevant, variables)
         self.networks = NetworkRates(self.einsum, self.leaves, self.columns, irrelevant, self.units)
 
     def _once[T](self, table: LaneTable, key: tuple[object, ...], find: Callable[[LaneTable], T]) -> T:

@@ -13,7 +13,7 @@ import numpy as np
 
 from einmap.arch.component import Compute, Leaf, Memory, Network, Toll
 from einmap.arch.tree import Architecture
-from einmap.arrays import Ints
+from einmap.arrays import Bools, Ints
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
 from einmap.mapper.cost_bounds.coefficients import Pricer
@@ -322,6 +322,8 @@ class Path:
             texts.append(f"most uses of the fanouts by {name}, since there are too many to list")
         if self.machine is not None and self.machine.has_more_orders:
             texts.append(f"some orders of loops of {name}, since there are too many of which one may stall less")
+        if any(self.leaves_out(plan) for plan in self.plans):
+            texts.append(f"mappings of {name} that cannot be counted (what units of an array have is not known)")
         if self.short_of_room:
             subspaces = f"{self.short_of_room:,} dataplacement{'s' * (self.short_of_room > 1)}"
             texts.append(
@@ -375,6 +377,12 @@ class Path:
 
     def admitted(self, plan: ChainTemplate) -> LaneTable:
         """The lanes that a plan admits."""
+        admitted = self._admitted(plan)
+        if self.pricer.units.levels:
+            admitted &= self.pricer.units.countable(plan, self.lanes)
+        return self.lanes.only(np.flatnonzero(admitted))
+
+    def _admitted(self, plan: ChainTemplate) -> Bools:
         admitted = np.ones(len(self.lanes), dtype=bool) if plan.lanes is None else plan.lanes.copy()
         for level in self.fanouts:
             for tensor in self.waiting(plan, level):
@@ -392,7 +400,13 @@ class Path:
             assert self.machine is not None
             admitted &= self.lanes.over(self.lanes.levels <= self.machine.level, partly) == 1
         admitted &= self.pricer.units.fits(plan, self.lanes)
-        return self.lanes.only(np.flatnonzero(admitted))
+        return admitted
+
+    def leaves_out(self, plan: ChainTemplate) -> bool:
+        """Whether uses of the fanouts are left out with which nobody knows how tensors lie in units of an array."""
+        if not self.pricer.units.levels:
+            return False
+        return bool((self._admitted(plan) & ~self.pricer.units.countable(plan, self.lanes)).any())
 
     def stalled(self, plan: ChainTemplate) -> frozenset[str]:
         """Outputs that the memory that stalls exchanges: stalls are not counted where lanes above it reduce them."""

@@ -16,8 +16,9 @@ import numpy as np
 
 from einmap.arch.component import Leaf, Memory, Network
 from einmap.arrays import Bools, Floats, Ints
+from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.mapper.mapspace.fanout_table import LaneTable
-from einmap.mapper.templates.chain_template import ChainTemplate
+from einmap.mapper.templates.chain_template import ChainTemplate, Held
 
 type Chain = tuple[int, ...]
 
@@ -40,14 +41,15 @@ class UnitLoops:
     """The lanes of one tensor as they are in units: a row for each use, a column for each dimension and axis.
 
     The columns are in the order of the loops. `block`: lanes in one unit, infinite along dimensions that are not the
-    array's. `none`: loops over the array that do not index the tensor; `merged`: those whose lanes share one copy.
-    `fits`: uses whose lanes fit the units.
+    array's. `none`: loops over the array that do not index the tensor; `merged`: those whose lanes share one copy;
+    `mixed`: those that index it together with other variables. `fits`: uses whose lanes fit the units.
     """
 
     lanes: Floats
     block: Floats
     none: Bools
     merged: Bools
+    mixed: Bools
     replicated: bool
     fits: Bools
 
@@ -66,6 +68,15 @@ class UnitLoops:
     def _parts(self, n: Floats) -> Floats:
         """Units that the lanes of each loop are in."""
         return np.ceil(n / np.minimum(self.block, n))
+
+    def countable(self, *, mixed: bool, may_copy: bool) -> Bools:
+        """Uses with which the model knows which unit has which values.
+
+        `mixed`: whether some values may be used more often than others; `may_copy`: whether units may have copies.
+        """
+        several = np.where(self.none, self._parts(self.lanes), 1.0).prod(axis=1) > 1
+        alike: Bools = ~(self.mixed & (self.lanes > 1)).any(axis=1)
+        return alike & ~(several & (not may_copy if self.replicated else mixed))
 
     @property
     def _across(self) -> Bools:
@@ -130,10 +141,15 @@ class UnitLoops:
 
 @dataclass(frozen=True)
 class UnitRates:
-    """What tensors take in the memories on a path that are several units. `irrelevant`: axes that do not index each."""
+    """What tensors take in the memories on a path that are several units.
 
+    `irrelevant`: axes that do not index each tensor; `variables`: of each axis one of its rank variables.
+    """
+
+    einsum: Einsum
     leaves: tuple[Leaf, ...]
     irrelevant: Mapping[str, Bools]
+    variables: tuple[str, ...]
 
     @cached_property
     def levels(self) -> tuple[int, ...]:
@@ -162,7 +178,10 @@ class UnitRates:
             strides = own[:, ::-1].cumprod(axis=1)[:, ::-1] / own
             block[:, columns] = np.maximum(served // strides, 1.0)
             fits &= ((own == 1) | (strides % served == 0) | (served % strides == 0)).all(axis=1)
-        return UnitLoops(lanes, block, none, none & reusing, tensor in memory.replicate, fits)
+        alone = plain_variables(self.einsum.by_tensor[tensor])
+        plain = np.array([variable in alone for variable in self.variables], dtype=bool)
+        mixed = (here & ~self.irrelevant[tensor][flat] & ~plain[flat]) if size else none
+        return UnitLoops(lanes, block, none, none & reusing, mixed, tensor in memory.replicate, fits)
 
     def share(self, table: LaneTable, tensor: str, level: int) -> UnitShare:
         """What a tensor takes in the memory at a level, one of `levels`."""
@@ -173,12 +192,24 @@ class UnitRates:
     def fits(self, plan: ChainTemplate, table: LaneTable) -> Bools:
         """Uses whose lanes fit the units of all memories that hold something in a plan."""
         fits = np.ones(len(table), dtype=bool)
-        held = [*plan.outer, *(step.node for step in plan.steps if step.node is not None)]
-        for level, tensor in {node.level: node.tensor for node in held if node.level in self.levels}.items():
+        for level, tensor in {node.level: node.tensor for node in held_in(plan) if node.level in self.levels}.items():
             loops = self.loops(table, tensor, level)
             assert loops is not None
             fits &= loops.fits
         return fits
+
+    def countable(self, plan: ChainTemplate, table: LaneTable) -> Bools:
+        """Uses with which the model knows in a plan which unit has which values."""
+        countable = np.ones(len(table), dtype=bool)
+        for level, tensor in {(node.level, node.tensor) for node in held_in(plan) if node.level in self.levels}:
+            loops, memory, access = self.loops(table, tensor, level), self.leaves[level], self.einsum.by_tensor[tensor]
+            assert loops is not None
+            assert isinstance(memory, Memory)
+            below = plan.chains[tensor][plan.chains[tensor].index(level) + 1]
+            array = next(i for i, leaf in enumerate(self.leaves) if leaf.name == memory.array)
+            mixed = len(plain_variables(access)) < len(access.projection)
+            countable &= loops.countable(mixed=mixed, may_copy=below >= array and not access.output)
+        return countable
 
     def alike(self, table: LaneTable, chosen: Ints) -> list[Ints]:
         """Some uses, taken apart by how tensors lie in units: with those of a part they lie alike.
@@ -198,6 +229,18 @@ class UnitRates:
         if not isinstance(parent, Memory) or not parent.is_spread or parent.array != network.array:
             return None
         return self.loops(table, tensor, exchange[0])
+
+
+def held_in(plan: ChainTemplate) -> list[Held]:
+    """The storage nodes of a plan."""
+    return [*plan.outer, *(step.node for step in plan.steps if step.node is not None)]
+
+
+def plain_variables(access: TensorAccess) -> frozenset[str]:
+    """Rank variables that are an index of a tensor by themselves, and a part of no other one."""
+    used = [variable for _, index in access.projection for variable, _ in index.terms]
+    alone = (index.terms for _, index in access.projection if len(index.terms) == 1)
+    return frozenset(v for ((v, factor),) in alone if abs(factor) == 1 and used.count(v) == 1)
 
 
 def _least_steps(n: Floats, block: Floats, first: bool) -> Floats:
