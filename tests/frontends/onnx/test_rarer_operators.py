@@ -164,6 +164,15 @@ def test_results_that_nothing_reads_do_not_make_a_barrier(tmp_path):
     np.testing.assert_array_equal(result.run({"x": np.ones((1, 2, 5))})["y"], np.ones((1, 2, 4)))
 
 
+def test_an_operator_without_results_is_passed_over_and_an_attribute_without_a_value_is_told(tmp_path):
+    built = model([node("Relu", ["x"], []), node("Exp", ["x"], ["y"])], {"x": (2, 3)})
+    assert from_onnx(saved(tmp_path, built)).spec.workload.einsum_names == ("y",)
+    built = model([node("Constant", [], ["c"]), node("Add", ["x", "c"], ["y"])], {"x": (2, 3)})
+    built.graph.node[0].attribute.append(AttributeProto(name="value"))
+    with pytest.raises(SpecError, match=r"node 0 \(Constant\): the attribute 'value' has no value"):
+        from_onnx(saved(tmp_path, built))
+
+
 def test_a_barrier_gives_the_results_that_are_read(tmp_path):
     nodes = [node("Relu", ["x"], ["r"]), node("TopK", ["r", "k"], ["v", "unread"]), node("Exp", ["v"], ["y"])]
     result = from_onnx(saved(tmp_path, model(nodes, {"x": (2, 5)}, {"k": np.array([2])})))

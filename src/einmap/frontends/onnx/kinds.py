@@ -47,4 +47,4 @@ def kinds_of_results(node: Node, kinds: Mapping[str, int]) -> list[int]:
     elif operator in _INTEGERS_OF_32:
         kind = 6
     second = {"TopK": INT64, "MaxPool": INT64, "Dropout": BOOL}.get(operator, kind)
-    return [kind, *[second] * (len(node.outputs) - 1)]
+    return [kind, *[second] * len(node.outputs)][: len(node.outputs)]

@@ -291,6 +291,8 @@ def _node(onnx: Any, node: Any, number: int, file: str) -> Node:
                 attributes[key] = attribute.t
             else:
                 value = onnx.helper.get_attribute_value(attribute)
+                if value is None:
+                    raise SpecError(f"the attribute {short(key, 60)} has no value", at=at)
                 attributes[key] = text_of(value) if isinstance(value, bytes) else value
         except SpecError:
             raise
