@@ -286,7 +286,7 @@ def test_what_is_added_to_calls_and_results_must_be_thought_of_here():
     in_the_key = {"metrics", "semantics", "max_evaluations", "seed", "brute_force", "given", "fuse", "options"}
     no_difference = {"time_limit_s", "workers", "progress", "cache"}
     assert set(inspect.signature(einmap.map_workload).parameters) == {"spec"} | in_the_key | no_difference
-    kept = {"front", "metrics", "optimal", "lower_bound", "reason", "stats", "cached"}
+    kept = {"front", "metrics", "optimal", "lower_bound", "reason", "stats", "cached", "ties_broken"}
     kept |= {"not_searched", "stopped"}  # nothing is kept where something was not searched
     assert {f.name for f in fields(MapResult)} == kept
     assert {f.name for f in fields(MapStats)} == {

@@ -34,6 +34,6 @@
   was asked for.
 - `verdict`: what a result may claim: whether it is proven, for which mappings, and how far it may be from the best.
 - `warm`: compile the kernels of the search ahead, or load them from the cache on disk.
-- `tolerances`: when two costs count as equal.
+- `tolerances`: when two costs count as equal, and which of equally good mappings is wanted.
 - `metrics`: what a mapping can be judged by: one entry for each metric.
 """

@@ -17,6 +17,7 @@ from einmap.arch.component import Component
 from einmap.mapper.options import Options
 from einmap.mapper.result import MapResult, best_of, objective
 from einmap.mapper.tolerances import TIE
+from einmap.mapper.verdict import with_ties
 from einmap.spec.chosen_layouts import Lies
 from einmap.spec.open_layouts import Choice
 from einmap.spec.spec import Spec
@@ -156,7 +157,7 @@ class _Run:
         others = dict.fromkeys(text for result in self.results for text in result.not_searched)
         unproven = next((result for result in self.results if not result.optimal), first)
         stats = replace(first.stats, evaluated=self.work, seconds=time.monotonic() - self.start)
-        return MapResult(
+        result = MapResult(
             tuple(front),
             goals,
             optimal,
@@ -166,3 +167,5 @@ class _Run:
             not_searched=tuple(others),
             stopped=self.left_out or any(result.stopped for result in self.results),
         )
+        # bounds rule out layouts that are as good as others
+        return with_ties(result, broken=False)

@@ -33,7 +33,7 @@ from einmap.mapper.metrics import METRICS
 from einmap.mapper.options import Options
 from einmap.mapper.result import Found, MapResult, best_of, objective
 from einmap.mapper.tolerances import ROUNDING
-from einmap.mapper.verdict import Coverage, ending, judged, narrowed_by
+from einmap.mapper.verdict import Coverage, ending, judged, narrowed_by, with_ties
 from einmap.model.evaluate import evaluate
 from einmap.model.overlap import check_overlap
 from einmap.model.ways import has_ways
@@ -100,7 +100,8 @@ class _Joint:
         )
         evaluated = self.work + sum(result.stats.evaluated for result in self.results)
         stats = replace(self.results[0].stats, evaluated=evaluated, seconds=seconds)
-        return judged(best_of(self.found, self.asked.goals), self.asked.goals, covered, stats)
+        result = judged(best_of(self.found, self.asked.goals), self.asked.goals, covered, stats)
+        return with_ties(result, broken=False)
 
     @property
     def best(self) -> float:
@@ -125,8 +126,9 @@ class _Joint:
 
     def take(self, spec: Spec, options: Options) -> float | None:
         """The lower bound of a search; what is best in it is evaluated as it is. Infinite where nothing fits."""
+        # sums that are equal are not latencies that are
         try:
-            result = self.search(spec, options)
+            result = self.search(spec, replace(options, breaks_ties=False))
         except NoMappingError:
             if self.found:
                 return math.inf

@@ -25,7 +25,8 @@ from einmap.mapper.memory_limit import left_of
 from einmap.mapper.options import Options, network_of, read_options
 from einmap.mapper.result import Found, MapResult, best_of, objective
 from einmap.mapper.result_cache import ResultCache
-from einmap.mapper.verdict import Coverage, ending, judged, with_pipelines
+from einmap.mapper.verdict import Coverage, ending, judged, with_pipelines, with_ties
+from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.model.evaluate import evaluate
 from einmap.progress import Progress
 from einmap.spec.open_layouts import Choice, open_layouts
@@ -115,7 +116,8 @@ def _pipelined(spec: Spec, asked: Options, progress: Progress | None, result: Ma
     seconds = result.stats.seconds + time.perf_counter() - begin
     stats = replace(result.stats, evaluated=result.stats.evaluated + search.budget.work, seconds=seconds)
     result = replace(result, stats=stats)
-    return with_pipelines(result, front, asked.most_stages, ended=search.cut, in_stage=asked.most_in_stage)
+    result = with_pipelines(result, front, asked.most_stages, ended=search.cut, in_stage=asked.most_in_stage)
+    return with_ties(replace(result, ties_broken=False), broken=False)
 
 
 def _check_depth(spec: Spec) -> None:
@@ -216,7 +218,7 @@ def _with_perfect_factors(
     evaluated = fused.stats.evaluated + (unfused.stats.evaluated if unfused else 0)
     stats = (fused if is_fused or unfused is None else unfused).stats
     stats = replace(stats, evaluated=evaluated, seconds=time.perf_counter() - start)
-    return judged(front, goals, covered, stats)
+    return with_ties(judged(front, goals, covered, stats), broken=all(part.ties_broken for part in parts))
 
 
 def _unfused(
@@ -254,6 +256,7 @@ def _side_by_side(
     """
     from einmap.mapper.fusion.fused_result import fused_result
     from einmap.mapper.fusion.search import FusedSearch
+    from einmap.mapper.fusion.tie_search import with_best_of_tie
 
     unfit = NoMappingError(
         f"the Einsums' best mappings do not fit together: {error.message}",
@@ -262,12 +265,16 @@ def _side_by_side(
     )
     if not searches_whole(asked, patterns):
         raise unfit
-    search = FusedSearch(spec, replace(asked, most_fused=0), inside=False)
-    best = search.run(token)
-    if not best:
+    options = replace(asked, most_fused=0)
+    search = FusedSearch(spec, options, inside=False)
+
+    def found(_: FusedSearch, mapping: LoopTree) -> Found:
+        return Found(evaluate(spec, mapping, asked.rules), mapping, spec)
+
+    points = [found(search, mapping) for mapping in search.run(token)]
+    if not points:
         raise unfit
-    points = [Found(evaluate(spec, mapping, asked.rules), mapping, spec) for mapping in best]
-    return fused_result([search], points, asked, start)
+    return with_best_of_tie(fused_result([search], points, asked, start), [search], options, token, found)
 
 
 def may_fuse(spec: Spec, asked: Options, patterns: Mapping[str, Pattern]) -> bool:
@@ -289,10 +296,18 @@ def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResu
     from einmap.mapper.fusion.search import FusedSearch
     from einmap.mapper.fusion.shared_inputs import not_shared, sharing
     from einmap.mapper.fusion.stopped_search import Early, all_but_reserve, begun, for_fused
+    from einmap.mapper.fusion.tie_search import with_best_of_tie
     from einmap.mapper.independent.independent_search import IndependentSearch
     from einmap.mapper.unfused_result import unfused_result
 
     shared = sharing(spec) if asked.share_inputs else None
+
+    def found(search: FusedSearch, mapping: LoopTree) -> Found:
+        own_spec, settled, inputs = spec, mapping, tuple[str, ...]()
+        if shared is not None and search.spec is shared.spec:
+            own_spec, settled, inputs = shared.settled(mapping)
+        return Found(evaluate(own_spec, settled, asked.rules), settled, own_spec, inputs)
+
     searches: list[FusedSearch] = []
     points: list[Found] = []
     one_by_one, worth = begun(spec, asked, token)
@@ -301,15 +316,14 @@ def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResu
         searches.append(FusedSearch(shared.spec, asked, frozenset(shared.copies.values())))
         part = 1.0 if shared.covers else 1 / 2
         points += _ends_of_front(searches[-1], shared, limited, part * for_fused(asked))
-        for mapping in searches[-1].run(share_of(limited, part), part * for_fused(asked)):
-            own_spec, settled, inputs = shared.settled(mapping)
-            points.append(Found(evaluate(own_spec, settled, asked.rules), settled, own_spec, inputs))
+        best = searches[-1].run(share_of(limited, part), part * for_fused(asked))
+        points += [found(searches[-1], mapping) for mapping in best]
     if shared is None or not shared.covers:
         left = max(for_fused(asked) - sum(search.budget.work for search in searches), 1.0)
         searches.append(FusedSearch(spec, asked))
         points += _ends_of_front(searches[-1], None, limited, left)
         best = searches[-1].run(limited, left)
-        points += [Found(evaluate(spec, mapping, asked.rules), mapping, spec) for mapping in best]
+        points += [found(searches[-1], mapping) for mapping in best]
     if not points and any(search.budget.cut for search in searches):
         return Early(spec, asked, searches, token, start, one_by_one).unfused()
     if not points:
@@ -326,8 +340,9 @@ def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResu
     front = best_of(points, asked.goals) if len(searches) > 1 or len(asked.goals) > 1 else points
     left_out = not_shared(spec, shared) if asked.share_inputs else ()
     result = fused_result(searches, front, asked, start, left_out)
-    cut = any(search.budget.cut for search in searches)
-    return Early(spec, asked, searches, token, start, one_by_one).better(result) if cut else result
+    if any(search.budget.cut for search in searches):
+        return Early(spec, asked, searches, token, start, one_by_one).better(result)
+    return with_best_of_tie(result, searches, asked, token, found)
 
 
 def _ends_of_front(search: FusedSearch, shared: Sharing | None, token: Progress, most: float) -> list[Found]:

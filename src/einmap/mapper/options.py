@@ -55,6 +55,7 @@ class Options:
     `memory`: bytes that it may use, `ceiling`: bytes that the process may have in memory. `waiting`: how long fused
     Einsums may wait once, inward and outward, and how long the first one waits in any case (s); `overlapping`:
     what works ahead of them counts for nothing. See `joint_latency`. `stalls`: some memory stalls tile by tile.
+    `breaks_ties`: of mappings that are equally good by energy or latency the best by the other one is wanted.
     """
 
     goals: tuple[str, ...]
@@ -80,6 +81,7 @@ class Options:
     waiting: tuple[float, float, float] = (math.inf, math.inf, 0.0)
     overlapping: bool = False
     stalls: bool = False
+    breaks_ties: bool = True
 
 
 def read_options(

@@ -50,6 +50,20 @@ class Remainder:
 
 
 @dataclass(frozen=True)
+class TiedRemainder(Remainder):
+    """What the others leave of the first objective, and of the second one, of which there is a limit.
+
+    `rows`: what may not be reached of the first objective, whatever the second one is; and the other way round.
+    """
+
+    def beyond(self, weights: Floats, least: Floats) -> Floats:
+        """Least weighted costs of what the first row rules out; the second one does so for good."""
+        first = max(float(least[0]), float(self.rows[0, 0]))
+        bounds: Floats = np.maximum(least, weights @ np.array([first, least[1]]))
+        return bounds
+
+
+@dataclass(frozen=True)
 class Waiting:
     """What fused Einsums wait for once (`model.ways`): at most `inward` s for values on their way in, and `outward` s.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from einmap.mapper.metrics import METRICS
 from einmap.mapper.pareto_sums import nondominated
+from einmap.mapper.tolerances import tie_breaker, tied
 from einmap.mapping.mapping import Mapping
 from einmap.model.cost import Cost
 from einmap.spec.chosen_layouts import Lies
@@ -73,6 +75,8 @@ class MapResult:
     than this in the metric (None for several metrics, or where none is known); `reason`: why the search ended, for
     which mappings it speaks, and why no gap is known where there is none, in words. `not_searched`: what of the
     mapspace that was asked for was not looked at, in words; something better may be there.
+    `ties_broken`: of the mappings that are as good by the one metric, energy or latency, none is better by the other
+    one; false where that is not proven, and for other metrics.
     `stopped`: the search was ended before it was complete. `cached`: it was found before, and kept in the directory
     `cache` of the call; `stats` are those of that search.
     """
@@ -88,6 +92,7 @@ class MapResult:
     cached: bool = field(default=False, compare=False)
     not_searched: tuple[str, ...] = ()
     stopped: bool = False
+    ties_broken: bool = False
 
     @property
     def cost(self) -> Cost:
@@ -123,10 +128,18 @@ class MapResult:
 
 
 def best_of(points: Sequence[Found], goals: tuple[str, ...]) -> list[Found]:
-    """The best of several searches: one mapping, or all that no other one beats, best first by the first goal."""
+    """The best of several searches: one mapping, or all that no other one beats, best first by the first goal.
+
+    Of mappings that are equally good by energy or latency the best by the other one.
+    """
     values = np.array([[objective(point.cost, goal) for goal in goals] for point in points])
     if len(goals) == 1:
-        return [points[int(np.argmin(values[:, 0]))]]
+        best = points[int(np.argmin(values[:, 0]))]
+        if (breaker := tie_breaker(goals)) is not None:
+            limits = tied(math.inf, objective(best.cost, goals[0]))
+            equal = [point for point, (value,) in zip(points, values, strict=True) if value < limits.most]
+            best = min(equal, key=lambda point: objective(point.cost, breaker))
+        return [best]
     return [points[int(row)] for row in nondominated(values)]
 
 

@@ -102,6 +102,7 @@ class Entry:
             optimal=stored["optimal"],
             lower_bound=stored["lower_bound"],
             reason=stored["reason"],
+            ties_broken=stored["ties_broken"],
             stats=MapStats(**stored["stats"]),
             cached=True,
         )
@@ -136,6 +137,7 @@ def _plain_result(result: MapResult) -> dict[str, Any]:
         "optimal": result.optimal,
         "lower_bound": result.lower_bound,
         "reason": result.reason,
+        "ties_broken": result.ties_broken,
         "stats": asdict(result.stats),
         "front": [
             {

@@ -12,7 +12,7 @@ from einmap.mapper.independent.independent_search import IndependentSearch
 from einmap.mapper.options import Options
 from einmap.mapper.result import Found, MapResult, MapStats
 from einmap.mapper.unfused_bound import free_tensors, relaxed_bound
-from einmap.mapper.verdict import Coverage, judged, narrowed_by
+from einmap.mapper.verdict import Coverage, judged, narrowed_by, with_ties
 from einmap.model.evaluate import evaluate
 from einmap.progress import Progress
 from einmap.spec.shared_inputs import shareable
@@ -53,7 +53,8 @@ def unfused_result(whole: IndependentSearch, start: float, token: Progress, *, f
         pruned=(*pruned, *fused),
         bound=bound,
     )
-    return judged(front, goals, covered, stats, options.objective_tolerance)
+    result = judged(front, goals, covered, stats, options.objective_tolerance)
+    return with_ties(result, broken=all(whole.optimum(part.einsum).ties_broken for part in whole.distinct))
 
 
 def may_be_fused(spec: Spec, given: Mapping[str, object]) -> tuple[frozenset[str], frozenset[str]]:

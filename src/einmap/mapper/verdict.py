@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from einmap.mapper.options import Options
 from einmap.mapper.pareto_sums import PARTS
 from einmap.mapper.result import Found, MapResult, MapStats, objective
+from einmap.mapper.tolerances import tie_breaker
 
 NOT_SEARCHED = "; not searched: "
 """What a reason says before the parts that were left out."""
@@ -89,6 +90,22 @@ def judged(
 def ending(result: MapResult) -> str:
     """Why a search ended, without what it did not search and why its gap is not known."""
     return result.reason.partition(NOT_SEARCHED)[0].partition(NO_GAP)[0]
+
+
+def with_ties(result: MapResult, *, broken: bool) -> MapResult:
+    """A result that says so where others may be as good by its one metric, energy or latency, and better by the other.
+
+    `broken`: of the mappings that are as good it is proven to be the best by the other metric. A result that is not
+    complete says what it lacks anyway.
+    """
+    breaker = tie_breaker(result.metrics)
+    if breaker is None or result.stopped:
+        return result
+    if broken:
+        return replace(result, ties_broken=True)
+    worse = "less energy" if breaker == "energy" else "less time"
+    text = f"another mapping with the same {result.metrics[0]} may take {worse}"
+    return replace(result, reason=f"{result.reason}; {text}")
 
 
 def with_pipelines(

@@ -21,7 +21,8 @@ class Optimum:
     search and choices looked at; `size`: mappings of the whole mapspace, variables that are alike taken as one;
     `points`: of the lattices; `tally`: what became of the mapspace, None where brute force does not know;
     `cut`: whether the search was stopped (else what it left out had no room, or was not asked for); `without`: what
-    brute force could not look at, in words.
+    brute force could not look at, in words; `ties_broken`: of mappings that are equally good by energy or latency it is
+    the best by the other one (see `tolerances`).
     """
 
     values: list[tuple[float, ...]]
@@ -38,6 +39,7 @@ class Optimum:
     tally: SubspaceTally | None = None
     cut: bool = False
     without: tuple[str, ...] = ()
+    ties_broken: bool = False
 
     def with_points(self, points: Sequence[tuple[tuple[float, ...], Mapping]]) -> Optimum:
         """The best of what was found and of other mappings with their objectives."""

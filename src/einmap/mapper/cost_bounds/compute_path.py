@@ -86,6 +86,8 @@ class Path:
     """Whether there was a limit to the time in which dataplacements were listed."""
     _looked_at: list[Dataplacement] = field(default_factory=list, init=False)
     """The first dataplacements in their order, all of them if they are few; empty if nobody has looked at them."""
+    _of_tables: dict[tuple[str, ...], Ints] = field(default_factory=dict, init=False)
+    """Columns of cost whose tables are worth their time, by objectives."""
     short_of_room: int = field(default=0, init=False)
     """Dataplacements with one use of the fanouts each that were not searched because their tables had no room."""
     all_uses: bool = field(default=True, init=False)
@@ -427,8 +429,14 @@ class Path:
         """Tensors that are held nowhere above the fanout at `level`."""
         return self.einsum.tensors - plan.builder.held_above(plan.builder.place_of(self.leaves[level].name))
 
-    @cached_property
+    @property
     def of_tables(self) -> Ints:
+        """Columns of cost whose tables are worth their time, for the objectives of the request."""
+        if self.request.goals not in self._of_tables:
+            self._of_tables[self.request.goals] = self._new_of_tables()
+        return self._of_tables[self.request.goals]
+
+    def _new_of_tables(self) -> Ints:
         """Columns of cost whose tables are worth their time.
 
         Of memories below a fanout those that are never busy for half as long as the busiest one are left out: what the

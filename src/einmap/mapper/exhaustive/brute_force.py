@@ -348,6 +348,7 @@ def _optimum(search: Search, searched: Searched, request: Request) -> Optimum:
         work=searched.evaluated,
         size=float(space.size),
         cut=not searched.complete,
+        ties_broken=searched.complete,
         without=()
         if search.uncounted is None
         else (f"mappings of {einsum.name} that cannot be counted ({search.uncounted.message})",),

@@ -10,6 +10,7 @@ import numpy as np
 
 from einmap.arrays import Bools, Floats
 from einmap.mapper.pareto_sums import nondominated
+from einmap.mapper.tolerances import ROUNDING
 from einmap.units import format_si
 
 
@@ -43,9 +44,11 @@ class ExhaustiveFront:
     def _best(self, energy: Floats, latency: Floats) -> Sequence[int]:
         front = nondominated(np.stack([energy, latency], axis=1))
         if self.keep == "energy":
-            return [int(front[0])]
+            least = energy[front[0]]
+            return [int(front[energy[front] <= least + abs(least) * ROUNDING][-1])]
         if self.keep == "latency":
-            return [int(front[-1])]
+            # energy rises along the front
+            return [int(front[latency[front] <= latency[front[-1]] * (1 + ROUNDING)][0])]
         return [int(i) for i in front]
 
     def describe(self, objective: str) -> str | None:

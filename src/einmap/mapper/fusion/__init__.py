@@ -5,6 +5,8 @@
 - `search`: the best fused mappings of a cascade: what is asked of the search, and the trees of what it finds.
 - `problem`: a cascade whose best fused mapping is asked for: its Einsums with their chains, and what each costs at
   least.
+- `cascade_objective`: the number by which cascades are compared: a sum of costs, the product of two sums, or a sum
+  while another one is limited.
 - `option_bounds`: lower bounds of options: what is known of the fronts of each Einsum, and what every option costs
   and takes at least by that.
 - `relaxation`: what a graph of boundary states says of a cascade: what it costs at least, which options are near the
@@ -16,6 +18,8 @@
 - `busy_fronts`: fused Einsums that overlap: the front of all that their latency is the largest of, for small cascades.
 - `shared_inputs`: graph inputs with several users: copies for the search, and what is left of them in the mapping
   found.
+- `tie_search`: ties of fused mappings: of cascades that are equally good by energy or by latency the best by the
+  other one.
 - `recurrent`: the best mapping of a cascade with recurrences: fused over the steps of each, one loop above all its
   Einsums.
 - `step_by_step`: a first mapping of a cascade with recurrences: each Einsum by itself, one loop above those of a

@@ -17,6 +17,7 @@ from einmap.mapper.branch_and_bound.isomorphism import canonical_key, rules_key
 from einmap.mapper.branch_and_bound.searchable import check_stalls_searchable, why_not_fused
 from einmap.mapper.branch_and_bound.smallest_tiles import fits_nowhere
 from einmap.mapper.fusion.budget import Budget
+from einmap.mapper.fusion.cascade_objective import CascadeObjective, LimitedSum, ProductOfSums
 from einmap.mapper.fusion.fronts.copy_fronts import CopyFronts, OptionalCopyFronts
 from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
 from einmap.mapper.fusion.fronts.hulls import Hulls
@@ -24,7 +25,6 @@ from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
 from einmap.mapper.fusion.fronts.protocol import FrontMemories, Fronts
 from einmap.mapper.fusion.fronts.table_sharing import table_owners
 from einmap.mapper.fusion.fronts.unfused_fronts import UnfusedFronts
-from einmap.mapper.fusion.paths.lower_envelope import corners
 from einmap.mapper.fusion.paths.options import SlotAssignment
 from einmap.mapper.fusion.steps import NO_STEPS, CascadeSteps
 from einmap.mapper.mapspace.tile_lattice import ranks_not_plain
@@ -67,10 +67,16 @@ class CascadeProblem:
     optional: frozenset[str] = frozenset()
     inside: bool = True
     steps: CascadeSteps = NO_STEPS
+    limited: tuple[str, float] | None = None
+    """Another metric, of which each mapping must have less than this (J or s)."""
 
     def __post_init__(self) -> None:
         self.workload = self.spec.workload
         self.goals = tuple(dict.fromkeys(part for goal in self.options.goals for part in PARTS.get(goal, (goal,))))
+        self.objective: CascadeObjective = ProductOfSums()
+        if self.limited is not None:
+            name, limit = self.limited
+            self.goals, self.objective = (*self.goals, name), LimitedSum(limit)
         self.slots = SlotAssignment(self.workload)
         self.impossible: str | None = None
         self.prepared = False
@@ -239,7 +245,7 @@ class CascadeProblem:
 
     def least_value(self) -> float:
         """What the objective is at least, each Einsum at its best."""
-        return float(corners(self.weights, self.sums(self.least)[None])[0].prod(axis=1).min())
+        return float(self.objective.values(self.weights, self.sums(self.least)[None])[0])
 
     def request(
         self, einsum: Einsum, goals: tuple[str, ...] | None = None, inside: frozenset[str] | None = None
@@ -316,7 +322,7 @@ class CascadeProblem:
     def remainder(self, rest: Floats, times: float, most: float | None) -> Remainder | None:
         """What the rest of the cascade adds, in units of one instance of an Einsum that runs so often."""
         if most is not None:
-            return Remainder(corners(self.weights, rest[None])[0] / times, most / times ** len(self.goals))
+            return self.objective.remainder(self.weights, rest, times, most)
         if len(self.known_values):
             return Remainder((self.known_values - rest[: len(self.goals)]) / times * (1 + ROUNDING), -1.0)
         return None

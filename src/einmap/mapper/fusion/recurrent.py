@@ -15,6 +15,7 @@ from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.memory_limit import left_of
 from einmap.mapper.options import Options, network_of
 from einmap.mapper.result import Found, MapResult, best_of
+from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.model.evaluate import evaluate
 from einmap.model.ways import has_ways
 from einmap.progress import Progress
@@ -35,6 +36,7 @@ def recurrent_result(
     from einmap.mapper.fusion.shared_inputs import not_shared
     from einmap.mapper.fusion.step_by_step import step_by_step
     from einmap.mapper.fusion.steps import has_readers, with_steps, without_tokens
+    from einmap.mapper.fusion.tie_search import with_best_of_tie
 
     _refuse(spec, asked, patterns, fuse=fuse)
     left_out = not_shared(spec, None, "the cascade has a recurrence") if asked.share_inputs else ()
@@ -44,14 +46,18 @@ def recurrent_result(
     searches: list[FusedSearch] = []
     points: list[Found] = []
     ways = (False, True) if has_readers(spec) else (False,)
+
+    def found(search: FusedSearch, mapping: LoopTree) -> Found:
+        tree = without_tokens(mapping, search.steps)
+        return Found(evaluate(spec, tree, asked.rules), tree, spec)
+
     for number, readers in enumerate(ways):
         extended, steps = with_steps(spec, readers=readers)
         search = FusedSearch(extended, asked, steps=steps)
         most = (asked.max_evaluations or np.inf) / len(ways)
         trees = search.run(share_of(token, 1 / (len(ways) - number)), most)
         _refuse_tried(spec, search)
-        found = (without_tokens(tree, steps) for tree in trees)
-        points += [Found(evaluate(spec, tree, asked.rules), tree, spec) for tree in found]
+        points += [found(search, mapping) for mapping in trees]
         searches.append(search)
     stopped = any(search.budget.cut for search in searches) or token.stopped
     if not points and stopped:
@@ -59,7 +65,8 @@ def recurrent_result(
     if not points:
         raise _nothing(spec, stopped=stopped)
     front = best_of(points, asked.goals) if len(searches) > 1 or len(asked.goals) > 1 else points
-    return fused_result(searches, front, asked, start, left_out)
+    result = fused_result(searches, front, asked, start, left_out)
+    return result if stopped else with_best_of_tie(result, searches, asked, token, found)
 
 
 def _refuse(spec: Spec, asked: Options, patterns: Mapping[str, Pattern], *, fuse: bool) -> None:

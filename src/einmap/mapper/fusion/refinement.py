@@ -24,7 +24,6 @@ from einmap.mapper.fusion.fronts.protocol import Fronts
 from einmap.mapper.fusion.option_bounds import OptionBounds
 from einmap.mapper.fusion.paths.boundary_states import Option, Slot
 from einmap.mapper.fusion.paths.label_setting import Answer
-from einmap.mapper.fusion.paths.least_products import slope_at_best
 from einmap.mapper.fusion.paths.options import OptionTable, option_of, unexpanded_option
 from einmap.mapper.fusion.paths.shortest_paths import ContendedMemories, PackedOptions, ShortestPaths, packed
 from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
@@ -170,7 +169,7 @@ class LazyRefinement:
             cascade.steeper(self.slope)
         relaxed = self.relaxed() if self.graph.exists else None
         if relaxed is not None and len(cascade.goals) == 2 and len(cascade.options.goals) == 1:
-            self.slope = slope_at_best(cascade.weights, relaxed.paths.least)
+            self.slope = cascade.objective.slope(cascade.weights, relaxed.paths.least)
         self.passed("heads", begin)
         return relaxed
 

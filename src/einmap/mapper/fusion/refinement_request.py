@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -30,7 +30,7 @@ class RefinementRequest:
             return None
         if remainders[0].most < 0:
             # row by row what is reached, less what the others add: with the least of that it is the most
-            return Remainder(np.stack([remainder.rows for remainder in remainders]).max(axis=0), remainders[0].most)
+            return replace(remainders[0], rows=np.stack([remainder.rows for remainder in remainders]).max(axis=0))
         rows = np.concatenate([remainder.rows for remainder in remainders])
         if rows.shape[1] > 2:
             return Remainder(np.unique(rows, axis=0), remainders[0].most)

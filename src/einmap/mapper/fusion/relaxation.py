@@ -14,8 +14,6 @@ from einmap.mapper.fusion.fronts.protocol import FusedFront
 from einmap.mapper.fusion.option_bounds import OptionBounds, bounds_of
 from einmap.mapper.fusion.paths.bound_tightening import tighten_bounds
 from einmap.mapper.fusion.paths.label_setting import Answer, LabelSetting, StageFronts
-from einmap.mapper.fusion.paths.least_products import least_products
-from einmap.mapper.fusion.paths.lower_envelope import corners
 from einmap.mapper.fusion.paths.shortest_paths import ContendedMemories, PackedOptions, ShortestPaths
 from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
 from einmap.mapper.fusion.problem import CascadeProblem
@@ -65,12 +63,7 @@ class Relaxation:
 
     def values(self, least: Floats) -> Floats:
         """The least objective for each row of weighted costs."""
-        if least.shape[1] == 1:
-            return least[:, 0]
-        objectives = np.full(len(least), np.inf)
-        finite = np.isfinite(least).all(axis=1)
-        objectives[finite] = least_products(self.cascade.weights, least[finite])
-        return objectives
+        return self.cascade.objective.values(self.cascade.weights, least)
 
     def tighten(self, limit: float) -> bool:
         """Bound cascades up to a limit alone; whether there may be any."""
@@ -131,7 +124,7 @@ class Relaxation:
 
     def unknown(self, answer: Answer) -> tuple[float, list[tuple[int, int]]]:
         """The objective of the best row, and its Einsums and options that stand for chains that are not known."""
-        rows = answer.reached[-1].costs.prod(axis=1)
+        rows = self.cascade.objective.of(answer.reached[-1].costs)
         row = int(np.argmin(rows))
         options = []
         for k in reversed(range(len(self.cascade.members))):
@@ -165,7 +158,8 @@ class Relaxation:
             return FusedFront(outer_nests, NO_PATHS)
         # at all weights, as in the bounds: by these rows are compared
         weights = cascade.weights
-        costs = corners(weights, self.option_bounds.rest(self.cascade.members[k].chains, option, weights)[None])[0]
+        rest = self.option_bounds.rest(self.cascade.members[k].chains, option, weights)
+        costs = cascade.objective.points(weights, rest)
         costs = costs[np.isfinite(costs).all(axis=1)]
         rows = np.concatenate([costs, np.tile(outer_nests[:, n:].min(axis=0), (len(costs), 1))], axis=1)
         if listed is None:
@@ -187,9 +181,9 @@ class Relaxation:
 
         parts = self.everywhere(part)
         paths = self.paths if most is None or most > self.tightened_up_to else self.tightened_paths
-        join = LabelSetting(
-            self.graph, parts, self.room, len(cascade.goals), paths,
-            None if most is None or math.isinf(most) else most, cascade.known_values * (1 + ROUNDING),
-        )  # fmt: skip
-        reached = join.run(cascade.watch("putting together Einsums up to {}"))
-        return Answer(self.graph, parts, reached)
+        reached = None if most is None else cascade.objective.reached(most)
+        cutoff = None if most is None or math.isinf(most) or reached is not None else most
+        reached = cascade.known_values * (1 + ROUNDING) if reached is None else reached
+        join = LabelSetting(self.graph, parts, self.room, len(cascade.goals), paths, cutoff, reached)
+        labels = join.run(cascade.watch("putting together Einsums up to {}"))
+        return Answer(self.graph, parts, labels)

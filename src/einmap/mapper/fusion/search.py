@@ -33,6 +33,7 @@ class FusedSearch(CascadeProblem):
         self.known_bound = 0.0
         self.proving = True
         self.value = math.inf
+        """The least objective that is known; before the search too where it has to be less than something."""
         self.spent = 0
         self.seconds: dict[str, float] = {}
         self.best_so_far: list[LoopTree] = []
@@ -74,7 +75,7 @@ class FusedSearch(CascadeProblem):
             member.chains.begin_again(1)
         self.proving = False
         several = len(self.options.goals) > 1
-        mappings = self.within(None if several else math.inf)
+        mappings = self.within(None if several else self.value)
         for member in self.distinct:
             member.chains.begin_again(self.options.most_fused)
         self.proving = True

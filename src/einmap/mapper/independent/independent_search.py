@@ -21,6 +21,7 @@ from einmap.mapper.branch_and_bound.isomorphism import canonical_key, rules_key
 from einmap.mapper.branch_and_bound.optimum import Optimum
 from einmap.mapper.branch_and_bound.searchable import check_stalls_searchable, why_not_fused, why_not_searchable
 from einmap.mapper.branch_and_bound.smallest_tiles import why_not_smallest
+from einmap.mapper.branch_and_bound.tied_search import with_ties_broken
 from einmap.mapper.exhaustive.brute_force import brute_force
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.given.pattern import Pattern
@@ -279,7 +280,7 @@ class IndependentSearch:
         optimum = self.search(part, share, max(part.budget - part.spent, 0), position)
         part.optimum = optimum = replace(optimum, work=optimum.work + part.spent)
         if optimum.complete:
-            return optimum
+            return with_ties_broken(part.search, optimum, self.options, share, part.budget - optimum.work)
         if part.corners:
             optimum = optimum.with_points(part.corners)
         elif not optimum.mappings:

@@ -1,0 +1,163 @@
+"""Of mappings that are equally good by energy or latency the best by the other one is found, and proven."""
+
+import random
+
+import numpy as np
+import pytest
+from tests.mapper.fusion.combine import front
+from tests.mapper.fusion.problems import draw_problem as draw_cascade
+from tests.mapper.problems import draw_problem, spec_of
+
+import einmap
+from einmap.mapper.fusion.cascade_objective import LimitedSum
+
+METRICS = ("energy", "latency")
+
+
+def best_of_ties(points, metric):
+    """Of (energy, latency) the best by a metric, and of equal ones by the other one."""
+    first = METRICS.index(metric)
+    least = min(point[first] for point in points)
+    return min((p for p in points if p[first] <= least + abs(least) * 1e-9), key=lambda p: p[1 - first])
+
+
+def found(spec, metric, **options):
+    result = einmap.map_workload(spec, metrics=metric, **options)
+    assert result.optimal
+    assert result.ties_broken
+    return result.cost.energy, result.cost.latency
+
+
+def of_einsum(seed, most):
+    """What the search and brute force find of one random Einsum, and its front; None where that takes too long."""
+    rng = random.Random(seed)
+    spec = spec_of(draw_problem(rng))
+    options = {"semantics": rng.choice(["exact", "accelforge"])}
+    metric = rng.choice(METRICS)
+    try:
+        every = einmap.map_workload(spec, metrics="energy,latency", brute_force=True, max_evaluations=most, **options)
+    except einmap.NoMappingError:
+        return None
+    if not every.optimal:
+        return None
+    points = [(point.cost.energy, point.cost.latency) for point in every.front]
+    ours = found(spec, metric, **options), found(spec, metric, brute_force=True, **options)
+    return ours, best_of_ties(points, metric)
+
+
+def compare_einsums(seeds, most):
+    results = [result for seed in seeds if (result := of_einsum(seed, most)) is not None]
+    for ours, best in results:
+        for one in ours:
+            assert one == pytest.approx(best, rel=1e-8, abs=1e-30)
+    return len(results)
+
+
+def test_ties_of_random_einsums_are_broken_as_by_brute_force():
+    assert compare_einsums(range(14), 500) >= 4
+
+
+@pytest.mark.slow
+@pytest.mark.mapper
+@pytest.mark.parametrize("part", range(4))
+def test_ties_of_many_random_einsums_are_broken_as_by_brute_force(part):
+    assert compare_einsums(range(1_000 + 200 * part, 1_200 + 200 * part), 5_000) >= 60
+
+
+def compare_cascade(seed):
+    """Compare a tie of a random cascade with the front of all fused mappings; whether there is any."""
+    rng = random.Random(seed)
+    problem, metric = draw_cascade(rng, small=True), rng.choice(METRICS)
+    shared = problem.spec.workload.shared - problem.spec.workload.intermediates
+    limits = problem.semantics, problem.max_fused_loops, problem.per_variable
+    points = [] if problem.semantics == "accelforge" and shared else front(problem.spec, *limits)
+    if not points:
+        return False
+    options = {
+        "semantics": problem.semantics,
+        "max_fused_loops": problem.max_fused_loops,
+        "max_fused_loops_per_rank_variable": problem.per_variable,
+        "share_inputs": False,
+    }
+    assert found(problem.spec, metric, **options) == pytest.approx(best_of_ties(points, metric), rel=1e-8, abs=1e-30)
+    return True
+
+
+def test_ties_of_random_cascades_are_broken_as_by_brute_force():
+    assert sum(compare_cascade(seed) for seed in range(5)) >= 3
+
+
+@pytest.mark.slow
+@pytest.mark.fusion
+@pytest.mark.parametrize("part", range(4))
+def test_ties_of_many_random_cascades_are_broken_as_by_brute_force(part):
+    assert sum(compare_cascade(seed) for seed in range(1_000 + 50 * part, 1_050 + 50 * part)) >= 30
+
+
+def test_the_fastest_mapping_of_a_matmul_takes_no_more_energy_than_the_one_with_the_least():
+    spec = einmap.load("simple", "matmul")
+    energy, latency = found(spec, "latency")
+    assert (energy, latency) == pytest.approx(found(spec, "energy"))
+
+
+def test_a_tie_is_broken_alike_by_one_thread_and_by_several():
+    spec = einmap.load("simple", "feed_forward")
+    one, several = (einmap.map_workload(spec, metrics="latency", workers=n) for n in (1, 4))
+    assert one.mapping == several.mapping
+    assert one.stats.evaluated == several.stats.evaluated
+
+
+@pytest.mark.parametrize("workload", ["matmul", "feed_forward"])
+def test_a_search_that_ends_before_its_ties_are_broken_is_proven_all_the_same(workload):
+    spec = einmap.load("simple", workload)
+    whole = einmap.map_workload(spec, metrics="latency", workers=1)
+    most = whole.stats.evaluated - 1
+    # of limited evaluations some are kept back for when nothing fused is found
+    most = most * 4 // 3 if workload == "feed_forward" else most
+    ended = einmap.map_workload(spec, metrics="latency", workers=1, max_evaluations=most)
+    assert ended.optimal
+    assert ended.gap == 0
+    assert not ended.ties_broken
+    assert ended.cost.latency == whole.cost.latency
+    assert ended.cost.energy >= whole.cost.energy
+    assert ended.reason.endswith("; another mapping with the same latency may take less energy")
+
+
+def test_other_metrics_have_no_ties_to_break():
+    spec = einmap.load("simple", "matmul")
+    for metric in ("edp", "dynamic_energy", "energy,latency"):
+        result = einmap.map_workload(spec, metrics=metric)
+        assert not result.ties_broken
+        assert "another mapping" not in result.reason
+
+
+def test_bounds_of_a_limited_sum_rise_with_weights_and_are_never_too_large():
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        points = rng.random((20, 2)) + 0.1
+        limit = float(np.quantile(points[:, 1], 0.4))
+        best = points[points[:, 1] < limit, 0].min()
+        objective, weights = LimitedSum(limit), np.concatenate([np.eye(2), [[1.0, 1.0]]])
+        bounds = []
+        for _ in range(16):
+            least = (points @ weights.T).min(axis=0)
+            bounds.append(float(objective.values(weights, least[None])[0]))
+            slope = objective.slope(weights, least)
+            if slope is None:
+                break
+            weights = np.concatenate([weights, [[1.0, slope]]])
+        assert bounds == sorted(bounds)
+        assert bounds[-1] <= best
+        # the lower envelope at the limit, as far as steps of slopes come to it
+        slopes = np.geomspace(1e-4, 1e4, 2_000)
+        envelope = (points[:, 0] + slopes[:, None] * (points[:, 1] - limit)).min(axis=1).max()
+        assert bounds[-1] >= max(envelope, points[:, 0].min()) * 0.97
+
+
+def test_nothing_is_within_a_limit_that_the_least_is_not_below():
+    objective, weights = LimitedSum(2.0), np.eye(2)
+    assert objective.values(weights, np.array([[1.0, 2.0], [1.0, 1.5], [np.inf, 1.0]])).tolist() == [
+        np.inf,
+        1.0,
+        np.inf,
+    ]
