@@ -160,3 +160,12 @@ def test_metrics_are_accepted_in_every_spelling():
     front = [einmap.map_workload(given, metrics=m).metrics for m in ("energy|latency", "ENERGY, LATENCY")]
     assert front == [("energy", "latency")] * 2
     assert einmap.map_workload(given.set("mapper", {"metrics": 3})).metrics == ("latency", "energy")
+
+
+def test_an_action_that_is_never_done_is_told_where_its_throughput_is_given():
+    unit = compute()
+    unit["actions"][0]["throughput"] = 0
+    given = spec([MAIN, unit], MATMUL, {"M": 2, "K": 2, "N": 2})
+    with pytest.raises(einmap.SpecError, match=r"MAC\.compute has throughput 0") as raised:
+        einmap.map_workload(given, metrics="latency")
+    assert str(raised.value).startswith('arch.nodes[1] "MAC".actions[0] "compute".throughput: ')

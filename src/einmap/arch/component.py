@@ -11,6 +11,7 @@ from typing import Literal, TypeGuard
 from einmap.arch.constraint import Comparison, Latency, Names, Placement
 from einmap.arch.layout import Layout
 from einmap.arch.ports import Ports
+from einmap.errors import At
 from einmap.visible import brief
 
 type Direction = Literal["up", "down", "up_and_down"]
@@ -63,7 +64,7 @@ class Action:
     `per_value`: actions for one value of each tensor (empty where the component holds no tensors), for a partial sum
     where that is wider; `narrower`: how many fewer a complete value of such an output takes. `startup`: s that each
     transfer takes before its first action. `pipeline_latency`: s until the value of an action is
-    there.
+    there. `at`: where the throughput was written, or the latency in its place.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Action:
     startup: float = 0.0
     narrower: tuple[tuple[str, float], ...] = ()
     pipeline_latency: float = 0.0
+    at: At | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def actions_per_value(self) -> Mapping[str, float]:

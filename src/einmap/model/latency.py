@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from einmap.arch.component import Component, Memory, Network
+from einmap.arch.component import Action, Component, Memory, Network
 from einmap.errors import ExpressionError, SpecError
 from einmap.expressions.arithmetic import evaluate
 from einmap.expressions.records import Record, RecordList
@@ -28,7 +28,7 @@ def network_time(network: Network, use: NetworkUse, einsum: str) -> Any:
         return _expression(network, {"hop": busiest}, einsum, symbols)
     throughput = network.action("hop").throughput
     if throughput == 0 and not _is_zero(traffic):
-        raise SpecError(f"division by zero: {network.name}.hop has throughput 0 and is used")
+        raise _no_throughput(network, network.action("hop"))
     waiting = 0.0 if math.isinf(throughput) or _is_zero(traffic) else traffic / throughput
     return larger(use.max_hops * network.hop_latency, waiting)
 
@@ -67,10 +67,16 @@ def busy_time(component: Component, calls: Mapping[str, Count], einsum: str) -> 
         if math.isinf(action.throughput) or _is_zero(count):
             continue
         if action.throughput == 0:
-            raise SpecError(f"division by zero: {component.name}.{action.name} has throughput 0 and is used")
+            raise _no_throughput(component, action)
         by_action[action.name] = count / action.throughput
         total = total + count / action.throughput
     return total if ports is None else ports.seconds(by_action.get("read", 0.0), by_action.get("write", 0.0))
+
+
+def _no_throughput(component: Component, action: Action) -> SpecError:
+    """The error for an action that is used and never done."""
+    text = f"division by zero: {component.name}.{action.name} has throughput 0 and is used"
+    return SpecError(text, at=action.at, hint="give it a throughput above 0 (actions/s; inf: it takes no time)")
 
 
 def _is_zero(count: Count) -> bool:

@@ -147,7 +147,14 @@ class ComponentCosts:
         }
         startup, way = self._startup(action, path, amount), self._pipeline_latency(action, path, amount)
         narrower = self._narrower(action, path, per_value, scope)
-        return Action(action.name, energy, throughput, per_value, tuple(shown.items()), startup, narrower, way)
+        at = self.context.at(*path, *self._field_of_throughput(timed))
+        return Action(action.name, energy, throughput, per_value, tuple(shown.items()), startup, narrower, way, at)
+
+    @staticmethod
+    def _field_of_throughput(action: ActionInput) -> tuple[str, ...]:
+        """The field of an action that gives its throughput; none where a model does."""
+        fields = ("throughput", "latency", "throughput_scale", "latency_scale")
+        return next(((name,) for name in fields if getattr(action, name) is not None), ())
 
     def _narrower(
         self, action: ActionInput, path: Path, per_value: tuple[tuple[str, float], ...], scope: Scope
