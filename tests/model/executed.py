@@ -435,6 +435,13 @@ def bottlenecks(executed, explanation):
         order = sorted(counted.values(), reverse=True)
         if b.margin is not None:
             yield f"{b.einsum} margin", b.margin, order[0] / order[1]
+        if order and b.einsum not in {row.einsum for row in explanation.cost.longer}:
+            yield f"{b.einsum} latency", b.latency, order[0]
+            yield (
+                f"{b.einsum} limits",
+                set(b.limited_by),
+                {c for c, s in counted.items() if s and s >= 0.999 * order[0]},
+            )
 
 
 def shares(executed, explanation):

@@ -60,22 +60,25 @@ def test_without_buffering_everything_overlaps():
 
 
 @pytest.mark.parametrize(
-    ("fields", "seconds"),
+    ("fields", "seconds", "limits"),
     [
-        ({"glb": "buffering: single,"}, INTO_GLB + max(INTO_REG, COMPUTING)),
-        ({"reg": "buffering: single,"}, 48 + COMPUTING),
-        ({"glb": "buffering: single,", "reg": "buffering: single,"}, INTO_GLB + 48 + COMPUTING),
-        ({"glb": "buffering: double,", "reg": "buffering: double,"}, 192),
+        ({"glb": "buffering: single,"}, INTO_GLB + max(INTO_REG, COMPUTING), ("DRAM", "MAC")),
+        # DRAM and GLB are busy equally long with what goes into REG
+        ({"reg": "buffering: single,"}, 48 + COMPUTING, ("DRAM", "GLB", "MAC")),
+        ({"glb": "buffering: single,", "reg": "buffering: single,"}, INTO_GLB + 48 + COMPUTING, ("DRAM", "GLB", "MAC")),
+        ({"glb": "buffering: double,", "reg": "buffering: double,"}, 192, ("GLB", "MAC")),
         # the outermost memory is not filled
-        ({"dram": "buffering: single,"}, 192),
+        ({"dram": "buffering: single,"}, 192, ("GLB", "MAC")),
     ],
 )
-def test_a_single_buffer_is_filled_while_nothing_below_it_works(fields, seconds):
+def test_a_single_buffer_is_filled_while_nothing_below_it_works(fields, seconds, limits):
     cost = evaluate(spec(**fields))
     assert cost.latency == seconds
     assert cost.latency_by_einsum == {"Z": seconds}
     assert [(row.einsum, row.latency) for row in cost.longer] == ([("Z", seconds)] if seconds > 192 else [])
-    assert cost.to_dict().get("longer", []) == ([{"einsum": "Z", "latency": seconds}] if seconds > 192 else [])
+    assert cost.limited_by == {"Z": limits}
+    row = {"einsum": "Z", "latency": seconds, "limited_by": limits}
+    assert cost.to_dict().get("longer", []) == ([row] if seconds > 192 else [])
 
 
 # one visit of GLB takes in 12 values of A and gives back 2 of Z; one of REG takes in 6 of A (GLB) and 3 of B (DRAM)

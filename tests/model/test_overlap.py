@@ -12,6 +12,7 @@ from tests.model.test_ways import TWO as WEIGHTS_OUTSIDE
 
 from einmap import evaluate, loads, map_workload
 from einmap.errors import NotSupportedError
+from einmap.report.report_rows import busy_rows
 
 WEIGHTS_INSIDE = """
   - !Storage {tensors: [T0, T2, W0, W1], component: Main}
@@ -49,6 +50,16 @@ def test_a_memory_that_two_einsums_use_is_busy_for_both():
     assert evaluate(spec()).latency == max(320 + 1280, 256 + 128 + 1280) == 1664
     assert evaluate(spec()).latency_by_einsum == {"T1": 320, "T2": 1408}
     assert evaluate(spec(overlap="false")).latency == 320 + 1408 == 1728
+
+
+def test_what_overlapping_einsums_are_busy_for_together_limits_them():
+    # computing limits the first one by itself, and hides behind what main memory does for both
+    assert evaluate(spec()).limited_by == {"T1": ("MAC",), "T2": ("Main",)}
+    assert evaluate(spec()).together == ("Main",)
+    limits = {row.component: row.limits for row in busy_rows(evaluate(spec()))}
+    assert limits == {"Main": 1, "Buffer": 0, "MAC": 0}
+    assert evaluate(spec(ports="separate_read_write_ports: true,")).together == ("Main", "MAC")
+    assert evaluate(spec(overlap="false")).together == ()
 
 
 def test_ports_of_its_own_let_writes_overlap_with_reads():

@@ -85,7 +85,7 @@ def test_energy_rows_add_up_to_the_energy(example):
 
 
 def test_an_einsum_is_limited_by_what_works_longest_or_by_several_in_balance():
-    assert report_rows.limited_by(cost()) == {"X": ("DRAM",), "Y": ("DRAM", "MAC")}
+    assert cost().limited_by == {"X": ("DRAM",), "Y": ("DRAM", "MAC")}
 
 
 def test_components_limit_the_part_of_the_latency_for_which_none_works_longer():

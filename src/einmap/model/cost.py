@@ -10,6 +10,10 @@ from typing import Any
 from einmap.errors import Note
 from einmap.visible import brief
 
+BALANCE = 0.999
+"""Components limit an Einsum together where each works for so much of the time of the busiest one."""
+ROUNDING = 1e-12
+"""What takes longer by no more than this part takes no longer."""
 SCHEMA = 1
 """Version of `Cost.to_dict()`."""
 
@@ -37,10 +41,14 @@ class LatencyRow:
 
 @dataclass(frozen=True, slots=True)
 class EinsumLatencyRow:
-    """Seconds of an Einsum that takes longer than its busiest component, since components wait for one another."""
+    """Seconds of an Einsum that takes longer than its busiest component, since components wait for one another.
+
+    `limited_by`: the components that would make it longer if they were slower.
+    """
 
     einsum: str
     latency: float
+    limited_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +137,8 @@ class Cost:
     """What a mapping costs. `energy` in J (leakage included), `latency` in s, `area` in m^2 or None.
 
     Rows of `actions`, `latencies` and their energies include the instance factors of workload and Einsum;
-    usages do not. `longer`: Einsums that take longer than their busiest component. `pipelines`: in the order of the
+    usages do not. `longer`: Einsums that take longer than their busiest component. `together`: of fused Einsums that
+    overlap the components that set the latency of the whole. `pipelines`: in the order of the
     LoopTree. `notes`: what the user should know, e.g. violated architecture constraints.
     """
 
@@ -146,6 +155,7 @@ class Cost:
     components: tuple[ComponentRow, ...]
     semantics: str = "exact"
     longer: tuple[EinsumLatencyRow, ...] = ()
+    together: tuple[str, ...] = ()
     pipelines: tuple[PipelineRow, ...] = ()
     notes: tuple[Note, ...] = field(default=(), compare=False)
 
@@ -171,6 +181,19 @@ class Cost:
         for row in self.latencies:
             latencies[row.einsum] = max(latencies.get(row.einsum, 0.0), row.latency)
         return latencies | {row.einsum: row.latency for row in self.longer}
+
+    @property
+    def limited_by(self) -> dict[str, tuple[str, ...]]:
+        """For each Einsum the components that set its latency: several in balance, none where nothing takes time.
+
+        Those that work longest, or what an Einsum that takes longer than they do waits for.
+        """
+        limiting: dict[str, tuple[str, ...]] = {row.einsum: () for row in self.latencies}
+        longest = self.latency_by_einsum
+        for row in self.latencies:
+            if longest[row.einsum] > 0 and row.latency >= BALANCE * longest[row.einsum]:
+                limiting[row.einsum] = (*limiting[row.einsum], row.component)
+        return limiting | {row.einsum: row.limited_by for row in self.longer}
 
     def energy_by(self, *keys: str) -> dict[tuple[Any, ...], float]:
         """Energy (J) summed by any of `einsum`, `component`, `tensor`, `action`, in the order asked."""
@@ -200,6 +223,7 @@ class Cost:
             "actions": [asdict(row) for row in self.actions],
             "latencies": [asdict(row) for row in self.latencies],
             **({"longer": [asdict(row) for row in self.longer]} if self.longer else {}),
+            **({"together": list(self.together)} if self.together else {}),
             **({"pipelines": [asdict(row) for row in self.pipelines]} if self.pipelines else {}),
             "memory_usage": [asdict(row) for row in self.memory_usage],
             "memory_usage_by_tensor": [asdict(row) for row in self.memory_usage_by_tensor],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -12,7 +12,7 @@ from einmap.einsum.isomorphism import Renaming
 from einmap.errors import At, SpecError
 from einmap.model.buffering import serial_latency
 from einmap.model.checks.invariants import check_traffic
-from einmap.model.cost import ActionRow, EinsumLatencyRow, LatencyRow, SpatialUsageRow
+from einmap.model.cost import BALANCE, ROUNDING, ActionRow, EinsumLatencyRow, LatencyRow, SpatialUsageRow
 from einmap.model.counting.path import EinsumPath
 from einmap.model.counting.spatial import lanes_used, spatial_usage
 from einmap.model.latency import busy_time, memory_time, network_time
@@ -64,23 +64,45 @@ def rows_of(traffic: EinsumTraffic, instances: int, where: Callable[[str], At], 
     used = lanes_used(path)
     busiest = max(times.values(), default=0.0)
     latency = max(busiest, *_slower(traffic, times, where), way.turns) + way.waits
+    longer = None
+    if latency > busiest:
+        limiting = tuple(_limiting(traffic, times, where, way, latency))
+        longer = EinsumLatencyRow(path.einsum.name, latency * instances, limiting)
     return Rows(
         (*_action_rows(path, numbers, instances), *_leak_rows(path, latency, used, instances)),
         tuple(LatencyRow(path.einsum.name, c, seconds * instances) for c, seconds in times.items()),
         tuple(SpatialUsageRow(path.einsum.name, c, d, u) for (c, d), u in spatial_usage(path, used).items()),
-        EinsumLatencyRow(path.einsum.name, latency * instances) if latency > busiest else None,
+        longer,
     )
 
 
-def _slower(traffic: EinsumTraffic, times: Mapping[str, float], where: Callable[[str], At]) -> tuple[float, float]:
+def _limiting(
+    traffic: EinsumTraffic, times: Mapping[str, float], where: Callable[[str], At], way: Way, latency: float
+) -> Iterator[str]:
+    """Components that would make one instance of an Einsum take longer than its latency if they were slower.
+
+    As much slower as a component may be less busy that is in balance with the busiest one.
+    """
+    ways = {name: (turns, waits) for name, turns, waits in way.late}
+    for name in times:
+        slower = {**times, name: times[name] / BALANCE}
+        turns, waits = ways.get(name, (way.turns, way.waits))
+        if max(slower[name], *_slower(traffic, slower, where, name), turns) + waits > latency * (1 + ROUNDING):
+            yield name
+
+
+def _slower(
+    traffic: EinsumTraffic, times: Mapping[str, float], where: Callable[[str], At], late: str | None = None
+) -> tuple[float, float]:
     """Seconds of one instance where memories and what is below them take turns, and where they stall turn by turn.
 
-    0 where none do.
+    0 where none do. `late`: a component that is slower than it is (see `_limiting`), as it is in `times`.
     """
     path = traffic.path
 
     def busy(name: str, done: Actions) -> Any:
-        return _seconds(name, partial(memory_time, path.arch.components[name], done, path.einsum.name), where)
+        seconds = _seconds(name, partial(memory_time, path.arch.components[name], done, path.einsum.name), where)
+        return seconds / BALANCE if name == late else seconds
 
     computing = times.get(path.compute.component.name, 0.0)
     return float(serial_latency(path, traffic, computing, busy)), stalled_latency(path, traffic, computing, busy)

@@ -406,6 +406,7 @@ class _Evaluation:
             components=tuple(_component_row(name, c, arch) for name, c in arch.components.items()),
             semantics=self.rules.name,
             longer=tuple(row.longer for row in rows if row.longer is not None),
+            together=() if pipelines or not self.overlaps else self.overlap.limited_by(),
             pipelines=pipelines,
             notes=tuple(dict.fromkeys(self.notes)),
         )
@@ -419,10 +420,18 @@ class _Evaluation:
         """Seconds of all Einsums: one after the other, or fused ones as far as they overlap."""
         if self.pipelines:
             return self.pipelining.latency(dict(zip(self.same, rows, strict=True)))
-        if not self.spec.model_options.overlap_einsums:
-            return math.fsum([einsum_rows.latency for einsum_rows in rows])
+        return self.overlap.latency() if self.overlaps else math.fsum([einsum_rows.latency for einsum_rows in rows])
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether fused Einsums overlap."""
+        return self.spec.model_options.overlap_einsums
+
+    @cached_property
+    def overlap(self) -> Overlap:
+        """How long fused Einsums take that overlap."""
         instances = {e.name: self.workload.n_instances * e.n_instances for e in self.workload.einsums}
-        return Overlap(self.tree, {name: self.traffic[name] for name in self.order}, instances).latency()
+        return Overlap(self.tree, {name: self.traffic[name] for name in self.order}, instances)
 
     def size_bits(self, name: str) -> float:
         """The largest size of a memory, whose expression may give another one for each Einsum."""

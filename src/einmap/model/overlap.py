@@ -23,6 +23,7 @@ from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.nodes import Address
 from einmap.model.buffering import turns
+from einmap.model.cost import BALANCE, ROUNDING
 from einmap.model.counting.semantics import Semantics
 from einmap.model.latency import busy_time, memory_time
 from einmap.model.stalls import stalling
@@ -81,11 +82,21 @@ class Busy:
 
 @dataclass(frozen=True)
 class Overlap:
-    """The Einsums of a tree, in order, with what each moves. `instances`: how often each of them runs."""
+    """The Einsums of a tree, in order, with what each moves. `instances`: how often each of them runs.
+
+    `late`: a component that is slower than it is, for as much as it may be less busy and be in balance with others.
+    """
 
     loop_tree: LoopTree
     traffic: Mapping[str, EinsumTraffic]
     instances: Mapping[str, int]
+    late: str | None = None
+
+    def limited_by(self) -> tuple[str, ...]:
+        """The components that would make the whole take longer if they were slower."""
+        names = dict.fromkeys(name for traffic in self.traffic.values() for name in traffic.path.arch.components)
+        seconds = self.latency() * (1 + ROUNDING)
+        return tuple(name for name in names if replace(self, late=name).latency() > seconds)
 
     def latency(self) -> float:
         """Seconds of the whole tree.
@@ -126,7 +137,8 @@ class Overlap:
         for name, depth in einsums:
             for component, own in self._busy(name, depth).items():
                 busy[component] = busy.get(component, Busy()) + own
-        return max((own.seconds for own in busy.values()), default=0.0)
+        seconds = {name: own.seconds for name, own in busy.items()}
+        return max((s / BALANCE if name == self.late else s for name, s in seconds.items()), default=0.0)
 
     def _busy(self, einsum: str, depth: int) -> dict[str, Busy]:
         """What an Einsum keeps each component busy for, by what it moves within a split at `depth` or further in."""

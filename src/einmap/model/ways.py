@@ -24,16 +24,22 @@ from einmap.errors import NotSupportedError
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.nodes import Address
+from einmap.model.cost import BALANCE
 from einmap.model.counting.path import EinsumPath, Station
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """Seconds of one instance of an Einsum: `turns`, its own ways in all turns; `waits`, those of its splits."""
+    """Seconds of one instance of an Einsum: `turns`, its own ways in all turns; `waits`, those of its splits.
+
+    `late`: (component, turns, waits) if values were on their way through a component for so much longer that it is no
+    more in balance with others.
+    """
 
     turns: float = 0.0
     waits: float = 0.0
+    late: tuple[tuple[str, float, float], ...] = ()
 
 
 @dataclass
@@ -80,8 +86,24 @@ def ways_of(
 
     `waiting`: what the first Einsum waits for in each run, in place of what splits wait for.
     """
-    if not any(has_ways(moved.path.leaves) for moved in traffic.values()):
+    through = dict.fromkeys(leaf.name for moved in traffic.values() for leaf in moved.path.leaves if has_ways([leaf]))
+    if not through:
         return {}
+    late = [(name, _ways_of(loop_tree, traffic, order, waiting, name)) for name in through]
+    return {
+        einsum: replace(way, late=tuple((name, ways[einsum].turns, ways[einsum].waits) for name, ways in late))
+        for einsum, way in _ways_of(loop_tree, traffic, order, waiting, None).items()
+    }
+
+
+def _ways_of(
+    loop_tree: LoopTree,
+    traffic: Mapping[str, EinsumTraffic],
+    order: Sequence[str],
+    waiting: float | None,
+    late: str | None,
+) -> dict[str, Way]:
+    """The ways of each Einsum if values were late at one component."""
     found: dict[str, Way] = {}
     splits: dict[Address, _Split] = {}
     for name in order:
@@ -96,8 +118,8 @@ def ways_of(
                 about=next(leaf.name for leaf in path.leaves if has_ways([leaf])),
             )
         above = [(p.address, i) for i, p in enumerate(loop_tree.path_of[name]) if isinstance(p.node, tree.Sequential)]
-        passes = [(access, _depth(path, station, above), seconds) for access, station, seconds in _passes(path)]
-        own = _turn(path, [(access, seconds) for access, depth, seconds in passes if depth == len(above)])
+        passes = [(access, _depth(path, station, above), seconds) for access, station, seconds in _passes(path, late)]
+        own = _turn(path, [(access, seconds) for access, depth, seconds in passes if depth == len(above)], late)
         found[name] = Way(own * _times(traffic[name], above, len(above)))
         for depth, (address, _) in enumerate(above):
             here = [(access, seconds) for access, at, seconds in passes if at == depth]
@@ -114,22 +136,23 @@ def ways_of(
     return found
 
 
-def _passes(path: EinsumPath) -> Iterator[tuple[TensorAccess, Station, float]]:
-    """Each node that a value of a tensor passes, with its seconds."""
+def _passes(path: EinsumPath, late: str | None = None) -> Iterator[tuple[TensorAccess, Station, float]]:
+    """Each node that a value of a tensor passes, with its seconds. `late`: a component that takes longer."""
     for access in path.einsum.accesses:
         held = [(s, s.component) for s in path.stations[access.tensor] if isinstance(s.component, Memory)]
         for i, (station, memory) in enumerate(held):
             sums = len(held) == 1 and adds_up(path.einsum, access)
             # the innermost node is a part of each turn
             placed = replace(station, position=path.compute.position) if i == len(held) - 1 else station
-            yield access, placed, seconds_at(access, memory, outermost=i == 0, adds_up=sums)
+            seconds = seconds_at(access, memory, outermost=i == 0, adds_up=sums)
+            yield access, placed, seconds / BALANCE if memory.name == late else seconds
 
 
-def _turn(path: EinsumPath, passes: list[tuple[TensorAccess, float]]) -> float:
-    """Seconds of the slowest way in, one operation and the slowest way out."""
+def _turn(path: EinsumPath, passes: list[tuple[TensorAccess, float]], late: str | None = None) -> float:
+    """Seconds of the slowest way in, one operation and the slowest way out. `late`: a component that takes longer."""
     unit = path.compute.component
     assert isinstance(unit, Compute)
-    computing = unit.action("compute").pipeline_latency
+    computing = unit.action("compute").pipeline_latency / (BALANCE if unit.name == late else 1)
     return _slowest(passes, output=False) + computing + _slowest(passes, output=True)
 
 

@@ -59,6 +59,8 @@ def _latency(rows: Sequence[Bottleneck], whole: float) -> RenderableType | None:
 
 def _limited(row: Bottleneck) -> str:
     """`limited by MAC, 2.7 x ahead of GlobalBuffer`."""
+    if row.latency > row.busy[0][1]:
+        return f"limited by {' and '.join(row.limited_by)}"
     text = f"limited by {row.busy[0][0]}"
     if row.margin is None:
         return text

@@ -11,9 +11,6 @@ from einmap.model.cost import Cost
 from einmap.model.ways import has_ways
 from einmap.spec.spec import Spec
 
-BALANCE = 0.999
-"""Components that are busy for this part of the longest busy time limit the latency together."""
-
 
 @dataclass(frozen=True, slots=True)
 class Totals:
@@ -134,9 +131,11 @@ def busy_rows(cost: Cost) -> tuple[BusyRow, ...]:
     """One row for each component that data pass through, in the order of the architecture."""
     busy, limits = _busy(cost), dict[str, float]()
     waited = _waited(cost)
-    for einsum, limiting in limited_by(cost).items():
+    for einsum, limiting in cost.limited_by.items():
         for component in limiting:
             limits[component] = limits.get(component, 0.0) + waited[einsum]
+    if cost.together:
+        limits = dict.fromkeys(cost.together, cost.latency)
     for pipeline in cost.pipelines:
         if pipeline.limited_by is not None:
             limits[pipeline.limited_by] = limits.get(pipeline.limited_by, 0.0) + pipeline.latency
@@ -183,24 +182,10 @@ def _waited(cost: Cost) -> dict[str, float]:
     return waited
 
 
-def limited_by(cost: Cost) -> dict[str, tuple[str, ...]]:
-    """For each Einsum the components that work longest: several in balance, none at zero latency."""
-    limiting: dict[str, tuple[str, ...]] = {}
-    busiest: dict[str, float] = {}
-    for row in cost.latencies:
-        busiest[row.einsum] = max(busiest.get(row.einsum, 0.0), row.latency)
-    for row in cost.latencies:
-        longest = busiest[row.einsum]
-        previous = limiting.setdefault(row.einsum, ())
-        if longest > 0 and row.latency >= BALANCE * longest:
-            limiting[row.einsum] = (*previous, row.component)
-    return limiting
-
-
 def einsum_rows(cost: Cost) -> tuple[EinsumRow, ...]:
     """One row for each Einsum, in execution order."""
     energy = cost.energy_by("einsum")
-    limiting = limited_by(cost)
+    limiting = cost.limited_by
     rows = []
     for einsum, latency in cost.latency_by_einsum.items():
         memory, usage = _fullest(cost, einsum)

@@ -14,7 +14,9 @@ def bottlenecks_of(workings: Workings) -> Iterator[Bottleneck]:
     """For each Einsum how long each component works on it, the slowest first."""
     for name in workings.order:
         rows = [(row.component, row.latency) for row in workings.cost.latencies if row.einsum == name]
-        yield Bottleneck(name, tuple(sorted(rows, key=lambda row: -row[1])))
+        latency = workings.cost.latency_by_einsum.get(name, 0.0)
+        limiting = workings.cost.limited_by.get(name, ())
+        yield Bottleneck(name, tuple(sorted(rows, key=lambda row: -row[1])), latency, limiting)
 
 
 def energy_of(cost: Cost) -> Iterator[EnergyShare]:

@@ -239,15 +239,15 @@ class Occupied:
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """What sets the latency of one Einsum: (component, seconds), slowest first."""
+    """What sets the latency (s) of one Einsum: `busy`, (component, seconds) slowest first, and which `limit` it.
+
+    These are those that work longest, or what an Einsum that takes longer than they do waits for.
+    """
 
     einsum: str
     busy: tuple[tuple[str, float], ...]
-
-    @property
-    def latency(self) -> float:
-        """Seconds of the slowest component."""
-        return self.busy[0][1] if self.busy else 0.0
+    latency: float
+    limited_by: tuple[str, ...]
 
     @property
     def margin(self) -> float | None:

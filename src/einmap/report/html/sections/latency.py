@@ -14,7 +14,7 @@ from einmap.report.pipelines import paces, summary
 
 LEAST_LIMITING = 0.01
 """Parts of the latency below this are not marked."""
-_LEAD = "An Einsum takes as long as the component that works longest on it; that component limits it."
+_LEAD = "An Einsum takes as long as its busiest component, or longer where components wait for one another."
 _MOST_MARKS = 2_000
 
 
@@ -95,7 +95,7 @@ def _by_einsum(cost: Cost) -> Figure:
 
 
 def _both(cost: Cost) -> Figure:
-    limiting = report_rows.limited_by(cost)
+    limiting = cost.limited_by
     values: list[dict[str, Any]] = []
     for row in cost.latencies:
         whole = cost.latency_by_einsum[row.einsum]
