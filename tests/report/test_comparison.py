@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.model.test_arrays import outer
 from tests.model.test_systolic import array
 
 from einmap import evaluate, load
@@ -135,6 +136,21 @@ def test_lanes_that_wait_for_values_of_a_systolic_array_do_no_steps(skew):
     found = compare(spec, evaluate(spec), execute(spec))
     assert [(row.component, row.model, row.simulated) for row in found.steps] == [("MAC", 120, 120)]
     assert found.agrees
+
+
+def test_routes_over_networks_are_compared():
+    # results of the last lane of 4 x 4 go to the first place: 3 steps each way, and one more into the lane
+    spec = outer()
+    execution = execute(spec)
+    found = compare(spec, evaluate(spec), execution)
+    assert found.agrees
+    assert [(row.einsum, row.component, row.action, row.model) for row in found.routes] == [
+        ("Z", "Noc", "longest route", 8),
+        ("Z", "Noc", "busiest link", execution.link_traffic["Z", "Noc"]),
+    ]
+    longer = compare(spec, evaluate(spec), replace(execution, longest_route={("Z", "Noc"): 9}))
+    assert [(row.action, row.difference) for row in longer.mismatches] == [("longest route", 1)]
+    assert longer.to_dict()["routes"][0]["simulated"] == 9
 
 
 # outputs

@@ -11,18 +11,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.arch.component import Compute
+from einmap.arch.component import Compute, Network
 from einmap.einsum.numeric import run
 from einmap.execute.result import CountKey, Execution
 from einmap.model.cost import Cost, LatencyRow
 from einmap.model.evaluate import workings_of
 from einmap.model.systolic import is_skewed, skew_seconds
+from einmap.model.traffic.network import network_use
 from einmap.spec.spec import Spec
 
 SCHEMA = 1
 """Version of `Comparison.to_dict()`."""
-USAGE, STEPS = "usage", "steps"
-"""What stands for the action in rows that compare a memory's peak usage, or the operations of the busiest compute."""
+USAGE, STEPS, ROUTE, LINK = "usage", "steps", "longest route", "busiest link"
+"""What stands for the action in rows that compare a memory's peak usage, the operations of the busiest compute, the
+steps of the longest route over a network, or the actions that pass its busiest link."""
 ROUNDING = 1e-9
 """Outputs, and counts that are not whole numbers, may differ by this part: the order of additions rounds."""
 ROUNDING_OF_USAGE = 1e-12
@@ -77,7 +79,8 @@ class OutputError:
 class Comparison:
     """Model and execution side by side: `actions`, peak `usage` of memories, `steps` where the model tells them.
 
-    `outputs`: every written tensor against the plain einsum. `steps_simulated`: those of all Einsums.
+    `routes`: of each network the steps of its longest route, and what passes its busiest link. `outputs`: every written
+    tensor against the plain einsum. `steps_simulated`: those of all Einsums.
     """
 
     outputs: tuple[OutputError, ...]
@@ -85,11 +88,12 @@ class Comparison:
     usage: tuple[ComparedCount, ...]
     steps: tuple[ComparedCount, ...]
     steps_simulated: Mapping[str, int]
+    routes: tuple[ComparedCount, ...] = ()
 
     @property
     def rows(self) -> tuple[ComparedCount, ...]:
         """Everything that was compared, equal or not."""
-        return (*self.actions, *self.usage, *self.steps)
+        return (*self.actions, *self.usage, *self.steps, *self.routes)
 
     @cached_property
     def mismatches(self) -> tuple[ComparedCount, ...]:
@@ -122,6 +126,7 @@ class Comparison:
             "mismatches": [asdict(row) for row in self.mismatches],
             "outputs": [asdict(row) for row in self.outputs],
             "actions": [asdict(row) for row in self.actions],
+            "routes": [asdict(row) for row in self.routes],
             "usage": [{"component": r.component, "model": r.model, "simulated": r.simulated} for r in self.usage],
             "steps": {
                 einsum: {"model": told.get(einsum), "simulated": count}
@@ -138,6 +143,7 @@ def compare(spec: Spec, cost: Cost, execution: Execution) -> Comparison:
         usage=tuple(_usage(cost, execution)),
         steps=tuple(_steps(spec, cost, execution)),
         steps_simulated=dict(execution.steps),
+        routes=tuple(_routes(spec, execution)),
     )
 
 
@@ -203,6 +209,20 @@ def _steps(spec: Spec, cost: Cost, execution: Execution) -> Iterator[ComparedCou
         steps = model_steps(spec, row, waits.get(row.einsum, 0.0))
         if steps is not None and row.einsum in execution.steps:
             yield ComparedCount(row.einsum, row.component, None, STEPS, steps, execution.steps[row.einsum])
+
+
+def _routes(spec: Spec, execution: Execution) -> Iterator[ComparedCount]:
+    """The longest route over each network and what passes its busiest link, for one instance of each Einsum."""
+    if not any(isinstance(unit, Network) for arch in spec.archs.values() for unit in arch.components.values()):
+        return
+    for einsum, traffic in workings_of(spec).traffic.items():
+        for name, use in network_use(traffic).items():
+            scale = traffic.path.arch.components[name].actions_scale
+            routed, passed = (
+                found.get((einsum, name), 0) for found in (execution.longest_route, execution.link_traffic)
+            )
+            yield ComparedCount(einsum, name, None, ROUTE, float(use.max_hops), routed)
+            yield ComparedCount(einsum, name, None, LINK, float(use.max_link_traffic * scale), passed)
 
 
 def _waits(spec: Spec) -> dict[str, float]:

@@ -33,7 +33,7 @@ def simulation_report(comparison: Comparison, execution: Execution, spec: Spec, 
     sections = [
         outputs_section(comparison.outputs),
         verdict_section(comparison),
-        counts_section((*comparison.actions, *comparison.steps), width),
+        counts_section((*comparison.actions, *comparison.steps, *comparison.routes), width),
         usage_section(comparison.usage, capacities),
         occupancy_section(series, width),
     ]
