@@ -282,10 +282,8 @@ class IndependentSearch:
         if optimum.complete:
             return with_ties_broken(part.search, optimum, self.options, share, part.budget - optimum.work)
         if part.corners:
-            optimum = optimum.with_points(part.corners)
-        elif not optimum.mappings:
-            optimum = self.any_mapping(part, share, part.budget - optimum.work)
-        return optimum
+            return optimum.with_points(part.corners)
+        return optimum if optimum.mappings else self.any_mapping(part, share, part.budget - optimum.work)
 
     def prepare(self, token: Progress, plan_first: bool = True) -> None:
         """The searches, and which are the same. `plan_first`: plan that of the first Einsum even without time."""
