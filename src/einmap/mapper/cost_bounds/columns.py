@@ -11,7 +11,7 @@ for each tensor's longest route, and one for each link that may be the busiest.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -19,7 +19,7 @@ from itertools import pairwise
 import numpy as np
 
 from einmap.arch.component import Leaf, Memory, Network, Toll, Topology, is_carrying
-from einmap.arrays import Ints
+from einmap.arrays import Floats, Ints
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.mapspace.latency_forms import Form, forms_of
 from einmap.model.buffering import end_of_overlap, turns
@@ -228,3 +228,18 @@ def _turns(leaves: tuple[Leaf, ...], busy: Callable[..., list[Column]], operatio
         if outer >= 0:
             inside += busy(range(outer + 1, end_of_overlap(taken, here, len(leaves))))
     return inside
+
+
+def without_idle(columns: Ints, of_path: Columns, leaves: Sequence[Leaf], times: Iterable[Floats]) -> Ints:
+    """Some columns without those of memories below a fanout that are never busy for half as long as the busiest one.
+
+    What the compute exchanges with such a memory is nearly all that it does. Its costs still count, when they are
+    known. `times`: seconds that do not depend on tile shapes, a row for each use of the fanouts.
+    """
+    first = min((i for i, leaf in enumerate(leaves) if leaf.spatial), default=len(leaves))
+    inner = [c for c, level in enumerate(of_path.level, start=1) if level >= first]
+    busy, is_known = np.zeros(of_path.n, dtype=bool), False
+    for seconds in times if inner and len(columns) > 2 else ():
+        is_known = True
+        busy[1:] |= (seconds >= seconds.max(axis=1, keepdims=True) / 2).any(axis=0)
+    return np.array([c for c in columns if c not in inner or busy[c]], dtype=np.int64) if is_known else columns

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,7 +18,7 @@ from einmap.arrays import Bools, Ints
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
 from einmap.mapper.cost_bounds.coefficients import Pricer
-from einmap.mapper.cost_bounds.columns import columns_of
+from einmap.mapper.cost_bounds.columns import columns_of, without_idle
 from einmap.mapper.cost_bounds.line_rates import in_lines, moves_lines
 from einmap.mapper.cost_bounds.stalling_machine import StallingMachine
 from einmap.mapper.cost_bounds.use_dominance import undominated
@@ -86,8 +87,6 @@ class Path:
     """Whether there was a limit to the time in which dataplacements were listed."""
     _looked_at: list[Dataplacement] = field(default_factory=list, init=False)
     """The first dataplacements in their order, all of them if they are few; empty if nobody has looked at them."""
-    _of_tables: dict[tuple[str, ...], Ints] = field(default_factory=dict, init=False)
-    """Columns of cost whose tables are worth their time, by objectives."""
     short_of_room: int = field(default=0, init=False)
     """Dataplacements with one use of the fanouts each that were not searched because their tables had no room."""
     all_uses: bool = field(default=True, init=False)
@@ -343,6 +342,9 @@ class Path:
         # what was computed of the path holds for the other one, too
         other = copy(self)
         other.request, other.plans = request, plans
+        if request.goals != self.request.goals:
+            with suppress(AttributeError):  # where it was not asked for yet
+                del other.of_tables
         return other
 
     def with_lanes(self, lanes: LaneTable) -> Path:
@@ -429,29 +431,13 @@ class Path:
         """Tensors that are held nowhere above the fanout at `level`."""
         return self.einsum.tensors - plan.builder.held_above(plan.builder.place_of(self.leaves[level].name))
 
-    @property
+    @cached_property
     def of_tables(self) -> Ints:
-        """Columns of cost whose tables are worth their time, for the objectives of the request."""
-        if self.request.goals not in self._of_tables:
-            self._of_tables[self.request.goals] = self._new_of_tables()
-        return self._of_tables[self.request.goals]
-
-    def _new_of_tables(self) -> Ints:
-        """Columns of cost whose tables are worth their time.
-
-        Of memories below a fanout those that are never busy for half as long as the busiest one are left out: what the
-        compute exchanges with them is nearly all that they do. Their costs still count, when they are known.
-        """
+        """Columns of cost whose tables are worth their time."""
         columns = table_columns(self.request.goals, self.pricer.columns.n)
-        first = min((i for i, leaf in enumerate(self.leaves) if leaf.spatial), default=len(self.leaves))
-        inner = [c for c, level in enumerate(self.pricer.columns.level, start=1) if level >= first]
-        if not inner or not len(self.lanes) or len(columns) <= 2:
-            return columns
-        busy = np.zeros(self.pricer.columns.n, dtype=bool)
-        for chains in {tuple(plan.chains.items()): plan.chains for plan in self.plans}.values():
-            times = self.pricer.constants(self.lanes, chains)[:, 1:]
-            busy[1:] |= (times >= times.max(axis=1, keepdims=True) / 2).any(axis=0)
-        return np.array([c for c in columns if c not in inner or busy[c]], dtype=np.int64)
+        every = {tuple(plan.chains.items()): plan.chains for plan in self.plans}.values()
+        times = (self.pricer.constants(self.lanes, chains)[:, 1:] for chains in every if len(self.lanes))
+        return without_idle(columns, self.pricer.columns, self.leaves, times)
 
     def most_lanes(self) -> int:
         """Uses of the fanouts that are searched at a time, if their tables have room."""
