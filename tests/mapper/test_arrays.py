@@ -49,6 +49,26 @@ def test_a_tile_fits_that_is_dealt_out_over_units():
         best("0")
 
 
+MISFIT = (
+    REPLICATED.replace("0 <= m < 4", "0 <= m < 3")
+    .replace("0 <= k < 2", "0 <= k < 4")
+    .replace(
+        "fanout: 4, min_usage: 1, loop_bounds: [{expression: k, operator: ==, value: 1}]", "fanout: 6, min_usage: 1"
+    )
+    .replace("keep: A, may_keep: Nothing", "may_keep: ~Z")
+    .replace("fanout: 2}], MORE", "fanout: 3}],")
+    .replace("SIZE", "inf")
+)
+
+
+def test_lanes_need_to_fit_the_units_where_something_lies_in_these():
+    # three lanes over m beside two over k: with the two outside, 3 places apart, units of 2 lanes hold nothing
+    found = map_workload(loads(MISFIT), metrics="energy")
+    assert found.optimal
+    assert found.cost.energy == map_workload(loads(MISFIT), metrics="energy", brute_force=True).cost.energy
+    assert found.stats.by_einsum["Z"]["brute_force"] is None
+
+
 CASCADE = """
 arch:
   nodes:

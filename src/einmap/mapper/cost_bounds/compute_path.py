@@ -130,9 +130,7 @@ class Path:
         asked = self.request
         if asked.uneven_loops or asked.uneven_lanes or asked.shared or asked.given is not None:
             return False
-        if any(isinstance(leaf, Memory) and leaf.is_spread for leaf in self.leaves):
-            return False
-        return not moves_lines(self.leaves)
+        return not moves_lines(self.leaves) and not any(m.is_spread for m in self.leaves if isinstance(m, Memory))
 
     def _lattices(self) -> Iterator[Lattice]:
         """The lattice that is asked for, then coarser and coarser ones.
@@ -355,10 +353,11 @@ class Path:
 
     def groups(self) -> Iterator[Group]:
         """Plans with the lanes that they admit: none above the outermost storage of a tensor that it does not index."""
-        by_lanes: dict[tuple[tuple[frozenset[str], ...], bytes], list[ChainTemplate]] = {}
+        by_lanes: dict[object, list[ChainTemplate]] = {}
+        held = self.pricer.units.held
         for plan in self.plans:
-            waiting = (*(self.waiting(plan, level) for level in self.fanouts), self.stalled(plan))
-            by_lanes.setdefault((waiting, b"" if plan.lanes is None else plan.lanes.tobytes()), []).append(plan)
+            key = *(self.waiting(plan, level) for level in self.fanouts), self.stalled(plan), held(plan)
+            by_lanes.setdefault((key, b"" if plan.lanes is None else plan.lanes.tobytes()), []).append(plan)
         for plans in by_lanes.values():
             lanes = self.admitted(plans[0])
             if self.prunes_uses:
@@ -381,9 +380,7 @@ class Path:
 
     def admitted(self, plan: ChainTemplate) -> LaneTable:
         """The lanes that a plan admits."""
-        admitted = self._admitted(plan)
-        if self.pricer.units.levels:
-            admitted &= self.pricer.units.countable(plan, self.lanes)
+        admitted = self._admitted(plan) & self.pricer.units.countable(plan, self.lanes)
         return self.lanes.only(np.flatnonzero(admitted))
 
     def _admitted(self, plan: ChainTemplate) -> Bools:
@@ -403,14 +400,12 @@ class Path:
             partly = np.array([r is not Relevance.FULL for r in self.pricer.axis_relevance[tensor]], dtype=bool)
             assert self.machine is not None
             admitted &= self.lanes.over(self.lanes.levels <= self.machine.level, partly) == 1
-        admitted &= self.pricer.units.fits(plan, self.lanes)
-        return admitted
+        return admitted & self.pricer.units.fits(plan, self.lanes)
 
     def leaves_out(self, plan: ChainTemplate) -> bool:
         """Whether uses of the fanouts are left out with which nobody knows how tensors lie in units of an array."""
-        if not self.pricer.units.levels:
-            return False
-        return bool((self._admitted(plan) & ~self.pricer.units.countable(plan, self.lanes)).any())
+        units = self.pricer.units
+        return bool(units.levels) and bool((self._admitted(plan) & ~units.countable(plan, self.lanes)).any())
 
     def stalled(self, plan: ChainTemplate) -> frozenset[str]:
         """Outputs that the memory that stalls exchanges: stalls are not counted where lanes above it reduce them."""

@@ -192,20 +192,24 @@ class UnitRates:
     def fits(self, plan: ChainTemplate, table: LaneTable) -> Bools:
         """Uses whose lanes fit the units of all memories that hold something in a plan."""
         fits = np.ones(len(table), dtype=bool)
-        for level, tensor in {node.level: node.tensor for node in held_in(plan) if node.level in self.levels}.items():
+        for level, tensor in {level: tensor for level, tensor, _ in self.held(plan)}.items():
             loops = self.loops(table, tensor, level)
             assert loops is not None
             fits &= loops.fits
         return fits
 
+    def held(self, plan: ChainTemplate) -> frozenset[tuple[int, str, int]]:
+        """What a plan holds in units, on which the lanes that it admits depend: level, tensor, level of its child."""
+        nodes = [(node.level, node.tensor) for node in held_in(plan) if node.level in self.levels]
+        return frozenset((level, t, plan.chains[t][plan.chains[t].index(level) + 1]) for level, t in nodes)
+
     def countable(self, plan: ChainTemplate, table: LaneTable) -> Bools:
         """Uses with which the model knows in a plan which unit has which values."""
         countable = np.ones(len(table), dtype=bool)
-        for level, tensor in {(node.level, node.tensor) for node in held_in(plan) if node.level in self.levels}:
+        for level, tensor, below in self.held(plan):
             loops, memory, access = self.loops(table, tensor, level), self.leaves[level], self.einsum.by_tensor[tensor]
             assert loops is not None
             assert isinstance(memory, Memory)
-            below = plan.chains[tensor][plan.chains[tensor].index(level) + 1]
             array = next(i for i, leaf in enumerate(self.leaves) if leaf.name == memory.array)
             mixed = len(plain_variables(access)) < len(access.projection)
             countable &= loops.countable(mixed=mixed, may_copy=below >= array and not access.output)
