@@ -5,11 +5,39 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 FEW = 5_000
 """The interpreter itself has set fewer objects aside than that."""
 RARELY = (50_000, 20, 100)
 """Thresholds of collections within, at least: what is made lives on, so that looking at it again frees nothing."""
+YOUNG = 100
+"""Collections of the youngest objects after which Python would look at all objects, were these never set aside."""
+GROWTH = 1.25
+"""Where there are so many times as many as after the last time."""
+
+
+@dataclass
+class _Uncollected:
+    """What Python forgets when objects are set aside. `young`: collections of the youngest; `objects`: left by the
+    last look at all of them."""
+
+    young: int = 0
+    objects: int = 0
+
+    def look(self) -> None:
+        """Collect all garbage if Python would have done so."""
+        _, first, second = gc.get_count()
+        self.young += first + second * gc.get_threshold()[1]
+        if self.young < YOUNG:
+            return
+        self.young = 0
+        if len(gc.get_objects()) > GROWTH * self.objects:
+            gc.collect()
+            self.objects = len(gc.get_objects())
+
+
+_UNCOLLECTED = _Uncollected()
 
 
 @contextmanager
@@ -23,6 +51,7 @@ def set_aside() -> Iterator[None]:
         yield
         return
     usual = gc.get_threshold()
+    _UNCOLLECTED.look()
     gc.freeze()
     if usual[0]:
         gc.set_threshold(*map(max, usual, RARELY))
