@@ -46,11 +46,14 @@ def _derivation(
     unit = path.arch.components[component]
     if isinstance(unit, Memory) and tensor in unit.layouts:
         raise NotSupportedError(
-            f"lines of {tensor!r} in {component!r} are not explained yet", hint=f"leave out the layout of {component}"
+            f"lines of {tensor!r} in {component!r} are not explained yet",
+            at=workings.spec.place_of_component(component, "layout"),
+            hint=f"leave out the layout of {component}",
         )
     if isinstance(unit, Memory) and unit.is_spread and tensor in unit.replicate:
         raise NotSupportedError(
             f"copies of {tensor!r} in the units of {component!r} are not explained yet",
+            at=workings.spec.place_of_component(component, "replicate"),
             hint=f"leave it out of replicate of {component}",
         )
     per_value = 1.0 if tensor is None else unit.action(action).actions_per_value[tensor]
