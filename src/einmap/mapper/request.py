@@ -105,7 +105,7 @@ class Request:
     node, each for itself; `fused_per_axis`: loops over one rank variable that other Einsums may stand below; `wider`:
     how much larger the outermost storage of shared tensors is than what this Einsum uses of it, where it is; `waiting`:
     for what its splits may wait; `steps`: of a recurrence that the Einsum is a part of; `made`: inputs that other
-    Einsums write.
+    Einsums write; `few_orders`: storage nodes without a loop between them are listed in one order alone.
     """
 
     goals: tuple[str, ...]
@@ -130,6 +130,7 @@ class Request:
     waiting: Waiting = Waiting()
     steps: Steps | None = None
     made: frozenset[str] = frozenset()
+    few_orders: bool = False
 
     @property
     def known_remainder(self) -> Remainder:

@@ -60,6 +60,12 @@ class NodeCosts(NamedTuple):
     per_visit: Floats
 
 
+def pays_for_visits(leaves: tuple[Leaf, ...]) -> bool:
+    """Whether something on a path of the architecture is paid for each visit of a node."""
+    starts = any(isinstance(leaf, Memory) and leaf.starts for leaf in leaves)
+    return starts or is_skewed(leaves) or moves_lines(leaves)
+
+
 @dataclass
 class Pricer:
     """Coefficients on one architecture path. All arrays have a row for each use of the lanes.
@@ -195,8 +201,7 @@ class Pricer:
     @cached_property
     def visits_cost(self) -> bool:
         """Whether something is paid for each visit of a node."""
-        starts = any(isinstance(leaf, Memory) and leaf.starts for leaf in self.leaves)
-        return starts or is_skewed(self.leaves) or moves_lines(self.leaves)
+        return pays_for_visits(self.leaves)
 
     def _per_visit(self, table: LaneTable, tensor: str, tail: Chain, level: int, within: int) -> Floats:
         """Seconds of each visit of a node, all instances counted: transfers that begin, folds of an array."""

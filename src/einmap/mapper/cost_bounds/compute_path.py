@@ -17,7 +17,7 @@ from einmap.arch.tree import Architecture
 from einmap.arrays import Bools, Ints
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
-from einmap.mapper.cost_bounds.coefficients import Pricer
+from einmap.mapper.cost_bounds.coefficients import Pricer, pays_for_visits
 from einmap.mapper.cost_bounds.columns import columns_of, without_idle
 from einmap.mapper.cost_bounds.line_rates import in_lines, moves_lines
 from einmap.mapper.cost_bounds.stalling_machine import StallingMachine
@@ -25,6 +25,7 @@ from einmap.mapper.cost_bounds.use_dominance import undominated
 from einmap.mapper.mapspace.dataplacement import Dataplacement, dataplacements
 from einmap.mapper.mapspace.enumeration import InOrder, Walk, listed, share_of
 from einmap.mapper.mapspace.fanout_table import LaneTable, lane_table, limited_variables, unordered_lanes
+from einmap.mapper.mapspace.node_orders import NodeOrders
 from einmap.mapper.mapspace.spatial_mappings import first_routed
 from einmap.mapper.mapspace.tile_lattice import LARGE, MOST_SIZES, Lattice, lattice_of
 from einmap.mapper.objectives import table_columns
@@ -256,7 +257,7 @@ class Path:
     def prunes(self) -> bool:
         """Whether loops that are never better are left out."""
         is_exact = self.machine is None
-        return self.request.prune and self.costs_nothing_less and is_exact and not self.pricer.visits_cost
+        return self.request.prune and self.costs_nothing_less and is_exact and not pays_for_visits(self.leaves)
 
     @cached_property
     def planner(self) -> Planner:
@@ -295,7 +296,17 @@ class Path:
             walk=walk,
             top=self.top if self.request.shared else None,
             single=self.request.steps.single if self.request.steps is not None else frozenset(),
+            node_orders=self.node_orders,
         )
+
+    @cached_property
+    def node_orders(self) -> NodeOrders | None:
+        """The orders of storage nodes that are worth listing; None for all."""
+        asked, steps = self.request, self.request.steps
+        if not asked.few_orders or not self.prunes:
+            return None
+        recurrence = (None, None) if steps is None else (steps.variable, steps.token)
+        return NodeOrders(self.einsum, self.leaves, asked.shared, asked.uncut, asked.joint, *recurrence)
 
     @cached_property
     def costs_nothing_less(self) -> bool:

@@ -9,6 +9,8 @@
   while another one is limited.
 - `option_bounds`: lower bounds of options: what is known of the fronts of each Einsum, and what every option costs
   and takes at least by that.
+- `option_floors`: what whole cascades with an option cost at least, by all graphs so far: later ones have no option
+  beyond the cutoff.
 - `relaxation`: what a graph of boundary states says of a cascade: what it costs at least, which options are near the
   best, and the best of what is complete.
 - `refinement`: lazy refinement: the best of a cascade when, of each Einsum, only what can be a part of something

@@ -272,6 +272,7 @@ class CascadeProblem:
             waiting=self.waiting(einsum),
             steps=steps,
             made=self.workload.intermediates & einsum.inputs,
+            few_orders=self.steps is not NO_STEPS,
         )
 
     def waiting(self, einsum: Einsum) -> Waiting:

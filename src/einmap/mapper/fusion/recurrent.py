@@ -54,6 +54,8 @@ def recurrent_result(
     for number, readers in enumerate(ways):
         extended, steps = with_steps(spec, readers=readers)
         search = FusedSearch(extended, asked, steps=steps)
+        if searches:
+            search.begin_with(searches[-1])
         most = (asked.max_evaluations or np.inf) / len(ways)
         trees = search.run(share_of(token, 1 / (len(ways) - number)), most)
         _refuse_tried(spec, search)

@@ -22,6 +22,7 @@ from einmap.mapper.fusion.front_listing import FrontListing
 from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, SignatureClass
 from einmap.mapper.fusion.fronts.protocol import Fronts
 from einmap.mapper.fusion.option_bounds import OptionBounds
+from einmap.mapper.fusion.option_floors import OptionFloors
 from einmap.mapper.fusion.paths.boundary_states import Option, Slot
 from einmap.mapper.fusion.paths.label_setting import Answer
 from einmap.mapper.fusion.paths.options import OptionTable, option_of, unexpanded_option
@@ -63,6 +64,7 @@ class LazyRefinement:
         self.room = ContendedMemories(cascade.space, cascade.capacity, always)
         self.options: dict[tuple[str, FusionSignature | SignatureClass], Option] = {}
         scales = [cascade.hulls.scales(member.einsum) for member in self.members]
+        self.floors = OptionFloors(cascade, self.options)
         self.option_table = OptionTable(cascade.slots, [member.chains for member in self.members], self.times, scales)
         self.graph = StateGraph([member.einsum.name for member in self.members])
         self.packed: dict[Stage, PackedOptions] = {}
@@ -77,7 +79,7 @@ class LazyRefinement:
 
     def within(self, most: float) -> Answer | None:
         """The best whose objective is at most `most`; None when there is none."""
-        wider = CLOSE
+        wider, self.floors.cutoff = CLOSE, most
         while True:
             relaxed = self.bound()
             if relaxed is None:
@@ -163,11 +165,14 @@ class LazyRefinement:
         begin = time.perf_counter()
         cascade = self.cascade
         self.option_table.forget(self.listing.changed)
+        steps = self.option_table.all(self.options_of)
+        self.floors.listed(steps, self.listing.changed)
         self.listing.changed.clear()
-        self.graph.build(self.option_table.all(self.options_of), cascade.watch("ways to fuse {}"))
+        self.graph.build(self.floors.within(steps), cascade.watch("ways to fuse {}"))
         if self.slope is not None:
             cascade.steeper(self.slope)
         relaxed = self.relaxed() if self.graph.exists else None
+        self.floors.learn(relaxed, steps)
         if relaxed is not None and len(cascade.goals) == 2 and len(cascade.options.goals) == 1:
             self.slope = cascade.objective.slope(cascade.weights, relaxed.paths.least)
         self.passed("heads", begin)

@@ -38,6 +38,12 @@ class FusedSearch(CascadeProblem):
         self.seconds: dict[str, float] = {}
         self.best_so_far: list[LoopTree] = []
 
+    def begin_with(self, other: FusedSearch) -> None:
+        """Look for nothing that is no better than what another search of the same Einsums has found."""
+        self.value = other.value
+        if len(self.options.goals) > 1:
+            self.seeds = other.all_reached
+
     def run(self, progress: Progress, most: float = math.inf) -> list[LoopTree]:
         """The best mappings, or the front; best first by the first objective. Empty when there is none, or no time.
 

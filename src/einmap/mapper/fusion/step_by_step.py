@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from einmap.arch.tree import outermost_memory
+from einmap.einsum.recurrence import Recurrence
 from einmap.errors import EinmapError
 from einmap.mapper.given.pattern import FREE, GivenCompute, GivenHolder, GivenLoop, Pattern
 from einmap.mapper.independent.first import LONGEST
@@ -22,7 +23,7 @@ def step_by_step(spec: Spec, asked: Options, token: Progress) -> list[Found]:
     Each Einsum has a mapping of its own, with the loop over the steps of its recurrence outside of all others; these
     loops are then one. It takes up to LONGEST seconds of its own, so it is there when time is over.
     """
-    given = {name: _each_step(spec, name, r.variable) for r in spec.workload.recurrences for name in r.einsums}
+    given = {name: _each_step(spec, name, r.variable) for r in _looped(spec) for name in r.einsums}
     if None in given.values():
         return []
     patterns = {name: pattern for name, pattern in given.items() if pattern is not None}
@@ -32,6 +33,12 @@ def step_by_step(spec: Spec, asked: Options, token: Progress) -> list[Found]:
         return [Found(evaluate(spec, mapping, asked.rules), mapping, spec)]
     except EinmapError:
         return []
+
+
+def _looped(spec: Spec) -> list[Recurrence]:
+    """The recurrences of more than one step."""
+    workload = spec.workload
+    return [r for r in workload.recurrences if workload.by_name[r.einsums[0]].extents[r.variable] > 1]
 
 
 def _each_step(spec: Spec, einsum: str, variable: str) -> Pattern | None:
@@ -56,7 +63,7 @@ def _with_one_loop(spec: Spec, apart: LoopTree) -> LoopTree:
     *outer, split = apart.nodes
     assert isinstance(split, tree.Sequential)
     branches = {einsum.name: branch for einsum, branch in zip(spec.workload.einsums, split.branches, strict=True)}
-    for recurrence in spec.workload.recurrences:
+    for recurrence in _looped(spec):
         steps = [branches.pop(name) for name in recurrence.einsums]
         below = tree.Sequential(tuple(step[1:] for step in steps))
         branches[recurrence.einsums[0]] = (steps[0][0], *(below.branches[0] if len(steps) == 1 else (below,)))

@@ -13,6 +13,8 @@
 - `latency_forms`: busy time of a component as the largest of a few linear forms of its reads and writes.
 - `layout`: what tiles hold at single points of a lattice, without arrays over all of its points.
 - `mapspace`: the mapspace of one Einsum on one architecture: which choices exist, and how many.
+- `node_orders`: orders of storage nodes that are never better than others: two neighbours in a memory without a loop
+  between them.
 - `point_kernels`: the compiled part of what is asked about single points of a lattice: positions, tiles, rows of
   tables.
 - `spatial_mappings`: how the fanouts of a path may be used: a bound for each (dimension, rank variable).

@@ -10,6 +10,7 @@ from einmap.arch.component import Leaf, Memory, Toll
 from einmap.arch.constraint import Names
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.mapspace.enumeration import InOrder, Walk
+from einmap.mapper.mapspace.node_orders import NodeOrders
 
 MOST_CHOICES = 10_000
 """Choices of what each holder keeps that are looked at to explain why there is none."""
@@ -36,18 +37,19 @@ def dataplacements(
     walk: Walk | None = None,
     top: str | None = None,
     single: Names = frozenset(),
+    node_orders: NodeOrders | None = None,
 ) -> Iterator[Dataplacement]:
     """All dataplacements on one architecture path, in a fixed order unless `walk` has another.
 
     `backed_outside`: tensors whose outermost holder must be the outermost memory that may keep them. `top`: the
     memory above whose nodes no loop stands; the outermost one that keeps something if None. `single`: tensors that no
-    two memories keep.
+    two memories keep. `node_orders`: the orders of nodes that are worth listing, all of them if None.
     """
     walk = walk or InOrder()
     for held in choices(einsum, leaves, backed_outside, walk):
         if any(sum(tensor in kept for kept in held.values()) > 1 for tensor in single):
             continue
-        for order in _orders(einsum, leaves, held, force_hierarchy_order, walk, top):
+        for order in _orders(einsum, leaves, held, force_hierarchy_order, walk, top, node_orders):
             outer = top or next((m for m, _ in order), None)
             n_outer = sum(m == outer for m, _ in order)
             tolls = tuple((leaf.name, held[leaf.name]) for leaf in leaves if isinstance(leaf, Toll) and held[leaf.name])
@@ -117,7 +119,13 @@ def _named(holders: list[Memory | Toll], name: str) -> Memory | Toll:
 
 
 def _orders(
-    einsum: Einsum, leaves: tuple[Leaf, ...], held: Mapping[str, Names], force: bool, walk: Walk, top: str | None
+    einsum: Einsum,
+    leaves: tuple[Leaf, ...],
+    held: Mapping[str, Names],
+    force: bool,
+    walk: Walk,
+    top: str | None,
+    node_orders: NodeOrders | None,
 ) -> Iterator[tuple[tuple[str, str], ...]]:
     """All orders of the storage nodes: outermost memory first, hierarchy order, order options."""
     memories = [leaf for leaf in leaves if isinstance(leaf, Memory) and held[leaf.name]]
@@ -137,7 +145,7 @@ def _orders(
         if index == len(blocks):
             yield order
             return
-        for arranged in _arrangements(einsum, blocks[index], held, walk):
+        for arranged in _arrangements(einsum, blocks[index], held, walk, order, node_orders):
             if _options_allow(blocks[index], arranged, above):
                 yield from extend(index + 1, (*order, *arranged))
 
@@ -164,9 +172,14 @@ def _blocks(leaves: tuple[Leaf, ...], memories: list[Memory], force: bool) -> li
 
 
 def _arrangements(
-    einsum: Einsum, block: list[Memory], held: Mapping[str, Names], walk: Walk
+    einsum: Einsum,
+    block: list[Memory],
+    held: Mapping[str, Names],
+    walk: Walk,
+    before: tuple[tuple[str, str], ...] = (),
+    node_orders: NodeOrders | None = None,
 ) -> Iterator[tuple[tuple[str, str], ...]]:
-    """Orders of the nodes of one block; the same tensor stays in hierarchy order."""
+    """Orders of the nodes of one block, behind those `before`; the same tensor stays in hierarchy order."""
     nodes = [(memory.name, tensor) for memory in block for tensor in _in_order(einsum, held[memory.name])]
 
     def extend(
@@ -175,9 +188,11 @@ def _arrangements(
         if not rest:
             yield chosen
         for i in walk.items(range(len(rest))):
-            memory, tensor = rest[i]
-            if not any(other == tensor for _, other in rest[:i]):
-                yield from extend((*chosen, (memory, tensor)), rest[:i] + rest[i + 1 :])
+            _, tensor = rest[i]
+            if any(other == tensor for _, other in rest[:i]):
+                continue
+            if node_orders is None or node_orders.admits((*before, *chosen), rest[i]):
+                yield from extend((*chosen, rest[i]), rest[:i] + rest[i + 1 :])
 
     yield from extend((), nodes)
 

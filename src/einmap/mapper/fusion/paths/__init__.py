@@ -4,6 +4,7 @@
 - `options`: options: what other Einsums see of each Einsum of a cascade, by slots, so that Einsums that look the
   same have the same options.
 - `state_graph`: the state graph of a cascade: which options of successive Einsums fit.
+- `stage_edges`: the edges of a stage: which options fit behind which boundary states, and where they lead.
 - `path_kernels`: the compiled part of shortest paths.
 - `envelope_kernels`: the compiled part of lower envelopes.
 - `label_kernels`: the compiled part of label setting.

@@ -177,7 +177,7 @@ class Transitions:
         """The boundary state behind an Einsum where all fronts are known; None if the option does not fit."""
         if option.absent:
             copied = [self._once(Live(t, key, 0, (), (), option.bits[t])) for t, key in option.keys.items()]
-            return self._interned((*boundary_state.live, *copied), boundary_state.loops, boundary_state.partial)
+            return self.joined((*boundary_state.live, *copied), boundary_state.loops, boundary_state.partial)
         if option.loops[: len(boundary_state.loops)] != boundary_state.loops:
             return None
         passing = self._passing_by(boundary_state, step)
@@ -189,10 +189,10 @@ class Transitions:
             cuts = option.cuts.get(live.slot, ())[: len(live.written)]
             if not (_alike(key.loops, live.key.loops) and key == live.key and _alike(live.written, cuts)):
                 return None
-        after = max([passing.depth, *[len(option.keys[t].loops) for t in passing.born]])
+        after = self.depth_behind(boundary_state, option, step)
         lives = [self._needed_later(live, option, after, live.slot in step.states) for live in passing.waiting]
         lives += [self._born(option, t, after, t in step.intermediates) for t in passing.born]
-        return self._interned(lives, option.loops[:after])
+        return self.joined(lives, option.loops[:after])
 
     def relaxed_after(self, boundary_state: BoundaryState, option: Option, step: EinsumOptions) -> BoundaryState | None:
         """The boundary state behind an Einsum where not all is known: an option fits unless it surely does not.
@@ -223,7 +223,7 @@ class Transitions:
             if slot not in lives and slot in step.needed:
                 lives[slot] = _of_memory(slot, key, option.bits.get(slot, 0.0))
         cut = any(live.key.loops for live in lives.values())
-        return self._interned([self._once(live) for live in lives.values()], (), cut)
+        return self.joined([self._once(live) for live in lives.values()], (), cut)
 
     def _relaxed_lives(
         self, boundary_state: BoundaryState, option: Option, step: EinsumOptions
@@ -241,6 +241,19 @@ class Transitions:
                 lives[live.slot] = _of_memory(live.slot, key, max(live.bits, option.bits.get(live.slot, 0.0)))
         return lives
 
+    def depth_behind(self, boundary_state: BoundaryState, option: Option, step: EinsumOptions) -> int:
+        """How many loops stay open behind an Einsum where all fronts are known."""
+        passing = self._passing_by(boundary_state, step)
+        return max([passing.depth, *[len(option.keys[t].loops) for t in passing.born]])
+
+    def passed_by(self, live: Live, after: int) -> Live:
+        """A tensor that an Einsum does not use, behind it, where so many loops stay open."""
+        return self._later_live(live, after, None, live.written)
+
+    def relaxed_live(self, live: Live) -> Live:
+        """A tensor that an Einsum does not use, behind it, where keys are forgotten."""
+        return self._once(_of_memory(live.slot, live.key, max(live.bits, 0.0)))
+
     def _passing_by(self, boundary_state: BoundaryState, step: EinsumOptions) -> Passing:
         key = id(boundary_state), step
         if key not in self._passing:
@@ -256,13 +269,17 @@ class Transitions:
 
     def _needed_later(self, live: Live, option: Option, after: int, writes: bool) -> Live:
         """A tensor that is needed later still, behind one more Einsum; `writes`: a state of a recurrence, this one."""
-        used = live.slot in option.keys
-        inside = _inside(option, live.slot, after) if used else None
-        cuts = option.cuts.get(live.slot, ()) if writes else live.written
+        inside = _inside(option, live.slot, after) if live.slot in option.keys else None
+        return self._later_live(live, after, inside, option.cuts.get(live.slot, ()) if writes else live.written)
+
+    def _later_live(
+        self, live: Live, after: int, inside: tuple[tuple[int, str], ...] | None, cuts: tuple[Cut, ...]
+    ) -> Live:
+        """A tensor behind one more Einsum; `inside`: where that holds it, None where it does not use it."""
         key = id(live), after, inside, cuts
         if key not in self._later:
             written = cuts[: max(after - len(live.key.loops), 0)]
-            shared = after if used else min(live.shared, after)
+            shared = min(live.shared, after) if inside is None else after
             held = tuple([node for node in live.held if node[0] < shared]) if inside is None else inside
             self._later[key] = self._once(Live(live.slot, live.key, shared, held, written, live.bits))
         return self._later[key]
@@ -279,14 +296,14 @@ class Transitions:
 
     def interned(self, boundary_state: BoundaryState) -> BoundaryState:
         """The one object that stands for a boundary state: equal ones are interned."""
-        return self._interned(
+        return self.joined(
             [self._once(live) for live in boundary_state.live], boundary_state.loops, boundary_state.partial
         )
 
     def _once(self, live: Live) -> Live:
         return self._lives.setdefault(live, live)
 
-    def _interned(
+    def joined(
         self, lives: Sequence[Live], loops: tuple[tuple[Kind, int], ...], forgotten: bool = False
     ) -> BoundaryState:
         """The boundary state of some tensors, each one object."""

@@ -19,6 +19,9 @@ import numpy as np
 
 from einmap.arrays import Ints
 from einmap.mapper.fusion.paths.boundary_states import BoundaryState, EinsumOptions, Option, Slot, Transitions
+from einmap.mapper.fusion.paths.stage_edges import StageEdges
+
+NOTHING = np.zeros(0, dtype=np.int64)
 
 
 class Edge(NamedTuple):
@@ -139,22 +142,19 @@ class StateGraph:
 
     def _stage(self, step: EinsumOptions, before: tuple[BoundaryState, ...], go_on: Callable[[], None]) -> Stage:
         """What leads on behind some boundary states, and where to."""
-        edges: list[tuple[int, int, int]] = []
-        numbers: dict[int, int] = {}
-        reached: list[BoundaryState] = []
         slots = {live.slot for boundary_state in before for live in boundary_state.live}
         met = sorted(slots.intersection(*(option.keys for option in step.options[:1])))
         matching = OptionIndex(step.options, met)
-        for i, boundary_state in enumerate(before):
+        leading = StageEdges(step, self.behind, lambda boundary_state: list(matching.of(boundary_state)))
+        options, after = [NOTHING], [NOTHING]
+        for boundary_state in before:
             go_on()
-            for o in matching.of(boundary_state):
-                after = self.behind.of(boundary_state, step.options[o], step)
-                if after is not None:
-                    if id(after) not in numbers:
-                        numbers[id(after)] = len(reached)
-                        reached.append(after)
-                    edges.append((i, o, numbers[id(after)]))
-        return Stage(step, before, tuple(reached), np.array(edges, dtype=np.int64).reshape(-1, 3))
+            of_state, leads_to = leading.of(boundary_state)
+            options.append(of_state)
+            after.append(leads_to)
+        origins = np.repeat(np.arange(len(before)), [len(of_state) for of_state in options[1:]])
+        edges = np.stack([origins, np.concatenate(options), np.concatenate(after)], axis=1)
+        return Stage(step, before, tuple(leading.reached), edges)
 
     @property
     def exists(self) -> bool:

@@ -1,0 +1,30 @@
+"""A search that begins with what another one has found looks for nothing that is no better."""
+
+import pytest
+from tests.mapper.test_recurrences import problem
+
+from einmap.mapper.fusion.search import FusedSearch
+from einmap.mapper.fusion.steps import with_steps
+from einmap.mapper.options import read_options
+from einmap.progress import Progress
+
+
+def search(metric, most_fused):
+    spec, steps = with_steps(problem(buffer=8), readers=False)
+    return FusedSearch(
+        spec, read_options(spec, metrics=metric, workers=1, max_fused_loops=most_fused, share_inputs=False), steps=steps
+    )
+
+
+@pytest.mark.parametrize(("metric", "most_fused"), [("energy", 1), ("energy_delay_product", 2)])
+def test_what_is_no_better_than_what_was_found_is_not_found_again(metric, most_fused):
+    first, again, worse = (search(metric, most_fused) for _ in range(3))
+    assert first.run(Progress())
+    again.begin_with(first)
+    assert again.run(Progress()) == []
+    assert again.lower_bound() == pytest.approx(first.value)
+    # from a value that is a little worse on, the same best is found, with fewer options
+    worse.value = first.value * 1.001
+    assert worse.run(Progress())
+    assert worse.value == pytest.approx(first.value)
+    assert worse.budget.listed <= first.budget.listed
