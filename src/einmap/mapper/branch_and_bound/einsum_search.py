@@ -24,7 +24,7 @@ from einmap.mapper.branch_and_bound.path_search import Descent, PathSearch, Temp
 from einmap.mapper.branch_and_bound.smallest_tiles import fits_nowhere
 from einmap.mapper.branch_and_bound.sparse_search import SparseSearch, new_search
 from einmap.mapper.branch_and_bound.stalled import offer, offer_stalled, settled
-from einmap.mapper.cost_bounds.compute_path import PLANNING, Group, Path
+from einmap.mapper.cost_bounds.compute_path import PLANNING, Path
 from einmap.mapper.cost_bounds.relaxed_bounds import FIRST_LANES, FIRST_PLANS, Bounds
 from einmap.mapper.cost_bounds.sparse_tables import Limit
 from einmap.mapper.given.alignment import unlike
@@ -36,6 +36,7 @@ from einmap.mapper.metrics import METRICS
 from einmap.mapper.pareto_archive import Archive
 from einmap.mapper.request import Remainder, Request
 from einmap.mapper.templates.chain_template import ChainTemplate
+from einmap.mapper.templates.groups import Group
 from einmap.mapper.templates.statistics import Loops, SubspaceTally
 from einmap.mapper.tolerances import TIE
 from einmap.mapping.mapping import Mapping

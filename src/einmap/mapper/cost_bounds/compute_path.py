@@ -32,6 +32,7 @@ from einmap.mapper.objectives import table_columns
 from einmap.mapper.request import Request
 from einmap.mapper.templates.chain_template import ChainTemplate, Planner
 from einmap.mapper.templates.given_planner import GivenPlanner
+from einmap.mapper.templates.groups import Group, TileShapes
 from einmap.mapper.templates.statistics import MappingCounts
 from einmap.model.stalls import winding_up
 from einmap.progress import Progress
@@ -46,29 +47,6 @@ PLAN_TABLES = 12
 """Tables of a dataplacement of middling depth; so many must have room."""
 THINNER = 1.5
 """How much further apart tile shapes are in each coarser choice of them."""
-
-
-@dataclass(frozen=True)
-class Group:
-    """Dataplacements that admit the same uses of the fanouts, and how many mappings that makes."""
-
-    plans: list[ChainTemplate]
-    lanes: LaneTable
-    mapping_counts: MappingCounts
-
-
-@dataclass(frozen=True)
-class TileShapes:
-    """The tile shapes that a path is searched with.
-
-    `is_sparse`: tables have rows for a few points only. `has_many`: an axis has more sizes than are listed.
-    `is_coarse`: tile shapes are left out, for that reason or since tables of all have no room.
-    """
-
-    lattice: Lattice
-    is_sparse: bool
-    has_many: bool
-    is_coarse: bool
 
 
 @dataclass(eq=False)

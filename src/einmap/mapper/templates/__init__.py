@@ -6,4 +6,6 @@
   gaps.
 - `statistics`: what became of a mapspace: how much of it each pruning ruled out, how much was searched, and how
   long each step took.
+- `groups`: what a path of the architecture is searched in: its tile shapes, and dataplacements that admit the same
+  lanes.
 """

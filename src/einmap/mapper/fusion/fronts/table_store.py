@@ -17,12 +17,13 @@ import numpy as np
 from einmap.arrays import Bools, Floats
 from einmap.mapper.branch_and_bound.path_search import PathSearch
 from einmap.mapper.branch_and_bound.sparse_search import new_search
-from einmap.mapper.cost_bounds.compute_path import Group, Path
+from einmap.mapper.cost_bounds.compute_path import Path
 from einmap.mapper.cost_bounds.relaxed_bounds import FIRST_LANES, Bounds
 from einmap.mapper.fusion.budget import Budget
 from einmap.mapper.fusion.fronts.pruned_bounds import PrunedBounds
 from einmap.mapper.request import Remainder
 from einmap.mapper.templates.chain_template import ChainTemplate
+from einmap.mapper.templates.groups import Group
 
 MOST_READY = 5_000
 """Uses of the fanouts whose tables may be looked at all together. Most of them share tables."""
