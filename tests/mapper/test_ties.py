@@ -100,6 +100,17 @@ def test_the_fastest_mapping_of_a_matmul_takes_no_more_energy_than_the_one_with_
     assert (energy, latency) == pytest.approx(found(spec, "energy"))
 
 
+@pytest.mark.parametrize("workload", ["matmul", "feed_forward"])
+def test_without_break_ties_the_tie_is_open_and_the_result_says_so(workload):
+    spec = einmap.load("simple", workload)
+    broken, left = (einmap.map_workload(spec, metrics="latency", break_ties=option) for option in (True, False))
+    assert (broken.ties_broken, left.ties_broken) == (True, False)
+    assert left.optimal
+    assert left.reason.endswith("another mapping with the same latency may take less energy")
+    assert left.cost.latency == pytest.approx(broken.cost.latency)
+    assert left.stats.evaluated < broken.stats.evaluated
+
+
 def test_a_tie_is_broken_alike_by_one_thread_and_by_several():
     spec = einmap.load("simple", "feed_forward")
     one, several = (einmap.map_workload(spec, metrics="latency", workers=n) for n in (1, 4))

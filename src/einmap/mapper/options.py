@@ -73,6 +73,7 @@ class Options:
     most_fused: float
     most_fused_per_variable: float
     share_inputs: bool
+    breaks_ties: bool
     memory: float
     workers: int
     ceiling: float = math.inf
@@ -81,7 +82,6 @@ class Options:
     waiting: tuple[float, float, float] = (math.inf, math.inf, 0.0)
     overlapping: bool = False
     stalls: bool = False
-    breaks_ties: bool = True
 
 
 def read_options(
@@ -130,6 +130,7 @@ def read_options(
         most_fused=0 if stalls else mapper_input.max_fused_loops,
         most_fused_per_variable=mapper_input.max_fused_loops_per_rank_variable,
         share_inputs=mapper_input.share_inputs,
+        breaks_ties=mapper_input.break_ties,
         memory=min(mapper_input.memory_limit, mapper_input.memory_limit_per_process),
         workers=_integer("workers", workers, 1) if workers is not None else os.cpu_count() or 1,
         most_stages=_stages(mapper_input),

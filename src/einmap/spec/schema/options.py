@@ -183,6 +183,14 @@ class MapperInput(Input):
         StrictBool,
         documented("Whether an input that several Einsums read may be brought in once for all of them.", False),
     ] = True
+    break_ties: Annotated[
+        StrictBool,
+        documented(
+            "Whether the fastest mapping with the least energy is searched for where `latency` is the one metric, and "
+            "the fastest one of the least energy where `energy` is. It takes a second search.",
+            False,
+        ),
+    ] = True
     explore_loop_orders: Annotated[
         StrictBool,
         documented("No effect: the best order of loops is found without trying the others.", False),
