@@ -1,9 +1,9 @@
 """Searches of arrays below a network, by topology and number of lanes: processor time and proof, a process for each.
 
 A matrix product or a convolution on `DRAM - buffer - network - registers of N x N lanes - MAC`, tensors shared by the
-lanes of both fanouts; hops take energy, time and a link each.
+lanes of both fanouts; hops take energy, time and a link each. With `--units N` the buffer is in the array: N x N units.
 
-    python benchmarks/mapper_topologies.py [--seconds 60] [--lanes 8 16 32]
+    python benchmarks/mapper_topologies.py [--seconds 60] [--lanes 8 16 32] [--units 4]
 """
 
 from __future__ import annotations
@@ -24,6 +24,26 @@ arch:
               actions: [{{name: hop, energy: 0.5, latency: 1, throughput: 4}}]}}
   - !Memory {{name: Registers, size: 512, leak_power: 0, area: 0, tensors: {{keep: All}},
              spatial: [{{name: X, fanout: {lanes}, may_reuse: All}}, {{name: Y, fanout: {lanes}, may_reuse: All}}],
+             actions: [{{name: read, energy: 1, throughput: inf}}, {{name: write, energy: 1, throughput: inf}}]}}
+  - !Compute {{name: MAC, leak_power: 0, area: 0, actions: [{{name: compute, energy: 1, throughput: 1}}]}}
+workload:
+  bits_per_value: {{All: 8}}
+"""
+OF_UNITS = """
+arch:
+  nodes:
+  - !Memory {{name: DRAM, size: inf, leak_power: 0, area: 0, tensors: {{keep: All}},
+             actions: [{{name: read, energy: 100, throughput: 16}}, {{name: write, energy: 100, throughput: 16}}]}}
+  - !Array
+    name: PEs
+    spatial: [{{name: X, fanout: {lanes}, may_reuse: All}}, {{name: Y, fanout: {lanes}, may_reuse: All}}]
+    nodes:
+    - !Memory {{name: Banks, size: 65536, leak_power: 0, area: 0, tensors: {{keep: All}},
+               spatial: [{{name: X, fanout: {units}}}, {{name: Y, fanout: {units}}}],
+               actions: [{{name: read, energy: 6, throughput: 64}}, {{name: write, energy: 6, throughput: 64}}]}}
+    - !Network {{name: Noc, topology: {topology}, leak_power: 0, area: 0,
+                actions: [{{name: hop, energy: 0.5, latency: 1, throughput: 4}}]}}
+  - !Memory {{name: Registers, size: 512, leak_power: 0, area: 0, tensors: {{keep: All}},
              actions: [{{name: read, energy: 1, throughput: inf}}, {{name: write, energy: 1, throughput: inf}}]}}
   - !Compute {{name: MAC, leak_power: 0, area: 0, actions: [{{name: compute, energy: 1, throughput: 1}}]}}
 workload:
@@ -62,20 +82,23 @@ def main() -> None:
     parser.add_argument("--lanes", type=int, nargs="+", default=[8, 16])
     parser.add_argument("--topologies", nargs="+", default=list(TOPOLOGIES))
     parser.add_argument("--workloads", nargs="+", default=["matmul"])
+    parser.add_argument("--units", type=int)
     given = parser.parse_args()
+    arch = ARCH if given.units is None else OF_UNITS
+    units = "" if given.units is None else f", {given.units} x {given.units} units"
     print("| workload, lanes, topology | goal | uses of fanouts | processor s | gap | energy J | latency s |")
     print("|---|---|---|---|---|---|---|")
     for workload in given.workloads:
         for lanes in given.lanes:
             for topology in given.topologies:
                 for goal in ("energy", "latency"):
-                    text = ARCH.format(lanes=lanes, topology=topology) + WORKLOADS[workload]
+                    text = arch.format(lanes=lanes, topology=topology, units=given.units) + WORKLOADS[workload]
                     asked = json.dumps([text, goal, given.seconds])
                     command = [sys.executable, "-c", CHILD]
                     done = subprocess.run(command, input=asked, capture_output=True, text=True, check=True)
                     cpu, optimal, gap, reason, uses, energy, latency = json.loads(done.stdout)
                     shown = "proven" if optimal else "none" if gap is None else f"{gap:.1%}"
-                    name = f"{workload}, {lanes} x {lanes}, {topology}"
+                    name = f"{workload}, {lanes} x {lanes}{units}, {topology}"
                     print(
                         f"| {name} | {goal} | {uses} | {cpu:.1f} | {shown} | {energy:.5g} | {latency:.5g} |", flush=True
                     )

@@ -99,7 +99,7 @@ class Step:
         return self.builder.einsum(self.name, [(plain, read), *places], out, Operand("0"), table.bits)
 
     def tiled(self, value: Value, times: Sequence[int]) -> Value:
-        """The value so many times along each axis, which is no movement; all axes are there already."""
+        """The value so many times along each axis, which moves nothing; all axes are there already."""
         value = self.builder.as_expression(value, self.name)
         rows = reshape(value, [n for size in value.shape for n in (1, size)])
         wide = broadcast(rows, [n for i, size in enumerate(value.shape) for n in (times[i], size)])
