@@ -70,7 +70,7 @@ def check_drawn(seed, shapes):
 
 
 def test_a_drawn_plan_is_read_as_it_was_written():
-    assert sum(check_drawn(seed, SHAPES) for seed in range(20)) > 5
+    assert sum(check_drawn(seed, SHAPES) for seed in range(10)) > 2
 
 
 @pytest.mark.slow

@@ -34,13 +34,13 @@ def is_upper_bound(spec, difference):
     return kind == "usage" and bool(shared) and model > simulated
 
 
-@pytest.mark.parametrize("part", range(6))
-def test_300_random_mappings_cost_what_they_do(part):
+@pytest.mark.parametrize("part", range(3))
+def test_150_random_mappings_cost_what_they_do(part):
     assert disagreements(range(50 * part, 50 * part + 50)) == []
 
 
-def test_50_random_mappings_with_networks_cost_what_they_do():
-    assert disagreements(range(50), valid_networks) == []
+def test_25_random_mappings_with_networks_cost_what_they_do():
+    assert disagreements(range(25), valid_networks) == []
 
 
 def test_random_mappings_cross_their_networks():
@@ -48,8 +48,8 @@ def test_random_mappings_cross_their_networks():
     assert sum(any(row.action == "hop" for row in cost.actions) for cost in costs) >= 7
 
 
-def test_50_random_mappings_with_sliding_windows_cost_what_they_do():
-    assert disagreements(range(50), valid_windows) == []
+def test_25_random_mappings_with_sliding_windows_cost_what_they_do():
+    assert disagreements(range(25), valid_windows) == []
 
 
 def test_sliding_windows_often_save_traffic():

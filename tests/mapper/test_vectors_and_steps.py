@@ -60,9 +60,9 @@ def compared(seed, most):
 
 
 def test_the_optimum_is_that_of_brute_force():
-    outcomes = [compared(seed, 2_000) for seed in range(16)]
-    assert outcomes.count(True) >= 5
-    assert outcomes.count(False) >= 2
+    outcomes = [compared(seed, 2_000) for seed in range(9)]
+    assert outcomes.count(True) >= 2
+    assert outcomes.count(False) >= 1
 
 
 @pytest.mark.slow

@@ -51,10 +51,10 @@ class Checked:
 @pytest.mark.parametrize("metric", ["energy", "energy_delay_product"])
 def test_they_rule_out_nothing_within_the_limit(monkeypatch, metric):
     checked = Checked(monkeypatch)
-    for seed in range(16):
+    for seed in range(8):
         with suppress(einmap.NoMappingError):
             einmap.map_workload(draw_problem(random.Random(seed)).spec, metrics=metric, workers=1)
-    assert checked.possible > 10
+    assert checked.possible > 5
 
 
 @pytest.mark.parametrize("metric", ["energy", "energy_delay_product"])

@@ -26,7 +26,7 @@ def compare(seed):
 
 
 def test_optima_are_those_of_brute_force():
-    assert sum(compare(seed) for seed in range(10)) >= 5
+    assert sum(compare(seed) for seed in range(6)) >= 3
 
 
 @pytest.mark.slow
