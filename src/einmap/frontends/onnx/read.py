@@ -141,7 +141,7 @@ class _Importer:
         """An input or initialiser as a value; one without values, or known integers, is not a tensor of the cascade."""
         bits = tensor.bits if self.bits is None else self.bits
         array = tensor.array
-        if 0 in tensor.shape:  # as an empty cache: there are no numbers that are not known
+        if 0 in tensor.shape:  # as an empty cache: all of its numbers, none, are known
             return known(np.zeros(tensor.shape, np.int64 if tensor.kind in INTEGERS else np.float64), bits)
         value = self.builder.graph_input(tensor.name, tensor.shape, bits, tensor.name, weight=is_weight)
         return replace(value, array=array)

@@ -17,6 +17,7 @@ from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.projection import Relevance
 from einmap.mapper.cost_bounds.coefficients import Pricer
 from einmap.mapper.mapspace.fanout_table import LaneTable, number_of_orders, with_orders
+from einmap.mapper.mapspace.lane_dominance import best_of_groups
 from einmap.mapper.mapspace.layout import least_fills
 from einmap.mapper.templates.chain_template import ChainTemplate, Held
 
@@ -133,20 +134,13 @@ def _least(costs: Floats, group: Ints) -> Ints:
     """Rows for which no other one of their group is as small everywhere; of equal ones the first."""
     varies: Bools = (costs != costs[np.unique(group, return_index=True)[1]][group]).any(axis=0)
     costs = costs[:, varies]
-    left = np.ones(len(costs), dtype=bool)
-    done = np.zeros(len(costs), dtype=bool)
     scale = np.maximum(np.abs(costs).max(axis=0, initial=0.0), np.finfo(np.float64).tiny)
     # what is as small as another row everywhere, and smaller somewhere, comes before it
     order = np.lexsort(((costs / scale).sum(axis=1), group))
-    while True:
-        waiting = order[left[order] & ~done[order]]
-        if not len(waiting):
-            return np.flatnonzero(left)
-        first = waiting[np.concatenate([[True], np.diff(group[waiting]) > 0])]
-        done[first] = True
-        champion = np.full(int(group.max()) + 1, -1)
-        champion[group[first]] = first
-        rivals = waiting[~done[waiting]]
-        own = costs[rivals]
-        beaten = (costs[champion[group[rivals]]] <= own + ROUNDING * np.abs(own)).all(axis=1)
-        left[rivals[beaten]] = False
+
+    def dominated(rows: Ints, others: Ints) -> Bools:
+        own = costs[rows]
+        as_small: Bools = (costs[others] <= own + ROUNDING * np.abs(own)).all(axis=1)
+        return as_small
+
+    return best_of_groups(group, order, dominated)

@@ -9,7 +9,7 @@ them, and what starts without a result grows with them), and no count rises with
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,6 +21,26 @@ from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
 from einmap.mapper.mapspace.latency_forms import forms_of
 from einmap.mapper.mapspace.tile_lattice import Lattice
+
+
+def best_of_groups(group: Ints, order: Ints, dominated: Callable[[Ints, Ints], Bools]) -> Ints:
+    """Rows that no other row of their group dominates, ascending.
+
+    `group`: a number for each row. `order`: all rows, group by group, each one before those that it dominates; of equal
+    ones the first is left. `dominated`: whether each of some rows is dominated by the one beside it.
+    """
+    done = np.zeros(len(group), dtype=bool)
+    left = np.ones(len(group), dtype=bool)
+    while True:
+        waiting = order[left[order] & ~done[order]]
+        if not len(waiting):
+            return np.flatnonzero(left)
+        first = waiting[np.concatenate([[True], np.diff(group[waiting]) > 0])]
+        done[first] = True
+        champion = np.full(int(group.max()) + 1, -1)
+        champion[group[first]] = first
+        rivals = waiting[~done[waiting]]
+        left[rivals[dominated(rivals, champion[group[rivals]])]] = False
 
 
 @dataclass(frozen=True)
@@ -61,21 +81,9 @@ class Sharing:
             return kept
         group = np.unique(np.concatenate(self._same(bounds), axis=1), axis=0, return_inverse=True)[1].ravel()
         shared = self._shared(bounds)
-        done = np.zeros(len(bounds), dtype=bool)
-        left = np.ones(len(bounds), dtype=bool)
         # the one that shares most goes first: nothing else in its group is better in everything
         order = np.lexsort((-shared.sum(axis=1), group))
-        while True:
-            waiting = order[left[order] & ~done[order]]
-            if not len(waiting):
-                return np.flatnonzero(left)
-            first = waiting[np.concatenate([[True], np.diff(group[waiting]) > 0])]
-            done[first] = True
-            champion = np.full(int(group.max()) + 1, -1)
-            champion[group[first]] = first
-            rivals = waiting[~done[waiting]]
-            beaten = (shared[rivals] <= shared[champion[group[rivals]]]).all(axis=1)
-            left[rivals[beaten]] = False
+        return best_of_groups(group, order, lambda rivals, others: (shared[rivals] <= shared[others]).all(axis=1))
 
     def _same(self, bounds: Ints) -> list[Ints]:
         """What must be equal: lanes over each axis at each level, and of dimensions that matter for themselves."""
