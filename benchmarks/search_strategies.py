@@ -1,7 +1,7 @@
 """The fixed experiment of the search lab: strategies side by side on 13 problems, judged by the proven optimum.
 
     python -m benchmarks.search_strategies --journals DIR [--seeds 10] [--evaluations 5000] [--fewer bayesian=1000]
-    python -m benchmarks.search_strategies --journals DIR --report docs/search.md --images docs/images
+    python -m benchmarks.search_strategies --journals DIR --report docs/search-lab.md --images docs/images
 
 The first makes the runs, one after the other in this process: the first seed of everything, then the second, and so
 on, so that a stop leaves as many seeds of everything. Each run is kept in a journal as soon as it is finished; the same

@@ -1,4 +1,4 @@
-"""Tables and plots of the fixed experiment of the search lab (`search_strategies`), as docs/search.md shows them."""
+"""Tables and plots of the experiment of the search lab (`search_strategies`), as docs/search-lab.md has them."""
 
 from __future__ import annotations
 

@@ -25,6 +25,9 @@ ROOT_PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.m
 OTHER_NAMES = {**ROOT_PAGES, "README.md": "index.md"}
 """Pages that have another name in the site; docs/README.md is its first page."""
 
+GENERATED = {"genindex.md", "py-modindex.md", "search.md", "modindex.md"}
+"""Pages that Sphinx writes itself: a page of this name would be lost without a word."""
+
 API_GROUPS = {
     "Specifications": ("load", "loads", "dump", "dump_mapping", "Spec", "LiteralString"),
     "Costs of a mapping": ("evaluate", "Cost", "explain", "Mapping", "PartialMapping", "Template"),
@@ -114,7 +117,9 @@ def directive(name: str) -> str:
 
 
 def stage(folder: Path) -> None:
-    """Write all pages of the site into a folder, as Sphinx takes them."""
+    """Write all pages of the site into a folder, as Sphinx takes them. Exits where a name is one that Sphinx writes."""
+    if clashes := sorted(GENERATED & {page.name for page in DOCS.glob("*.md")}):
+        raise SystemExit(f"docs/{clashes[0]} would be overwritten by a page that Sphinx writes: rename it")
     shutil.copytree(DOCS, folder, ignore=shutil.ignore_patterns("site", "generate", "README.md", "__pycache__"))
     shutil.copy(DOCS / "site" / "conf.py", folder)
     shutil.copytree(DOCS / "site" / "static", folder / "static")

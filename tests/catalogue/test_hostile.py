@@ -31,9 +31,9 @@ def refusal(text):
         "range(10**12)", "len(range(10**18))", "sum(range(10**9))", "'a'*10**9", "[0]*10**9", "[*range(9999)]*9",
         "[i for i in range(9999) for j in range(9999)]", "[[0]*1000 for i in range(1000)]", "map(abs, range(10**9))",
         "{i: i for i in range(10**6)}", "9" * 5000, "int('9'*5000)",
-        "().__class__.__bases__", "width.__class__", "Main.__dict__", "''.join", "'{0.__class__}'.format(1)", "'%1000000000d' % 1",
-        "f'{width}'", "(lambda f: f(f))(lambda f: f(f))", "__import__('os')", "open('/etc/passwd')", "eval('1')",
-        "getattr(1, 'real')", "(width := 3)", "spec", "variables.__class__",
+        "().__len__()", "width.real", "Main.name", "''.join", "'{0}'.format(1)", "'%1000000000d' % 1",
+        "f'{width}'", "(lambda f: f(f))(lambda f: f(f))", "__import__('math')", "open('file')", "eval('1')",
+        "getattr(1, 'real')", "(width := 3)", "spec", "variables.keys",
         "(" * 4000 + "1" + ")" * 4000, "(" * 10000 + "1" + ")" * 10000, "[" * 4000 + "]" * 4000, "-" * 9000 + "1",
         "not " * 2400 + "1", "1" + "+1" * 4000, "1" + "**1" * 3000, "1 if 1 else " * 800 + "1", "a" + ".b" * 3000,
         "x" + "[0]" * 3000, "a" * 20000,
@@ -143,15 +143,15 @@ def test_a_space_with_huge_factors_is_bounded_without_counting_its_points(bound)
 @pytest.mark.parametrize(
     "template",
     [
-        "{{ ''.__class__.__mro__ }}", "{{ cycler.__init__.__globals__ }}", "{{ '{0.__class__}'.format(1) }}", "{{ ''|attr('__class__') }}",
-        "{{ range.__self__ }}", "{{ 9**99**9 }}", "{{ 10**4300 }}", "{{ 'a'*10**9 }}", "{{ factorial(10**8) }}",
+        "{{ ''.__len__() }}", "{{ cycler('a') }}", "{{ '{0}'.format(1) }}", "{{ ''|attr('upper') }}",
+        "{{ range.name }}", "{{ 9**99**9 }}", "{{ 10**4300 }}", "{{ 'a'*10**9 }}", "{{ factorial(10**8) }}",
         "{% for i in range(10**9) %}1{% endfor %}",
         "{% for i in range(9999) %}{% for j in range(9999) %}1{% endfor %}{% endfor %}",
-        "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "{{ '%1000000000d' % 1 }}", "{{ config.__class__ }}",
+        "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "{{ '%1000000000d' % 1 }}", "{{ config.name }}",
     ],
     ids=lambda text: text[:30],
 )  # fmt: skip
-def test_a_template_that_breaks_out_or_never_ends(template):
+def test_a_template_that_asks_for_more_than_is_listed_or_never_ends(template):
     assert refusal(changed([("    M: 4\n", f"    M: {template}\n")])).at.line == 30
 
 
@@ -201,7 +201,7 @@ def test_a_cascade_of_many_einsums_is_read():
     assert len(einmap.loads(text).workload.einsums) == 500
 
 
-@pytest.mark.parametrize("name", ["a b", "1a", "a-b", "", "if", "lambda", "a.b", "a\nb", "é!", "__import__('os')"])
+@pytest.mark.parametrize("name", ["a b", "1a", "a-b", "", "if", "lambda", "a.b", "a\nb", "é!", "f(1)"])
 def test_names_that_expressions_cannot_use(name):
     given = repr(name) if "\n" not in name else '"a\\nb"'
     given = '"' + name + '"' if "'" in name else given
