@@ -201,3 +201,13 @@ def test_an_input_that_several_einsums_read_is_not_shared_and_nothing_is_called_
     assert not result.optimal
     assert "mappings that fill P once for all Einsums that read it: the cascade has a recurrence" in result.reason
     assert einmap.map_workload(given, share_inputs=False).optimal
+
+
+@pytest.mark.parametrize("most", [1, 2, 4])
+def test_few_dataplacements_of_a_recurrence_give_a_mapping_that_is_not_proven(most):
+    spec = problem(buffer=4)
+    best = einmap.map_workload(spec, metrics="energy").cost.energy
+    result = einmap.map_workload(spec, metrics="energy", max_pmapping_templates_per_einsum=most)
+    assert not result.optimal
+    assert result.lower_bound <= best <= result.cost.energy
+    assert einmap.evaluate(spec, result.mapping, strict=True) == result.cost

@@ -330,11 +330,15 @@ def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResu
         # nothing fits: the Einsums one by one tell why
         whole = IndependentSearch(spec, asked, together=False)
         alone = [search.impossible for search in searches if search.impossible in spec.workload.by_name]
+        complete = all(search.complete for search in searches)
         try:
-            if alone and alone[0] is not None:
+            # what was left out of a search may be what fits
+            if alone and alone[0] is not None and complete:
                 raise whole.why_nothing(alone[0], token)
             whole.run(token)
-            return unfused_result(whole, start, token, fuse=True, why="no mapping of the fused search fits")
+            kind = "mapping of the fused search" if complete else "fused mapping that was looked at"
+            why = f"no {kind} fits"
+            return unfused_result(whole, start, token, fuse=True, why=why)
         except (MappingError, NoMappingError) as error:
             raise explain_infeasible_cascade(spec, asked, error, token, fuse=True) from None
     front = best_of(points, asked.goals) if len(searches) > 1 or len(asked.goals) > 1 else points

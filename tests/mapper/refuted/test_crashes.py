@@ -171,3 +171,16 @@ def test_a_first_mapping_on_an_array_needs_no_list_of_dataplacements(most):
     spec = cascade([*WHOLE[:2], *inner, compute()], "Z[p] = X[W: p + r]", {"W": 4, "P": 2, "R": 3})
     result = einmap.map_workload(spec, metrics="energy,latency", max_evaluations=most)
     assert all(einmap.evaluate(spec, found.mapping, strict=True) == found.cost for found in result.front)
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 4, 8])
+@pytest.mark.parametrize("name", ["copy-templates-crash", "templates-not-finite"])
+def test_few_dataplacements_give_a_mapping_that_is_not_proven(name, most):
+    # alone the first dataplacements fit; what the fused search looks at of them does not
+    spec = einmap.Spec.from_dict(json.loads((DATA / f"{name}.json").read_text())["spec"])
+    best = einmap.map_workload(spec, metrics="energy").cost.energy
+    result = einmap.map_workload(spec, metrics="energy", max_pmapping_templates_per_einsum=most)
+    assert einmap.evaluate(spec, result.mapping, strict=True) == result.cost
+    assert result.lower_bound <= best <= result.cost.energy
+    assert result.optimal or "max_pmapping_templates_per_einsum" in result.reason
+    assert "no mapping of the fused search" not in result.reason

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,7 +31,7 @@ def recurrent_result(
     found in time.
     """
     # Here, not above: they import the compiler, which only a search needs
-    from einmap.mapper.fusion.fused_result import fused_result
+    from einmap.mapper.fusion.fused_result import fused_result, not_searched_by
     from einmap.mapper.fusion.search import FusedSearch
     from einmap.mapper.fusion.shared_inputs import not_shared
     from einmap.mapper.fusion.step_by_step import step_by_step
@@ -62,10 +62,10 @@ def recurrent_result(
         points += [found(search, mapping) for mapping in trees]
         searches.append(search)
     stopped = any(search.budget.cut for search in searches) or token.stopped
-    if not points and stopped:
+    if not points and not all(search.complete for search in searches):
         points = step_by_step(spec, asked, token)
     if not points:
-        raise _nothing(spec, stopped=stopped)
+        raise _nothing(spec, stopped=stopped, pruned=not_searched_by(searches))
     front = best_of(points, asked.goals) if len(searches) > 1 or len(asked.goals) > 1 else points
     result = fused_result(searches, front, asked, start, left_out)
     return result if stopped else with_best_of_tie(result, searches, asked, token, found)
@@ -103,11 +103,15 @@ def _refuse_tried(spec: Spec, search: Any) -> None:
             raise NotSupportedError(f"{text}; that is not supported yet", at=spec.place_of_einsum(member.einsum.name))
 
 
-def _nothing(spec: Spec, *, stopped: bool) -> NoMappingError:
+def _nothing(spec: Spec, *, stopped: bool, pruned: Sequence[str]) -> NoMappingError:
     recurrence = spec.workload.recurrences[0]
     names, at = ", ".join(recurrence.einsums), spec.place_of_einsum(recurrence.einsums[0])
     if stopped:
         text = f"no mapping was found in time: the Einsums {names} are a recurrence, which is mapped as a whole"
         return NoMappingError(text, at=at, hint="give more time, or allow fewer fused loops (max_fused_loops)")
-    text = f"no mapping fits in which {names} run step by step below one loop over {recurrence.variable}"
+    below = f"in which {names} run step by step below one loop over {recurrence.variable}"
+    if pruned:
+        text = f"no mapping was found {below}; not searched: {', nor '.join(pruned)}"
+        return NoMappingError(text, at=at, hint="raise what limits the search")
+    text = f"no mapping fits {below}"
     return NoMappingError(text, at=at, hint="enlarge memories, or let the outermost one keep all tensors")

@@ -127,9 +127,13 @@ class CopyFronts(ListedFronts):
                 yield (*outer, *order)
 
     def _loops(self, order: tuple[tuple[str, str], ...]) -> Iterator[tuple[tuple[tuple[str, int], ...], ...]]:
-        """For each gap above an inner node its loops, as (variable, tile shape), in every order."""
+        """For each gap above an inner node its loops, as (variable, tile shape), in every order.
+
+        A copy's nodes in one memory stand together, with no loop between them.
+        """
         top = self._top().name
         waiting = [t for t, m in order if m != top]
+        memories = [m for _, m in order if m != top]
 
         def extend(
             index: int, sizes: dict[str, int], used: tuple[str, ...]
@@ -137,7 +141,8 @@ class CopyFronts(ListedFronts):
             if index == len(waiting):
                 yield ()
                 return
-            allowed = [v for v in sizes if all(self._may_stand_above(t, v) for t in waiting[index:])]
+            together = index > 0 and memories[index] == memories[index - 1]
+            allowed = [v for v in sizes if not together and all(self._may_stand_above(t, v) for t in waiting[index:])]
             free = [v for v in allowed if used.count(v) < self.most_per_axis and sizes[v] > 1]
             for shapes in product(*([sizes[v], *divisors(sizes[v])[:-1]] for v in free)):
                 loops = [(v, shape) for v, shape in zip(free, shapes, strict=True) if shape != sizes[v]]
