@@ -123,6 +123,25 @@ def test_expressions_that_look_at_names_are_bound_for_each_einsum(energy: str) -
     assert same_as_alone(spec)
 
 
+@pytest.mark.parametrize("energy", ["len(Ｗ2) + 1", "2 if '\\x572' in Inputs else 1"])
+def test_a_name_may_be_written_in_other_letters(energy: str) -> None:
+    spec = spec_of(energy=energy)
+    assert likes(spec) == ["T1", "T2", "T3", "T4"]
+    assert [bound.arch.find("GLB").action("read").energy for bound in spec.bound.values()] == [1, 1, 2, 1]
+
+
+def test_a_name_may_be_put_together_and_looked_for_elsewhere() -> None:
+    spec = spec_of(energy="2 if name_of_one in Inputs else 1").set("arch.variables", {"name_of_one": "'W' + '2'"})
+    assert likes(spec) == ["T1", "T2", "T3", "T4"]
+    assert [bound.arch.find("GLB").action("read").energy for bound in spec.bound.values()] == [1, 1, 2, 1]
+
+
+def test_sets_that_are_looked_for_in_sets_are_no_names() -> None:
+    assert likes(spec_of(energy="2 if weight in Inputs and 'read' in ('read', 'write') else 1")) == [
+        "T1", "T2", "T2", "T4",
+    ]  # fmt: skip
+
+
 def test_functions_of_the_user_may_look_at_names() -> None:
     spec = spec_of(energy="first(Inputs)", functions={"first": lambda names: int(min(names)[1:]) + 1})
     assert [bound.arch.find("GLB").action("read").energy for bound in spec.bound.values()] == [1, 2, 3, 4]

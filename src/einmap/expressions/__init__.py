@@ -8,6 +8,7 @@ the layers above call); then how it is done: `syntax`, `interpreter`, `operators
 - `custom`: functions that users give: called with plain values only.
 - `functions`: the functions and constants that every expression may use.
 - `interpreter`: evaluate a checked syntax tree: one method for each kind of node.
+- `names_seen`: the words in an expression, and whether it looks at names themselves or at their meanings.
 - `operators`: the operators of expressions: Python's own, with a bound on what they may build.
 - `quantities`: numbers that are written with a unit, and what to write instead.
 - `records`: values with named attributes, and functions that expressions may call.

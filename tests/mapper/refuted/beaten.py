@@ -43,7 +43,7 @@ def beaten(name: str) -> Beaten:
     (goal,) = data.get("goals", ["energy_delay_product"])
     spec, better = data["spec"], {**data["spec"], "mapping": data["mapping"]}
     return Beaten(
-        *(einmap.loads(json.dumps(own)) for own in (spec, better)),
+        *(Spec.from_dict(own) for own in (spec, better)),
         goal,
         data.get("semantics", "exact"),
         data.get("options", {}),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from einmap.arch.component import Compute, Container, Leaf, Memory, Network, Toll
 from einmap.arch.constraint import AdjustedSet, Comparison, DeferredSet
@@ -11,12 +10,12 @@ from einmap.arch.tree import Architecture, Fork, Hierarchical, Node
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.isomorphism import Positions
 from einmap.errors import ExpressionError
+from einmap.expressions.names_seen import looked_for, words
+from einmap.expressions.records import Record, RecordList, SafeFunction
+from einmap.expressions.scope import Scope
 from einmap.expressions.sets import NameSet
 from einmap.mapper.cost_bounds.compute_path import Path
 from einmap.mapper.templates.chain_template import ChainTemplate
-
-_NAME = re.compile(r"[A-Za-z_]\w*")
-_SETS = ("Inputs", "Outputs", "All", "Shared", "Intermediates")
 
 
 def canonical_key(einsum: Einsum, arch: Architecture, paths: Sequence[Path]) -> Hashable:
@@ -28,7 +27,7 @@ def canonical_key(einsum: Einsum, arch: Architecture, paths: Sequence[Path]) -> 
 
 def tables_key(einsum: Einsum, arch: Architecture, paths: Sequence[Path]) -> Hashable:
     """Equal for two Einsums only if dataplacements that they both have are searched alike, up to names."""
-    if _stands_alone(arch, einsum) or not all(path.all_plans for path in paths):
+    if _has_lines(arch) or not all(path.all_plans for path in paths):
         return "alone", einsum.name
     positions = Positions(einsum)
     leaves = tuple(_leaf(positions, leaf) for leaf in arch.leaves.values())
@@ -43,9 +42,8 @@ def plan_key(einsum: Einsum, plan: ChainTemplate) -> Hashable:
 def leaves_key(einsum: Einsum, arch: Architecture) -> Hashable:
     """Equal for two Einsums with equal numbers, up to names, but perhaps other choices of what memories keep."""
     positions = Positions(einsum)
-    alone = einsum.name if _stands_alone(arch, einsum) else None
     leaves = tuple((_leaf(positions, leaf), _lanes(positions, leaf)) for leaf in arch.leaves.values())
-    return alone, positions.sizes(), leaves
+    return positions.sizes(), leaves
 
 
 def rules_key(einsum: Einsum, arch: Architecture) -> Hashable:
@@ -53,19 +51,16 @@ def rules_key(einsum: Einsum, arch: Architecture) -> Hashable:
 
     Sets of tensors are alike if they are written alike, and each name in them means the same by position.
     """
-    if _stands_alone(arch, einsum):
+    if _has_lines(arch):
         return "alone", einsum.name
     positions = Positions(einsum)
     leaves = tuple((_leaf(positions, leaf), _rules(positions, leaf)) for leaf in arch.leaves.values())
     return positions.sizes(), leaves, _shape(arch.nodes)
 
 
-def _stands_alone(arch: Architecture, einsum: Einsum) -> bool:
-    """Whether a latency is written with names of tensors or of sets of them, or lines begin where indices do."""
-    if any(isinstance(leaf, Memory) and leaf.layout for leaf in arch.leaves.values()):
-        return True
-    texts = [unit.total_latency.text for unit in arch.components.values() if unit.total_latency is not None]
-    return any(name in text for text in texts for name in (*einsum.tensors, *_SETS))
+def _has_lines(arch: Architecture) -> bool:
+    """Whether memories move lines: these begin where indices do, which positions do not say."""
+    return any(isinstance(leaf, Memory) and leaf.layout for leaf in arch.leaves.values())
 
 
 def _shape(nodes: Iterable[Node]) -> Hashable:
@@ -97,7 +92,10 @@ def _leaf(positions: Positions, leaf: Leaf) -> Hashable:
         )
         for a in leaf.actions
     )
-    latency = None if leaf.total_latency is None else leaf.total_latency.text
+    latency: Hashable = None
+    if leaf.total_latency is not None:
+        attributes = tuple(_value(positions, dict(a.attributes)) for a in leaf.actions)
+        latency = _written(positions, leaf.total_latency.source, leaf.total_latency.scope), attributes
     of_kind: Hashable = None
     match leaf:
         case Memory():
@@ -114,6 +112,7 @@ def _leaf(positions: Positions, leaf: Leaf) -> Hashable:
                 leaf.stalls,
                 leaf.units,
                 positions.of_tensors(leaf.replicate),
+                positions.by_tensor(leaf.layout),
             )
         case Toll():
             of_kind = positions.by_tensor(leaf.direction)
@@ -146,24 +145,58 @@ def _rules(positions: Positions, leaf: Leaf) -> Hashable:
 
 
 def _set(positions: Positions, deferred: DeferredSet) -> Hashable:
-    """A set as it is written, and what each name in it means."""
-    text = str(deferred.source)
-    meanings = tuple((name, _meaning(positions, deferred, name)) for name in sorted(set(_NAME.findall(text))))
+    """A set by what is written, and further tensors."""
     adjusted = isinstance(deferred, AdjustedSet) and (
         positions.of_tensors(deferred.less), positions.of_tensors(deferred.more)
     )  # fmt: skip
-    return text, meanings, adjusted
+    return _written(positions, deferred.source, deferred.scope), adjusted
 
 
-def _meaning(positions: Positions, deferred: DeferredSet, name: str) -> Hashable:
-    """What a name means: tensors by position, other values as they are."""
+def _written(positions: Positions, source: object, scope: Scope) -> Hashable:
+    """An expression as it is written, and what each name in it means; equal to no other if it looks at names in sets.
+
+    So two are equal only if they have the same value, up to names of tensors and rank variables.
+    """
+    text = str(source)
+    tested = looked_for(text)
+    if tested is None or not all(isinstance(_meaning(scope, name), NameSet) for name in tested):
+        return object()
+    return text, tuple((name, _value(positions, _meaning(scope, name))) for name in sorted(words(text)))
+
+
+def _meaning(scope: Scope, name: str) -> object:
+    """The value of a name; None where it has none, which is an error for whoever asks for it."""
     try:
-        value = deferred.scope.get(name)
+        return scope.get(name)
     except ExpressionError:
-        return "nothing"
-    if isinstance(value, NameSet):
-        return positions.of_tensors(value.members)
-    return value if isinstance(value, bool | int | float | str) else type(value).__name__
+        return None
+
+
+def _value(positions: Positions, value: object) -> Hashable:
+    """A value of an expression: sets by position, others as they are; what cannot be looked into equals no other."""
+    match value:
+        case NameSet():
+            of_kind = positions.of_tensors if value.kind == "tensors" else positions.of_variables
+            return value.kind, of_kind(value.members), _value(positions, value.holder)
+        case bool() | int() | float() | str() | None:
+            return type(value).__name__, value
+        case list() | tuple():
+            return type(value).__name__, tuple(_value(positions, inner) for inner in value)
+        case set() | frozenset():
+            return type(value).__name__, frozenset(_value(positions, inner) for inner in value)
+        case Record():
+            return value.name, _value(positions, value.attributes), tuple(value.refused)
+        case RecordList():
+            return "records", tuple(_value(positions, record) for record in value)
+        case Mapping():
+            return "mapping", tuple((_value(positions, k), _attribute(positions, v)) for k, v in value.items())
+        case _:
+            return object()
+
+
+def _attribute(positions: Positions, value: object) -> Hashable:
+    """A value that belongs to another one: functions of a component count lanes, which stand in its own key."""
+    return value.name if isinstance(value, SafeFunction) else _value(positions, value)
 
 
 def _plan(positions: Positions, plan: ChainTemplate) -> Hashable:

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any
 
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.isomorphism import Positions, structure
-from einmap.errors import ExpressionError
+from einmap.expressions.names_seen import looked_for, words
 from einmap.expressions.sets import NameSet
-from einmap.expressions.syntax import one_line, parse
 from einmap.spec.raw import Raw, RawList, RawMap, RawScalar
-
-_WORD = re.compile(r"[^\W\d]\w*")
-_LISTING = ("enumerate", "list", "map", "str", "tuple")
-"""Functions that make texts or lists of the names in a set."""
 
 
 class Likeness:
@@ -29,14 +22,20 @@ class Likeness:
 
     def __init__(self, root: RawMap, functions: Mapping[str, Callable[..., Any]], *, by_name: bool = False) -> None:
         """`by_name`: whether the architecture speaks of ranks, by names that are no symbols."""
-        texts = [text for key in ("arch", "variables") for text in _texts(root.get(key))]
-        self._words = sorted({word for text in texts for word in _WORD.findall(text)})
-        self._is_blind = not (functions or by_name) and all(map(_is_blind, set(texts)))
+        texts = {text for key in ("arch", "variables") for text in _texts(root.get(key))}
+        self._words = sorted(frozenset().union(*map(words, texts)))
+        tests = [looked_for(text) for text in texts]
+        self._is_blind = not (functions or by_name) and None not in tests
+        self._looked_for = frozenset().union(*(names for names in tests if names is not None))
+        # a variable or an attribute of this name would win over a set
+        self._given = frozenset(key for part in ("arch", "variables") for key in _keys(root.get(part)))
 
     def key(self, einsum: Einsum, symbols: Mapping[str, NameSet]) -> Hashable:
         """Equal for two Einsums only if their architectures are the same but for names. `symbols`: of the Einsum."""
         # `actions` is the one list that expressions may go through: no set may have its name
         if not self._is_blind or "actions" in symbols:
+            return einsum.name
+        if self._looked_for & self._given or not all(name in symbols for name in self._looked_for):
             return einsum.name
         positions = Positions(einsum)
         meanings = []
@@ -63,24 +62,14 @@ def _texts(raw: Raw | None) -> Iterator[str]:
             return
 
 
-def _is_blind(text: str) -> bool:
-    """Whether a text, if it is an expression, never looks at the names in a set."""
-    try:
-        tree = parse(one_line(text))
-    except ExpressionError:  # not an expression
-        return True
-    return all(map(_node_is_blind, ast.walk(tree)))
-
-
-def _node_is_blind(node: ast.AST) -> bool:
-    match node:
-        case ast.Starred():
-            return False
-        case ast.comprehension(iter=source):
-            return isinstance(source, ast.Name) and source.id == "actions"
-        case ast.Name(id=name):
-            return name not in _LISTING
-        case ast.Compare(left=left, ops=ops) if any(isinstance(op, ast.In | ast.NotIn) for op in ops):
-            return len(ops) == 1 and isinstance(left, ast.Name | ast.Attribute | ast.Constant)
+def _keys(raw: Raw | None) -> Iterator[str]:
+    match raw:
+        case RawList(items=items):
+            for item in items:
+                yield from _keys(item)
+        case RawMap(items=pairs):
+            for key, value in pairs:
+                yield key
+                yield from _keys(value)
         case _:
-            return True
+            return
