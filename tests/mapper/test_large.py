@@ -129,9 +129,9 @@ CHILD = """
 import json, sys
 import einmap
 from einmap.mapper.memory_limit import peak
-text, limit = json.load(sys.stdin)
+text, limit, seconds = json.load(sys.stdin)
 try:
-    result = einmap.map_workload(einmap.loads(text), memory_limit=limit, time_limit_s=40)
+    result = einmap.map_workload(einmap.loads(text), memory_limit=limit, time_limit_s=seconds)
     answer = [result.optimal, result.gap, result.reason]
 except einmap.EinmapError as error:
     answer = [None, None, str(error)]
@@ -153,10 +153,17 @@ def kernels_on_disk():
     warm()
 
 
-def in_a_child(text, limit):
-    """Whether a result is proven, its gap, its reason (or the error), and the peak of the process in bytes."""
+def in_a_child(text, limit, seconds=None):
+    """Whether a result is proven, its gap, its reason (or the error), and the peak of the process in bytes.
+
+    `seconds`: the time limit, where the search is not meant to end by itself.
+    """
     done = subprocess.run(
-        [sys.executable, "-c", CHILD], check=False, input=json.dumps([text, limit]), capture_output=True, text=True
+        [sys.executable, "-c", CHILD],
+        check=False,
+        input=json.dumps([text, limit, seconds]),
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -212,6 +219,6 @@ def test_a_limit_that_is_too_low_to_begin_with_says_the_least_that_would_do():
     ],
 )
 def test_the_limit_is_that_of_the_process(kernels_on_disk, text, limit):
-    _, gap, reason, peak = in_a_child(text, limit)
+    _, gap, reason, peak = in_a_child(text, limit, 40)
     assert gap is not None, reason
     assert peak <= limit, reason

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from einmap.arch.component import Memory
@@ -23,7 +24,7 @@ UNLIMITED = 2**60
 """Bits of a memory in which everything fits; a power of two, so that its used part is known exactly."""
 ROOM = 2.0
 """By how much a size grows from one try to the next while nothing fits."""
-LONGEST = 5.0
+LONGEST = 10.0
 """Seconds for what would help."""
 
 
@@ -33,19 +34,23 @@ def explain_infeasible_cascade(
     """The error for a workload that has no mapping, with changes of which each was tried on the whole workload.
 
     `error`: what is wrong where each Einsum is mapped by itself. For each finite memory the least size is searched
-    with which there is a mapping; that takes no longer than is left of the time, and 5 s where there is no limit.
+    with which there is a mapping; that takes no longer than is left of the time, and 10 s where there is no limit.
     """
     limit = LONGEST if token.deadline is None else min(max(token.deadline - time.monotonic(), 1.0), LONGEST)
     whether = Whether(asked, fuse, token.within(limit))
     single = len(spec.workload.einsums) == 1
     sizes = Sizes(spec, whether)
-    # one Einsum's own sizes are the least ones already; of several each may need another one
-    remedies, complete = ([], True) if single else sizes.remedies()
+    remedies: list[Remedy] = []
+    complete = True
     if isinstance(error, NoMappingError):
-        fields = () if single else sizes.memories()
-        others = [other for other in error.remedies if not any(name in fields for name, _ in other.settings)]
-        kept, decided = checked(spec, others, whether)
-        remedies, complete = remedies + kept, complete and decided and error.complete
+        # first, because one look at the whole workload decides each
+        remedies, complete = checked(spec, error.remedies, whether)
+        complete = complete and error.complete
+    if not single:
+        # of several Einsums each may need another size, and fused less than by itself
+        remedies = [remedy for remedy in remedies if not sizes.may_be_less(remedy)]
+        more, decided = sizes.remedies(without={name for remedy in remedies for name, _ in remedy.settings})
+        remedies, complete = remedies + more, complete and decided
     remedies = sorted(remedies, key=lambda remedy: remedy.size)[:REPORTED]
     at = remedies[0].at if remedies else error.at
     return NoMappingError(
@@ -86,11 +91,13 @@ class Sizes:
     spec: Spec
     whether: Whether
 
-    def remedies(self) -> tuple[list[Remedy], bool]:
-        """One for each memory whose size alone helps, and whether all were tried."""
+    def remedies(self, without: AbstractSet[str]) -> tuple[list[Remedy], bool]:
+        """One for each memory whose size alone helps, and whether all were tried; fields of `without` are not."""
         remedies: list[Remedy] = []
         complete = True
         for field, memory in self.memories().items():
+            if field in without:
+                continue
             try:
                 least = self.least(field, memory)
             except UndecidedError:
@@ -103,6 +110,18 @@ class Sizes:
                 ratio = least / memory.size_bits if memory.size_bits else math.inf
                 remedies.append(Remedy(text, ((field, size),), ratio, shown))
         return remedies, complete
+
+    def may_be_less(self, remedy: Remedy) -> bool:
+        """Whether it is the size of a memory, and no Einsum needs that much by itself; not where time is over."""
+        (field, value), *others = remedy.settings
+        memory = self.memories().get(field)
+        if memory is None or others:
+            return False
+        assert isinstance(value, int | float)
+        try:
+            return not self.whether.needs(self.spec, memory.name, value / memory.parts)
+        except UndecidedError:
+            return False
 
     def memories(self) -> dict[str, Memory]:
         """The finite memories by the path of their size, with the least size that any Einsum sees."""

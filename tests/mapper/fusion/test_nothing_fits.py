@@ -53,6 +53,20 @@ def test_einsums_that_fit_alone_but_not_together_are_told_from_those_that_do_not
     assert einmap.map_workload(spec(24, WAITING), metrics="energy").optimal
 
 
+def test_what_one_einsum_needs_is_looked_at_before_sizes_of_other_memories(monkeypatch):
+    # A needs 8 bits in Register; with these the cascade fits. Other memories are only looked at afterwards
+    asked = []
+    least = Whether.least
+    monkeypatch.setattr(Whether, "least", lambda self, spec, memory: asked.append(memory) or least(self, spec, memory))
+    register = """  - !Memory {{name: Register, size: 4, leak_power: 0, area: 0, tensors: {{keep: Inputs, may_keep: Nothing}},
+             actions: [{{name: read, energy: 1, throughput: 1}}, {{name: write, energy: 1, throughput: 1}}]}}
+  - !Compute"""
+    text = ARCH.replace("  - !Compute", register).format(size=999, einsums='["X[m] = A[m]", "Z[m] = X[m]"]', m=6)
+    error = refusal(einmap.loads(text))
+    assert error.remedies[0].settings == (("arch.nodes[2].size", 8),)
+    assert "Register" not in asked
+
+
 def test_changes_other_than_sizes_are_told_too():
     assert any("may_keep" in remedy.text for remedy in refusal(spec(32)).remedies)
 

@@ -85,6 +85,14 @@ class Whether:
             self.oracles[einsum.name] = Oracle(einsum, request, self.token, times)
         return self.oracles[einsum.name]
 
+    def needs(self, spec: Spec, memory: str, bits: float) -> bool:
+        """Whether some Einsum by itself needs so many bits of a memory. Raises UndecidedError."""
+        for name, oracle in self.each(spec):
+            fit = oracle.fit(boundless(spec.bound[name].arch, memory), memory)
+            if fit is not None and fit.is_least and fit.bits(memory) >= bits:
+                return True
+        return False
+
     def least(self, spec: Spec, memory: str) -> int:
         """Bits that a memory needs at least for each distinct Einsum by itself, the most of them.
 
