@@ -36,6 +36,39 @@ def test_any_operation_may_stand_between_the_tensors(text):
 
 
 @pytest.mark.parametrize(
+    ("between", "found", "hint"),
+    [
+        ("A[m, k] x B[k, n]", "'x' in 'A x B'", r"use \*"),
+        ("A[m, k] × B[k, n]", "'×' in", r"use \*"),
+        ("A[m, k].B[k, n]", r"'A\.B' in", r"use \*"),
+        ("A[m, k] @ B[k, n]", "'@' in", r"use \*"),
+        ("A[m, k] ^ B[k, n]", r"'\^' in", r"use \*\*"),
+        ("A[m, k] ÷ B[k, n]", "'÷' in", "use /"),
+        ("A[m, k] B[k, n]", "'A B'", "between two tensors stands one of"),
+        ("A[m, k] * * B[k, n]", r"'A \* \* B'", "between two tensors"),
+        ("(A[m, k] * B[k, n]", r"'\(A \* B'", "between two tensors"),
+        ("A[m, k], B[k, n]", r"'\(A, B\)' in", "operations are"),
+        ("A[m, k] * B[k, n] over k", "'over' in", "operations are"),
+        ("alpha * A[m, k]", "'alpha' in", "operations are"),
+        ("A[m, k] # * B[k, n]", "'#' in", "operations are"),
+        ("A[m, k] // B[k, n]", "'//' in", "operations are"),
+        ("A[m, k](B[k, n])", r"'A' in 'A\(B\)'", "operations are"),
+        ("f(*A[m, k])", r"'\*A' in", "operations are"),
+        ("A[m, k] * [B[k, n]]", r"'\[' in 'A \* \[B\[k, n\]\]'", "operations are"),
+        ("A[m, k] * True", "'True' in", "operations are"),
+        ("A[m, k] * 3j", "'3j' in", "operations are"),
+    ],
+)
+def test_what_is_not_an_operation_between_the_tensors_is_refused_with_a_suggestion(between, found, hint):
+    with pytest.raises(SpecError, match=rf"(?s){found}.* is not an operation.*{hint}"):
+        parse_einsum(f"Z[m, n] = {between}")
+
+
+def test_an_operation_may_go_over_several_lines():
+    assert parse_einsum("Z[m, n] = A[m, k]\n  * B[k, n]").operation.map is not None
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("Z[m]", "exactly one '=', found 0"),

@@ -9,20 +9,31 @@ from __future__ import annotations
 import ast
 import math
 import re
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from einmap.einsum.functions import FUNCTIONS
 from einmap.errors import SpecError
-from einmap.expressions.syntax import check_text_length
-from einmap.visible import brief
+from einmap.expressions.syntax import check_text_length, shortened
+from einmap.visible import brief, short
 
 type Reduction = Literal["sum", "max", "min"]
 type MapExpression = Operand | Number | Apply
 
 REDUCTIONS: tuple[Reduction, ...] = ("sum", "max", "min")
 _TOP_K = re.compile(r"(?<!\w)top_?k\s*\(", re.IGNORECASE)
+_KNOWN_NODES = (
+    ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.UnaryOp, ast.UAdd, ast.USub, ast.Call, ast.Attribute,
+    ast.Name, ast.Constant, ast.Load,
+)  # fmt: skip
+_TOKEN = re.compile(r"(?P<name>[^\W\d]\w*(?:\.[^\W\d]\w*)*)(?P<call>\s*\()?|\d[\w.]*|\.\d\w*|[-+*/(),\s]|(?P<other>.)")
+_MEANT = {
+    **dict.fromkeys(("x", "X", "times", "·", "∙", "⋅", "•", "×", "⊗", "⊙", "@", "."), "*"),
+    "^": "**", "÷": "/", "−": "-", "–": "-",
+}  # fmt: skip
+"""What is written for an operator in other places."""
 _AST_INFIX = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide", ast.Pow: "power"}
 
 
@@ -89,10 +100,41 @@ def parse_operation(text: str, tensors: Iterable[str], reduction: str = "sum") -
         )
     kept: Reduction = next(r for r in REDUCTIONS if r == reduction)
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
+        tree = ast.parse(" ".join(text.split()), mode="eval").body
         return Operation(_convert(tree, frozenset(tensors), 0), kept, text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Operation(None, kept, text)
+
+
+def check_operation(text: str, tensors: Iterable[str]) -> None:
+    """Raise SpecError unless a text is an expression over these tensors, numbers, + - * / **, and calls of functions,
+    whatever they are called: `A x B` and `alpha * A` are not.
+    """
+    names = frozenset(tensors)
+    line = " ".join(text.split())
+    for token in _TOKEN.finditer(line):
+        is_unknown = token["name"] in names if token["call"] else token["name"] not in (None, *names)
+        if token["other"] or is_unknown:
+            raise _not_an_operation(line, token["other"] or token["name"])
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            tree = ast.parse(line, mode="eval").body
+    except SyntaxError:
+        hint = "between two tensors stands one of + - * / **, as in A[m, k] * B[k, n]"
+        raise SpecError(f"{shortened(line)} is not an operation", hint=hint) from None
+    except (ValueError, RecursionError, MemoryError):
+        return
+    for node in ast.walk(tree):
+        is_number = not isinstance(node, ast.Constant) or type(node.value) in (int, float)
+        if not (is_number and isinstance(node, _KNOWN_NODES)):
+            raise _not_an_operation(line, "//" if isinstance(node, ast.FloorDiv) else ast.unparse(node))
+
+
+def _not_an_operation(text: str, found: str) -> SpecError:
+    meant = _MEANT.get("." if "." in found else found)
+    known = "operations are + - * / **, numbers, and functions such as exp(A[m])"
+    return SpecError(f"{short(found)} in {shortened(text)} is not an operation", hint=f"use {meant}" if meant else known)
 
 
 def _convert(node: ast.expr, tensors: frozenset[str], depth: int) -> MapExpression:

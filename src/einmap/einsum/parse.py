@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from einmap.einsum.operation import Operation, parse_operation
+from einmap.einsum.operation import Operation, check_operation, parse_operation
 from einmap.einsum.projection import Affine, Lookup, Projection, Written, by_position, lookups, parse_affine
 from einmap.errors import SpecError
 from einmap.expressions.syntax import check_text_length, shortened
@@ -88,6 +88,8 @@ def parse_einsum(text: str, reduction: str = "sum") -> ParsedEinsum:
     named = with_operands([*entries, *indices], taken)
     operands = {written: use.operand for written, use in zip(read, named, strict=False)}
     plain = _TENSOR.sub(lambda match: operands[match[1], match[2]], right)
+    plain = re.sub(rf"{_MARK}(\d+)", lambda match: nested_uses[int(match[1])], plain)
+    check_operation(plain, operands.values())
     operation = parse_operation(plain, list(operands.values()), reduction)
     uses: dict[str, Use] = {}
     for use in named:

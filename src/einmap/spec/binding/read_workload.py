@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from einmap.einsum.operation import Operation, parse_operation, product_of
+from einmap.einsum.operation import Operation, check_operation, parse_operation, product_of
 from einmap.einsum.parse import (
     Use,
     checked_projection,
@@ -142,6 +142,8 @@ class WorkloadReader:
                 hint=f"write the Einsum as a string with the indices, such as {{einsum: {given.name}[m, n] = "
                 f"{several}[m, k] - {several}[n, k]}}",
             )
+        if given.operation:
+            check_operation(given.operation, inputs)
         operation = (
             parse_operation(given.operation, inputs, reduction) if given.operation else product_of(factors, reduction)  # type: ignore[arg-type]
         )
