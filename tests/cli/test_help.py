@@ -83,3 +83,19 @@ def test_completion_is_installed_where_the_shell_reads_it(run, monkeypatch, tmp_
     script = (tmp_path / ".bash_completions" / "einmap.sh").read_text()
     assert "complete -o default -F _einmap_completion einmap" in script
     assert "einmap.sh" in (tmp_path / ".bashrc").read_text()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_repeated_option_is_taken_each_time_or_refused(name):
+    command = Commands()[name]
+    for option in command.params:
+        if option.param_type_name != "option" or (option.is_flag and not option.secondary_opts):
+            continue
+        used = [option.opts[0]] if option.is_flag else [option.opts[0], "1"]
+        parser = command.make_parser(command.context_class(command))
+        taken, _, _ = parser.parse_args([*used, *used])
+        if option.multiple:
+            assert taken[option.name] == ["1", "1"]
+        else:
+            with pytest.raises(Exception, match="it is given 2 times"):
+                command.make_context(name, [*used, *used])

@@ -118,3 +118,8 @@ def test_the_picture_of_the_documents_is_what_is_drawn(run, tmp_path):
     assert run("plan", "feed_forward", "--mesh", "x=4", *words, *sizes, "--svg", file).status == 0
     shown = Path(__file__).parents[2] / "docs" / "images" / "plan_feed_forward.svg"
     assert file.read_text() == shown.read_text()
+
+
+def test_axes_of_a_repeated_mesh_are_joined(run):
+    done = run("plan", "feed_forward", "--mesh", "x=2", "--mesh", "y=2", "--json")
+    assert json.loads(done.out)["distribution"]["mesh"] == {"x": 2, "y": 2}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,9 @@ EXAMPLE = "Example:"
 
 
 class Command(typer.core.TyperCommand):
-    """A command whose help ends with its examples and says no type of what takes no value."""
+    """A command whose help ends with its examples and says no type of what takes no value. It remembers in which order
+    its options were given, and takes no option twice of which it would use one value only.
+    """
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
@@ -23,6 +26,17 @@ class Command(typer.core.TyperCommand):
         paragraphs = [" ".join(text.split()) for text in (self.help or "").split("\n\n")]
         self.help = "\n\n".join(text for text in paragraphs if not text.startswith(EXAMPLE))
         self.epilog = "\n\n".join(escape(text) for text in paragraphs if text.startswith(EXAMPLE))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse as usual, and keep the names of the parameters, one for each use, in `ctx.meta`. A usage error where
+        an option is repeated that has one value.
+        """
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        ctx.meta[_KEY] = [parameter.name for parameter in order]
+        for parameter, uses in Counter(order).items():
+            if uses > 1 and _has_one_value(parameter):
+                raise typer.BadParameter(f"it is given {uses} times; write it once", ctx=ctx, param=parameter)
+        return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Any) -> list[Any]:
         """All parameters, the one for the help among them."""
@@ -37,14 +51,10 @@ def without_types(parameters: list[Any]) -> list[Any]:
     return parameters
 
 
-class OrderedCommand(Command):
-    """A command that remembers in which order its options were given."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse as usual, and keep the names of the parameters, one for each use, in `ctx.meta`."""
-        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
-        ctx.meta[_KEY] = [parameter.name for parameter in order]
-        return super().parse_args(ctx, args)
+def _has_one_value(parameter: Any) -> bool:
+    """Whether a repeated use of an option could only replace the one before it by another value."""
+    is_option = isinstance(parameter, typer.core.TyperOption) and not (parameter.multiple or parameter.count)
+    return is_option and (not parameter.is_flag or bool(parameter.secondary_opts))
 
 
 def in_order(ctx: typer.Context, options: Mapping[str, Sequence[str] | None]) -> Iterator[tuple[str, str]]:

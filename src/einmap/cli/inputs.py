@@ -113,12 +113,16 @@ def load_spec(
 
 
 def definitions(texts: Iterable[str] | None, flag: str = "-D", example: str = "N=128") -> dict[str, object]:
-    """`["N=128", "MODE=fast"]` as YAML scalars; quotes keep text. A usage error where `=` is missing."""
+    """`["N=128", "MODE=fast"]` as YAML scalars; quotes keep text. A usage error where `=` is missing,
+    or a name is given twice.
+    """
     values: dict[str, object] = {}
     for text in texts or ():
         name, equals, value = text.partition("=")
         if not equals or not name.isidentifier():
             raise typer.BadParameter(f"{text!r}: write NAME=VALUE, for example {example}", param_hint=flag)
+        if name in values:
+            raise typer.BadParameter(f"{text!r}: {name} is given twice; give it one value", param_hint=flag)
         try:
             values[name] = _scalar(value.strip())
         except ValueError as error:

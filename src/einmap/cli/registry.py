@@ -12,7 +12,7 @@ import typer
 import typer.core
 from typer.main import get_command
 
-from einmap.cli.command import Command, OrderedCommand, without_types
+from einmap.cli.command import Command, without_types
 from einmap.visible import visible
 
 
@@ -20,13 +20,12 @@ from einmap.visible import visible
 class Entry:
     """A command: its module below `einmap.cli.commands`, with a function `NAME_command`, and how its help begins.
 
-    `needs_arguments`: without any the help is shown. `is_ordered`: the order of its options matters.
+    `needs_arguments`: without any the help is shown.
     """
 
     module: str
     summary: str
     needs_arguments: bool = True
-    is_ordered: bool = False
 
 
 COMMANDS = {
@@ -45,7 +44,6 @@ COMMANDS = {
     "partition": Entry(
         "partition",
         "Partition the ranks of a workload, which goes on to compute the same values, and print it.",
-        is_ordered=True,
     ),
     "plan-matmul": Entry(
         "plan_matmul", "Block C <- A B + C, A: M x K, B: K x N, for every memory of a machine, and predict the time."
@@ -187,7 +185,6 @@ def _made(name: str, entry: Entry) -> Any:
     function = getattr(
         import_module(f"einmap.cli.commands.{entry.module}"), f"{entry.module.rpartition('.')[2]}_command"
     )
-    kind = OrderedCommand if entry.is_ordered else Command
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    alone.command(name, cls=kind, no_args_is_help=entry.needs_arguments)(function)
+    alone.command(name, cls=Command, no_args_is_help=entry.needs_arguments)(function)
     return get_command(alone)

@@ -134,7 +134,9 @@ def check_operation(text: str, tensors: Iterable[str]) -> None:
 def _not_an_operation(text: str, found: str) -> SpecError:
     meant = _MEANT.get("." if "." in found else found)
     known = "operations are + - * / **, numbers, and functions such as exp(A[m])"
-    return SpecError(f"{short(found)} in {shortened(text)} is not an operation", hint=f"use {meant}" if meant else known)
+    return SpecError(
+        f"{short(found)} in {shortened(text)} is not an operation", hint=f"use {meant}" if meant else known
+    )
 
 
 def _convert(node: ast.expr, tensors: frozenset[str], depth: int) -> MapExpression:

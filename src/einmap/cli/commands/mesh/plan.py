@@ -26,7 +26,10 @@ WALK = "Walk (--search mcmc)"
 DEFAULT_WALK = WalkOptions()
 
 MeshText = Annotated[
-    str, typer.Option("--mesh", metavar="x=8,y=4", help="Axes of the mesh and the PEs along each.", show_default=False)
+    list[str],
+    typer.Option(
+        "--mesh", metavar="x=8,y=4", help="Axes of the mesh and the PEs along each; repeatable.", show_default=False
+    ),
 ]
 ClusterFile = Annotated[
     str | None,
@@ -134,7 +137,7 @@ def plan_command(
     report = ReportFiles.of(ctx, html, figures, force, given)
     tables = TableFiles.of("einmap.distribute.plan.Plan", csv, parquet, table, force=force, inputs=given)
     walk = _walk(search, WalkOptions(evaluations, seed, time_limit, overlap=overlap), what_if)
-    options = plan_options(mesh, metric, memory, fix or [])
+    options = plan_options(",".join(mesh), metric, memory, fix or [])
     with reading_inputs(define, *out.targets, *tables.targets) as read:
         spec = load_spec(given, define, None, root, top_key)
     report = report.spared(read.files)
