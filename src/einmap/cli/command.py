@@ -33,7 +33,8 @@ class Command(typer.core.TyperCommand):
         """
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         ctx.meta[_KEY] = [parameter.name for parameter in order]
-        for parameter, uses in Counter(order).items():
+        repeated: dict[Any, int] = Counter(order)
+        for parameter, uses in repeated.items():
             if uses > 1 and _has_one_value(parameter):
                 raise typer.BadParameter(f"it is given {uses} times; write it once", ctx=ctx, param=parameter)
         return super().parse_args(ctx, args)
