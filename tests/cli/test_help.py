@@ -66,9 +66,27 @@ def test_the_help_of_all_commands_fits_too(run):
         ("einmap ma", 1, ["map"]),
         ("einmap plan-matmul --mea", 2, ["--measure"]),
         ("einmap explain simple --te", 3, ["--tensor"]),
+        (
+            "einmap evaluate simple matmul simple_matmul_c",
+            4,
+            ["simple_matmul_chain_fused", "simple_matmul_chain_unfused"],
+        ),
+        ("einmap diff simple gpt3_6.7b_d", 3, ["gpt3_6.7b_decode"]),
+        ("einmap map own", 2, ["own.yaml"]),
+        ("einmap map sub/o", 2, ["sub/other.yaml"]),
+        ("einmap map simple --semantics a", 4, ["accelforge"]),
+        ("einmap map simple --metrics edp,lat", 4, ["edp,latency"]),
+        ("einmap map simple --option max_fused_loops_per", 4, ["max_fused_loops_per_rank_variable="]),
+        ("einmap emit simple --lang ", 4, ["pseudo", "python", "c"]),
+        ("einmap search simple --strategy random,anneal", 4, ["random,annealing"]),
+        ("einmap plan-matmul 8 8 8 --machine this", 6, ["this-cpu"]),
     ],
 )
-def test_shells_complete_commands_and_options(run, monkeypatch, words, number, completed):
+def test_shells_complete_commands_options_and_values(run, monkeypatch, tmp_path, words, number, completed):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sub").mkdir()
+    for file in ("own.yaml", "own.txt", "sub/other.yaml"):
+        (tmp_path / file).touch()
     monkeypatch.setenv("_EINMAP_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", words)
     monkeypatch.setenv("COMP_CWORD", str(number))

@@ -49,6 +49,15 @@ def test_json_holds_each_kernel(run):
     assert all(kernel["seconds"] >= 0 for kernel in document["kernels"])
 
 
+@pytest.mark.parametrize(("compiled", "notices"), [(True, 1), (False, 0)])
+def test_a_first_search_says_once_that_it_compiles_in_a_pipe_too(run, monkeypatch, compiled, notices):
+    monkeypatch.setattr(warm, "_ready", {})
+    monkeypatch.setattr(warm, "made_ready", lambda name, _kernel, _call: warm.Warmed(name, compiled, 1.0))
+    done = run("map", "simple", "matmul")
+    assert done.status == 0
+    assert done.err.count("compiling the kernels of the mapper, once on this machine") == notices
+
+
 def signatures():
     """How many kinds of arguments each kernel is compiled for."""
     modules = dict.fromkeys(OF_TABLES, cost_to_go_kernels) | {

@@ -2,6 +2,7 @@
 
 - `commands`: one file for each command.
 - `main`: the command line: one function for each command, errors as exit status 2.
+- `completion`: what a shell offers for the value of a parameter.
 - `html_report`: `--html` and `--figures`: a report as one HTML file, its figures as files.
 - `registry`: the commands by name.
 - `inputs`: what the commands take from the command line: files and names, template values, output paths.

@@ -8,6 +8,8 @@ from typing import Any
 
 import typer.core
 
+from einmap.cli.completion import completes
+
 _KEY = "einmap.order"
 EXAMPLE = "Example:"
 """How the paragraphs begin that stand at the end of a help."""
@@ -40,8 +42,12 @@ class Command(typer.core.TyperCommand):
         return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """All parameters, the one for the help among them."""
-        return without_types(super().get_params(ctx))
+        """All parameters, the one for the help among them; what shells offer for their values belongs to them."""
+        parameters = without_types(super().get_params(ctx))
+        if ctx.resilient_parsing:  # a shell completes a line
+            for parameter in parameters:
+                parameter._custom_shell_complete = completes(parameter)
+        return parameters
 
 
 def without_types(parameters: list[Any]) -> list[Any]:

@@ -33,7 +33,7 @@ class Search:
 def searching() -> Iterator[Search]:
     """Show progress where stderr is a terminal; the first Ctrl-C asks the search for the best so far."""
     shown = ProgressBar(error_console())
-    search = Search(Progress(shown.report if shown.console.is_terminal else None))
+    search = Search(Progress(shown.report if shown.console.is_terminal else None, on_notice=print_hint))
     with shown, stopped_by_ctrl_c(search):
         yield search
 

@@ -38,7 +38,7 @@ RemeasureBy = Annotated[
     str | None,
     typer.Option(
         "--remeasure-by",
-        metavar="WAY",
+        metavar="simulator|c",
         help="simulator (the objective from what a run on random data counts) or c (seconds of compiled C here).",
         show_default="simulator",
         rich_help_panel=EFFORT,
