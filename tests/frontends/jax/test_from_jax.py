@@ -273,3 +273,21 @@ def test_partition_specs_are_placements_of_a_plan_that_runs():
 def test_placements_that_do_not_fit_are_refused(placements, mesh, said):
     with pytest.raises(SpecError, match=said):
         placed(placements, mesh)
+
+
+def test_bits_are_those_of_each_type_on_either_side_of_a_conversion():
+    def scores(input, weight, output):  # noqa: A002 (names of sets)
+        hidden = jax.nn.relu(input.astype(jnp.bfloat16) @ weight.astype(jnp.bfloat16))
+        return {"wide": hidden.astype(jnp.float32), "flag": hidden > 0, "ids": output.astype(jnp.int4)}
+
+    shapes = [((4, 8), "float32"), ((8, 6), "float8_e4m3fn"), ((3,), "uint8")]
+    found = einmap.from_jax(scores, *(jax.ShapeDtypeStruct(*shape) for shape in shapes))
+    workload = found.spec.workload
+    bits = {name: workload.tensor_bits(name) / workload.tensor_size(name) for name in workload.tensors}
+    sources = {tensor.source: bits[tensor.name] for tensor in found.inputs.values()}
+    results = {name: bits[view.tensor.name] for name, view in found.outputs.items()}
+    assert sources == {"input": 32, "weight": 8, "output": 8}
+    assert results == {"out['wide']": 32, "out['flag']": 8, "out['ids']": 4}
+    others = bits.keys() - {v.tensor.name for v in found.outputs.values()} - found.inputs.keys()
+    assert others
+    assert {bits[name] for name in others} == {16}

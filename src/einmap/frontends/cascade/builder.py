@@ -27,11 +27,9 @@ from einmap.frontends.cascade.values import (
     stored,
 )
 from einmap.frontends.cascade.views import LayoutError, Sizes, View, common_digits, digit, refined, view_of
-from einmap.spec.names import RESERVED, is_name
 
 MOST_VALUES = 2**40
 """Values of one tensor."""
-LONGEST_NAME = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +66,10 @@ type Use = str | Window | LookedUp
 
 @dataclass(slots=True)
 class Contents:
-    """What one Einsum is made of, while its operands are being laid out."""
+    """What one Einsum is made of, while its operands are being laid out. `bits`: of a number of each leaf."""
 
     leaves: list[tuple[View, tuple[Use, ...]]] = field(default_factory=list)
+    bits: list[int] = field(default_factory=list)
     expressions: list[MapExpression] = field(default_factory=list)
     signs: list[bool] = field(default_factory=list)
     first_leaves: list[int | None] = field(default_factory=list)
@@ -82,25 +81,13 @@ class Builder:
     def __init__(self) -> None:
         self.program = Program()
 
-    # names and graph inputs
-
-    def free_name(self, wanted: str) -> str:
-        """A name for a tensor that nothing else has, as near to `wanted` as names of tensors may be."""
-        plain = re.sub(r"\W+", "_", wanted, flags=re.ASCII).strip("_")[-LONGEST_NAME:].strip("_") or "T"
-        plain = plain if not plain[0].isdigit() else f"T{plain}"
-        name, number = plain, 2
-        while name in self.program.names or name in RESERVED or name in _TAKEN or not is_name(name):
-            name, number = f"{plain}_{number}", number + 1
-        self.program.names.add(name)
-        return name
-
     def graph_input(
         self, name: str, shape: Sequence[int], bits: int, source: str | Array, *, weight: bool = False
     ) -> Value:
         """A tensor that no Einsum writes. Raises SpecError for one that is empty or too large."""
         check_shape(shape, f"tensor {name!r}")
         sizes = tuple(size for size in shape if size > 1) or (1,)
-        tensor = Stored(self.free_name(name), sizes, bits, source, tuple(shape), weight)
+        tensor = Stored(self.program.free_name(name), sizes, bits, source, tuple(shape), weight)
         return stored(view_of(tensor, shape))
 
     def as_expression(self, value: Value, name: str) -> Value:
@@ -269,6 +256,7 @@ class Builder:
                 entry = view, tuple(uses)
                 if entry not in contents.leaves:
                     contents.leaves.append(entry)
+                    contents.bits.append(plain.bits if plain.is_view else view.tensor.bits)
                 places.append(contents.leaves.index(entry))
             assert plain.expression is not None
             contents.expressions.append(renumbered(plain.expression, places.__getitem__))
@@ -279,7 +267,7 @@ class Builder:
     def _laid_out(self, contents: Contents, given: Mapping[str, int]) -> dict[str, Sizes]:
         """The digits of each label; leaves are replaced by copies where their digits do not agree."""
         for i, (view, uses) in enumerate(contents.leaves):
-            contents.leaves[i] = self._for_windows(view, uses, given), uses
+            contents.leaves[i] = self._for_windows(stored(view, bits=contents.bits[i]), uses, given), uses
         labels = dict.fromkeys(
             label for _, uses in contents.leaves for use in uses for label in ([use] if isinstance(use, str) else ())
         )
@@ -305,7 +293,7 @@ class Builder:
             for i, axis in used:
                 view, uses = contents.leaves[i]
                 if len(view.axes[axis]) > 1:
-                    copy = self.copied(stored(view), f"{view.tensor.name}_flat", flat=[axis])
+                    copy = self.copied(stored(view, bits=contents.bits[i]), f"{view.tensor.name}_flat", flat=[axis])
                     contents.leaves[i] = copy.leaves[0], uses
             digits = common_digits((contents.leaves[i][0], axis) for i, axis in used)
         for i, axis in used:
@@ -313,18 +301,19 @@ class Builder:
             contents.leaves[i] = refined(view, axis, digits), uses
         return digits
 
-    def _for_windows(self, view: View, uses: Sequence[Use], given: Mapping[str, int]) -> View:
-        """The view, or a copy of it where a window needs an axis to be one rank by itself."""
+    def _for_windows(self, value: Value, uses: Sequence[Use], given: Mapping[str, int]) -> View:
+        """A view, or a copy of it where a window needs an axis to be one rank by itself."""
+        view = value.leaves[0]
         slid = [axis for axis, use in enumerate(uses) if isinstance(use, Window)]
         if any(isinstance(use, LookedUp) and not view.is_whole(axis) for axis, use in enumerate(uses)):
             whole = [axis for axis, use in enumerate(uses) if isinstance(use, LookedUp)]
             flat = [axis for axis in whole if len(view.axes[axis]) > 1]
-            return self.copied(stored(view), f"{view.tensor.name}_rows", flat=flat, whole=whole).leaves[0]
+            return self.copied(value, f"{view.tensor.name}_rows", flat=flat, whole=whole).leaves[0]
         pads = [axis for axis in slid if not view.is_whole(axis) and _leaves_axis(uses[axis], given, view.shape[axis])]
         cut = [axis for axis in slid if axis not in pads and len(view.axes[axis]) > 1]
         if not pads and not cut:
             return view
-        return self.copied(stored(view), f"{view.tensor.name}_rows", flat=cut, whole=pads).leaves[0]
+        return self.copied(value, f"{view.tensor.name}_rows", flat=cut, whole=pads).leaves[0]
 
     def _index(
         self, view: View, uses: Sequence[Use], digits: Mapping[str, Sizes], given: Mapping[str, int]
@@ -384,7 +373,7 @@ class Builder:
             index += [Affine(((_variable(entry, place), 1),)) for place in range(len(digits[entry]))]
         if isinstance(target, str):
             check_shape(sizes, f"the result of {target!r}")
-            target = Stored(self.free_name(target), tuple(sizes) or (1,), bits)
+            target = Stored(self.program.free_name(target), tuple(sizes) or (1,), bits)
         read = tuple(
             Affine(((digit(axis, place), 1),)) for axis, of_axis in enumerate(axes) for place, _ in enumerate(of_axis)
         )
@@ -441,7 +430,3 @@ def _inserted(expression: MapExpression, parts: Sequence[tuple[MapExpression, bo
             square = function == "multiply" and arguments[0][0] == arguments[1][0]
             joined, sign = applied(function, arguments)
             return joined, sign or square
-
-
-_TAKEN = frozenset({"mod", "inf", "nan", "pi", "e"})
-"""Words that expressions of a specification may read as something else."""

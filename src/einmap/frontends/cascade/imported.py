@@ -151,8 +151,8 @@ def imported(
 
     `about`: operators, barriers and constants. Raises SpecError where nothing is to be computed.
     """
-    views = {name: value.leaves[0] for name, value in outputs.items()}
-    kept = {view.tensor.name for view in views.values()} | {v.leaves[0].tensor.name for v in written_out.values()}
+    views, others = with_own_bits(builder, outputs, written_out)
+    kept = {view.tensor.name for view in (*views.values(), *others.values())}
     einsums = with_split_ranks(builder.program, with_results(builder, builder.program.needed(kept), kept), kept)
     barriers: Sequence[Barrier] = about.get("barriers", ())
     if not einsums and barriers:
@@ -171,6 +171,31 @@ def imported(
     return Imported(
         spec, notes=notes, inputs=inputs, margins=margins, counted_from_the_end=indices, outputs=views, **about
     )
+
+
+def with_own_bits(builder: Builder, *results: Mapping[str, Value]) -> list[dict[str, View]]:
+    """Results as parts of tensors of the same bits, where the last step was a cast.
+
+    A tensor that nothing else uses is written as the cast has it, and called as the result; else the result is a copy.
+    """
+    program = builder.program
+    tensors = [value.leaves[0].tensor.name for of in results for value in of.values()]
+    uses = Counter([*tensors, *(a.tensor.name for e in program.needed({*tensors}) for a in e.inputs)])
+    uses.update(name for names in program.recurrences for name in names)
+    own: list[dict[str, View]] = []
+    for of in results:
+        own.append({})
+        for name, value in of.items():
+            view, old = value.leaves[0], value.leaves[0].tensor
+            if old.bits == value.bits:
+                own[-1][name] = view
+            elif old.source is not None or uses[old.name] > 1:
+                own[-1][name] = builder.copied(value, name).leaves[0]
+            else:
+                tensor = replace(old, name=builder.program.free_name(name), bits=value.bits)
+                program.rewrite(old, tensor)
+                own[-1][name] = replace(view, tensor=tensor)
+    return own
 
 
 def with_index_inputs(builder: Builder, einsums: list[CascadeEinsum]) -> tuple[list[CascadeEinsum], dict[str, int]]:
@@ -197,7 +222,7 @@ def with_index_inputs(builder: Builder, einsums: list[CascadeEinsum]) -> tuple[l
                 key = tensor.name, size
                 if key not in made:
                     is_free = tensor.name not in others and tensor.name not in sizes
-                    name = tensor.name if is_free else builder.free_name(f"{tensor.name}_index")
+                    name = tensor.name if is_free else builder.program.free_name(f"{tensor.name}_index")
                     made[key] = tensor if is_free else replace(tensor, name=name)
                     sizes[name] = size
                 inputs[place] = replace(inputs[place], tensor=made[key])
@@ -244,7 +269,7 @@ def with_results(builder: Builder, einsums: list[CascadeEinsum], kept: set[str])
 def _copy(builder: Builder, tensor: Stored, suffix: str) -> CascadeEinsum:
     variables = [f"x{rank}.0" for rank in range(len(tensor.sizes))]
     index = tuple(Affine(((v, 1),)) for v in variables)
-    result = Stored(builder.free_name(f"{tensor.name}_{suffix}"), tensor.sizes, tensor.bits)
+    result = Stored(builder.program.free_name(f"{tensor.name}_{suffix}"), tensor.sizes, tensor.bits)
     extents = dict(zip(variables, tensor.sizes, strict=True))
     hints = dict.fromkeys(variables, "")
     return CascadeEinsum(

@@ -59,12 +59,14 @@ def concatenated(builder: Builder, values: Sequence[Value], axis: int, name: str
         return parts
     view, signs = even
     if min(signs) > 0:
-        return stored(view)
+        return stored(view, bits=values[0].bits)
     # x turned by a quarter, (-x2, x1), is one tensor read in another order, times signs
     ones = (1,) * (len(view.shape) - axis - 1)
     factors = np.repeat(np.array(signs, np.float64), view.shape[axis] // len(signs)).reshape(-1, *ones)
     expression = Apply("multiply", (Operand("0"), Operand("1")))
-    return builder.pointwise(expression, [stored(view), known(factors, values[0].bits)], name, values[0].bits)
+    return builder.pointwise(
+        expression, [stored(view, bits=values[0].bits), known(factors, values[0].bits)], name, values[0].bits
+    )
 
 
 def _evenly_spaced(values: Sequence[Value], axis: int) -> tuple[View, list[int]] | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,16 @@ from numpy.typing import NDArray
 
 from einmap.einsum.operation import MapExpression, Reduction
 from einmap.einsum.projection import Affine
+from einmap.expressions.functions import BUILT_IN
+from einmap.spec.names import RESERVED, is_name
 
 type Array = NDArray[Any]
+
+LONGEST_NAME = 60
+ROLES = ("input", "weight", "output")
+"""What the renames of each Einsum call its tensors, so that no tensor may be called so."""
+_TAKEN = frozenset({*BUILT_IN, *ROLES, "mod", "true", "false", "Total"})
+"""Words that expressions of a specification may read as something else."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,6 +87,16 @@ class Program:
     names: set[str] = field(default_factory=set)
     recurrences: list[tuple[str, ...]] = field(default_factory=list)
 
+    def free_name(self, wanted: str) -> str:
+        """A name for a tensor that nothing else has, as near to `wanted` as names of tensors may be."""
+        plain = re.sub(r"\W+", "_", wanted, flags=re.ASCII).strip("_")[-LONGEST_NAME:].strip("_") or "T"
+        plain = plain if not plain[0].isdigit() else f"T{plain}"
+        name, number = plain, 2
+        while name in self.names or name in RESERVED or name in _TAKEN or not is_name(name):
+            name, number = f"{plain}_{number}", number + 1
+        self.names.add(name)
+        return name
+
     def copied(self) -> Program:
         """What is collected so far, for going back to it."""
         margins = {name: [*ranks] for name, ranks in self.margins.items()}
@@ -93,6 +112,14 @@ class Program:
         before, after = margins[rank]
         margins[rank] = max(before, low), max(after, high)
 
+    def rewrite(self, old: Stored, new: Stored) -> None:
+        """Let the Einsum that writes a tensor write another one of the same ranks; no Einsum may read the old one."""
+        for place, einsum in enumerate(self.einsums):
+            if einsum.name == old.name:
+                self.einsums[place] = replace(einsum, output=replace(einsum.output, tensor=new))
+        if old.name in self.margins:
+            self.margins[new.name] = self.margins.pop(old.name)
+
     def needed(self, kept: set[str]) -> list[CascadeEinsum]:
         """The Einsums without which a tensor of `kept` would not be there, in order."""
         writers = {einsum.name: einsum for einsum in self.einsums}
@@ -104,6 +131,13 @@ class Program:
                 wanted.add(name)
                 waiting += [access.tensor.name for access in writers[name].inputs if access.tensor.name in writers]
         return [einsum for einsum in self.einsums if einsum.name in wanted]
+
+
+def in_numpy(values: Array) -> Array:
+    """Numbers in a type of NumPy's own: `bfloat16`, `int4` and the like, which others add, in one that holds them."""
+    if values.dtype.isbuiltin == 1:
+        return values
+    return values.astype(np.int8 if "int" in values.dtype.name else np.float32)
 
 
 def uniform(values: Array) -> float | None:

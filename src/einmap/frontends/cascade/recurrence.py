@@ -48,7 +48,7 @@ class Recurrence:
         """A state, which begins with `initial` or zeros. All are made before anything reads one."""
         begins = self._begins(initial, name)
         tensor = Stored(
-            self.builder.free_name(name),
+            self.builder.program.free_name(name),
             (self.steps + 1, *(n for n in shape if n > 1)),
             bits,
             None,

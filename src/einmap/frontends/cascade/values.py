@@ -29,7 +29,8 @@ class Value:
     """A value of the program. The expression calls the views `Operand("0")`, `Operand("1")`, ...
 
     `array`: its numbers where the program knows them; then there may be no expression. All views have the shape of the
-    value. `bits`: of one number. `nonnegative`: no number is below 0.
+    value. `bits`: of one number, which a cast may have made others than those of what is viewed. `nonnegative`: no
+    number is below 0.
     """
 
     shape: tuple[int, ...]
@@ -72,9 +73,9 @@ def known(array: Array, bits: int) -> Value:
     return Value(tuple(array.shape), bits, array=array)
 
 
-def stored(view: View, *, nonnegative: bool = False) -> Value:
-    """Part of a stored tensor."""
-    return Value(view.shape, view.tensor.bits, Operand("0"), (view,), nonnegative=nonnegative)
+def stored(view: View, *, bits: int | None = None, nonnegative: bool = False) -> Value:
+    """Part of a stored tensor; `bits`: of a number once it is read, if a cast made them others than those stored."""
+    return Value(view.shape, bits or view.tensor.bits, Operand("0"), (view,), nonnegative=nonnegative)
 
 
 def transpose(value: Value, order: Sequence[int]) -> Value:

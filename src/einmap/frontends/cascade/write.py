@@ -10,7 +10,7 @@ from einmap.einsum.edit import substituted
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand, format_map
 from einmap.einsum.parse import format_projection
 from einmap.einsum.projection import Affine
-from einmap.frontends.cascade.program import Access, CascadeEinsum, Program, Stored
+from einmap.frontends.cascade.program import ROLES, Access, CascadeEinsum, Program, Stored
 
 
 def workload_of(program: Program, einsums: Iterable[CascadeEinsum]) -> dict[str, Any]:
@@ -60,9 +60,10 @@ class _Writer:
         weight = None if einsum.weight is None else einsum.inputs[einsum.weight].tensor.name
         others = list(dict.fromkeys(a.tensor.name for a in einsum.inputs if a.tensor.name != weight))
         if weight is None or not others:
-            fields["renames"] = {"input": "Inputs", "weight": "Nothing", "output": "Outputs"}
+            sets = "Inputs", "Nothing", "Outputs"
         else:
-            fields["renames"] = {"input": " | ".join(others), "weight": weight, "output": "Outputs"}
+            sets = " | ".join(others), weight, "Outputs"
+        fields["renames"] = dict(zip(ROLES, sets, strict=True))
         return fields
 
     def _variable_names(self, einsum: CascadeEinsum) -> dict[str, str]:

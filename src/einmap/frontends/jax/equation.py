@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -29,5 +30,6 @@ class Equation(Step):
 
 
 def bits_of(kind: Any) -> int:
-    """Bits of a number of a type of JAX."""
-    return 8 * int(np.dtype(kind).itemsize)
+    """Bits of a number of a type of JAX: `int4` has 4, though NumPy stores it in a byte."""
+    said = re.match(r"[a-z]+(\d+)", np.dtype(kind).name)
+    return int(said.group(1)) if said else 8 * int(np.dtype(kind).itemsize)

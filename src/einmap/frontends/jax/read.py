@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from einmap.errors import SpecError
 from einmap.frontends.cascade.builder import Builder
 from einmap.frontends.cascade.imported import Imported, imported
+from einmap.frontends.cascade.program import in_numpy
 from einmap.frontends.cascade.step import NotExpressible
 from einmap.frontends.cascade.values import Value, known, reshape
 from einmap.frontends.cascade.views import LayoutError
@@ -137,7 +138,7 @@ class _Reader:
     def constant(self, value: Any) -> Value:
         """Numbers that the function holds."""
         array = np.asarray(value)
-        return known(array, bits_of(array.dtype))
+        return known(in_numpy(array), bits_of(array.dtype))
 
     def run(self, jaxpr: Any, constants: list[Value], arguments: list[Value]) -> list[Value]:
         """The results of a jaxpr. Raises SpecError for what has no Einsum form."""
@@ -160,7 +161,8 @@ class _Reader:
                 raise SpecError(f"the function has more than {MOST_EQUATIONS:,} equations, scans unrolled")
             results = self.results(equation, operands)
             for variable, value in zip(equation.outvars, results, strict=True):
-                give(variable, value, f"{name}_{self.counts[name]}")
+                own = replace(value, bits=bits_of(variable.aval.dtype))
+                give(variable, own, f"{name}_{self.counts[name]}")
         return [self.operand(v, values) for v in jaxpr.outvars]
 
     def run_steps(self, steps: int, jaxpr: Any, constants: list[Value], arguments: list[Value]) -> list[Value]:

@@ -37,7 +37,8 @@ def kinds_of_results(node: Node, kinds: Mapping[str, int]) -> list[int]:
     elif operator in _OF_SECOND and len(operands) > 1:
         kind = operands[2] if operator == "OneHot" and len(operands) > 2 else operands[1]
     elif operator == "QuantizeLinear":
-        kind = operands[2] if len(operands) > 2 else UINT8
+        said = attributes.get("output_dtype", 0) or UINT8
+        kind = operands[2] if len(operands) > 2 and node.inputs[2] else said if isinstance(said, int) else UINT8
     elif operator in ("QLinearMatMul", "QLinearConv") and len(operands) > 7:
         kind = operands[7]
     elif operator in _TRUTH_VALUES:

@@ -11,7 +11,7 @@ from typing import Any
 
 from einmap.errors import At, EinmapError, SpecError, raise_all
 from einmap.frontends.cascade.builder import MOST_VALUES
-from einmap.frontends.cascade.program import Array
+from einmap.frontends.cascade.program import Array, in_numpy
 from einmap.frontends.files import reading
 from einmap.frontends.onnx.functions import inlined
 from einmap.frontends.onnx.wire import compact_model, text_of
@@ -23,6 +23,7 @@ MOST_AXES = 16
 _BITS = {
     1: 32, 2: 8, 3: 8, 4: 16, 5: 16, 6: 32, 7: 64, 9: 8, 10: 16, 11: 64, 12: 32, 13: 64, 16: 16, 17: 8, 18: 8, 19: 8,
     20: 8, 21: 4, 22: 4, 23: 4, 24: 8, 25: 2, 26: 2,
+    27: 6, 28: 6,
 }  # fmt: skip
 """Bits of a number by `TensorProto.DataType` (onnx.proto); complex numbers and texts are missing."""
 GRAPH_ATTRIBUTES = (5, 10)
@@ -243,7 +244,7 @@ def array_of(tensor: Any) -> Array | None:
         wanted, found = prod(tensor.dims) * _BITS.get(tensor.data_type, 32) // 8, len(tensor.raw_data)
         sizes = f"expected {wanted:,} bytes, found {found:,}" if found else short(str(error), 120)
         raise SpecError(f"its numbers do not fit its shape {[*tensor.dims]}: {sizes}") from None
-    return array if array.dtype.kind in "biufV" or array.dtype.name.startswith(("bfloat", "float")) else None
+    return in_numpy(array) if array.dtype.kind in "biufV" or array.dtype.name.startswith(("bfloat", "float")) else None
 
 
 _TYPED = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")

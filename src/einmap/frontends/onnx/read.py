@@ -198,8 +198,7 @@ class _Importer:
             return [shape_of(call, operands[0].shape if operands and operands[0] is not None else ())]
         arrays = folded(call, [None if v is None else v.array for v in call.operands])
         if arrays is not None:
-            bits = max((v.bits for v in call.operands if v is not None), default=32)
-            return [known(array, bits) for array in arrays]
+            return [known(array, bits_of(FLOAT)) for array in arrays]
         if kind == "Concat":
             return concat(call, operands)
         if kind in RECURRENT:
@@ -224,9 +223,8 @@ class _Importer:
             self.values[name] = self.settled(value, self.name_of(node), name)
 
     def settled(self, value: Value, tensor: str, name: str) -> Value:
-        """A value as its readers get it: with the bits that are asked for, and written if there are several."""
-        if self.bits is not None and value.array is None and value.bits != self.bits:
-            value = Value(value.shape, self.bits, value.expression, value.leaves, value.array, value.nonnegative)
+        """A value as its readers get it: with bits by type, or those asked for, and written if there are several."""
+        value = replace(value, bits=bits_of(self.kinds.get(name, FLOAT)) if self.bits is None else self.bits)
         if value.array is None and not value.is_view and self.readers[name] > 1:
             value = self.builder.written(value, tensor)
         return value
@@ -245,6 +243,7 @@ class _Importer:
         for name in read:
             tensor = self.shape_of_result(name, node, reason)
             bits = tensor.bits if self.bits is None else self.bits
+            self.kinds[name] = tensor.kind
             self.give(name, self.builder.graph_input(name, tensor.shape, bits, name), node)
         self.barriers.append(Barrier(node.operator, reason, node.at.path, tuple(read)))
 

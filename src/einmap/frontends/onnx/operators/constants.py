@@ -12,7 +12,7 @@ import numpy as np
 from einmap.errors import SpecError
 from einmap.frontends.cascade.program import Array
 from einmap.frontends.cascade.values import Value, broadcast_shape, known
-from einmap.frontends.onnx.model import array_of
+from einmap.frontends.onnx.model import array_of, bits_of
 from einmap.frontends.onnx.operators.call import Call
 
 MOST_FOLDED = 2**22
@@ -47,8 +47,9 @@ def constant(call: Call) -> Value:
         tensor = attributes["value"]
         array = array_of(tensor)
         if array is None:
-            return call.builder.graph_input(call.name, tuple(tensor.dims), 32, call.node.outputs[0], weight=True)
-        return known(array, 8 * array.dtype.itemsize)
+            bits, source = bits_of(tensor.data_type), call.node.outputs[0]
+            return call.builder.graph_input(call.name, tuple(tensor.dims), bits, source, weight=True)
+        return known(array, bits_of(tensor.data_type))
     for name in ("value_float", "value_floats", "value_int", "value_ints"):
         if name in attributes:
             return known(np.asarray(attributes[name]), 32 if "float" in name else 64)

@@ -13,6 +13,7 @@ from einmap.frontends.cascade.builder import Spread, check_shape
 from einmap.frontends.cascade.recurrence import cumulated
 from einmap.frontends.cascade.step import NotExpressible, expression_of
 from einmap.frontends.cascade.values import MOST_KNOWN, Value, broadcast, broadcast_shape, known, reshape, transpose
+from einmap.frontends.onnx.kinds import BOOL, INTEGERS
 from einmap.frontends.onnx.model import bits_of
 from einmap.frontends.onnx.operators.call import MOST_INTEGERS, Call
 from einmap.frontends.onnx.operators.resizing import resize
@@ -37,17 +38,17 @@ def _is_all_zero(value: Value) -> bool:
 
 
 def cast(call: Call) -> list[Value]:
-    """Cast: fractions become integers towards 0, and truth values 1 and 0."""
+    """Cast: fractions become integers towards 0, truth values 1 and 0; all else moves nothing."""
     value = call.operand(0)
     kind = call.integer("to", 1)
-    to_float = kind in (1, 10, 11, 16)
+    to_float = kind not in INTEGERS and kind != BOOL
     if value.array is not None and value.array.dtype.kind in "biuf" and value.array.size <= MOST_KNOWN:
-        array = value.array.astype(np.float64 if to_float else bool if kind == 9 else np.int64)
-        if to_float or kind in (6, 7, 9):
+        array = value.array.astype(np.float64 if to_float else bool if kind == BOOL else np.int64)
+        if to_float or kind in (6, 7, BOOL):
             return [known(array, bits_of(kind))]
-    if to_float:
+    if to_float or (kind != BOOL and call.kinds[0] in (*INTEGERS, BOOL)):
         return [value]
-    if kind == 9:
+    if kind == BOOL:
         return [call.pointwise("1 - equal(a, 0)", value, bits=8)]
     return [call.pointwise("select(less(a, 0), ceil(a), floor(a))", value, bits=bits_of(kind))]
 
