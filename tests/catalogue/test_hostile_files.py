@@ -1,6 +1,6 @@
 """Each hostile file through the command line: it ends as promised, within its time and memory, and says little.
 
-Every file of the folder `hostile` has a row in ROWS: the command, and how it must end.
+Every file of the folder `hostile` and of GENERATED has a row in ROWS: the command, and how it must end.
 """
 
 import re
@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 from tests.catalogue.children import Command, run_all
+from tests.catalogue.generated import GENERATED
 from tests.catalogue.template_attacks import MULTIPLYING, REACHING
 
-FILES = Path(__file__).parent / "hostile"
+FILES = {
+    file.name: file.read_text(encoding="utf-8") for file in (Path(__file__).parent / "hostile").iterdir()
+} | GENERATED
 MEGABYTE = 2**20
 
 
@@ -90,8 +93,8 @@ def files_of(row):
 def ended(tmp_path_factory):
     """What came of each row; all of them run in one process that is forked for each."""
     folder = tmp_path_factory.mktemp("hostile")
-    for file in FILES.iterdir():
-        (folder / file.name).write_bytes(file.read_bytes())
+    for name, text in FILES.items():
+        (folder / name).write_text(text, encoding="utf-8")
     rows = run_all([Command(tuple(row.args.split()), row.seconds) for row in ROWS], folder)
     return dict(zip(ROWS, rows, strict=True))
 
@@ -118,7 +121,7 @@ def test_a_hostile_file_ends_as_promised(row, ended):
 
 def test_every_hostile_file_has_a_row():
     listed = {file for row in ROWS for file in files_of(row)}
-    assert {file.name for file in FILES.iterdir()} == listed | LATER
+    assert set(FILES) == listed | LATER
     assert not listed & LATER
 
 
@@ -146,4 +149,4 @@ def test_a_template_that_attacks_is_refused(name, attacked):
 
 
 def test_the_corpus_is_large():
-    assert len(ATTACKS) + len(list(FILES.iterdir())) >= 120
+    assert len(ATTACKS) + len(FILES) >= 120

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 from tests.catalogue.cases import BASE
+from tests.catalogue.generated import GENERATED
 
 from einmap.frontends.yaml.spec import example_paths
 
@@ -71,11 +72,9 @@ def specifications():
     found += [(text_of(tuple(names)), define) for names, define in DISTRIBUTED]
     found += [(text_of(("simple", name)), {}) for name in WORKLOADS]
     found += [(text_of((name, "matmul")), SMALL) for name in ARCHES]
-    files = sorted(HOSTILE.glob("*.yaml"))
+    hostile = {file.name: file.read_text(encoding="utf-8") for file in HOSTILE.glob("*.yaml")} | GENERATED
     found += [
-        (file.read_text(encoding="utf-8"), {})
-        for file in files
-        if file.stat().st_size < 10_000 and not file.name.startswith(("08", "09"))
+        (text, {}) for name, text in sorted(hostile.items()) if len(text) < 10_000 and not name.startswith(("08", "09"))
     ]
     return found
 
