@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 import random
+from dataclasses import replace
 
 import pytest
 from tests.mapper.fusion.problems import draw_problem as draw_cascade
@@ -13,6 +14,9 @@ from tests.mapper.problems import draw_problem, spec_of
 import einmap
 from einmap.errors import SpecError
 from einmap.frontends.yaml.spec import dump_mapping
+from einmap.mapper.best_layouts import best_layouts
+from einmap.mapper.options import read_options
+from einmap.spec.open_layouts import open_layouts
 
 VALUES = {"energy": lambda c: c.energy, "latency": lambda c: c.latency, "energy_delay_product": lambda c: c.edp}
 
@@ -162,3 +166,45 @@ def test_a_search_that_ends_early_gives_a_mapping_and_a_bound():
     assert not early.optimal
     assert early.stopped
     assert (early.lower_bound or 0) <= best.cost.energy <= early.cost.energy
+
+
+def searches(old, new, used=None, **options):
+    """The options of each search over the layouts that are left open; of choices each looks at `used`, where given."""
+    spec = einmap.loads((ARCH + WORK).replace(old, new))
+    choices = open_layouts(spec)
+    settled = spec.with_layouts({"DRAM": {choice.tensor: [] for choice in choices}})
+    given = []
+
+    def search(chosen, limits):
+        given.append(limits)
+        result = einmap.map_workload(chosen, metrics="energy")
+        return result if used is None else replace(result, stats=replace(result.stats, evaluated=used))
+
+    best_layouts(spec, choices, read_options(settled, metrics="energy", **options), search)
+    return given
+
+
+def test_one_choice_of_layouts_has_all_of_the_limit():
+    # of two tensors with one layout each there is one choice, too
+    for new in ("A: [[M, K]]", "A: [[M, K]], B: [[K, N]]"):
+        (limits,) = searches("A: best", new, max_evaluations=1000)
+        assert limits.max_evaluations == 1000
+        (limits,) = searches("A: best", new, time_limit_s=1000)
+        assert 999 < limits.time_limit <= 1000
+
+
+def test_what_one_choice_of_layouts_leaves_goes_on_to_the_next():
+    # halves of 1,000; the first one leaves 490 of its 500
+    halves = searches("A: best", "A: [[M, K], [K, M]]", used=10, max_evaluations=1000)
+    assert [limits.max_evaluations for limits in halves] == [500, 990]
+
+
+def test_bounds_of_layouts_have_a_half_of_the_limit_together():
+    both = searches("A: best", "A: [[M, K], [K, M]], B: [[K, N], [N, K]]", used=10, max_evaluations=1000)
+    # 1000/2/2, and what is left of the 500; then a quarter of what is left
+    assert [limits.max_evaluations for limits in both][:3] == [250, 490, 245]
+
+
+def test_a_layout_that_costs_what_its_bound_says_leaves_out_the_next_one():
+    # two bounds for the orders of A, and three of four pairs: with one order of A the first order of B is as good as none
+    assert len(searches("A: best", "A: best, B: best")) == 5

@@ -24,8 +24,14 @@ from einmap.spec.spec import Spec
 
 type Search = Callable[[Spec, Options], MapResult]
 """Searches a specification whose layouts are settled, with some options."""
-PART = 1 / 4
-"""Part of what is left of time and choices that one search may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """When a part of the work ends: seconds since the whole began, and choices that were looked at by then."""
+
+    seconds: float
+    work: float
 
 
 def best_layouts(spec: Spec, choices: Sequence[Choice], asked: Options, search: Search) -> MapResult:
@@ -35,13 +41,15 @@ def best_layouts(spec: Spec, choices: Sequence[Choice], asked: Options, search: 
     """
     # what has fewest alternatives first: its bounds rule out most
     run = _Run(spec, sorted(choices, key=lambda c: len(c.alternatives)), asked, search)
-    run.settle({})
+    run.settle({}, run.ends, -math.inf)
     if not run.results:
-        run.leaf({choice: choice.alternatives[0] for choice in choices})
+        run.leaf({choice: choice.alternatives[0] for choice in choices}, run.ends)
     return run.result()
 
 
 type Settled = dict[Choice, Lies]
+type Way = tuple[float, int, Settled]
+"""What is settled so far, as the alternative of this number of the last tensor, and what costs at least (J, s, J*s)."""
 
 
 @dataclass
@@ -72,11 +80,17 @@ class _Run:
             and all(choice.adds_up for choice in self.choices)
         )
 
+        self.ends = Ends(self.asked.time_limit, self.asked.max_evaluations or math.inf)
+
     @property
     def is_over(self) -> bool:
         """Whether time or choices are used up."""
-        most = math.inf if self.asked.max_evaluations is None else self.asked.max_evaluations
-        return self.work >= most or time.monotonic() - self.start >= self.asked.time_limit
+        return self.work >= self.ends.work or time.monotonic() - self.start >= self.ends.seconds
+
+    def share(self, ends: Ends, parts: int) -> Ends:
+        """The end of the first of so many parts of what is left; what a part leaves goes on to the next ones."""
+        now = time.monotonic() - self.start
+        return Ends(now + (ends.seconds - now) / parts, self.work + (ends.work - self.work) / parts)
 
     def chosen(self, settled: Settled) -> Spec:
         """The specification with some layouts settled; the others move value by value."""
@@ -85,26 +99,17 @@ class _Run:
             by_memory.setdefault(choice.memory, {})[choice.tensor] = settled.get(choice, [])
         return self.spec.with_layouts(by_memory)
 
-    def searched(self, settled: Settled) -> MapResult:
-        """The result for some layouts, with a part of what is left of time and choices."""
-        left = self.asked.time_limit - (time.monotonic() - self.start)
-        most = self.asked.max_evaluations
-        result = self.search(
-            self.chosen(settled),
-            replace(
-                self.asked,
-                time_limit=left if math.isinf(left) else max(left * PART, 0.0),
-                max_evaluations=None if most is None else max(int((most - self.work) * PART), 1),
-            ),
-        )
+    def searched(self, settled: Settled, ends: Ends) -> MapResult:
+        """The result for some layouts."""
+        most = None if math.isinf(ends.work) else max(int(ends.work - self.work), 1)
+        left = max(ends.seconds - (time.monotonic() - self.start), 0.0)
+        result = self.search(self.chosen(settled), replace(self.asked, time_limit=left, max_evaluations=most))
         self.work += result.stats.evaluated
         return result
 
-    def leaf(self, settled: Settled) -> float:
-        """Search the mappings for layouts that are all settled; what they cost at least."""
-        result = self.searched(settled)
-        self.results.append(result)
-        return self.least(result)
+    def leaf(self, settled: Settled, ends: Ends) -> None:
+        """Search the mappings for layouts that are all settled."""
+        self.results.append(self.searched(settled, ends))
 
     def least(self, result: MapResult) -> float:
         """What all mappings of a result cost at least, 0 where that is not known."""
@@ -116,31 +121,31 @@ class _Run:
         costs = [result.cost for result in self.results]
         return min((objective(cost, self.asked.goals[0]) for cost in costs), default=math.inf)
 
-    def settle(self, settled: Settled) -> None:
-        """Search all layouts of the tensors that are not settled yet."""
+    def settle(self, settled: Settled, ends: Ends, least: float) -> None:
+        """Search all layouts of the tensors that are not settled yet; `least`: what they cost at least."""
         if len(settled) == len(self.choices):
+            self.leaf(settled, ends)
             return
         choice = self.choices[len(settled)]
-        is_last = len(settled) + 1 == len(self.choices)
-        ways: list[tuple[float, int, Settled]] = []
-        for number, lies in enumerate(choice.alternatives):
-            if self.is_over:
-                self.bounds.append(0.0)
-                self.left_out = True
-                break
-            way = {**settled, choice: lies}
-            if is_last:
-                self.leaf(way)
-                continue
-            ways.append((self.least(self.searched(way)) if self.bounded else 0.0, number, way))
-        for least, _, way in sorted(ways, key=lambda each: each[:2]):
-            if self.bounded and least >= self.best * (1 - TIE):
-                self.bounds.append(least)
+        ways = [(least, number, {**settled, choice: lies}) for number, lies in enumerate(choice.alternatives)]
+        if self.bounded and len(ways) > 1 and len(settled) + 1 < len(self.choices):
+            ways = self.with_bounds(ways, self.share(ends, 2))
+        for done, (least_of_way, _, way) in enumerate(sorted(ways, key=lambda each: each[:2])):
+            if self.bounded and least_of_way >= self.best * (1 - TIE):
+                self.bounds.append(least_of_way)
             elif self.is_over:
-                self.bounds.append(least)
+                self.bounds.append(max(least_of_way, 0.0))
                 self.left_out = True
             else:
-                self.settle(way)
+                self.settle(way, self.share(ends, len(ways) - done), least_of_way)
+
+    def with_bounds(self, ways: list[Way], ends: Ends) -> list[Way]:
+        """Each way with what it costs at least: as much as where all that is not settled moves value by value."""
+        found: list[Way] = []
+        for least, number, way in ways:
+            bound = least if self.is_over else self.least(self.searched(way, self.share(ends, len(ways) - number)))
+            found.append((max(bound, least), number, way))
+        return found
 
     def result(self) -> MapResult:
         """The best of all layouts that were searched."""

@@ -267,3 +267,24 @@ def test_users_hold_an_input_in_one_node_above_their_loops_where_each_pays_for_i
     assert fills(result, "X") == 2 * 16 * 8  # once for each user
     apart = einmap.map_workload(given, metrics="energy", semantics="exact", share_inputs=False, max_fused_loops=1)
     assert fills(apart, "X") == 2 * 2 * 16 * 8  # again for each of two slices
+
+
+LINES = {"line": 32, "order": {"A": ["M", "K"]}}
+
+
+@pytest.mark.parametrize("layout", [LINES, {**LINES, "order": {"A": "best"}}, {**LINES, "order": {"B": ["K", "N"]}}])
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_layout_of_an_input_that_several_einsums_read_is_that_of_the_input(at, layout):
+    nodes = [memory("L0", "inf", 10, {"keep": "~Intermediates", "may_keep": "All"}), memory("L1", 400, 1), compute()]
+    nodes[at]["layout"] = layout
+    einsums = ["X[m,n] = A[m,k] * B[k,n]", "Y[m,p] = A[m,k] * D[k,p]"]
+    read_twice = spec(nodes, einsums, {"M": 4, "K": 4, "N": 2, "P": 2})
+    result = einmap.map_workload(read_twice, metrics="energy")
+    alone = einmap.map_workload(read_twice, metrics="energy", share_inputs=False)
+    assert alone.optimal
+    assert result.lower_bound <= result.cost.energy <= alone.cost.energy
+    assert "A_shared" not in result.reason
+    if "A" in layout["order"]:
+        assert f"a copy that moves lines of 'A' in 'L{at}' is not supported yet" in result.reason
+    else:
+        assert result.optimal

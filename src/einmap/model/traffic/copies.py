@@ -102,8 +102,7 @@ def _actions(path: EinsumPath, values: Values) -> dict[tuple[str, str], Actions]
         unit = at.component
         if isinstance(unit, Memory) and (access.tensor in unit.layouts or unit.interleaved):
             raise NotSupportedError(
-                f"lines of {access.tensor!r} in {at.component.name!r}, which {path.einsum.name!r} copies, are "
-                "not supported yet",
+                f"a copy that moves lines of {access.tensor!r} in {at.component.name!r} is not supported yet",
                 hint=f"leave {access.tensor} out of the layout of {at.component.name}",
                 about=at.component.name,
             )

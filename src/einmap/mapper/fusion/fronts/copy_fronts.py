@@ -18,6 +18,7 @@ from einmap.arch.component import Leaf, Memory
 from einmap.arch.tree import Architecture
 from einmap.arrays import Floats
 from einmap.einsum.einsum import Einsum
+from einmap.errors import NotSupportedError
 from einmap.mapper.fusion.fronts.listed_fronts import ListedFronts
 from einmap.mapper.fusion.fronts.loops import TEMPORAL, rank_cut
 from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, Key
@@ -71,13 +72,17 @@ class CopyFronts(ListedFronts):
         self.position = {a.tensor: i for i, a in enumerate(self.einsum.accesses)}
         unit = next(unit for unit in self.arch.computes if unit.enabled)
         self.leaves = self.arch.path(unit.name)
-        self.costs: dict[Assignment, tuple[float, ...]] = {}
+        self.costs: dict[Assignment, tuple[float, ...] | None] = {}
+        self.refused: list[NotSupportedError] = []
+        """What the model says of chains that it does not know how to cost."""
         self._list()
+        if self.refused and not self.signatures:
+            raise self.refused[0]
 
     @property
     def covers_mapspace(self) -> bool:
         """Whether the chains are all that the mapspace of the Einsum has."""
-        return self.complete
+        return self.complete and not self.refused
 
     @property
     def why_brute_force(self) -> str | None:
@@ -87,7 +92,8 @@ class CopyFronts(ListedFronts):
     @property
     def omissions(self) -> tuple[str, ...]:
         """What was not searched, in words."""
-        return ()
+        kind = f"some mappings with a copy of {self.source}"
+        return tuple(dict.fromkeys(f"{kind}: {error.message}" for error in self.refused))
 
     def may_stand_below_loops(self, memory: str) -> bool:
         """Whether fused loops may stand above the outermost node of a shared tensor in a memory."""
@@ -207,6 +213,8 @@ class CopyFronts(ListedFronts):
         signature = FusionSignature(tuple(sorted(keys)), counts, (), tuple(sorted(cuts)))
         n_outer = sum(memory == top for _, memory in order)
         costs = self._costs(assignment, nodes)
+        if costs is None:
+            return
         self.signatures.setdefault(signature, []).append(
             _Written(tuple(nodes), n_outer, costs, used, tuple(kept), backed)
         )
@@ -216,11 +224,16 @@ class CopyFronts(ListedFronts):
         assert isinstance(memory, Memory)
         return memory
 
-    def _costs(self, assignment: Assignment, nodes: list[tree.Node]) -> tuple[float, ...]:
-        """What is added up over Einsums, for one instance: the same for all loops."""
+    def _costs(self, assignment: Assignment, nodes: list[tree.Node]) -> tuple[float, ...] | None:
+        """What is added up over Einsums, for one instance: the same for all loops; None where it is not known."""
         if assignment not in self.costs:
             path = path_of(LoopTree(tuple(nodes)), self.einsum, self.arch)
-            cost = einsum_cost(path, EinsumTraffic(path, self.request.rules), self.arch)
+            try:
+                cost = einsum_cost(path, EinsumTraffic(path, self.request.rules), self.arch)
+            except NotSupportedError as error:
+                self.refused.append(error)
+                self.costs[assignment] = None
+                return None
             values = {
                 "energy": cost.energy, "latency": cost.latency,
                 "dynamic_energy": cost.dynamic, "leak_energy": cost.energy - cost.dynamic,
@@ -308,6 +321,12 @@ class OptionalCopyFronts(CopyFronts):
             if idle:
                 nothing = _Written((), 0, (0.0,) * len(self.request.goals), {}, (), idle[0].backed)
                 self.signatures[signature] = [c for c in chains if c not in idle] or [nothing]
+
+    @property
+    def omissions(self) -> tuple[str, ...]:
+        """What was not searched, in words: those of the user, who does not know the copy."""
+        own = [t for t in self.position if t != self.source]
+        return tuple(text.replace(repr(own[0]), repr(self.source)) for text in super().omissions)
 
     def is_absent(self, signature: FusionSignature) -> bool:
         """Whether these chains are not chains at all."""
