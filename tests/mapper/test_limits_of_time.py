@@ -61,6 +61,18 @@ def test_the_time_limit_holds_for_a_mapspace_that_takes_minutes_to_build(brute_f
 
 
 @pytest.mark.usefixtures("processor_clock")
+@pytest.mark.parametrize("architecture", ["simple", "tpu_v4i"])
+def test_the_time_limit_holds_for_a_recurrence(architecture):
+    # listing, and the Einsums one by one for when time is over, take seconds of their own
+    given, seconds = einmap.load(architecture, "lstm"), 2
+    start = time.monotonic()
+    result = einmap.map_workload(given, metrics="energy", time_limit_s=seconds, workers=1)
+    assert time.monotonic() - start < seconds + 1
+    assert not result.optimal
+    assert 0 < result.lower_bound < result.cost.energy
+
+
+@pytest.mark.usefixtures("processor_clock")
 def test_one_mapspace_does_not_eat_the_time_of_the_others():
     given = wide("Y[m, n] = Z[m] * E[m, n]", "X[m, n] = Y[m, n] * F[m, n] * G[m, n] * H[m, n]")
     start = time.monotonic()

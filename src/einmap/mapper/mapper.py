@@ -145,9 +145,7 @@ def _searched(
     spec: Spec, asked: Options, patterns: Mapping[str, Pattern], fuse: bool, progress: Progress | None
 ) -> MapResult:
     if spec.workload.recurrences:
-        from einmap.mapper.warm import warm
-
-        warm(progress, everything=bool(np.isfinite(asked.memory)))
+        _make_ready(spec, asked, progress)
         return recurrent_result(spec, asked, patterns, progress, fuse=fuse)
     if fuse and is_joint(spec, asked) and may_fuse(spec, asked, patterns):
         return joint_result(
@@ -159,6 +157,15 @@ def _searched(
     return _added_up(spec, asked, patterns, fuse, progress)
 
 
+def _make_ready(spec: Spec, asked: Options, progress: Progress | None) -> None:
+    """Compile the kernels, once on a machine: that is not searching, and its time is not counted."""
+    # Here, not above: it imports the compiler, which only a search needs
+    from einmap.mapper.warm import needs_all, warm
+
+    bounds = [[bound for _, bound in einsum.bounds] for einsum in spec.workload.einsums]
+    warm(progress, everything=bool(np.isfinite(asked.memory)) or needs_all(bounds))
+
+
 def _added_up(
     spec: Spec, asked: Options, patterns: Mapping[str, Pattern], fuse: bool, progress: Progress | None
 ) -> MapResult:
@@ -166,11 +173,8 @@ def _added_up(
     # Here, not above: they import the compiler, which only a search needs
     from einmap.mapper.independent.independent_search import IndependentSearch
     from einmap.mapper.unfused_result import unsearched
-    from einmap.mapper.warm import needs_all, warm
 
-    # compiling is not searching: it happens once on a machine and is not counted
-    bounds = [[bound for _, bound in einsum.bounds] for einsum in spec.workload.einsums]
-    warm(progress, everything=np.isfinite(asked.memory) or needs_all(bounds))
+    _make_ready(spec, asked, progress)
     asked = replace(asked, memory=left_of(asked.memory, _place_of_memory_limit(spec, asked)), ceiling=asked.memory)
     start = time.perf_counter()
     token = (progress or Progress()).within(asked.time_limit if np.isfinite(asked.time_limit) else None)

@@ -36,13 +36,17 @@ def recurrent_result(
     from einmap.mapper.fusion.shared_inputs import not_shared
     from einmap.mapper.fusion.step_by_step import step_by_step
     from einmap.mapper.fusion.steps import has_readers, with_steps, without_tokens
+    from einmap.mapper.fusion.stopped_search import AT_LEAST, reserved
     from einmap.mapper.fusion.tie_search import with_best_of_tie
+    from einmap.mapper.independent.first import LONGEST
 
     _refuse(spec, asked, patterns, fuse=fuse)
     left_out = not_shared(spec, None, "the cascade has a recurrence") if asked.share_inputs else ()
     asked = replace(asked, memory=left_of(asked.memory, None), ceiling=asked.memory, share_inputs=False)
     start = time.perf_counter()
     token = (progress or Progress()).within(asked.time_limit if np.isfinite(asked.time_limit) else None)
+    # what is there when time is over is found first, as far as there is time for it
+    early = step_by_step(spec, asked, reserved(token)) if token.deadline is not None else []
     searches: list[FusedSearch] = []
     points: list[Found] = []
     ways = (False, True) if has_readers(spec) else (False,)
@@ -62,11 +66,13 @@ def recurrent_result(
         points += [found(search, mapping) for mapping in trees]
         searches.append(search)
     stopped = any(search.budget.cut for search in searches) or token.stopped
+    if stopped:
+        points += early
     if not points and not all(search.complete for search in searches):
-        points = step_by_step(spec, asked, token)
+        points = step_by_step(spec, asked, Progress(token.callback).within(AT_LEAST if stopped else LONGEST))
     if not points:
         raise _nothing(spec, stopped=stopped, pruned=not_searched_by(searches))
-    front = best_of(points, asked.goals) if len(searches) > 1 or len(asked.goals) > 1 else points
+    front = best_of(points, asked.goals) if len(points) > 1 else points
     result = fused_result(searches, front, asked, start, left_out)
     return result if stopped else with_best_of_tie(result, searches, asked, token, found)
 

@@ -6,7 +6,6 @@ from einmap.arch.tree import outermost_memory
 from einmap.einsum.recurrence import Recurrence
 from einmap.errors import EinmapError
 from einmap.mapper.given.pattern import FREE, GivenCompute, GivenHolder, GivenLoop, Pattern
-from einmap.mapper.independent.first import LONGEST
 from einmap.mapper.independent.independent_search import IndependentSearch
 from einmap.mapper.options import Options
 from einmap.mapper.result import Found
@@ -28,7 +27,7 @@ def step_by_step(spec: Spec, asked: Options, token: Progress) -> list[Found]:
         return []
     patterns = {name: pattern for name, pattern in given.items() if pattern is not None}
     try:
-        apart = IndependentSearch(spec, asked, patterns).soon(Progress(token.callback).within(LONGEST))
+        apart = IndependentSearch(spec, asked, patterns).soon(token)
         mapping = _with_one_loop(spec, apart)
         return [Found(evaluate(spec, mapping, asked.rules), mapping, spec)]
     except EinmapError:

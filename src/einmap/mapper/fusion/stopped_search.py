@@ -39,6 +39,13 @@ def all_but_reserve(token: Progress) -> Progress:
     return token.within(left - min(left * RESERVE, MOST_RESERVED))
 
 
+def reserved(token: Progress) -> Progress:
+    """The token for the time that is kept for the Einsums one by one; the same one where time is not limited."""
+    if token.deadline is None:
+        return token
+    return token.within(min(max(token.deadline - time.monotonic(), 0.0) * RESERVE, MOST_RESERVED))
+
+
 def begun(spec: Spec, asked: Options, token: Progress) -> tuple[IndependentSearch, bool]:
     """The Einsums one by one; with good mappings of them, as far as these are found soon, where time is limited.
 
@@ -48,7 +55,7 @@ def begun(spec: Spec, asked: Options, token: Progress) -> tuple[IndependentSearc
     whole = IndependentSearch(spec, asked)
     if token.deadline is not None and asked.max_evaluations is None:
         left = max(token.deadline - time.monotonic(), 0.0)
-        part = token.within(min(left * RESERVE, MOST_RESERVED))
+        part = reserved(token)
         try:
             whole.soon(part, late=False)
         except (MappingError, NoMappingError):
