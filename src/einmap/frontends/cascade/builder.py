@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -18,15 +19,15 @@ from einmap.frontends.cascade.values import (
     MOST_LEAVES,
     MOST_NODES,
     Value,
-    applied,
     broadcast,
     broadcast_shape,
+    inserted,
     number_of,
     renumbered,
     size_of,
     stored,
 )
-from einmap.frontends.cascade.views import LayoutError, Sizes, View, common_digits, digit, refined, view_of
+from einmap.frontends.cascade.views import LayoutError, Sizes, View, common_digits, composed, digit, refined, view_of
 
 MOST_VALUES = 2**40
 """Values of one tensor."""
@@ -73,6 +74,11 @@ class Contents:
     expressions: list[MapExpression] = field(default_factory=list)
     signs: list[bool] = field(default_factory=list)
     first_leaves: list[int | None] = field(default_factory=list)
+
+    @property
+    def gathers(self) -> bool:
+        """Whether an axis of an operand is looked up."""
+        return any(isinstance(use, LookedUp) for _, uses in self.leaves for use in uses)
 
 
 class Builder:
@@ -124,7 +130,7 @@ class Builder:
                 places.append(leaves.index(view))
             assert value.expression is not None
             parts.append((renumbered(value.expression, places.__getitem__), value.nonnegative))
-        joined, sign = _inserted(expression, parts)
+        joined, sign = inserted(expression, parts)
         return Value(tuple(shape), bits, joined, tuple(leaves), nonnegative=sign)
 
     def _shortened(self, operands: list[Value], name: str, extra: int) -> list[Value]:
@@ -165,8 +171,6 @@ class Builder:
         value = self.as_expression(value, name)
         if not value.leaves:
             return self._filled(value, name)
-        if flat:  # the mapper knows outputs that are indexed by sums where they are copies
-            value = self.written(value, f"{name}_digits")
         labels = [f"x{axis}" for axis in range(len(value.shape))]
         for axis, use in enumerate(uses):
             if not isinstance(use, LookedUp):
@@ -203,16 +207,19 @@ class Builder:
             operands[weight] = self._apart(operands, weight)
         contents = self._contents(operands, name, is_contraction=weight is not None)
         digits = self._laid_out(contents, given)
+        joined, sign = inserted(expression, list(zip(contents.expressions, contents.signs, strict=True)))
+        is_copy = isinstance(joined, Operand) and not _reduces(digits, out) and not contents.gathers
+        if not is_copy and _joins_digits(out, digits):
+            how: Any = {"reduction": reduction, "extents": extents, "weight": weight}
+            return self._through_digits(target, operands, out, expression, bits, **how)
         indices = [self._index(view, uses, digits, given) for view, uses in contents.leaves]
         cuts = tuple(cut for _, found in indices for cut in found)
         inputs = tuple(
             Access(view.tensor, index, self._looked_up(view, uses, contents))
             for (view, uses), (index, _) in zip(contents.leaves, indices, strict=True)
         )
-        gathers = any(access.looked_up for access in inputs)
         tensor, index, view = self._output(target, out, digits, bits)
-        joined, sign = _inserted(expression, list(zip(contents.expressions, contents.signs, strict=True)))
-        extents = {_variable(label, i): size for label, sizes in digits.items() for i, size in enumerate(sizes)}
+        extents = {digit(label, i): size for label, sizes in digits.items() for i, size in enumerate(sizes)}
         unused = extents.keys() - {v for i in (*index, *(j for a in inputs for j in a.index)) for v, _ in i.terms}
         if unused and reduction == "sum":
             # a sum over what is the same everywhere
@@ -227,11 +234,20 @@ class Builder:
                 {v: extent for v, extent in extents.items() if v not in unused},
                 {v: "" if re.match(r"x\d", v) else v.partition(".")[0].strip("_") for v in extents},
                 place,
-                isinstance(joined, Operand) and not _reduces(digits, out) and not gathers,
+                is_copy,
                 cuts,
             )
         )
         return stored(view, nonnegative=sign)
+
+    def _through_digits(
+        self, target: str | Stored, operands: Any, out: Sequence[str | Spread], *what: Any, **how: Any
+    ) -> Value:
+        """As `einsum`, by way of a tensor of digits: of outputs that are indexed by sums copies alone can be mapped."""
+        labels = [entry if isinstance(entry, str) else entry.terms[0][0] for entry in out]
+        name = target if isinstance(target, str) else target.name
+        value = self.einsum(f"{name}_digits", operands, labels, *what, **how)
+        return self.einsum(target, [(value, labels)], out, Operand("0"), value.bits)
 
     def _apart(self, operands: Sequence[tuple[Value, Sequence[Use]]], weight: int) -> tuple[Value, Sequence[Use]]:
         """The weight of a contraction: a copy where another operand reads its tensor, so that names tell them apart."""
@@ -324,7 +340,7 @@ class Builder:
         for axis, use in enumerate(uses):
             if isinstance(use, str):
                 for place in range(len(view.axes[axis])):
-                    table[digit(axis, place)] = Affine(((_variable(use, place), 1),))
+                    table[digit(axis, place)] = Affine(((digit(use, place), 1),))
                 continue
             if isinstance(use, LookedUp):
                 table[digit(axis, 0)] = Affine(())
@@ -370,7 +386,7 @@ class Builder:
                 continue
             axes.append(digits[entry])
             sizes += digits[entry]
-            index += [Affine(((_variable(entry, place), 1),)) for place in range(len(digits[entry]))]
+            index += [Affine(((digit(entry, place), 1),)) for place in range(len(digits[entry]))]
         if isinstance(target, str):
             check_shape(sizes, f"the result of {target!r}")
             target = Stored(self.program.free_name(target), tuple(sizes) or (1,), bits)
@@ -388,19 +404,6 @@ def check_shape(shape: Sequence[int], what: str) -> None:
         raise SpecError(f"{what} has the shape {[*shape]}: {prod(shape):.3g} values, at most 2**40 are allowed")
 
 
-def composed(terms: Sequence[tuple[str, int]], digits: Mapping[str, Sizes], constant: int = 0) -> Affine:
-    """The sum of `coefficient * label + constant` in the variables of the labels' digits."""
-    parts: list[tuple[str, int]] = []
-    for label, a in terms:
-        sizes = digits[label]
-        parts += [(_variable(label, i), a * prod(sizes[i + 1 :])) for i in range(len(sizes))]
-    return Affine(tuple(parts), constant)
-
-
-def _variable(label: str, place: int) -> str:
-    return f"{label}.{place}"
-
-
 def _ends(use: Window, extents: Mapping[str, int]) -> tuple[int, int]:
     """The smallest and the largest index of a window."""
     reach = [a * (extents[label] - 1) for label, a in use.terms]
@@ -413,20 +416,12 @@ def _leaves_axis(use: Use, extents: Mapping[str, int], size: int) -> bool:
     return not use.cut and (low < 0 or high >= size)
 
 
+def _joins_digits(out: Sequence[str | Spread], digits: Mapping[str, Sizes]) -> bool:
+    """Whether an axis of the output is one rank, and is made of several digits."""
+    spreads = [entry for entry in out if isinstance(entry, Spread)]
+    return any(len(digits[label]) > 1 for spread in spreads if len(spread.terms) == 1 for label, _ in spread.terms)
+
+
 def _reduces(digits: Mapping[str, Sizes], out: Sequence[str | Spread]) -> bool:
     kept = {label for entry in out for label in ([entry] if isinstance(entry, str) else [t for t, _ in entry.terms])}
     return any(sizes and label not in kept for label, sizes in digits.items())
-
-
-def _inserted(expression: MapExpression, parts: Sequence[tuple[MapExpression, bool]]) -> tuple[MapExpression, bool]:
-    """The expression with other expressions in place of its operands, and whether it is known not to be negative."""
-    match expression:
-        case Operand(number):
-            return parts[int(number)]
-        case Number(value):
-            return expression, value >= 0
-        case Apply(function, given):
-            arguments = [_inserted(argument, parts) for argument in given]
-            square = function == "multiply" and arguments[0][0] == arguments[1][0]
-            joined, sign = applied(function, arguments)
-            return joined, sign or square

@@ -8,11 +8,13 @@ in its weight and bias as well:
     S[h, m, p] = Q[m, N: 64*h + e] * ...      -->  S[h, m, p] = Q[m, h, e] * ...
 
 A rank stays where an index of it is not made of digits, as in windows, where a variable that would be cut is part of
-another sum, and where the tensor is padded or an output of the program.
+another sum, and where the tensor is padded or an output of the program. So does a rank with which another tensor would
+be written at a sum of digits, which cannot be mapped, unless that one is split as well.
 """
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -28,46 +30,83 @@ type Strides = tuple[int, ...]
 
 def with_split_ranks(program: Program, einsums: Sequence[CascadeEinsum], kept: Collection[str]) -> list[CascadeEinsum]:
     """The Einsums with ranks split wherever that is possible; tensors in `kept` stay as they are."""
-    done = list(einsums)
+    done = dict(enumerate(einsums))
     users: dict[str, dict[int, None]] = {}
-    for place, einsum in enumerate(done):
+    ranks: dict[str, int] = {}
+    for place, einsum in done.items():
         for access in _accesses(einsum):
             users.setdefault(access.tensor.name, {})[place] = None
+            ranks[access.tensor.name] = len(access.index)
     waiting = dict.fromkeys(users)
     while waiting:
         name = next(iter(waiting))
         del waiting[name]
-        # what the Einsums index with the variables that were cut may be split then
-        if name not in kept:
-            waiting |= dict.fromkeys(_split(program, done, name, users[name]))
-    return done
+        for rank in range(ranks[name]):
+            trial = _Trial(ChainMap({}, done), ChainMap({}, program.margins), users)
+            if not trial.splits(name, rank, kept):
+                continue
+            done |= trial.einsums.maps[0]
+            program.margins |= trial.margins.maps[0]
+            for access in (a for i in trial.einsums.maps[0] for a in _accesses(done[i])):
+                # what the Einsums index with the variables that were cut may be split then
+                waiting[access.tensor.name] = None
+                ranks[access.tensor.name] = len(access.index)
+            break
+    return list(done.values())
 
 
-def _split(program: Program, einsums: list[CascadeEinsum], name: str, places: Iterable[int]) -> list[str]:
-    """Split one rank of a tensor in the Einsums at `places`, which use it; the tensors whose indices changed."""
-    tensor = next(a.tensor for i in places for a in (*einsums[i].inputs, einsums[i].output) if a.tensor.name == name)
-    for rank, size in enumerate(tensor.sizes):
-        accesses = (a for i in places for a in _accesses(einsums[i]) if a.tensor.name == name)
-        if program.margin(tensor, rank) != (0, 0) or any(rank in dict(a.looked_up) for a in accesses):
-            continue
-        uses = [(i, a.index[rank]) for i in places for a in _accesses(einsums[i]) if a.tensor.name == name]
-        strides = _strides([(index, einsums[i].extents) for i, index in uses], size)
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """Splits that are made together, or not at all. `einsums`, `margins`: what they change is in the first map.
+
+    `users`: the places of the Einsums that read or write a tensor.
+    """
+
+    einsums: ChainMap[int, CascadeEinsum]
+    margins: ChainMap[str, list[tuple[int, int]]]
+    users: Mapping[str, Iterable[int]]
+
+    def splits(self, name: str, rank: int, kept: Collection[str]) -> bool:
+        """Split a rank, and those that would be written at sums of digits then. False where one of them stays."""
+        whole = self.einsums.parents
+        waiting = [(name, rank)]
+        while waiting:
+            name, rank = waiting[0]
+            if name in kept or not self._split(name, rank):
+                return False
+            changed = self.einsums.maps[0].items()
+            waiting = [(e.name, sums[0]) for i, e in changed if (sums := _sums(e)) and not _sums(whole[i])]
+        return True
+
+    def _split(self, name: str, rank: int) -> bool:
+        """Split one rank of a tensor in all Einsums that use it, if its indices allow it."""
+        places = self.users[name]
+        accesses = [(i, a) for i in places for a in _accesses(self.einsums[i]) if a.tensor.name == name]
+        tensor = accesses[0][1].tensor
+        margins = self.margins.get(name, [(0, 0)] * len(tensor.sizes))
+        if margins[rank] != (0, 0) or any(rank in dict(access.looked_up) for _, access in accesses):
+            return False
+        uses = [(i, access.index[rank]) for i, access in accesses]
+        strides = _strides([(index, self.einsums[i].extents) for i, index in uses], tensor.sizes[rank])
         if strides is None or len(strides) < 2:
-            continue
-        cut = [_cut(einsums[i], index, strides) for i, index in uses]
+            return False
+        cut = [_cut(self.einsums[i], index, strides) for i, index in uses]
         if any(table is None for table in cut):
-            continue
+            return False
         tables = _joined([(i, table or {}) for (i, _), table in zip(uses, cut, strict=True)])
         split = _Split(tensor, rank, strides)
         if tables is None or not all(split.fits(index, tables.get(i, {})) for i, index in uses):
-            continue
+            return False
         for i in places:
-            einsums[i] = split.applied(einsums[i], tables.get(i, {}))
-        if name in program.margins:
-            margins = program.margins[name]
-            program.margins[name] = [*margins[:rank], *[(0, 0)] * len(strides), *margins[rank + 1 :]]
-        return [a.tensor.name for i in places for a in _accesses(einsums[i])]
-    return []
+            self.einsums[i] = split.applied(self.einsums[i], tables.get(i, {}))
+        if name in self.margins:
+            self.margins[name] = [*margins[:rank], *[(0, 0)] * len(strides), *margins[rank + 1 :]]
+        return True
+
+
+def _sums(einsum: CascadeEinsum) -> list[int]:
+    """The ranks that an Einsum writes at sums of variables, which only a copy may do if it is to be mapped."""
+    return [] if einsum.is_copy else [r for r, index in enumerate(einsum.output.index) if len(index.terms) > 1]
 
 
 def _joined(tables: Iterable[tuple[int, dict[str, Cut]]]) -> dict[int, dict[str, Cut]] | None:

@@ -111,6 +111,20 @@ def applied(function: str, arguments: Sequence[tuple[MapExpression, bool]]) -> t
     return expression, never or (function == "max" and any(signs))
 
 
+def inserted(expression: MapExpression, parts: Sequence[tuple[MapExpression, bool]]) -> tuple[MapExpression, bool]:
+    """The expression with other expressions in place of its operands, and whether it is known not to be negative."""
+    match expression:
+        case Operand(number):
+            return parts[int(number)]
+        case Number(value):
+            return expression, value >= 0
+        case Apply(function, given):
+            arguments = [inserted(argument, parts) for argument in given]
+            square = function == "multiply" and arguments[0][0] == arguments[1][0]
+            joined, sign = applied(function, arguments)
+            return joined, sign or square
+
+
 def number_of(expression: MapExpression) -> float:
     """The value of an expression without operands."""
     match expression:

@@ -7,7 +7,7 @@ digits only, and a digit that no rank uses is a broadcast.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
@@ -25,8 +25,8 @@ class LayoutError(Exception):
     """A change of shape that no affine index says: the value has to be copied into another layout first."""
 
 
-def digit(axis: int, place: int) -> str:
-    """The name of a digit in the indices of a view."""
+def digit(axis: int | str, place: int) -> str:
+    """The name of a digit of an axis in the indices of a view, or of a label in those of an Einsum."""
     return f"{axis}.{place}"
 
 
@@ -63,6 +63,15 @@ def view_of(tensor: Stored, shape: Sequence[int]) -> View:
     axes = tuple((size,) if size > 1 or every else () for size in shape)
     index = tuple(Affine(((digit(axis, 0), 1),)) for axis, sizes in enumerate(axes) if sizes)
     return View(tensor, axes, index or (Affine(()),))
+
+
+def composed(terms: Sequence[tuple[str, int]], digits: Mapping[str, Sizes], constant: int = 0) -> Affine:
+    """The sum of `coefficient * label + constant` in the variables of the labels' digits."""
+    parts: list[tuple[str, int]] = []
+    for label, a in terms:
+        sizes = digits[label]
+        parts += [(digit(label, i), a * prod(sizes[i + 1 :])) for i in range(len(sizes))]
+    return Affine(tuple(parts), constant)
 
 
 def transposed(view: View, order: Sequence[int]) -> View:
