@@ -15,14 +15,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from einmap import load, sweep
+from einmap import evaluate, load, sweep
 from einmap.mapper.mapper import best_mappings
 from einmap.sweep import run as running
 from einmap.sweep.actions.perform import Task, outcome_of
 from einmap.sweep.outcome import Outcome
 
 MAPPED = 1000
-SIDE = 8
+SIDE = 16
 HEAVY = {
     "name": "heavy",
     "specs": ["tpu_v4i", "matmul_chain"],
@@ -49,21 +49,30 @@ print(finished, int(peak.split()[1]) / 1024)
 
 
 def overhead(folder: Path) -> None:
-    """Processor time of a sweep in this process against that of its points by themselves."""
-    base = load("simple", "matmul", define={"M": SIDE, "K": SIDE, "N": SIDE})
-    axes = [{"name": "size", "path": "arch.GlobalBuffer.size", "range": {"least": 4096, "most": 4095 + MAPPED}}]
-    swept = {"specs": ["simple", "matmul"], "define": {"M": SIDE, "K": SIDE, "N": SIDE}, "axes": axes}
-    best_mappings(base, metrics="energy", workers=1)  # loads the kernels
-    start = time.process_time()
-    for size in range(4096, 4096 + MAPPED):
-        best_mappings(base.set("arch.nodes.GlobalBuffer.size", size), metrics="energy", workers=1)
-    alone = (time.process_time() - start) / MAPPED
-    start = time.process_time()
-    finished = sum(1 for _ in sweep({**swept, "metric": "energy"}, workers=0, store=folder / "small.sqlite"))
-    whole = (time.process_time() - start) / finished
-    print(f"{finished:,} points of an {SIDE} x {SIDE} x {SIDE} product, processor time of each:")
-    above = whole - alone
-    print(f"  alone {alone * 1e3:.2f} ms, in the sweep {whole * 1e3:.2f} ms; above: {above * 1e3:.2f} ms (limit 5)")
+    """Processor time of a sweep in this process against that of its points by themselves, mapped and evaluated."""
+    axes = [{"name": "size", "path": "arch.GlobalBuffer.size", "range": {"least": 65536, "most": 65535 + MAPPED}}]
+    print(f"{MAPPED:,} points of an {SIDE} x {SIDE} x {SIDE} product, processor time of each:")
+    for action, files, function in (
+        ("map", ["simple", "matmul"], lambda spec: best_mappings(spec, metrics="energy", workers=1)),
+        ("evaluate", ["simple", "matmul", "simple_matmul"], evaluate),
+    ):
+        define = {"M": SIDE, "K": SIDE, "N": SIDE}
+        base = load(*files, define=define)
+        swept = {"specs": files, "define": define, "axes": axes, "action": action, "metric": "energy"}
+        function(base)  # loads the kernels
+        start = time.process_time()
+        for _ in range(MAPPED):
+            function(base)
+        bound = (time.process_time() - start) / MAPPED
+        start = time.process_time()
+        for size in range(65536, 65536 + MAPPED):
+            function(base.set("arch.nodes.GlobalBuffer.size", size))
+        alone = (time.process_time() - start) / MAPPED
+        start = time.process_time()
+        finished = sum(1 for _ in sweep(swept, workers=0, store=folder / f"{action}.sqlite"))
+        whole = (time.process_time() - start) / finished
+        print(f"  {action}: bound before {bound * 1e3:.2f} ms, alone {alone * 1e3:.2f} ms, ", end="")
+        print(f"in the sweep {whole * 1e3:.2f} ms; above alone: {(whole - alone) * 1e3:.2f} ms (limit 5)")
 
 
 def paused(task: Task) -> Outcome:

@@ -190,6 +190,7 @@ IDENTITIES = {
 """Files in which `id()` is a key, each with its reason."""
 
 NAMESPACES = {
+    "spec/spec.py": "whether the mapping was read already",
     "frontends/code.py": "the names that a file of functions defines",
     "model/explanation/values.py": "all fields of a change, for its text",
 }

@@ -21,6 +21,8 @@ def run(capsys, monkeypatch):
     """Call it with words: `run("evaluate", "simple", ...)`."""
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NO_COLOR", "1")
+    # whether kernels are kept depends on the machine
+    monkeypatch.setattr("einmap.cli.progress_bar.is_uncompiled", lambda: False)
 
     def run_command(*words) -> Done:
         with pytest.raises(SystemExit) as ended:

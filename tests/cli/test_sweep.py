@@ -96,3 +96,24 @@ def test_shipped_sweeps_are_ready_to_run():
         definition = read_sweep(name)
         assert Bases(definition).check(definition.grid.point(0))
     assert isinstance(next(einmap.sweep("simple_buffer", workers=0)), PointResult)
+
+
+def test_what_is_compiled_first_is_said_in_a_pipe_too(folder, monkeypatch, run, tmp_path):
+    from einmap.cli import progress_bar
+
+    run("--version")  # the fixture has set its part
+    monkeypatch.undo()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "none"))
+    text = SMALL.replace("[simple, matmul, simple_matmul]", "[simple, matmul]").replace(
+        '["<b>", 32768, 65536]', "[65536]"
+    )
+    (folder / "mapped.yaml").write_text(text.replace("evaluate", "map").replace("[1e9, 2e9]", "[1e9]"))
+    said = "the kernels of the search are compiled first"
+    assert said in run("sweep", "mapped.yaml", "--workers", 0).err
+    assert said not in run("sweep", "small.yaml", "--workers", 0).err  # nothing is searched
+    kept = tmp_path / "none" / "branch_and_bound_1"
+    kept.mkdir(parents=True)
+    (kept / "kernels.search-99.py312.nbi").touch()
+    assert said not in run("sweep", "mapped.yaml", "--workers", 0).err
+    assert not progress_bar.is_uncompiled()

@@ -187,3 +187,15 @@ def test_shipped_examples_are_bound_as_if_each_einsum_were_alone() -> None:
 @pytest.mark.parametrize("arch", ARCHES)
 def test_all_pairs_of_shipped_examples_are_bound_as_if_each_einsum_were_alone(arch: str) -> None:
     assert bound_as_alone(arch, CASCADES)
+
+
+def test_a_changed_architecture_has_the_workload_and_mapping_of_before_and_costs_as_a_fresh_one() -> None:
+    spec = einmap.load("simple", "matmul", "simple_matmul", define={"M": 16, "K": 8, "N": 16})
+    tree = spec.mapping
+    changed = spec.set("arch.nodes.GlobalBuffer.size", 99999).set("arch.nodes.MAC.area", 1e-9)
+    assert changed.workload is spec.workload
+    assert changed.mapping is tree
+    fresh = einmap.Spec.from_dict(changed.to_dict())
+    assert einmap.evaluate(changed).actions == einmap.evaluate(fresh).actions
+    assert changed.set("workload.rank_sizes.M", 32).bound_workload.rank_sizes["M"] == 32
+    assert changed.set("mapping.nodes[1].tile_shape", 4).mapping != tree

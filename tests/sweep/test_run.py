@@ -207,7 +207,7 @@ def test_after_a_kill_the_store_is_whole_and_the_rest_is_added(tmp_path):
             time.sleep(0.003 * moment)
             process.send_signal(signal.SIGKILL)
         finished = int(lines[-1])
-        store = Store.opened(killed, check=True)
+        store = Store.opened(killed)
         kept = {r.number for r in store.results(store.sweep()) if r.status == "done"}
         assert set(range(finished + 1)) <= kept
         assert len(kept) < 40
@@ -252,7 +252,7 @@ def test_a_full_disk_ends_the_sweep_and_keeps_what_is_finished(small, tmp_path):
     run.gi_frame.f_locals["run"].store._connection.execute("PRAGMA max_page_count = 1")
     with pytest.raises(SpecError, match=r"cannot use the store: database or disk is full"):
         kept += [r.number for r in run]
-    store = Store.opened(path, check=True)
+    store = Store.opened(path)
     assert kept[0] in {r.number for r in store.results(store.sweep()) if r.outcomes}
     store.close()
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
 from types import FrameType
 
 from rich.console import Console
@@ -30,12 +33,29 @@ class Search:
 
 
 @contextmanager
-def searching() -> Iterator[Search]:
-    """Show progress where stderr is a terminal; the first Ctrl-C asks the search for the best so far."""
+def searching(*, maps: bool = False) -> Iterator[Search]:
+    """Show progress where stderr is a terminal; the first Ctrl-C asks the search for the best so far.
+
+    `maps`: mappings are searched; where that has to be compiled first, it is said, in a pipe too.
+    """
+    if maps and is_uncompiled():
+        print_hint("the kernels of the search are compiled first, which takes some seconds once on a machine")
     shown = ProgressBar(error_console())
     search = Search(Progress(shown.report if shown.console.is_terminal else None, on_notice=print_hint))
     with shown, stopped_by_ctrl_c(search):
         yield search
+
+
+def is_uncompiled() -> bool:
+    """Whether Numba has kept nothing of the kernels of the search as they are now; found out without importing it."""
+    spec = find_spec("einmap.mapper.branch_and_bound.kernels")
+    if spec is None or spec.origin is None or os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
+        return False
+    source = Path(spec.origin)
+    folder = os.environ.get("NUMBA_CACHE_DIR")
+    name = "kernels.search-*.nbi"
+    kept = Path(folder).rglob(name) if folder else (source.parent / "__pycache__").glob(name)
+    return not any(path.stat().st_mtime >= source.stat().st_mtime for path in kept)
 
 
 @contextmanager

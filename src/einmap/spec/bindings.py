@@ -84,7 +84,8 @@ class Bindings:
     those of the specification that this one is but for copies of some inputs; what is the same is bound once.
     `altered`: what is done to each architecture once it is bound, if anything. `waiting`: seconds in place of those
     that fused Einsums wait for once (`model.ways`), if not these. `in_place`: Einsums in place of those that are bound,
-    with what is done to their architectures.
+    with what is done to their architectures. `before`: those of the specification that this one is but for its
+    architecture; the workload is the same.
     """
 
     __repr__ = brief
@@ -97,10 +98,19 @@ class Bindings:
     altered: Callable[[Architecture], Architecture] | None = None
     waiting: float | None = None
     in_place: InPlace | None = None
+    before: Bindings | None = None
+
+    def with_arch(self, raw: RawMap) -> Bindings:
+        """The bindings of a specification whose key `arch` alone is another one."""
+        fresh = Bindings(raw, self.functions, self.allowed_code, self.models)
+        is_plain = self.original is None and self.in_place is None
+        return replace(fresh, before=self.before or self) if is_plain else fresh
 
     @cached_property
     def variables(self) -> Scope:
         """The scope of the top-level `variables`, above the functions that the user gives."""
+        if self.before is not None:
+            return self.before.variables
         functions = Scope().layer(custom_functions(self.functions))
         raw = self.raw.get("variables")
         if raw is None:
@@ -117,6 +127,8 @@ class Bindings:
     @cached_property
     def bound_workload(self) -> BoundWorkload:
         """The workload with the symbols of each Einsum. Raises SpecError."""
+        if self.before is not None:
+            return self.before.bound_workload
         original = self.original
         bound = bind_workload(self.raw, self.variables, original.bound_workload if original is not None else None)
         return bound if self.in_place is None else replace(bound, workload=self.in_place.workload)

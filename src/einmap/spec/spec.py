@@ -165,6 +165,9 @@ class Spec:
         steps = parse_path(path)
         plain, objects = take_objects(value, self.models.objects, is_model=steps[-1:] == ("component_model",))
         raw = _checked(set_value(self.raw, steps, plain))
+        if steps[:1] == ("arch",) and not objects:
+            tree = self.__dict__.get("mapping", self._loop_tree)  # as far as it was read
+            return replace(self, raw=raw, _bindings=self.bindings.with_arch(raw), _tree=tree)
         return replace(self, raw=raw, models=self.models.with_objects(objects))
 
     def with_mapping(self, mapping: Mapping) -> Spec:

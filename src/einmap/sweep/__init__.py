@@ -20,5 +20,6 @@ Read `read` (a file to a `definition`), `points` (which there are), `run` (how t
 - `settings`: how a sweep is to be run.
 - `store`: results in one SQLite file, for several sweeps and processes at a time.
 - `sweep`: sweep(): the results of a sweep as they come.
+- `checksums`: of the rows of a store: what a flipped bit changes is found, named and left out
 - `tables`: the tables of a store, and how they are opened.
 """

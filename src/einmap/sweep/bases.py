@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -63,6 +64,9 @@ class Bases:
         if spec.raw.get("arch") is not None and spec.runs_code:
             hint = "einmap map takes it; results are told apart by what a specification says"
             raise SpecError("a sweep takes no specification whose costs Python code decides", hint=hint)
+        if self.definition.asked.action == "evaluate":
+            with suppress(EinmapError):  # it is told at each point
+                _ = spec.mapping  # read once for all points that change the architecture alone
         base = Base(spec, _places(spec, self.definition.grid.axes), tuple(read.files), frozenset(read.variables))
         self._loaded[key] = base
         if len(self._loaded) > MOST_BASES:

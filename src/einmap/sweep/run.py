@@ -57,7 +57,7 @@ class Run:
         bases = Bases(definition)
         read = bases.check(grid.point(proposals.first))
         progress = progress or Progress()
-        store = Store.opened(settings.store, check=True)
+        store = Store.opened(settings.store)
         weights = {workload.name: workload.weight for workload in definition.workloads}
         axes = tuple(axis.name for axis in grid.axes)
         outline = Outline(

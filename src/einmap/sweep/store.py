@@ -18,6 +18,7 @@ from typing import Any
 from einmap.errors import At, SpecError, did_you_mean
 from einmap.spec.raw import LiteralString
 from einmap.sweep.bases import Settings
+from einmap.sweep.checksums import checksum, real, with_checksum
 from einmap.sweep.outcome import Outcome
 from einmap.sweep.points.axes import Value
 from einmap.sweep.result import PointResult
@@ -28,6 +29,7 @@ _NUMBERS = (
     "status, reason, energy, latency, leak_energy, area, optimal, lower_bound, sent_bytes, peak_memory, "
     "processing_elements, seconds"
 )
+_NOT_REAL = ("status", "reason", "optimal", "processing_elements")
 _DOCUMENTS = "energy_by_component, seconds_by_step, mapping"
 _OF_OUTCOMES = ", ".join(f"o.{name}" for name in _NUMBERS.split(", "))
 _RESULTS = f"""
@@ -78,16 +80,23 @@ class Case:
 
 @dataclass
 class Store:
-    """An open store; `path` is None for one in memory. What is written is kept when `commit` returns."""
+    """An open store; `path` is None for one in memory. What is written is kept when `commit` returns.
+
+    `damaged`: rows that the file has and that were left out, since they are not as they were written.
+    """
 
     path: Path | None
     _connection: sqlite3.Connection = field(repr=False)
+    damaged: tuple[str, ...] = ()
 
     @staticmethod
-    def opened(path: str | Path | None, *, create: bool = True, check: bool = False) -> Store:
-        """The store in a file, in memory without one. Raises SpecError, and leaves untouched what is not a store."""
+    def opened(path: str | Path | None, *, create: bool = True) -> Store:
+        """The store in a file, in memory without one; only to be read where it must be there already.
+
+        Raises SpecError, and leaves untouched what is not a store.
+        """
         place = None if path is None else Path(path)
-        return Store(place, opened(place, create=create, check=check))
+        return Store(place, *opened(place, create=create))
 
     def close(self) -> None:
         """Close the file; what was not committed is lost."""
@@ -105,8 +114,9 @@ class Store:
                 (key, outline.name, text, total),
             )
             execute("UPDATE sweeps SET used = (SELECT MAX(used) + 1 FROM sweeps) WHERE key = ?", (key,))
-            (sweep,) = execute("SELECT id FROM sweeps WHERE key = ?", (key,)).fetchone()
-        return int(sweep)
+            row = execute("SELECT id, key, name, outline, total, used FROM sweeps WHERE key = ?", (key,)).fetchone()
+            execute("UPDATE sweeps SET checksum = ? WHERE id = ?", (checksum(row), row[0]))
+        return int(row[0])
 
     def sweeps(self) -> list[KeptSweep]:
         """All sweeps, the one that ran last first."""
@@ -135,22 +145,21 @@ class Store:
         """Keep points with their cases, outcomes by their keys, texts of specifications: all, or on an error none."""
         with self._writing() as execute:
             for key, text in bases.items():
-                execute("INSERT OR IGNORE INTO bases VALUES (?, ?)", (key, text))
+                execute("INSERT OR IGNORE INTO bases VALUES (?, ?, ?)", with_checksum((key, text)))
             for number, values, better, beyond, cases in points:
                 plain = json.dumps(_plain_values(values.items()))
                 point = (sweep, number, plain, better, beyond)
-                execute("INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?)", point)
+                execute("INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?)", with_checksum(point))
                 for case in cases:
                     settings = json.dumps(_plain_values(case.settings))
                     row = (sweep, number, case.workload, case.key, case.base, settings)
-                    execute("INSERT OR REPLACE INTO cases VALUES (?, ?, ?, ?, ?, ?)", row)
+                    execute("INSERT OR REPLACE INTO cases VALUES (?, ?, ?, ?, ?, ?, ?)", with_checksum(row))
             for key, outcome in outcomes:
-                row = (key, *(getattr(outcome, name) for name in _NUMBERS.split(", ")))
-                execute(f"INSERT OR REPLACE INTO outcomes (key, {_NUMBERS}) VALUES (?{', ?' * 12})", row)
+                execute(f"INSERT OR REPLACE INTO outcomes VALUES (?{', ?' * 13})", _row(key, outcome))
                 energies = json.dumps(dict(outcome.energy_by_component))
                 times = json.dumps(dict(outcome.seconds_by_step))
-                document = (key, energies, times, outcome.mapping)
-                execute("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?)", document)
+                document = with_checksum((key, energies, times, outcome.mapping))
+                execute("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?, ?)", document)
 
     @contextmanager
     def _writing(self) -> Iterator[Any]:
@@ -181,9 +190,10 @@ class Store:
         with reported(self.path):
             rows = self._connection.execute(text, (kept.id,) if number is None else (kept.id, number))
             outline = kept.outline
+            names = dict(enumerate(outline.workloads))
             for place, group in groupby(rows, itemgetter(0)):
                 parts = list(group)
-                outcomes = {outline.workloads[r[4]]: _outcome(r[5:]) for r in parts if r[5] is not None}
+                outcomes = {names[r[4]]: _outcome(r[5:]) for r in parts if r[4] in names and r[5] is not None}
                 values = dict(_values(json.loads(parts[0][1])))
                 better, beyond = parts[0][2:4]
                 yield PointResult(
@@ -221,6 +231,16 @@ def _plain_values(pairs: Any) -> list[list[Any]]:
 
 def _values(pairs: list[list[Any]]) -> list[tuple[str, Value]]:
     return [(name, LiteralString(v["text"]) if isinstance(v, dict) else v) for name, v in pairs]
+
+
+def _row(key: str, outcome: Outcome) -> tuple[object, ...]:
+    """The numbers of an outcome as a row, each as SQLite gives it back, with its checksum."""
+    fields = {name: getattr(outcome, name) for name in _NUMBERS.split(", ")}
+    fields |= {name: real(value) for name, value in fields.items() if name not in _NOT_REAL}
+    optimal, elements = fields["optimal"], fields["processing_elements"]
+    fields["optimal"] = None if optimal is None else int(optimal)
+    fields["processing_elements"] = None if elements is None else int(elements)
+    return with_checksum((key, *fields.values()))
 
 
 def _outcome(row: Sequence[Any]) -> Outcome:

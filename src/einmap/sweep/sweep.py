@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from einmap.frontends.yaml.folders import FolderNames
 from einmap.progress import Progress
+from einmap.sweep.checksums import told
 from einmap.sweep.read import read_sweep
 from einmap.sweep.result import PointResult
 from einmap.sweep.run import Run
@@ -43,13 +45,18 @@ def sweep(
 
     Results come in the order in which they are finished; `number` is the position in the grid.
 
+    Warns where the store is damaged: what its rows no longer tell is computed again.
+
     Raises SpecError, before any work, for what is wrong with the sweep, its files or the store; EngineError for a
     scheduler that cannot be reached.
     """
     settings = RunSettings.of(
         store, workers, sample, seed, bounds=bounds, retry=retry, scheduler=scheduler, optimise=optimise
     )
-    return _results(Run.of(read_sweep(source, root), settings, progress))
+    run = Run.of(read_sweep(source, root), settings, progress)
+    if run.store.damaged:
+        warnings.warn(told(run.store.damaged), stacklevel=2)
+    return _results(run)
 
 
 def _results(run: Run) -> Iterator[PointResult]:

@@ -321,7 +321,7 @@ def _search(spec: Spec, compare: bool, time_limit_s: float | None, **options: An
     # Here, not above, as in `_results_in`.
     from einmap.mapper.mapper import best_mappings
 
-    with searching() as search:
+    with searching(maps=True) as search:
         try:
             result = best_mappings(spec, progress=search.progress, time_limit_s=time_limit_s, **options)
         except EinmapError as error:

@@ -203,12 +203,15 @@ def _run(
     source: str, root: Sequence[Path], settings: RunSettings, report: ReportFiles, tables: TableFiles
 ) -> tuple[Store, KeptSweep, bool]:
     """Work the sweep off; gives the store, still open, the sweep in it, and whether the user interrupted it."""
+    from einmap.sweep.checksums import told
     from einmap.sweep.read import read_sweep
     from einmap.sweep.run import Run
 
     definition = read_sweep(source, root)
-    with searching() as search:
+    with searching(maps=definition.asked.action == "map") as search:
         run = Run.of(definition, settings, search.progress)
+        if run.store.damaged:
+            print_hint(f"{told(run.store.damaged)}; computed again")
         report.spared([Path(file) for file in run.read])
         for target in tables.targets:
             if target is not None:
@@ -224,11 +227,14 @@ def _run(
 
 
 def _opened(path: Path | None, name: str | None) -> tuple[Store, KeptSweep]:
+    from einmap.sweep.checksums import told
     from einmap.sweep.store import Store
 
     if path is None:
         raise typer.BadParameter("name the store", param_hint="--store")
     store = Store.opened(path, create=False)
+    if store.damaged:
+        print_hint(f"{told(store.damaged)}; the same sweep computes it again")
     try:
         return store, store.sweep(name)
     except BaseException:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from einmap.errors import EinmapError, NoMappingError
+from einmap.mapping.mapping import Mapping
 from einmap.model.cost import Cost
 from einmap.model.evaluate import evaluate
 from einmap.spec.spec import Spec
@@ -42,12 +44,18 @@ def outcome_of(task: Task) -> Outcome:
 
 
 def _evaluated(task: Task) -> Outcome:
+    cost = evaluate(task.spec, semantics=task.asked.semantics)
+    mapping = task.spec.mapping
+    return replace(_of_cost(cost), mapping="" if mapping is None else _text_of(mapping))
+
+
+@lru_cache(maxsize=8)
+def _text_of(mapping: Mapping) -> str:
+    """A given mapping as YAML, which is the same at most points."""
     # Here, not above, as below: they take long to import, and the parent of workers needs none of them.
     from einmap.frontends.yaml.spec import dump_mapping
 
-    cost = evaluate(task.spec, semantics=task.asked.semantics)
-    mapping = task.spec.mapping
-    return replace(_of_cost(cost), mapping=dump_mapping(mapping) if mapping is not None else "")
+    return dump_mapping(mapping)
 
 
 def _mapped(task: Task) -> Outcome:
