@@ -34,6 +34,45 @@ def pods(workload="feed_forward", arch="simple", axes="x", define=None, **pe):
     return spec, Cluster(ProcessingElement(arch=mapped, **pe), links)
 
 
+APART = ["X[m, n] = A[m, k] * B[k, n]", "Y[p, q] = C[p, r] * D[r, q]"]
+TURNED = [
+    {"einsum": "X[m, n] = A[m, k] * B[k, n]", "renames": {"left": "A"}},
+    {"einsum": "Y[k, n] = C[k, m] * D[m, n]", "renames": {"left": "C"}},
+]
+
+
+def two_products(einsums, energy=5, **main):
+    """Two matrix products that are equal but for the names of their ranks."""
+
+    def memory(name, size, energy, **fields):
+        actions = [{"name": action, "energy": energy, "throughput": 4} for action in ("read", "write")]
+        return {"type": "Memory", "name": name, "size": size, "leak_power": 0, "area": 0, "actions": actions, **fields}
+
+    unit = {"type": "Compute", "name": "MAC", "leak_power": 0, "area": 0}
+    unit["actions"] = [{"name": "compute", "energy": 1, "throughput": 1}]
+    nodes = [memory("Main", "inf", energy, **main), memory("Buf", 48, 1), unit]
+    ranks = {rank: 4 for rank in "MNKPQR" if rank.lower() in str(einsums)}
+    workload = {"rank_sizes": ranks, "bits_per_value": {"All": 8}, "einsums": einsums}
+    return Spec.from_dict(arch={"nodes": nodes}, workload=workload)
+
+
+@pytest.mark.parametrize(
+    ("einsums", "main"),
+    [
+        (APART, {"energy": "5 if 'K' in spec.workload.rank_sizes else 50"}),
+        (TURNED, {"layout": {"line": 32, "order": {"left": ["M", "K"]}}}),
+    ],
+    ids=["sizes", "layout"],
+)
+def test_an_architecture_that_names_ranks_is_asked_for_each_einsum(einsums, main):
+    spec = two_products(einsums, **main)
+    both, found = MappedPe(spec), []
+    for einsum in spec.workload.einsums:
+        found.append(both.cost(both.like(einsum), (4, 4, 4), "energy"))
+        assert found[-1] == MappedPe(spec).cost(einsum, (4, 4, 4), "energy")
+    assert found[0] != found[1]
+
+
 def request(cluster, **options):
     mesh = Mesh(tuple((axis, 2) for axis, _ in cluster.links))
     return PlanRequest(mesh, cluster, **options)

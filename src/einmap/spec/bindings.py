@@ -26,7 +26,7 @@ from einmap.spec.enabled_computes import with_computes
 from einmap.spec.function_view import SpecView
 from einmap.spec.models import ModelChoice, Models, check_files_read, checked_installed
 from einmap.spec.raw import Path, RawMap, place, to_python
-from einmap.spec.schema.arch import ComponentInput, ContainerInput, MemoryInput
+from einmap.spec.schema.arch import ComponentInput, ContainerInput
 from einmap.spec.schema.base import Input, check
 from einmap.spec.schema.options import ConfigInput, MapperInput, ModelInput
 from einmap.visible import brief
@@ -152,8 +152,7 @@ class Bindings:
         problems: list[EinmapError] = []
         where = cache(partial(place, self.raw))
         originals = self.original.bound if self.original is not None else {}
-        layouts = any(isinstance(leaf.given, MemoryInput) and leaf.given.layout for leaf in self.arch_inputs.leaves)
-        likeness = Likeness(self.raw, self.functions, by_name=layouts)
+        likeness = Likeness(self.raw, self.functions, by_name=self.arch_inputs.names_ranks)
         firsts: dict[Hashable, str] = {}
         likes: dict[str, str] = {}
         """For the first of Einsums that are alike in the original, the first of those here."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
-import einmap
 from einmap.spec.spec import Spec
 
 CASCADES: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
@@ -79,13 +79,22 @@ class Problem:
 
     @property
     def spec(self) -> Spec:
-        return einmap.loads(json.dumps(self.data))
+        return Spec.from_dict(self.data)
 
 
-def draw_problem(rng: random.Random, names: tuple[str, ...] = tuple(CASCADES), *, small: bool = False) -> Problem:
-    """A random problem; most have a mapping that fits, not all. `small`: all mappings in well under a second."""
+def draw_problem(
+    rng: random.Random,
+    names: tuple[str, ...] = tuple(CASCADES),
+    *,
+    small: bool = False,
+    more: Mapping[str, tuple[tuple[str, ...], dict[str, str]]] = MappingProxyType({}),
+) -> Problem:
+    """A random problem; most have a mapping that fits, not all. `small`: all mappings in well under a second.
+
+    `more`: cascades by name beside those of this file.
+    """
     name = rng.choice(names)
-    einsums, kinds = {**CASCADES, **GATHERS}[name]
+    einsums, kinds = {**CASCADES, **GATHERS, **more}[name]
     levels = 1 if small or len(einsums) > 2 else rng.choice((1, 1, 1, 2))
     fanout = rng.choice((0, 0, 0, 1, 2) if levels == 1 else (0, 0, 1, 2))
     tiny = small or levels > 1 or fanout

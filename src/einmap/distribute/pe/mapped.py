@@ -72,7 +72,7 @@ class MappedPe:
     def like(self, einsum: Einsum) -> Einsum:
         """The first Einsum that was asked for and costs the same but for names."""
         workload = self.spec.workload
-        if workload.by_name.get(einsum.name) == einsum:
+        if workload.by_name.get(einsum.name) == einsum and not self._sees_sizes:
             # few of many equal layers are looked at closely
             einsum = workload.by_name[self.spec.bound[einsum.name].like]
         extents = tuple(extent for _, extent in einsum.bounds)
@@ -135,7 +135,9 @@ class MappedPe:
 
     @cached_property
     def _likeness(self) -> Likeness:
-        return Likeness(self.spec.raw, self.spec.functions)
+        # sizes are those of an Einsum alone here, by the names of its ranks
+        by_name = self.spec.arch_inputs.names_ranks or self._sees_sizes
+        return Likeness(self.spec.raw, self.spec.functions, by_name=by_name)
 
     @cached_property
     def _sees_sizes(self) -> bool:

@@ -21,7 +21,7 @@ class Likeness:
     """
 
     def __init__(self, root: RawMap, functions: Mapping[str, Callable[..., Any]], *, by_name: bool = False) -> None:
-        """`by_name`: whether the architecture speaks of ranks, by names that are no symbols."""
+        """`by_name`: whether the architecture speaks of ranks, by names that are not symbols."""
         texts = {text for key in ("arch", "variables") for text in _texts(root.get(key))}
         self._words = sorted(frozenset().union(*map(words, texts)))
         tests = [looked_for(text) for text in texts]
@@ -34,9 +34,9 @@ class Likeness:
         """Equal for two Einsums only if their architectures are the same but for names. `symbols`: of the Einsum."""
         # `actions` is the one list that expressions may go through: no set may have its name
         if not self._is_blind or "actions" in symbols:
-            return einsum.name
+            return einsum
         if self._looked_for & self._given or not all(name in symbols for name in self._looked_for):
-            return einsum.name
+            return einsum
         positions = Positions(einsum)
         meanings = []
         for word in self._words:
