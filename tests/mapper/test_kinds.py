@@ -1,14 +1,19 @@
 """The search against brute force and plain enumerations on problems of kinds that other tests draw rarely or never."""
 
+import math
 import random
 from itertools import islice
 
 import pytest
-from tests.mapper.kinds import KINDS, draw_kinds, two_outputs
-from tests.mapper.problems import draw_array, spec_of
+from tests.mapper.kinds import KINDS, draw_kinds, memories, two_outputs
+from tests.mapper.layouts import add_layouts
+from tests.mapper.problems import draw_array, draw_problem, spec_of
+from tests.mapper.specs import compute, memory, spec
 from tests.mapper.test_optimal import ADDITIVE, costs_of, covers, front
 from tests.mapper.uneven import every_mapping
 
+import einmap
+from einmap.errors import NotSupportedError
 from einmap.mapper.infeasibility import diagnosis
 from einmap.mapper.result import objective
 
@@ -60,6 +65,66 @@ def against_evaluations(seed, most, draw, *, loops=False, lanes=False, by_tables
     return bool(ours)
 
 
+def fullest(cost, spec, metric):
+    """What a front of `metric` and resource usage compares: usage of each memory that has a size."""
+    sized = [memory.name for memory in spec.arch().memories if math.isfinite(memory.size_bits)]
+    usage = {row.component: row.usage for row in cost.memory_usage}
+    return (*((objective(cost, metric),) if metric else ()), *(usage.get(name, 0.0) for name in sized))
+
+
+def usages(seed, most):
+    """Compare fronts with the usage of memories with each mapping evaluated by itself; False for too many of them."""
+    rng = random.Random(f"usage {seed}")
+    problem = rng.choice((draw_problem, draw_kinds))(rng)
+    ranks = problem["workload"]["rank_sizes"]
+    for rank in ranks:
+        ranks[rank] = rng.choice((1, 2, 3, 4))
+    given, semantics = spec_of(problem), rng.choice(["exact", "accelforge"])
+    metric = rng.choice(["", "energy", "latency", "energy_delay_product", "leak_energy"])
+    mappings = list(islice(every_mapping(given, loops=False, lanes=False), most + 1))
+    if "min_usage" in str(problem) or len(mappings) > most:
+        return False
+    every = [fullest(cost, given, metric) for cost in costs_of(given, mappings, semantics)]
+    try:
+        result = einmap.map_workload(given, metrics=f"{metric}|resource_usage".strip("|"), semantics=semantics)
+    except NotSupportedError:
+        return False  # brute force knows neither leakage nor usage as a metric
+    except einmap.NoMappingError:
+        assert every == [], seed
+        return False
+    found = [fullest(one.cost, given, metric) for one in result.front]
+    assert covers(every, found), (seed, metric, semantics)
+    assert not result.optimal or covers(found, every), (seed, metric, semantics)
+    return result.optimal
+
+
+def in_banks(seed, most):
+    """Compare the search with each mapping evaluated by itself where lines lie in banks; False for too many of them."""
+    rng = random.Random(f"banks {seed}")
+    problem = draw_problem(rng)
+    ranks = problem["workload"]["rank_sizes"]
+    for rank in ranks:
+        ranks[rank] = rng.choice((1, 1, 2, 3, 4))
+    add_layouts(rng, problem, spec_of(problem).workload, inside=True)
+    for node in memories(problem):
+        if "layout" in node:
+            node.pop("total_latency", None)
+            node["banks"] = {"number": rng.choice((2, 3, 4)), "conflicts": "interleaved"}
+    goals = rng.choice([["latency"], ["energy_delay_product"], ["energy", "latency"]])
+    try:
+        given = spec_of(problem)
+        mappings = list(islice(every_mapping(given, loops=False, lanes=False), most + 1))
+        if "min_usage" in str(problem) or len(mappings) > most:
+            return False
+        ours, result = front(given, goals)
+    except einmap.SpecError:
+        return False  # a value is longer than a line
+    theirs = [tuple(objective(cost, goal) for goal in goals) for cost in costs_of(given, mappings, "exact")]
+    assert covers(theirs, ours), (seed, goals)
+    assert (result is not None and not result.optimal) or covers(ours, theirs), (seed, goals)
+    return result is not None and result.optimal
+
+
 def uneven(seed, most):
     """Imperfect factors beside lanes: of fanouts of one to four dimensions, of memories, and none at all."""
     loops, lanes = random.Random(seed).choice([(True, False), (False, True), (True, True)])
@@ -77,6 +142,23 @@ def test_imperfect_factors_beside_lanes_of_every_kind():
 
 def test_two_outputs_are_searched_exactly():
     assert sum(against_evaluations(seed, 150, two_outputs, by_tables=False) for seed in range(12)) >= 2
+
+
+def test_fronts_with_the_usage_of_memories():
+    assert sum(usages(seed, 150) for seed in range(30)) >= 4
+
+
+def test_lines_in_banks():
+    assert sum(in_banks(seed, 100) for seed in range(16)) >= 3
+
+
+def test_an_einsum_of_one_value_whose_lines_lie_in_banks():
+    bank = {"layout": {"line": 32, "order": {"A": ["M"]}}, "banks": {"number": 2, "conflicts": "interleaved"}}
+    nodes = [memory("Main", "inf", 10, {"keep": "All"}, **bank), compute()]
+    result = einmap.map_workload(spec(nodes, ["Z[m] = A[m]"], {"M": 1}), metrics="latency")
+    assert result.optimal
+    # A is one line of 32 bits, 4 of them each second; the 8 bits of Z leave at 2 each second
+    assert result.cost.latency == 32 / 4 + 8 / 2
 
 
 def test_the_kinds_are_all_drawn():
@@ -103,3 +185,15 @@ def test_imperfect_factors_beside_lanes_of_every_kind_on_many_problems(part):
 @pytest.mark.mapper
 def test_two_outputs_are_searched_exactly_on_many_problems():
     assert sum(against_evaluations(seed, 400, two_outputs, by_tables=False) for seed in range(100, 250)) >= 20
+
+
+@pytest.mark.slow
+@pytest.mark.mapper
+def test_fronts_with_the_usage_of_memories_on_many_problems():
+    assert sum(usages(seed, 400) for seed in range(1000, 1250)) >= 60
+
+
+@pytest.mark.slow
+@pytest.mark.mapper
+def test_lines_in_banks_on_many_problems():
+    assert sum(in_banks(seed, 300) for seed in range(1000, 1200)) >= 40

@@ -108,7 +108,9 @@ class Batch:
 
     def _one_by_one(self, shapes: Sequence[Floats | int], n: int) -> BatchCost:
         """As `evaluate`, choice by choice."""
-        table = np.stack([np.broadcast_to(np.asarray(shape), (n,)) for shape in shapes]).astype(np.int64).T
+        table = np.empty((n, len(shapes)), dtype=np.int64)
+        for column, shape in enumerate(shapes):
+            table[:, column] = shape
         costs = []
         fits = np.ones(n, dtype=bool)
         for i, row in enumerate(table.tolist()):
