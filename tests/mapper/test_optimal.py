@@ -329,6 +329,16 @@ def test_usage_of_memories_can_be_an_objective():
     assert all(not (b[0] <= a[0] and b[1] <= a[1]) for a in points for b in points if a != b)
 
 
+def test_usage_of_memories_that_hold_everything_is_nothing():
+    given = spec([memory("Main", "inf", 1, {"keep": "All"}), compute()], MATMUL, {"M": 2, "K": 2, "N": 2})
+    alone = einmap.map_workload(given, metrics="resource_usage")
+    assert [max(row.usage for row in found.cost.memory_usage) for found in alone.front] == [0]
+    both = einmap.map_workload(given, metrics="energy|resource_usage")
+    assert [found.cost.energy for found in both.front] == [einmap.map_workload(given, metrics="energy").cost.energy]
+    assert alone.optimal
+    assert both.optimal
+
+
 def products_compared(seeds, monkeypatch):
     """How many of the problems with two products have a mapping; their best, from parts of the fronts, is that of all."""
     done = 0

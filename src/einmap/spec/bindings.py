@@ -20,7 +20,7 @@ from einmap.gc_pause import set_aside
 from einmap.spec.binding.applied_scales import CostOrigin
 from einmap.spec.binding.bind_arch import ArchInputs, bind_arch, read_arch
 from einmap.spec.binding.bind_workload import BoundWorkload, bind_workload
-from einmap.spec.binding.isomorphism import Likeness
+from einmap.spec.binding.isomorphism import Likeness, names_ranks
 from einmap.spec.dialects.dialect import Choice, choose_dialect
 from einmap.spec.enabled_computes import with_computes
 from einmap.spec.function_view import SpecView
@@ -152,7 +152,7 @@ class Bindings:
         problems: list[EinmapError] = []
         where = cache(partial(place, self.raw))
         originals = self.original.bound if self.original is not None else {}
-        likeness = Likeness(self.raw, self.functions, by_name=self.arch_inputs.names_ranks)
+        likeness = Likeness(self.raw, self.functions, by_name=names_ranks(self.arch_inputs))
         firsts: dict[Hashable, str] = {}
         likes: dict[str, str] = {}
         """For the first of Einsums that are alike in the original, the first of those here."""

@@ -18,7 +18,7 @@ from einmap.mapper.mapper import best_mappings
 from einmap.mapper.options import read_options
 from einmap.mapper.result import objective
 from einmap.progress import Progress
-from einmap.spec.binding.isomorphism import Likeness
+from einmap.spec.binding.isomorphism import Likeness, names_ranks
 from einmap.spec.raw import content
 from einmap.spec.spec import Spec
 from einmap.visible import brief
@@ -136,7 +136,7 @@ class MappedPe:
     @cached_property
     def _likeness(self) -> Likeness:
         # sizes are those of an Einsum alone here, by the names of its ranks
-        by_name = self.spec.arch_inputs.names_ranks or self._sees_sizes
+        by_name = names_ranks(self.spec.arch_inputs) or self._sees_sizes
         return Likeness(self.spec.raw, self.spec.functions, by_name=by_name)
 
     @cached_property

@@ -85,12 +85,10 @@ class IndependentSearch:
         return tuple(dict.fromkeys(part for goal in goals for part in PARTS[goal]))
 
     def _usages(self) -> list[str]:
-        arch = self.spec.bound[self.workload.einsums[0].name].arch
-        return [
-            f"usage of {name}"
-            for name, unit in arch.components.items()
-            if math.isfinite(getattr(unit, "size_bits", math.inf))
-        ]
+        memories = self.spec.bound[self.workload.einsums[0].name].arch.memories
+        # where all have room for everything, each is used by 0 of what it holds
+        sized = [memory for memory in memories if math.isfinite(memory.size_bits)] or memories
+        return [f"usage of {memory.name}" for memory in sized]
 
     @cached_property
     def whole(self) -> Names:

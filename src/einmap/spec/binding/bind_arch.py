@@ -45,7 +45,6 @@ from einmap.spec.schema.arch import (
     ComponentInput,
     ContainerInput,
     ForkInput,
-    MemoryInput,
 )
 from einmap.spec.schema.base import Input, SetExpression, check
 from einmap.spec.schema.placement import ComparisonInput, SpatialInput
@@ -86,11 +85,6 @@ class ArchInputs:
     def leaves(self) -> tuple[LeafInput, ...]:
         """All leaves in written order."""
         return tuple(_leaves(self.nodes))
-
-    @property
-    def names_ranks(self) -> bool:
-        """Whether layouts speak of ranks, by names that are not symbols of an expression."""
-        return any(isinstance(leaf.given, MemoryInput) and leaf.given.layout for leaf in self.leaves)
 
 
 def _leaves(nodes: tuple[LeafInput | BranchInput, ...]) -> list[LeafInput]:

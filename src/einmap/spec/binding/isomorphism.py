@@ -9,7 +9,14 @@ from einmap.einsum.einsum import Einsum
 from einmap.einsum.isomorphism import Positions, structure
 from einmap.expressions.names_seen import looked_for, words
 from einmap.expressions.sets import NameSet
+from einmap.spec.binding.bind_arch import ArchInputs
 from einmap.spec.raw import Raw, RawList, RawMap, RawScalar
+from einmap.spec.schema.arch import MemoryInput
+
+
+def names_ranks(arch: ArchInputs) -> bool:
+    """Whether the architecture speaks of ranks, in layouts: by names that are not symbols of an expression."""
+    return any(isinstance(leaf.given, MemoryInput) and leaf.given.layout for leaf in arch.leaves)
 
 
 class Likeness:
