@@ -88,12 +88,19 @@ class Builder:
         self.program = Program()
 
     def graph_input(
-        self, name: str, shape: Sequence[int], bits: int, source: str | Array, *, weight: bool = False
+        self,
+        name: str,
+        shape: Sequence[int],
+        bits: int,
+        source: str | Array,
+        *,
+        weight: bool = False,
+        array: Array | None = None,
     ) -> Value:
         """A tensor that no Einsum writes. Raises SpecError for one that is empty or too large."""
         check_shape(shape, f"tensor {name!r}")
         sizes = tuple(size for size in shape if size > 1) or (1,)
-        tensor = Stored(self.program.free_name(name), sizes, bits, source, tuple(shape), weight)
+        tensor = Stored(self.program.free_name(name), sizes, bits, source, tuple(shape), weight, array)
         return stored(view_of(tensor, shape))
 
     def as_expression(self, value: Value, name: str) -> Value:
@@ -325,7 +332,7 @@ class Builder:
             whole = [axis for axis, use in enumerate(uses) if isinstance(use, LookedUp)]
             flat = [axis for axis in whole if len(view.axes[axis]) > 1]
             return self.copied(value, f"{view.tensor.name}_rows", flat=flat, whole=whole).leaves[0]
-        pads = [axis for axis in slid if not view.is_whole(axis) and _leaves_axis(uses[axis], given, view.shape[axis])]
+        pads = [axis for axis in slid if not view.is_whole(axis) and leaves_axis(uses[axis], given, view.shape[axis])]
         cut = [axis for axis in slid if axis not in pads and len(view.axes[axis]) > 1]
         if not pads and not cut:
             return view
@@ -410,8 +417,10 @@ def _ends(use: Window, extents: Mapping[str, int]) -> tuple[int, int]:
     return use.constant + sum(min(0, r) for r in reach), use.constant + sum(max(0, r) for r in reach)
 
 
-def _leaves_axis(use: Use, extents: Mapping[str, int], size: int) -> bool:
-    assert isinstance(use, Window)
+def leaves_axis(use: Use, extents: Mapping[str, int], size: int) -> bool:
+    """Whether a window reads zeros outside of an axis of this size."""
+    if not isinstance(use, Window):
+        return False
     low, high = _ends(use, extents)
     return not use.cut and (low < 0 or high >= size)
 

@@ -18,7 +18,7 @@ from einmap.frontends.cascade.builder import Builder
 from einmap.frontends.cascade.program import Access, Array, CascadeEinsum, Stored
 from einmap.frontends.cascade.split_ranks import with_split_ranks
 from einmap.frontends.cascade.values import Value
-from einmap.frontends.cascade.views import View, digit
+from einmap.frontends.cascade.views import View, seen
 from einmap.frontends.cascade.write import workload_of
 from einmap.spec.spec import Spec
 from einmap.visible import brief
@@ -89,7 +89,10 @@ class Imported:
         """The outputs of the model, from values by name as `arrays` takes them, by evaluating the cascade."""
         arrays = self.arrays(values)
         known = {**arrays, **run(self.spec.workload, arrays)}
-        found = {name: self._seen(view, self._all_of(view, known)) for name, view in self.outputs.items()}
+        found = {
+            name: seen(view, self._all_of(view, known), self._margin(view.tensor))
+            for name, view in self.outputs.items()
+        }
         return {**found, **self.constants}
 
     def _all_of(self, view: View, known: Mapping[str, Array]) -> Array:
@@ -106,6 +109,9 @@ class Imported:
                 array = np.where(array < 0, array + self.counted_from_the_end[tensor.name], array)
         else:
             array = np.asarray(source)
+        if tensor.packed:
+            places = np.arange(0, 8, tensor.bits, dtype=np.uint8)
+            array = array.astype(np.uint8)[..., None] >> places & (2**tensor.bits - 1)
         if array.size != np.prod(tensor.sizes):
             text = f"the values of {tensor.name!r} have the shape {array.shape}, the model says {tensor.shape}"
             raise SpecError(text)
@@ -124,20 +130,6 @@ class Imported:
 
     def _margin(self, tensor: Stored) -> tuple[tuple[int, int], ...]:
         return self.margins.get(tensor.name, ((0, 0),) * len(tensor.sizes))
-
-    def _seen(self, view: View, array: Array) -> Array:
-        """The part of a tensor that a view is, with the shape of the view."""
-        sizes = [size for axis in view.axes for size in axis]
-        names = [digit(i, place) for i, axis in enumerate(view.axes) for place in range(len(axis))]
-        ranges = dict(zip(names, np.ogrid[tuple(slice(size) for size in sizes)], strict=True)) if sizes else {}
-        index = []
-        for rank, (low, _) in zip(view.index, self._margin(view.tensor), strict=True):
-            place: Any = np.asarray(rank.constant + low)
-            for name, a in rank.terms:
-                place = place + a * ranges[name]
-            index.append(place)
-        part: Array = array[tuple(index)]
-        return np.broadcast_to(part, sizes).reshape(view.shape)
 
 
 def imported(

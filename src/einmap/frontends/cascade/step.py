@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from einmap.einsum.operation import Apply, MapExpression, Operand, parse_operation
 from einmap.errors import SpecError
 from einmap.frontends.cascade.builder import Builder, LookedUp, Spread, Use
-from einmap.frontends.cascade.values import Value, broadcast, known, reshape, take
+from einmap.frontends.cascade.values import Scaled, Value, broadcast, known, reshape, take
 from einmap.frontends.cascade.views import LayoutError
 
 
@@ -38,19 +38,36 @@ class Step:
             raise SpecError(f"parameters of the shapes {shapes} do not fit a value of the shape {[*value.shape]}")
         return y
 
+    def fraction(self, scaled: Scaled, bits: int) -> Value:
+        """What integers stand for, as a value that keeps them."""
+        value = scaled.integers
+        for text, part in (("a - b", scaled.zero), ("a * b", scaled.scale), ("a + b", scaled.offset)):
+            if part is not None:
+                value = self.pointwise(text, value, part, bits=bits)
+        return replace(value, bits=bits, scaled=scaled)
+
+    def through(self, value: Value, change: Callable[[Value], Value]) -> Value:
+        """A change that moves numbers: of the integers that the value stands for, where that is enough."""
+        if value.scaled is None or not value.scaled.is_uniform:
+            return change(value)
+        return self.fraction(value.scaled.with_integers(change(value.scaled.integers)), value.bits)
+
     def reshape(self, value: Value, shape: Sequence[int]) -> Value:
         """The elements in another shape; where no affine index says it, the value is first copied into one rank."""
         try:
             return reshape(value, shape)
         except LayoutError:
-            return reshape(self._in_one_rank(value), shape)
+            return self.through(value, lambda one: reshape(self._in_one_rank(one), shape))
 
     def take(self, value: Value, axis: int, start: int, step: int, count: int) -> Value:
         """`count` indices of an axis; where they cut through its digits, it is first copied into one rank."""
         try:
             return take(value, axis, start, step, count)
         except LayoutError:
-            return take(self.builder.copied(value, f"{self.name}_layout", flat=[axis]), axis, start, step, count)
+            name = f"{self.name}_layout"
+            return self.through(
+                value, lambda one: take(self.builder.copied(one, name, flat=[axis]), axis, start, step, count)
+            )
 
     def gathered(self, table: Value, lookups: Sequence[tuple[int, Value]]) -> Value:
         """Rows of a table: some axes are read at values of one shape, which comes in place of the first of them.
@@ -69,9 +86,13 @@ class Step:
             operands.append((self.index(where, table.shape[axis]), labels))
         kept = [f"x{axis}" for axis in range(len(table.shape)) if axis not in axes]
         before = sum(axis < min(axes) for axis in range(len(table.shape)))
-        plain = self.builder.written(table, f"{self.name}_table")
         out = [*kept[:before], *labels, *kept[before:]]
-        return self.builder.einsum(self.name, [(plain, uses), *operands], out, Operand("0"), table.bits)
+
+        def rows(plain: Value) -> Value:
+            plain = self.builder.written(plain, f"{self.name}_table")
+            return self.builder.einsum(self.name, [(plain, uses), *operands], out, Operand("0"), plain.bits)
+
+        return self.through(table, rows)
 
     def elements(self, table: Value, axis: int, places: Value) -> Value:
         """Values of a table that are looked up one by one along an axis; the other axes are those of the places."""
@@ -79,9 +100,13 @@ class Step:
             raise NotExpressible("it looks up in an axis of one index")
         labels = [f"x{other}" for other in range(len(places.shape))]
         uses: list[Use] = [LookedUp(1) if other == axis else label for other, label in enumerate(labels)]
-        plain = self.builder.written(table, f"{self.name}_table")
         where = self.index(places, table.shape[axis])
-        return self.builder.einsum(self.name, [(plain, uses), (where, labels)], labels, Operand("0"), table.bits)
+
+        def single(plain: Value) -> Value:
+            plain = self.builder.written(plain, f"{self.name}_table")
+            return self.builder.einsum(self.name, [(plain, uses), (where, labels)], labels, Operand("0"), plain.bits)
+
+        return self.through(table, single)
 
     def looked_up(
         self,

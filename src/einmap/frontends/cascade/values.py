@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from math import inf, prod
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from einmap.einsum.functions import apply
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand
 from einmap.errors import SpecError
 from einmap.frontends.cascade.program import Array
-from einmap.frontends.cascade.views import View, expanded, reshaped, sliced, transposed
+from einmap.frontends.cascade.views import View, expanded, reshaped, seen, sliced, transposed
 
 MOST_LEAVES, MOST_NODES = 3, 60
 """Views and functions of one map expression; a longer one is written to a tensor of its own.
@@ -30,7 +31,7 @@ class Value:
 
     `array`: its numbers where the program knows them; then there may be no expression. All views have the shape of the
     value. `bits`: of one number, which a cast may have made others than those of what is viewed. `nonnegative`: no
-    number is below 0.
+    number is below 0. `scaled`: the integers that it stands for, if there are some.
     """
 
     shape: tuple[int, ...]
@@ -39,6 +40,7 @@ class Value:
     leaves: tuple[View, ...] = ()
     array: Array | None = None
     nonnegative: bool = False
+    scaled: Scaled | None = None
 
     @property
     def is_view(self) -> bool:
@@ -52,10 +54,45 @@ class Value:
         is_known = self.array is not None and not (leaves and prod(leaves[0].shape) > MOST_KNOWN)
         array = of_array(self.array) if is_known and self.array is not None else None
         if leaves:
-            return replace(self, shape=leaves[0].shape, leaves=leaves, array=array)
+            scaled = None if self.scaled is None else self.scaled.changed(of_view, of_array)
+            return replace(self, shape=leaves[0].shape, leaves=leaves, array=array, scaled=scaled)
         # a number alone: an array of it that takes no room says what the shape becomes
         seen = of_array(np.broadcast_to(np.float64(0), self.shape)) if array is None else array
         return replace(self, shape=tuple(seen.shape), array=array)
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """Integers that stand for fractions: `(integer - zero) * scale + offset`, or what is there of it.
+
+    All of them have as many axes as the integers; those of one index broadcast. `ends`: the smallest integer that there
+    may be, and the largest.
+    """
+
+    integers: Value
+    zero: Value | None = None
+    scale: Value | None = None
+    offset: Value | None = None
+    ends: tuple[float, float] = (-inf, inf)
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether all integers stand for fractions in one way, which is known."""
+        return not any(part.leaves for part in (self.zero, self.scale, self.offset) if part is not None)
+
+    def with_integers(self, integers: Value) -> Scaled:
+        """Other integers that stand for fractions in the same way, which is that of all of them."""
+        return self._with(integers, lambda part: replace(part, shape=integers.shape))
+
+    def changed(self, of_view: Callable[[View], View], of_array: Callable[[Array], Array]) -> Scaled:
+        """All parts after a change of shape."""
+        shape = self.integers.shape
+        integers = self.integers.changed(of_view, of_array)
+        return self._with(integers, lambda part: broadcast(part, shape).changed(of_view, of_array))
+
+    def _with(self, integers: Value, change: Callable[[Value], Value]) -> Scaled:
+        zero, scale, offset = (part and change(part) for part in (self.zero, self.scale, self.offset))
+        return Scaled(integers, zero, scale, offset, self.ends)
 
 
 def broadcast_shape(*shapes: Sequence[int]) -> tuple[int, ...]:
@@ -66,6 +103,29 @@ def broadcast_shape(*shapes: Sequence[int]) -> tuple[int, ...]:
     if any(len(size) > 1 for size in sizes):
         raise SpecError(f"the shapes {', '.join(str([*shape]) for shape in shapes)} do not broadcast")
     return tuple(size.pop() for size in sizes)
+
+
+def numbers_of(value: Value) -> Array | None:
+    """The numbers of a value where those of all tensors that it reads are known, and they are not too many."""
+    if value.expression is None or prod(value.shape) > MOST_KNOWN:
+        return value.array
+    leaves: list[Array] = []
+    for view in value.leaves:
+        if view.tensor.array is None:
+            return None
+        leaves.append(seen(view, view.tensor.array.reshape(view.tensor.sizes).astype(np.float64)))
+    return np.broadcast_to(_evaluated(value.expression, leaves), value.shape)
+
+
+def _evaluated(expression: MapExpression, leaves: Sequence[Array]) -> Any:
+    match expression:
+        case Number(value):
+            return np.float64(value)
+        case Operand(name):
+            return leaves[int(name)]
+        case Apply(function, arguments):
+            with np.errstate(all="ignore"):
+                return apply(function, *(_evaluated(a, leaves) for a in arguments))
 
 
 def known(array: Array, bits: int) -> Value:
@@ -127,14 +187,7 @@ def inserted(expression: MapExpression, parts: Sequence[tuple[MapExpression, boo
 
 def number_of(expression: MapExpression) -> float:
     """The value of an expression without operands."""
-    match expression:
-        case Number(value):
-            return value
-        case Apply(function, arguments):
-            with np.errstate(all="ignore"):
-                return float(apply(function, *(np.float64(number_of(a)) for a in arguments)))
-        case Operand(name):
-            raise ValueError(f"{name} is not a number")
+    return float(_evaluated(expression, ()))
 
 
 def size_of(expression: MapExpression) -> int:

@@ -11,10 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
+from typing import Any
+
+import numpy as np
 
 from einmap.einsum.edit import substituted
 from einmap.einsum.projection import Affine
-from einmap.frontends.cascade.program import Stored
+from einmap.frontends.cascade.program import Array, Stored
 
 type Sizes = tuple[int, ...]
 """Sizes of the digits of an axis, the one that counts most first; none for an axis of one index."""
@@ -144,6 +147,21 @@ def common_digits(views: Iterable[tuple[View, int]]) -> Sizes:
         digits = _joined(_named(view)[axis], _used(view))
         ends |= _boundaries([size for _, size in digits])
     return _sizes_between(ends)
+
+
+def seen(view: View, array: Array, margins: Sequence[tuple[int, int]] = ()) -> Array:
+    """The part of a tensor's numbers that a view is, with its shape; `margins`: zeros around those of each rank."""
+    sizes = [size for axis in view.axes for size in axis]
+    names = [digit(i, place) for i, axis in enumerate(view.axes) for place in range(len(axis))]
+    ranges = dict(zip(names, np.ogrid[tuple(slice(size) for size in sizes)], strict=True)) if sizes else {}
+    index = []
+    for rank, (low, _) in zip(view.index, margins or [(0, 0)] * len(view.index), strict=True):
+        place: Any = np.asarray(rank.constant + low)
+        for name, a in rank.terms:
+            place = place + a * ranges[name]
+        index.append(place)
+    part: Array = array[tuple(index)]
+    return np.broadcast_to(part, sizes).reshape(view.shape)
 
 
 def _used(view: View) -> set[str]:

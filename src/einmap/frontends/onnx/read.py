@@ -14,7 +14,7 @@ from einmap.errors import At, EinmapError, Note, SpecError, did_you_mean
 from einmap.frontends.cascade.builder import Builder
 from einmap.frontends.cascade.imported import Barrier, Imported, imported
 from einmap.frontends.cascade.parts import Parts, whole
-from einmap.frontends.cascade.step import NotExpressible
+from einmap.frontends.cascade.step import NotExpressible, Step
 from einmap.frontends.cascade.values import Value, known
 from einmap.frontends.cascade.views import LayoutError
 from einmap.frontends.onnx.kinds import FLOAT, INTEGERS, kinds_of_results
@@ -143,7 +143,7 @@ class _Importer:
         array = tensor.array
         if 0 in tensor.shape:  # as an empty cache: all of its numbers, none, are known
             return known(np.zeros(tensor.shape, np.int64 if tensor.kind in INTEGERS else np.float64), bits)
-        value = self.builder.graph_input(tensor.name, tensor.shape, bits, tensor.name, weight=is_weight)
+        value = self.builder.graph_input(tensor.name, tensor.shape, bits, tensor.name, weight=is_weight, array=array)
         return replace(value, array=array)
 
     def add(self, node: Node) -> None:
@@ -226,7 +226,10 @@ class _Importer:
         """A value as its readers get it: with bits by type, or those asked for, and written if there are several."""
         value = replace(value, bits=bits_of(self.kinds.get(name, FLOAT)) if self.bits is None else self.bits)
         if value.array is None and not value.is_view and self.readers[name] > 1:
-            value = self.builder.written(value, tensor)
+            if value.scaled is None:
+                return self.builder.written(value, tensor)
+            integers = self.builder.written(value.scaled.integers, tensor)
+            value = Step(self.builder, tensor).fraction(replace(value.scaled, integers=integers), value.bits)
         return value
 
     def add_barrier(self, node: Node, operands: Sequence[Value | Parts | None], reason: str) -> None:

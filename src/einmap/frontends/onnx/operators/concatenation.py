@@ -9,7 +9,7 @@ from einmap.errors import SpecError
 from einmap.frontends.cascade.parts import Parts, concatenated, part_of, whole
 from einmap.frontends.cascade.values import Value
 from einmap.frontends.onnx.operators.call import Call
-from einmap.frontends.onnx.operators.contractions import conv_sum, with_bias
+from einmap.frontends.onnx.operators.contractions import convolved, with_bias
 from einmap.frontends.onnx.operators.elementwise import ELEMENTWISE
 from einmap.frontends.onnx.operators.normalisation import reduced
 from einmap.frontends.onnx.operators.table import OPERATORS
@@ -97,6 +97,11 @@ def _cut(call: Call, value: Operand, like: Parts, i: int, from_end: int) -> Valu
     return part_of(call.builder, value, axis, like.starts[i], like.sizes[i], call.name)
 
 
+def quantised(call: Call, operands: tuple[Operand, ...]) -> list[Value | Parts] | None:
+    """QuantizeLinear and DequantizeLinear with one scale for all."""
+    return pointwise(call, operands) if all(v is None or v.shape in ((), (1,)) for v in operands[1:]) else None
+
+
 def channels(call: Call, operands: tuple[Operand, ...]) -> list[Value | Parts] | None:
     """Operators on batches and channels alone, with parameters by channel: windows, batch normalisation."""
     x = operands[0]
@@ -122,7 +127,7 @@ def conv(call: Call, operands: tuple[Operand, ...]) -> list[Value | Parts] | Non
     if call.integer("group", 1) != 1 or len(w.shape) != len(x.shape) or w.shape[1] != x.shape[1]:
         return None
     sums = [
-        conv_sum(call, value, part_of(call.builder, w, 1, start, size, call.name), f"{call.name}_sum_{i + 1}")
+        convolved(call, value, part_of(call.builder, w, 1, start, size, call.name), f"{call.name}_sum_{i + 1}")
         for i, (value, start, size) in enumerate(zip(x.values, x.starts, x.sizes, strict=True))
     ]
     return [with_bias(call, _added(call, sums), bias)]
@@ -221,6 +226,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(
         ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceSumSquare"), reduce
     ),
+    **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), quantised),
     "Conv": conv,
     "MatMul": matmul,
     "Softmax": softmax,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from einmap.errors import SpecError
 from einmap.frontends.cascade.builder import Spread, Use, Window
+from einmap.frontends.cascade.scaled import contracted
 from einmap.frontends.cascade.step import NotExpressible, expression_of
 from einmap.frontends.cascade.values import Value, reshape, transpose
 from einmap.frontends.onnx.operators.call import Call
@@ -18,13 +19,11 @@ _OUT, _KERNEL = ("p", "q", "o"), ("r", "s", "t")
 
 def conv(call: Call) -> list[Value]:
     """Conv with any groups, strides, dilations and padding, in one to three dimensions."""
-    x, bias = call.operand(0), call.optional(2)
-    y = conv_sum(call, x, call.operand(1), call.name if bias is None else f"{call.name}_sum")
-    return [with_bias(call, y, bias)]
+    return [convolved(call, call.operand(0), call.operand(1), call.name, call.optional(2))]
 
 
-def conv_sum(call: Call, x: Value, w: Value, name: str, bits: int | None = None) -> Value:
-    """The products of a convolution, summed; `bits` of the sums, by default those of `x`. SpecError for bad shapes."""
+def convolved(call: Call, x: Value, w: Value, name: str, bias: Value | None = None) -> Value:
+    """A convolution, with a bias for each channel if there is one. Raises SpecError for bad shapes."""
     dims = _spatial(call, x, w)
     group = call.integer("group", 1)
     n, channels, *sizes = x.shape
@@ -36,15 +35,16 @@ def conv_sum(call: Call, x: Value, w: Value, name: str, bits: int | None = None)
     grouped = call.reshape(x, (n, group, per_group, *sizes))
     weights = call.reshape(w, (group, out_channels // group, per_group, *kernel))
     uses: list[Use] = ["n", "g", "c", *slide.uses(_OUT, _KERNEL)]
-    y = call.builder.einsum(
-        name,
+    sums = contracted(
+        call,
+        name if bias is None else f"{name}_sum",
         [(grouped, uses), (weights, ["g", "m", "c", *_KERNEL[:dims]])],
         ["n", "g", "m", *_OUT[:dims]],
-        expression_of("a * b", 2),
-        x.bits if bits is None else bits,
+        x.bits,
         extents=slide.extents(_OUT, _KERNEL),
         weight=1,
     )
+    y = sums.value(call, _by_channel(call, bias, group, out_channels // group, dims))
     return reshape(y, (n, out_channels, *slide.out))
 
 
@@ -60,6 +60,16 @@ def _spatial(call: Call, x: Value, w: Value) -> int:
     if dims > len(_OUT):
         raise NotExpressible(f"it has {dims} spatial dimensions")
     return dims
+
+
+def _by_channel(call: Call, bias: Value | None, group: int, per_group: int, dims: int) -> Value | None:
+    """A bias, if there is one, with the axes of sums of a convolution: of groups, their channels, and the image."""
+    if bias is None:
+        return None
+    if bias.shape != (group * per_group,):
+        text = f"parameters of the shapes {[*bias.shape]} do not fit a value of {group * per_group} channels"
+        raise SpecError(text, at=call.node.at)
+    return call.reshape(bias, (group, per_group, *(1 for _ in range(dims))))
 
 
 def with_bias(call: Call, y: Value, bias: Value | None) -> Value:
@@ -135,19 +145,22 @@ def conv_transpose(call: Call) -> list[Value]:
             read.append(p)
             taps.append(r)
             out.append(Spread(((p, axis.stride), (r, axis.dilation)), axis.written))
-    y = call.builder.einsum(
+    sums = contracted(
+        call,
         f"{call.name}_sum",
         [(grouped, ["n", "g", "c", *read]), (weights, ["g", "c", "m", *taps])],
         out,
-        expression_of("a * b", 2),
         x.bits,
         extents=extents,
         weight=1,
     )
-    y = reshape(y, (n, group, out_per_group, *(axis.written for axis in axes)))
+    y = reshape(sums.total, (n, group, out_per_group, *(axis.written for axis in axes)))
     for i, axis in enumerate(axes):
         y = call.take(y, 3 + i, axis.before - axis.first * axis.stride * axis.is_gathered, 1, axis.out)
-    return [with_bias(call, reshape(y, (n, group * out_per_group, *y.shape[3:])), call.optional(2))]
+    scale = sums.scale and reshape(sums.scale, (*sums.scale.shape[:3], *(1 for _ in axes)))
+    bias = _by_channel(call, call.optional(2), group, out_per_group, len(axes))
+    y = replace(sums, total=y, scale=scale).value(call, bias)
+    return [reshape(y, (n, group * out_per_group, *y.shape[3:]))]
 
 
 def _transposed_axes(call: Call, sizes: Sequence[int], kernel: Sequence[int]) -> list[Transposed]:
@@ -187,11 +200,8 @@ def matmul(call: Call) -> list[Value]:
     return [matrix_product(call, a, b)]
 
 
-def matrix_product(call: Call, a: Value, b: Value, name: str | None = None, bits: int | None = None) -> Value:
-    """The matrix product of the last two axes, as NumPy's `matmul` has it. Raises SpecError where sizes differ.
-
-    `bits`: of its sums, by default those of the wider factor.
-    """
+def matrix_product(call: Call, a: Value, b: Value, name: str | None = None, bias: Value | None = None) -> Value:
+    """The matrix product of the last two axes, as NumPy's `matmul` has it, and a bias. SpecError where sizes differ."""
     if not a.shape or not b.shape:
         raise SpecError("a scalar has no matrix product", at=call.node.at)
     left = a if len(a.shape) > 1 else reshape(a, (1, *a.shape))
@@ -203,14 +213,14 @@ def matrix_product(call: Call, a: Value, b: Value, name: str | None = None, bits
     first = [*batch[rank - len(left.shape) :], "m", "k"]
     second = [*batch[rank - len(right.shape) :], "k", "n"]
     _check_batches(call, left.shape[:-2], right.shape[:-2])
-    product = call.builder.einsum(
+    product = contracted(
+        call,
         name or call.name,
         [(left, first), (right, second)],
         [*batch, "m", "n"],
-        expression_of("a * b", 2),
-        max(a.bits, b.bits) if bits is None else bits,
+        max(a.bits, b.bits),
         weight=0 if is_weight(left) and not is_weight(right) else 1,
-    )
+    ).value(call, bias)
     kept = [size for i, size in enumerate(product.shape) if not _is_added(i - rank, a, b)]
     return reshape(product, kept)
 
@@ -227,6 +237,7 @@ def _check_batches(call: Call, left: Sequence[int], right: Sequence[int]) -> Non
 
 def is_weight(value: Value) -> bool:
     """Whether a value is a parameter of the model."""
+    value = value if value.scaled is None else value.scaled.integers
     return value.is_view and value.leaves[0].tensor.weight
 
 
@@ -238,6 +249,8 @@ def gemm(call: Call) -> list[Value]:
     a = transpose(a, (1, 0)) if call.integer("transA", 0) else a
     b = transpose(b, (1, 0)) if call.integer("transB", 0) else b
     alpha, beta = call.number("alpha", 1.0), call.number("beta", 1.0)
+    if alpha == beta == 1.0:
+        return [matrix_product(call, a, b, call.name if c is None else f"{call.name}_sum", c)]
     is_last = alpha == 1.0 and (c is None or beta == 0.0)
     y = matrix_product(call, a, b, call.name if is_last else f"{call.name}_sum")
     if alpha != 1.0:
@@ -260,14 +273,14 @@ def einsum(call: Call) -> list[Value]:
         is_last = i == len(values) - 1
         later = {label for term in [out, *terms[i + 1 :]] for label in term}
         kept = out if is_last else [v for v in dict.fromkeys([*labels, *terms[i]]) if v in later]
-        left = call.builder.einsum(
+        left = contracted(
+            call,
             call.name if is_last else f"{call.name}_{i}",
             [(left, labels), (values[i], terms[i])],
             kept,
-            expression_of("a * b", 2),
             max(left.bits, values[i].bits),
             weight=0 if is_weight(left) and not is_weight(values[i]) else 1,
-        )
+        ).value(call)
         labels = kept
     return [left]
 

@@ -357,7 +357,13 @@ def _constant_border(call: Call, value: Value, borders: Mapping[int, tuple[int, 
     is_zero = filled is None or _is_all_zero(filled)
     name = call.name if is_zero else f"{call.name}_zeros"
     value = call.builder.as_expression(value, call.name)
-    wide = call.builder.einsum(name, [(value, labels)], out, expression_of("a", 1), value.bits)
+
+    def bordered(one: Value) -> Value:
+        return call.builder.einsum(name, [(one, labels)], out, expression_of("a", 1), one.bits)
+
+    if is_zero and value.scaled is not None and value.scaled.zero is value.scaled.offset is None:
+        return call.through(value, bordered)
+    wide = bordered(value)
     if is_zero or filled is None:
         return wide
     return call.pointwise("select(a, b, c)", known(inside, 8), wide, reshape(filled, ()), bits=value.bits)

@@ -8,6 +8,7 @@ from math import prod
 from einmap.einsum.operation import Reduction
 from einmap.errors import SpecError
 from einmap.frontends.cascade.builder import Use, Window
+from einmap.frontends.cascade.scaled import contracted
 from einmap.frontends.cascade.step import NotExpressible, expression_of
 from einmap.frontends.cascade.values import Value, reshape
 from einmap.frontends.onnx.operators.call import Call
@@ -32,9 +33,12 @@ def reduced(
     """`text` of the value reduced over axes, which stay with one index."""
     labels = [f"x{axis}" for axis in range(len(value.shape))]
     kept = [label for axis, label in enumerate(labels) if axis not in axes]
-    y = call.builder.einsum(
-        name or call.name, [(value, labels)], kept, expression_of(text, 1), value.bits, reduction=reduction
-    )
+    if text == "a" and reduction == "sum":
+        y = contracted(call, name or call.name, [(value, labels)], kept, value.bits).value(call)
+    else:
+        y = call.builder.einsum(
+            name or call.name, [(value, labels)], kept, expression_of(text, 1), value.bits, reduction=reduction
+        )
     return reshape(y, tuple(1 if axis in axes else size for axis, size in enumerate(value.shape)))
 
 

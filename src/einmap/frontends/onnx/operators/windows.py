@@ -9,6 +9,7 @@ import numpy as np
 
 from einmap.errors import SpecError
 from einmap.frontends.cascade.builder import Use
+from einmap.frontends.cascade.scaled import contracted
 from einmap.frontends.cascade.slide import Slide
 from einmap.frontends.cascade.step import NotExpressible, expression_of
 from einmap.frontends.cascade.values import Value, known, reshape
@@ -68,15 +69,23 @@ def max_pool(call: Call) -> list[Value]:
     if call.is_used(1):
         raise NotExpressible("it gives the places of the maxima, too")
     x, slide = _pooled(call)
-    cut = slide.has_padding and not x.nonnegative
-    uses: list[Use] = ["n", "c", *slide.uses(_OUT, _KERNEL, cut=cut)]
     out = ["n", "c", *_OUT[: len(slide.out)]]
     extents = slide.extents(_OUT, _KERNEL)
-    return [
-        call.builder.einsum(
-            call.name, [(x, uses)], out, expression_of("a", 1), x.bits, reduction="max", extents=extents
+
+    def pooled(value: Value) -> Value:
+        cut = slide.has_padding and not value.nonnegative
+        uses: list[Use] = ["n", "c", *slide.uses(_OUT, _KERNEL, cut=cut)]
+        return call.builder.einsum(
+            call.name, [(value, uses)], out, expression_of("a", 1), value.bits, reduction="max", extents=extents
         )
-    ]
+
+    return [_of_integers(call, x, pooled)]
+
+
+def _of_integers(call: Call, x: Value, largest: Callable[[Value], Value]) -> Value:
+    """Maxima of the integers that a value stands for, where a larger one does not stand for a smaller number."""
+    is_in_order = x.scaled is None or x.scaled.scale is None or x.scaled.scale.nonnegative
+    return call.through(x, largest) if is_in_order else largest(x)
 
 
 def average_pool(call: Call) -> list[Value]:
@@ -85,7 +94,7 @@ def average_pool(call: Call) -> list[Value]:
     uses: list[Use] = ["n", "c", *slide.uses(_OUT, _KERNEL)]
     out = ["n", "c", *_OUT[: len(slide.out)]]
     extents = slide.extents(_OUT, _KERNEL)
-    total = call.builder.einsum(f"{call.name}_sum", [(x, uses)], out, expression_of("a", 1), x.bits, extents=extents)
+    total = contracted(call, f"{call.name}_sum", [(x, uses)], out, x.bits, extents=extents).value(call)
     include = bool(call.integer("count_include_pad", 0))
     counts = np.ones(())
     for i in range(len(slide.sizes)):
@@ -110,12 +119,18 @@ def global_pool(call: Call) -> list[Value]:
     """GlobalAveragePool, GlobalMaxPool: all spatial axes at once."""
     x = call.operand(0)
     labels = [f"x{axis}" for axis in range(len(x.shape))]
-    is_max = call.node.operator == "GlobalMaxPool"
-    name = call.name if is_max else f"{call.name}_sum"
-    reduction = "max" if is_max else "sum"
-    y = call.builder.einsum(name, [(x, labels)], labels[:2], expression_of("a", 1), x.bits, reduction=reduction)  # type: ignore[arg-type]
-    pooled = reshape(y, (*x.shape[:2], *(1 for _ in x.shape[2:])))
-    return [pooled if is_max else call.pointwise(f"a / {prod(x.shape[2:])}", pooled)]
+    shape = (*x.shape[:2], *(1 for _ in x.shape[2:]))
+
+    def pooled(value: Value) -> Value:
+        y = call.builder.einsum(
+            call.name, [(value, labels)], labels[:2], expression_of("a", 1), value.bits, reduction="max"
+        )
+        return reshape(y, shape)
+
+    if call.node.operator == "GlobalMaxPool":
+        return [_of_integers(call, x, pooled)]
+    total = contracted(call, f"{call.name}_sum", [(x, labels)], labels[:2], x.bits).value(call)
+    return [call.pointwise(f"a / {prod(x.shape[2:])}", reshape(total, shape))]
 
 
 WINDOWS: dict[str, Callable[[Call], list[Value]]] = {
