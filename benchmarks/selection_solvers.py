@@ -25,6 +25,10 @@ from einmap.distribute.selection.reduction import reduce
 
 PROBLEM = Path(__file__).parents[1] / "tests" / "distribute" / "data" / "sharding_B.json.gz"
 WORKERS = 2
+SPARSE = 0.6
+"""Part of a table that is forbidden from which on it says that two nodes choose alike."""
+LESS_MEMORY = {1: 1.0, 2: 0.6, 3: 0.45}
+"""The limit of a sister by its versions of a strategy, as a part of that of the problem."""
 
 type Answer = tuple[float, float]
 """The best cost, and a lower bound of the least."""
@@ -62,6 +66,40 @@ def problem_of(path: Path) -> Selection:
     most = sorted((one for one in live if not any(one < other for other in live)), key=sorted)
     limits = tuple(Limit(text["usage_limit"], {n: np.array(usages[n], dtype=float) for n in sorted(m)}) for m in most)
     return Selection(costs, edges, limits)
+
+
+def sister(problem: Selection, copies: int, widths: int, seed: int = 0) -> Selection:
+    """A larger problem of the same kind: `copies` of it in a row, joined by ten of its tables, each strategy in
+    `widths` versions that use less and cost more, as when a further mesh axis splits a tensor; versions differ in an
+    edge at a cost, and not at all where its table is sparse.
+    """
+    rng = np.random.default_rng(seed)
+    count = len(problem.nodes)
+
+    def varied(costs: np.ndarray) -> np.ndarray:
+        return np.asarray(np.round(costs * rng.uniform(0.8, 1.25)))
+
+    def widened(costs: np.ndarray) -> np.ndarray:
+        sparse = np.isinf(costs).mean() > SPARSE
+        other = np.inf if sparse else np.median(costs[np.isfinite(costs)])
+        apart = np.where(np.eye(widths) == 1, 0.0, other)
+        return np.asarray(np.kron(varied(costs), np.ones((widths, widths))) + np.tile(apart, costs.shape))
+
+    nodes, edges, limits = [], [], []
+    less = 1.0 / (1 + np.arange(widths))
+    for copy in range(copies):
+        at = copy * count
+        nodes += [np.round(np.outer(varied(costs) + 1, 2 - less).ravel()) for costs in problem.nodes]
+        edges += [Edge(at + edge.first, at + edge.second, widened(edge.costs)) for edge in problem.edges]
+        for limit in problem.limits:
+            usage = {at + n: np.round(np.outer(table, less).ravel()) for n, table in limit.nodes.items()}
+            limits.append(Limit(round(limit.limit * LESS_MEMORY[widths]), usage))
+    for copy in range(1, copies):
+        for number in rng.choice(len(problem.edges), 10, replace=False):
+            edge = problem.edges[number]
+            table = np.where(np.isfinite(edge.costs), edge.costs, edge.costs[np.isfinite(edge.costs)].max())
+            edges.append(Edge((copy - 1) * count + edge.first, copy * count + edge.second, widened(table)))
+    return Selection(tuple(nodes), tuple(edges), tuple(limits))
 
 
 def _allowed(costs: list[float]) -> np.ndarray:

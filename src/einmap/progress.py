@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 
@@ -50,6 +53,10 @@ class Progress:
         """True when somebody asked to stop or the time is up."""
         return self._stop.is_set() or (self.deadline is not None and time.monotonic() > self.deadline)
 
+    def seconds_left(self) -> float:
+        """Until the deadline, at least 0; inf without one."""
+        return math.inf if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+
     def quiet(self) -> Progress:
         """This token without its listener, for a part of the work that tells nothing."""
         return Progress(None, self.deadline, self._stop, self.on_notice)
@@ -62,3 +69,29 @@ class Progress:
         if self.deadline is not None:
             deadline = min(deadline, self.deadline)
         return Progress(self.callback, deadline, self._stop, self.on_notice)
+
+
+class Interrupted(Exception):
+    """Work was asked to end before it had anything to give."""
+
+
+_interrupting: ContextVar[Progress | None] = ContextVar("_interrupting", default=None)
+
+
+@contextmanager
+def interruptible(progress: Progress | None) -> Iterator[None]:
+    """Let `progress` end what is done inside, at each `checkpoint`: for work whose parts are remembered by what they
+    are given, to which a token does not belong.
+    """
+    token = _interrupting.set(progress)
+    try:
+        yield
+    finally:
+        _interrupting.reset(token)
+
+
+def checkpoint() -> None:
+    """Raise Interrupted where the work around, if it is `interruptible`, has been asked to end."""
+    progress = _interrupting.get()
+    if progress is not None and progress.stopped:
+        raise Interrupted

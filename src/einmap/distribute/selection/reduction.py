@@ -54,7 +54,7 @@ def reduce(problem: Selection) -> Reduced | None:
         if not keeps.all():
             strategies[node] = kept[keeps]
             waiting |= dict.fromkeys(edge.second for edge in edges_of[node])
-    return Reduced(_restricted(merged, strategies), tuple(strategies))
+    return Reduced(restricted(merged, strategies), tuple(strategies))
 
 
 def _merged(problem: Selection) -> Selection:
@@ -128,7 +128,8 @@ def _largest_difference(row: Costs, others: Costs) -> Costs:
     return np.where(np.isfinite(others), difference, -np.inf).max(axis=1, initial=-np.inf)
 
 
-def _restricted(problem: Selection, strategies: Sequence[Strategies]) -> Selection:
+def restricted(problem: Selection, strategies: Sequence[Strategies]) -> Selection:
+    """The problem with these strategies of each node alone."""
     nodes = tuple(costs[kept] for costs, kept in zip(problem.nodes, strategies, strict=True))
 
     def pairs(edge: Edge, table: Costs) -> Costs:

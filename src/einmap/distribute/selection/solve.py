@@ -11,6 +11,7 @@ from einmap.distribute.selection.integer import solve_integer
 from einmap.distribute.selection.lagrangian import priced
 from einmap.distribute.selection.problem import Selected, Selection
 from einmap.distribute.selection.reduction import reduce
+from einmap.distribute.selection.wide import is_wide, solve_wide
 from einmap.progress import Progress
 
 TIME_LIMIT = 60.0
@@ -49,7 +50,10 @@ def solve(problem: Selection, time_limit: float = TIME_LIMIT, progress: Progress
         bound = max(bound, quick.bound)
         if quick.proven:
             return quick
-    selected = _within_limits(problem, bound, time_limit, progress)
+    if is_wide(problem):
+        selected = solve_wide(problem, time_limit, progress)
+    else:
+        selected = _within_limits(problem, bound, time_limit, progress)
     if selected.cost <= quick.cost:
         return selected
     return Selected(quick.choice, quick.cost, max(bound, selected.bound))
