@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import permutations
+from typing import Literal
 
 from einmap.distribute.indices import mixed_radix, window
 from einmap.distribute.mesh import AxisName, Mesh
@@ -51,22 +52,49 @@ class _Window:
     halo: int
 
 
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Which splits are offered. `halos`: windows in blocks with halos; `order`: a rank may be split over axes in
+    `every` order, over some of them in that of the `mesh`, over one of them or the first ones (`single`), or over the
+    first ones alone (`nested`); `also`: axes that are asked for.
+    """
+
+    halos: bool = True
+    order: Literal["every", "mesh", "single", "nested"] = "every"
+    also: tuple[tuple[AxisName, ...], ...] = ()
+
+    def chains(self, mesh: Mesh) -> list[tuple[AxisName, ...]]:
+        """The axes of a split, in their order; with each chain those that it begins with."""
+        every = _axis_chains(mesh)
+        axes = [name for name, size in mesh.axes if size > 1]
+        if self.order == "every":
+            return every
+        made = [tuple(axes[:count]) for count in range(1, len(axes) + 1)]
+        if self.order == "mesh":
+            made = [chain for chain in every if list(chain) == [axis for axis in axes if axis in chain]]
+        elif self.order == "single":
+            made = [(axis,) for axis in axes] + made[1:]
+        asked = (axes[:count] for axes in self.also for count in range(1, len(axes) + 1))
+        return list(dict.fromkeys((*made, *asked)))
+
+
 def offered_blocks(
     workload: Workload,
     mesh: Mesh,
     sizes: Mapping[TensorName, Mapping[Rank, int]],
     placements: Iterable[tuple[TensorName, Placement]] = (),
     imperfect: bool = True,
-    halos: bool = True,
+    offer: Offer | None = None,
 ) -> Blocks:
-    """All blocks that may serve; `placements`: those that are asked for. Without `imperfect`, even ones alone; without
-    `halos`, windows are read whole unless they are asked for with a halo.
+    """All blocks that may serve; `placements`: those that are asked for. Without `imperfect`, even ones alone. `offer`:
+    which of them, all if None.
     """
+    offer = offer or Offer()
     extents: dict[tuple[str, RankVar], int] = {
         (einsum.name, variable): extent for einsum in workload.einsums for variable, extent in einsum.bounds
     }
     lengths = {(tensor, rank): size for tensor, ranks in sizes.items() for rank, size in ranks.items()}
-    chains = _axis_chains(mesh)
+    chains = offer.chains(mesh)
     counts = sorted({mesh.parts(axes) for axes in chains})
     of_rank: dict[tuple[TensorName, Rank], dict[_Even, None]] = {
         key: dict.fromkeys((count, block_of(size, count)) for count in counts if size > 1)
@@ -82,7 +110,7 @@ def offered_blocks(
             asked.setdefault((tensor, split.rank), []).append(split)
             if mesh.parts(split.axes) * split.block >= lengths[tensor, split.rank]:
                 of_rank[tensor, split.rank][mesh.parts(split.axes), split.block] = None
-    links, windows = list(_links(workload)), list(_windows(workload)) if halos else []
+    links, windows = list(_links(workload)), list(_windows(workload)) if offer.halos else []
     _spread(links, of_rank, of_variable, lengths, extents)
     if windows:
         # once: blocks of a chain of convolutions would become more with each of them

@@ -23,6 +23,7 @@ from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
 from einmap.einsum.functions import FUNCTIONS
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand, Reduction
 from einmap.einsum.projection import Rank, RankVar
+from einmap.progress import checkpoint
 
 type Addend = tuple[Reduction, tuple[AxisName, ...]]
 """How the parts of a tensor are joined, and over which axes it may be in parts."""
@@ -102,6 +103,7 @@ def _spreads(
 
 def _completed(scene: Scene, spread: Spread) -> Iterator[Choice]:
     """The choices with this spread: for each way in which operands may stay partial, windows whole or with halos."""
+    checkpoint()
     einsum = scene.einsum
     used = {axis for axes, _ in spread.values() for axis in axes}
     loops = tuple(LocalLoop(variable, *_loop(spread, variable, extent)) for variable, extent in einsum.extents.items())

@@ -17,6 +17,7 @@ from einmap.distribute.mesh import AxisName, Mesh
 from einmap.distribute.placement import MeshPart, Placement, Split, parts_of_mesh, values_of
 from einmap.einsum.operation import Reduction
 from einmap.einsum.projection import Rank
+from einmap.progress import checkpoint
 
 type HopCost = Callable[[Hop], float]
 type Distances = NDArray[np.float64]
@@ -61,6 +62,7 @@ class TensorPlaces:
         ranks = [rank for rank, _ in self.sizes]
         made: list[Placement] = []
         for splits in self._combined(ranks, frozenset()):
+            checkpoint()
             used = {axis for split in splits for axis in split.axes}
             free = [axis for axis in self.mesh.names if axis in self.partial and axis not in used]
             for length in range(len(free) + 1):
@@ -104,10 +106,12 @@ class TensorPlaces:
     @cached_property
     def hops(self) -> tuple[tuple[int, int, Hop], ...]:
         """All moves between them: from, to, and the move; slices send nothing."""
-        found = every_hop(self.mesh, dict(self.sizes), self.splits, self.placements)
-        return tuple(
-            (self.number[here], self.number[hop.after], hop) for here, hop in found if hop.after in self.number
-        )
+        made = []
+        for here, hop in every_hop(self.mesh, dict(self.sizes), self.splits, self.placements):
+            checkpoint()
+            if hop.after in self.number:
+                made.append((self.number[here], self.number[hop.after], hop))
+        return tuple(made)
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,6 +265,7 @@ def shortest_paths(places: TensorPlaces, cost: HopCost) -> Paths:
     """
     moves: dict[tuple[int, int], tuple[Hop, float]] = {}
     for here, there, hop in places.hops:
+        checkpoint()
         taken = cost(hop)
         if (here, there) not in moves or taken < moves[here, there][1]:
             moves[here, there] = hop, taken
@@ -281,6 +286,7 @@ def _distances(count: int, moves: Mapping[tuple[int, int], float]) -> Distances:
     while changed.any():
         last, changed = changed, np.zeros(count, dtype=bool)
         for there in range(count):
+            checkpoint()
             fresh = last[before[there]] | changed[before[there]]
             if fresh.any():
                 row = (to[before[there][fresh]] + costs[there][fresh]).min(axis=0)

@@ -123,9 +123,9 @@ class Planning:
             for access in reversed(einsum.accesses)
         }
 
-    def space(self, limited: bool = False) -> SearchSpace:
+    def space(self, limited: bool = False, progress: Progress | None = None) -> SearchSpace:
         """All that may be chosen, graph inputs wherever they serve best; `limited`: within a limit on memory."""
-        return search_space(self.context, self.asked, self.model, self.bits, Options(True, limited))
+        return search_space(self.context, self.asked, self.model, self.bits, Options(True, limited), progress)
 
 
 @dataclass(frozen=True)
@@ -156,13 +156,13 @@ def best_plan(planning: Planning, progress: Progress | None = None) -> Best:
     if request.walk is not None:
         return _walked(planning, request.walk, progress)
     progress = (progress or Progress()).within(request.time_limit)
-    free = planning.space()
+    free = planning.space(progress=progress)
     _tell(progress, "plans in any memory")
     unlimited = _in_any_memory(planning, free, progress)
     best_free, limit = chosen_plan(free, unlimited, model), request.limit
     if request.metric != "memory" and (limit is None or best_free.peak.bytes <= limit):
         return Best(free, limit, best_free, best_free.proven)
-    space = planning.space(limited=True)
+    space = planning.space(True, progress)
     _tell(progress, "plans within the memory")
     if request.metric == "memory":
         return _thriftiest(planning, space, best_free, progress)
@@ -217,7 +217,7 @@ def _timed(chosen: ChosenPlan) -> ChosenPlan:
 
 def _walked(planning: Planning, options: WalkOptions, progress: Progress | None) -> Best:
     limit = planning.request.limit
-    space = planning.space(limited=limit is not None)
+    space = planning.space(limit is not None, progress)
     walked = walk(space, options, limit, planning.request.cluster, progress)
     if walked.found is not None:
         chosen = chosen_plan(space, walked.found, planning.model)
@@ -228,7 +228,7 @@ def _walked(planning: Planning, options: WalkOptions, progress: Progress | None)
 
 def thriftiest_plan(planning: Planning, progress: Progress | None = None) -> ChosenPlan | None:
     """A plan with the least peak memory, as far as it is known; None where none was found in time."""
-    space = planning.space(limited=True)
+    space = planning.space(True, progress)
     least = thriftiest(space, planning.request.time_limit, progress)
     return None if isinstance(least, NotFound) else chosen_plan(space, least, planning.model)
 

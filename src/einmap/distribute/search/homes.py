@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from einmap.distribute.moves import Paths
+from einmap.progress import checkpoint
 
 type Numbers = NDArray[np.intp]
 type Costs = NDArray[np.float64]
@@ -108,7 +109,10 @@ def pairs_of_homes(homes: Homes, kept: NDArray[np.bool_]) -> Homes:
 def _second_homes(distances: Costs, role: HomeRole) -> tuple[Numbers, Numbers]:
     """Pairs of homes whose second saves the readers more than it costs."""
     every = np.arange(len(distances))
-    useful = [_saves(distances, role, np.full(len(distances), first), every) for first in role.allowed]
+    useful = []
+    for first in role.allowed:
+        checkpoint()
+        useful.append(_saves(distances, role, np.full(len(distances), first), every))
     rows, second = np.nonzero(np.array(useful))
     return np.array(role.allowed, dtype=np.intp)[rows], second
 

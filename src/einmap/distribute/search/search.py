@@ -65,7 +65,7 @@ def cheapest(
     if excluded:
         space = narrowed(space, {name: ~ways for name, ways in excluded.items()})
     if any(not len(ways.choices) for ways in space.ways.values()):
-        return NotFound(True)
+        return NotFound(space.floor is None)
 
     def solved(inner: SearchSpace) -> Searched:
         problem = selection_problem(inner)
@@ -80,14 +80,15 @@ def cheapest(
     else:
         in_band = in_bands(space, solved, time_limit, progress)
         if in_band is None:
-            return NotFound(True)
+            return NotFound(space.floor is None)
         searched = in_band
     if searched.selected.choice is None:
-        return NotFound(bool(searched.selected.proven))
+        return NotFound(bool(searched.selected.proven) and space.floor is None)
     inner, problem, choice = with_smaller_homes(
         space, searched.space, searched.problem, searched.selected.choice, memory
     )
-    return _found(inner, problem, replace(searched.selected, choice=choice))
+    bound = searched.selected.bound if space.floor is None else min(searched.selected.bound, space.floor)
+    return _found(inner, problem, replace(searched.selected, choice=choice, bound=bound))
 
 
 def _has_slow_costs(space: SearchSpace) -> bool:
@@ -117,7 +118,9 @@ def thriftiest(
     edges = tuple(Edge(edge.first, edge.second, np.where(np.isfinite(edge.costs), 0.0, np.inf)) for edge in bare.edges)
     weighed = Problem(problem.nodes, Selection(nodes, edges, tuple(limits), excess_cost=1.0), problem.edges)
     selected = solve_refined(space, weighed, lambda costed: solve(costed, time_limit, progress), progress, priced=False)
-    return _found(space, problem, _of_some_homes(selected) if space.cut else selected)
+    is_whole = not space.cut and space.floor is None
+    found = _found(space, problem, selected if is_whole else _of_some_homes(selected))
+    return found if is_whole or isinstance(found, Found) else NotFound(False)
 
 
 def _found(space: SearchSpace, problem: Problem, selected: Selected) -> Found | NotFound:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -9,7 +10,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.distribute.blocks import Blocks, offered_blocks, windowed
+from einmap.distribute.blocks import Blocks, Offer, offered_blocks, windowed
 from einmap.distribute.choices import Addend, Choice, Scene, choices, passes
 from einmap.distribute.cost_model import (
     CostModel,
@@ -17,15 +18,20 @@ from einmap.distribute.cost_model import (
     LocalWork,
     SlowEinsumCost,
     hop_cost,
+    operations_per_point,
 )
 from einmap.distribute.hops.hop import Hop
+from einmap.distribute.mesh import Mesh
 from einmap.distribute.moves import Paths, TensorPlaces, shortest_paths
 from einmap.distribute.placement import MeshPart, Placement, parts_of_mesh
+from einmap.distribute.plan import LocalLoop
 from einmap.distribute.request import Context, Request
 from einmap.distribute.search.homes import Costs, HomeRole, Homes, Numbers, homes_of
+from einmap.distribute.spaces.points import points_of
 from einmap.einsum.einsum import Einsum, TensorName
 from einmap.einsum.operation import Apply, MapExpression, Operand
 from einmap.errors import SpecError
+from einmap.progress import Interrupted, Progress, checkpoint, interruptible
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +63,7 @@ class Ways:
 @dataclass(frozen=True, eq=False)
 class SearchSpace:
     """All that may be chosen. `bits`: of a value of each tensor; `cut`: tensors whose pairs of homes are not listed,
-    for there are too many.
+    for there are too many; `floor`: None, or where not all plans are in the space what any plan costs at least.
     """
 
     context: Context
@@ -65,6 +71,7 @@ class SearchSpace:
     ways: Mapping[str, Ways]
     homes: Mapping[TensorName, Homes]
     cut: tuple[TensorName, ...] = ()
+    floor: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,56 +85,93 @@ class Options:
 
 
 def search_space(
-    context: Context, request: Request, model: CostModel, bits: Mapping[TensorName, float], options: Options
+    context: Context,
+    request: Request,
+    model: CostModel,
+    bits: Mapping[TensorName, float],
+    options: Options,
+    progress: Progress | None = None,
 ) -> SearchSpace:
-    """The space of a request.
+    """The space of a request; a smaller one with a `floor` where a tensor has too many placements, or where `progress`
+    ends the listing or half of its time is over by then.
 
-    Raises SpecError where a tensor has too many placements, or an Einsum no way.
+    Raises SpecError where a tensor has too many placements even so, or an Einsum no way.
     """
+    also = tuple(split.axes for placement in request.placements.values() for split in placement.splits)
+    also += tuple(axes for loops in request.loops.values() for axes in loops.values())
+    floor, too_many = None, None
+    for offer in (Offer(), Offer(False), *(Offer(False, order, also) for order in ("mesh", "single", "nested"))):
+        if offer == Offer(False) and not any(windowed(context.workload)):
+            continue
+        timed = None if progress is None or offer.order == "nested" else progress.within(progress.seconds_left() / 2)
+        try:
+            with interruptible(timed):
+                return _space(context, request, model, bits, options, offer, floor)
+        except _TooMany as error:
+            too_many = too_many or error
+        except Interrupted:
+            pass
+        floor = least_of_all(context, model, bits)
+    assert too_many is not None
+    raise too_many
+
+
+class _TooMany(SpecError):
+    """A tensor has too many placements."""
+
+
+def least_of_all(context: Context, model: CostModel, bits: Mapping[TensorName, float]) -> float:
+    """What any plan costs at least: each Einsum spread evenly over all PEs, which then read and write an equal part of
+    each tensor, and no moves. What takes long to find out counts nothing.
+    """
+    total, parts = 0.0, context.mesh.n_devices
+    for einsum in context.workload.einsums:
+        cost = model.of(einsum)
+        if isinstance(cost, SlowEinsumCost):
+            continue
+        operations = _points(einsum) / parts * operations_per_point(einsum)
+        values = ((math.prod(context.sizes[a.tensor].values()), bits[a.tensor]) for a in einsum.accesses)
+        moved = sum(count / parts * width for count, width in values)
+        # on no PE a value is narrower than the narrowest
+        width = max(bits[access.tensor] for access in einsum.accesses)
+        total += cost.compute(context.mesh, LocalWork((), operations, operations, moved, width))
+    return total
+
+
+def _points(einsum: Einsum) -> float:
+    """Points of the iteration space that all PEs together evaluate, at least."""
+    whole = tuple(LocalLoop(variable, (), extent, extent) for variable, extent in einsum.extents.items())
+    return points_of(einsum, whole, Mesh((("all", 1),))).mean
+
+
+def _space(
+    context: Context,
+    request: Request,
+    model: CostModel,
+    bits: Mapping[TensorName, float],
+    options: Options,
+    offer: Offer,
+    floor: float | None,
+) -> SearchSpace:
+    """The space of what is offered; `floor`: what any plan costs at least, where that is not all."""
     workload = context.workload
     addends = _addends(context, request)
-    whole: tuple[TensorName, ...] = ()
-    try:
-        blocks, paths = _with_blocks(context, request, addends, model, bits, halos=True)
-    except SpecError:
-        blocks, paths = _with_blocks(context, request, addends, model, bits, halos=False)
-        whole = tuple(dict.fromkeys(tensor for tensor, _ in windowed(workload)))
+    blocks = offered_blocks(workload, context.mesh, context.sizes, request.placements.items(), context.imperfect, offer)
+    places = {tensor: _places_of(context, request, blocks, addends.get(tensor), tensor) for tensor in workload.tensors}
+    paths = {tensor: _named_paths(some, model, bits[tensor]) for tensor, some in places.items()}
     ways: dict[str, Ways] = {}
     for einsum in workload.einsums:
         scene = replace(_scene(context, einsum, blocks, addends), on=_parts_asked_for(request))
         pinned = request.loops.get(einsum.name)
         key = None if pinned is None else tuple(sorted(pinned.items()))
         widths = tuple(bits[access.tensor] for access in einsum.accesses)
-        ways[einsum.name] = _ways(
-            scene,
-            key,
-            tuple(paths[access.tensor].places for access in einsum.accesses),
-            model.of(einsum),
-            widths,
-        )
+        lies = tuple(places[access.tensor] for access in einsum.accesses)
+        ways[einsum.name] = _ways(scene, key, lies, model.of(einsum), widths)
         if not ways[einsum.name].choices:
             raise no_way_to_spread(context, einsum, request)
     homes = {tensor: _homes_of(context, request, tensor, paths[tensor], ways, options) for tensor in workload.tensors}
-    cut = tuple(tensor for tensor in homes if homes[tensor].cut or tensor in whole)
-    return SearchSpace(context, bits, ways, homes, cut)
-
-
-def _with_blocks(
-    context: Context,
-    request: Request,
-    addends: Mapping[TensorName, Addend],
-    model: CostModel,
-    bits: Mapping[TensorName, float],
-    halos: bool,
-) -> tuple[Blocks, dict[TensorName, Paths]]:
-    """Blocks that are offered, and paths between the placements in them. Raises SpecError where there are too many."""
-    blocks = offered_blocks(
-        context.workload, context.mesh, context.sizes, request.placements.items(), context.imperfect, halos
-    )
-    return blocks, {
-        tensor: _paths_of(context, request, blocks, addends.get(tensor), tensor, model, bits[tensor])
-        for tensor in context.workload.tensors
-    }
+    cut = tuple(tensor for tensor in homes if homes[tensor].cut)
+    return SearchSpace(context, bits, ways, homes, cut, floor)
 
 
 def _parts_asked_for(request: Request) -> tuple[MeshPart, ...]:
@@ -221,6 +265,7 @@ def _ways(
     slow = cost if isinstance(cost, SlowEinsumCost) else None
     best: dict[tuple[tuple[int, ...], LocalWork | None], tuple[float, Choice, LocalWork]] = {}
     for choice in choices(scene, pinned):
+        checkpoint()
         lies = tuple(place.number.get(lie, -1) for place, lie in zip(places, choice.placements, strict=True))
         if -1 in lies:
             continue
@@ -243,27 +288,22 @@ def _ways(
 # tensors
 
 
-def _paths_of(
-    context: Context,
-    request: Request,
-    blocks: Blocks,
-    addend: Addend | None,
-    tensor: TensorName,
-    model: CostModel,
-    bits: float,
-) -> Paths:
+def _places_of(
+    context: Context, request: Request, blocks: Blocks, addend: Addend | None, tensor: TensorName
+) -> TensorPlaces:
+    """Where a tensor may lie. Raises _TooMany."""
     sizes = tuple(context.sizes[tensor].items())
     splits = tuple(split for rank, _ in sizes for split in blocks.splits[tensor, rank])
     reduction, partial = addend or ("sum", ())
+    places = TensorPlaces(context.mesh, sizes, splits, partial, reduction, _parts_asked_for(request))
     try:
-        return _named_paths(
-            TensorPlaces(context.mesh, sizes, splits, partial, reduction, _parts_asked_for(request)), model, bits
-        )
+        len(places.placements)
     except ValueError as error:
-        raise SpecError(
+        raise _TooMany(
             f"{tensor!r} can lie in {error} on the mesh {context.mesh}",
             hint="use fewer mesh axes, or sizes that they divide",
         ) from error
+    return places
 
 
 @lru_cache(maxsize=1000)

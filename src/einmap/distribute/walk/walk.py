@@ -114,6 +114,7 @@ def walk(
             best = None if record.choice is None else f"{record.cost:.4g}"
             timed.report("a Metropolis walk", record.evaluations, options.evaluations, best=best)
     bound = 0.0 if space.cut or options.overlap else _bound(bare.selection)
+    bound = bound if space.floor is None else min(bound, space.floor)
     found = None if record.choice is None else _found(space, problem, record.choice, record.cost, bound, options)
     return Walked(found, tuple(record.trace), record.evaluations, sum(chain.accepted for chain in chains))
 
