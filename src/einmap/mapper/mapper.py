@@ -163,7 +163,8 @@ def _make_ready(spec: Spec, asked: Options, progress: Progress | None) -> None:
     from einmap.mapper.warm import needs_all, warm
 
     bounds = [[bound for _, bound in einsum.bounds] for einsum in spec.workload.einsums]
-    warm(progress, everything=bool(np.isfinite(asked.memory)) or needs_all(bounds))
+    everything = bool(np.isfinite(asked.memory)) or needs_all(bounds)
+    warm(progress, everything=everything, cascades=len(spec.workload.einsums) > 1)
 
 
 def _added_up(
