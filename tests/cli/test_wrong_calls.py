@@ -153,3 +153,14 @@ def test_files_are_printed_in_utf_8_whatever_the_terminal_speaks():
     Path("words.yaml").write_text("variables: {x: '∑ é'}\n", encoding="utf-8")
     done = shell("PYTHONIOENCODING=ascii einmap dump words.yaml")
     assert (done.returncode, done.stdout, done.stderr) == (0, 'variables:\n  x: "∑ é"\n', "")
+
+
+def test_memory_that_is_not_enough_is_an_error_without_a_traceback(run, monkeypatch):
+    def search(*_args, **_options):
+        raise MemoryError("Unable to allocate 159. MiB")
+
+    monkeypatch.setattr("einmap.cli.commands.map.best_mappings", search)
+    done = run("map", "simple", "matmul")
+    assert done.status == 2
+    assert done.err.startswith("error: there is not enough memory: Unable to allocate 159. MiB")
+    assert "memory_limit" in done.err

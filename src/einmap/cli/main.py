@@ -41,6 +41,11 @@ def main(args: Sequence[str] | None = None) -> None:
         print(f"error: cannot print: {reason}", file=sys.stderr)
         _forget_output()
         raise SystemExit(BAD_INPUT) from None
+    except MemoryError as error:
+        # what was being made is gone by now, so that there is memory to say so
+        print(f"error: there is not enough memory: {error}", file=sys.stderr)
+        print("  hint: for a search, limit what it may use: --option memory_limit=BYTES", file=sys.stderr)
+        raise SystemExit(BAD_INPUT) from None
     except EinmapError as error:
         # Here, not above: what prints takes long to import, and most commands end well.
         from einmap.cli.output import print_error
