@@ -23,7 +23,9 @@ def model(nodes, inputs, weights=None, outputs=("y",), opset=21, kind=FLOATS, sh
         [helper.make_tensor_value_info(name, FLOATS, (shapes or {}).get(name)) for name in outputs],
         [numpy_helper.from_array(np.asarray(array), name) for name, array in (weights or {}).items()],
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    return helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+    )
 
 
 def _type_of(given, kind):

@@ -4,7 +4,8 @@ Along a dimension with `skew` the last of n lanes begins n - 1 steps of the comp
 happens once in an Einsum, since the next values follow without a gap; with `each_fold` in each *fold*: each visit of
 the innermost storage node of a memory that the dimension spreads. An output that stays in an R x C array for T steps so
 takes T + (R - 1) + (C - 1) steps a fold, and R more where the results leave by one edge and nothing else happens
-meanwhile (`buffering: single`), 2R + C + T - 2 in all: Samajdar et al., SCALE-Sim, arXiv 1811.02883.
+meanwhile (`buffering: single`), 2R + C + T - 2 in all, as in the paper of
+SCALE-Sim (Samajdar et al., arXiv 1811.02883); its version 3.0.0 counts R + C + T - 2 where outputs stay.
 """
 
 from __future__ import annotations

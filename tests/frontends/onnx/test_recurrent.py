@@ -127,7 +127,9 @@ def test_a_layer_is_a_recurrence_with_the_products_of_all_its_steps(tmp_path):
     [
         ({"lengths": np.array([4, 3], np.int32)}, {}, "sequence_lens"),
         ({}, {"clip": 1.0}, "clip"),
-        ({}, {"activations": ["Affine"]}, "Affine"),
+        ({}, {"activations": ["Gelu"]}, "there is no activation 'Gelu'"),
+        ({}, {"activations": ["Tanh", "Tanh"]}, "2 activations for 1 directions of 1"),
+        ({}, {"activations": [1]}, "must be a list of texts"),
     ],
 )
 def test_what_has_no_einsum_form_is_told(tmp_path, extra, attributes, text):

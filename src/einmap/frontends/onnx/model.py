@@ -277,6 +277,13 @@ def graph_of(attribute: Any, file: str, at: At) -> tuple[list[Node], list[Tensor
     return placed, initialisers, [text_of(output.name) for output in attribute.g.output]
 
 
+def _plain(value: Any) -> Any:
+    """A value of an attribute, its bytes as texts."""
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    return text_of(value) if isinstance(value, bytes) else value
+
+
 def _node(onnx: Any, node: Any, number: int, file: str) -> Node:
     domain, name = text_of(node.domain), text_of(node.name)
     operator = text_of(node.op_type) if domain in ("", "ai.onnx") else f"{domain}.{text_of(node.op_type)}"
@@ -294,7 +301,7 @@ def _node(onnx: Any, node: Any, number: int, file: str) -> Node:
                 value = onnx.helper.get_attribute_value(attribute)
                 if value is None:
                     raise SpecError(f"the attribute {short(key, 60)} has no value", at=at)
-                attributes[key] = text_of(value) if isinstance(value, bytes) else value
+                attributes[key] = _plain(value)
         except SpecError:
             raise
         except Exception as error:  # whatever a damaged attribute leads to

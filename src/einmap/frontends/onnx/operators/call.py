@@ -77,6 +77,20 @@ class Call(Step):
             return value
         raise self.wrong(name, value, "a text")
 
+    def texts(self, name: str) -> list[str] | None:
+        """An attribute that is a list of texts; None without it."""
+        value = self.node.attributes.get(name)
+        if value is None or (isinstance(value, list) and all(isinstance(v, str) for v in value)):
+            return value
+        raise self.wrong(name, value, "a list of texts")
+
+    def numbers(self, name: str) -> list[float]:
+        """An attribute that is a list of numbers; none without it."""
+        value = self.node.attributes.get(name, [])
+        if isinstance(value, Sequence) and all(isinstance(v, int | float) for v in value):
+            return [*value]
+        raise self.wrong(name, value, "a list of numbers")
+
     def integers(self, name: str, default: Sequence[int] | None = None) -> list[int] | None:
         """An attribute that is a list of integers, or what is taken without it."""
         value = self.node.attributes.get(name, default)

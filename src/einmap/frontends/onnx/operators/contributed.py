@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from einmap.frontends.cascade.step import NotExpressible
 from einmap.frontends.cascade.values import Value, transpose
 from einmap.frontends.onnx.operators.call import Call
 from einmap.frontends.onnx.operators.contractions import matrix_product
@@ -34,8 +35,8 @@ def quick_gelu(call: Call) -> list[Value]:
 
 
 def fused_matmul(call: Call) -> list[Value]:
-    """FusedMatMul: either factor transposed, the product times a number."""
-    left, right = _turned(call, 0, "transA"), _turned(call, 1, "transB")
+    """FusedMatMul: either factor transposed, in its batches or its last two axes; the product times a number."""
+    left, right = _turned(call, 0, "A"), _turned(call, 1, "B")
     alpha = call.number("alpha", 1.0)
     if alpha == 1.0:
         return [matrix_product(call, left, right)]
@@ -44,15 +45,23 @@ def fused_matmul(call: Call) -> list[Value]:
 
 
 def _turned(call: Call, place: int, name: str) -> Value:
-    """An operand, its last two axes exchanged if an attribute says so."""
+    """An operand: by `transBatch` its first axis comes behind the batches, by `trans` the last two change places."""
     value = call.operand(place)
-    rank = len(value.shape)
-    is_turned = call.integer(name, 0) and rank > 1
-    return transpose(value, [*range(rank - 2), rank - 1, rank - 2]) if is_turned else value
+    order = [*range(len(value.shape))]
+    if call.integer(f"transBatch{name}", 0):
+        order[:-1] = [*order[1:-1], *order[:1]] if len(order) > 1 else []
+    if call.integer(f"trans{name}", 0) and len(order) > 1:
+        order[-2:] = order[-1], order[-2]
+    return transpose(value, order)
 
 
 def skip_normalisation(call: Call) -> list[Value]:
-    """SkipLayerNormalization and SkipSimplifiedLayerNormalization: of a sum, which is a result as well."""
+    """SkipLayerNormalization and SkipSimplifiedLayerNormalization: of a sum, which is a result as well.
+
+    Without `epsilon` ONNX Runtime 1.32 takes 1e-12 in these two.
+    """
+    if call.is_used(1) or call.is_used(2):
+        raise NotExpressible("it gives the mean or the deviation, too")
     is_simple = "Simplified" in call.node.operator
     value = call.pointwise("a + b", call.operand(0), call.operand(1))
     bias = call.optional(3 if is_simple else 4)
@@ -60,11 +69,9 @@ def skip_normalisation(call: Call) -> list[Value]:
         value = call.pointwise("a + b", value, bias)
     value = call.builder.written(value, f"{call.name}_total")
     parameters = (call.operand(2),) if is_simple else (call.operand(2), call.optional(3))
-    inner = replace(call, operands=(value, *parameters))
-    if is_simple:
-        return [*rms_normalisation(inner), value, value, value]
-    y, mean, deviation = layer_normalisation(inner)
-    return [y, mean, deviation, value]
+    normalised = rms_normalisation if is_simple else layer_normalisation
+    y, *_ = normalised(replace(call, operands=(value, *parameters)), epsilon=1e-12)
+    return [y, y, y, value]
 
 
 CONTRIBUTED: dict[str, Callable[[Call], list[Value]]] = {

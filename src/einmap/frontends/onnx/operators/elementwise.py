@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from einmap.frontends.cascade.values import Value
 from einmap.frontends.onnx.operators.call import Call
@@ -11,15 +11,17 @@ from einmap.frontends.onnx.operators.call import Call
 TEXTS = {
     "Abs": "abs(a)", "Add": "a + b", "Exp": "exp(a)", "Log": "log(a)", "Mul": "a * b",
     "Neg": "-a", "Pow": "power(a, b)", "Reciprocal": "1 / a", "Relu": "relu(a)", "Sigmoid": "sigmoid(a)",
-    "Softplus": "log(1 + exp(a))", "Softsign": "a / (1 + abs(a))", "Sqrt": "sqrt(a)", "Sub": "a - b", "Tanh": "tanh(a)",
+    "Softplus": "max(a, 0) + log(1 + exp(-abs(a)))",
+    "Softsign": "a / (1 + abs(a))", "Sqrt": "sqrt(a)", "Sub": "a - b", "Tanh": "tanh(a)",
     "Ceil": "ceil(a)", "Cos": "cos(a)", "Erf": "erf(a)", "Floor": "floor(a)", "Round": "round(a)", "Sign": "sign(a)",
     "Sin": "sin(a)", "Less": "less(a, b)", "Greater": "less(b, a)", "Equal": "equal(a, b)", "Not": "1 - a",
     "LessOrEqual": "1 - less(b, a)", "GreaterOrEqual": "1 - less(a, b)", "And": "a * b", "Or": "max(a, b)",
     "Xor": "abs(a - b)",
-    "Acosh": "log(a + sqrt(a * a - 1))", "Asinh": "log(a + sqrt(a * a + 1))", "Atanh": "log((1 + a) / (1 - a)) / 2",
+    "Acosh": "log(a + sqrt(a * a - 1))", "Asinh": "sign(a) * log(abs(a) + sqrt(a * a + 1))",
+    "Atanh": "log((1 + a) / (1 - a)) / 2",
     "Cosh": "(exp(a) + exp(-a)) / 2", "Sinh": "(exp(a) - exp(-a)) / 2", "Tan": "sin(a) / cos(a)",
     "IsNaN": "1 - equal(a, a)",
-    "HardSwish": "a * max(min(a / 6 + 0.5, 1), 0)", "Mish": "a * tanh(log(1 + exp(a)))",
+    "HardSwish": "a * max(min(a / 6 + 0.5, 1), 0)", "Mish": "a * tanh(max(a, 0) + log(1 + exp(-abs(a))))",
 }  # fmt: skip
 """Operators whose expression needs no attributes."""
 
@@ -50,6 +52,8 @@ def plain(call: Call) -> list[Value]:
     if call.node.operator == "Pow" and (square := _square(operands)) is not None:
         return [call.pointwise("a * a", square)]
     bits = operands[0].bits if call.node.operator == "Pow" else 8 if call.node.operator in COMPARISONS else None
+    if call.node.operator == "Pow" and call.is_of_integers:
+        text = TOWARDS_ZERO.format(text)
     return [call.pointwise(text, *operands, bits=bits)]
 
 
@@ -75,8 +79,12 @@ def with_attributes(call: Call) -> list[Value]:
     """An operator of WITH_ATTRIBUTES."""
     text, defaults = WITH_ATTRIBUTES[call.node.operator]
     # the shortest decimal of a 32-bit number: attributes are stored as such
-    values = {name: f"({short_decimal(call.number(name, default))})" for name, default in defaults.items()}
-    return [call.pointwise(text.format(**values), call.operand(0))]
+    return [call.pointwise(filled(text, {name: call.number(name, n) for name, n in defaults.items()}), call.operand(0))]
+
+
+def filled(text: str, values: Mapping[str, float]) -> str:
+    """An expression with its attributes in it."""
+    return text.format(**{name: f"({short_decimal(value)})" for name, value in values.items()})
 
 
 def short_decimal(number: float) -> str:
@@ -115,19 +123,19 @@ def prelu(call: Call) -> list[Value]:
     return [call.pointwise("max(a, 0) + b * min(a, 0)", value, slope)]
 
 
-_TOWARDS_ZERO = "select(less({0}, 0), ceil({0}), floor({0}))"
+TOWARDS_ZERO = "select(less({0}, 0), ceil({0}), floor({0}))"
 """A fraction without what is behind the point."""
 
 
 def divide(call: Call) -> list[Value]:
     """Div: of integers towards 0, as in C."""
-    text = _TOWARDS_ZERO.format("a / b") if call.is_of_integers else "a / b"
+    text = TOWARDS_ZERO.format("a / b") if call.is_of_integers else "a / b"
     return [call.pointwise(text, call.operand(0), call.operand(1))]
 
 
 def modulo(call: Call) -> list[Value]:
     """Mod: what is left has the sign of the divisor, or with `fmod` that of what is divided."""
-    quotient = _TOWARDS_ZERO.format("a / b") if call.integer("fmod", 0) else "floor(a / b)"
+    quotient = TOWARDS_ZERO.format("a / b") if call.integer("fmod", 0) else "floor(a / b)"
     return [call.pointwise(f"a - b * {quotient}", call.operand(0), call.operand(1))]
 
 

@@ -12,7 +12,7 @@ from einmap.frontends.cascade.scaled import contracted
 from einmap.frontends.cascade.step import NotExpressible, expression_of
 from einmap.frontends.cascade.values import Value, reshape
 from einmap.frontends.onnx.operators.call import Call
-from einmap.frontends.onnx.operators.elementwise import short_decimal
+from einmap.frontends.onnx.operators.elementwise import TOWARDS_ZERO, short_decimal
 
 REDUCTIONS: dict[str, tuple[str, Reduction, str]] = {
     "ReduceSum": ("a", "sum", "a"),
@@ -64,6 +64,7 @@ def reduce(call: Call) -> list[Value]:
     name = call.name if after == "a" else f"{call.name}_reduced"
     y = reduced(call, value, axes, inner, reduction, name)
     if after != "a":
+        after = TOWARDS_ZERO.format(after) if call.is_of_integers else after
         y = call.pointwise(after.format(count=prod(value.shape[axis] for axis in axes)), y)
     if call.integer("keepdims", 1):
         return [y]
@@ -98,7 +99,8 @@ def log_sum_exp(call: Call) -> list[Value]:
         return [value]
     value = call.builder.written(value, f"{call.name}_input")
     largest = reduced(call, value, axes, reduction="max", name=f"{call.name}_max")
-    y = call.pointwise("a + log(b)", largest, _exponentials(call, value, largest, axes))
+    text = TOWARDS_ZERO.format("a + log(b)") if call.is_of_integers else "a + log(b)"
+    y = call.pointwise(text, largest, _exponentials(call, value, largest, axes))
     if call.integer("keepdims", 1):
         return [y]
     return [reshape(y, tuple(size for axis, size in enumerate(value.shape) if axis not in axes))]
@@ -123,15 +125,18 @@ def _along(call: Call, value: Value, ones: tuple[int, ...]) -> Value:
     return call.reshape(value, (*value.shape, *ones))
 
 
-def layer_normalisation(call: Call) -> list[Value]:
-    """LayerNormalization: mean and variance over the last axes (Ba et al., arXiv 1607.06450)."""
+def layer_normalisation(call: Call, epsilon: float = 1e-5) -> list[Value]:
+    """LayerNormalization: mean and variance over the last axes (Ba et al., arXiv 1607.06450).
+
+    `epsilon`: what is taken without the attribute.
+    """
     value = call.operand(0)
     axes = [*range(call.axis(call.integer("axis", -1), len(value.shape)), len(value.shape))]
     centred, total, squares = _centred(call, value, axes)
-    count, epsilon = prod(value.shape[axis] for axis in axes), short_decimal(call.number("epsilon", 1e-5))
-    y = call.pointwise(f"a / sqrt(b / {count} + {epsilon})", centred, squares)
+    count, added = prod(value.shape[axis] for axis in axes), short_decimal(call.number("epsilon", epsilon))
+    y = call.pointwise(f"a / sqrt(b / {count} + {added})", centred, squares)
     mean = call.pointwise(f"a / {count}", total)
-    inverse_deviation = call.pointwise(f"1 / sqrt(a / {count} + {epsilon})", squares)
+    inverse_deviation = call.pointwise(f"1 / sqrt(a / {count} + {added})", squares)
     return [_scaled(call, y, call.operand(1), call.optional(2)), mean, inverse_deviation]
 
 
@@ -160,16 +165,19 @@ def lp_normalisation(call: Call) -> list[Value]:
     return [call.pointwise(f"select(equal(b, 0), 0, a / {size})", value, total)]
 
 
-def rms_normalisation(call: Call) -> list[Value]:
-    """RMSNormalization (Zhang and Sennrich, arXiv 1910.07467)."""
+def rms_normalisation(call: Call, epsilon: float = 1e-5) -> list[Value]:
+    """RMSNormalization (Zhang and Sennrich, arXiv 1910.07467), and the inverse of the root of the mean square.
+
+    `epsilon`: what is taken without the attribute.
+    """
     value = call.operand(0)
     axes = [*range(call.axis(call.integer("axis", -1), len(value.shape)), len(value.shape))]
     count = prod(value.shape[axis] for axis in axes)
     value = call.builder.written(value, f"{call.name}_input")
     squares = reduced(call, value, axes, "a * a", name=f"{call.name}_squares")
-    epsilon = short_decimal(call.number("epsilon", 1e-5))
-    y = call.pointwise(f"a / sqrt(b / {count} + {epsilon})", value, squares)
-    return [_scaled(call, y, call.operand(1), None)]
+    added = short_decimal(call.number("epsilon", epsilon))
+    y = call.pointwise(f"a / sqrt(b / {count} + {added})", value, squares)
+    return [_scaled(call, y, call.operand(1), None), call.pointwise(f"1 / sqrt(a / {count} + {added})", squares)]
 
 
 def group_normalisation(call: Call) -> list[Value]:

@@ -6,21 +6,31 @@ product of the state with its weights, the gates, and the new state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from einmap.errors import SpecError
+from einmap.errors import SpecError, did_you_mean
 from einmap.frontends.cascade.parts import Parts, concatenated
 from einmap.frontends.cascade.recurrence import Recurrence, one_rank_of_steps
 from einmap.frontends.cascade.step import NotExpressible, expression_of
 from einmap.frontends.cascade.values import Value, reshape, take, transpose
 from einmap.frontends.onnx.operators.call import Call
+from einmap.frontends.onnx.operators.elementwise import TEXTS, WITH_ATTRIBUTES, filled
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 """Gates of a layer: blocks of rows of its weights."""
 _ACTIVATIONS = {"RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh")}
-_TEXTS = {"sigmoid": "sigmoid({})", "tanh": "tanh({})", "relu": "relu({})", "softsign": "({}) / (1 + abs({}))"}
-"""Activations that need no parameters."""
+_TEXTS: dict[str, tuple[str, dict[str, float]]] = {
+    **{name: (TEXTS[name], {}) for name in ("Relu", "Sigmoid", "Softplus", "Softsign", "Tanh")},
+    **{name: WITH_ATTRIBUTES[name] for name in ("Elu", "HardSigmoid", "LeakyRelu")},
+    # without parameters ONNX Runtime 1.32 takes 0 in these three, and those of the operator in the others
+    "Affine": ("{alpha} * a + {beta}", {"alpha": 0.0, "beta": 0.0}),
+    "ThresholdedRelu": (WITH_ATTRIBUTES["ThresholdedRelu"][0], {"alpha": 0.0}),
+    "ScaledTanh": ("{alpha} * tanh({beta} * a)", {"alpha": 0.0, "beta": 0.0}),
+}
+"""Activations as map expressions of `a`, and what is taken without their parameters."""
+_NAMES = {name.lower(): name for name in _TEXTS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +99,12 @@ class _Layer:
 
     def activated(self, which: int, text: str, *values: Value, name: str) -> Value:
         """An activation of a sum, written."""
-        kind = self.activations[which].lower()
-        template = _TEXTS[kind]
-        found = self.call.pointwise(template.replace("{}", text), *values, bits=self.x.bits)
+        found = self.call.pointwise(self.activation(which, text), *values, bits=self.x.bits)
         return self.call.builder.written(found, f"{self.name}_{name}")
+
+    def activation(self, which: int, text: str) -> str:
+        """An activation of a sum as a map expression."""
+        return re.sub(r"\ba\b", f"({text})", self.activations[which])
 
     def recurrence(self) -> Recurrence:
         return Recurrence(self.call.builder, self.name, self.steps)
@@ -107,8 +119,8 @@ class _Layer:
         steps = self.recurrence()
         h = steps.state(self.shape, self.x.bits, self.initial[0], f"{self.name}_h")
         product = self.product(h.before, self.recurrent, f"{self.name}_product")
-        kind = _TEXTS[self.activations[0].lower()].replace("{}", "a + b")
-        steps.write(h, self.call.pointwise(kind, self.gate(inputs, 0), self.gate(product, 0), bits=self.x.bits))
+        text = self.activation(0, "a + b")
+        steps.write(h, self.call.pointwise(text, self.gate(inputs, 0), self.gate(product, 0), bits=self.x.bits))
         steps.close()
         return (h.after,)
 
@@ -166,8 +178,7 @@ class _Layer:
         kept = self.written(self.call.pointwise("a * b", f, c.before), "kept")
         steps.write(c, self.call.pointwise("a + b * c", kept, i, new))
         o = gate(1, 0, "o", c.after, 1)
-        kind = _TEXTS[self.activations[2].lower()].replace("{}", "b")
-        steps.write(h, self.call.pointwise(f"a * ({kind})", o, c.after))
+        steps.write(h, self.call.pointwise(f"a * ({self.activation(2, 'b')})", o, c.after))
         steps.close()
         return h.after, c.after
 
@@ -266,27 +277,32 @@ def _layer(
 
 
 def _activations(call: Call, directions: int) -> list[list[str]]:
-    """The activations of each direction. Raises NotExpressible for one that has parameters, or is unknown."""
+    """The activations of each direction as map expressions of `a`. Raises SpecError for what ONNX does not have.
+
+    Those that have parameters take the next of `activation_alpha` and `activation_beta`, in order.
+    """
     default = _ACTIVATIONS[call.node.operator]
-    given = call.node.attributes.get("activations")
-    if given is not None and not (isinstance(given, list | tuple) and all(isinstance(name, str) for name in given)):
-        raise call.wrong("activations", given, "a list of texts")
-    names = [*default * directions] if given is None else [*given]
+    names = call.texts("activations") or [*default * directions]
     if len(names) != len(default) * directions:
         raise SpecError(f"{len(names)} activations for {directions} directions of {len(default)}", at=call.node.at)
-    for name in names:
-        if name.lower() not in _TEXTS:
-            raise NotExpressible(f"its activation {name} has parameters")
-    return [names[d * len(default) : (d + 1) * len(default)] for d in range(directions)]
+    given = {name: iter(call.numbers(f"activation_{name}")) for name in ("alpha", "beta")}
+    texts = [_activation(call, name, given) for name in names]
+    return [texts[d * len(default) : (d + 1) * len(default)] for d in range(directions)]
+
+
+def _activation(call: Call, name: str, given: Mapping[str, Iterator[float]]) -> str:
+    if name.lower() not in _NAMES:
+        raise SpecError(f"there is no activation {name[:30]!r}", at=call.node.at, hint=did_you_mean(name, _TEXTS))
+    text, defaults = _TEXTS[_NAMES[name.lower()]]
+    return filled(text, {parameter: next(given[parameter], value) for parameter, value in defaults.items()})
 
 
 def _refuse(call: Call) -> None:
     """Raise NotExpressible for what has no Einsum form."""
     if call.optional(4) is not None:
         raise NotExpressible("its sequences have lengths of their own (sequence_lens)")
-    for name in ("clip", "activation_alpha", "activation_beta"):
-        if call.node.attributes.get(name) is not None:
-            raise NotExpressible(f"it has the attribute {name}")
+    if call.node.attributes.get("clip") is not None:
+        raise NotExpressible("it has the attribute clip")
     if call.node.operator == "LSTM" and call.integer("input_forget", 0):
         raise NotExpressible("its input and forget gates are coupled (input_forget)")
 

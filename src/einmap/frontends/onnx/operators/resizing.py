@@ -14,7 +14,9 @@ from einmap.frontends.cascade.step import NotExpressible
 from einmap.frontends.cascade.values import MOST_KNOWN, Value, broadcast, known, reshape
 from einmap.frontends.onnx.operators.call import MOST_INTEGERS, Call
 
-_COORDINATES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric")
+_COORDINATES = frozenset(
+    {"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric", "tf_half_pixel_for_nn"}
+)
 
 
 def resize(call: Call) -> list[Value]:
@@ -26,7 +28,10 @@ def resize(call: Call) -> list[Value]:
     is_old = call.opset < 11 or call.node.operator == "Upsample"
     if call.integer("antialias", 0) or call.integer("exclude_outside", 0):
         raise NotExpressible("it filters what it leaves out")
-    for axis, (size, scale) in _sizes(call, value, is_old=is_old).items():
+    sizes = _sizes(call, value, is_old=is_old)
+    if all(size == value.shape[axis] for axis, (size, _) in sizes.items()):
+        return [value]  # also where it is scaled by less than one more value, as in ONNX Runtime
+    for axis, (size, scale) in sizes.items():
         if size != value.shape[axis] or scale != 1:
             check_shape([size], "its result")
             value = _resized(call, value, axis, size, _positions(call, value.shape[axis], size, scale, is_old=is_old))
@@ -43,47 +48,53 @@ def _sizes(call: Call, value: Value, *, is_old: bool) -> dict[int, tuple[int, fl
         if call.text("keep_aspect_ratio_policy", "stretch") != "stretch":
             raise NotExpressible("it keeps the aspect ratio")
         found = [(n, n / value.shape[axis]) for n, axis in zip(wanted, axes, strict=False)]
-    elif call.opset < 9 and call.node.attributes.get("scales") is not None:
-        scales = [float(s) for s in call.node.attributes["scales"]]
-        found = [(floor(value.shape[axis] * s), s) for s, axis in zip(scales, axes, strict=False)]
     else:
-        scales = [float(s) for s in call.known(1 if is_old else 2, "the scale").reshape(-1)]
-        found = [(floor(value.shape[axis] * s), s) for s, axis in zip(scales, axes, strict=False)]
+        given = call.node.attributes.get("scales") if call.opset < 9 else None
+        given = call.known(1 if is_old else 2, "the scale") if given is None else given
+        scales = [np.float32(s) for s in np.reshape(given, -1)]
+        # the product in 32 bits, as ONNX Runtime has it: 10 times 0.7 is 7
+        found = [(floor(np.float32(value.shape[axis]) * s), float(s)) for s, axis in zip(scales, axes, strict=False)]
     if len(found) != len(axes) or any(size < 1 for size, _ in found):
         raise SpecError(f"sizes or scales do not fit the shape {[*value.shape]}", at=call.node.at)
     return dict(zip(axes, found, strict=True))
 
 
 def _positions(call: Call, size: int, new: int, scale: float, *, is_old: bool) -> Array:
-    """Where each result stands among the values of its axis."""
+    """Where each result stands among the values of its axis, in 32 bits as ONNX Runtime has it: rounding decides which
+    of two values is nearer.
+    """
     coordinates = "asymmetric" if is_old else call.text("coordinate_transformation_mode", "half_pixel")
     if coordinates not in _COORDINATES:
         raise NotExpressible(f"its coordinates are {coordinates[:30]}")
     if new > MOST_INTEGERS:
         raise NotExpressible(f"it takes {new:,} places")
-    x = np.arange(new, dtype=np.float64)
+    single = np.float32
+    x, per_value = np.arange(new, dtype=single), single(scale)
     if coordinates == "asymmetric":
-        return x / scale
+        return x / per_value
     if coordinates == "align_corners":
-        whole = scale * size  # before it is rounded down
-        return x * (size - 1) / (whole - 1) if whole != 1 else 0 * x
+        return x * single(size - 1) / single(max(1, new - 1))
     if coordinates == "pytorch_half_pixel" and new == 1:
-        return 0 * x
-    moved = 0.0 if coordinates != "half_pixel_symmetric" else size / 2 * (1 - new / (scale * size))
-    found: Array = moved + (x + 0.5) / scale - 0.5
+        return single(0) * x
+    if coordinates == "tf_half_pixel_for_nn":
+        return (x + single(0.5)) / per_value
+    if coordinates == "half_pixel_symmetric":
+        moved = single(size / 2) * (single(1) - single(new) / (per_value * single(size)))
+        return (np.float64(moved) + (x + 0.5) / np.float64(per_value) - 0.5).astype(single)
+    found: Array = (x + single(0.5)) / per_value - single(0.5)
     return found
 
 
 def _resized(call: Call, value: Value, axis: int, new: int, positions: Array) -> Value:
     size, mode = value.shape[axis], call.text("mode", "nearest")
     if mode == "nearest":
-        return _taken(call, value, axis, np.clip(_nearest(call, positions), 0, size - 1))
+        return _taken(call, value, axis, np.clip(_nearest(call, positions, is_smaller=new < size), 0, size - 1))
     if mode not in ("linear", "bilinear", "cubic"):
         raise NotExpressible(f"it interpolates (mode {mode[:20]})")
     if new * len(value.shape) > MOST_KNOWN:
         raise NotExpressible(f"it interpolates {new:,} results")
     first = np.floor(positions)
-    rest = positions - first
+    rest = (positions - first).astype(np.float64)
     a = call.number("cubic_coeff_a", -0.75)
     taps = {0: 1 - rest, 1: rest} if mode != "cubic" else _cubic(a, rest)
     value = call.builder.written(value, f"{call.name}_input")
@@ -97,9 +108,10 @@ def _resized(call: Call, value: Value, axis: int, new: int, positions: Array) ->
     return total
 
 
-def _nearest(call: Call, positions: Array) -> Array:
-    mode = "floor" if call.opset < 11 or call.node.operator == "Upsample" else call.text("nearest_mode", "")
-    match mode:
+def _nearest(call: Call, positions: Array, *, is_smaller: bool) -> Array:
+    """The place that is nearest; before opset 11 the next one where an axis gets smaller, as in ONNX Runtime."""
+    is_old = call.opset < 11 or call.node.operator == "Upsample"
+    match ("ceil" if is_smaller else "floor") if is_old else call.text("nearest_mode", ""):
         case "floor":
             return np.floor(positions)
         case "ceil":
