@@ -5,9 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, get_args
+from typing import Literal, Protocol
 
-from einmap.distribute.collectives import Kind, rounds, sent, torus_bytes, torus_messages
+from einmap.distribute.collectives import (
+    SINGLE,
+    TOPOLOGIES,
+    Kind,
+    Stage,
+    Topology,
+    all_at_once,
+    busiest,
+    messages,
+    one_after_another,
+    passed_on,
+)
+from einmap.distribute.hops.routes import Routes
 from einmap.distribute.mesh import AxisName, Mesh
 from einmap.einsum.einsum import Einsum
 from einmap.errors import EinmapError, SpecError, did_you_mean, raise_all
@@ -16,12 +28,6 @@ from einmap.visible import brief
 
 type ArchGoal = Literal["latency", "energy"]
 """What a mapping on the architecture of a PE makes small."""
-type Topology = Literal["ring", "tree", "torus", "switch", "all_to_all"]
-TOPOLOGIES: tuple[Topology, ...] = get_args(Topology.__value__)
-
-_SINGLE: tuple[Kind, ...] = ("shift", "permute", "halo", "broadcast", "reduce")
-"""Moves whose messages go from single PEs to single PEs."""
-
 DATA_TYPE_BITS: Mapping[str, int] = {
     "fp4": 4, "fp8": 8, "int8": 8, "bf16": 16, "fp16": 16, "tf32": 32, "fp32": 32, "fp64": 64,
 }  # fmt: skip
@@ -66,31 +72,21 @@ class Link:
                 raise SpecError(f"links are shared by axis {axis!r} twice", hint="name it once")
 
     def seconds(self, kind: Kind, parts: int, operand: float, result: float) -> float:
-        """Time of one collective among `parts` PEs, bytes of one PE's operand and result given.
-
-        Volumes are those of `collectives.sent`. Messages that follow one another: as many as in a ring; log2 of the PEs
-        in a tree or through a switch, twice for an all-reduce; one (two for an all-reduce) where all PEs have links to
-        all others. In a ring an all-to-all passes through parts/4 links on average. For a torus: `Cluster.seconds`.
+        """Time of one collective among `parts` PEs along the axis, bytes of one PE's operand and result given: of the
+        busiest link (`collectives.busiest`), and of messages that follow one another (`collectives.messages`).
         """
-        if self.topology == "torus":
-            return self.on_torus(kind, ((parts, self.bandwidth),), operand, result)
-        volume = float(sent(kind, parts, 1, 1)) * (result if kind == "all_gather" else operand)
-        if kind == "all_to_all" and self.topology in ("ring", "tree"):
-            volume *= max(1.0, parts / 4)
-        if volume == 0:
-            return 0.0
-        return self.effective(volume) / self.bandwidth + self._messages(kind, parts) * self.latency
+        return self.seconds_of(kind, parts, _whole(kind, operand, result))
 
-    def on_torus(self, kind: Kind, axes: tuple[tuple[int, float], ...], operand: float, result: float) -> float:
-        """Time over the wrap-around links along several axes, PEs and bytes/s each way of each given."""
-        axes = tuple((parts, rate) for parts, rate in axes if parts > 1)
-        parts = math.prod(parts for parts, _ in axes)
-        volume = float(sent(kind, parts, 1, 1)) * (result if kind == "all_gather" else operand)
-        if volume == 0:
+    def seconds_of(self, kind: Kind, parts: int, whole: float) -> float:
+        """As `seconds`, of the larger of a PE's operand and result."""
+        carried = float(busiest(kind, parts, self.topology)) * whole
+        if carried == 0:
             return 0.0
-        slowed = self.effective(volume) / volume
-        seconds = torus_bytes(kind, axes, result if kind == "all_gather" else operand)
-        return seconds * slowed + torus_messages(kind, tuple(parts for parts, _ in axes)) * self.latency
+        taken = carried / self.bandwidth
+        if self.efficiency:
+            passed = float(passed_on(kind, parts, self.topology)) * whole
+            taken *= self.effective(passed) / passed
+        return taken + messages(kind, parts, self.topology) * self.latency
 
     def effective(self, volume: float) -> float:
         """Bytes that take as long at the full bandwidth as `volume` bytes at what is reached.
@@ -109,12 +105,6 @@ class Link:
                 return before[1] + (taken - before[1]) * (volume - before[0]) / (size - before[0])
             before = size, taken
         return volume / self.efficiency[-1][1]
-
-    def _messages(self, kind: Kind, parts: int) -> int:
-        if self.topology == "ring" or kind in _SINGLE:
-            return rounds(kind, parts)
-        deep = 1 if self.topology == "all_to_all" else max(1, math.ceil(math.log2(parts)))
-        return 2 * deep if kind == "all_reduce" else deep
 
 
 class PeArch(Protocol):
@@ -188,8 +178,9 @@ class ProcessingElement:
 class Cluster:
     """A PE, and links for the axes of a mesh.
 
-    A collective over several axes runs at the pace of the slowest link among them; where all of them are of a torus,
-    over all their links at once. Raises SpecError for links that are shared along an axis without links.
+    A collective over several axes goes along one after another in the best order (`collectives.orders`), along those of
+    a torus at once where that is faster; each takes the time and energy of its own links. Raises SpecError for links
+    that are shared along an axis without links.
     """
 
     __repr__ = brief
@@ -234,27 +225,101 @@ class Cluster:
         raise_all(problems)
 
     def seconds(self, kind: Kind, mesh: Mesh, axes: tuple[AxisName, ...], operand: float, result: float) -> float:
-        """Time of one collective, bytes of one PE's operand and result given."""
-        if not axes:
-            return 0.0
-        links = [self._divided(mesh, kind, axes, axis) for axis in axes]
-        slowest = min(links, key=lambda link: (link.bandwidth, -link.latency))
-        # these go from each PE to one other only
-        if all(link.topology == "torus" for link in links) and kind not in _SINGLE:
-            rates = tuple((mesh.size(axis), link.bandwidth) for axis, link in zip(axes, links, strict=True))
-            return slowest.on_torus(kind, rates, operand, result)
-        return slowest.seconds(kind, mesh.parts(axes), operand, result)
-
-    def _divided(self, mesh: Mesh, kind: Kind, axes: tuple[AxisName, ...], axis: AxisName) -> Link:
-        """A link with the bandwidth that is left to one PE where all groups talk at once.
-
-        PEs of the same group that share a link pass it one after another in their ring, so that they do not divide
-        it, but in an all-to-all or a permute.
+        """Time of one collective, bytes of one PE's operand and result given. Of messages between single PEs that have
+        no `Routes` each takes one link along every axis.
         """
+        units = [((self._divided(mesh, axis), mesh.size(axis)),) for axis in axes if mesh.size(axis) > 1]
+        whole = _whole(kind, operand, result)
+        if not units:
+            return 0.0
+        if len(units) == 1:
+            ((link, parts),) = units[0]
+            return link.seconds_of(kind, parts, whole)
+        if kind in ("shift", "permute", "halo"):
+            links = [link for ((link, _),) in units]
+            sending = max((link.effective(whole) / link.bandwidth for link in links), default=0.0)
+            return sending + sum(link.latency for link in links)
+        taken = _staged(kind, units, whole)
+        tori = [unit for unit in units if unit[0][0].topology == "torus"]
+        if len(tori) > 1 and kind not in SINGLE:
+            merged = tuple(one for unit in tori for one in unit)
+            others = [unit for unit in units if unit[0][0].topology != "torus"]
+            taken = min(taken, _staged(kind, [*others, merged], whole))
+        return taken
+
+    def routed_seconds(self, mesh: Mesh, axes: tuple[AxisName, ...], routes: Routes, whole: float) -> float:
+        """Time of messages between single PEs of groups over these axes, `whole` bytes each: round by round that of the
+        busiest link, and the latencies of the axes that a message takes.
+        """
+        links = dict(self.links)
+        taken = 0.0
+        sending = [0.0] * len(routes.rounds)
+        for number, axis in enumerate(axes):
+            link = links[axis]
+            shared = tuple(place for place, other in enumerate(axes) if other in link.shared_by)
+            groups = mesh.parts([one for one in link.shared_by if one in mesh.names and one not in axes])
+            for place, load in enumerate(routes.loads(number, link.topology, shared)):
+                slowed = link.effective(load.busiest * whole) * groups / link.bandwidth
+                sending[place] = max(sending[place], slowed)
+        for seconds, sets in zip(sending, routes.crossed, strict=True):
+            waits = [sum(links[axes[number]].latency for number in some) for some in sets]
+            taken += seconds + max(waits, default=0.0)
+        return taken
+
+    def energy(self, kind: Kind, mesh: Mesh, axes: tuple[AxisName, ...], whole: float) -> float:
+        """J of one collective in all groups; `whole`: bits of the larger of a PE's operand and result, padding left
+        out. Bits along each axis take the energy of its links, those that a PE passes on for others too.
+        """
+        links = [(dict(self.links)[axis], mesh.size(axis)) for axis in axes if mesh.size(axis) > 1]
+
+        def joules(stage: Stage) -> float:
+            link, parts = links[stage.axis]
+            return float(passed_on(stage.kind, parts, link.topology)) * stage.share * link.energy_per_bit
+
+        each = one_after_another(kind, tuple(parts for _, parts in links), joules) if links else 0.0
+        return each * whole * mesh.n_devices
+
+    def routed_energy(self, mesh: Mesh, axes: tuple[AxisName, ...], routes: Routes, whole: float) -> float:
+        """J of messages between single PEs in all groups over these axes; `whole`: bits of one."""
+        links = dict(self.links)
+        joules = sum(
+            load.passed * links[axis].energy_per_bit
+            for number, axis in enumerate(axes)
+            for load in routes.loads(number, links[axis].topology)
+        )
+        return joules * whole * mesh.n_devices / mesh.parts(axes)
+
+    def _divided(self, mesh: Mesh, axis: AxisName) -> Link:
+        """A link with the bandwidth that is left to one PE where all PEs that share it send along it at once."""
         link = dict(self.links)[axis]
-        at_once = kind in ("all_to_all", "permute")
-        sharing = [one for one in link.shared_by if one in mesh.names and (one not in axes or at_once)]
+        sharing = [one for one in link.shared_by if one in mesh.names]
         return replace(link, bandwidth=link.bandwidth / mesh.parts(sharing)) if sharing else link
+
+
+type _Unit = tuple[tuple[Link, int], ...]
+"""Links and PEs of an axis, or of several of a torus that are used at once."""
+
+
+def _staged(kind: Kind, units: Sequence[_Unit], whole: float) -> float:
+    """Seconds of a collective that goes along one unit after another, in the best order."""
+
+    def seconds(stage: Stage) -> float:
+        unit, share = units[stage.axis], stage.share * whole
+        if len(unit) == 1:
+            return unit[0][0].seconds_of(stage.kind, unit[0][1], share)
+
+        def along(inner: Stage) -> float:
+            link, parts = unit[inner.axis]
+            return link.seconds_of(inner.kind, parts, inner.share * share)
+
+        return all_at_once(stage.kind, tuple(parts for _, parts in unit), along)
+
+    return one_after_another(kind, tuple(math.prod(parts for _, parts in unit) for unit in units), seconds)
+
+
+def _whole(kind: Kind, operand: float, result: float) -> float:
+    """The larger of a PE's operand and result."""
+    return result if kind == "all_gather" else operand
 
 
 def default_cluster(mesh: Mesh) -> Cluster:
@@ -262,9 +327,11 @@ def default_cluster(mesh: Mesh) -> Cluster:
     return flat_cluster(mesh, 100e9, 1e-6, 100e12)
 
 
-def flat_cluster(mesh: Mesh, bandwidth: float, latency: float, throughput: float) -> Cluster:
+def flat_cluster(
+    mesh: Mesh, bandwidth: float, latency: float, throughput: float, topology: Topology = "ring"
+) -> Cluster:
     """Equal links along all axes: bytes/s, s; a PE with one peak for all types, operations/s."""
-    link = Link(bandwidth, latency)
+    link = Link(bandwidth, latency, topology)
     return Cluster(ProcessingElement(((64, throughput),)), tuple((name, link) for name in mesh.names))
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from itertools import permutations
 from typing import Literal, assert_never, get_args
 
 from einmap.distribute.mesh import AxisName, Groups
@@ -25,6 +27,11 @@ type Kind = Literal[
 ]
 
 KINDS: tuple[Kind, ...] = get_args(Kind.__value__)
+SINGLE: tuple[Kind, ...] = ("shift", "permute", "halo", "broadcast", "reduce")
+"""Moves whose messages go from single PEs to single PEs."""
+
+type Topology = Literal["ring", "tree", "torus", "switch", "all_to_all"]
+TOPOLOGIES: tuple[Topology, ...] = get_args(Topology.__value__)
 
 type Pairs = tuple[tuple[int, int], ...]
 """Senders and receivers. Nobody occurs twice as sender, or twice as receiver."""
@@ -106,60 +113,135 @@ def tree_rounds(parts: int) -> int:
     return (parts - 1).bit_length()
 
 
-type TorusAxes = tuple[tuple[int, float], ...]
-"""PEs along each axis, at least 2, and bytes/s that a PE sends along it, each way."""
+# the links along one axis
 
 
-def torus_bytes(kind: Kind, axes: TorusAxes, whole: float) -> float:
-    """Seconds of sending over wrap-around links along several axes at once, both ways; latencies left out.
+def mean_distance(parts: int) -> Fraction:
+    """Links between two PEs of a ring that is used both ways, on average over all PEs, the PE itself too.
 
-    Data are cut in as many parts as there are axes, and each part goes over the axes in another order, half of it each
-    way, so that links along all axes are busy (Sack and Gropp, "Collective algorithms for multiported torus networks",
-    2015). `whole`: bytes of the larger of a PE's operand and result.
+    Parts/4, for odd parts less by 1/(4 parts). As much goes over the busiest link of a balanced binary tree whose
+    leaves are the PEs when each sends to all others.
     """
+    return Fraction(parts * parts // 4, parts)
+
+
+@lru_cache(maxsize=100_000)
+def passed_on(kind: Kind, parts: int, topology: Topology) -> Fraction:
+    """Bytes that each PE sends along an axis, those that it passes on for others too, for each byte of the larger of
+    its operand and result.
+
+    PEs of a ring or torus have links to their neighbours alone, so that in an all-to-all data pass through PEs between.
+    Everything else goes to neighbours, or through switches.
+    """
+    if kind == "all_to_all" and topology in ("ring", "torus"):
+        return mean_distance(parts)
+    return sent(kind, parts, 1, 1)
+
+
+@lru_cache(maxsize=100_000)
+def busiest(kind: Kind, parts: int, topology: Topology) -> Fraction:
+    """Bytes over the busiest link of an axis, in the direction with most of them, for each byte of the larger of a
+    PE's operand and result.
+
+    Links are as fast as `Link.bandwidth` says: those of a ring in both directions together, those of a torus each way,
+    those between a PE and a switch, and those of a tree whose leaves are the PEs, each way.
+    """
+    if kind == "all_to_all" and topology == "tree":
+        return mean_distance(parts)
+    passed = passed_on(kind, parts, topology)
+    return passed / 2 if topology == "torus" and kind not in SINGLE else passed
+
+
+def messages(kind: Kind, parts: int, topology: Topology) -> int:
+    """Messages that follow one another along an axis, each of which costs the latency of a link.
+
+    As many as in a ring; log2 of the PEs in a tree or through a switch, twice for an all-reduce; one (two for an
+    all-reduce) where all PEs have links to all others.
+    """
+    if (kind, topology) == ("all_to_all", "torus"):
+        return parts // 2
+    if kind in SINGLE or topology in ("ring", "torus"):
+        return rounds(kind, parts)
+    deep = min(parts - 1, 1) if topology == "all_to_all" else tree_rounds(parts)
+    return {"all_reduce": 2, "slice": 0}.get(kind, 1) * deep
+
+
+# several axes
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A collective along one axis, as a part of one over several. `axis`: its position among these; `share`: the larger
+    of a PE's operand and result, as a part of that of the whole collective.
+    """
+
+    kind: Kind
+    axis: int
+    share: float
+
+
+@lru_cache(maxsize=10_000)
+def orders(kind: Kind, sizes: tuple[int, ...]) -> tuple[tuple[Stage, ...], ...]:
+    """All ways to do a collective over axes with so many PEs axis by axis: stages that follow one another.
+
+    An all-gather ends with all data, a reduce-scatter begins with them, so that the axis at that end sends most. An
+    all-reduce is a reduce-scatter along all axes but the last, an all-reduce along that one, and all-gathers back. Data
+    of an all-to-all take one axis after another, whatever the order.
+    """
+    every = tuple(permutations(range(len(sizes))))
     match kind:
-        case "all_gather" | "reduce_scatter":
-            return _gathered(axes, whole)
+        case "all_gather":
+            return tuple(_scattered(order, sizes, kind)[::-1] for order in every)
+        case "reduce_scatter":
+            return tuple(_scattered(order, sizes, kind) for order in every)
         case "all_reduce":
-            return 2 * _gathered(axes, whole)
-        case "all_to_all":
-            # half the ring away at most, a quarter on average; the busiest axis counts
-            return max(whole * _mean_distance(parts) / (2 * rate) for parts, rate in axes)
-        case "shift" | "permute" | "halo":
-            return whole / min(rate for _, rate in axes)
-        case "broadcast" | "reduce":
-            return tree_rounds(math.prod(parts for parts, _ in axes)) * whole / min(rate for _, rate in axes)
+            made = []
+            for *first, last in every:
+                inner = Stage(kind, last, 1 / math.prod(sizes[axis] for axis in first))
+                down, up = (_scattered(first, sizes, one) for one in ("reduce_scatter", "all_gather"))
+                made.append((*down, inner, *up[::-1]))
+            return tuple(made)
+        case "all_to_all" | "shift" | "permute" | "halo" | "broadcast" | "reduce":
+            return (tuple(Stage(kind, axis, 1.0) for axis in range(len(sizes))),)
         case "slice":
-            return 0.0
+            return ((),)
+        case _:
+            assert_never(kind)
 
 
-def torus_messages(kind: Kind, parts: tuple[int, ...]) -> int:
-    """Messages that follow one another: in each phase as many as along the longest axis."""
-    if kind == "all_to_all":
-        return sum(size // 2 for size in parts)
-    if kind in ("shift", "permute", "halo", "slice"):
-        return int(kind != "slice")
-    if kind in ("broadcast", "reduce"):
-        return tree_rounds(math.prod(parts))
-    phases = len(parts) * (max(parts) - 1)
-    return 2 * phases if kind == "all_reduce" else phases
+def _scattered(order: Sequence[int], sizes: Sequence[int], kind: Kind) -> tuple[Stage, ...]:
+    """Axis after axis, each with what the one before has left."""
+    stages: list[Stage] = []
+    share = 1.0
+    for axis in order:
+        stages.append(Stage(kind, axis, share))
+        share /= sizes[axis]
+    return tuple(stages)
 
 
-def _gathered(axes: TorusAxes, whole: float) -> float:
-    """An all-gather; a reduce-scatter is the same backwards. The slowest part of each phase counts."""
-    count = len(axes)
-    held = [whole / count / math.prod(parts for parts, _ in axes)] * count
-    seconds = 0.0
-    for phase in range(count):
-        slowest = 0.0
-        for part in range(count):
-            parts, rate = axes[(part + phase) % count]
-            slowest = max(slowest, held[part] * (parts - 1) / (2 * rate))
-            held[part] *= parts
-        seconds += slowest
-    return seconds
+type OfStage = Callable[[Stage], float]
+"""What a stage costs."""
 
 
-def _mean_distance(parts: int) -> float:
-    """Links between two PEs of a ring that is used both ways, on average over all PEs, the PE itself too."""
-    return sum(min(away, parts - away) for away in range(parts)) / parts
+def one_after_another(kind: Kind, sizes: tuple[int, ...], cost: OfStage) -> float:
+    """The cost of a collective axis by axis, in the best order of the axes."""
+    return min(sum(map(cost, stages)) for stages in orders(kind, sizes))
+
+
+def all_at_once(kind: Kind, sizes: tuple[int, ...], cost: OfStage) -> float:
+    """Seconds of a collective over wrap-around links along several axes at once.
+
+    Data are cut in as many parts as there are axes, and each part goes over the axes in another order, so that links
+    along all axes are busy (Sack and Gropp, "Collective algorithms for multiported torus networks", 2015). The slowest
+    part of each phase counts.
+    """
+    count = len(sizes)
+    phases = zip(*(_rotated(kind, sizes, part) for part in range(count)), strict=True)
+    return sum(max(cost(replace(stage, share=stage.share / count)) for stage in phase) for phase in phases)
+
+
+def _rotated(kind: Kind, sizes: tuple[int, ...], by: int) -> tuple[Stage, ...]:
+    """The stages of a collective that begins with the axis at position `by`, those after it following in turn."""
+    count = len(sizes)
+    turned = tuple(sizes[(axis + by) % count] for axis in range(count))
+    return tuple(replace(stage, axis=(stage.axis + by) % count) for stage in orders(kind, turned)[0])

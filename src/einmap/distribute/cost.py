@@ -12,6 +12,7 @@ from einmap.distribute.cluster import Cluster, default_cluster
 from einmap.distribute.collectives import Traffic, sent
 from einmap.distribute.cost_model import ClusterCost, LocalWork
 from einmap.distribute.hops.pairs import fetched_by, rounds_of
+from einmap.distribute.hops.routes import Routes
 from einmap.distribute.placement import local_shape
 from einmap.distribute.plan import (
     BYTES,
@@ -274,8 +275,12 @@ class _Timed:
             return 0.0
         traffic = traffic_of(self.plan, move)
         scale = self.width(traffic.tensor) / (8 * BYTES[self.plan.dtype])
-        sizes = traffic.operand_bytes * scale, traffic.result_bytes * scale
-        return self.cluster.seconds(move.kind, self.plan.mesh, move.along, *sizes)
+        operand, result = traffic.operand_bytes * scale, traffic.result_bytes * scale
+        mesh = self.plan.mesh
+        if traffic.rounds:
+            routes = Routes(tuple(mesh.size(axis) for axis in move.axes), traffic.rounds)
+            return self.cluster.routed_seconds(mesh, move.axes, routes, operand)
+        return self.cluster.seconds(move.kind, mesh, move.along, operand, result)
 
     def local(self, local: Local) -> float:
         """Seconds of an Einsum, in a loop of its longest turn: the longer of its operations, and of reading and writing
@@ -286,7 +291,8 @@ class _Timed:
         longest = max(counts, key=lambda points: points.busiest)
         touched = [self.plan.by_name[name] for _, name in (*local.operands, *local.results)]
         moved = sum(math.prod(buffer.shape) * self.width(buffer.tensor) for buffer in touched)
-        work = LocalWork.of(einsum, local.loops, longest, moved, max(self.width(buffer.tensor) for buffer in touched))
+        widest = max(self.width(buffer.tensor) for buffer in touched)
+        work = LocalWork.of(einsum, local.loops, longest, (moved, moved), widest)
         return ClusterCost(self.cluster, "time").of(einsum).compute(self.plan.mesh, work)
 
 

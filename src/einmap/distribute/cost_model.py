@@ -28,7 +28,7 @@ PER_MOVE = 1e-12
 class LocalWork:
     """What each PE does for an Einsum. `extents`: of its rank variables on the PE, in its order; `operations` of the
     busiest PE, and their `mean` over the PEs; `moved`: bits of all that one reads and writes, each once; `bits`: of its
-    widest values.
+    widest values; `mean_moved`: as `moved`, on average over the PEs and without padding, None: there is none.
     """
 
     extents: tuple[int, ...]
@@ -36,12 +36,16 @@ class LocalWork:
     mean: float
     moved: float
     bits: float
+    mean_moved: float | None = None
 
     @staticmethod
-    def of(einsum: Einsum, loops: Sequence[LocalLoop], points: PointCount, moved: float, bits: float) -> LocalWork:
-        """The work of loops, in the order of the Einsum, with so many points."""
+    def of(
+        einsum: Einsum, loops: Sequence[LocalLoop], points: PointCount, moved: tuple[float, float], bits: float
+    ) -> LocalWork:
+        """The work of loops, in the order of the Einsum, with so many points; `moved`, and its mean without padding."""
         each = operations_per_point(einsum)
-        return LocalWork(tuple(loop.block for loop in loops), points.busiest * each, points.mean * each, moved, bits)
+        extents = tuple(loop.block for loop in loops)
+        return LocalWork(extents, points.busiest * each, points.mean * each, moved[0], bits, moved[1])
 
 
 class EinsumCost(Protocol):
@@ -105,15 +109,25 @@ class ClusterCost:
         self, kind: Kind, mesh: Mesh, axes: tuple[AxisName, ...], operand: float, result: float, senders: float = 1.0
     ) -> float:
         """Of one collective; bits that one PE puts in and gets out, and which part of the PEs sends."""
-        sent_bits = float(sent(kind, mesh.parts(axes), 1, 1)) * (result if kind == "all_gather" else operand)
+        whole = result if kind == "all_gather" else operand
         match self.metric:
             case "bytes":
-                return sent_bits * senders / 8 + PER_MOVE
+                return float(sent(kind, mesh.parts(axes), 1, 1)) * whole * senders / 8 + PER_MOVE
             case "energy":
-                link = self.cluster.link(axes)
-                return sent_bits * senders * link.energy_per_bit * mesh.n_devices + PER_MOVE
+                return self.cluster.energy(kind, mesh, axes, whole * senders) + PER_MOVE
             case "time" | "memory":
                 return self.cluster.seconds(kind, mesh, axes, operand / 8, result / 8) + PER_MOVE
+
+    def of_hop(self, mesh: Mesh, hop: Hop, bits: float) -> float:
+        """Of one move of a tensor whose values have so many bits: time as padding is sent, too, energy without it."""
+        operand, result = hop.operand * bits, hop.result * bits
+        if hop.routes is not None and self.metric in ("time", "memory"):
+            return self.cluster.routed_seconds(mesh, hop.axes, hop.routes, operand / 8) + PER_MOVE
+        if hop.routes is not None and self.metric == "energy":
+            return self.cluster.routed_energy(mesh, hop.axes, hop.routes, operand) + PER_MOVE
+        if self.metric == "energy":
+            operand, result = operand * hop.filled, result * hop.filled
+        return self.move(hop.kind, mesh, hop.axes, operand, result, hop.senders)
 
     def of(self, einsum: Einsum) -> EinsumCost:
         """What an Einsum costs: by its operations and what it moves, or by the architecture of the PE."""
@@ -129,7 +143,8 @@ class ClusterCost:
             case "bytes":
                 return work.operations * 1e-6
             case "energy":
-                joules = work.mean * pe.energy_per_operation + work.moved * pe.energy_per_bit
+                moved = work.moved if work.mean_moved is None else work.mean_moved
+                joules = work.mean * pe.energy_per_operation + moved * pe.energy_per_bit
                 return joules * mesh.n_devices
             case "time" | "memory":
                 return pe.seconds(work.operations, work.moved / 8, work.bits)
@@ -173,14 +188,16 @@ def hop_cost(model: CostModel, mesh: Mesh, hop: Hop, bits: float) -> float:
     """What a move of a tensor costs whose values have so many bits; slices cost nothing."""
     if hop.kind == "slice":
         return 0.0
+    if isinstance(model, ClusterCost):
+        return model.of_hop(mesh, hop, bits)
     return model.move(hop.kind, mesh, hop.axes, hop.operand * bits, hop.result * bits, hop.senders)
 
 
 def traffic_first(mesh: Mesh) -> ClusterCost:
-    """Time on equal links of 100 GB/s without latency, and PEs of 100 Tera-operations/s: a byte is worth 1,000
-    operations.
+    """Time through switches of 100 GB/s without latency, where each byte counts once that a PE sends, and PEs of 100
+    Tera-operations/s: a byte is worth 1,000 operations.
     """
-    return ClusterCost(flat_cluster(mesh, 100e9, 0.0, 100e12))
+    return ClusterCost(flat_cluster(mesh, 100e9, 0.0, 100e12, "switch"))
 
 
 def operations_per_point(einsum: Einsum) -> int:

@@ -14,7 +14,7 @@ from einmap.distribute.blocks import all_splits
 from einmap.distribute.hops.every import every_hop
 from einmap.distribute.hops.hop import Hop
 from einmap.distribute.mesh import AxisName, Mesh
-from einmap.distribute.placement import MeshPart, Placement, Split, parts_of_mesh, values_of
+from einmap.distribute.placement import MeshPart, Placement, Split, actual_values, parts_of_mesh, values_of
 from einmap.einsum.operation import Reduction
 from einmap.einsum.projection import Rank
 from einmap.progress import checkpoint
@@ -102,6 +102,12 @@ class TensorPlaces:
         """Values of the buffer of one PE, for each placement."""
         sizes = dict(self.sizes)
         return np.array([values_of(sizes, placement) for placement in self.placements], dtype=np.int64)
+
+    @cached_property
+    def actual(self) -> Distances:
+        """As `values`, without padding, on average over the PEs."""
+        sizes = dict(self.sizes)
+        return np.array([actual_values(self.mesh, sizes, placement) for placement in self.placements])
 
     @cached_property
     def hops(self) -> tuple[tuple[int, int, Hop], ...]:

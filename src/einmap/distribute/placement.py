@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
 
 from einmap.distribute.mesh import AxisName, Mesh
 from einmap.einsum.operation import Reduction
@@ -116,6 +120,53 @@ def local_shape(sizes: Mapping[Rank, int], placement: Placement) -> dict[Rank, i
 def values_of(sizes: Mapping[Rank, int], placement: Placement) -> int:
     """Values of the buffer of one PE, padding included."""
     return math.prod(local_shape(sizes, placement).values())
+
+
+def actual_values(mesh: Mesh, sizes: Mapping[Rank, int], placement: Placement) -> float:
+    """Values of the buffer of one PE that are not padding, on average over the PEs.
+
+    >>> actual_values(Mesh((("x", 4),)), {"M": 5}, Placement((Split("M", ("x",), 2),)))
+    1.25
+    """
+    values = float(math.prod(sizes.values()))
+    for split in placement.splits:
+        values *= _actual_length(sizes[split.rank], mesh.parts(split.axes), split.block, split.halo) / sizes[split.rank]
+    return values
+
+
+@lru_cache(maxsize=10_000)
+def _actual_length(size: int, parts: int, block: int, halo: int) -> float:
+    """Coordinates of a rank that a PE has, on average."""
+    return sum(min(max(size - place * block, 0), block + halo) for place in range(parts)) / parts
+
+
+def filled_parts(
+    mesh: Mesh, sizes: Mapping[Rank, int], placement: Placement, axes: Sequence[AxisName]
+) -> tuple[float, ...]:
+    """Which part of the buffer at each place of a group over `axes` is not padding, on average over the groups; empty
+    where nothing is padding.
+    """
+    if all(_is_full(mesh, sizes, split) for split in placement.splits):
+        return ()
+    shape = {axis: mesh.size(axis) for axis in axes}
+    filled = np.ones(tuple(shape.values()))
+    for split in placement.splits:
+        own = _filled(mesh, sizes, split).reshape([mesh.size(axis) for axis in split.axes])
+        own = own.mean(axis=tuple(place for place, axis in enumerate(split.axes) if axis not in shape))
+        within = [axis for axis in split.axes if axis in shape]
+        own = own.transpose([within.index(axis) for axis in axes if axis in within])
+        filled *= own.reshape([shape[axis] if axis in within else 1 for axis in axes])
+    return tuple(filled.ravel().tolist())
+
+
+def _is_full(mesh: Mesh, sizes: Mapping[Rank, int], split: Split) -> bool:
+    return not split.halo and mesh.parts(split.axes) * split.block == sizes[split.rank]
+
+
+def _filled(mesh: Mesh, sizes: Mapping[Rank, int], split: Split) -> NDArray[np.float64]:
+    """Which part of the room of a split is not padding, by position over its axes."""
+    begins = np.arange(mesh.parts(split.axes)) * split.block
+    return np.clip(sizes[split.rank] - begins, 0, split.room) / split.room
 
 
 def held(size: int, split: Split | None, mesh: Mesh, device: int) -> range:

@@ -9,7 +9,7 @@ from itertools import combinations
 from einmap.distribute.collectives import Kind, sent
 from einmap.distribute.hops.hop import Hop
 from einmap.distribute.mesh import AxisName, Mesh
-from einmap.distribute.placement import Placement, Split, values_of
+from einmap.distribute.placement import Placement, Split, actual_values, values_of
 from einmap.einsum.projection import Rank
 
 type Finer = Mapping[Rank, Mapping[tuple[AxisName, ...], Sequence[Split]]]
@@ -43,19 +43,16 @@ def collective_hops(mesh: Mesh, sizes: Mapping[Rank, int], finer: Finer, here: P
 def _reductions(mesh: Mesh, sizes: Mapping[Rank, int], here: Placement) -> Iterator[Hop]:
     """All-reduce over some of the axes over which it is partial; several at once send less."""
     axes = [axis for axis in mesh.names if axis in here.partial]
-    values = values_of(sizes, here)
     for length in range(1, len(axes) + 1):
         for some in combinations(axes, length):
             after = replace(here, partial=tuple(axis for axis in here.partial if axis not in some))
-            yield _hop(mesh, "all_reduce", some, after, values, values)
+            yield _hop(mesh, sizes, "all_reduce", some, here, after)
 
 
 def _gathered(mesh: Mesh, sizes: Mapping[Rank, int], here: Placement, split: Split, length: int) -> Hop:
     """All-gather over the last axes of a split."""
     axes = split.axes[-length:]
-    after = _without(mesh, here, split, length)
-    operand = values_of(sizes, here)
-    return _hop(mesh, "all_gather", axes, after, operand, operand * mesh.parts(axes), gather=split.rank)
+    return _hop(mesh, sizes, "all_gather", axes, here, _without(mesh, here, split, length), gather=split.rank)
 
 
 def _scattered(
@@ -78,14 +75,12 @@ def _scattered(
     if set(axes) <= set(here.partial) and here.reduction == "sum":
         left = tuple(axis for axis in here.partial if axis not in axes)
         after = replace(here, splits=split_further, partial=left)
-        result = values_of(sizes, after)
-        yield _hop(mesh, "reduce_scatter", axes, after, result * mesh.parts(axes), result, scatter=finer.rank)
+        yield _hop(mesh, sizes, "reduce_scatter", axes, here, after, scatter=finer.rank)
         return
     for other in kept:
         if other.axes[-len(axes) :] == axes and not other.halo:
             after = _without(mesh, replace(here, splits=split_further), other, len(axes))
-            operand = values_of(sizes, replace(here, splits=split_further)) * mesh.parts(axes)
-            yield _hop(mesh, "all_to_all", axes, after, operand, operand, other.rank, finer.rank)
+            yield _hop(mesh, sizes, "all_to_all", axes, here, after, other.rank, finer.rank)
 
 
 def _without(mesh: Mesh, here: Placement, split: Split, length: int) -> Placement:
@@ -97,13 +92,23 @@ def _without(mesh: Mesh, here: Placement, split: Split, length: int) -> Placemen
 
 def _hop(
     mesh: Mesh,
+    sizes: Mapping[Rank, int],
     kind: Kind,
     axes: tuple[AxisName, ...],
+    here: Placement,
     after: Placement,
-    operand: int,
-    result: int,
     gather: Rank | None = None,
     scatter: Rank | None = None,
 ) -> Hop:
-    every = sent(kind, mesh.parts(axes), operand, result) * mesh.n_devices
-    return Hop(kind, axes, after, operand, result, int(every), gather, scatter)
+    parts = mesh.parts(axes)
+    values = values_of(sizes, here)
+    larger = after if kind == "all_gather" else here
+    actual = actual_values(mesh, sizes, larger)
+    if scatter is not None:
+        # what is scattered is padded to whole blocks
+        before, cut = here.of(scatter), after.of(scatter)
+        assert cut is not None
+        values = values // (before.room if before else sizes[scatter]) * cut.room * parts
+    result = {"all_gather": values * parts, "reduce_scatter": values // parts}.get(kind, values)
+    every = sent(kind, parts, values, result) * mesh.n_devices
+    return Hop(kind, axes, after, values, result, int(every), gather, scatter, filled=actual / max(values, result))

@@ -11,8 +11,9 @@ from dataclasses import replace
 
 from einmap.distribute.collectives import Pairs
 from einmap.distribute.hops.hop import Hop
+from einmap.distribute.hops.routes import Routes
 from einmap.distribute.mesh import Mesh
-from einmap.distribute.placement import Placement, Split, values_of
+from einmap.distribute.placement import Placement, Split, actual_values, values_of
 from einmap.einsum.projection import Rank
 
 
@@ -60,4 +61,20 @@ def _fetched(mesh: Mesh, sizes: Mapping[Rank, int], here: Placement, after: Plac
     parts = mesh.parts(then.axes)
     senders = (parts - 1) * mesh.n_devices // parts
     part = senders / mesh.n_devices
-    return Hop("halo", then.axes, after, values, values, senders * values, gather=then.rank, senders=part)
+    routes = Routes(
+        tuple(mesh.size(axis) for axis in then.axes), (halo_pairs(parts),), _sent_parts(mesh, sizes, here, then)
+    )
+    return Hop(
+        "halo", then.axes, after, values, values, senders * values, gather=then.rank, senders=part, routes=routes
+    )
+
+
+def _sent_parts(mesh: Mesh, sizes: Mapping[Rank, int], here: Placement, then: Split) -> tuple[float, ...]:
+    """Which part of what each PE sends is not padding, by position over the axes of the split."""
+    (now,) = (split for split in here.splits if split.rank == then.rank)
+    others = replace(here, splits=tuple(split for split in here.splits if split.rank != then.rank))
+    count = then.halo - now.halo
+    begins = (place * now.block + now.halo for place in range(mesh.parts(then.axes)))
+    there = [min(max(sizes[then.rank] - begin, 0), count) / count for begin in begins]
+    filled = actual_values(mesh, sizes, others) / values_of(sizes, others)
+    return tuple(part * filled for part in there)

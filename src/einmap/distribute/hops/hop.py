@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from einmap.distribute.collectives import Kind
+from einmap.distribute.hops.routes import Routes
 from einmap.distribute.mesh import AxisName
 from einmap.distribute.placement import Placement
 from einmap.einsum.projection import Rank
@@ -15,7 +16,9 @@ class Hop:
     """One move of a tensor; `after` is its placement then.
 
     `operand`, `result`: values that one PE puts in and gets out, padding included. `sent_values`: what all PEs together
-    send, a whole number. `kind` and ranks as in `plan.Move`; `senders`: which part of the PEs sends.
+    send, a whole number. `kind` and ranks as in `plan.Move`; `senders`: which part of the PEs sends. `filled`: which
+    part of the larger of operand and result is not padding, on average over the PEs; `routes`: who sends to whom, where
+    messages go from single PEs to single PEs.
     """
 
     kind: Kind
@@ -27,3 +30,5 @@ class Hop:
     gather: Rank | None = None
     scatter: Rank | None = None
     senders: float = 1.0
+    filled: float = 1.0
+    routes: Routes | None = field(default=None, compare=False)

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from einmap.distribute.collectives import Pairs
 from einmap.distribute.hops.hop import Hop
+from einmap.distribute.hops.routes import Routes
 from einmap.distribute.mesh import AxisName, Mesh
-from einmap.distribute.placement import Placement, values_of
+from einmap.distribute.placement import Placement, filled_parts, values_of
 from einmap.einsum.projection import Rank
 
 type _Role = tuple[str, int]
@@ -40,7 +41,7 @@ def permute_hops(
         for here in some:
             for after in some:
                 if after != here:
-                    yield here, _permute(mesh, here, after, values)
+                    yield here, _permute(mesh, sizes, here, after, values)
 
 
 def permuted_axes(mesh: Mesh, before: Placement, after: Placement) -> tuple[AxisName, ...]:
@@ -69,10 +70,19 @@ def _blocks(mesh: Mesh, placement: Placement) -> object:
     return splits, mesh.parts(placement.partial), placement.reduction
 
 
-def _permute(mesh: Mesh, here: Placement, after: Placement, values: int) -> Hop:
+def _permute(mesh: Mesh, sizes: Mapping[Rank, int], here: Placement, after: Placement, values: int) -> Hop:
     axes = permuted_axes(mesh, here, after)
-    senders = len(permuted_pairs(mesh, here, after)) * mesh.n_devices // mesh.parts(axes)
-    return Hop("permute", axes, after, values, values, senders * values, senders=senders / mesh.n_devices)
+    pairs = permuted_pairs(mesh, here, after)
+    senders = len(pairs) * mesh.n_devices // mesh.parts(axes)
+    routes = _routes(tuple(mesh.size(axis) for axis in axes), pairs, filled_parts(mesh, sizes, here, axes))
+    part = senders / mesh.n_devices
+    return Hop("permute", axes, after, values, values, senders * values, senders=part, routes=routes)
+
+
+@lru_cache(maxsize=10_000)
+def _routes(sizes: tuple[int, ...], pairs: Pairs, filled: tuple[float, ...]) -> Routes:
+    """Equal routes are one object, whose loads are worked out once."""
+    return Routes(sizes, (pairs,), filled)
 
 
 def _roles(mesh: Mesh, placement: Placement, other: Placement) -> dict[AxisName, _Role]:

@@ -94,11 +94,11 @@ def _part(space: SearchSpace, action: PlanAction, model: CostModel) -> Part:
         case Computed(einsum=name, loops=loops):
             einsum = space.context.workload.find(name)
             touched = (*action.operands, *action.results)
-            moved = sum(
-                float(space.homes[tensor].paths.places.values[space.homes[tensor].paths.places.number[placement]])
-                * space.bits[tensor]
-                for tensor, placement in touched
-            )
+            moved = actual = 0.0
+            for tensor, placement in touched:
+                places = space.homes[tensor].paths.places
+                moved += float(places.values[places.number[placement]]) * space.bits[tensor]
+                actual += float(places.actual[places.number[placement]]) * space.bits[tensor]
             widest = max(space.bits[tensor] for tensor, _ in touched)
-            work = LocalWork.of(einsum, loops, points_of(einsum, loops, mesh), moved, widest)
+            work = LocalWork.of(einsum, loops, points_of(einsum, loops, mesh), (moved, actual), widest)
             return Part(f"computing {name}", model.of(einsum).compute(mesh, work), 0.0)

@@ -269,8 +269,10 @@ def _ways(
         lies = tuple(place.number.get(lie, -1) for place, lie in zip(places, choice.placements, strict=True))
         if -1 in lies:
             continue
-        moved = sum(float(place.values[lie]) * width for place, lie, width in zip(places, lies, bits, strict=True))
-        work = LocalWork.of(scene.einsum, choice.loops, choice.points, moved, max(bits))
+        lying = [*zip(places, lies, bits, strict=True)]
+        moved = sum(float(place.values[lie]) * width for place, lie, width in lying)
+        actual = sum(float(place.actual[lie]) * width for place, lie, width in lying)
+        work = LocalWork.of(scene.einsum, choice.loops, choice.points, (moved, actual), max(bits))
         value = slow.least(scene.mesh, work) if slow else cost.compute(scene.mesh, work)
         key = lies, work if slow else None
         if key not in best or value < best[key][0]:
@@ -316,7 +318,7 @@ def _shortest(places: TensorPlaces, model: CostModel, bits: float) -> Paths:
     known: dict[object, float] = {}
 
     def cost(hop: Hop) -> float:
-        kind = hop.kind, hop.axes, hop.operand, hop.result, hop.senders
+        kind = hop.kind, hop.axes, hop.operand, hop.result, hop.senders, hop.filled, hop.routes
         if kind not in known:
             known[kind] = hop_cost(model, places.mesh, hop, bits)
         return known[kind]

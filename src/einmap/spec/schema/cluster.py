@@ -59,8 +59,9 @@ class LinkInput(Input):
         str,
         one_of(TOPOLOGIES),
         documented(
-            "How the PEs along the axis are connected: how many messages follow one another. Collectives over several "
-            "axes of a `torus` use the links of all of them at once, both ways.",
+            "How the PEs along the axis are connected: what each link carries, and how many messages follow one "
+            "another. A collective over several axes goes along one after another; those of a `torus` may be used at "
+            "once, both ways.",
             "switch",
         ),
     ] = "ring"
@@ -76,12 +77,14 @@ class LinkInput(Input):
         Expression | None,
         documented("How many PEs lie along the axis at most.", 8, unit="PEs", without="any number"),
     ] = None
-    energy_per_bit: Annotated[Expression, documented("Energy of one bit that is sent.", "10e-12", unit="J")] = 0
+    energy_per_bit: Annotated[
+        Expression, documented("Energy of one bit that a PE sends or passes on.", "10e-12", unit="J")
+    ] = 0
     shared_by: Annotated[
         list[str],
         documented(
-            "Axes whose PEs share one such link, as the PEs of a node share its network card: where their groups "
-            "talk at once, each has its part of the bandwidth.",
+            "Axes whose PEs share one such link, as the PEs of a node share its network card: PEs that send at once "
+            "divide its bandwidth.",
             ["x"],
         ),
     ] = []
