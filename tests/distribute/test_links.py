@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from einmap import load
-from einmap.distribute.cluster import TOPOLOGIES, Cluster, Link, ProcessingElement
-from einmap.distribute.collectives import SINGLE
+from einmap.distribute.cluster import Cluster, Link, ProcessingElement
+from einmap.distribute.collectives import SINGLE, TOPOLOGIES
 from einmap.distribute.cost import plan_cost
 from einmap.distribute.cost_model import ClusterCost, hop_cost
 from einmap.distribute.hops.every import hops_between

@@ -10,13 +10,13 @@ from typing import Any
 
 from einmap.distribute.cluster import (
     DATA_TYPE_BITS,
-    TOPOLOGIES,
     Cluster,
     Link,
     ProcessingElement,
     check_efficiency,
     check_magnitude,
 )
+from einmap.distribute.collectives import TOPOLOGIES
 from einmap.distribute.mesh import check_axis
 from einmap.distribute.pe.combined import combined
 from einmap.distribute.pe.mapped import MappedPe
