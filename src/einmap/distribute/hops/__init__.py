@@ -7,4 +7,5 @@
 - `pairs`: moves of a plan that go from single PEs to single PEs: who sends to whom, and what.
 - `part_of_mesh`: tensors that are sent from a part of the mesh, summed up there, or kept there only.
 - `permute`: PEs that exchange whole blocks.
+- `routes`: the links that messages between single PEs take, and what these carry.
 """
