@@ -82,10 +82,11 @@ class Contents:
 
 
 class Builder:
-    """Collects Einsums; `program` has all of them."""
+    """Collects Einsums: `program`; `unpacked`: graph inputs in place of bytes, by the name of these, shape and bits."""
 
     def __init__(self) -> None:
         self.program = Program()
+        self.unpacked: dict[tuple[str, tuple[int, ...], int], Value] = {}
 
     def graph_input(
         self,
@@ -96,11 +97,12 @@ class Builder:
         *,
         weight: bool = False,
         array: Array | None = None,
+        packed: int = 0,
     ) -> Value:
         """A tensor that no Einsum writes. Raises SpecError for one that is empty or too large."""
         check_shape(shape, f"tensor {name!r}")
         sizes = tuple(size for size in shape if size > 1) or (1,)
-        tensor = Stored(self.program.free_name(name), sizes, bits, source, tuple(shape), weight, array)
+        tensor = Stored(self.program.free_name(name), sizes, bits, source, tuple(shape), weight, array, packed)
         return stored(view_of(tensor, shape))
 
     def as_expression(self, value: Value, name: str) -> Value:

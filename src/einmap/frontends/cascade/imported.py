@@ -110,8 +110,8 @@ class Imported:
         else:
             array = np.asarray(source)
         if tensor.packed:
-            places = np.arange(0, 8, tensor.bits, dtype=np.uint8)
-            array = array.astype(np.uint8)[..., None] >> places & (2**tensor.bits - 1)
+            places = np.arange(0, 8, tensor.packed, dtype=np.uint8)
+            array = array.astype(np.uint8)[..., None] >> places & (2**tensor.packed - 1)
         if array.size != np.prod(tensor.sizes):
             text = f"the values of {tensor.name!r} have the shape {array.shape}, the model says {tensor.shape}"
             raise SpecError(text)

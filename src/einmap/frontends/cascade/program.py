@@ -30,8 +30,8 @@ class Stored:
     `source`: for a graph input, the name of the value of the program that it is, or its numbers where the program has
     them; None for a tensor that an Einsum writes. `shape`: that of the value, with axes
     of one index, which have no rank. `weight`: whether it is a parameter of the model.
-    `array`: numbers of it that the program knows. `packed`: whether values come as bytes that hold several of them, the
-    lowest bits first.
+    `array`: numbers of it that the program knows. `packed`: bits of each value where they come as bytes that
+    hold several, the lowest bits first.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Stored:
     shape: tuple[int, ...] = ()
     weight: bool = False
     array: Array | None = None
-    packed: bool = False
+    packed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,22 @@ class Step:
             plain = self.builder.written(plain, f"{self.name}_table")
             return self.builder.einsum(self.name, [(plain, uses), *operands], out, Operand("0"), plain.bits)
 
-        return self.through(table, rows)
+        scaled = table.scaled
+        if scaled is None or scaled.is_uniform or scaled.offset is not None:
+            return self.through(table, rows)
+        # scales and zero points are looked up with the integers, but for those of one index
+        expression: MapExpression = Operand("0")
+        for function, part in (("subtract", scaled.zero), ("multiply", scaled.scale)):
+            if part is None:
+                continue
+            read = [use if part.shape[axis] > 1 else f"x{axis}" for axis, use in enumerate(uses)]
+            other: MapExpression = part.expression or Operand("0")
+            if part.leaves:
+                operands.append((part, read))
+                other = Operand(str(len(operands)))
+            expression = Apply(function, (expression, other))
+        integers = self.builder.written(scaled.integers, f"{self.name}_table")
+        return self.builder.einsum(self.name, [(integers, uses), *operands], out, expression, table.bits)
 
     def elements(self, table: Value, axis: int, places: Value) -> Value:
         """Values of a table that are looked up one by one along an axis; the other axes are those of the places."""

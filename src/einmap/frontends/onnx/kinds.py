@@ -15,6 +15,11 @@ _TRUTH_VALUES = frozenset(
     {"And", "Equal", "Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less", "LessOrEqual", "Not", "Or", "Xor"}
 )
 _PLACES = frozenset({"ArgMax", "ArgMin", "NonZero", "Shape", "Size"})
+_OF_OPERAND = {
+    "QLinearMatMul": 7, "QLinearConv": 7, "QGemm": 8, "QLinearConcat": 1, "QLinearWhere": 1, "MatMulIntegerToFloat": 2,
+    "GatherBlockQuantized": 2,
+}  # fmt: skip
+"""Operators whose result has the type of this operand."""
 _INTEGERS_OF_32 = frozenset({"MatMulInteger", "ConvInteger"})
 
 
@@ -24,7 +29,7 @@ def kinds_of_results(node: Node, kinds: Mapping[str, int]) -> list[int]:
     It is that of the first operand, but for operators that say otherwise.
     """
     operands = [kinds.get(name, FLOAT) for name in node.inputs]
-    kind, operator = (operands or [FLOAT])[0], node.operator
+    kind, operator = (operands or [FLOAT])[0], node.operator.rpartition(".")[2]
     attributes = node.attributes
     if operator in ("Cast", "EyeLike", "ConstantOfShape"):
         tensor = attributes.get("value")
@@ -39,8 +44,10 @@ def kinds_of_results(node: Node, kinds: Mapping[str, int]) -> list[int]:
     elif operator == "QuantizeLinear":
         said = attributes.get("output_dtype", 0) or UINT8
         kind = operands[2] if len(operands) > 2 and node.inputs[2] else said if isinstance(said, int) else UINT8
-    elif operator in ("QLinearMatMul", "QLinearConv") and len(operands) > 7:
-        kind = operands[7]
+    elif operator in _OF_OPERAND and len(operands) > _OF_OPERAND[operator]:
+        kind = operands[_OF_OPERAND[operator]]
+    elif operator == "QGemm":
+        kind = FLOAT
     elif operator in _TRUTH_VALUES:
         kind = BOOL
     elif operator in _PLACES:

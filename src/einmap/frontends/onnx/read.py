@@ -20,7 +20,7 @@ from einmap.frontends.cascade.views import LayoutError
 from einmap.frontends.onnx.kinds import FLOAT, INTEGERS, kinds_of_results
 from einmap.frontends.onnx.model import Model, Node, Tensor, bits_of, graph_of, names_read, read_model
 from einmap.frontends.onnx.operators.call import Call
-from einmap.frontends.onnx.operators.concatenation import by_parts, concat, joined
+from einmap.frontends.onnx.operators.concatenation import CONCATENATIONS, by_parts, joined
 from einmap.frontends.onnx.operators.constants import constant, folded, shape_of
 from einmap.frontends.onnx.operators.recurrent import RECURRENT
 from einmap.frontends.onnx.operators.table import OPERATORS
@@ -28,7 +28,9 @@ from einmap.frontends.onnx.wire import text_of
 from einmap.optional import require
 from einmap.visible import short
 
-KNOWN = frozenset({*OPERATORS, *RECURRENT, "Concat", "Constant", "ConstantOfShape", "If", "Range", "Shape", "Size"})
+KNOWN = frozenset(
+    {*OPERATORS, *RECURRENT, *CONCATENATIONS, "Constant", "ConstantOfShape", "If", "Range", "Shape", "Size"}
+)
 """Operators that are imported; each may have uses that are not."""
 
 
@@ -199,8 +201,8 @@ class _Importer:
         arrays = folded(call, [None if v is None else v.array for v in call.operands])
         if arrays is not None:
             return [known(array, bits_of(FLOAT)) for array in arrays]
-        if kind == "Concat":
-            return concat(call, operands)
+        if kind in CONCATENATIONS:
+            return CONCATENATIONS[kind](call, operands)
         if kind in RECURRENT:
             return RECURRENT[kind](joined(call, operands))
         if kind == "If":

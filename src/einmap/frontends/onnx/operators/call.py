@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from einmap.errors import SpecError
@@ -22,14 +22,14 @@ MOST_INTEGERS = 2**16
 class Call(Step):
     """An operator with its operands; one that is left out is None.
 
-    `kinds`: the types of ONNX of the operands. `read`: names of values that something reads.
+    `kinds`: the types of ONNX of the operands. `read`: how many read each value, by its name.
     """
 
     node: Node
     operands: tuple[Value | None, ...]
     opset: int
     kinds: tuple[int, ...] = ()
-    read: Collection[str] = ()
+    read: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.operands)

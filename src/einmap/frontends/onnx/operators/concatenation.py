@@ -12,6 +12,7 @@ from einmap.frontends.onnx.operators.call import Call
 from einmap.frontends.onnx.operators.contractions import convolved, with_bias
 from einmap.frontends.onnx.operators.elementwise import ELEMENTWISE
 from einmap.frontends.onnx.operators.normalisation import reduced
+from einmap.frontends.onnx.operators.quantised import fraction, rounded
 from einmap.frontends.onnx.operators.table import OPERATORS
 from einmap.frontends.onnx.operators.windows import WINDOWS
 
@@ -37,6 +38,30 @@ def concat(call: Call, operands: tuple[Operand, ...]) -> list[Value | Parts]:
         else:
             values.append(value)
     return [values[0] if len(values) == 1 else concatenated(call.builder, values, axis, call.name)]
+
+
+def linear_concat(call: Call, operands: tuple[Operand, ...]) -> list[Value | Parts]:
+    """QLinearConcat: behind scale and zero point of the result, operands each with their own."""
+    rest = operands[2:]
+    values: list[Operand] = []
+    for value, factor, moved in zip(rest[::3], rest[1::3], rest[2::3], strict=False):
+        if isinstance(factor, Parts) or isinstance(moved, Parts) or value is None:
+            raise SpecError("an operand is missing, or is not a scale", at=call.node.at)
+        if isinstance(value, Parts):
+            values.append(Parts(value.axis, tuple(fraction(call, part, factor, moved) for part in value.values)))
+        else:
+            values.append(fraction(call, value, factor, moved))
+    (joined_value,) = concat(call, tuple(values))
+    if isinstance(joined_value, Value):
+        return [rounded(call, joined_value, 0, 1)]
+    return [Parts(joined_value.axis, tuple(rounded(call, part, 0, 1) for part in joined_value.values))]
+
+
+CONCATENATIONS: dict[str, Callable[[Call, tuple[Operand, ...]], list[Value | Parts]]] = {
+    "Concat": concat,
+    "com.microsoft.QLinearConcat": linear_concat,
+}
+"""By the name of the operator."""
 
 
 def by_parts(call: Call, operands: tuple[Operand, ...]) -> list[Value | Parts]:

@@ -142,12 +142,12 @@ def linear_conv(call: Call) -> list[Value]:
     w = fraction(call, call.operand(3), call.operand(4), call.optional(5), 0)
     bias = call.optional(8)
     if bias is not None:
-        bias = fraction(call, bias, _products(call, 1, 4), None, 0)
+        bias = fraction(call, bias, products(call, 1, 4), None, 0)
     return [rounded(call, convolved(call, x, w, call.name, bias), 6, 7)]
 
 
-def _products(call: Call, left: int, right: int) -> Value:
-    """The scale of a product, from the places of those of its factors."""
+def products(call: Call, left: int, right: int) -> Value:
+    """The scale of products, from the places of those of their factors, of which the left one is a number."""
     return call.pointwise("a * b", reshape(call.operand(left), ()), call.operand(right))
 
 
@@ -158,5 +158,7 @@ QUANTISED: dict[str, Callable[[Call], list[Value]]] = {
     "ConvInteger": conv_integer,
     "QLinearMatMul": linear_matmul,
     "QLinearConv": linear_conv,
+    "com.microsoft.QuantizeLinear": quantise,
+    "com.microsoft.DequantizeLinear": dequantise,
 }
 """By the name of the operator."""

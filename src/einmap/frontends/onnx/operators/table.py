@@ -9,8 +9,10 @@ from einmap.frontends.onnx.operators.call import Call
 from einmap.frontends.onnx.operators.contractions import CONTRACTIONS
 from einmap.frontends.onnx.operators.contributed import CONTRIBUTED
 from einmap.frontends.onnx.operators.elementwise import ELEMENTWISE
+from einmap.frontends.onnx.operators.fused import FUSED
 from einmap.frontends.onnx.operators.layout import LAYOUT
 from einmap.frontends.onnx.operators.normalisation import NORMALISATIONS
+from einmap.frontends.onnx.operators.packed import PACKED
 from einmap.frontends.onnx.operators.quantised import QUANTISED
 from einmap.frontends.onnx.operators.windows import WINDOWS
 
@@ -22,5 +24,7 @@ OPERATORS: Mapping[str, Callable[[Call], list[Value]]] = {
     **LAYOUT,
     **QUANTISED,
     **CONTRIBUTED,
+    **FUSED,
+    **PACKED,
 }
 """What gives the results of an operator, those of other domains by their full names; constants are folded before."""
