@@ -78,9 +78,61 @@ mapping:
     # P innermost: of tiles of 4 values each after the first brings 2; for each of the two k anew
     cost = evaluate(spec_of(imported(tmp_path, text.replace("ORDER", "PKR"))))
     assert cost.count_by("action", "component", "tensor")["read", "Main", "Input"] == 2 * (4 + 3 * 2)
-    # K innermost: the tile stays while k runs, and each of the 4 is brought in whole
-    cost = evaluate(spec_of(imported(tmp_path, text.replace("ORDER", "KPR"))))
-    assert cost.count_by("action", "component", "tensor")["read", "Main", "Input"] == 4 * 4
+    # K innermost: the tile stays while k runs, and each of the 4 is brought in whole, as Timeloop's outputs have it
+    result = imported(tmp_path, text.replace("ORDER", "KPR"))
+    assert evaluate(spec_of(result)).count_by("action", "component", "tensor")["read", "Main", "Input"] == 4 * 4
+    said = " ".join(note.text for note in result.notes)
+    assert "fetched whole, 16 values in place of 10, as outputs of Timeloop have it; with sliding_window: true" in said
+    slid = evaluate(spec_of(result).set("model", {"sliding_window": True}))
+    assert slid.count_by("action", "component", "tensor")["read", "Main", "Input"] == 4 + 3 * 2
+    # what stays in Timeloop across two loops over P is fetched whole here, which is said: 8 = 2 * 2 * 2
+    two = text.replace("ORDER", "PKR").replace("P=4 K=2", "P=2 K=2")
+    two = two.replace(
+        "    - {name: Reg,",
+        "    - {name: Mid, class: SRAM, attributes: {depth: 64, width: 8, word-bits: 8}}\n    - {name: Reg,",
+    )
+    two += "- {target: Mid, type: temporal, factors: P=2}\n- {target: Mid, type: bypass, bypass: [Inputs]}\n"
+    result = imported(tmp_path, two)
+    assert any("two loops over P move the window of Input in Reg" in note.text for note in result.notes)
+    cost = evaluate(spec_of(result))
+    assert cost.count_by("action", "component", "tensor")["read", "Main", "Input"] == 2 * 2 * (4 + 2)
+
+
+MULTICAST = """
+problem:
+  shape:
+    dimensions: [K, C, R, P]
+    data-spaces:
+    - {name: Weights, projection: [[[K]], [[C]], [[R]]]}
+    - {name: Inputs, projection: [[[C]], [[P], [R]]]}
+    - {name: Outputs, projection: [[[K]], [[P]]], read-write: true}
+  instance: {K: 4, C: 2, R: 7, P: 8}
+architecture:
+  nodes:
+  - !Component {name: Main, class: SRAM, attributes: {depth: 65536, width: 8, datawidth: 8}}
+  - !Container {name: PE, spatial: {meshX: 224}}
+  - !Component {name: Reg, class: regfile, attributes: {depth: 256, width: 8, datawidth: 8}}
+  - !Component {name: MAC, class: intmac, attributes: {datawidth: 8}}
+mapping:
+- {target: Main, type: temporal, factors: K=2}
+- {target: PE, type: spatial, factors: K=2 C=2 R=7 P=8}
+- {target: Reg, type: temporal}
+"""
+
+
+def test_lanes_over_both_variables_of_a_window_are_said_to_fetch_every_copy(tmp_path):
+    result = imported(tmp_path, MULTICAST)
+    assert [note.text for note in result.notes if "lanes" in note.text] == [
+        "112 lanes over P and R and C fetch 112 values of Input at a time into Reg, of which 28 differ: Timeloop reads "
+        "a value once for all lanes that use it, here it is read for each of them"
+    ]
+    # the two k of the lanes share a read, which both count once
+    assert evaluate(spec_of(result)).count_by("action", "component", "tensor")["read", "Main", "Input"] == 112
+    one = MULTICAST.replace("R=7 P=8", "P=8").replace("type: temporal}", "type: temporal, factors: R=7}")
+    said = " ".join(note.text for note in imported(tmp_path, one).notes)
+    assert "16 lanes over P and C fetch 112 values of Input at a time into Reg, of which 28 differ" in said
+    none = MULTICAST.replace("R=7 P=8", "P=8").replace("K=2}", "K=2 R=7}")
+    assert not [note for note in imported(tmp_path, none).notes if "lanes" in note.text]
 
 
 def test_data_spaces_pass_levels_by(tmp_path):

@@ -5,9 +5,11 @@ Read `read` (files in), `sections` (which key says what, in which version), then
 - `architecture`: levels -> memories, fanouts and the compute unit.
 - `components`: which model prices a component.
 - `constraints`: constraints and directives, in every spelling.
+- `fanout_limits`: constraints of a fanout -> limits on the spatial loops along X and Y.
 - `levels`: an architecture of any version -> a list of levels.
 - `mapping`: factors and permutations -> a LoopTree.
 - `names`: names that expressions can use.
+- `overlaps`: what is counted otherwise where windows overlap.
 - `problem`: the problem -> an Einsum, its rank sizes and bits.
 - `read`: files -> workload.yaml, architecture.yaml and mapping.yaml.
 - `sections`: the sections that files give, joined.

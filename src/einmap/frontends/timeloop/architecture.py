@@ -7,10 +7,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from einmap.components.base import AttributeValue
-from einmap.errors import Note, SpecError
+from einmap.errors import At, Note, SpecError, did_you_mean
 from einmap.expressions.scope import Scope
 from einmap.frontends.timeloop.components import MODEL_ATTRIBUTES, TECHNOLOGY, Prices, technology_of
-from einmap.frontends.timeloop.constraints import Directive, Kept, factors, kept, permutation, place
+from einmap.frontends.timeloop.constraints import DATASPACE, KINDS, Directive, Kept, factors, kept, place
+from einmap.frontends.timeloop.fanout_limits import KEYS as SPATIAL
+from einmap.frontends.timeloop.fanout_limits import Limit, Spread
 from einmap.frontends.timeloop.levels import Level
 from einmap.frontends.timeloop.names import identifier
 from einmap.frontends.timeloop.problem import Problem
@@ -71,15 +73,6 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
-    """What spatial loops over a rank variable may be."""
-
-    variable: str
-    operator: str
-    value: int
-
-
-@dataclass(frozen=True, slots=True)
 class Design:
     """What an architecture is made from: levels, classes of components, constraints, and the values of variables."""
 
@@ -112,6 +105,8 @@ class _Builder:
         self._bits = self._word(self._memories[0])
 
     def machine(self, constraints: Sequence[Directive]) -> Machine:
+        for directive in constraints:
+            self._check_known(directive)
         kept_by = self._kept(constraints)
         spatial = self._spatial(constraints)
         apart = self._apart(constraints)
@@ -141,7 +136,10 @@ class _Builder:
                 continue
             own = kept(directive, spaces)
             old = found.get(level.name, Kept(frozenset(), frozenset()))
-            found[level.name] = Kept(old.keep | own.keep, old.bypass | own.bypass)
+            found[level.name] = both = Kept(old.keep | own.keep, old.bypass | own.bypass)
+            if contradiction := sorted(both.keep & both.bypass):
+                text = f"constraints both keep and bypass {contradiction[0]} in {level.name}"
+                raise SpecError(text, at=place(directive, "type"), hint="leave one out")
         return found
 
     def _spaces(self, constraints: Sequence[Directive]) -> Collection[str]:
@@ -158,80 +156,77 @@ class _Builder:
         return identifier(space) if self._problem is None else self._problem.tensors.get(space, identifier(space))
 
     def _spatial(self, constraints: Sequence[Directive]) -> dict[str, dict[str, list[Limit]]]:
-        """Limits on loops by fanout and dimension: given factors, and dimensions on the other side of a split."""
-        limits: dict[str, dict[str, list[Limit]]] = {}
+        """Limits on loops by fanout and dimension. Raises SpecError for constraints that contradict each other."""
+        spreads: dict[str, Spread] = {}
         for directive in constraints:
-            if directive.kind == "temporal":
-                self._leave_temporal(directive)
             level = level_of(self._levels, directive.target, "spatial") if directive.kind == "spatial" else None
             if level is None:
                 continue
-            report, fields = self._report, directive.fields
-            for key, _ in fields.items:
-                if key not in ("type", "target", "factors", "permutation", "split", *APART):
-                    report.leave(place(directive, key), key, "this spatial constraint has no counterpart")
-            if self._problem is None:
-                report.leave(
-                    place(directive, "factors"), "factors", "no file has the problem that names its dimensions"
-                )
-                continue
-            limits.setdefault(level.name, {})
-            for dimension, limit in self._limits(directive, level, self._problem):
-                entry = limits[level.name].setdefault(dimension, [])
-                if limit not in entry:
-                    entry.append(limit)
-        return limits
+            for key, _ in directive.fields.items:
+                if key not in ("type", "target", "name", *SPATIAL, *APART):
+                    self._report.leave(place(directive, key), key, "this spatial constraint has no counterpart")
+                elif self._problem is None and key in SPATIAL:
+                    self._report.leave(place(directive, key), key, "no file has the problem that names its dimensions")
+            if self._problem is not None:
+                spread = spreads.setdefault(level.name, Spread(level))
+                spread.read(directive, self._problem, self._scope, self._report)
+        problem = self._problem
+        return {} if problem is None else {name: s.limits(problem, self._report) for name, s in spreads.items()}
 
     def _apart(self, constraints: Sequence[Directive]) -> dict[str, str]:
-        """By fanout what its copies may share, where a constraint says that they share nothing, or not some tensors."""
-        found: dict[str, str] = {}
+        """By fanout what its copies may share, where constraints say that they share nothing, or not some tensors."""
+        found: dict[str, dict[str, None]] = {}
         for directive in constraints:
             level = level_of(self._levels, directive.target, "spatial") if directive.kind == "spatial" else None
-            key = next((key for key in APART if directive.fields.get(key) is not None), None)
-            if level is None or key is None:
+            if level is None:
                 continue
-            raw = directive.fields.get(key)
-            if isinstance(raw, RawList):
-                names = [self._tensor(a_text(item, key)) for item in raw.items]
-                found[level.name] = "All" + "".join(f" - {name}" for name in names)
-            elif a_flag(raw, key):
-                found[level.name] = "Nothing"
-        return found
+            for key in APART:
+                raw = directive.fields.get(key)
+                if isinstance(raw, RawList):
+                    names = (self._named(a_text(item, key), place(directive, key)) for item in raw.items)
+                    found.setdefault(level.name, {}).update(dict.fromkeys(names))
+                elif raw is not None and a_flag(raw, key):
+                    found.setdefault(level.name, {})["All"] = None
+        return {
+            name: "Nothing" if "All" in tensors else " - ".join(["All", *tensors]) for name, tensors in found.items()
+        }
 
-    def _limits(self, directive: Directive, level: Level, problem: Problem) -> Iterable[tuple[str, Limit]]:
-        fields, what = directive.fields, directive.target
-        dimensions = axes(level)
-        for factor in factors(fields.get("factors"), f"{what}.factors", problem.dimensions, self._scope):
-            variable = problem.variables.get(factor.dimension)
-            if factor.value == 0 or variable is None:
-                continue
-            if factor.last is not None:
-                reason = "a limit is on the iterations of all but the last one, whose number follows"
-                self._report.leave(
-                    place(directive, "factors"), f"{factor.dimension}={factor.value},{factor.last}", reason
-                )
-            if factor.value == 1 or factor.is_limit or len(dimensions) == 1:
-                operator = "<=" if factor.is_limit else "=="
-                for dimension in dimensions:
-                    yield dimension, Limit(variable, operator, factor.value)
-            else:
-                reason = "a factor over two dimensions of a fanout has no counterpart"
-                self._report.leave(place(directive, "factors"), f"{factor.dimension}={factor.value}", reason)
-        order = permutation(fields.get("permutation"), f"{what}.permutation", problem.dimensions)
-        if fields.get("split") is not None and len(dimensions) == 2:
-            split = an_integer(fields.get("split"), f"{what}.split", self._scope, 0)
-            for dimension, others in (("X", order[split:]), ("Y", order[:split])):
-                for name in others:
-                    if name in problem.variables:
-                        yield dimension, Limit(problem.variables[name], "==", 1)
+    def _named(self, space: str, at: At) -> str:
+        """The tensor of a data space. Raises SpecError for one that the problem does not have."""
+        if self._problem is not None and space not in self._problem.tensors:
+            hint = did_you_mean(space, self._problem.tensors, listing="data spaces")
+            raise SpecError(f"{space!r} is not a data space of the problem", at=at, hint=hint)
+        return self._tensor(space)
 
-    def _leave_temporal(self, directive: Directive) -> None:
-        if level_of(self._levels, directive.target, "temporal") is None:
-            return  # the place of a fanout, which has no loops in time
-        for key, _ in directive.fields.items:
-            if key not in ("type", "target"):
-                reason = "an architecture limits no temporal loops here; a part of a mapping does (docs/mapper.md)"
-                self._report.leave(place(directive, key), f"{directive.target}: temporal {key}", reason)
+    def _check_known(self, directive: Directive) -> None:
+        """Leave what no level is there for, what is of an unknown kind, and all limits on loops in time."""
+        kind, target, leave = directive.kind, directive.target, self._report.leave
+        names = {name for level in self._levels for name in level.targets}
+        level = level_of(self._levels, target, kind)
+        if kind not in KINDS:
+            leave(place(directive, "type"), f"{target}: {kind}", "this kind of constraint has no counterpart")
+        elif target not in names and not (target.startswith("inter_") and target.endswith("_spatial")):
+            leave(place(directive, "target"), f"{target}: {kind}", "the architecture has no level of this name")
+        elif level is None:
+            if self._says_something(directive):
+                what = {"spatial": "copies", "temporal": "loops in time"}.get(kind, "tensors")
+                leave(place(directive, "target"), f"{target}: {kind}", f"this level has no {what}")
+        elif kind == "temporal":
+            for key, _ in directive.fields.items:
+                if key not in ("type", "target", "name"):
+                    reason = "an architecture limits no temporal loops here; a part of a mapping does (docs/mapper.md)"
+                    leave(place(directive, key), f"{target}: temporal {key}", reason)
+        elif kind == "dataspace":
+            self._report.leave_others(directive.fields, DATASPACE, "this constraint has no counterpart")
+
+    def _says_something(self, directive: Directive) -> bool:
+        """Whether a constraint of a level that it does not fit asks for more than that nothing is there."""
+        if directive.kind == "dataspace":
+            return directive.fields.get("keep") is not None
+        dimensions = () if self._problem is None else self._problem.dimensions
+        raw = directive.fields.get("factors") if dimensions else None
+        written = factors(raw, f"{directive.target}.factors", dimensions, self._scope)
+        return any(factor.value > 1 and factor.operator != "<=" for factor in written)
 
     # nodes
 

@@ -71,11 +71,13 @@ class Prices:
                 waiting += self.parts.get(name, ())
 
 
-def read_classes(sections: Mapping[str, Sequence[Raw]]) -> Prices:
+def read_classes(sections: Mapping[str, Sequence[Raw]], report: Report) -> Prices:
     """The compound components of all sections that may define some. Raises SpecError."""
     parts: dict[str, tuple[str, ...]] = {}
     for section in SECTIONS:
         for raw in sections.get(section, ()):
+            if not isinstance(raw, RawList):
+                report.leave_others(a_map(raw, section), ("classes", "version"))
             classes = raw if isinstance(raw, RawList) else a_map(raw, section).get("classes")
             if classes is None or (isinstance(classes, RawScalar) and classes.value is None):
                 continue
@@ -84,14 +86,16 @@ def read_classes(sections: Mapping[str, Sequence[Raw]]) -> Prices:
                 for inner in item.items if isinstance(item, RawList) else (item,):
                     entry = a_map(inner, f"{section}.classes")
                     name = a_text(entry.get("name"), f"{section}.classes.name", entry.at)
-                    parts.setdefault(name, tuple(_parts(entry, name)))
+                    report.leave_others(entry, ("name", "attributes", "subcomponents", "actions"))
+                    parts.setdefault(name, tuple(_parts(entry, name, report)))
     return Prices(parts)
 
 
-def _parts(entry: RawMap, name: str) -> Iterator[str]:
+def _parts(entry: RawMap, name: str, report: Report) -> Iterator[str]:
     raw = entry.get("subcomponents")
     for item in a_list(raw, f"{name}.subcomponents") if raw is not None else ():
         part = a_map(item, f"{name}.subcomponents")
+        report.leave_others(part, ("name", "class", "attributes"))
         yield a_text(part.get("class"), f"{name}.subcomponents.class", part.at)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from einmap.errors import At, SpecError, did_you_mean
 from einmap.expressions.scope import Scope
@@ -13,9 +14,12 @@ from einmap.spec.raw import Raw, RawList, RawMap, RawScalar
 
 SECTIONS = ("architecture_constraints", "mapspace_constraints", "constraints", "mapspace", "extra_mapping_constraints")
 MAX_FACTOR = 2**40
-_FACTOR = re.compile(r"([A-Za-z_]\w*?)\s*(<=|=|)\s*(-?\d{1,15})(?:\s*,\s*(\d{1,15})(?!\w))?")
-_WORDS = {"datatype": "dataspace", "bypass": "dataspace", "bypassing": "dataspace", "utilization": "utilization"}
+_FACTOR = re.compile(r"([A-Za-z_]\w*?)\s*(<=|>=|=|)\s*(-?\d{1,15})(?:\s*,\s*(\d{1,15})(?!\w))?")
+_OPERATORS: Mapping[str, Literal["==", "<=", ">="]] = {"": "==", "=": "==", "<=": "<=", ">=": ">="}
+_WORDS = {"datatype": "dataspace", "bypass": "dataspace", "bypassing": "dataspace"}
 KINDS = ("dataspace", "spatial", "temporal")
+DATASPACE = ("type", "target", "name", "keep", "bypass")
+"""Fields that are read of a directive that says what a level keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,39 +33,49 @@ class Directive:
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """`P=4`, or `P<=16` with `is_limit`; 0 means as many iterations as are left.
+    """`P=4`, `P<=16` or `P>=2` by its `operator`; 0 means as many iterations as are left, and so does -1.
 
     `P=7,3` has 7 iterations, and 3 (`last`) in the last one of the loops over P further out; None where these are all.
     """
 
     dimension: str
     value: int
-    is_limit: bool = False
+    operator: Literal["==", "<=", ">="] = "=="
     last: int | None = None
 
+    @property
+    def written(self) -> str:
+        """The operator as files have it."""
+        return "=" if self.operator == "==" else self.operator
 
-def directives(raw: Raw, what: str) -> Iterator[Directive]:
+
+def directives(raw: Raw, what: str, report: Report) -> Iterator[Directive]:
     """The entries of a list, such as a mapping. Raises SpecError with the place of an entry that is none."""
     for item in a_list(raw, what):
         entry = a_map(item, what)
-        if isinstance(entry.get("constraints"), RawList):  # of a level together
-            yield from _of_level(entry, what)
+        if not isinstance(entry.get("constraints"), RawList):
+            key = "target" if entry.get("target") is not None or entry.get("name") is None else "name"
+            yield _directive(entry, a_text(entry.get(key), f"{what}.target", entry.at), what)
             continue
-        kind = a_text(entry.get("type"), f"{what}.type", entry.at)
-        target = a_text(entry.get("target"), f"{what}.target", entry.at)
-        yield Directive(_WORDS.get(kind, kind), target, entry)
+        # those of a level together
+        target = a_text(entry.get("name"), f"{what}.name", entry.at)
+        report.leave_others(entry, ("name", "constraints"))
+        for inner in a_list(entry.get("constraints"), f"{what}.constraints"):
+            yield _directive(a_map(inner, f"{what}.constraints"), target, f"{what}.constraints")
 
 
-def _of_level(level: RawMap, what: str) -> Iterator[Directive]:
-    """The constraints of one level, with their fields below `attributes`."""
-    target = a_text(level.get("name"), f"{what}.name", level.at)
-    for item in a_list(level.get("constraints"), f"{what}.constraints"):
-        entry = a_map(item, f"{what}.constraints")
-        kind = a_text(entry.get("type"), f"{what}.constraints.type", entry.at)
-        fields = entry.get("attributes")
-        yield Directive(
-            _WORDS.get(kind, kind), target, entry if fields is None else a_map(fields, f"{what}.attributes")
+def _directive(entry: RawMap, target: str, what: str) -> Directive:
+    """An entry, whose fields may stand below `attributes`."""
+    kind = a_text(entry.get("type"), f"{what}.type", entry.at)
+    more = entry.get("attributes")
+    if more is not None:
+        inner = a_map(more, f"{what}.attributes")
+        own = tuple((key, entry.place_of(key), value) for key, value in entry.items if key != "attributes")
+        both = (*own, *((key, inner.place_of(key), value) for key, value in inner.items))
+        entry = replace(
+            entry, items=tuple((key, value) for key, _, value in both), key_at=tuple(at for _, at, _ in both)
         )
+    return Directive(_WORDS.get(kind, kind), target, entry)
 
 
 def constraint_lists(sections: Mapping[str, Sequence[Raw]], report: Report) -> Iterator[Directive]:
@@ -69,7 +83,7 @@ def constraint_lists(sections: Mapping[str, Sequence[Raw]], report: Report) -> I
     for name in SECTIONS:
         for raw in sections.get(name, ()):
             if isinstance(raw, RawList):
-                yield from directives(raw, name)
+                yield from directives(raw, name, report)
                 continue
             section = a_map(raw, name)
             chosen = section.get("constraints")
@@ -79,7 +93,9 @@ def constraint_lists(sections: Mapping[str, Sequence[Raw]], report: Report) -> I
             for key in ("targets", one):
                 value = section.get(key)
                 if isinstance(value, RawList):
-                    yield from directives(value, f"{name}.{key}")
+                    yield from directives(value, f"{name}.{key}", report)
+                elif value is not None and value is not chosen:
+                    report.leave(section.place_of(key), key, "it is not a list of constraints")
 
 
 def inside(target: str, constraints: RawMap, report: Report) -> Iterator[Directive]:
@@ -97,7 +113,7 @@ def factors(raw: Raw | None, what: str, dimensions: Collection[str], scope: Scop
     if raw is None:
         return ()
     if isinstance(raw, RawMap):
-        found = [Factor(key, an_integer(value, f"{what}.{key}", scope, -1), False) for key, value in raw.items]
+        found = [Factor(key, max(an_integer(value, f"{what}.{key}", scope, -1), 0)) for key, value in raw.items]
     else:
         items = raw.items if isinstance(raw, RawList) else (raw,)
         found = [factor for item in items for factor in _written(item, what)]
@@ -124,20 +140,27 @@ def _written(raw: Raw, what: str) -> Iterator[Factor]:
         if match is None or after not in ("", " ", ",", "\t", "\n"):
             hint = 'write DIMENSION=N, as in R=3 P=16; remainders in a list need quotes, as in ["P=7,3", R=3]'
             raise SpecError(f"{rest[:40]!r} is not a factor", at=named(raw.at, what), hint=hint)
+        if int(match[3]) < -1:
+            raise SpecError(
+                f"{match[0]!r} is not a number of iterations", at=named(raw.at, what), hint="write 1 or more"
+            )
         value, last = max(int(match[3]), 0), None if match[4] is None else int(match[4])
         if last is not None and not 1 <= last <= value:
             text = f"{match[0]!r}: the last time there are 1 to {value} iterations, not {last}"
             raise SpecError(
                 text, at=named(raw.at, what), hint="write the number of iterations, then that of the last time"
             )
-        yield Factor(match[1], value, match[2] == "<=", last)
+        yield Factor(match[1], value, _OPERATORS[match[2]], last)
         position = len(text) - len(rest) + match.end()
 
 
-def permutation(raw: Raw | None, what: str, dimensions: Sequence[str]) -> tuple[str, ...]:
-    """Dimensions from the innermost loop out, as written: `PRKC`, `P,R,K`, `[P, R]`. Raises SpecError."""
+def permutation(raw: Raw | None, what: str, dimensions: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Dimensions from the innermost loop out, as written: `PRKC`, `P,R,K`, `[P, R]`; and the outermost, behind `_`.
+
+    Those that stand in neither may be in any order between. Raises SpecError.
+    """
     if raw is None or (isinstance(raw, RawScalar) and raw.value is None):
-        return ()
+        return (), ()
     if isinstance(raw, RawList):
         words = [a_text(item, what) for item in raw.items]
     else:
@@ -145,13 +168,15 @@ def permutation(raw: Raw | None, what: str, dimensions: Sequence[str]) -> tuple[
         words = [word for word in re.split(r"[\s,]+", text) if word]
         if not all(word in dimensions for word in words):
             words = [letter for word in words for letter in word]
-    for word in words:
+    between = words.index("_") if "_" in words and "_" not in dimensions else len(words)
+    first, last = words[:between], words[between + 1 :]
+    for word in (*first, *last):
         if word not in dimensions:
             hint = did_you_mean(word, dimensions, listing="dimensions")
             raise SpecError(f"{word!r} is not a dimension", at=named(raw.at, what), hint=hint)
         if words.count(word) > 1:
             raise SpecError(f"{word} stands twice in the permutation", at=named(raw.at, what))
-    return tuple(words)
+    return tuple(first), tuple(last)
 
 
 @dataclass(frozen=True, slots=True)

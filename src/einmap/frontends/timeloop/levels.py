@@ -250,6 +250,7 @@ class _Nodes:
                 case "Component":
                     yield from self._component(node, inherited)
                 case "Hierarchical" | "Parallel" | "Pipelined":
+                    self._report.leave_others(node, ("nodes",))
                     if tag != "Parallel":
                         self._warn_of_pipeline(node, tag)
                         yield from self.hierarchy(node.get("nodes"), inherited, node.at)

@@ -3,7 +3,8 @@
 A level of Timeloop holds its data spaces at one place, and what the loops directly above it do not change is not
 fetched again. Here the place of a storage node says it: the node of a tensor stands above the loops that do not index
 it, as far out as the next outer node of that tensor. Where the innermost loop above a level moves a window over the
-tensor (`p + r`), Timeloop counts what is new in it alone: the node is a line buffer.
+tensor (`p + r`), Timeloop counts what is new in it alone: the node is a line buffer. Where a loop inside of that one
+leaves the window in place, Timeloop's outputs have each window whole. What differs or surprises is noted (`overlaps`).
 """
 
 from __future__ import annotations
@@ -12,35 +13,25 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from einmap.einsum.projection import Relevance, relevance
+from einmap.einsum.projection import Relevance
 from einmap.errors import Note, SpecError, did_you_mean
 from einmap.expressions.scope import Scope
 from einmap.frontends.timeloop.architecture import Machine, axes, level_of
-from einmap.frontends.timeloop.constraints import Directive, Kept, directives, factors, kept, permutation, place
+from einmap.frontends.timeloop.constraints import (
+    DATASPACE,
+    Directive,
+    Kept,
+    directives,
+    factors,
+    kept,
+    permutation,
+    place,
+)
 from einmap.frontends.timeloop.levels import Level
+from einmap.frontends.timeloop.overlaps import Hold, Loop, overlaps, relevance_of
 from einmap.frontends.timeloop.problem import DataSpace, Problem
 from einmap.frontends.timeloop.values import Report, an_integer, named
 from einmap.spec.raw import Raw, RawMap, from_python
-
-
-@dataclass(frozen=True, slots=True)
-class Loop:
-    """A loop of more than one iteration; `axis`: of a fanout, None for one in time."""
-
-    level: Level
-    dimension: str
-    iterations: int
-    axis: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Hold:
-    """A storage node: what a level holds, in front of the loop number `position`."""
-
-    level: Level
-    space: DataSpace
-    position: int
-    slides: bool
 
 
 @dataclass(slots=True)
@@ -70,11 +61,13 @@ class _Reader:
         self._kept: dict[str, Kept] = dict(machine.kept)
 
     def mapping(self, raw: Raw) -> RawMap:
-        for directive in directives(raw, "mapping"):
+        for directive in directives(raw, "mapping", self._report):
             self._read(directive)
         self._resolve_rests(raw)
         loops = self._loops()
         holds = [hold for space in self._problem.spaces for hold in self._holds(space, loops, raw)]
+        for text in overlaps(self._problem, self._machine.levels, loops, holds):
+            self._report.notes.append(Note(text, at=named(raw.at, "mapping"), kind="advice"))
         section = from_python({"mapping": {"nodes": self._nodes(loops, holds)}})
         assert isinstance(section, RawMap)
         return section
@@ -91,10 +84,11 @@ class _Reader:
             self._without_level(directive)
             return
         if kind == "dataspace":
+            self._report.leave_others(fields, DATASPACE, "this field of a directive has no counterpart")
             bypass = kept(directive, self._problem.tensors).bypass
             self._kept[level.name] = Kept(frozenset(self._problem.tensors) - bypass, bypass)
             return
-        known = ("type", "target", "factors", "permutation", "split")
+        known = ("type", "target", "name", "factors", "permutation", "split")
         self._report.leave_others(fields, known, "this field of a directive has no counterpart")
         found = self._spatial if kind == "spatial" else self._temporal
         if level.name in found:
@@ -107,8 +101,8 @@ class _Reader:
     def _orders(self, directive: Directive) -> _Orders:
         fields, what, dimensions = directive.fields, directive.target, self._problem.dimensions
         written = factors(fields.get("factors"), f"{what}.factors", dimensions, self._scope)
-        order = permutation(fields.get("permutation"), f"{what}.permutation", dimensions)
-        order += tuple(name for name in dimensions if name not in order)
+        first, last = permutation(fields.get("permutation"), f"{what}.permutation", dimensions)
+        order = (*first, *(name for name in dimensions if name not in (*first, *last)), *last)
         split = fields.get("split")
         return _Orders(
             {factor.dimension: factor.value for factor in written},
@@ -249,18 +243,14 @@ class _Reader:
         innermost = next((loop for loop in reversed(above) if loop.axis is None), None)
         while position > least:
             loop = above[position - 1]
-            if loop.axis is None and self._relevance(space, loop) is not Relevance.NONE:
+            if loop.axis is None and relevance_of(self._problem, space, loop) is not Relevance.NONE:
                 break
             position -= 1
         # spatial loops that were passed last stay outside: their place does not matter
         while position < len(above) and above[position].axis is not None:
             position += 1
-        slides = innermost is not None and self._relevance(space, innermost) is Relevance.PARTIAL
+        slides = innermost is not None and relevance_of(self._problem, space, innermost) is Relevance.PARTIAL
         return Hold(level, space, position, slides)
-
-    def _relevance(self, space: DataSpace, loop: Loop) -> Relevance:
-        projection = tuple((str(i), index) for i, index in enumerate(space.indices))
-        return relevance(projection, self._problem.variables[loop.dimension])
 
     def _nodes(self, loops: Sequence[Loop], holds: Sequence[Hold]) -> list[dict[str, object]]:
         shapes: dict[str, int] = {}

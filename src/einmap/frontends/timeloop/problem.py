@@ -161,6 +161,7 @@ class _Reader:
         raw = self._shape.get("coefficients")
         for item in a_list(raw, "problem.shape.coefficients") if raw is not None else ():
             entry = a_map(item, "problem.shape.coefficients")
+            self._report.leave_others(entry, ("name", "default"))
             name = a_text(entry.get("name"), "problem.shape.coefficients.name", entry.at)
             given = self._instance.get(name)
             value = entry.get("default") if given is None else given

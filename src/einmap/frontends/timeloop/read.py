@@ -71,5 +71,5 @@ def _machine(sections: Sections, problem: Problem | None, report: Report) -> Mac
         for directive in inside(level.targets[0], section, report)
     ]
     constraints += constraint_lists(sections.entries, report)
-    design = Design(levels, read_classes(sections.entries), constraints, sections.scope)
+    design = Design(levels, read_classes(sections.entries, report), constraints, sections.scope)
     return machine_of(design, problem, report)
