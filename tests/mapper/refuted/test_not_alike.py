@@ -64,3 +64,15 @@ def test_latencies_whose_terms_differ_by_einsum_in_a_cascade(way):
     result = einmap.map_workload(spec, metrics="latency", max_fused_loops=1)
     assert result.optimal
     assert result.cost.latency == pytest.approx(optimum(spec, "latency", max_fused_loops=1))
+
+
+def test_a_copy_that_makes_a_machine_slower_is_left_out():
+    # an input that is copied is read as an intermediate, for which everything takes 30 times as long
+    factor = "30 if len(Intermediates) else 1"
+    spec = varying("variable", factor, ["X[m0] = A[m0, k0] * B[k0]", "Y[m0] = A[m0, k0] * C[k0]"], tensors={
+        "keep": "~Intermediates", "may_keep": "All",
+    })  # fmt: skip
+    result = einmap.map_workload(spec, metrics="latency")
+    assert result.optimal
+    assert result.shared_inputs == ()
+    assert result.cost.latency == einmap.map_workload(spec, metrics="latency", share_inputs=False).cost.latency
