@@ -30,7 +30,11 @@ def unfused_result(whole: IndependentSearch, start: float, token: Progress, *, f
     """
     options, goals = whole.options, whole.options.goals
     best, searched = whole.best(), time.perf_counter()
-    front = [Found(evaluate(whole.spec, mapping, options.rules), mapping, whole.spec) for mapping in best]
+    # what one Einsum keeps in the outermost memory another one may have to keep out of it
+    strict = not (whole.single or whole.given)
+    front = [
+        Found(evaluate(whole.spec, mapping, options.rules, strict=strict), mapping, whole.spec) for mapping in best
+    ]
     steps = {**seconds_of(whole.parts), "evaluation": time.perf_counter() - searched}
     fused = not_fused(whole, why or cause(whole)) if fuse else ()
     bound = _bound(whole, fused=bool(fused), token=_limited(whole, token, start)) if len(goals) == 1 else None

@@ -113,9 +113,14 @@ def widths(rng: random.Random, by: ByEinsum) -> None:
 
 
 def kept(rng: random.Random, by: ByEinsum) -> None:
-    """What an inner memory keeps."""
-    node = rng.choice(_memories(by.data)[1:])
-    node["tensors"] = {"keep": by.value(*rng.sample(("All", "Inputs", "Nothing", "Outputs"), 2)), "may_keep": "All"}
+    """What a memory keeps; of the outermost one perhaps more than others that use a tensor may."""
+    node = rng.choice(_memories(by.data))
+    if node is _memories(by.data)[0]:
+        keep = by.value(*rng.sample(("~Intermediates", "Inputs", "Outputs", "Nothing", "All"), 2))
+        may_keep = by.value("All", "~Intermediates") if rng.random() < 0.5 else "All"
+        node["tensors"] = {"keep": keep, "may_keep": may_keep}
+    else:
+        node["tensors"] = {"keep": by.value(*rng.sample(("All", "Inputs", "Nothing", "Outputs"), 2)), "may_keep": "All"}
 
 
 def instances(rng: random.Random, by: ByEinsum) -> None:

@@ -31,6 +31,10 @@ def compare(seed, cache):
         return None
     names = goal.replace("energy_delay_product", "edp").split(",")
     ours = [tuple(getattr(found.cost, name) for name in names) for found in result.front]
+    for found in result.front:
+        assert einmap.evaluate(problem.spec, found.mapping, semantics=problem.semantics, strict=True) == found.cost, (
+            seed
+        )
     workload = problem.spec.workload
     # where each Einsum has its own buffer, the search also knows inner nodes of inputs that several Einsums have in common
     joint = problem.semantics == "accelforge" and workload.shared - workload.intermediates

@@ -76,3 +76,11 @@ def test_a_copy_that_makes_a_machine_slower_is_left_out():
     assert result.optimal
     assert result.shared_inputs == ()
     assert result.cost.latency == einmap.map_workload(spec, metrics="latency", share_inputs=False).cost.latency
+
+
+@pytest.mark.parametrize("limits", [{}, {"fuse": False}, {"time_limit_s": 0}, {"max_evaluations": 1}], ids=str)
+def test_einsums_that_disagree_on_what_the_outermost_memory_keeps_have_no_mapping(limits):
+    # Main keeps the inputs of each Einsum and nothing else: X has to be there for Y, and must not be for X
+    spec = varying("variable", "1", CHAIN[:2], tensors={"keep": "Inputs", "may_keep": "Nothing"})
+    with pytest.raises(einmap.NoMappingError, match="fit together"):
+        einmap.map_workload(spec, metrics="energy", **limits)

@@ -127,7 +127,8 @@ class Early:
         wrong: MappingError | None = None
         for mapping in mappings:
             try:
-                evaluated.append(Found(evaluate(self.spec, mapping, self.asked.rules), mapping, self.spec))
+                cost = evaluate(self.spec, mapping, self.asked.rules, strict=True)
+                evaluated.append(Found(cost, mapping, self.spec))
             except MappingError as error:
                 wrong = error
         if wrong is not None and not evaluated:

@@ -48,7 +48,7 @@ class Whether:
         try:
             unfused = IndependentSearch(spec, self.options).any()
             if unfused is not None:
-                evaluate(spec, unfused, self.options.rules)
+                evaluate(spec, unfused, self.options.rules, strict=True)
                 return unfused
         except MappingError:
             pass
