@@ -16,6 +16,7 @@ from einmap.arch.tree import outermost_memory
 from einmap.errors import At, NotSupportedError, SpecError, did_you_mean
 from einmap.mapper.metrics import ALIASES, DEFAULT, METRICS
 from einmap.model.buffering import turns
+from einmap.model.checks.outputs_at_sums import check_outputs
 from einmap.model.checks.partial_sums import check_partial_sums
 from einmap.model.counting.semantics import Semantics, semantics_named
 from einmap.model.stalls import check_stalls, stalling
@@ -105,6 +106,7 @@ def read_options(
     _check_model_options(spec)
     rules = _semantics(spec, semantics)
     check_partial_sums(spec, rules)
+    check_outputs(spec, rules)
     limit = _number("time_limit_s", time_limit_s) if time_limit_s is not None else mapper_input.time_limit
     written = mapper_input.metrics is not None and metrics is None
     stalls = any(isinstance(unit, Memory) and bool(stalling((unit,))) for _, unit in _units(spec))

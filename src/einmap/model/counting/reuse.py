@@ -26,6 +26,16 @@ class Group:
     indices: tuple[Affine, ...]
     variables: tuple[str, ...]
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether tiles of different visits never overlap: one variable in one index."""
+        return len(self.variables) == 1 and len(self.indices) == 1
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether inner tiles leave no holes in outer ones: one index with unit coefficients."""
+        return len(self.indices) == 1 and all(abs(a) == 1 for _, a in self.indices[0].terms)
+
 
 def groups_of(access: TensorAccess) -> tuple[Group, ...]:
     """The indices of a tensor, those together that share rank variables."""
@@ -216,14 +226,6 @@ class TensorCounts:
     def groups(self) -> tuple[Group, ...]:
         """Indices that share no rank variable with those of other groups."""
         return self._groups
-
-    def is_plain(self, group: Group) -> bool:
-        """Whether tiles of different visits never overlap: one variable in one index."""
-        return len(group.variables) == 1 and len(group.indices) == 1
-
-    def is_dense(self, group: Group) -> bool:
-        """Whether inner tiles leave no holes in outer ones: one index with unit coefficients."""
-        return len(group.indices) == 1 and all(abs(a) == 1 for _, a in group.indices[0].terms)
 
     def group_sum(self, group: Group, takes: Takes) -> Count:
         """The part of `relevant` that the indices of one group give."""

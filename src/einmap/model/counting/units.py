@@ -169,7 +169,7 @@ def _name(path: EinsumPath, index: int) -> str:
 
 
 def _check(path: EinsumPath, counts: TensorCounts, memory: Memory, spread: Spread) -> None:
-    plain = {g.variables[0] for g in counts.groups if counts.is_plain(g) and abs(g.indices[0].terms[0][1]) == 1}
+    plain = {g.variables[0] for g in counts.groups if g.is_plain and abs(g.indices[0].terms[0][1]) == 1}
     over = {path.loops[loop.index].variable for loop in spread.loops}
     uneven = _uneven(path) & (over | counts.access.variables)
     if path.einsum.is_copy:

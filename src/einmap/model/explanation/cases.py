@@ -132,7 +132,7 @@ def distinct(counts: TensorCounts, takes: Takes) -> tuple[int | None, int | None
 
 def _distinct_in(counts: TensorCounts, group: Group, takes: Takes) -> tuple[int | None, int | None]:
     """Distinct tiles of the indices that share rank variables."""
-    if counts.is_plain(group) and abs(group.indices[0].terms[0][1]) == 1:
+    if group.is_plain and abs(group.indices[0].terms[0][1]) == 1:
         (variable,) = group.variables
         return number_of(counts.tiles.of(variable, takes)), counts.group_sum(group, takes)
     if math.prod(number_of(counts.tiles.of(v, takes)) for v in group.variables) > MAX_POSITIONS:

@@ -246,14 +246,14 @@ class TensorTraffic:
 
     def _touched(self, start: Station | None, child: Station, fixed: Fixed) -> Count:
         """Elements new at `start` (in each of its relevant visits; None: once) and still new when `child` comes."""
-        if all(self.counts.is_plain(group) for group in self.counts.groups):
+        if all(group.is_plain for group in self.counts.groups):
             return self.counts.relevant(self.takes(child, child, fixed))
         total: Count = 1
         for group in self.counts.groups:
             group_lanes = {i: lane for i, lane in fixed.items() if self.path.loops[i].variable in group.variables}
-            if self.counts.is_plain(group):
+            if group.is_plain:
                 total = total * self.counts.group_sum(group, self.takes(child, child, fixed))
-            elif self.counts.is_dense(group) and not group_lanes:
+            elif group.is_dense and not group_lanes:
                 total = total * self._all_of(group, start, fixed)
             else:
                 total = total * self._gone_through(group, start, child, group_lanes)
@@ -276,9 +276,8 @@ class TensorTraffic:
             sums = ", ".join(str(index) for index in group.indices)
             raise NotSupportedError(
                 f"the output {self.access.tensor!r} is indexed by sums ({sums}): such an output cannot be mapped yet "
-                "where tiles of it may have holes, or lanes add to it",
-                hint="a mapping of it can be evaluated; a transposed convolution whose kernel is filled up with zeros "
-                "to a multiple of its stride reads at sums instead, and can be mapped",
+                "where lanes add to it",
+                hint="a mapping of it can be evaluated",
             )
         counter = TouchCounter(self.path, group.indices, group.variables, levels)
         if start is None:
@@ -333,7 +332,7 @@ class TensorTraffic:
             why = "where Einsums use different parts of it in a common buffer"
         elif exchange.child.position in self.slides:
             why = "where a buffer keeps what the next visit needs again (sliding_window)"
-        elif self.access.output and not all(self.counts.is_plain(group) for group in self.counts.groups):
+        elif self.access.output and not all(group.is_plain for group in self.counts.groups):
             why = "of an output that is indexed by sums"
         elif self.access.partial_bits is not None:
             why = "whose partial sums have a width of their own"
