@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 LONGEST = 200
 """Characters of a value that is quoted in a message."""
+MOST_LISTED = 7
+"""Names of one list in a message or report."""
 LINE, FIELD = 120, 40
 """Characters of the `repr` of a public object, and of one of its fields."""
 _PLAIN = re.compile(r"[\n -~]*")
@@ -68,6 +71,17 @@ def cut(text: str, longest: int) -> str:
     """`text`, its middle left out where it has more than `longest` characters."""
     half = longest // 2
     return text if len(text) <= longest else f"{text[:half]} ... ({len(text) - 2 * half} characters) ... {text[-half:]}"
+
+
+def listed(names: Iterable[object], most: int = MOST_LISTED, between: str = ", ") -> str:
+    """Names in one line, the first ones of many: `A, B, C and 107 more`.
+
+    >>> listed(["A", "B", "C", "D"], most=2)
+    'A, B and 2 more'
+    """
+    texts = [str(name) for name in names]
+    shown = between.join(texts[:most])
+    return f"{shown} and {len(texts) - most:,} more" if len(texts) > most else shown
 
 
 def brief(self: Any) -> str:

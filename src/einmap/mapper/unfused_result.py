@@ -12,11 +12,12 @@ from einmap.mapper.independent.independent_search import IndependentSearch
 from einmap.mapper.options import Options
 from einmap.mapper.result import Found, MapResult, MapStats
 from einmap.mapper.unfused_bound import free_tensors, relaxed_bound
-from einmap.mapper.verdict import Coverage, judged, narrowed_by, with_ties
+from einmap.mapper.verdict import Coverage, ended_after, judged, narrowed_by, with_ties
 from einmap.model.evaluate import evaluate
 from einmap.progress import Progress
 from einmap.spec.shared_inputs import shareable
 from einmap.spec.spec import Spec
+from einmap.visible import listed
 
 LEAST_TIME, MOST_TIME = 1.0, 10.0
 """Seconds that a lower bound may take in all, within what is left of the time limit."""
@@ -123,10 +124,10 @@ def _ended(stats: MapStats, cut: Sequence[str]) -> str | None:
     """Why the search of some Einsums ended early, if it did."""
     if not cut:
         return None
-    text = f"stopped after {stats.evaluated:,} choices"
+    text = ended_after(stats.evaluated)
     if all(part["mapspace_size"] for part in stats.by_einsum.values()):
         text += f" in a mapspace of {stats.mapspace_size:.1e} mappings"
-    return f"{text}; {', '.join(cut)} not covered"
+    return f"{text}; {listed(cut)} not covered"
 
 
 def _bound(whole: IndependentSearch, *, fused: bool, token: Progress) -> float | None:

@@ -14,6 +14,7 @@ from einmap.mapper.options import Options
 from einmap.mapper.pareto_sums import PARTS
 from einmap.mapper.result import Found, MapResult, MapStats, objective
 from einmap.mapper.tolerances import tie_breaker
+from einmap.visible import listed
 
 NOT_SEARCHED = "; not searched: "
 """What a reason says before the parts that were left out."""
@@ -39,6 +40,11 @@ class Coverage:
     ended: str | None = None
     pruned: tuple[str, ...] = ()
     bound: float | None = None
+
+
+def ended_after(evaluated: int) -> str:
+    """Why a search ended that had evaluated so many choices, and not all."""
+    return f"stopped after {evaluated:,} choice{'' if evaluated == 1 else 's'}"
 
 
 def narrowed_by(options: Options, fused: bool) -> tuple[str, ...]:
@@ -149,7 +155,7 @@ def _reason(covered: Coverage, tolerance: float) -> str:
         text = f"every {covered.every}{f' with {kept}' if kept else ''} was evaluated"
         text += "" if covered.by_trying else " or ruled out by a bound"
         text += f", but for what objective_tolerance {tolerance:g} allows" if tolerance else ""
-    return NOT_SEARCHED.join([text, *([", nor ".join(covered.pruned)] if covered.pruned else [])])
+    return NOT_SEARCHED.join([text, *([listed(covered.pruned, between=", nor ")] if covered.pruned else [])])
 
 
 def _no_gap(goals: tuple[str, ...], bound: float | None) -> str:

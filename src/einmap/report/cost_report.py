@@ -102,12 +102,13 @@ def to_text(report: RenderableType, width: int = 80) -> str:
 # how good
 
 
-def quality(result: MapResult) -> str:
+def quality(result: MapResult, *, is_timed: bool = True) -> str:
     """One line: `proven optimal ...`, or `best of N evaluated in T s, not proven optimal ...`.
 
-    A warning comes before it where the latency is 0, and so every product with it.
+    A warning comes before it where the latency is 0, and so every product with it. `is_timed`: whether it says how long
+    the search took, which no two searches have in common, and whether the result is from the cache.
     """
-    return _timeless(result) + _quality(result)
+    return _timeless(result) + _quality(result, is_timed=is_timed)
 
 
 def _timeless(result: MapResult) -> str:
@@ -119,17 +120,19 @@ def _timeless(result: MapResult) -> str:
     return f"warning: the latency is 0{every}; nothing takes time, look at throughput and total_latency\n"
 
 
-def _quality(result: MapResult) -> str:
+def _quality(result: MapResult, *, is_timed: bool) -> str:
     stats = result.stats
     metrics = " and ".join(METRICS[name].title for name in result.metrics)
-    took = f"{format_count(stats.evaluated)} evaluated in {wall_time(stats.seconds)}"
-    if result.cached:
-        took += ", now from the cache"
+    took = f"{format_count(stats.evaluated)} evaluated"
+    if is_timed:
+        took += f" in {wall_time(stats.seconds)}" + (", now from the cache" if result.cached else "")
     space = f" of {format_count(stats.mapspace_size)} mappings" if stats.mapspace_size != stats.evaluated else ""
     reason = f": {result.reason}" if result.reason else ""
     if result.optimal:
         return f"proven optimal in {metrics}{space} ({took}){reason}"
     bound = f"; {excess(result.gap)}" if result.gap is not None else ""
+    if not stats.evaluated:
+        return f"a first mapping, not searched for {metrics} ({took}){reason}{bound}"
     return f"best {metrics} of {took}, not proven optimal{reason}{bound}"
 
 

@@ -280,7 +280,7 @@ def mapper_options(texts: list[str] | None) -> dict[str, object]:
 
 def mapping_file(result: MapResult, command: Sequence[str]) -> str:
     """The best mapping as YAML, after comment lines that say how it was found."""
-    comments = [f"Found by: {shlex.join(command)}", quality(result)]
+    comments = [f"Found by: {shlex.join(command)}", quality(result, is_timed=False)]
     lines = [f"# {line}" for comment in comments for line in comment.splitlines()]
     return "\n".join([*lines, dump_mapping(result.mapping, result.front[0].copies, result.front[0].layouts)])
 

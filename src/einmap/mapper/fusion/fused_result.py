@@ -13,7 +13,7 @@ from einmap.mapper.fusion.paths.lower_envelope import corners
 from einmap.mapper.fusion.search import FusedSearch
 from einmap.mapper.options import Options
 from einmap.mapper.result import Found, MapResult, MapStats
-from einmap.mapper.verdict import Coverage, judged, narrowed_by
+from einmap.mapper.verdict import Coverage, ended_after, judged, narrowed_by
 
 
 def fused_result(
@@ -51,7 +51,7 @@ def fused_result(
     covered = Coverage(
         every=f"other {kind}" if pruned else kind,
         narrowed=narrowed_by(asked, fused=inside),
-        ended=f"stopped after {stats.evaluated:,} choices" if any(map(_cut, searches)) else None,
+        ended=ended_after(stats.evaluated) if any(map(_cut, searches)) else None,
         pruned=pruned,
         bound=None if left_out else bound_of(searches),
     )
