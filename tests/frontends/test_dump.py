@@ -24,6 +24,8 @@ ODD = [
     "\ufeff",
     "\x85",
     "\U0001f600",
+    "k" * 1_100,
+    "a: " * 400,
 ]
 WORDS = st.text(max_size=8) | st.sampled_from(ODD + MARKS.split())
 SCALARS = st.builds(

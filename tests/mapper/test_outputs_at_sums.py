@@ -34,7 +34,7 @@ def test_an_output_at_sums_is_refused_where_it_stands(tmp_path, index, q, remedy
     with pytest.raises(NotSupportedError, match=r"'Z' of Einsum 'Z' is indexed by sums \(2\*p \+ q\)") as error:
         einmap.map_workload(
             einmap.load("simple", written(tmp_path, index, q)),
-            progress=einmap.Progress(lambda report: said.append(report)),
+            progress=einmap.Progress(said.append),
         )
     assert error.value.at is not None
     assert error.value.at.line == 7

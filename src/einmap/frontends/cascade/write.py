@@ -12,6 +12,9 @@ from einmap.einsum.parse import format_projection
 from einmap.einsum.projection import Affine
 from einmap.frontends.cascade.program import ROLES, Access, CascadeEinsum, Program, Stored
 
+WIDTH = 100
+"""Characters of a set of tensors in one line."""
+
 
 def workload_of(program: Program, einsums: Iterable[CascadeEinsum]) -> dict[str, Any]:
     """A dictionary for the key `workload`: Einsums, bounds of their rank variables, bits of the tensors."""
@@ -118,8 +121,19 @@ class _Writer:
         if len(by_bits) == 1:
             return {"All": next(iter(by_bits))}
         most = max(by_bits, key=lambda bits: len(by_bits[bits]))
-        few = {" | ".join(names): bits for bits, names in by_bits.items() if bits != most}
+        few = {line: bits for bits, names in by_bits.items() if bits != most for line in _lines(names)}
         return {**few, "Other": most}
+
+
+def _lines(names: Iterable[str]) -> list[str]:
+    """Sets of names, each in one line of a file: `A | B`."""
+    lines: list[str] = []
+    for name in names:
+        if lines and len(lines[-1]) + len(name) < WIDTH:
+            lines[-1] += f" | {name}"
+        else:
+            lines.append(name)
+    return lines
 
 
 def _rank_names(tensor: Stored, index: Iterable[Affine]) -> list[str]:

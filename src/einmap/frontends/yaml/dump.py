@@ -13,6 +13,8 @@ from einmap.frontends.yaml.scalars import resolve
 from einmap.spec.raw import FREE_FORM, Raw, RawList, RawMap, RawScalar, Scalar, could_be_expression
 
 WIDTH = 110
+LONGEST_KEY = 1000
+"""Characters of a key that a colon follows in the same line."""
 # The root and its sections are written in block style, however small.
 _BLOCK_LEVELS = 2
 _INDICATORS = frozenset("?:,[]{}#&*!|>'\"%@`")
@@ -66,7 +68,7 @@ def _block(raw: Raw, level: int, indent: int) -> list[str]:
         case RawList(items=items):
             return [line for item in items for line in _element(f"{margin}-", item, level + 1, indent + 2)]
         case RawMap(items=pairs):
-            return [line for key, value in pairs for line in _field(f"{margin}{_key(key)}:", value, level + 1, indent)]
+            return [line for key, value in pairs for line in _entry(margin, _key(key), value, level + 1, indent)]
         case RawScalar():
             return [f"{margin}{line}" if line else "" for line in str(raw.value).split("\n")]
 
@@ -79,6 +81,17 @@ def _element(dash: str, value: Raw, level: int, indent: int) -> list[str]:
     if isinstance(value, RawMap) and value.tag is None:
         return [f"{dash} {body[0].lstrip()}", *body[1:]]
     return [" ".join([dash, *_tag_line(value)]), *body]
+
+
+def _entry(margin: str, key: str, value: Raw, level: int, indent: int) -> list[str]:
+    """A key and its value. A long key has a line of its own: before a colon YAML finds keys of 1,024 characters only.
+
+    ? A | B | ...
+    : 8
+    """
+    if len(key) <= LONGEST_KEY:
+        return _field(f"{margin}{key}:", value, level, indent)
+    return [f"{margin}? {key}", *_field(f"{margin}:", value, level, indent)]
 
 
 def _field(key: str, value: Raw, level: int, indent: int) -> list[str]:
@@ -138,7 +151,7 @@ def _flow(raw: Raw) -> str | None:
             return _bracketed("[", [_flow(item) for item in items], "]")
         case RawMap(items=pairs):
             fields = [(_key(key), _flow(value)) for key, value in pairs]
-            texts = [None if value is None else f"{key}: {value}" for key, value in fields]
+            texts = [None if value is None or len(key) > LONGEST_KEY else f"{key}: {value}" for key, value in fields]
             return _bracketed(" ".join([*_tag_line(raw), "{"]), texts, "}")
 
 

@@ -20,6 +20,7 @@ from einmap.mapping.nodes import (
     format_address,
     parse_address,
 )
+from einmap.visible import listed
 
 type Ref = Address | str
 
@@ -87,7 +88,7 @@ def find_loop(mapping: Mapping, ref: Ref) -> PlacedLoop:
     if number.isdecimal() and 1 <= int(number) <= len(matches):
         return matches[int(number) - 1]
     if number or "#" in ref or len(matches) > 1:
-        listing = ", ".join(f"{name}#{i} is {format_address(loop.address)}" for i, loop in enumerate(matches, start=1))
+        listing = listed(f"{name}#{i} is {format_address(loop.address)}" for i, loop in enumerate(matches, start=1))
         says = f"{ref!r} names no loop" if "#" in ref else f"{ref!r} names {len(matches)} loops"
         raise MappingError(says, at=At(path="mapping"), hint=listing)
     return matches[0]
@@ -134,7 +135,7 @@ def _named(mapping: Mapping, tensors: tuple[str, ...], component: str) -> Held:
         return matches[0]
     shown = ",".join(tensors)
     if matches:
-        hint = "name one: " + ", ".join(f"{shown}@{format_address(h.address)}" for h in matches)
+        hint = "name one: " + listed(f"{shown}@{format_address(h.address)}" for h in matches)
         raise MappingError(f"{len(matches)} nodes hold {shown} in {component}", at=At(path="mapping"), hint=hint)
     of_component = [n for _, n in nodes if n.component == component]
     if not of_component:
