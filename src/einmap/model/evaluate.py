@@ -80,7 +80,8 @@ def evaluate(
     check_recurrences_known(spec, rules)
     if mapping is None:
         return _cost(spec, _tree(spec), rules, strict, spec.place_of_node)
-    if is_as_read(mapping, spec.workload.by_name):
+    einsums = spec.workload.by_name
+    if is_as_read(mapping, einsums) and mapping.path_of.keys() <= einsums.keys():
         return _cost(spec, mapping, rules, strict, _places(spec, mapping))
     spec = spec.with_mapping(mapping)
     return _cost(spec, _tree(spec), rules, strict, spec.place_of_node)

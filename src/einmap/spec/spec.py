@@ -46,7 +46,7 @@ from einmap.spec.raw import (
     to_python,
 )
 from einmap.spec.schema.options import MapperInput, ModelInput
-from einmap.spec.shared_inputs import expanded, names_copies, with_copies, without
+from einmap.spec.shared_inputs import expanded, names_copies, shareable, with_copies, without
 from einmap.spec.write_workload import with_written
 from einmap.visible import brief, short
 
@@ -171,7 +171,15 @@ class Spec:
         return replace(self, raw=raw, models=self.models.with_objects(objects))
 
     def with_mapping(self, mapping: Mapping) -> Spec:
-        """A new specification with this LoopTree under `mapping`."""
+        """A new specification with this LoopTree under `mapping`, and with the copies of inputs that it has Einsums of.
+
+        A search may copy an input that several Einsums read, as `X_shared`; the specification that it began with has no
+        such Einsum. Layouts that a search chose are in `MapResult.spec` alone.
+        """
+        if self.raw.get("workload") is not None and (unknown := mapping.path_of.keys() - self.workload.by_name.keys()):
+            copies = {tensor: name for tensor, name in shareable(self.workload).items() if name in unknown}
+            if copies:
+                return self.with_shared_inputs(copies).with_mapping(mapping)
         changed = set_value(self.raw, ("mapping",), write_mapping(mapping))
         return replace(self, raw=_checked(changed), _bindings=self.bindings, _tree=mapping)
 

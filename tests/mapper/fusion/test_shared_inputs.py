@@ -7,7 +7,7 @@ from tests.execute.agreement import differences
 from tests.mapper.specs import compute, memory, spec
 
 import einmap
-from einmap.errors import SpecError
+from einmap.errors import MappingError, SpecError
 from einmap.frontends.yaml.spec import dump, dump_mapping, loads
 from einmap.spec.shared_inputs import shareable
 
@@ -63,6 +63,23 @@ def test_the_result_belongs_to_its_own_specification():
     assert result.spec.workload.by_name["X_shared"].is_copy
     assert einmap.evaluate(result.spec, result.mapping).energy == result.cost.energy
     assert differences(result.spec.with_mapping(result.mapping)) == []
+
+
+def test_a_specification_gets_the_copies_of_a_mapping_that_is_put_into_it():
+    result = einmap.map_workload(two(), metrics="energy")
+    assert einmap.evaluate(two(), result.mapping).energy == result.cost.energy
+    given = two().with_mapping(result.mapping)
+    assert given.to_dict() == result.spec.with_mapping(result.mapping).to_dict()
+    assert einmap.explain(given).cost.energy == result.cost.energy
+    assert differences(given) == []
+    assert einmap.emit(given) == einmap.emit(result.spec.with_mapping(result.mapping))
+
+
+def test_a_mapping_of_an_einsum_that_is_not_such_a_copy_is_refused():
+    result = einmap.map_workload(two(), metrics="energy")
+    other = spec([MAIN, memory("Buf", 1000, 1), compute()], TWO[:1], SIZES)
+    with pytest.raises(MappingError, match="no Einsum 'X_shared'"):
+        einmap.evaluate(other, result.mapping)
 
 
 def test_the_mapping_file_brings_its_copies_along():
