@@ -6,6 +6,7 @@
   request.
 - `gathers`: what a mapping may do where an Einsum looks up rows of a table in an index tensor.
 - `invariants`: what holds for every result.
+- `outputs_at_sums`: outputs that are indexed by sums of rank variables: which of them the search can count.
 - `partial_sums`: partial sums with a width of their own: what they do not go together with yet.
 - `reachable_usage`: how far the dimensions of fanouts can be used, which `min_usage` may ask for.
 - `recurrences`: recurrences over a rank: what of the model does not know them.
