@@ -9,6 +9,7 @@ import numpy as np
 from einmap.distribute.selection.elimination import eliminate
 from einmap.distribute.selection.integer import solve_integer
 from einmap.distribute.selection.lagrangian import priced
+from einmap.distribute.selection.least_excess import is_excess_alone, least_excess, without_too_much
 from einmap.distribute.selection.problem import Selected, Selection
 from einmap.distribute.selection.reduction import reduce
 from einmap.distribute.selection.wide import is_wide, solve_wide
@@ -29,6 +30,8 @@ def solve(problem: Selection, time_limit: float = TIME_LIMIT, progress: Progress
     The limits are first left out: what is then cheapest and keeps them is the answer. Raises SpecError where the
     integer program is needed and highspy is not installed.
     """
+    if is_excess_alone(problem):
+        return least_excess(problem, time_limit, progress)
     bound = -np.inf
     eliminated = eliminate(Selection(problem.nodes, problem.edges))
     if eliminated is None:
@@ -65,7 +68,8 @@ def _entries(problem: Selection) -> int:
 
 def _within_limits(problem: Selection, bound: float, time_limit: float, progress: Progress | None) -> Selected:
     """By the integer program; what exceeds a limit within its tolerance is solved again with smaller limits."""
-    reduced = reduce(problem)
+    within = problem if problem.excess_cost is not None else without_too_much(problem)
+    reduced = None if within is None else reduce(within)
     if reduced is None:
         return Selected(None, np.inf, np.inf)
     selected = solve_integer(reduced.problem, time_limit, progress)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from einmap.distribute.selection.integer import solve_integer
+from einmap.distribute.selection.least_excess import without_too_much
 from einmap.distribute.selection.messages import ROUNDING, Messages
 from einmap.distribute.selection.problem import Choice, Selected, Selection
 from einmap.distribute.selection.reduction import Reduced, reduce, restricted
@@ -31,7 +32,8 @@ def solve_wide(problem: Selection, time_limit: float, progress: Progress | None 
     """The best choice within all limits that is found in `time_limit` seconds, with a bound."""
     asked = progress or Progress()
     whole = asked.within(time_limit)
-    reduced = reduce(problem)
+    within = without_too_much(problem)
+    reduced = None if within is None else reduce(within)
     if reduced is None:
         return Selected(None, np.inf, np.inf)
     messages = Messages(reduced.problem)
