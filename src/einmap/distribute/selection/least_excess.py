@@ -103,7 +103,7 @@ def _strict(problem: Selection, excess: float) -> Selection:
 
 
 def without_too_much(problem: Selection) -> Selection | None:
-    """The problem without strategies and pairs that exceed a limit with the least of all others; None: nothing is left."""
+    """The problem without strategies and pairs that exceed a limit with the least of all others; None: none is left."""
     nodes, edges = [costs.copy() for costs in problem.nodes], [edge.costs.copy() for edge in problem.edges]
     changed = True
     while changed:
