@@ -44,6 +44,52 @@ def test_classes_are_models_with_aliases_and_log(monkeypatch):
         hwcomponents.installed_model("SRAM").estimate({"resolution": 16}, {})
 
 
+def of_cacti(name, rate):
+    """A class of hwcomponents_cacti by that name, whose actions have this rate."""
+
+    class Kind:
+        area, leak_power = 1e-9, 1e-6
+
+        def __init__(self, width, tech_node=45e-9):
+            pass
+
+        def read(self):
+            return SimpleNamespace(energy=1e-12, throughput=rate, latency=1 / rate)
+
+    Kind.__name__, Kind.__module__ = name, "hwcomponents_cacti"
+    return Kind
+
+
+@pytest.mark.parametrize(
+    ("name", "rate", "node", "said"),
+    [
+        # rates of version 1.0.40; DDR3 has 0.8 Gbit/s and more on a pin, HBM3 6.4 at most
+        ("DDR3", 33.3 * 2**20, 45e-9, "moves 34.9 Mbit/s on each pin of DDR3, 23 times less than JESD79-3"),
+        ("LPDDR4", 50 * 2**20, 45e-9, "31 times less than JESD209-4"),
+        ("HBM3", 6.4 * 8 * 2**30, 45e-9, "9 times more than JESD238"),
+        ("HBM2", 2.4 * 2**30, 45e-9, ""),
+        ("DDR3", 1.6e9, 45e-9, ""),
+        ("SRAM", 1e9, 90e-9, ""),
+        ("SRAM", 1e9, 130e-9, "makes those of 130 nm from 22 nm: energy times 2.43, area and time times 5.91"),
+        ("Cache", 1e9, "180nm", "from 22 nm: energy times 2.86"),
+    ],
+)
+def test_what_an_installed_model_gets_wrong_by_factors_stands_beside_its_numbers(monkeypatch, name, rate, node, said):
+    fake(monkeypatch, lambda: [of_cacti(name, rate)])
+    monkeypatch.setattr(hwcomponents, "_version", lambda package: "1.0.40")
+    estimate = hwcomponents.installed_model(name).estimate({"width": 64, "tech_node": node}, {"read": {}})
+    if not said:
+        assert not (estimate.warnings or estimate.actions["read"].scaling or estimate.origin("area").scaling)
+        return
+    (warning,) = estimate.warnings
+    assert said in warning
+    assert estimate.actions["read"].scaling == estimate.origin("area").scaling == estimate.warnings
+    # a later version is told of its rates, which are seen, and not of a rule that nobody has looked at
+    monkeypatch.setattr(hwcomponents, "_version", lambda package: "1.1.0")
+    later = hwcomponents.installed_model(name).estimate({"width": 64, "tech_node": node}, {"read": {}})
+    assert bool(later.warnings) == (name not in ("SRAM", "Cache"))
+
+
 def test_a_package_that_cannot_be_imported_is_refused_with_its_classes(monkeypatch, tmp_path):
     package = tmp_path / "hwcomponents_broken"
     package.mkdir()

@@ -8,6 +8,7 @@ Read `base`, then `registry`, then a model.
 - `dram`: off-chip memories by kind.
 - `hwcomponents`: models of installed hwcomponents packages.
 - `hwcomponents_classes`: names of classes by the package that has them.
+- `installed_caveats`: what installed models are known to get wrong by factors, said beside their numbers.
 - `inputs`: attributes that many models share.
 - `logic`: integer arithmetic and small logic.
 - `measured_nodes`: arithmetic and caches published for 45 nm and 7 nm.

@@ -18,6 +18,7 @@ from typing import Any
 
 from einmap.components.base import AttributeValue, ComponentModel
 from einmap.components.hwcomponents_classes import package_of
+from einmap.components.installed_caveats import caveats
 from einmap.components.object_model import ObjectModel, model_from_object
 from einmap.components.registry import Registry, builtin
 from einmap.errors import SpecError
@@ -147,8 +148,10 @@ def _model(kind: type[Any]) -> ComponentModel:
     package = kind.__module__.partition(".")[0]
     aliases = (*(str(name) for name in names if name != kind.__name__), f"{package}.{kind.__name__}")
     advice = partial(_advice, package, _built_in((kind.__name__, *aliases)))
-    source = f"{package} {_version(package)}: {_first_line(kind)}"
-    return replace(model, aliases=aliases, source=source, hint=advice(""), advice=advice, check=_checked)
+    version = _version(package)
+    source = f"{package} {version}: {_first_line(kind)}"
+    known = partial(caveats, package, version, kind.__name__)
+    return replace(model, aliases=aliases, source=source, hint=advice(""), advice=advice, check=_checked, caveats=known)
 
 
 def _advice(package: str, replacement: str, text: str) -> str:

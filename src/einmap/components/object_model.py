@@ -6,10 +6,10 @@ import builtins
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from einmap.components.base import ActionCost, Attribute, AttributeValue, ComponentModel, Estimate, quantity
+from einmap.components.base import ActionCost, Attribute, AttributeValue, ComponentModel, Estimate, Origin, quantity
 from einmap.errors import SpecError, did_you_mean
 from einmap.visible import brief, short
 
@@ -42,6 +42,8 @@ class ObjectModel:
     floats: tuple[str, ...] = ()
     """Arguments of the constructor that are declared as float; expressions make integers of whole numbers."""
     check: Callable[[Mapping[str, AttributeValue]], None] | None = None
+    caveats: Callable[[Mapping[str, AttributeValue], Mapping[str, ActionCost]], tuple[str, ...]] | None = None
+    """What is known to be wrong with costs for attributes: sentences, which go with each number."""
 
     @property
     def summary(self) -> str:
@@ -69,7 +71,11 @@ class ObjectModel:
             target = self._made(merged) if constructed else component
             costs[action] = self._cost(target, self._action(action), merged)
             log += tuple(message for message in self._messages(target) if message not in log)
-        return Estimate(area, leak_power, costs, self.source, (), log)
+        known = self.caveats(values, costs) if self.caveats is not None else ()
+        if known:
+            costs = {action: replace(cost, scaling=(*cost.scaling, *known)) for action, cost in costs.items()}
+        origin = Origin(self.source, known)
+        return Estimate(area, leak_power, costs, self.source, known, log, known, origin, origin)
 
     def _check(self, values: Mapping[str, AttributeValue]) -> None:
         if self.check is not None:
