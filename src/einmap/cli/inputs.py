@@ -119,7 +119,9 @@ def definitions(texts: Iterable[str] | None, flag: str = "-D", example: str = "N
     values: dict[str, object] = {}
     for text in texts or ():
         name, equals, value = text.partition("=")
-        if not equals or not name.isidentifier():
+        if not name.isidentifier():  # as a model may call its dimensions
+            name, equals, value = text.rpartition("=")
+        if not equals or not name.strip():
             raise typer.BadParameter(f"{text!r}: write NAME=VALUE, for example {example}", param_hint=flag)
         if name in values:
             raise typer.BadParameter(f"{text!r}: {name} is given twice; give it one value", param_hint=flag)

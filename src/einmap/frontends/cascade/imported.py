@@ -18,7 +18,7 @@ from einmap.frontends.cascade.builder import Builder
 from einmap.frontends.cascade.program import Access, Array, CascadeEinsum, Stored
 from einmap.frontends.cascade.split_ranks import with_split_ranks
 from einmap.frontends.cascade.values import Value
-from einmap.frontends.cascade.views import View, seen
+from einmap.frontends.cascade.views import LayoutError, View, reshaped, seen, view_of
 from einmap.frontends.cascade.write import workload_of
 from einmap.spec.spec import Spec
 from einmap.visible import brief
@@ -89,6 +89,9 @@ class Imported:
         """The outputs of the model, from values by name as `arrays` takes them, by evaluating the cascade."""
         arrays = self.arrays(values)
         known = {**arrays, **run(self.spec.workload, arrays)}
+        # an output that is an input as it is may be read in part by the Einsums, or not at all
+        given = [view.tensor for view in self.outputs.values() if view.tensor.source is not None]
+        known |= {tensor.name: self._padded(tensor, values) for tensor in given}
         found = {
             name: seen(view, self._all_of(view, known), self._margin(view.tensor))
             for name, view in self.outputs.items()
@@ -102,23 +105,24 @@ class Imported:
         return np.pad(values, [(0, max(0, w - n)) for w, n in zip(wanted, values.shape, strict=True)])
 
     def _array(self, tensor: Stored, values: Mapping[str, Any]) -> Array:
+        """The values of a graph input as the Einsums read it: no tensor of a workload is larger than what is read."""
+        array = self._padded(tensor, values)
+        if tensor.name in self.counted_from_the_end:
+            array = np.where(array < 0, array + self.counted_from_the_end[tensor.name], array)
+        read = shapes(self.spec.workload, [tensor.name])[tensor.name]
+        return array[tuple(slice(size) for size in read)]
+
+    def _padded(self, tensor: Stored, values: Mapping[str, Any]) -> Array:
+        """The values of a graph input as they are given, with the zeros around them."""
         source = tensor.source
-        if isinstance(source, str):
-            array = self._given(source, values)
-            if tensor.name in self.counted_from_the_end:
-                array = np.where(array < 0, array + self.counted_from_the_end[tensor.name], array)
-        else:
-            array = np.asarray(source)
+        array = self._given(source, values) if isinstance(source, str) else np.asarray(source)
         if tensor.packed:
             places = np.arange(0, 8, tensor.packed, dtype=np.uint8)
             array = array.astype(np.uint8)[..., None] >> places & (2**tensor.packed - 1)
         if array.size != np.prod(tensor.sizes):
             text = f"the values of {tensor.name!r} have the shape {array.shape}, the model says {tensor.shape}"
             raise SpecError(text)
-        padded = np.pad(array.reshape(tensor.sizes).astype(np.float64), self._margin(tensor))
-        # no tensor of a workload is larger than what is read of it
-        read = shapes(self.spec.workload, [tensor.name])[tensor.name]
-        return padded[tuple(slice(size) for size in read)]
+        return np.pad(array.reshape(tensor.sizes).astype(np.float64), self._margin(tensor))
 
     def _given(self, name: str, values: Mapping[str, Any]) -> Array:
         if name not in values:
@@ -143,6 +147,7 @@ def imported(
 
     `about`: operators, barriers and constants. Raises SpecError where nothing is to be computed.
     """
+    outputs = {name: _in_its_order(builder, name, value) for name, value in outputs.items()}
     views, others = with_own_bits(builder, outputs, written_out)
     kept = {view.tensor.name for view in (*views.values(), *others.values())}
     einsums = with_split_ranks(builder.program, with_results(builder, builder.program.needed(kept), kept), kept)
@@ -163,6 +168,19 @@ def imported(
     return Imported(
         spec, notes=notes, inputs=inputs, margins=margins, counted_from_the_end=indices, outputs=views, **about
     )
+
+
+def _in_its_order(builder: Builder, name: str, value: Value) -> Value:
+    """An output; a copy where it is a graph input in another order, a part of one, or one repeated."""
+    view = value.leaves[0]
+    if view.tensor.source is None:
+        return value
+    try:
+        if reshaped(view_of(view.tensor, view.tensor.sizes), view.shape) == view:
+            return value
+    except LayoutError:
+        pass
+    return builder.copied(value, name)
 
 
 def with_own_bits(builder: Builder, *results: Mapping[str, Value]) -> list[dict[str, View]]:

@@ -13,6 +13,8 @@ from einmap.errors import At, EinmapError, SpecError, raise_all
 from einmap.frontends.cascade.builder import MOST_VALUES
 from einmap.frontends.cascade.program import Array, in_numpy
 from einmap.frontends.files import reading
+from einmap.frontends.onnx import external
+from einmap.frontends.onnx.dimensions import parts_of_sum, sum_of
 from einmap.frontends.onnx.functions import inlined
 from einmap.frontends.onnx.wire import compact_model, text_of
 from einmap.optional import require
@@ -131,11 +133,11 @@ class _Reader:
     open_names: dict[str, None] = field(default_factory=dict)
 
     def initialiser(self, tensor: Any) -> Tensor | None:
-        """An initialiser, its numbers only where they are kept. Nothing outside of the model is opened."""
+        """An initialiser, its numbers only where they are kept. Raises nothing: what is wrong is collected."""
         at = At(self.file, path=f"initializer {short(text_of(tensor.name), 60)}")
         shape = tuple(tensor.dims)
-        if tensor.data_location == 1:
-            self._check_location(tensor, at)
+        if tensor.data_location == 1 and self._check_location(tensor, at):
+            external.load_small(tensor, Path(self.file).parent)
         bits = self._bits(tensor.data_type, at)
         if not self._is_shape(shape, at) or bits is None:
             return None
@@ -169,28 +171,30 @@ class _Reader:
 
     def _size(self, name: str, axis: int, dimension: Any, at: At) -> int | None:
         """The size of a dimension; None where it is not known, which is a problem."""
-        is_open = not dimension.HasField("dim_value")
-        word = re.sub(r"\W", "_", text_of(dimension.dim_param) or f"{name}_{axis}", flags=re.ASCII)
-        if is_open:
-            self.open_names[word] = None
-            if (noted := reading()) is not None:
-                noted.variables.add(word)
-        if word in self.dimensions and is_open:
-            size = self.dimensions[word]
+        if dimension.HasField("dim_value"):
+            return self.batch if axis == 0 and self.batch is not None else int(dimension.dim_value)
+        said = text_of(dimension.dim_param) or f"{name}_{axis}"
+        word = re.sub(r"\W", "_", said, flags=re.ASCII)
+        names = [said, *parts_of_sum(said), *([word] if word in self.dimensions else [])]
+        self.open_names.update(dict.fromkeys(names))
+        if (noted := reading()) is not None:
+            noted.variables.update(names)
+        size = next((self.dimensions[n] for n in (said, word) if n in self.dimensions), sum_of(said, self.dimensions))
+        if size is not None:
             if isinstance(size, int) and not isinstance(size, bool) and 0 <= size <= MOST_VALUES:
                 return size
-            self.problems.append(
-                SpecError(f"the dimension {word} must be an integer from 0 on, found {short(size)}", at=at)
-            )
+            text = f"the dimension {short(said, 60)[1:-1]} must be an integer from 0 on, found {short(size)}"
+            self.problems.append(SpecError(text, at=at))
             return None
         if axis == 0 and self.batch is not None:
             return self.batch
-        if not is_open:
-            return int(dimension.dim_value)
-        also = ", or --batch N" if axis == 0 else ""
-        self.problems.append(
-            SpecError(f"the size of dimension {axis} is open ({word})", at=at, hint=f"give it with -D {word}=N{also}")
+        asked = [part for part in parts_of_sum(said) or [said] if part not in self.dimensions]
+        options = " ".join(
+            f"-D {n}=N" if n.isidentifier() else f"-D '{n}=N'" for n in (short(a, 60)[1:-1] for a in asked)
         )
+        text = f"the size of dimension {axis} is open ({short(said, 60)[1:-1]})"
+        hint = f"give it with {options}{', or --batch N' if axis == 0 else ''}"
+        self.problems.append(SpecError(text, at=at, hint=hint))
         return None
 
     def _is_shape(self, shape: Sequence[int], at: At) -> bool:
@@ -211,8 +215,8 @@ class _Reader:
             self.problems.append(SpecError(f"numbers of the ONNX type {kind} are not supported", at=at))
         return _BITS.get(kind)
 
-    def _check_location(self, tensor: Any, at: At) -> None:
-        """External data are never opened; a place outside of the model's folder says that the model is not sane."""
+    def _check_location(self, tensor: Any, at: At) -> bool:
+        """Whether external data are below the model's folder; another place says that the model is not sane."""
         for entry in tensor.external_data:
             if text_of(entry.key) != "location":
                 continue
@@ -222,6 +226,8 @@ class _Reader:
                 text = f"its data are said to be in {short(location, 80)}, outside of the folder of the model"
                 hint = "put the data beside the model, or in a folder below"
                 self.problems.append(SpecError(text, at=at, hint=hint))
+                return False
+        return True
 
 
 def bits_of(kind: int) -> int:
@@ -230,7 +236,7 @@ def bits_of(kind: int) -> int:
 
 
 def array_of(tensor: Any) -> Array | None:
-    """The numbers of a tensor that are kept in the model; None if they are elsewhere or were left out.
+    """The numbers of a tensor that are in the model or were loaded; None if they are elsewhere or were left out.
 
     Raises SpecError where there are not as many as the shape says.
     """

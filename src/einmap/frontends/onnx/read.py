@@ -14,6 +14,7 @@ from einmap.errors import At, EinmapError, Note, SpecError, did_you_mean
 from einmap.frontends.cascade.builder import Builder
 from einmap.frontends.cascade.imported import Barrier, Imported, imported
 from einmap.frontends.cascade.parts import Parts, whole
+from einmap.frontends.cascade.program import Array
 from einmap.frontends.cascade.step import NotExpressible, Step
 from einmap.frontends.cascade.values import Value, known
 from einmap.frontends.cascade.views import LayoutError
@@ -24,6 +25,7 @@ from einmap.frontends.onnx.operators.concatenation import CONCATENATIONS, by_par
 from einmap.frontends.onnx.operators.constants import constant, folded, shape_of
 from einmap.frontends.onnx.operators.recurrent import RECURRENT
 from einmap.frontends.onnx.operators.table import OPERATORS
+from einmap.frontends.onnx.values import condition_of, input_values
 from einmap.frontends.onnx.wire import text_of
 from einmap.optional import require
 from einmap.visible import short
@@ -41,14 +43,17 @@ def from_onnx(
     batch: int | None = None,
     bits: int | None = None,
     strict: bool = False,
+    values: Mapping[str, object] | None = None,
 ) -> Imported:
     """The cascade of Einsums of an ONNX model.
 
     `dimensions`: sizes of those that the model leaves open, by name; `batch`: the first dimension of every input.
     `bits`: of each number, in place of what the types of the model say. `strict`: an operator without Einsum form is an
-    error, and not a barrier, where the cascade ends and goes on.
+    error, and not a barrier, where the cascade ends and goes on. `values`: of inputs of the model that are known, by
+    name, numbers or lists of numbers: by them an `If` takes its branch; such an input is not one of the cascade.
 
-    Weights are not loaded, external data not opened. Raises SpecError with the place in the model: for files that are
+    Weights are not loaded; of external data only tensors of at most 64 KiB are. Raises SpecError with the place in the
+    model: for files that are
     damaged, dimensions that are open, and with `strict` for all operators that have no Einsum form, with counts.
     """
     sizes = dimensions or {}
@@ -57,7 +62,7 @@ def from_onnx(
         if name not in model.open_dimensions:
             hint = did_you_mean(name, model.open_dimensions, listing="open dimensions")
             raise SpecError(f"no input has an open dimension {name}", at=At(model.file), hint=hint)
-    result = _Importer(model, bits).run()
+    result = _Importer(model, bits, input_values(model, values or {})).run()
     if strict and result.barriers:
         raise _refusal(result, model)
     return result
@@ -85,6 +90,7 @@ class _Importer:
 
     model: Model
     bits: int | None
+    given: Mapping[str, Array] = field(default_factory=dict)
     builder: Builder = field(default_factory=Builder)
     values: dict[str, Value | Parts] = field(default_factory=dict)
     barriers: list[Barrier] = field(default_factory=list)
@@ -121,11 +127,19 @@ class _Importer:
         }
         found = {name: value for name, value in outputs.items() if value is not None}
         try:
-            return imported(self.builder, found, self.written_out, about, tuple(self.notes()))
+            result = imported(self.builder, found, self.written_out, about, tuple(self.notes()))
+            return replace(result, notes=(*self.empty(result), *result.notes))
         except SpecError as error:
             if error.at is None:
                 error.at = At(model.file)
             raise
+
+    def empty(self, result: Imported) -> list[Note]:
+        """That a cascade has no products, where operators without Einsum form may have had them."""
+        if result.n_multiply_accumulates or not result.barriers:
+            return []
+        text = "0 products that are summed: what is counted here lies between operators without Einsum form"
+        return [Note(text, At(self.model.file))]
 
     def notes(self) -> list[Note]:
         """What users should know: barriers by kind."""
@@ -143,6 +157,8 @@ class _Importer:
         """An input or initialiser as a value; one without values, or known integers, is not a tensor of the cascade."""
         bits = tensor.bits if self.bits is None else self.bits
         array = tensor.array
+        if tensor.name in self.given and not is_weight:
+            return known(self.given[tensor.name], bits)
         if 0 in tensor.shape:  # as an empty cache: all of its numbers, none, are known
             return known(np.zeros(tensor.shape, np.int64 if tensor.kind in INTEGERS else np.float64), bits)
         value = self.builder.graph_input(tensor.name, tensor.shape, bits, tensor.name, weight=is_weight, array=array)
@@ -206,7 +222,7 @@ class _Importer:
         if kind in RECURRENT:
             return RECURRENT[kind](joined(call, operands))
         if kind == "If":
-            raise NotExpressible("which branch it takes is known only when the model runs")
+            raise NotExpressible(condition_of(operands))
         if kind not in OPERATORS:
             raise NotExpressible("einmap does not import this operator")
         if any(isinstance(value, Parts) for value in operands):
@@ -292,7 +308,7 @@ class _Importer:
             )
         if isinstance(value, Parts):
             return whole(self.builder, value, name)
-        if value.array is not None and value.expression is None:
+        if value.array is not None and all(view.tensor.source is not None for view in value.leaves):
             return None
         return self.builder.written(value, name)
 

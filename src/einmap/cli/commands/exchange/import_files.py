@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -42,6 +43,14 @@ Bits = Annotated[
         rich_help_panel=INPUT,
     ),
 ]  # fmt: skip
+Values = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--value", metavar="NAME=VALUE",
+        help="Value of an input of a model, by which control flow is known: a number, or a list; repeatable.",
+        show_default=False, rich_help_panel=INPUT,
+    ),
+]  # fmt: skip
 Strict = Annotated[
     bool,
     typer.Option(
@@ -65,6 +74,7 @@ def import_files_command(
     batch: Batch = None,
     define: Define = None,
     root: Root = None,
+    value: Values = None,
     bits: Bits = None,
     strict: Strict = False,
     output: Output = None,
@@ -73,7 +83,8 @@ def import_files_command(
     """Read a model in ONNX, or files of another tool, and write them as a specification.
 
     A model becomes a cascade of Einsums; its weights are not loaded, and nothing of it is executed. -D gives sizes to
-    dimensions that it leaves open. Operators without Einsum form end the cascade and begin it again: they are listed
+    dimensions that it leaves open, by the names that it has for them; --value gives inputs a value, by which an `If`
+    takes its branch. Operators without Einsum form end the cascade and begin it again: they are listed
     with counts. Files of another tool become workload.yaml, architecture.yaml and mapping.yaml; what has no
     counterpart is listed.
 
@@ -84,17 +95,33 @@ def import_files_command(
     if from_ == ONNX:
         if len(files) != 1:
             raise SpecError(f"a model is one file, {len(files)} are given", hint="files of other tools need --from")
-        _import_model(files[0], batch, define, bits, strict, Target.of(output, force, [str(files[0])]))
+        known = input_values(value)
+        _import_model(files[0], batch, define, known, bits, strict, Target.of(output, force, [str(files[0])]))
         return
     read = reader(from_)
     if batch is not None:
         raise SpecError("--batch is for ONNX models", hint="change the problem's size in its file")
+    if value:
+        raise SpecError("--value is for ONNX models")
     folder = Folder.of(output, force)
     with reading_inputs(define) as noted:
         result = read(files, define=definitions(define), root=root or (), bits=bits)
     if strict:
         check_complete(result)
     show_translation(result, folder, noted.files)
+
+
+def input_values(texts: list[str] | None) -> dict[str, object]:
+    """`["use_cache_branch=1", "ids=[3, 4]"]` as numbers and lists of numbers. A usage error where they are neither."""
+    values = definitions(texts, "--value", "use_cache_branch=1")
+    for name, value in values.items():
+        if isinstance(value, str):
+            try:
+                values[name] = json.loads(value)
+            except ValueError:
+                text = f"{value!r}: write a number, true, false, or a list as [1, 2]"
+                raise typer.BadParameter(text, param_hint="--value") from None
+    return values
 
 
 def show_translation(result: Translation, folder: Folder | None, inputs: list[Path]) -> None:
@@ -115,10 +142,17 @@ def show_translation(result: Translation, folder: Folder | None, inputs: list[Pa
 
 
 def _import_model(
-    model: Path, batch: int | None, define: list[str] | None, bits: int | None, strict: bool, target: Target | None
+    model: Path,
+    batch: int | None,
+    define: list[str] | None,
+    values: dict[str, object],
+    bits: int | None,
+    strict: bool,
+    target: Target | None,
 ) -> None:
     with reading_inputs(define, target):
-        result = from_onnx(model, dimensions=definitions(define), batch=batch, bits=bits, strict=strict)
+        sizes = definitions(define)
+        result = from_onnx(model, dimensions=sizes, batch=batch, bits=bits, strict=strict, values=values)
     text = f"# {model.name}, imported by einmap\n{dump(result.spec)}"
     if target is None:
         print_file(text)

@@ -114,7 +114,13 @@ class Call(Step):
         """The numbers of an operand. Raises NotExpressible where they are known only when the model runs."""
         found = self.optional(place)
         if found is None or found.array is None:
-            raise NotExpressible(f"{what} is not a constant")
+            is_weight = found is not None and found.is_view and found.leaves[0].tensor.weight
+            why = (
+                "a constant whose numbers are not there (external data, or above 64 KiB)"
+                if is_weight
+                else "not a constant"
+            )
+            raise NotExpressible(f"{what} is {why}")
         return found.array
 
     def known_integers(self, place: int, what: str) -> list[int]:

@@ -81,7 +81,7 @@ def _as_shape(call: Call, value: Value, wanted: list[int]) -> Value:
     given = prod(size for size in wanted if size != -1)
     if wanted.count(-1) == 1 and given > 0 and total % given == 0:
         wanted = [total // given if size == -1 else size for size in wanted]
-    if any(size < 1 for size in wanted) or prod(wanted) != total:
+    if any(size < 0 for size in wanted) or prod(wanted) != total:
         raise SpecError(f"{[*value.shape]} has {total:,} values, which have no shape {wanted}", at=call.node.at)
     return call.reshape(value, wanted)
 
