@@ -159,7 +159,7 @@ def test_memory_that_is_not_enough_is_an_error_without_a_traceback(run, monkeypa
     def search(*_args, **_options):
         raise MemoryError("Unable to allocate 159. MiB")
 
-    monkeypatch.setattr("einmap.cli.commands.map.best_mappings", search)
+    monkeypatch.setattr("einmap.mapper.mapper.best_mappings", search)
     done = run("map", "simple", "matmul")
     assert done.status == 2
     assert done.err.startswith("error: there is not enough memory: Unable to allocate 159. MiB")
