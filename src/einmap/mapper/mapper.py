@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from einmap.mapper.fusion.shared_inputs import Sharing
     from einmap.mapper.independent.independent_search import IndependentSearch
 
+PERFECT = 2 / 3
+"""Part of what is left of the time for fused mappings with perfect factors, where imperfect ones are asked for."""
 MOST_HOLDERS = 60
 """Memories and tolls above a Compute."""
 
@@ -198,18 +200,22 @@ def _added_up(
 def _with_perfect_factors(
     whole: IndependentSearch, even: Options, token: Progress, start: float, unfused: MapResult | None = None
 ) -> MapResult | None:
-    """The best of `unfused`, found with imperfect factors, and of all fused mappings with perfect ones.
+    """The best of `unfused`, found with imperfect factors, of all fused mappings with perfect ones, and of some fused
+    ones with imperfect ones.
 
     `even`: the options without imperfect factors. None where no fused mapping with perfect factors is valid.
     """
-    from einmap.mapper.unfused_result import cause, not_fused
+    from einmap.mapper.padded import LEAST_WORK, Padding
+    from einmap.mapper.unfused_result import cause, few_sizes, not_fused
 
     try:
-        fused = _fused(whole.spec, even, token, start)
+        fused = _fused(whole.spec, even, share_of(token, PERFECT), start)
     except NoMappingError:
         return None
     goals = even.goals
     front = best_of([*(unfused.front if unfused else ()), *fused.front], goals)
+    padding = Padding(whole.spec, whole.options, even, max(fused.stats.evaluated, LEAST_WORK))
+    front = best_of([*front, *padding.found(objective(front[0].cost, goals[0]), token)], goals)
     is_fused = unfused is None or any(point not in unfused.front for point in front)
     parts = [fused, *([unfused] if unfused else [])]
     why, stopped = cause(whole), [part for part in parts if part.stopped]
@@ -217,7 +223,9 @@ def _with_perfect_factors(
     covered = Coverage(
         every="fused mapping with perfect factors and every unfused one",
         ended=ending(stopped[0]) if stopped else None,
-        pruned=tuple(dict.fromkeys([*pruned, *not_fused(whole, why, "mappings with imperfect factors")])),
+        pruned=tuple(
+            dict.fromkeys([*pruned, *not_fused(whole, few_sizes(whole), "some mappings with imperfect factors")])
+        ),
         bound=unfused.lower_bound if unfused else None,
     )
     evaluated = fused.stats.evaluated + (unfused.stats.evaluated if unfused else 0)

@@ -103,6 +103,15 @@ def _names(tensors: frozenset[str], whole: IndependentSearch) -> str:
 
 def cause(whole: IndependentSearch) -> str:
     """Why each Einsum is mapped by itself, by the options of the call."""
+    return f"each Einsum is mapped by itself with {_causes(whole)}"
+
+
+def few_sizes(whole: IndependentSearch) -> str:
+    """Why not all fused mappings with imperfect factors are searched, by the options of the call."""
+    return f"with {_causes(whole)} only those are searched that are perfect in slightly larger ranks"
+
+
+def _causes(whole: IndependentSearch) -> str:
     options: Options = whole.options
     names = {
         "brute_force": options.brute_force,
@@ -110,7 +119,7 @@ def cause(whole: IndependentSearch) -> str:
         "explore_imperfect_temporal_loops": options.uneven_loops,
         "explore_imperfect_spatial_loops": options.uneven_lanes,
     }
-    return f"each Einsum is mapped by itself with {' and '.join(name for name, is_so in names.items() if is_so)}"
+    return " and ".join(name for name, is_so in names.items() if is_so)
 
 
 def _searched(whole: IndependentSearch) -> str:
