@@ -22,6 +22,7 @@
   no use.
 - `objectives`: objectives as the kernels know them, and the columns of cost that they need.
 - `options`: the options of a search, checked: those of the specification, overridden by those of the call.
+- `padded`: fused mappings with imperfect factors, by way of larger ranks in which the same tile shapes are perfect.
 - `pipelined`: the search of Pipelines: successive Einsums as stages that work on successive tiles at one time.
 - `pareto_archive`: the best points that a search has found.
 - `pareto_sums`: the best sums over Einsums: one mapping of each, objectives added up.
