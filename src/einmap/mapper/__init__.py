@@ -26,7 +26,6 @@
 - `pipelined`: the search of Pipelines: successive Einsums as stages that work on successive tiles at one time.
 - `pareto_archive`: the best points that a search has found.
 - `pareto_sums`: the best sums over Einsums: one mapping of each, objectives added up.
-- `unfused_bound`: lower bounds for a cascade of which only some mappings were searched: each Einsum at its best.
 - `request`: what is asked of the search of one Einsum.
 - `result`: what a search returns.
 - `result_cache`: results that are kept on disk, by the content of everything they depend on.

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from einmap.mapper.fusion.shared_inputs import not_shared, sharing
 from einmap.mapper.independent.einsum_result import seconds_of, statistics_of
 from einmap.mapper.independent.independent_search import IndependentSearch
+from einmap.mapper.independent.unfused_bound import free_tensors, relaxed_bound
 from einmap.mapper.options import Options
 from einmap.mapper.result import Found, MapResult, MapStats
-from einmap.mapper.unfused_bound import free_tensors, relaxed_bound
 from einmap.mapper.verdict import Coverage, ended_after, judged, narrowed_by, with_ties
 from einmap.model.evaluate import evaluate
 from einmap.progress import Progress

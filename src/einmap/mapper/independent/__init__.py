@@ -6,4 +6,5 @@
 - `first`: a mapping of one Einsum that fits, soon: what is given where a search had no time to come to one.
 - `whole_tensors`: shared tensors that Einsums exchange whole, below the outermost memory, also where nothing is
   fused.
+- `unfused_bound`: lower bounds for a cascade of which only some mappings were searched: each Einsum at its best.
 """
