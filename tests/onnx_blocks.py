@@ -148,6 +148,11 @@ BLOCKS = {
          op("Conv", "b w1", "c", **PAD), op("Add", "b c", "y")],
         (1, 2, 4, 4), weights(w0=(8, 2, 3, 3), w1=(2, 2, 3, 3)),
     ),
+    "transposed convolution with a bias, convolved": (
+        [op("Conv", "x w0", "a", **PAD), op("ConvTranspose", "a w1 b1", "b", strides=[2, 2], output_padding=[1, 1], **PAD),
+         op("Relu", "b", "r"), op("Conv", "r w2", "y", **PAD)],
+        (1, 2, 4, 4), weights(w0=(2, 2, 3, 3), w1=(2, 3, 3, 3), b1=(3,), w2=(2, 3, 3, 3)),
+    ),
     "grouped heads": (
         [op("MatMul", "x wq", "q0"), op("Reshape", "q0 four", "q1"), op("Transpose", "q1", "q", perm=[0, 2, 1, 3]),
          op("MatMul", "x wk", "k0"), op("Reshape", "k0 pair", "k1"), op("Transpose", "k1", "k2", perm=[0, 2, 3, 1]),
