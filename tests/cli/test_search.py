@@ -87,6 +87,17 @@ def test_the_best_are_compiled_and_timed(run):
     assert all(row[-3].endswith("s") for row in rows)
 
 
+def test_a_journal_is_of_one_code_file(run, tmp_path):
+    journal, code, arch = tmp_path / "runs", tmp_path / "code.py", tmp_path / "arch.yaml"
+    text = run("dump", "simple").out
+    arch.write_text(text + "\nvariables: {slower: factor()}\n")
+    words = ("search", arch, "matmul", *SMALL[3:], "--strategy", "random", "--allow-code", code, "-o", journal)
+    for factor, status in ((1, 0), (1, 0), (2, 2)):
+        code.write_text(f"def factor(): return {factor}\n")
+        done = run(*words)
+        assert (done.status, "the journal of another experiment" in done.err) == (status, status == 2)
+
+
 def test_a_journal_keeps_what_is_executed(run, tmp_path):
     words = (*SMALL, "--strategy", "random", "-o", tmp_path / "runs", "--json")
     run(*words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -147,7 +148,8 @@ def search_command(
     optimum = problem.optimum()
     reference = asked.reference(problem, optimum) if asked is not None else None
     terms = Terms(budget, learned, save_model is not None)
-    runs, interrupted = _runs(problem, tasks, terms, workers, journal, saved)
+    depends_on = _experiment(problem, terms, allow_code or ())
+    runs, interrupted = _runs(problem, tasks, terms, workers, journal, depends_on, saved)
     if not runs:
         raise typer.Exit(INTERRUPTED)
     summaries = summarised(runs, optimum.value, evaluations)
@@ -182,6 +184,7 @@ def _runs(
     terms: Terms,
     workers: int | None,
     path: Path | None,
+    depends_on: Mapping[str, Any],
     saved: Target | None,
 ) -> tuple[list[Run], bool]:
     """The runs in the order of the tasks, as far as they are finished, and whether the user has stopped them."""
@@ -192,7 +195,7 @@ def _runs(
     kept = None
     finished: dict[tuple[str, int], Run] = {}
     if path is not None:
-        kept = open_journal(path, _experiment(problem, terms))
+        kept = open_journal(path, depends_on)
         finished = {(run.strategy, run.seed): run for run in kept.runs}
         if kept.set_aside is not None:
             print_hint(
@@ -212,14 +215,19 @@ def _runs(
     return [finished[task] for task in tasks if task in finished], search.interrupted
 
 
-def _experiment(problem: SearchProblem, terms: Terms) -> dict[str, Any]:
-    """What runs depend on, as plain values."""
+def _experiment(problem: SearchProblem, terms: Terms, code: Sequence[Path]) -> dict[str, Any]:
+    """What runs depend on, as plain values. `code`: files with functions or models of the user."""
     import hashlib
 
     from einmap.search.model_file import model_bytes
 
     budget, model = terms.budget, terms.model
     digest = hashlib.sha256(model_bytes(model)).hexdigest()[:16] if model is not None else None
+    # what costs are made of beside the specification, where there is anything
+    others = [file.read_bytes() for file in code]
+    if problem.spec.models.classes:
+        others.append(str(problem.spec.models.fingerprint).encode())
+    costs = {"costs": hashlib.sha256(b"\0".join(others)).hexdigest()[:16]} if others else {}
     return {
         "specification": problem.spec.content_hash,
         "einsum": problem.name,
@@ -228,4 +236,5 @@ def _experiment(problem: SearchProblem, terms: Terms) -> dict[str, Any]:
         "evaluations": budget.evaluations,
         "seconds": budget.seconds if budget.seconds != float("inf") else None,
         "model": digest,
+        **costs,
     }
