@@ -21,8 +21,8 @@ def compare(seed, kind, most):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_cascades_of_rare_kinds_are_mapped_as_well_as_can_be(kind):
-    found = Counter(compare(seed, kind, 60) for seed in range(4))
-    assert found["proven"] + found["best"] >= 2
+    found = Counter(compare(seed, kind, 30) for seed in range(2))
+    assert found["proven"] + found["best"] >= 1
 
 
 @pytest.mark.slow
