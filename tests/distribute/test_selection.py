@@ -239,3 +239,21 @@ def test_too_wide_a_graph_is_left_to_the_integer_program(monkeypatch):
     monkeypatch.setattr(elimination, "MAX_ENTRIES", 10)
     assert eliminate(problem) is None
     assert solve(problem).cost == pytest.approx(narrow.cost)
+
+
+@pytest.mark.parametrize("below", [0.0, 1.0, 1e-9, 1e-8, 1e-7, 1e-6, -1e-9, -1e-6])
+def test_a_limit_just_below_what_a_choice_uses_is_kept_and_proven(below):
+    # two nodes and an edge; less usage is dearer, and each amount is used by two strategies
+    rng = np.random.default_rng(3)
+    sizes = np.array([0.0, 1e6, 2e6, 4e6, 1e6, 4e6])
+    nodes = tuple(10 - sizes / 1e6 + rng.integers(0, 3, size=6) / 100 for _ in range(3))
+    edges = (Edge(0, 1, rng.integers(0, 4, size=(6, 6)) / 50), Edge(1, 2, rng.integers(0, 4, size=(6, 6)) / 50))
+    usage = {0: np.where(np.eye(6) == 1, 3.0, 0.0)}
+    for used in (5_000_000, 6_000_003, 7_000_000, 9_000_000):
+        limit = used - (1.0 if below == 1.0 else below * used)
+        problem = Selection(nodes, edges, (Limit(limit, dict.fromkeys(range(3), sizes), usage),))
+        least = min(problem.cost(choice) for choice in product(range(6), repeat=3))
+        found = solve_integer(problem, 60.0)
+        assert problem.excess(found.choice) == 0
+        assert found.cost == pytest.approx(least)
+        assert found.proven

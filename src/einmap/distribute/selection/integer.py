@@ -7,16 +7,22 @@ are the variables of its nodes (the local polytope). Strategies that an edge doe
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from einmap.distribute.selection.problem import Costs, Selected, Selection
+from einmap.distribute.selection.problem import Choice, Costs, Selected, Selection
 from einmap.optional import require
 from einmap.progress import Progress
 
+type _Used = tuple[np.ndarray, Costs, float]
+"""The variables of a node or edge, what each uses of a limit, and what the one that was chosen uses."""
+
 SECONDS_BETWEEN_REPORTS = 0.1
+TOLERANCE = 1e-9
+"""Of rows and of integers; with that of the solver, 1e-6, bounds are as much below the least cost."""
 
 
 @dataclass
@@ -54,9 +60,12 @@ class _Program:
 def solve_integer(problem: Selection, time_limit: float, progress: Progress | None = None) -> Selected:
     """The cheapest choice within all limits; after `time_limit` seconds or when stopped the best so far with a bound.
 
+    Rows hold within a tolerance only. A choice that exceeds a limit by less is cut off, and the program solved again:
+    of its strategies that use more than the limit together, or others that use as much, one at least is left out.
     Raises SpecError where highspy is not installed.
     """
     highspy = require("highspy", "plan")
+    end = time.monotonic() + time_limit
     program = _Program()
     strategies = [program.variables(np.where(np.isfinite(costs), costs, 0.0)) for costs in problem.nodes]
     upper = np.concatenate([np.isfinite(costs) for costs in problem.nodes]).astype(float)
@@ -71,13 +80,56 @@ def solve_integer(problem: Selection, time_limit: float, progress: Progress | No
     upper = np.concatenate([upper, np.ones(program.n_variables - n_binary)])
     if problem.excess_cost is not None and problem.limits:
         upper[-1] = np.inf
-    solver = _silent(highspy)
-    solver.setOptionValue("time_limit", time_limit)
-    solver.setOptionValue("mip_rel_gap", 0.0)
-    solver.setOptionValue("mip_abs_gap", 0.0)
-    solver.passModel(_model(highspy, program, costs * scale, upper, n_binary))
-    _run(solver, progress)
-    return _selected(highspy, problem, strategies, solver, scale)
+    bound = -np.inf
+    while True:
+        solver = _silent(highspy)
+        solver.setOptionValue("time_limit", max(0.0, end - time.monotonic()))
+        solver.setOptionValue("mip_rel_gap", 0.0)
+        solver.setOptionValue("mip_abs_gap", 0.0)
+        for tolerance in ("mip_feasibility_tolerance", "primal_feasibility_tolerance"):
+            solver.setOptionValue(tolerance, TOLERANCE)
+        solver.passModel(_model(highspy, program, costs * scale, upper, n_binary))
+        _run(solver, progress)
+        selected = _selected(highspy, problem, strategies, solver, scale)
+        # what is cut off keeps to no limit, so that each bound holds
+        bound = max(bound, selected.bound)
+        if selected.choice is None or np.isfinite(selected.cost):
+            return Selected(selected.choice, selected.cost, bound)
+        cuts = _cut_off(program, strategies, pairs, problem, selected.choice)
+        if not cuts or time.monotonic() > end or (progress is not None and progress.stopped):
+            return Selected(None, np.inf, bound)
+
+
+def _cut_off(
+    program: _Program, strategies: list[np.ndarray], pairs: list[_Pairs], problem: Selection, choice: Choice
+) -> int:
+    """Add a row for each limit that a choice exceeds (a cover inequality); how many there are."""
+    made = 0
+    for limit, used in zip(problem.limits, problem.used(choice), strict=True):
+        if used <= limit.limit:
+            continue
+        tables = [(strategies[node], usage, float(usage[choice[node]])) for node, usage in limit.nodes.items()]
+        for number, usage in limit.edges.items():
+            edge, pair = problem.edges[number], pairs[number]
+            own = float(usage[choice[edge.first], choice[edge.second]])
+            tables.append((pair.variables, usage[pair.first, pair.second], own))
+        cover = _least_cover(sorted(tables, key=lambda table: table[2]), limit.limit)
+        for variables, usage, own in cover:
+            as_much = variables[usage >= own]
+            program.add(np.zeros(len(as_much), dtype=int), as_much, 1.0)
+        program.close(-np.inf, len(cover) - 1, 1)
+        made += 1
+    return made
+
+
+def _least_cover(tables: list[_Used], limit: float) -> list[_Used]:
+    """Without what is not needed for the sum to be above the limit; the smallest is left out first."""
+    kept = [own for _, _, own in tables]
+    for position, own in enumerate(kept):
+        kept[position] = 0.0
+        if not sum(kept) > limit:
+            kept[position] = own
+    return [table for table, own in zip(tables, kept, strict=True) if own > 0]
 
 
 def _silent(highspy: Any) -> Any:

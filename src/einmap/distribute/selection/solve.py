@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from einmap.distribute.selection.elimination import eliminate
@@ -19,8 +17,6 @@ TIME_LIMIT = 60.0
 """Seconds that the integer program takes at most."""
 LARGE = 50_000
 """Entries of all edges together from which on prices are tried before the integer program."""
-TOLERANCE = 3e-6
-"""Part of a limit by which the integer program may exceed it."""
 
 
 def solve(problem: Selection, time_limit: float = TIME_LIMIT, progress: Progress | None = None) -> Selected:
@@ -67,16 +63,13 @@ def _entries(problem: Selection) -> int:
 
 
 def _within_limits(problem: Selection, bound: float, time_limit: float, progress: Progress | None) -> Selected:
-    """By the integer program; what exceeds a limit within its tolerance is solved again with smaller limits."""
+    """By the integer program, without what uses too much alone."""
     within = problem if problem.excess_cost is not None else without_too_much(problem)
     reduced = None if within is None else reduce(within)
     if reduced is None:
         return Selected(None, np.inf, np.inf)
     selected = solve_integer(reduced.problem, time_limit, progress)
     bound = max(bound, selected.bound)
-    if selected.choice is not None and not np.isfinite(selected.cost):
-        tighter = tuple(replace(limit, limit=limit.limit * (1 - TOLERANCE)) for limit in reduced.problem.limits)
-        selected = solve_integer(replace(reduced.problem, limits=tighter), time_limit, progress)
     if selected.choice is None:
         return Selected(None, np.inf, bound)
     choice = reduced.restored(selected.choice)
