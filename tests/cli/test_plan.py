@@ -123,3 +123,15 @@ def test_the_picture_of_the_documents_is_what_is_drawn(run, tmp_path):
 def test_axes_of_a_repeated_mesh_are_joined(run):
     done = run("plan", "feed_forward", "--mesh", "x=2", "--mesh", "y=2", "--json")
     assert json.loads(done.out)["distribution"]["mesh"] == {"x": 2, "y": 2}
+
+
+def test_results_that_lie_as_inputs_do_are_named_on_the_command_line(run):
+    words = ("plan", "llama3_8b", "--mesh", "x=8", "--json")
+    free, same = (json.loads(run(*words, *more).out) for more in ((), ("--same", "O: X")))
+    assert same["sent_bytes"] == 4 * free["sent_bytes"]
+    assert same["homes"]["O"] == same["homes"]["X"]
+    assert json.loads(run(*words, "--same", "none").out)["cost"] == free["cost"]
+    for text, said in [("O", "two tensors are needed"), ("O: XX", "did you mean 'X'?"), ("P: X", "not a result")]:
+        done = run(*words, "--same", text)
+        assert done.status == 2
+        assert said in " ".join(done.err.split())

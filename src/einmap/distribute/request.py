@@ -41,7 +41,8 @@ class Turns:
 class Request:
     """`placements` of tensors; `loops`: of Einsums, the axes of each split rank variable; `overlap`: Einsums whose
     reduce-scatter runs in chunks, each while the next is computed; `turns`: Einsums that run block by block;
-    `prefetch`: tensors that are moved while an Einsum before their reader runs.
+    `prefetch`: tensors that are moved while an Einsum before their reader runs; `same`: results, and the graph inputs
+    as which they lie.
     """
 
     placements: Mapping[TensorName, Placement]
@@ -49,6 +50,7 @@ class Request:
     overlap: frozenset[str]
     turns: tuple[Turns, ...] = ()
     prefetch: tuple[tuple[TensorName, str], ...] = ()
+    same: tuple[tuple[TensorName, TensorName], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

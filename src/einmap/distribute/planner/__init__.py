@@ -3,6 +3,7 @@
 - `chosen`: one plan with what it costs, part by part.
 - `differences`: why one plan costs more than another, in a sentence.
 - `document`: a plan as the key `distribution` of a specification.
+- `matching_ends`: layers that follow one another: results that lie as graph inputs do.
 - `padding`: what does not divide: PEs whose blocks are empty or short, and moves that send padding.
 - `patterns`: what a plan is called: data, column and row tensor parallel.
 - `planner`: the best plan and the best ones that differ from it.

@@ -15,6 +15,7 @@ from einmap.distribute.cost_model import PLAN_METRICS, ClusterCost, PlanMetric
 from einmap.distribute.derive import context_of, no_way
 from einmap.distribute.mesh import Mesh
 from einmap.distribute.planner.chosen import ChosenPlan, chosen_plan
+from einmap.distribute.planner.matching_ends import matching_ends
 from einmap.distribute.planner.short_walk import found_or_met, thriftiest_or_met
 from einmap.distribute.request import Context, Request, checked_request
 from einmap.distribute.search.search import Found, NotFound, cheapest, thriftiest
@@ -35,7 +36,9 @@ LEAST_SLACK = 1e-6
 class PlanRequest:
     """What to plan for. `memory`: bytes on each PE, None: the memory of the cluster's PE; `placements`: tensors that
     lie where they are told, as in `distribute_workload`; `time_limit`: seconds for the best plan, and as many for the
-    plans that differ; `walk`: a Metropolis walk in the place of the exact search, None: none.
+    plans that differ; `walk`: a Metropolis walk in the place of the exact search, None: none; `same`: results
+    that lie as graph inputs do, so that layers can follow one another, None: the default (`matching_ends`), which a
+    walk does not know.
 
     Raises SpecError (several problems together) for an unknown metric, one that the walk does not know, and for memory
     and seconds that are not above 0.
@@ -48,6 +51,7 @@ class PlanRequest:
     placements: Mapping[TensorName, Any] | None = None
     time_limit: float = TIME_LIMIT
     walk: WalkOptions | None = None
+    same: Mapping[TensorName, TensorName] | None = None
 
     def __post_init__(self) -> None:
         problems: list[EinmapError] = []
@@ -57,6 +61,9 @@ class PlanRequest:
             problems.append(SpecError(text, hint=hint))
         elif self.walk is not None and self.walk.overlap and self.metric != "time":
             problems.append(SpecError(f"with overlap the walk makes time small, not {self.metric}"))
+        if self.walk is not None and self.same:
+            text = "a Metropolis walk does not know that a result lies as an input does"
+            problems.append(SpecError(text, hint="search exactly, or fix both"))
         if self.metric not in PLAN_METRICS:
             hint = did_you_mean(str(self.metric), PLAN_METRICS, listing="metrics")
             problems.append(SpecError(f"no metric {short(self.metric)}", hint=hint))
@@ -112,7 +119,9 @@ class Planning:
     @cached_property
     def asked(self) -> Request:
         """The placements that are asked for."""
-        return checked_request(self.context, self.request.placements)
+        asked = checked_request(self.context, self.request.placements)
+        same = {} if self.request.walk is not None else self.request.same
+        return replace(asked, same=matching_ends(self.context, same))
 
     @cached_property
     def bits(self) -> Mapping[TensorName, float]:

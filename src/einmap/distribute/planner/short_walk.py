@@ -48,7 +48,7 @@ def thriftiest_or_met(space: SearchSpace, memory: float, found: Found | NotFound
 
 
 def _is_walked_quickly(space: SearchSpace) -> bool:
-    if any(ways.slow is not None for ways in space.ways.values()):
+    if space.same or any(ways.slow is not None for ways in space.ways.values()):
         return False
     pairs = 0
     for einsum in space.context.workload.einsums:

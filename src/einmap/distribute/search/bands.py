@@ -63,6 +63,7 @@ def _fits(space: SearchSpace, tables: int, work: int) -> bool:
     sizes = [len(space.ways[name].choices) for name in nodes.einsums]
     sizes += [len(space.homes[name].first) for name in nodes.tensors]
     edges = [(number[e.name], number[access.tensor,]) for e in workload.einsums for access in e.accesses]
+    edges += [(number[result,], number[tensor,]) for result, tensor in space.same]
     return elimination_order(sizes, edges, work) is not None
 
 

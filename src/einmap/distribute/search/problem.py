@@ -40,7 +40,7 @@ class Nodes:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """The selection, and the edge of each access: `edges[einsum, tensor]`."""
+    """The selection, and the edge of each access: `edges[einsum, tensor]`; those of matching ends come last."""
 
     nodes: Nodes
     selection: Selection
@@ -73,7 +73,26 @@ def selection_problem(space: SearchSpace) -> Problem:
                 tables[key] = _moving(homes, ways.lies[which], access.output)
             position[einsum.name, access.tensor] = len(edges)
             edges.append(Edge(nodes.einsum(einsum.name), nodes.tensor(access.tensor), tables[key]))
+    for result, tensor in space.same:
+        ends = _matching(space.homes[result], space.homes[tensor])
+        edges.append(Edge(nodes.tensor(result), nodes.tensor(tensor), ends))
     return Problem(nodes, Selection(tuple(costs), tuple(edges)), position)
+
+
+def _matching(result: Homes, tensor: Homes) -> Costs:
+    """0 where a result ends in the placement in which a graph input of the same shape begins, else inf."""
+    number: dict[object, int] = {}
+
+    def numbers(homes: Homes) -> Numbers:
+        position = {rank: place for place, (rank, _) in enumerate(homes.paths.places.sizes)}
+        keys = [
+            (tuple(sorted((position[s.rank], s.axes, s.block, s.halo) for s in one.splits)), one.partial, one.on)
+            for one in homes.paths.places.placements
+        ]
+        return np.array([number.setdefault(key, len(number)) for key in keys], dtype=np.intp)
+
+    ends, begins = numbers(result)[result.second], numbers(tensor)[tensor.first]
+    return np.where(ends[:, None] == begins[None, :], 0.0, np.inf)
 
 
 def _moving(homes: Homes, lies: Numbers, output: bool) -> Costs:

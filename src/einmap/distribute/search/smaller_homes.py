@@ -35,9 +35,9 @@ def with_smaller_homes(
     for tensor in costs.nodes.tensors:
         node = costs.nodes.tensor(tensor)
         before = _number_of(found.homes[tensor], choice[problem.nodes.tensor(tensor)], smaller.homes[tensor])
-        # cutting a result that nobody reads would be one more step
-        is_read = bool(space.context.workload.consumers[tensor])
-        picked[node] = _smallest(smaller, costs, tensor, before) if is_read else before
+        # cutting a result that nobody reads would be one more step, and matching ends stay so
+        is_free = bool(space.context.workload.consumers[tensor]) and not any(tensor in ends for ends in space.same)
+        picked[node] = _smallest(smaller, costs, tensor, before) if is_free else before
     if costs.selection.excess(picked) > 0:
         return found, problem, choice
     return smaller, costs, tuple(picked)

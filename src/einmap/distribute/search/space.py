@@ -63,7 +63,8 @@ class Ways:
 @dataclass(frozen=True, eq=False)
 class SearchSpace:
     """All that may be chosen. `bits`: of a value of each tensor; `cut`: tensors whose pairs of homes are not listed,
-    for there are too many; `floor`: None, or where not all plans are in the space what any plan costs at least.
+    for there are too many; `floor`: None, or where not all plans are in the space what any plan costs at least;
+    `same`: results that end where graph inputs begin.
     """
 
     context: Context
@@ -72,6 +73,7 @@ class SearchSpace:
     homes: Mapping[TensorName, Homes]
     cut: tuple[TensorName, ...] = ()
     floor: float | None = None
+    same: tuple[tuple[TensorName, TensorName], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +173,7 @@ def _space(
             raise no_way_to_spread(context, einsum, request)
     homes = {tensor: _homes_of(context, request, tensor, paths[tensor], ways, options) for tensor in workload.tensors}
     cut = tuple(tensor for tensor in homes if homes[tensor].cut)
-    return SearchSpace(context, bits, ways, homes, cut, floor)
+    return SearchSpace(context, bits, ways, homes, cut, floor, request.same)
 
 
 def _parts_asked_for(request: Request) -> tuple[MeshPart, ...]:
@@ -351,7 +353,7 @@ def _homes_of(
         tuple(_lies(workload.by_name[reader], ways[reader], tensor) for reader in readers),
         None if producer is None else _lies(workload.by_name[producer], ways[producer], tensor),
         pinned is not None,
-        options.limited,
+        options.limited or any(tensor in ends for ends in request.same),
     )
     return homes_of(paths, role)
 

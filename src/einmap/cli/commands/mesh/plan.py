@@ -56,6 +56,15 @@ Fix = Annotated[
         show_default=False,
     ),
 ]
+Same = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--same",
+        metavar="'O: X'|none",
+        help="Result that lies as a graph input does, as in a stack of layers; repeatable.",
+        show_default="the ends of n_instances layers",
+    ),
+]
 TimeLimit = Annotated[
     float,
     typer.Option(
@@ -105,6 +114,7 @@ def plan_command(
     memory: Memory = None,
     metric: Metric = PLAN_METRICS[0],
     fix: Fix = None,
+    same: Same = None,
     output: Output = None,
     svg: Svg = None,
     timeline: TimelineSvg = None,
@@ -137,7 +147,7 @@ def plan_command(
     report = ReportFiles.of(ctx, html, figures, force, given)
     tables = TableFiles.of("einmap.distribute.plan.Plan", csv, parquet, table, force=force, inputs=given)
     walk = _walk(search, WalkOptions(evaluations, seed, time_limit, overlap=overlap), what_if)
-    options = plan_options(",".join(mesh), metric, memory, fix or [])
+    options = plan_options(",".join(mesh), metric, memory, fix or [], same)
     with reading_inputs(define, *out.targets, *tables.targets) as read:
         spec = load_spec(given, define, None, root, top_key)
     report = report.spared(read.files)

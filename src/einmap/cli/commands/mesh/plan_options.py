@@ -11,6 +11,7 @@ from einmap.distribute.cluster import LARGEST, default_cluster
 from einmap.distribute.cost_model import PLAN_METRICS, PlanMetric
 from einmap.distribute.derive import context_of
 from einmap.distribute.mesh import MAX_DEVICES, Mesh
+from einmap.distribute.planner.matching_ends import matching_ends
 from einmap.distribute.planner.planning import PlanRequest
 from einmap.distribute.planner.read_cluster import KEY as CLUSTER_KEY
 from einmap.distribute.request import Where, checked_request
@@ -28,15 +29,20 @@ LONGEST_SIZE = 20
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """What the command line asks for. `memory`: bytes; `fixed`: by tensor, text of its `--fix` and placement."""
+    """What the command line asks for. `memory`: bytes; `fixed`: by tensor, text of its `--fix` and placement;
+    `same`: results that lie as graph inputs do, None: the default.
+    """
 
     mesh: Mesh
     metric: PlanMetric
     memory: float | None
     fixed: Mapping[str, tuple[str, object]]
+    same: Mapping[str, str] | None
 
 
-def plan_options(mesh: str, metric: str, memory: str | None, fix: Sequence[str]) -> PlanOptions:
+def plan_options(
+    mesh: str, metric: str, memory: str | None, fix: Sequence[str], same: Sequence[str] | None = None
+) -> PlanOptions:
     """Options as values. Raises SpecError, all problems of the command line together."""
     problems: list[EinmapError] = []
     laid = attempt(problems, partial(mesh_of, mesh))
@@ -45,11 +51,12 @@ def plan_options(mesh: str, metric: str, memory: str | None, fix: Sequence[str])
         problems.append(SpecError(f"--metrics {metric}: no such metric", hint=did_you_mean(metric, PLAN_METRICS)))
     limit = None if memory is None else attempt(problems, partial(memory_of, memory))
     fixed = attempt(problems, partial(placements_of, fix))
+    ends = attempt(problems, partial(ends_of, same)) if same else None
     raise_all(problems)
     assert laid is not None
     assert known is not None
     assert fixed is not None
-    return PlanOptions(laid, known, limit, fixed)
+    return PlanOptions(laid, known, limit, fixed, ends)
 
 
 def plan_request(
@@ -67,6 +74,7 @@ def plan_request(
     context = attempt(problems, partial(context_of, spec.workload, options.mesh, locate=locate))
     if context is not None:
         attempt(problems, partial(checked_request, context, placements))
+        attempt(problems, partial(matching_ends, context, options.same))
     if cluster_file is not None and spec.raw.get(CLUSTER_KEY) is None:
         hint = "write the key cluster in it, or take a shipped one, such as a100_nodes"
         problems.append(SpecError(f"--cluster {cluster_file!r}: it has no key {CLUSTER_KEY!r}", hint=hint))
@@ -75,7 +83,7 @@ def plan_request(
         attempt(problems, partial(given.check, options.mesh))
     raise_all(problems)
     cluster = given or default_cluster(options.mesh)
-    return PlanRequest(options.mesh, cluster, options.metric, options.memory, placements, time_limit)
+    return PlanRequest(options.mesh, cluster, options.metric, options.memory, placements, time_limit, same=options.same)
 
 
 def mesh_of(text: str) -> Mesh:
@@ -131,6 +139,24 @@ def placements_of(texts: Sequence[str]) -> dict[str, tuple[str, object]]:
         placements[tensor] = text, placement
     raise_all(problems)
     return placements
+
+
+def ends_of(texts: Sequence[str]) -> dict[str, str]:
+    """`O: X` as results with the graph inputs as which they lie; `none` for none. Raises SpecError (several problems
+    together).
+    """
+    ends: dict[str, str] = {}
+    problems: list[EinmapError] = []
+    for text in texts if list(texts) != ["none"] else ():
+        result, _, tensor = (word.strip() for word in text.partition(":"))
+        if not result or not tensor:
+            problems.append(SpecError(f"--same {text!r}: two tensors are needed", hint="write 'O: X', or none"))
+        elif result in ends:
+            problems.append(SpecError(f"--same {text!r}: {result} is given twice", hint="name one graph input"))
+        else:
+            ends[result] = tensor
+    raise_all(problems)
+    return ends
 
 
 def _placement_of(text: str, rest: str) -> object:
