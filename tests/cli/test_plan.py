@@ -130,6 +130,8 @@ def test_results_that_lie_as_inputs_do_are_named_on_the_command_line(run):
     free, same = (json.loads(run(*words, *more).out) for more in ((), ("--same", "O: X")))
     assert same["sent_bytes"] == 4 * free["sent_bytes"]
     assert same["homes"]["O"] == same["homes"]["X"]
+    assert (free["same"], same["same"]) == ({}, {"O": "X"})
+    assert "O lies as X does" in run(*words[:-1], "--same", "O: X").out
     assert json.loads(run(*words, "--same", "none").out)["cost"] == free["cost"]
     for text, said in [("O", "two tensors are needed"), ("O: XX", "did you mean 'X'?"), ("P: X", "not a result")]:
         done = run(*words, "--same", text)

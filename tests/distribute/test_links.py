@@ -214,6 +214,17 @@ def test_a_collective_over_several_axes_takes_each_of_them_in_the_best_order(siz
             assert together > cluster.seconds(kind, mesh, (axis,), whole / count, whole / count)
 
 
+def test_pes_that_share_a_link_divide_it_by_the_messages_that_cross_it():
+    mesh = Mesh((("y", 2), ("x", 4)))
+    cluster = Cluster(PE, (("y", Link(1e9, shared_by=("x",))), ("x", Link(4e9))))
+    shift = Routes((2, 4), (tuple((place, (place + 1) % 8) for place in range(8)),))
+    # of a ring over both axes, one message passes from node to node, and one back
+    assert cluster.routed_seconds(mesh, ("y", "x"), shift, 1000) == pytest.approx(1000 / 1e9)
+    swap = Routes((2,), (((0, 1), (1, 0)),))
+    # along y alone all four groups do so at once
+    assert cluster.routed_seconds(mesh, ("y",), swap, 1000) == pytest.approx(4 * 1000 / 1e9)
+
+
 def test_a_slow_axis_gets_the_small_part():
     mesh = Mesh((("x", 4), ("y", 2)))
     cluster = Cluster(PE, (("x", Link(8e9)), ("y", Link(1e9))))

@@ -8,6 +8,7 @@ import numpy as np
 
 from einmap.distribute.cost_model import operations_per_point
 from einmap.distribute.planner.chosen import ChosenPlan, chosen_plan
+from einmap.distribute.planner.matching_ends import Ends
 from einmap.distribute.planner.planning import Best, Planning, PlanRequest, best_plan
 from einmap.distribute.planner.too_little import too_little
 from einmap.distribute.planner.what_if import Change, what_changes
@@ -27,7 +28,7 @@ class Planned:
     """The best plan; the best that differ from it in the spread of a heavy Einsum; and the best without the limit on
     memory, where the limit costs something. `changes`: what one change of memory or links would alter, if asked for;
     `walked`: what a Metropolis walk came to, where there was one, which looks for no other plans; `least_peak`: for the
-    metric `memory`, bytes that every plan needs at least.
+    metric `memory`, bytes that every plan needs at least; `same`: results that lie as graph inputs do.
     """
 
     __repr__ = brief
@@ -40,6 +41,7 @@ class Planned:
     changes: tuple[Change, ...] = ()
     walked: Walked | None = None
     least_peak: float | None = None
+    same: Ends = ()
 
 
 def plan_workload(
@@ -59,7 +61,8 @@ def plan_workload(
     others = () if best.walked else _others(planning, best, best.chosen, timed)
     chosen, others = _best_first(best.chosen, others)
     changes = () if what_if is None else what_changes(planning, best, what_if, progress)
-    return Planned(request, best.memory, chosen, others, best.unlimited, changes, best.walked, best.least_peak)
+    known = best.unlimited, changes, best.walked, best.least_peak
+    return Planned(request, best.memory, chosen, others, *known, planning.asked.same)
 
 
 def _best_first(chosen: ChosenPlan, others: tuple[ChosenPlan, ...]) -> tuple[ChosenPlan, tuple[ChosenPlan, ...]]:

@@ -55,6 +55,7 @@ def head_section(planned: Planned) -> RenderableType:
             f"each PE sends {format_bytes(best.sent_bytes)} and holds at most {format_bytes(best.peak.bytes)}"
             + (f" of {format_bytes(planned.memory)}" if planned.memory is not None else "")
         ),
+        *(Text(f"{result} lies as {tensor} does: layers may follow one another") for result, tensor in planned.same),
     )
 
 
@@ -212,6 +213,7 @@ def planned_document(planned: Planned) -> dict[str, Any]:
         "metric": planned.request.metric,
         "memory_limit_bytes": planned.memory,
         "least_peak_bytes": planned.least_peak,
+        "same": dict(planned.same),
         "search": _search(planned),
         **_plan(planned.best),
         "latency_seconds": times.latency,
