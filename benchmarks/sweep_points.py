@@ -51,7 +51,7 @@ print(finished, int(peak.split()[1]) / 1024)
 def overhead(folder: Path) -> None:
     """Processor time of a sweep in this process against that of its points by themselves, mapped and evaluated."""
     axes = [{"name": "size", "path": "arch.GlobalBuffer.size", "range": {"least": 65536, "most": 65535 + MAPPED}}]
-    print(f"{MAPPED:,} points of an {SIDE} x {SIDE} x {SIDE} product, processor time of each:")
+    print(f"{MAPPED:,} points of a {SIDE} x {SIDE} x {SIDE} product, processor time of each:")
     for action, files, function in (
         ("map", ["simple", "matmul"], lambda spec: best_mappings(spec, metrics="energy", workers=1)),
         ("evaluate", ["simple", "matmul", "simple_matmul"], evaluate),

@@ -138,6 +138,7 @@ def test_a_store_without_checksums_gets_them_and_what_cannot_be_read_is_left_out
         "UPDATE cases SET workload = 7 WHERE number = 3",
         "UPDATE outcomes SET energy = 'much' WHERE key = (SELECT MAX(key) FROM outcomes)",
         "UPDATE sweeps SET outline = '[]'",
+        "UPDATE sweeps SET outline = REPLACE(outline, 'latency', 'latencY')",
     ):
         as_before_checksums(path)
         with sqlite3.connect(path) as database:
@@ -153,6 +154,15 @@ def test_a_store_without_checksums_gets_them_and_what_cannot_be_read_is_left_out
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             assert list(sweep(small, store=path, workers=0)) == undisturbed
+
+
+def test_a_store_without_checksums_whose_columns_are_damaged_is_refused(small, tmp_path):
+    path = tmp_path / "s.sqlite"
+    list(sweep(small, store=path, workers=0))
+    as_before_checksums(path)
+    path.write_bytes(path.read_bytes().replace(b"energy REAL", b"energy REA\xcc"))
+    with pytest.raises(SpecError, match="damaged"):
+        all_of(path)
 
 
 def test_many_damaged_rows_are_counted():

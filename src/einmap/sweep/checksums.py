@@ -8,6 +8,8 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from einmap.sweep.definition import OBJECTIVES
+
 KEYS: Mapping[str, tuple[str, ...]] = {
     "sweeps": ("id",),
     "points": ("sweep", "number"),
@@ -44,6 +46,8 @@ def add_checksums(connection: sqlite3.Connection) -> None:
     """Give each row of a store that has none a checksum. A row that nothing can be read from gets none."""
     for table, key in KEYS.items():
         columns = connection.execute(f"PRAGMA table_info({table})").fetchall()
+        if not all(column[2] in _TYPES for column in columns):
+            raise sqlite3.DatabaseError(f"the columns of {table} are not as they were made")
         rows = [row for row in connection.execute(f"SELECT * FROM {table}") if _is_readable(columns, row)]
         connection.execute(f"ALTER TABLE {table} ADD COLUMN checksum INTEGER")
         places = [[column[1] for column in columns].index(name) for name in key]
@@ -161,8 +165,10 @@ def _are_fields(found: Any) -> bool:
         isinstance(found, dict)
         and {*found} == {*texts, "axes", "weights", "objectives", "limits"}
         and all(isinstance(found[name], str) for name in texts)
-        and all(isinstance(found[name], list) for name in ("axes", "objectives"))
         and all(_are_numbers(found[name]) for name in ("weights", "limits"))
+        and all(isinstance(found[name], list) for name in ("axes", "objectives"))
+        and all(isinstance(name, str) for name in found["axes"])
+        and {*map(str, found["objectives"]), *found["limits"]} <= {*OBJECTIVES}
     )
 
 
