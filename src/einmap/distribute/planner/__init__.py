@@ -11,5 +11,6 @@
 - `read_cluster`: the key `cluster` of a specification as a cluster.
 - `short_walk`: a plan when the time of an integer program is over.
 - `too_little`: why no plan keeps to the memory, and the least change that helps.
+- `turned`: plans in turns, which the search does not look at.
 - `what_if`: what one change of memory or links would alter.
 """

@@ -10,6 +10,7 @@ import numpy as np
 from einmap.distribute.mesh import MAX_DEVICES, AxisName, Mesh
 from einmap.distribute.planner.chosen import ChosenPlan
 from einmap.distribute.planner.planning import Best, Planning, PlanRequest, thriftiest_plan
+from einmap.distribute.planner.turned import Turned, thriftiest_in_turns
 from einmap.errors import SpecError
 from einmap.progress import Progress
 from einmap.units import format_bytes
@@ -37,13 +38,27 @@ def too_little(planning: Planning, best: Best, progress: Progress | None = None)
     held = ", ".join(f"{tensor} {format_bytes(size)}" for tensor, size in _largest(plan))
     timed = (progress or Progress()).within(SECONDS)
     said, decided = _that_help(planning, memory, timed)
-    hint = ", or ".join([f"allow {format_bytes(peak)}", *said])
+    turned = [thriftiest_in_turns(planning, one) for one in (best.unlimited, plan) if one is not None]
+    fitting = [one for one in turned if one is not None and one.peak <= memory]
+    in_turns = [_in_turns(min(fitting, key=lambda one: one.peak))] if fitting else []
+    hint = ", or ".join([f"allow {format_bytes(peak)}", *in_turns, *said])
     if not said:
         hint += f"; {_that_does_not(planning.request) if decided else 'lay the mesh over more PEs'}"
     return SpecError(
         f"no plan keeps to {format_bytes(memory)} on each PE: the thriftiest {known}needs {format_bytes(peak)}, "
         f"{format_bytes(peak - memory)} more; then it holds {held}",
         hint=hint,
+    )
+
+
+def _in_turns(turned: Turned) -> str:
+    """How a distribution says what the search does not look at."""
+    turns, plan = turned.turns, turned.plan
+    inputs = (f"{tensor}: {{{plan.by_name[name].placement}}}" for tensor, name in plan.inputs)
+    panels = f" with {turns.panels} panels" if turns.panels else ""
+    return (
+        f"write a distribution with turns of {', '.join(turns.einsums)} over {turns.variable}: "
+        f"{'*'.join(turns.axes)}{panels} ({format_bytes(turned.peak)} do, with {'; '.join(inputs)})"
     )
 
 
