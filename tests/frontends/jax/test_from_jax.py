@@ -291,3 +291,49 @@ def test_bits_are_those_of_each_type_on_either_side_of_a_conversion():
     others = bits.keys() - {v.tensor.name for v in found.outputs.values()} - found.inputs.keys()
     assert others
     assert {bits[name] for name in others} == {16}
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize(("stride", "kernel"), [(2, 3), (3, 2), (4, 4)])
+def test_gradients_of_a_convolution_have_its_products_and_none_with_zeros_between(padding, stride, kernel):
+    def forward(x, w):
+        return lax.conv_general_dilated(x, w, (stride, stride), padding)
+
+    def to_input(x, w, g):
+        return jax.vjp(lambda a: forward(a, w), x)[1](g)[0]
+
+    def to_kernel(x, w, g):
+        return jax.vjp(lambda a: forward(x, a), w)[1](g)[0]
+
+    x, w = numbers(1, 2, 9, 8), numbers(3, 2, kernel, kernel, seed=1)
+    g = numbers(*forward(x, w).shape, seed=2)
+    products = g.size * 2 * kernel**2  # each output sums over 2 channels and the kernel
+    assert einmap.from_jax(forward, x, w).n_multiply_accumulates == products
+    for gradient in (to_input, to_kernel):
+        check(gradient, x, w, g)
+        assert einmap.from_jax(gradient, x, w, g).n_multiply_accumulates == products
+
+
+def test_a_transposed_convolution_and_its_gradients_have_a_product_for_each_input_and_place_of_the_kernel():
+    def forward(x, w):
+        return lax.conv_transpose(x, w, (4, 4), "SAME")
+
+    x, w = numbers(1, 4, 4, 3), numbers(4, 4, 3, 2, seed=1)
+    g = numbers(*forward(x, w).shape, seed=2)
+    gradients = [
+        forward,
+        lambda x, w, g: jax.vjp(lambda a: forward(a, w), x)[1](g)[0],
+        lambda x, w, g: jax.vjp(lambda a: forward(x, a), w)[1](g)[0],
+    ]
+    for function, arguments in zip(gradients, ((x, w), (x, w, g), (x, w, g)), strict=True):
+        check(function, *arguments)
+        assert einmap.from_jax(function, *arguments).n_multiply_accumulates == 4 * 4 * 3 * 4 * 4 * 2
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_convolutions_with_zeros_between_their_inputs(seed):
+    spread, stride, dilation, kernel, low, high = np.random.default_rng(seed).integers(1, [4, 4, 4, 5, 5, 5])
+    x, w = numbers(2, 3, 6, 4), numbers(2, 3, int(kernel), 2, seed=1)
+    steps = {"lhs_dilation": (int(spread), 2), "rhs_dilation": (int(dilation), 1)}
+    pads = [(int(low) - 2, int(high) + int(dilation * kernel)), (1, 0)]
+    check(lambda x, w: lax.conv_general_dilated(x, w, (int(stride), 1), pads, **steps), x, w)
