@@ -94,6 +94,12 @@ def test_a_result_that_is_not_proven_says_how_far_it_may_be_off(run, mapper):
     )
 
 
+def test_a_search_that_evaluated_nothing_is_not_called_the_best(run, mapper, found):
+    mapper.result = replace(found, stats=replace(found.stats, evaluated=0))
+    first = " ".join(run("map", "simple", "matmul").out.split("\n\n")[0].split())
+    assert first.startswith("a first mapping, not searched for EDP (0 evaluated in 3.2 s): the time was up")
+
+
 def test_a_proven_result_says_so(run, mapper, found):
     mapper.result = replace(found, optimal=True, reason="")
     assert run("map", "simple", "matmul").out.startswith(

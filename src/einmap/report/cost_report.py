@@ -31,6 +31,7 @@ from einmap.report.provenance import models_section
 from einmap.spec.chosen_layouts import Lies
 from einmap.spec.spec import Spec
 from einmap.units import format_bits, format_count, format_si, powers_of_ten
+from einmap.visible import listed
 
 OUTCOMES = {
     "lane bounds": "ruled out\nby fanouts",
@@ -153,7 +154,7 @@ def shared_texts(solution: Found) -> list[str]:
     """
     users = solution.spec.workload.consumers
     return [
-        f"the input {tensor} is copied once, as {copy}, for {' and '.join(users[copy])}"
+        f"the input {tensor} is copied once, as {copy}, for {listed(users[copy], between=' and ')}"
         for tensor, copy in solution.copies.items()
     ] + [
         f"{tensor} lies in {memory} {lying(lies)}"

@@ -9,7 +9,10 @@ from einmap.mapper.fusion_saving import Saving
 from einmap.model.fusion import FusedLoop, Fusion, KeptTensor
 from einmap.report.layout import new_table, section_title
 from einmap.units import format_bits, format_count, format_si
+from einmap.visible import listed
 
+MOST_IN_NEST = 20
+"""Einsums of one nest that are named."""
 _TOTALS = {"energy": "J", "latency": "s", "edp": "J*s"}
 
 
@@ -22,7 +25,7 @@ def fusion_section(fusion: Fusion, saving: Saving | None = None) -> RenderableTy
     for kept in fusion.tensors:
         rows.add_row(kept.tensor, *kept_texts(kept), style="" if kept.fused else "dim")
     parts: list[RenderableType] = [section_title("Fusion: where intermediate tensors are kept"), rows]
-    parts += [Text(f"  in one nest: {', '.join(nest)}") for nest in fusion.nests]
+    parts += [Text(f"  in one nest: {listed(nest, most=MOST_IN_NEST)}") for nest in fusion.nests]
     if saving is not None:
         parts += [Text(""), *saving_lines(saving)]
     return Group(*parts)

@@ -13,6 +13,7 @@ from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
 from einmap.mapper.branch_and_bound.optimum import Optimum
 from einmap.mapper.templates.statistics import STEPS
 from einmap.mapping.mapping import Mapping as LoopTree
+from einmap.visible import listed
 
 
 @dataclass
@@ -89,7 +90,7 @@ def not_found(part: EinsumResult, coarseness: float) -> NoMappingError:
         return NoMappingError(text, hint="make it smaller")
     left_out = part.search.pruned if part.search is not None and not optimum.cut else ()
     if left_out:
-        text = f"no mapping of Einsum {name!r} was found; not searched: {', '.join(left_out)}"
+        text = f"no mapping of Einsum {name!r} was found; not searched: {listed(left_out)}"
         return NoMappingError(text, hint="raise what limits the search, or ask for factors that divide")
     text = f"the search was stopped before any mapping of Einsum {name!r} was found"
     return NoMappingError(text, hint="give it more time or evaluations")
