@@ -327,11 +327,9 @@ def default_cluster(mesh: Mesh) -> Cluster:
     return flat_cluster(mesh, 100e9, 1e-6, 100e12)
 
 
-def flat_cluster(
-    mesh: Mesh, bandwidth: float, latency: float, throughput: float, topology: Topology = "ring"
-) -> Cluster:
+def flat_cluster(mesh: Mesh, bandwidth: float, latency: float, throughput: float) -> Cluster:
     """Equal links along all axes: bytes/s, s; a PE with one peak for all types, operations/s."""
-    link = Link(bandwidth, latency, topology)
+    link = Link(bandwidth, latency)
     return Cluster(ProcessingElement(((64, throughput),)), tuple((name, link) for name in mesh.names))
 
 

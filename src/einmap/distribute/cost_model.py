@@ -194,10 +194,10 @@ def hop_cost(model: CostModel, mesh: Mesh, hop: Hop, bits: float) -> float:
 
 
 def traffic_first(mesh: Mesh) -> ClusterCost:
-    """Time through switches of 100 GB/s without latency, where each byte counts once that a PE sends, and PEs of 100
-    Tera-operations/s: a byte is worth 1,000 operations.
+    """Time on equal rings of 100 GB/s without latency, and PEs of 100 Tera-operations/s: a byte is worth 1,000
+    operations.
     """
-    return ClusterCost(flat_cluster(mesh, 100e9, 0.0, 100e12, "switch"))
+    return ClusterCost(flat_cluster(mesh, 100e9, 0.0, 100e12))
 
 
 def operations_per_point(einsum: Einsum) -> int:
