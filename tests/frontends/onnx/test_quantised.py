@@ -35,6 +35,10 @@ def weight(axis=None, names=("w", "sw"), to="wd", **attributes):
     return node("DequantizeLinear", [*names], [to], **({} if axis is None else {"axis": axis}), **attributes)
 
 
+def dequantised_bias():
+    return weight(0, ("b", "sb"), "bd")
+
+
 ACTIVATIONS = {
     "s": np.float32(0.013), "z": np.uint8(117), "s2": np.float32(0.021), "z2": np.uint8(130),
     "neg": np.float32(-0.5), "sw": np.float32(0.0043),
@@ -45,7 +49,7 @@ KERNEL = signed(4, 4, 3, 3)
 PADS = {"pads": [1, 1, 1, 1]}
 CASES = {
     "conv with padding, scales by channel, an integer bias": (
-        [*pair("x", "xd"), weight(0), node("DequantizeLinear", ["b", "sb"], ["bd"], axis=0),
+        [*pair("x", "xd"), weight(0), dequantised_bias(),
          node("Conv", ["xd", "wd", "bd"], ["c"], **PADS), node("Relu", ["c"], ["r"]), *pair("r", "y", "s2", "z2")],
         IMAGE,
         {"w": KERNEL, "sw": BY_CHANNEL, "b": integers(-900, 900, np.int32, 4),
@@ -82,6 +86,15 @@ CASES = {
         IMAGE,
         {"w": KERNEL},
         {"x": 32, "xd": 8, "w": 8, "c_sum": 32, "y": 32},
+    ),
+    "a residual of two convolutions, which are written before they are added": (
+        [*pair("x", "xd"), weight(0), dequantised_bias(), node("Conv", ["xd", "wd", "bd"], ["c"], **PADS),
+         node("Conv", ["xd", "wd", "bd"], ["d"], **PADS), *pair("c", "cd", "s2", "z2"), *pair("d", "dd", "s2", "z2"),
+         node("Add", ["cd", "dd"], ["a"]), node("Relu", ["a"], ["r"]), *pair("r", "y", "s2", "z2")],
+        IMAGE,
+        {"w": KERNEL, "sw": BY_CHANNEL, "b": integers(-900, 900, np.int32, 4),
+         "sb": (ACTIVATIONS["s"] * BY_CHANNEL).astype(np.float32)},
+        {"x": 32, "xd": 8, "w": 8, "c_sum": 32, "d_sum": 32, "b": 32, "sw": 32, "a_part": 8, "a_part_2": 8, "y": 32},
     ),
     "a pair for each reader": (
         [node("QuantizeLinear", ["x", "s", "z"], ["q"]), node("DequantizeLinear", ["q", "s", "z"], ["a"]),

@@ -71,7 +71,7 @@ def test_each_type_has_its_bits_on_either_side_of_a_cast(tmp_path, kind, bits):
 
 
 NAMES = [
-    "input", "weight", "output", "All", "Inputs", "Outputs", "Nothing", "Shared", "Other", "Total", "true", "False", "max",
+    "input", "weight", "output", "All", "Inputs", "Outputs", "Nothing", "Shared", "Other", "Total", "true", "False", "TRUE", "max",
     "len", "sum", "relu", "exp", "lambda", "m2", "M2", "e", "null", "no", "input.1", "MAC", "MainMemory",
 ]  # fmt: skip
 

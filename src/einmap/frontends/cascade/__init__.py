@@ -7,6 +7,7 @@ tensors, seen through indices. So element-wise operations join the Einsum that u
 - `views`: how the axes of a value index a stored tensor, and what a change of shape does to that.
 - `values`: what an operation of the program gives: a map expression over views, perhaps known numbers.
 - `program`: the Einsums and stored tensors that are collected.
+- `uses`: how an Einsum indexes axes: by labels, within windows, at places that are looked up.
 - `builder`: one operation at a time: Einsums from labelled axes, windows with zero padding, and copies
   where indices need them.
 - `slide`: windows that slide over axes.

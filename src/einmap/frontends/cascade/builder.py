@@ -15,9 +15,11 @@ from einmap.einsum.operation import Apply, MapExpression, Number, Operand, Reduc
 from einmap.einsum.projection import Affine
 from einmap.errors import SpecError
 from einmap.frontends.cascade.program import Access, Array, CascadeEinsum, Program, Stored, uniform
+from einmap.frontends.cascade.uses import LookedUp, Spread, Use, Window, ends_of, leaves_axis
 from einmap.frontends.cascade.values import (
     MOST_LEAVES,
     MOST_NODES,
+    Scaled,
     Value,
     broadcast,
     broadcast_shape,
@@ -31,38 +33,6 @@ from einmap.frontends.cascade.views import LayoutError, Sizes, View, common_digi
 
 MOST_VALUES = 2**40
 """Values of one tensor."""
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """An axis that is read at `sum of coefficient * label + constant`; what lies outside of it is zero.
-
-    `cut`: points outside take no part instead, as in the maximum of a window.
-    """
-
-    terms: tuple[tuple[str, int], ...]
-    constant: int = 0
-    cut: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """An axis of the output that is one rank of this size, written at `sum of coefficient * label + constant`."""
-
-    terms: tuple[tuple[str, int], ...]
-    size: int
-    constant: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class LookedUp:
-    """An axis, one rank by itself, that is read at the value of another operand, by its place."""
-
-    operand: int
-
-
-type Use = str | Window | LookedUp
-"""How an Einsum indexes an axis of an operand."""
 
 
 @dataclass(slots=True)
@@ -155,13 +125,30 @@ class Builder:
             longest = lengths.index(max(lengths))
             if lengths[longest] <= 1:
                 break
-            operands[longest] = self.written(operands[longest], f"{name}_part")
+            value = operands[longest]
+            has_integers = value.scaled is not None and not value.scaled.integers.is_view
+            operands[longest] = (self.kept if has_integers else self.written)(value, f"{name}_part")
         return operands
 
     def written(self, value: Value, name: str, uses: Sequence[Use] = ()) -> Value:
         """The value as a tensor of its own, or the view that it is. `uses`: how it is read, for names of variables."""
         value = self.as_expression(value, name)
         return value if value.is_view else self.copied(value, name, uses=uses)
+
+    def kept(self, value: Value, name: str) -> Value:
+        """The value with what is to be computed of it written: of one that stands for integers these alone."""
+        if value.scaled is None:
+            return self.written(value, name)
+        integers = self.written(value.scaled.integers, name)
+        return self.fraction(replace(value.scaled, integers=integers), name, value.bits)
+
+    def fraction(self, scaled: Scaled, name: str, bits: int) -> Value:
+        """What integers stand for, as a value that keeps them."""
+        value = scaled.integers
+        for function, part in (("subtract", scaled.zero), ("multiply", scaled.scale), ("add", scaled.offset)):
+            if part is not None:
+                value = self.pointwise(Apply(function, (Operand("0"), Operand("1"))), [value, part], name, bits)
+        return replace(value, bits=bits, scaled=scaled)
 
     def _filled(self, value: Value, name: str) -> Value:
         """A tensor of one number, which no Einsum writes since it reads nothing."""
@@ -355,7 +342,7 @@ class Builder:
                 table[digit(axis, 0)] = Affine(())
                 continue
             index = composed(use.terms, digits, use.constant)
-            low, high = _ends(use, given)
+            low, high = ends_of(use, given)
             size = view.shape[axis]
             if view.axes[axis]:
                 table[digit(axis, 0)] = index
@@ -411,20 +398,6 @@ def check_shape(shape: Sequence[int], what: str) -> None:
         raise SpecError(f"{what} has the shape {[*shape]}, so that it has no values")
     if prod(shape) > MOST_VALUES:
         raise SpecError(f"{what} has the shape {[*shape]}: {prod(shape):.3g} values, at most 2**40 are allowed")
-
-
-def _ends(use: Window, extents: Mapping[str, int]) -> tuple[int, int]:
-    """The smallest and the largest index of a window."""
-    reach = [a * (extents[label] - 1) for label, a in use.terms]
-    return use.constant + sum(min(0, r) for r in reach), use.constant + sum(max(0, r) for r in reach)
-
-
-def leaves_axis(use: Use, extents: Mapping[str, int], size: int) -> bool:
-    """Whether a window reads zeros outside of an axis of this size."""
-    if not isinstance(use, Window):
-        return False
-    low, high = _ends(use, extents)
-    return not use.cut and (low < 0 or high >= size)
 
 
 def _joins_digits(out: Sequence[str | Spread], digits: Mapping[str, Sizes]) -> bool:

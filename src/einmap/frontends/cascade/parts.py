@@ -15,7 +15,8 @@ import numpy as np
 
 from einmap.einsum.operation import Apply, Operand
 from einmap.einsum.projection import Affine
-from einmap.frontends.cascade.builder import Builder, Spread, check_shape
+from einmap.frontends.cascade.builder import Builder, check_shape
+from einmap.frontends.cascade.uses import Spread
 from einmap.frontends.cascade.values import Value, known, reshape, stored, take
 from einmap.frontends.cascade.views import LayoutError, View, digit, transposed
 

@@ -19,7 +19,8 @@ type Array = NDArray[Any]
 LONGEST_NAME = 60
 ROLES = ("input", "weight", "output")
 """What the renames of each Einsum call its tensors, so that no tensor may be called so."""
-_TAKEN = frozenset({*BUILT_IN, *ROLES, "mod", "true", "false", "Total"})
+_TAKEN = frozenset({*RESERVED, *BUILT_IN, *ROLES, "mod", "Total"})
+_WORDS = ("true", "false")
 """Words that expressions of a specification may read as something else."""
 
 
@@ -96,7 +97,7 @@ class Program:
         plain = re.sub(r"\W+", "_", wanted, flags=re.ASCII).strip("_")[-LONGEST_NAME:].strip("_") or "T"
         plain = plain if not plain[0].isdigit() else f"T{plain}"
         name, number = plain, 2
-        while name in self.names or name in RESERVED or name in _TAKEN or not is_name(name):
+        while name in self.names or name in _TAKEN or name.lower() in _WORDS or not is_name(name):
             name, number = f"{plain}_{number}", number + 1
         self.names.add(name)
         return name

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from einmap.einsum.operation import Apply, Operand
-from einmap.frontends.cascade.builder import Builder, Spread
+from einmap.frontends.cascade.builder import Builder
 from einmap.frontends.cascade.program import CascadeEinsum, Stored
 from einmap.frontends.cascade.step import NotExpressible, Step
+from einmap.frontends.cascade.uses import Spread
 from einmap.frontends.cascade.values import Value, broadcast, known, reshape, stored, take, transpose
 from einmap.frontends.cascade.views import view_of
 

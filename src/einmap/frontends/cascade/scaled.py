@@ -15,8 +15,8 @@ from functools import reduce
 import numpy as np
 
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand
-from einmap.frontends.cascade.builder import Spread, Use, leaves_axis
 from einmap.frontends.cascade.step import Step
+from einmap.frontends.cascade.uses import Spread, Use, leaves_axis
 from einmap.frontends.cascade.values import Scaled, Value, number_of, numbers_of, reshape, take, transpose
 
 SUMMED = 32

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from einmap.frontends.cascade.builder import Use, Window
+from einmap.frontends.cascade.uses import Use, Window
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from einmap.einsum.operation import Apply, MapExpression, Operand, parse_operation
 from einmap.errors import SpecError
-from einmap.frontends.cascade.builder import Builder, LookedUp, Spread, Use
+from einmap.frontends.cascade.builder import Builder
+from einmap.frontends.cascade.uses import LookedUp, Spread, Use
 from einmap.frontends.cascade.values import Scaled, Value, broadcast, known, reshape, take
 from einmap.frontends.cascade.views import LayoutError
 
@@ -40,11 +41,7 @@ class Step:
 
     def fraction(self, scaled: Scaled, bits: int) -> Value:
         """What integers stand for, as a value that keeps them."""
-        value = scaled.integers
-        for text, part in (("a - b", scaled.zero), ("a * b", scaled.scale), ("a + b", scaled.offset)):
-            if part is not None:
-                value = self.pointwise(text, value, part, bits=bits)
-        return replace(value, bits=bits, scaled=scaled)
+        return self.builder.fraction(scaled, self.name, bits)
 
     def through(self, value: Value, change: Callable[[Value], Value]) -> Value:
         """A change that moves numbers: of the integers that the value stands for, where that is enough."""

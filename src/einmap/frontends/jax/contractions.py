@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from einmap.einsum.operation import Reduction
-from einmap.frontends.cascade.builder import Spread, Use, Window
 from einmap.frontends.cascade.slide import Slide
 from einmap.frontends.cascade.step import NotExpressible, expression_of
+from einmap.frontends.cascade.uses import Spread, Use, Window
 from einmap.frontends.cascade.values import Value, reshape, transpose
 from einmap.frontends.jax.equation import Equation
 from einmap.frontends.jax.layout import widened

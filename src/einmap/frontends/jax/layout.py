@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from einmap.einsum.operation import Apply, Number, Operand
-from einmap.frontends.cascade.builder import Spread
 from einmap.frontends.cascade.parts import Parts, concatenated, whole
 from einmap.frontends.cascade.recurrence import cumulated
 from einmap.frontends.cascade.step import NotExpressible, expression_of
+from einmap.frontends.cascade.uses import Spread
 from einmap.frontends.cascade.values import Value, broadcast, known, reshape, stored, transpose
 from einmap.frontends.jax.equation import Equation
 

@@ -15,7 +15,7 @@ from einmap.frontends.cascade.builder import Builder
 from einmap.frontends.cascade.imported import Barrier, Imported, imported
 from einmap.frontends.cascade.parts import Parts, whole
 from einmap.frontends.cascade.program import Array
-from einmap.frontends.cascade.step import NotExpressible, Step
+from einmap.frontends.cascade.step import NotExpressible
 from einmap.frontends.cascade.values import Value, known
 from einmap.frontends.cascade.views import LayoutError
 from einmap.frontends.onnx.kinds import FLOAT, INTEGERS, kinds_of_results
@@ -244,10 +244,7 @@ class _Importer:
         """A value as its readers get it: with bits by type, or those asked for, and written if there are several."""
         value = replace(value, bits=bits_of(self.kinds.get(name, FLOAT)) if self.bits is None else self.bits)
         if value.array is None and not value.is_view and self.readers[name] > 1:
-            if value.scaled is None:
-                return self.builder.written(value, tensor)
-            integers = self.builder.written(value.scaled.integers, tensor)
-            value = Step(self.builder, tensor).fraction(replace(value.scaled, integers=integers), value.bits)
+            value = self.builder.kept(value, tensor)
         return value
 
     def add_barrier(self, node: Node, operands: Sequence[Value | Parts | None], reason: str) -> None:

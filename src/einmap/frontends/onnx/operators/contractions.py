@@ -10,9 +10,9 @@ from math import gcd, prod
 import numpy as np
 
 from einmap.errors import SpecError
-from einmap.frontends.cascade.builder import Use, Window
 from einmap.frontends.cascade.scaled import Sums, contracted
 from einmap.frontends.cascade.step import NotExpressible, expression_of
+from einmap.frontends.cascade.uses import Use, Window
 from einmap.frontends.cascade.values import Value, known, reshape, transpose
 from einmap.frontends.onnx.operators.call import Call
 from einmap.frontends.onnx.operators.windows import slide_of

@@ -9,9 +9,10 @@ from math import prod
 import numpy as np
 
 from einmap.errors import SpecError
-from einmap.frontends.cascade.builder import Spread, check_shape
+from einmap.frontends.cascade.builder import check_shape
 from einmap.frontends.cascade.recurrence import cumulated
 from einmap.frontends.cascade.step import NotExpressible, expression_of
+from einmap.frontends.cascade.uses import Spread
 from einmap.frontends.cascade.values import MOST_KNOWN, Value, broadcast, broadcast_shape, known, reshape, transpose
 from einmap.frontends.onnx.kinds import BOOL, INTEGERS
 from einmap.frontends.onnx.model import bits_of

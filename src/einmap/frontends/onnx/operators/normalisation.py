@@ -7,9 +7,9 @@ from math import prod
 
 from einmap.einsum.operation import Reduction
 from einmap.errors import SpecError
-from einmap.frontends.cascade.builder import Use, Window
 from einmap.frontends.cascade.scaled import contracted
 from einmap.frontends.cascade.step import NotExpressible, expression_of
+from einmap.frontends.cascade.uses import Use, Window
 from einmap.frontends.cascade.values import Value, reshape
 from einmap.frontends.onnx.operators.call import Call
 from einmap.frontends.onnx.operators.elementwise import TOWARDS_ZERO, short_decimal

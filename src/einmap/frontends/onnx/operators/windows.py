@@ -8,10 +8,10 @@ from math import prod
 import numpy as np
 
 from einmap.errors import SpecError
-from einmap.frontends.cascade.builder import Use
 from einmap.frontends.cascade.scaled import contracted
 from einmap.frontends.cascade.slide import Slide
 from einmap.frontends.cascade.step import NotExpressible, expression_of
+from einmap.frontends.cascade.uses import Use
 from einmap.frontends.cascade.values import Value, known, reshape
 from einmap.frontends.onnx.operators.call import Call
 
