@@ -22,6 +22,7 @@ import numpy as np
 from einmap.distribute.selection.integer import solve_integer
 from einmap.distribute.selection.problem import Edge, Limit, Selection
 from einmap.distribute.selection.reduction import reduce
+from einmap.distribute.selection.solve import solve
 
 PROBLEM = Path(__file__).parents[1] / "tests" / "distribute" / "data" / "sharding_B.json.gz"
 WORKERS = 2
@@ -38,18 +39,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=100)
     parser.add_argument("--solvers", default=",".join(SOLVERS))
+    parser.add_argument("--sister", metavar="COPIESxVERSIONS", help="a larger problem of the same kind, such as 2x2")
     asked = parser.parse_args()
     whole = problem_of(PROBLEM)
+    if asked.sister:
+        copies, versions = map(int, asked.sister.split("x"))
+        whole = sister(whole, copies, versions)
     reduced = reduce(whole)
     assert reduced is not None
-    print("| solver | strategies | best | bound | seconds | processor seconds |\n|---|---|---|---|---|---|")
+    print(
+        "| solver | strategies | best | bound | best / bound | seconds | processor seconds |\n"
+        "|---|---|---|---|---|---|---|"
+    )
     for name in asked.solvers.split(","):
         for problem in (whole, reduced.problem):
             began, used = time.monotonic(), time.process_time()
             best, bound = SOLVERS[name](problem, asked.seconds)
             took, used = time.monotonic() - began, time.process_time() - used
             count = sum(len(costs) for costs in problem.nodes)
-            print(f"| {name} | {count:,} | {best:,.0f} | {bound:,.0f} | {took:.1f} | {used:.1f} |", flush=True)
+            print(
+                f"| {name} | {count:,} | {best:,.0f} | {bound:,.0f} | {best / bound:.3f} | {took:.1f} | {used:.1f} |",
+                flush=True,
+            )
 
 
 def problem_of(path: Path) -> Selection:
@@ -113,6 +124,12 @@ def by_highs(problem: Selection, seconds: float) -> Answer:
     return selected.cost, selected.bound
 
 
+def by_einmap(problem: Selection, seconds: float) -> Answer:
+    """As einmap solves it: elimination, messages and parts of it where it is wide, HiGHS."""
+    selected = solve(problem, seconds)
+    return selected.cost, selected.bound
+
+
 def by_cp_sat(problem: Selection, seconds: float) -> Answer:
     """A Boolean for each strategy and for each pair."""
     from ortools.sat.python import cp_model
@@ -171,6 +188,7 @@ def _costs(costs: np.ndarray, top: int) -> list[int]:
 
 
 SOLVERS: dict[str, Callable[[Selection, float], Answer]] = {
+    "einmap": by_einmap,
     "HiGHS": by_highs,
     "CP-SAT": by_cp_sat,
     "toulbar2": by_toulbar2,
