@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from docs.generate import expression_pages, field_pages
+from docs.generate import capability_page, expression_pages, field_pages
 
 REFERENCE = Path(__file__).parents[1] / "reference"
 
@@ -20,6 +20,7 @@ def pages() -> dict[str, str]:
         "workload.md": field_pages.workload_page(),
         "mapping.md": field_pages.mapping_page(),
         "options.md": field_pages.options_page(),
+        "capabilities.md": capability_page.capabilities(),
         "distribution.md": field_pages.distribution_page(),
         "cluster.md": field_pages.cluster_page(),
         "machine.md": field_pages.machine_page(),

@@ -10,6 +10,13 @@ from einmap.sweep.read import sweep_paths
 SHIPPED = {**example_paths(), **machine_paths(), **sweep_paths()}
 
 
+def test_features_that_do_not_go_together_are_listed(run):
+    done = run("examples", "--features")
+    assert done.status == 0
+    assert "why" in done.out.splitlines()[0]
+    assert "who waits for whom" in done.out
+
+
 def test_every_shipped_file_is_listed_with_its_first_comment(run):
     done = run("examples")
     assert done.status == 0

@@ -19,7 +19,6 @@ from tests.mapper.test_latency_options import compared as compared_with
 from tests.mapper.test_optimal import agrees
 
 from einmap import evaluate, loads, map_workload
-from einmap.errors import NotSupportedError
 from einmap.mapper.cost_bounds import compute_path, use_dominance
 from einmap.mapper.mapspace.fanout_table import with_orders
 
@@ -147,26 +146,6 @@ def test_what_links_can_do_counts():
 def test_the_longest_route_may_be_the_latency():
     assert best("latency").cost.latency == 2 * 4 + 2
     assert best("latency", topology="all_to_all").cost.latency == 2
-
-
-@pytest.mark.parametrize(
-    ("words", "more", "options"),
-    [
-        ("'Noc'.*preset accelforge", "", {"semantics": "accelforge"}),
-        ("'Noc'.*imperfect factors", "", {"explore_imperfect_spatial_loops": True}),
-        ("'Noc'.*take turns.*'DRAM'", "buffering: single,", {}),
-    ],
-)
-def test_what_is_not_searched_beside_a_network_is_refused_by_name(words, more, options):
-    with pytest.raises(NotSupportedError, match=words) as error:
-        map_workload(loads(ROW.format(bits=1, topology="mesh", more=more)), **options)
-    assert error.value.at.path.startswith("arch.nodes")
-
-
-def test_a_given_mapping_is_refused_beside_a_network(tmp_path):
-    (tmp_path / "given.yaml").write_text("mapping: {nodes: [!Storage {tensors: [A, B, Z], component: DRAM}, !Any {}]}")
-    with pytest.raises(NotSupportedError, match=r"given mapping.*'Noc'"):
-        map_workload(loads(ROW.format(bits=1, topology="mesh", more="")), given=tmp_path / "given.yaml")
 
 
 ARRAY = """

@@ -10,7 +10,6 @@ from tests.recurrences import architecture, draw, loop, mapping, storage
 
 import einmap
 from einmap import NoMappingError, Spec
-from einmap.errors import NotSupportedError
 from einmap.model.evaluate import workings_of
 
 RNN = ["R[t, n] = H[S: t, M: m] * U[m, n]", "H[S: t + 1, M: n] = P[t, n] + R[t, n]"]
@@ -164,21 +163,6 @@ def beaten(seed, tries):
 @pytest.mark.parametrize("part", range(5))
 def test_no_random_mapping_of_100_recurrences_beats_the_best_one(part):
     assert [found for seed in range(100 + 20 * part, 120 + 20 * part) for found in beaten(seed, 100)] == []
-
-
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ({"brute_force": True}, "brute force does not know recurrences"),
-        ({"fuse": False}, "the mapper without fusion does not know recurrences"),
-        ({"semantics": "accelforge"}, "the preset accelforge does not know recurrences"),
-        ({"explore_imperfect_temporal_loops": True}, "imperfect factors does not know recurrences"),
-    ],
-)
-def test_searches_that_do_not_know_recurrences_say_so(options, text):
-    with pytest.raises(NotSupportedError, match=text) as error:
-        einmap.map_workload(problem(), **options)
-    assert "workload.einsums[0]" in str(error.value.at)
 
 
 def test_no_room_is_told():

@@ -18,8 +18,6 @@ from einmap.errors import NotSupportedError
 from einmap.mapper.branch_and_bound import stalled
 from einmap.mapper.mapspace.mapspace import mapspace_of
 from einmap.mapping.mapping import Mapping
-from einmap.mapping.nodes import PerEinsum, Temporal
-from einmap.mapping.template import AnyPlace
 from einmap.model.stalls import winding_up
 
 VALUES = {
@@ -129,25 +127,3 @@ def test_more_orders_than_are_tried_leave_a_result_unproven(monkeypatch):
     assert not result.optimal
     assert "some orders of loops of Z" in result.reason
     assert result.lower_bound <= proven.cost.latency <= result.cost.latency
-
-
-@pytest.mark.parametrize(
-    ("options", "match"),
-    [
-        ({"explore_imperfect_temporal_loops": True}, "with imperfect factors"),
-        ({"brute_force": True}, "by brute force"),
-        ({"max_pipeline_stages": 2}, "as Pipelines"),
-        ({"semantics": "accelforge"}, "with the preset 'accelforge'"),
-        (
-            {"given": einmap.PartialMapping((AnyPlace(), Temporal(PerEinsum("k"), PerEinsum(1))))},
-            "a given mapping is not completed",
-        ),
-    ],
-)
-def test_what_the_search_does_not_know_of_stalls_is_refused_by_name(options, match):
-    with pytest.raises(NotSupportedError, match=match):
-        einmap.map_workload(stalling(), **options)
-    with pytest.raises(NotSupportedError, match="beside a pipeline_latency of 'MAC'"):
-        einmap.map_workload(stalling().set("arch.nodes.MAC.actions[0].pipeline_latency", 1))
-    with pytest.raises(NotSupportedError, match="beside a memory that is single"):
-        einmap.map_workload(stalling().set("arch.nodes.Main.buffering", "single"))

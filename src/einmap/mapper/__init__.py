@@ -3,6 +3,7 @@
 - `best_layouts`: layouts that are left open: which one is best for each tensor in each memory, with the mapping that is
   best for it.
 - `branch_and_bound`: the exact search of one Einsum: depth first, with cost-to-go tables as bounds.
+- `capabilities`: what goes together in a search: features, and the pairs that no search knows yet.
 - `cascade_sizes`: why no mappings of a cascade fit together although each Einsum has some, and the least sizes that
   would do.
 - `cost_bounds`: what a mapping, or a part of one, costs at least.

@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from einmap.arch.component import Memory, Toll
-from einmap.errors import At, MappingError, NoMappingError, NotSupportedError, SpecError
+from einmap.errors import At, MappingError, NoMappingError, SpecError
 from einmap.gc_pause import set_aside
+from einmap.mapper.capabilities import Call, refuse_unknown
 from einmap.mapper.fusion.recurrent import recurrent_result
 from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.given.read import Given, patterns_of
 from einmap.mapper.joint_latency import is_joint, joint_result
 from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.memory_limit import left_of
-from einmap.mapper.options import Options, network_of, read_options
+from einmap.mapper.options import Options, read_options
 from einmap.mapper.result import Found, MapResult, best_of, objective
 from einmap.mapper.result_cache import ResultCache
 from einmap.mapper.verdict import Coverage, ending, judged, with_pipelines, with_ties
@@ -63,17 +64,7 @@ def best_mappings(
     asked = read_options(spec, **options)
     _check_depth(spec)
     patterns = patterns_of(given, spec)
-    if asked.most_stages > 1:
-        from einmap.mapper.pipelined.refusals import refuse_unknown
-
-        refuse_unknown(spec, asked, is_given=bool(patterns), fuse=fuse)
-    if patterns and (asked.uneven_loops or asked.uneven_lanes):
-        raise NotSupportedError("a given mapping is completed with factors that divide, not with imperfect ones yet")
-    if patterns and asked.stalls:
-        raise NotSupportedError("a given mapping is not completed on a machine with stalls: tile_by_tile yet")
-    if patterns and (network := network_of(spec)) is not None:
-        at = spec.provenance(f"arch.nodes.{network}")
-        raise NotSupportedError(f"a given mapping is not completed across a network ({network!r}) yet", at=at)
+    refuse_unknown(Call(spec, asked, is_given=bool(patterns), fuse=fuse))
     entry = cache.entry(spec, asked, patterns, fuse) if cache is not None else None
     kept = entry.read() if entry is not None else None
     if kept is not None:
@@ -148,7 +139,7 @@ def _searched(
 ) -> MapResult:
     if spec.workload.recurrences:
         _make_ready(spec, asked, progress)
-        return recurrent_result(spec, asked, patterns, progress, fuse=fuse)
+        return recurrent_result(spec, asked, progress)
     if fuse and is_joint(spec, asked) and may_fuse(spec, asked, patterns):
         return joint_result(
             spec,

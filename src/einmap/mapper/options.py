@@ -11,16 +11,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from einmap.arch.component import Component, Memory, Network, is_carrying
-from einmap.arch.tree import outermost_memory
+from einmap.arch.component import Component, Memory
 from einmap.errors import At, NotSupportedError, SpecError, did_you_mean
 from einmap.mapper.metrics import ALIASES, DEFAULT, METRICS
-from einmap.model.buffering import turns
 from einmap.model.checks.outputs_at_sums import check_outputs
 from einmap.model.checks.partial_sums import check_partial_sums
 from einmap.model.counting.semantics import Semantics, semantics_named
 from einmap.model.stalls import check_stalls, stalling
-from einmap.model.ways import has_ways
 from einmap.spec.schema.options import MapperInput
 from einmap.spec.spec import Spec
 from einmap.visible import short
@@ -103,7 +100,6 @@ def read_options(
     NotSupportedError for options that are not implemented.
     """
     mapper_input = _mapper_input(spec, more)
-    _check_model_options(spec)
     rules = _semantics(spec, semantics)
     check_partial_sums(spec, rules)
     check_outputs(spec, rules)
@@ -139,9 +135,8 @@ def read_options(
         most_in_stage=_integer("max_einsums_per_stage", mapper_input.max_einsums_per_stage, 1),
         stalls=stalls,
     )
-    _check_networks(spec, options)
-    _check_stalls(spec, options)
-    _check_arrays(spec, options)
+    if stalls:
+        _check_stalls(spec, rules)
     _check_gathers(spec)
     return options
 
@@ -154,53 +149,6 @@ def _stages(mapper_input: MapperInput) -> int:
             f"found {mapper_input.max_pipeline_stages}"
         )
     return mapper_input.max_pipeline_stages
-
-
-def _check_model_options(spec: Spec) -> None:
-    """Raises NotSupportedError for options of the model that the search does not know."""
-    if spec.model_options.sliding_window:
-        raise NotSupportedError(
-            "the mapper does not search with sliding_window: true yet",
-            at=spec.provenance("model.sliding_window"),
-            hint="map without it, then evaluate the mapping found with sliding_window: true",
-        )
-
-
-def _check_networks(spec: Spec, options: Options) -> None:
-    """Raises NotSupportedError for what the search does not know of architectures with a network."""
-    name = network_of(spec)
-    if name is None:
-        return
-    taking_turns = next((other for other, unit in _units(spec) if turns((unit,))), None)
-    problems = {
-        "with the preset accelforge": options.rules.network_traffic != "all",
-        "with imperfect factors": options.uneven_loops or options.uneven_lanes,
-        f"with memories that take turns with what is below them ({taking_turns!r})": taking_turns is not None,
-    }
-    for what, found in problems.items():
-        if found:
-            raise NotSupportedError(
-                f"the mapper does not search architectures with a network ({name!r}) {what} yet",
-                at=spec.provenance(f"arch.nodes.{name}"),
-                hint="map without it, then evaluate the mapping found with it",
-            )
-
-
-def _check_arrays(spec: Spec, options: Options) -> None:
-    """Raises NotSupportedError for what the search does not know of memories that are several units of an array."""
-    name = next((name for name, unit in _units(spec) if isinstance(unit, Memory) and unit.is_spread), None)
-    problems = {
-        "with the preset accelforge": options.rules.network_traffic != "all",
-        "with imperfect factors": options.uneven_loops or options.uneven_lanes,
-        "for several Einsums with nothing above these": len(spec.workload.einsums) > 1 and _is_outermost(spec, name),
-    }
-    for what, found in problems.items():
-        if found and name is not None:
-            raise NotSupportedError(
-                f"the mapper does not search architectures with several units of a memory ({name!r}) {what} yet",
-                at=spec.provenance(f"arch.nodes.{name}"),
-                hint="map without it",
-            )
 
 
 def _check_gathers(spec: Spec) -> None:
@@ -217,46 +165,17 @@ def _check_gathers(spec: Spec) -> None:
                     )
 
 
-def _is_outermost(spec: Spec, name: str | None) -> bool:
-    """Whether a memory is the outermost one of some path."""
-    archs = [spec.arch(einsum.name) for einsum in spec.workload.einsums]
-    paths = (arch.path(unit.name) for arch in archs for unit in arch.computes)
-    return any(outer is not None and outer.name == name for outer in map(outermost_memory, paths))
-
-
-def network_of(spec: Spec) -> str | None:
-    """The first network of the architecture."""
-    return next((name for name, unit in _units(spec) if is_carrying(unit)), None)
-
-
 def _units(spec: Spec) -> Iterator[tuple[str, Component]]:
     """The components of the architecture, as each Einsum has them."""
     for einsum, bound in spec.bound.items():
         yield from bound.arch.components.items() if bound.like == einsum else ()
 
 
-def _check_stalls(spec: Spec, options: Options) -> None:
-    """Raises NotSupportedError for what the search does not know of memories that stall tile by tile."""
-    if not options.stalls:
-        return
+def _check_stalls(spec: Spec, rules: Semantics) -> None:
+    """Raises NotSupportedError for what the model does not know of memories that stall tile by tile."""
     for name, bound in spec.bound.items():
         for unit in bound.arch.computes if bound.like == name else ():
-            check_stalls(bound.arch.path(unit.name), options.rules)
-    memory = next(name for name, unit in _units(spec) if isinstance(unit, Memory) and stalling((unit,)))
-    slow = next((name for name, unit in _units(spec) if not isinstance(unit, Network) and has_ways((unit,))), None)
-    problems = {
-        "with imperfect factors": options.uneven_loops or options.uneven_lanes,
-        "by brute force": options.brute_force,
-        "as Pipelines": options.most_stages > 1,
-        f"beside a pipeline_latency of {slow!r}": slow is not None,
-    }
-    for what, found in problems.items():
-        if found:
-            raise NotSupportedError(
-                f"the mapper does not search with stalls: tile_by_tile ({memory!r}) {what} yet",
-                at=spec.provenance(f"arch.nodes.{memory}.stalls"),
-                hint="map without it, then evaluate the mapping found with it",
-            )
+            check_stalls(bound.arch.path(unit.name), rules)
 
 
 def _mapper_input(spec: Spec, more: Mapping[str, Any]) -> MapperInput:

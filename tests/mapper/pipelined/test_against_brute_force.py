@@ -156,7 +156,7 @@ def test_a_network_to_one_of_the_computes_belongs_to_its_stage():
 
 
 def test_a_network_that_all_stages_would_cross_is_refused_with_its_place():
-    with pytest.raises(NotSupportedError, match="'Noc', which all stages would cross") as refused:
+    with pytest.raises(NotSupportedError, match="a network that all stages cross") as refused:
         einmap.map_workload(with_network(2), metrics="latency", max_pipeline_stages=2)
     assert "arch.nodes[2]" in str(refused.value)
 
@@ -196,18 +196,9 @@ def test_what_fusion_saves_is_told_beside_pipelines():
     assert saving.rows[1].before == saving.unfused.cost.latency == 256
 
 
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"max_pipeline_stages": 4}, "at most 3 are searched, found 4"),
-        ({"max_pipeline_stages": 2, "fuse": False}, "Pipelines without fusion"),
-        ({"max_pipeline_stages": 2, "semantics": "accelforge"}, "Pipelines with the preset accelforge"),
-        ({"max_pipeline_stages": 2, "metrics": "leak_energy"}, "Pipelines for leak_energy"),
-    ],
-)
-def test_what_the_search_does_not_know_is_refused_by_name(options, says):
-    with pytest.raises(NotSupportedError, match=says):
-        einmap.map_workload(forked(), **options)
+def test_no_more_than_three_stages_are_searched():
+    with pytest.raises(NotSupportedError, match="at most 3 are searched, found 4"):
+        einmap.map_workload(forked(), max_pipeline_stages=4)
 
 
 def test_what_the_search_does_not_know_of_a_memory_is_refused_with_its_place():

@@ -16,6 +16,7 @@ from einmap.errors import At, EinmapError, SpecError, raise_all
 from einmap.frontends.files import read_text_file
 from einmap.frontends.yaml.spec import SPEC_KINDS, example_paths
 from einmap.matmul.read_machine import KIND
+from einmap.report.layout import new_table
 from einmap.sweep.read import KIND as SWEEPS
 
 Copy = Annotated[
@@ -23,16 +24,32 @@ Copy = Annotated[
     typer.Option("--copy", metavar="DIR", help="Write the files into DIR, to change them.", show_default=False),
 ]
 
+Features = Annotated[
+    bool, typer.Option("--features", help="List which features the mapper does not search together yet.")
+]
 
-def examples_command(copy: Copy = None) -> None:
+
+def examples_command(copy: Copy = None, features: Features = False) -> None:
     """List the shipped architectures, workloads, mappings, machines, sweeps, ...; their names stand for files.
 
     Example: einmap examples --copy my_specs
     """
-    if copy is None:
+    if features:
+        print_report(unknown_pairs())
+    elif copy is None:
         print_report(listing())
     else:
         print_report(Text("\n".join(copy_examples(copy)), overflow="fold"))
+
+
+def unknown_pairs() -> RenderableType:
+    """What the mapper does not search together, and why."""
+    from einmap.mapper.capabilities import FEATURES, REFUSED_LATER, UNKNOWN  # here: names of examples need no mapper
+
+    table = new_table("feature", "not yet with", "why", left=range(3))
+    for row in (*UNKNOWN, *REFUSED_LATER):
+        table.add_row(FEATURES[row.feature].words, FEATURES[row.other].words, row.why)
+    return table
 
 
 def listing() -> RenderableType:

@@ -13,6 +13,7 @@ from einmap.distribute.cluster import ArchGoal
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.workload import Workload
 from einmap.errors import EinmapError, MappingError, NoMappingError
+from einmap.mapper.capabilities import Call, refuse_unknown
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.mapper import best_mappings
 from einmap.mapper.options import read_options
@@ -56,7 +57,7 @@ class MappedPe:
     def check(self) -> None:
         """Raise SpecError where the architecture or the options of the mapper are wrong."""
         self._arch(self.spec.workload.einsums[0])
-        read_options(self.spec)
+        refuse_unknown(Call(self.spec, read_options(self.spec)))
 
     @cached_property
     def memory(self) -> float:

@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from einmap.errors import NoMappingError, NotSupportedError
-from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.memory_limit import left_of
-from einmap.mapper.options import Options, network_of
+from einmap.mapper.options import Options
 from einmap.mapper.result import Found, MapResult, best_of
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.model.evaluate import evaluate
-from einmap.model.ways import has_ways
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
 
 
-def recurrent_result(
-    spec: Spec, asked: Options, patterns: Mapping[str, Pattern], progress: Progress | None, *, fuse: bool
-) -> MapResult:
+def recurrent_result(spec: Spec, asked: Options, progress: Progress | None) -> MapResult:
     """Search the cascade, its recurrences below loops over their steps.
 
-    Raises NotSupportedError for options that this search does not know, NoMappingError when no mapping fits, or none is
+    Raises NotSupportedError for Einsums that this search does not know, NoMappingError when no mapping fits, or none is
     found in time.
     """
     # Here, not above: they import the compiler, which only a search needs
@@ -40,7 +36,6 @@ def recurrent_result(
     from einmap.mapper.fusion.tie_search import with_best_of_tie
     from einmap.mapper.independent.first import LONGEST
 
-    _refuse(spec, asked, patterns, fuse=fuse)
     left_out = not_shared(spec, None, "the cascade has a recurrence") if asked.share_inputs else ()
     asked = replace(asked, memory=left_of(asked.memory, None), ceiling=asked.memory, share_inputs=False)
     start = time.perf_counter()
@@ -75,27 +70,6 @@ def recurrent_result(
     front = best_of(points, asked.goals) if len(points) > 1 else points
     result = fused_result(searches, front, asked, start, left_out)
     return result if stopped else with_best_of_tie(result, searches, asked, token, found)
-
-
-def _refuse(spec: Spec, asked: Options, patterns: Mapping[str, Pattern], *, fuse: bool) -> None:
-    """Raise NotSupportedError for options that are not known here."""
-    ways = any(has_ways(components) for components in spec.distinct_components())
-    unknown: dict[str, Any] = {
-        f"the mapper with the preset {asked.rules.name}": asked.rules.buffer_above_split != "one",
-        "the mapper without fusion": not fuse,
-        "brute force": asked.brute_force,
-        "a given mapping": patterns,
-        "a search with imperfect factors": asked.uneven_loops or asked.uneven_lanes,
-        "a search for the metric resource_usage": "resource_usage" in asked.goals,
-        "a search for Pipelines": asked.most_stages > 1,
-        "a search with overlap_einsums": spec.model_options.overlap_einsums,
-        "a search with values that are on their way (pipeline_latency, wind_up)": ways,
-        "a search with stalls: tile_by_tile": asked.stalls,
-        "a search of an architecture with a network": network_of(spec) is not None,
-    }
-    for what, is_asked in unknown.items():
-        if is_asked:
-            spec.refuse_recurrences(what)
 
 
 def _refuse_tried(spec: Spec, search: Any) -> None:

@@ -77,8 +77,6 @@ class IndependentSearch:
         """Objectives of each Einsum's search: those asked for, or what they are made of."""
         goals = self.options.goals
         if "resource_usage" in goals:
-            if not self.single:
-                raise NotSupportedError("resource_usage as an objective of a cascade is not supported yet")
             return (*(g for g in goals if g != "resource_usage"), *self._usages())
         if self.single:
             return goals

@@ -5,6 +5,5 @@
 - `stage_sums`: Pareto fronts of sums, with where each row comes from: Einsums of a stage, and parts of a cascade.
 - `together`: chains of all Einsums of a Pipeline put together: what they cost, and whether they fit.
 - `pipeline_search`: the best Pipelines of some successive Einsums, cut into stages.
-- `refusals`: what the search of Pipelines does not know, refused by name.
 - `cascade_search`: the best way to cut a cascade into Pipelines and Einsums by themselves, and its tree.
 """

@@ -17,13 +17,15 @@ from einmap.mapper.fusion.problem import CascadeProblem
 from einmap.mapper.fusion.tree import TreeBuilder, gathered
 from einmap.mapper.options import Options
 from einmap.mapper.pipelined.pipeline_search import Origin, PipelineSearch
-from einmap.mapper.pipelined.refusals import JUDGED
 from einmap.mapper.pipelined.stage_fronts import StageFronts
 from einmap.mapper.pipelined.stage_sums import OriginFront
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
+
+JUDGED = {"energy": (0,), "latency": (1,), "energy_delay_product": (0, 1)}
+"""Which of energy and latency a metric depends on."""
 
 
 @dataclass
