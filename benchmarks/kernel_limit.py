@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 import einmap
-from einmap.mapper import objective_kernels
+from einmap.mapper.objective import objective_kernels
 
 
 @njit

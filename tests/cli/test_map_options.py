@@ -6,7 +6,7 @@ import pytest
 from tests.cli.test_map import SMALL
 
 import einmap
-from einmap.mapper.metrics import METRICS
+from einmap.mapper.objective.metrics import METRICS
 
 
 @pytest.mark.parametrize("metric", ["dynamic_energy", "leak_energy", "resource_usage"])

@@ -8,10 +8,11 @@ import pytest
 
 import einmap
 from einmap.execute.kernels import run_leaf
-from einmap.mapper import objective_kernels, warm
+from einmap.mapper import warm
 from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.cost_bounds import compute_path, cost_to_go_kernels, sparse_kernels, tree_kernels
 from einmap.mapper.fusion.paths import envelope_kernels, label_kernels, path_kernels
+from einmap.mapper.objective import objective_kernels
 from einmap.progress import Progress
 
 OF_TABLES = ("moves_inside", "with_gap_and_node", "over_lanes")

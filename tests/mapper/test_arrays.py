@@ -8,9 +8,9 @@ from tests.random_specs.arrays import draw_machine, draw_mapping
 
 from einmap import MappingError, Spec, evaluate, loads, map_workload
 from einmap.errors import NoMappingError, NotSupportedError
-from einmap.mapper import objective_kernels
 from einmap.mapper.branch_and_bound import einsum_search
 from einmap.mapper.fusion.fronts.unfused_fronts import UnfusedFronts
+from einmap.mapper.objective import objective_kernels
 from einmap.mapping.nodes import Storage
 
 REPLICATED = """

@@ -4,8 +4,8 @@ import pytest
 from tests.mapper.test_verdict import cascade
 
 import einmap
-from einmap.mapper import objective_kernels
-from einmap.mapper.metrics import ALIASES, METRICS, Parts
+from einmap.mapper.objective import objective_kernels
+from einmap.mapper.objective.metrics import ALIASES, METRICS, Parts
 
 
 def test_kernels_know_metrics_by_their_codes():

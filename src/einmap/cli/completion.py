@@ -51,7 +51,7 @@ def _machines(_incomplete: str) -> list[str]:
 
 
 def _metrics(incomplete: str) -> list[str]:
-    from einmap.mapper.metrics import METRICS
+    from einmap.mapper.objective.metrics import METRICS
 
     return _after_commas(incomplete, ("edp", *METRICS))
 

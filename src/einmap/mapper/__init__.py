@@ -19,14 +19,10 @@
 - `mapper`: find the best mapping of a workload: what `einmap.map_workload` does once files are read.
 - `mapspace`: which mappings exist: dataplacements, tile shapes, uses of the fanouts.
 - `memory_limit`: how much memory the process has in use, and what a limit leaves to a search.
-- `objective_kernels`: compiled formulas on values of the objectives: what costs are worth, and which values are of
-  no use.
-- `objectives`: objectives as the kernels know them, and the columns of cost that they need.
+- `objective`: what a mapping is judged by: metrics, kernels, Pareto fronts, tolerances.
 - `options`: the options of a search, checked: those of the specification, overridden by those of the call.
 - `padded`: fused mappings with imperfect factors, by way of larger ranks in which the same tile shapes are perfect.
 - `pipelined`: the search of Pipelines: successive Einsums as stages that work on successive tiles at one time.
-- `pareto_archive`: the best points that a search has found.
-- `pareto_sums`: the best sums over Einsums: one mapping of each, objectives added up.
 - `request`: what is asked of the search of one Einsum.
 - `result`: what a search returns.
 - `result_cache`: results that are kept on disk, by the content of everything they depend on.
@@ -35,6 +31,4 @@
   was asked for.
 - `verdict`: what a result may claim: whether it is proven, for which mappings, and how far it may be from the best.
 - `warm`: compile the kernels of the search ahead, or load them from the cache on disk.
-- `tolerances`: when two costs count as equal, and which of equally good mappings is wanted.
-- `metrics`: what a mapping can be judged by: one entry for each metric.
 """

@@ -29,10 +29,10 @@ from einmap.arch.component import Action, Compute, Leaf, Memory, Network, Toll
 from einmap.arch.ports import Share
 from einmap.arch.tree import Architecture
 from einmap.errors import NoMappingError
-from einmap.mapper.metrics import METRICS
+from einmap.mapper.objective.metrics import METRICS
+from einmap.mapper.objective.tolerances import ROUNDING
 from einmap.mapper.options import Options
 from einmap.mapper.result import Found, MapResult, best_of, objective
-from einmap.mapper.tolerances import ROUNDING
 from einmap.mapper.verdict import Coverage, ending, judged, narrowed_by, with_ties
 from einmap.model.evaluate import evaluate
 from einmap.model.overlap import check_overlap

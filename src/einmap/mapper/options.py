@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from einmap.arch.component import Component, Memory
 from einmap.errors import At, NotSupportedError, SpecError, did_you_mean
-from einmap.mapper.metrics import ALIASES, DEFAULT, METRICS
+from einmap.mapper.objective.metrics import ALIASES, DEFAULT, METRICS
 from einmap.model.checks.outputs_at_sums import check_outputs
 from einmap.model.checks.partial_sums import check_partial_sums
 from einmap.model.counting.semantics import Semantics, semantics_named

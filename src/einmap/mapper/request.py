@@ -11,8 +11,8 @@ import numpy as np
 
 from einmap.arrays import Bools, Floats
 from einmap.einsum.isomorphism import Renaming
-from einmap.mapper import objective_kernels
 from einmap.mapper.given.pattern import Pattern
+from einmap.mapper.objective import objective_kernels
 from einmap.model.counting.semantics import Semantics
 
 POOL_BYTES = 80_000_000

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from einmap.mapper.metrics import METRICS
-from einmap.mapper.pareto_sums import nondominated
-from einmap.mapper.tolerances import tie_breaker, tied
+from einmap.mapper.objective.metrics import METRICS
+from einmap.mapper.objective.pareto_sums import nondominated
+from einmap.mapper.objective.tolerances import tie_breaker, tied
 from einmap.mapping.mapping import Mapping
 from einmap.model.cost import Cost
 from einmap.spec.chosen_layouts import Lies

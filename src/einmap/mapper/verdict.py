@@ -10,10 +10,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from einmap.mapper.objective.pareto_sums import PARTS
+from einmap.mapper.objective.tolerances import tie_breaker
 from einmap.mapper.options import Options
-from einmap.mapper.pareto_sums import PARTS
 from einmap.mapper.result import Found, MapResult, MapStats, objective
-from einmap.mapper.tolerances import tie_breaker
 from einmap.visible import listed
 
 NOT_SEARCHED = "; not searched: "

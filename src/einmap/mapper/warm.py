@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from einmap.mapper import objective_kernels
 from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.cost_bounds import cost_to_go_kernels, sparse_kernels, tree_kernels
 from einmap.mapper.fusion.paths import envelope_kernels, label_kernels, path_kernels
@@ -23,6 +22,7 @@ from einmap.mapper.fusion.paths.kernel_records import (
     PackedStages,
 )
 from einmap.mapper.mapspace.tile_lattice import LARGE
+from einmap.mapper.objective import objective_kernels
 from einmap.numbers import divisors
 from einmap.progress import Progress
 

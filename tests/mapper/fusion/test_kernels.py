@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from einmap.mapper import objective_kernels
 from einmap.mapper.fusion.paths import label_kernels
 from einmap.mapper.fusion.paths.kernel_records import Comparison, JoinedEdges, Labels, Limits, PackedChains
+from einmap.mapper.objective import objective_kernels
 from einmap.mapper.request import Remainder
 
 

@@ -32,13 +32,13 @@ from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.mapspace.fanout_table import LaneTable
 from einmap.mapper.mapspace.template import joined
 from einmap.mapper.memory_limit import Ceiling
-from einmap.mapper.metrics import METRICS
-from einmap.mapper.pareto_archive import Archive
+from einmap.mapper.objective.metrics import METRICS
+from einmap.mapper.objective.pareto_archive import Archive
+from einmap.mapper.objective.tolerances import TIE
 from einmap.mapper.request import Remainder, Request
 from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.mapper.templates.groups import Group
 from einmap.mapper.templates.statistics import Loops, SubspaceTally
-from einmap.mapper.tolerances import TIE
 from einmap.mapping.mapping import Mapping
 from einmap.model.counting.path import path_of
 from einmap.model.einsum_cost import einsum_cost

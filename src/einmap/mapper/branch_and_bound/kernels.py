@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from einmap.mapper.mapspace.point_kernels import has_fewer_rows, leads_to, place_of, row_of, tiles_at, value_at
-from einmap.mapper.objective_kernels import beaten, exceeds_cutoff, keep_least, objectives
+from einmap.mapper.objective.objective_kernels import beaten, exceeds_cutoff, keep_least, objectives
 
 GAP, PLACE = 0, 1
 DONE, PAUSED, FULL, LEAF = range(4)

@@ -20,7 +20,6 @@ import numpy as np
 
 from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.projection import Relevance
-from einmap.mapper import objective_kernels
 from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.cost_bounds.coefficients import NodeCosts
 from einmap.mapper.cost_bounds.cost_to_go import Tables
@@ -28,8 +27,9 @@ from einmap.mapper.cost_bounds.line_rates import moves_lines
 from einmap.mapper.cost_bounds.path_costs import PathCosts
 from einmap.mapper.cost_bounds.stalling_machine import StallingMachine
 from einmap.mapper.cost_bounds.table_blocks import Around, Level, Recipe
-from einmap.mapper.objectives import goal_codes, table_columns
-from einmap.mapper.pareto_archive import Archive
+from einmap.mapper.objective import objective_kernels
+from einmap.mapper.objective.objectives import goal_codes, table_columns
+from einmap.mapper.objective.pareto_archive import Archive
 from einmap.mapper.request import Remainder
 from einmap.mapper.templates.chain_template import ChainTemplate, Held
 from einmap.mapping.mapping import Mapping

@@ -22,9 +22,9 @@ from einmap.mapper.cost_bounds.compute_path import Path
 from einmap.mapper.mapspace.dataplacement import Dataplacement
 from einmap.mapper.mapspace.fanout_table import LaneTable
 from einmap.mapper.mapspace.layout import values_of
+from einmap.mapper.objective.tolerances import TIE
 from einmap.mapper.request import Request
 from einmap.mapper.templates.chain_template import ChainSegment, ChainTemplate, Held
-from einmap.mapper.tolerances import TIE
 from einmap.model.counting.semantics import Semantics
 from einmap.progress import Progress
 

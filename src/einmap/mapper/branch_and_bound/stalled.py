@@ -17,13 +17,13 @@ from einmap.arrays import Floats
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
 from einmap.errors import NotSupportedError
-from einmap.mapper import objective_kernels
 from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.branch_and_bound.decode import nodes_of
 from einmap.mapper.branch_and_bound.path_search import Descent, PathSearch, TemplateTables
 from einmap.mapper.mapspace.template import joined
-from einmap.mapper.pareto_archive import Archive
-from einmap.mapper.tolerances import TIE
+from einmap.mapper.objective import objective_kernels
+from einmap.mapper.objective.pareto_archive import Archive
+from einmap.mapper.objective.tolerances import TIE
 from einmap.mapping import nodes as tree
 from einmap.mapping.nodes import Node
 from einmap.model.counting.path import path_of

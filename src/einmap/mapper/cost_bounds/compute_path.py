@@ -28,7 +28,7 @@ from einmap.mapper.mapspace.fanout_table import LaneTable, lane_table, limited_v
 from einmap.mapper.mapspace.node_orders import NodeOrders
 from einmap.mapper.mapspace.spatial_mappings import first_routed
 from einmap.mapper.mapspace.tile_lattice import LARGE, MOST_SIZES, Lattice, lattice_of
-from einmap.mapper.objectives import table_columns
+from einmap.mapper.objective.objectives import table_columns
 from einmap.mapper.request import Request
 from einmap.mapper.templates.chain_template import ChainTemplate, Planner
 from einmap.mapper.templates.given_planner import GivenPlanner

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from einmap.mapper.objective_kernels import beaten, exceeds_cutoff, objectives
+from einmap.mapper.objective.objective_kernels import beaten, exceeds_cutoff, objectives
 
 NO_ROOM = -1
 """Instead of a number of rows: the pool is full."""

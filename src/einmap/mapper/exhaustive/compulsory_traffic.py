@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from einmap.arch.component import Compute, Memory, Toll
 from einmap.arch.tree import Architecture, outermost_memory, own_fanout
 from einmap.einsum.einsum import Einsum
-from einmap.mapper.metrics import METRICS, Parts, values_of
+from einmap.mapper.objective.metrics import METRICS, Parts, values_of
 
 
 @dataclass(frozen=True, slots=True)

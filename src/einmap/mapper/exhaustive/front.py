@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from einmap.arrays import Bools, Floats
-from einmap.mapper.pareto_sums import nondominated
-from einmap.mapper.tolerances import ROUNDING
+from einmap.mapper.objective.pareto_sums import nondominated
+from einmap.mapper.objective.tolerances import ROUNDING
 from einmap.units import format_si
 
 

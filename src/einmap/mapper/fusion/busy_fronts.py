@@ -19,10 +19,10 @@ from einmap.mapper.cost_bounds.columns import columns_of
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.fusion.search import FusedSearch
 from einmap.mapper.fusion.shared_inputs import not_shared, sharing
-from einmap.mapper.objectives import OWN, busy_form, operations_of
+from einmap.mapper.objective.objectives import OWN, busy_form, operations_of
+from einmap.mapper.objective.tolerances import TIE
 from einmap.mapper.options import Options
 from einmap.mapper.result import Found
-from einmap.mapper.tolerances import TIE
 from einmap.model.evaluate import evaluate
 from einmap.progress import Progress
 from einmap.spec.spec import Spec

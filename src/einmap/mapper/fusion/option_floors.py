@@ -19,7 +19,7 @@ from einmap.mapper.fusion.option_bounds import bounds_of
 from einmap.mapper.fusion.paths.boundary_states import EinsumOptions, Option
 from einmap.mapper.fusion.problem import CascadeProblem
 from einmap.mapper.fusion.relaxation import Relaxation
-from einmap.mapper.tolerances import ROUNDING
+from einmap.mapper.objective.tolerances import ROUNDING
 
 
 @dataclass

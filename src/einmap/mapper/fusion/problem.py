@@ -28,10 +28,10 @@ from einmap.mapper.fusion.fronts.unfused_fronts import UnfusedFronts
 from einmap.mapper.fusion.paths.options import SlotAssignment
 from einmap.mapper.fusion.steps import NO_STEPS, CascadeSteps
 from einmap.mapper.mapspace.tile_lattice import ranks_not_plain
+from einmap.mapper.objective.pareto_sums import PARTS
+from einmap.mapper.objective.tolerances import ROUNDING
 from einmap.mapper.options import Options
-from einmap.mapper.pareto_sums import PARTS
 from einmap.mapper.request import Remainder, Request, Waiting
-from einmap.mapper.tolerances import ROUNDING
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
 

@@ -31,8 +31,8 @@ from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
 from einmap.mapper.fusion.problem import CascadeProblem
 from einmap.mapper.fusion.refinement_request import RefinementRequest
 from einmap.mapper.fusion.relaxation import Relaxation
+from einmap.mapper.objective.tolerances import ROUNDING
 from einmap.mapper.request import Remainder
-from einmap.mapper.tolerances import ROUNDING
 
 STEP = 1 / 8
 """How far above the lower bound the best may be at first, in parts of what an Einsum costs at least on average."""

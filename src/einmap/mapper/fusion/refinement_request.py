@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from einmap.mapper.pareto_sums import nondominated
+from einmap.mapper.objective.pareto_sums import nondominated
 from einmap.mapper.request import Remainder
 
 

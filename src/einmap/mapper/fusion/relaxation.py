@@ -17,7 +17,7 @@ from einmap.mapper.fusion.paths.label_setting import Answer, LabelSetting, Stage
 from einmap.mapper.fusion.paths.shortest_paths import ContendedMemories, PackedOptions, ShortestPaths
 from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
 from einmap.mapper.fusion.problem import CascadeProblem
-from einmap.mapper.tolerances import ROUNDING
+from einmap.mapper.objective.tolerances import ROUNDING
 
 NO_PATHS = np.zeros((0, 0), dtype=np.int64)
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from einmap.mapper.fusion.search import FusedSearch
 from einmap.mapper.fusion.stopped_search import for_fused
+from einmap.mapper.objective.tolerances import Tied, tie_breaker, tied
 from einmap.mapper.options import Options
 from einmap.mapper.result import Found, MapResult, objective
-from einmap.mapper.tolerances import Tied, tie_breaker, tied
 from einmap.mapper.verdict import with_ties, without_advice
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.progress import Progress

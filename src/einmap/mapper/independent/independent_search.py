@@ -31,8 +31,8 @@ from einmap.mapper.independent.joined import joined
 from einmap.mapper.independent.whole_tensors import exchanged_whole
 from einmap.mapper.infeasibility.diagnosis import is_empty, reasons
 from einmap.mapper.mapspace.enumeration import share_of
+from einmap.mapper.objective.pareto_sums import PARTS, nondominated, sums
 from einmap.mapper.options import Options
-from einmap.mapper.pareto_sums import PARTS, nondominated, sums
 from einmap.mapper.request import Remainder, Request
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.renamed import renamed_nodes

@@ -18,7 +18,7 @@ from einmap.mapper.branch_and_bound.optimum import Optimum
 from einmap.mapper.branch_and_bound.searchable import why_not_fused
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.independent.independent_search import IndependentSearch
-from einmap.mapper.pareto_sums import PARTS
+from einmap.mapper.objective.pareto_sums import PARTS
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
 

@@ -21,7 +21,7 @@ from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, Key, Signat
 from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
 from einmap.mapper.fusion.fronts.protocol import FrontMemories, FusedFront
 from einmap.mapper.fusion.tree import LinearNest
-from einmap.mapper.objectives import busy
+from einmap.mapper.objective.objectives import busy
 from einmap.mapper.request import Request
 
 TABLES = 50_000_000

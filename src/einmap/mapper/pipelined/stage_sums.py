@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from einmap.arrays import Bools, Floats, Ints
-from einmap.mapper.pareto_sums import nondominated
+from einmap.mapper.objective.pareto_sums import nondominated
 from einmap.mapper.pipelined.stage_fronts import GroupRows
 
 PAIRS_AT_A_TIME = 200_000

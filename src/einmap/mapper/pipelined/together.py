@@ -15,8 +15,8 @@ from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.fusion.fronts.loops import TEMPORAL
 from einmap.mapper.fusion.problem import CascadeProblem
+from einmap.mapper.objective.tolerances import ROUNDING
 from einmap.mapper.pipelined.stage_fronts import COSTS, Group, GroupRows, Row, StageFronts
-from einmap.mapper.tolerances import ROUNDING
 from einmap.model.occupancy.stages import patterns_of
 
 ROWS_AT_A_TIME = 200_000

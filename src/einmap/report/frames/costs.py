@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from einmap.mapper.metrics import METRICS
+from einmap.mapper.objective.metrics import METRICS
 from einmap.mapping.nodes import format_address
 from einmap.report.frames.frame import Cell, Column, Row, Table, integer, number, text, truth
 from einmap.visible import short

@@ -16,7 +16,6 @@ import numpy as np
 
 from einmap.arch.component import Memory
 from einmap.arrays import Floats
-from einmap.mapper import objective_kernels
 from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.branch_and_bound.decode import nodes_of
 from einmap.mapper.branch_and_bound.path_search import Descent, PathSearch, TemplateTables
@@ -36,12 +35,13 @@ from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
 from einmap.mapper.fusion.fronts.protocol import FrontMemories, FrontStatistics, FusedFront
 from einmap.mapper.fusion.fronts.pruned_bounds import PrunedBounds
 from einmap.mapper.fusion.fronts.table_store import NO_LIMIT, Groups, TableStore
-from einmap.mapper.objectives import OWN
-from einmap.mapper.pareto_archive import Archive
-from einmap.mapper.pareto_sums import nondominated
+from einmap.mapper.objective import objective_kernels
+from einmap.mapper.objective.objectives import OWN
+from einmap.mapper.objective.pareto_archive import Archive
+from einmap.mapper.objective.pareto_sums import nondominated
+from einmap.mapper.objective.tolerances import TIE
 from einmap.mapper.request import Remainder
 from einmap.mapper.templates.chain_template import ChainTemplate
-from einmap.mapper.tolerances import TIE
 from einmap.mapping import nodes as tree
 
 CHOICES_AT_A_TIME = 1_000_000

@@ -17,7 +17,6 @@ import numpy as np
 
 from einmap.arrays import Floats, Ints
 from einmap.einsum.projection import Relevance
-from einmap.mapper import objective_kernels
 from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.branch_and_bound.path_search import NOTHING, TemplateTables
 from einmap.mapper.fusion.fronts.loops import TEMPORAL, Cut, Kind, Loop, in_order, in_time, orders_of
@@ -26,6 +25,7 @@ from einmap.mapper.fusion.fronts.pruned_bounds import PrunedBounds
 from einmap.mapper.fusion.fronts.turns import NestNode, ahead_of, cost_ahead, nest_ways
 from einmap.mapper.mapspace.spatial_mappings import routed_components
 from einmap.mapper.mapspace.template import ABOVE, BELOW
+from einmap.mapper.objective import objective_kernels
 from einmap.mapper.request import Remainder
 from einmap.mapper.templates.chain_template import Held
 from einmap.numbers import divisors

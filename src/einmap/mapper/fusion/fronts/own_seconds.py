@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 from einmap.arrays import Floats, Ints
 from einmap.mapper.branch_and_bound import kernels
-from einmap.mapper.objective_kernels import BUSY, MOST_FORMS
-from einmap.mapper.objectives import OWN, is_form
-from einmap.mapper.pareto_archive import Archive
-from einmap.mapper.tolerances import TIE
+from einmap.mapper.objective.objective_kernels import BUSY, MOST_FORMS
+from einmap.mapper.objective.objectives import OWN, is_form
+from einmap.mapper.objective.pareto_archive import Archive
+from einmap.mapper.objective.tolerances import TIE
 
 
 def take_own(into: Archive, found: Archive, goals: Sequence[str], codes: Ints, ahead: Floats) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from einmap.arrays import Floats
-from einmap.mapper import objective_kernels
+from einmap.mapper.objective import objective_kernels
 from einmap.mapper.request import Remainder
 
 MOST_ROWS = 32

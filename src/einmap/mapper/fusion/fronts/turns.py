@@ -12,7 +12,7 @@ from einmap.arch.component import Compute, Memory
 from einmap.arrays import Floats
 from einmap.mapper.branch_and_bound.path_search import PathSearch
 from einmap.mapper.fusion.fronts.loops import TEMPORAL, Loop
-from einmap.mapper.objectives import OWN
+from einmap.mapper.objective.objectives import OWN
 from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.model.ways import adds_up, seconds_at
 

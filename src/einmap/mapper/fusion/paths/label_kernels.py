@@ -23,7 +23,7 @@ from einmap.mapper.fusion.paths.kernel_records import (
     PackedChains,
     Space,
 )
-from einmap.mapper.objective_kernels import exceeds_cutoff
+from einmap.mapper.objective.objective_kernels import exceeds_cutoff
 
 
 class _LabelBuffer(NamedTuple):

@@ -30,7 +30,7 @@ from einmap.mapper.fusion.paths.shortest_paths import (
     packed_chains,
 )
 from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
-from einmap.mapper.tolerances import TIE_OF_SUMS
+from einmap.mapper.objective.tolerances import TIE_OF_SUMS
 
 PAIRS_AT_A_TIME = 100_000
 """Pairs that one call of the kernel looks at: milliseconds, more where many rows are kept."""

@@ -9,7 +9,7 @@ import numpy as np
 from einmap.arrays import Floats
 from einmap.mapper.fusion.paths import envelope_kernels
 from einmap.mapper.fusion.paths.lower_envelope import corners
-from einmap.mapper.tolerances import ROUNDING
+from einmap.mapper.objective.tolerances import ROUNDING
 
 NEAR = 1.02
 """Ratio of two weights that are as good as one."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from einmap.arrays import Floats, Ints
 from einmap.mapper.fusion.paths import envelope_kernels
-from einmap.mapper.tolerances import ROUNDING
+from einmap.mapper.objective.tolerances import ROUNDING
 
 HALVES = 20
 """How often the way between two corners is halved."""

@@ -20,7 +20,7 @@ from einmap.mapper.fusion.paths.boundary_states import BoundaryState, EinsumOpti
 from einmap.mapper.fusion.paths.kernel_records import ABSENT, PLAIN, UNEXPANDED, PackedChains, PackedStages
 from einmap.mapper.fusion.paths.lower_envelope import lines_of, lower_corners
 from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
-from einmap.mapper.tolerances import ROUNDING
+from einmap.mapper.objective.tolerances import ROUNDING
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from einmap.mapper.metrics import METRICS
+from einmap.mapper.objective.metrics import METRICS
 from einmap.mapper.result import Found, MapResult, objective
 from einmap.report.formatting import Scale
 from einmap.report.html.charts import colour, log_ticks

@@ -8,8 +8,8 @@ import numpy as np
 
 from einmap.arch.component import Leaf, Memory
 from einmap.arrays import Ints
-from einmap.mapper import objective_kernels as kernels
-from einmap.mapper.metrics import METRICS
+from einmap.mapper.objective import objective_kernels as kernels
+from einmap.mapper.objective.metrics import METRICS
 
 GOALS = {name: metric.code for name, metric in METRICS.items() if metric.code is not None}
 

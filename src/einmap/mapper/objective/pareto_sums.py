@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from einmap.arrays import Floats, Ints
-from einmap.mapper.metrics import METRICS
+from einmap.mapper.objective.metrics import METRICS
 
 PARTS = {name: metric.parts for name, metric in METRICS.items() if metric.of is not None}
 """What has to be added up over Einsums for each objective."""
