@@ -40,8 +40,8 @@ class Positions:
         return tuple(sorted(self.variables[name] for name in names))
 
     def by_tensor[T](self, pairs: Iterable[tuple[TensorName, T]]) -> tuple[tuple[int, T], ...]:
-        """Values by tensor; those of tensors that the Einsum does not use are left out."""
-        return tuple(sorted((self.tensors[name], value) for name, value in pairs if name in self.tensors))
+        """Values by tensor."""
+        return tuple(sorted((self.tensors[name], value) for name, value in pairs))
 
     def lookups(self, access: TensorAccess) -> Hashable:
         """How the tensor is gathered, nothing where it is not."""

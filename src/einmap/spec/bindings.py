@@ -127,10 +127,11 @@ class Bindings:
     @cached_property
     def bound_workload(self) -> BoundWorkload:
         """The workload with the symbols of each Einsum. Raises SpecError."""
-        if self.before is not None:
-            return self.before.bound_workload
         original = self.original
-        bound = bind_workload(self.raw, self.variables, original.bound_workload if original is not None else None)
+        if self.before is not None:
+            bound = self.before.bound_workload
+        else:
+            bound = bind_workload(self.raw, self.variables, original.bound_workload if original is not None else None)
         return bound if self.in_place is None else replace(bound, workload=self.in_place.workload)
 
     @cached_property
