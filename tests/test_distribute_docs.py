@@ -19,6 +19,11 @@ from einmap.frontends.yaml.spec import example_paths
 PAGE = Path(__file__).parent.parent / "docs" / "distribute.md"
 BLOCK = re.compile(r"^```\n\$ (einmap [^\n]*)\n(.*?)```$", re.MULTILINE | re.DOTALL)
 COMMANDS = [match[1] for match in BLOCK.finditer(PAGE.read_text())]
+ROW = re.compile(r"^\| `(\w+ \w+(?: -D \w+=\w+)*)` \| ([^|]*) \|[^|]*\|[^|]*\|[^|]*\|$", re.MULTILINE)
+EXAMPLES = [match[0] for match in ROW.finditer(PAGE.read_text())]
+SUMMARY = re.compile(
+    r"each PE sends (\S+)\s+bytes,\s+evaluates\s+(\S+)\s+points.*\sbuffers\s+of\s+(\S+)\s+bytes", re.DOTALL
+)
 
 
 def printed(command: str) -> str:
@@ -30,9 +35,15 @@ def printed(command: str) -> str:
     return shown.getvalue()
 
 
+def row(match: re.Match) -> str:
+    """A row of the table of examples, with the figures that its command prints."""
+    figures = SUMMARY.search(printed(f"einmap run {match[1]} --dry-run"))
+    return f"| `{match[1]}` | {match[2]} | {' | '.join(figures.groups())} |"
+
+
 def filled(text: str) -> str:
-    """The page with the output of each command."""
-    return BLOCK.sub(lambda match: f"```\n$ {match[1]}\n{printed(match[1])}```", text)
+    """The page with the output of each command, and the figures of each example."""
+    return ROW.sub(row, BLOCK.sub(lambda match: f"```\n$ {match[1]}\n{printed(match[1])}```", text))
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -43,7 +54,12 @@ def test_the_page_shows_what_the_command_prints(command):
 
 def test_every_shipped_distribution_is_shown():
     shipped = {name for name, path in example_paths().items() if path.parent.name == "distributions"}
-    assert shipped == {word for command in COMMANDS for word in command.split()} & shipped
+    assert shipped == {ROW.search(example)[1].split()[1] for example in EXAMPLES}
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_the_table_has_the_figures_of_each_example(example):
+    assert row(ROW.search(example)) == example
 
 
 def test_the_program_of_the_page_runs():
