@@ -305,13 +305,13 @@ def test_gradients_of_a_convolution_have_its_products_and_none_with_zeros_betwee
     def to_kernel(x, w, g):
         return jax.vjp(lambda a: forward(x, a), w)[1](g)[0]
 
-    x, w = numbers(1, 2, 9, 8), numbers(3, 2, kernel, kernel, seed=1)
+    x, w = numbers(1, 2, 12, 12), numbers(3, 2, kernel, kernel, seed=1)
     g = numbers(*forward(x, w).shape, seed=2)
     products = g.size * 2 * kernel**2  # each output sums over 2 channels and the kernel
     assert einmap.from_jax(forward, x, w).n_multiply_accumulates == products
-    for gradient in (to_input, to_kernel):
-        check(gradient, x, w, g)
-        assert einmap.from_jax(gradient, x, w, g).n_multiply_accumulates == products
+    assert check(to_kernel, x, w, g).n_multiply_accumulates == products
+    # each block of inputs, as wide as a stride, is met by each place of the kernel, zeros around the outputs included
+    assert check(to_input, x, w, g).n_multiply_accumulates == 2 * 3 * (12 // stride * kernel) ** 2
 
 
 def test_a_transposed_convolution_and_its_gradients_have_a_product_for_each_input_and_place_of_the_kernel():
@@ -336,4 +336,43 @@ def test_convolutions_with_zeros_between_their_inputs(seed):
     x, w = numbers(2, 3, 6, 4), numbers(2, 3, int(kernel), 2, seed=1)
     steps = {"lhs_dilation": (int(spread), 2), "rhs_dilation": (int(dilation), 1)}
     pads = [(int(low) - 2, int(high) + int(dilation * kernel)), (1, 0)]
-    check(lambda x, w: lax.conv_general_dilated(x, w, (int(stride), 1), pads, **steps), x, w)
+    check(lambda x, w: x.sum() + lax.conv_general_dilated(x, w, (int(stride), 1), pads, **steps), x, w)
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_groups_with_zeros_between_their_inputs(batched):
+    """Of 3 phases along the second axis, two of 6 outputs sum 2 places of the kernel, and one sums 1."""
+    groups = {"batch_group_count" if batched else "feature_group_count": 2}
+    steps = {"lhs_dilation": (2, 3), "rhs_dilation": (3, 2), "window_strides": (2, 2), "padding": [(3, 2), (0, 4)]}
+    x, w = numbers(*(4, 3, 4, 4) if batched else (2, 6, 4, 4)), numbers(4, 3, 2, 2, seed=1)
+    check(lambda x, w: lax.conv_general_dilated(x, w, **steps, **groups), x, w)
+
+
+def strided(x, w):
+    return lax.conv_general_dilated(x, w, (2,), "SAME", dimension_numbers=("NCH", "OIH", "NCH"))
+
+
+MAPPED = {
+    "gradient to the input": (lambda w, g: jax.vjp(lambda x: strided(x, w), jnp.zeros((1, 1, 8)))[1](g)[0], (1, 1, 3)),
+    "transposed": (
+        lambda w, g: lax.conv_transpose(g, w, (2,), "SAME", dimension_numbers=("NCH", "OIH", "NCH")),
+        (1, 1, 3),
+    ),
+    "transposed, its stride the kernel": (
+        lambda w, g: lax.conv_transpose(g, w, (2,), "VALID", dimension_numbers=("NCH", "OIH", "NCH")),
+        (1, 1, 4),
+    ),
+    "all dilations": (
+        lambda w, g: lax.conv_general_dilated(g, w, (2,), [(3, 3)], lhs_dilation=(3,), rhs_dilation=(2,)),
+        (1, 1, 3),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MAPPED)
+def test_convolutions_with_zeros_between_their_inputs_are_mapped(tmp_path, case):
+    function, kernel = MAPPED[case]
+    found = check(function, numbers(*kernel), numbers(1, 1, 4, seed=1))
+    path = tmp_path / "workload.yaml"
+    path.write_text(einmap.dump(found.spec))
+    assert einmap.map_workload(einmap.load("simple", path), metrics="energy").optimal

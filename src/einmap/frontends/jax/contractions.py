@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from einmap.einsum.operation import Reduction
+from einmap.frontends.cascade.phases import Apart, convolved_apart
 from einmap.frontends.cascade.slide import Slide
 from einmap.frontends.cascade.step import NotExpressible, expression_of
-from einmap.frontends.cascade.uses import Spread, Use, Window
 from einmap.frontends.cascade.values import Value, reshape, transpose
 from einmap.frontends.jax.equation import Equation
 from einmap.frontends.jax.layout import widened
@@ -58,118 +57,60 @@ def conv(equation: Equation) -> list[Value]:
     if dims > len(_OUT):
         raise NotExpressible(f"it has {dims} spatial dimensions")
     x, w = transpose(x, numbers.lhs_spec), transpose(w, numbers.rhs_spec)
-    axes = [
-        _Axis(x.shape[2 + i], w.shape[2 + i], equation.shape[numbers.out_spec[2 + i]], *map(int, steps), *map(int, pad))
-        for i, (*steps, pad) in enumerate(
-            zip(
-                params["lhs_dilation"], params["window_strides"], params["rhs_dilation"], params["padding"], strict=True
-            )
+    if all(spread == 1 for spread in params["lhs_dilation"]):
+        y = _slid(equation, x, w)
+    else:
+        steps = zip(
+            params["lhs_dilation"], params["window_strides"], params["rhs_dilation"], params["padding"], strict=True
         )
-    ]
-    # negative padding is a copy, as are zeros between the inputs where no index passes over them; zeros around the
-    # inputs belong to the windows
-    cuts = [(0, 0, 0)] * 2 + [axis.cut for axis in axes]
-    if any(any(cut) for cut in cuts):
-        x = widened(equation, x, cuts)
-    axes = [replace(axis, size=x.shape[2 + i], spread=1) if axis.form == "pr" else axis for i, axis in enumerate(axes)]
-    y = _convolved(equation, x, w, axes)
+        axes = [
+            Apart(x.shape[2 + i], w.shape[2 + i], equation.shape[numbers.out_spec[2 + i]], *map(int, each), int(low))
+            for i, (*each, (low, _)) in enumerate(steps)
+        ]
+        y = convolved_apart(equation, *_grouped(equation, x, w), axes, equation.bits).total
+    y = reshape(y, (y.shape[0], y.shape[1] * y.shape[2], *y.shape[3:]))
     order = [0] * len(y.shape)
     for place, axis in enumerate(numbers.out_spec):
         order[axis] = place
     return [transpose(y, order)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Axis:
-    """A convolution along one axis: sizes of input, kernel and output; zeros between inputs (`spread` - 1 of them),
-    strides, dilations, and zeros around the inputs.
-
-    Output p is a sum of input i times kernel place r where `spread * i = stride * p + dilation * r - low`.
-    """
-
-    size: int
-    kernel: int
-    out: int
-    spread: int
-    stride: int
-    dilation: int
-    low: int
-    high: int
-
-    @property
-    def form(self) -> str:
-        """By which two of p, i and r the axis is indexed, so that no product has a zero from between the inputs in it.
-
-        `pr`: windows over the input; `ir`: products written at sums; `pi`: windows over the kernel; the fewest.
-        """
-        products = {}
-        if self.spread > 1 and self.stride == 1:
-            products["ir"] = self.size * self.kernel
-        if self.spread > 1 and self.dilation == 1:
-            products["pi"] = self.out * self.size
-        return min(products, key=products.__getitem__, default="pr")
-
-    @property
-    def cut(self) -> tuple[int, int, int]:
-        """What is cut off the input or comes between its values before windows slide over it."""
-        return (min(self.low, 0), min(self.high, 0), self.spread - 1) if self.form == "pr" else (0, 0, 0)
-
-    @property
-    def first(self) -> int:
-        """The first of the results written at sums that is part of the output."""
-        return self.dilation * (self.kernel - 1) - self.low
-
-    def indexed(self, p: str, r: str) -> tuple[Use, Use, str | Spread, dict[str, int]]:
-        """How input, kernel and output are indexed, and the extents of labels that windows use."""
-        if self.form == "pi":
-            taps = Window(((r, self.spread), (p, -self.stride)), self.low)
-            return r, taps, p, {p: self.out, r: self.size}
-        before = max(0, -self.first)
-        reach = self.spread * (self.size - 1) + self.dilation * (self.kernel - 1) + 1
-        size = max(reach, self.first + self.out) + before
-        return p, r, Spread(((p, self.spread), (r, self.dilation)), size, before), {}
-
-
-def _convolved(equation: Equation, x: Value, w: Value, axes: Sequence[_Axis]) -> Value:
-    """A convolution of [n, c, ...] by [m, c, ...]."""
-    params = equation.params
-    groups, batch_groups = int(params["feature_group_count"]), int(params["batch_group_count"])
-    n, channels, *sizes = x.shape
-    m, per_group, *kernel = w.shape
-    steps = [axis.stride for axis in axes], [axis.dilation for axis in axes]
-    padding = [(max(axis.low, 0), max(axis.high, 0)) for axis in axes]
-    slide = _slide(sizes, kernel, [axis.out for axis in axes], steps, padding)
-    windows, taps, extents = slide.uses(_OUT, _KERNEL), [*_KERNEL[: len(axes)]], slide.extents(_OUT, _KERNEL)
-    weights: list[Use] = [*taps]
-    out: list[str | Spread] = [*_OUT[: len(axes)]]
-    for i, axis in enumerate(axes):
-        if axis.form != "pr":
-            del extents[_OUT[i]], extents[_KERNEL[i]]
-            windows[i], weights[i], out[i], labels = axis.indexed(_OUT[i], _KERNEL[i])
-            extents |= labels
-        if axis.form == "ir":  # the kernel from its last place on
-            w = equation.take(w, 2 + i, axis.kernel - 1, -1, axis.kernel)
+def _grouped(equation: Equation, x: Value, w: Value) -> tuple[tuple[Value, str], tuple[Value, str]]:
+    """A convolution's [n, c, ...] and [m, c, ...] with groups as an axis, and labels of the first axes of both."""
+    groups, batch_groups = int(equation.params["feature_group_count"]), int(equation.params["batch_group_count"])
+    (n, channels, *sizes), (m, per_group, *kernel) = x.shape, w.shape
+    right = equation.reshape(w, (max(groups, batch_groups), m // max(groups, batch_groups), per_group, *kernel))
     if batch_groups > 1:
-        left = equation.reshape(x, (batch_groups, n // batch_groups, channels, *sizes))
-        right = equation.reshape(w, (batch_groups, m // batch_groups, per_group, *kernel))
-        first: list[Use] = ["g", "n", "c", *windows]
-    else:
-        left = equation.reshape(x, (n, groups, channels // groups, *sizes))
-        right = equation.reshape(w, (groups, m // groups, per_group, *kernel))
-        first = ["n", "g", "c", *windows]
-    y = equation.builder.einsum(
+        return (equation.reshape(x, (batch_groups, n // batch_groups, channels, *sizes)), "gnc"), (right, "gmc")
+    return (equation.reshape(x, (n, groups, channels // groups, *sizes)), "ngc"), (right, "gmc")
+
+
+def _slid(equation: Equation, x: Value, w: Value) -> Value:
+    """A convolution of [n, c, ...] by [m, c, ...] as [n, g, m, ...]."""
+    params = equation.params
+    padding = [tuple(map(int, p)) for p in params["padding"]]
+    # negative padding is a copy; zeros around the inputs belong to the windows
+    cuts = [(0, 0, 0)] * 2 + [(min(low, 0), min(high, 0), 0) for low, high in padding]
+    if any(any(cut) for cut in cuts):
+        x = widened(equation, x, cuts)
+    padding = [(max(low, 0), max(high, 0)) for low, high in padding]
+    sizes, kernel, out = x.shape[2:], w.shape[2:], []
+    for i, size in enumerate(sizes):
+        reach = params["rhs_dilation"][i] * (kernel[i] - 1) + 1
+        out.append((size + sum(padding[i]) - reach) // params["window_strides"][i] + 1)
+    steps = params["window_strides"], params["rhs_dilation"]
+    slide = _slide(sizes, kernel, out, steps, padding)
+    (left, first), (right, second) = _grouped(equation, x, w)
+    dims = len(sizes)
+    return equation.builder.einsum(
         equation.name,
-        [(left, first), (right, ["g", "m", "c", *weights])],
-        ["n", "g", "m", *out],
+        [(left, [*first, *slide.uses(_OUT, _KERNEL)]), (right, [*second, *_KERNEL[:dims]])],
+        ["n", "g", "m", *_OUT[:dims]],
         expression_of("a * b", 2),
         equation.bits,
-        extents=extents,
+        extents=slide.extents(_OUT, _KERNEL),
         weight=1,
     )
-    for i, axis in enumerate(axes):
-        if axis.form == "ir":
-            y = equation.take(y, 3 + i, max(0, axis.first), 1, axis.out)
-    return reshape(y, (n // batch_groups, m, *(axis.out for axis in axes)))
 
 
 def _slide(

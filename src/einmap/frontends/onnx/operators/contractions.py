@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import product
-from math import gcd, prod
-
-import numpy as np
+from collections.abc import Callable, Sequence
 
 from einmap.errors import SpecError
-from einmap.frontends.cascade.scaled import Sums, contracted
+from einmap.frontends.cascade.phases import Apart, convolved_apart
+from einmap.frontends.cascade.scaled import contracted
 from einmap.frontends.cascade.step import NotExpressible, expression_of
-from einmap.frontends.cascade.uses import Use, Window
-from einmap.frontends.cascade.values import Value, known, reshape, transpose
+from einmap.frontends.cascade.uses import Use
+from einmap.frontends.cascade.values import Value, reshape, transpose
 from einmap.frontends.onnx.operators.call import Call
 from einmap.frontends.onnx.operators.windows import slide_of
 from einmap.visible import short
 
-MOST_PHASES = 64
-"""Einsums of one transposed convolution."""
 _OUT, _KERNEL = ("p", "q", "o"), ("r", "s", "t")
 
 
@@ -86,71 +80,8 @@ def with_bias(call: Call, y: Value, bias: Value | None) -> Value:
     return call.onto("a + b", y, call.reshape(bias, (*bias.shape, *ones)))
 
 
-@dataclass(frozen=True, slots=True)
-class Transposed:
-    """A transposed convolution along one axis: input, kernel, stride, dilation, zeros cut off before, and output."""
-
-    size: int
-    kernel: int
-    stride: int
-    dilation: int
-    before: int
-    out: int
-
-    @property
-    def is_gathered(self) -> bool:
-        """Whether every output has equally many products, so that each can be summed where it is."""
-        return self.dilation == 1 and self.kernel % self.stride == 0
-
-    @property
-    def first(self) -> int:
-        """The first block of `stride` outputs that is not cut off."""
-        return self.before // self.stride if self.is_gathered else 0
-
-    @property
-    def blocks(self) -> int:
-        """Blocks of `stride` outputs: without phases from one whose first output may be cut off, on."""
-        return -(-(self.out + self.cropped) // self.stride)
-
-    @property
-    def cropped(self) -> int:
-        """Outputs of the first block that are cut off."""
-        return self.before - self.first * self.stride if self.is_gathered else 0
-
-    def phase(self, u: int) -> Phase | None:
-        """What output `stride * p + u` sums; None if it is 0, as no window has a place there."""
-        taps = range(self.kernel)
-        first = next((k for k in taps if (u + self.before - self.dilation * k) % self.stride == 0), None)
-        if first is None:
-            return None
-        step = self.stride // gcd(self.stride, self.dilation)
-        count = len(taps[first::step])
-        return Phase(
-            first,
-            step,
-            count,
-            (u + self.before - self.dilation * first) // self.stride,
-            self.dilation * step // self.stride,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Phase:
-    """Kernel places `tap + step * r`, for r below `count`, and their factors, the inputs `p + shift - apart * r`."""
-
-    tap: int
-    step: int
-    count: int
-    shift: int
-    apart: int
-
-
 def conv_transpose(call: Call) -> list[Value]:
-    """ConvTranspose: every input spreads over a window of the output, which is cropped by the padding.
-
-    Where the stride divides the kernel, output `stride * p + u` is a sum over kernel places `u + stride * r`, of the
-    inputs `p - r`. Else these sums have different lengths, so that each u is an Einsum, and one more takes turns.
-    """
+    """ConvTranspose: every input spreads over a window of the output, which is cropped by the padding."""
     x, w = call.operand(0), call.operand(1)
     _spatial(call, x, w)
     group = call.integer("group", 1)
@@ -161,69 +92,12 @@ def conv_transpose(call: Call) -> list[Value]:
     axes = _transposed_axes(call, sizes, kernel)
     grouped = call.reshape(x, (n, group, channels // group, *sizes))
     weights = call.reshape(w, (group, channels // group, out_per_group, *kernel))
-    phased = [i for i, axis in enumerate(axes) if not axis.is_gathered]
-    if (phases := prod(axes[i].stride for i in phased)) > MOST_PHASES:
-        raise NotExpressible(f"it has {phases:,} sums of different lengths, at most {MOST_PHASES} are written")
-    sums = [
-        _phase(call, grouped, weights, axes, dict(zip(phased, chosen, strict=True)))
-        for chosen in product(*(range(axes[i].stride) for i in phased))
-    ]
-    some = next(each for each in sums if each is not None)
-    zeros = known(np.zeros((1,) * (3 + 2 * len(axes))), some.total.bits)
-    values = [zeros if each is None else each.total for each in sums]
-    for i in reversed(phased):
-        stride = axes[i].stride
-        values = [_in_turns(call, values[at : at + stride], 4 + 2 * i) for at in range(0, len(values), stride)]
-    y = call.reshape(values[0], (n, group, out_per_group, *(axis.blocks * axis.stride for axis in axes)))
-    for i, axis in enumerate(axes):
-        y = call.take(y, 3 + i, axis.cropped, 1, axis.out)
-    # no scale differs along the image: those that do are factors of each product
-    scale = some.scale and reshape(some.scale, (*some.scale.shape[:3], *(1 for _ in axes)))
-    bias = _by_channel(call, call.optional(2), group, out_per_group, len(axes))
-    y = replace(some, total=y, scale=scale).value(call, bias)
+    sums = convolved_apart(call, (grouped, "ngc"), (weights, "gcm"), axes, x.bits)
+    y = sums.value(call, _by_channel(call, call.optional(2), group, out_per_group, len(axes)))
     return [reshape(y, (n, group * out_per_group, *y.shape[3:]))]
 
 
-def _phase(call: Call, x: Value, weights: Value, axes: Sequence[Transposed], chosen: Mapping[int, int]) -> Sums | None:
-    """The sums of the outputs that are the places `chosen` of their blocks along some axes, and all along others.
-
-    Each axis of the result is one of blocks and one within a block, of one place where it is chosen. None for zeros.
-    """
-    extents: dict[str, int] = {}
-    read: list[Use] = []
-    taps: list[Use] = []
-    out, shape = ["n", "g", "m"], [x.shape[0], x.shape[1], weights.shape[2]]
-    for i, (axis, p, r, u) in enumerate(zip(axes, _OUT, _KERNEL, ("u", "v", "w"), strict=False)):
-        shape += [axis.blocks, 1 if i in chosen else axis.stride]
-        if i not in chosen:
-            extents |= {p: axis.blocks, r: axis.kernel // axis.stride, u: axis.stride}
-            read.append(Window(((p, 1), (r, -1)), axis.first))
-            taps.append(Window(((u, 1), (r, axis.stride))))
-            out += [p, u]
-            continue
-        phase = axis.phase(chosen[i])
-        if phase is None:
-            return None
-        extents |= {p: axis.blocks, r: phase.count}
-        weights = call.take(weights, 3 + i, phase.tap, phase.step, phase.count)
-        read.append(Window(((p, 1), (r, -phase.apart)), phase.shift))
-        taps.append(r)
-        out.append(p)
-    operands: list[tuple[Value, Sequence[Use]]] = [(x, ["n", "g", "c", *read]), (weights, ["g", "c", "m", *taps])]
-    sums = contracted(call, f"{call.name}_sum", operands, out, x.bits, extents=extents, weight=1)
-    return replace(sums, total=reshape(sums.total, shape))
-
-
-def _in_turns(call: Call, values: Sequence[Value], place: int) -> Value:
-    """Values that take turns along an axis, of which each has one index."""
-    whole = values[-1]
-    for u, value in enumerate(values[:-1]):
-        turn = (np.arange(len(values)) == u).reshape([-1 if axis == place else 1 for axis in range(len(value.shape))])
-        whole = call.pointwise("select(a, b, c)", known(turn.astype(np.float64), 8), value, whole, bits=value.bits)
-    return whole
-
-
-def _transposed_axes(call: Call, sizes: Sequence[int], kernel: Sequence[int]) -> list[Transposed]:
+def _transposed_axes(call: Call, sizes: Sequence[int], kernel: Sequence[int]) -> list[Apart]:
     """What the attributes say of each axis. Raises SpecError for those that do not fit."""
     dims = len(sizes)
     strides = call.integers("strides") or [1] * dims
@@ -250,7 +124,7 @@ def _transposed_axes(call: Call, sizes: Sequence[int], kernel: Sequence[int]) ->
         out = full - pads[i] - pads[dims + i]
         if out < 1:
             raise SpecError(f"the padding {pads} leaves nothing of an output of {full}", at=call.node.at)
-        axes.append(Transposed(size, kernel[i], strides[i], dilations[i], pads[i], out))
+        axes.append(Apart(size, kernel[i], out, spread=strides[i], stride=1, dilation=-dilations[i], low=-pads[i]))
     return axes
 
 
