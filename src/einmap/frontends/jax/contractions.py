@@ -60,12 +60,17 @@ def conv(equation: Equation) -> list[Value]:
     if all(spread == 1 for spread in params["lhs_dilation"]):
         y = _slid(equation, x, w)
     else:
-        steps = zip(
-            params["lhs_dilation"], params["window_strides"], params["rhs_dilation"], params["padding"], strict=True
-        )
         axes = [
-            Apart(x.shape[2 + i], w.shape[2 + i], equation.shape[numbers.out_spec[2 + i]], *map(int, each), int(low))
-            for i, (*each, (low, _)) in enumerate(steps)
+            Apart(
+                x.shape[2 + i],
+                w.shape[2 + i],
+                equation.shape[numbers.out_spec[2 + i]],
+                spread=int(spread),
+                stride=int(params["window_strides"][i]),
+                dilation=int(params["rhs_dilation"][i]),
+                low=int(params["padding"][i][0]),
+            )
+            for i, spread in enumerate(params["lhs_dilation"])
         ]
         y = convolved_apart(equation, *_grouped(equation, x, w), axes, equation.bits).total
     y = reshape(y, (y.shape[0], y.shape[1] * y.shape[2], *y.shape[3:]))
@@ -88,7 +93,7 @@ def _grouped(equation: Equation, x: Value, w: Value) -> tuple[tuple[Value, str],
 def _slid(equation: Equation, x: Value, w: Value) -> Value:
     """A convolution of [n, c, ...] by [m, c, ...] as [n, g, m, ...]."""
     params = equation.params
-    padding = [tuple(map(int, p)) for p in params["padding"]]
+    padding = [(int(low), int(high)) for low, high in params["padding"]]
     # negative padding is a copy; zeros around the inputs belong to the windows
     cuts = [(0, 0, 0)] * 2 + [(min(low, 0), min(high, 0), 0) for low, high in padding]
     if any(any(cut) for cut in cuts):
