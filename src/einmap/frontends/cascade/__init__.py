@@ -13,6 +13,7 @@ tensors, seen through indices. So element-wise operations join the Einsum that u
 - `slide`: windows that slide over axes.
 - `step`: what one operation of a program asks for: map expressions by text, changes of shape with copies where needed.
 - `scaled`: sums of products of integers that stand for fractions: scales behind the sums.
+- `phases`: convolutions whose inputs stand apart, by outputs that use the same places of the kernel.
 - `parts`: concatenated values, which operations take part by part.
 - `recurrence`: recurrences of a program: states that each step reads as the step before has left them, for all steps at
   once.
