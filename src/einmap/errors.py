@@ -40,6 +40,10 @@ class At:
         return ": ".join(part for part in (place, self.path) if part)
 
 
+type Where = At | Callable[[], At | None] | None
+"""A place, or what finds it when somebody wants to know: most errors that may occur never do, or are never shown."""
+
+
 @dataclass(frozen=True, slots=True)
 class Note:
     """Something the user should know that is not an error; carried by specs and results.
@@ -65,13 +69,22 @@ class EinmapError(Exception):
     `message`: what was found and what was expected; `at`: where; `hint`: what to try.
     """
 
-    def __init__(
-        self, message: str, *, at: At | None = None, hint: str | Callable[[], str | None] | None = None
-    ) -> None:
+    def __init__(self, message: str, *, at: Where = None, hint: str | Callable[[], str | None] | None = None) -> None:
         super().__init__(message)
         self.message = message
-        self.at = at
+        self._at = at
         self._hint = hint
+
+    @property
+    def at(self) -> At | None:
+        """Where it was found."""
+        if callable(self._at):
+            self._at = self._at()
+        return self._at
+
+    @at.setter
+    def at(self, at: Where) -> None:
+        self._at = at
 
     @property
     def hint(self) -> str | None:
@@ -92,8 +105,8 @@ class EinmapError(Exception):
         self._hint = lambda: "; ".join(part for part in (first, then() if callable(then) else then) if part)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """For a copy in another process: with the hint itself, since what finds it may not be copied."""
-        self._hint = self.hint
+        """For a copy in another process: with place and hint themselves, since what finds them may not be copied."""
+        self._at, self._hint = self.at, self.hint
         return cast(tuple[Any, ...], super().__reduce__())
 
     def __str__(self) -> str:

@@ -53,6 +53,23 @@ def test_similar_names_are_only_looked_for_when_somebody_reads_the_hint(monkeypa
     assert str(again) == "name 'area' is not defined\n  hint: known names: size"
 
 
+def test_places_are_only_looked_for_when_somebody_reads_them():
+    asked = []
+
+    def where(name):
+        asked.append(name)
+        return At("f.yaml", 3, path=name)
+
+    scope = lazy_layer({"size": "1", "area": "1 + none"}, Scope(), where)
+    assert scope.lookup("size") == 1
+    problem = refusal(lambda: scope.lookup("area"))
+    assert not asked
+    assert problem.at == problem.at == At("f.yaml", 3, path="area")
+    assert asked == ["area"]
+    again = pickle.loads(pickle.dumps(refusal(lambda: lazy_layer({"a": "none"}, Scope(), where).lookup("a"))))
+    assert again.at == At("f.yaml", 3, path="a")
+
+
 def test_of_many_names_only_similar_ones_are_listed():
     scope = Scope().layer({f"tensor_{i}": i for i in range(500)})
     problem = refusal(lambda: scope.lookup("tensor_x"))

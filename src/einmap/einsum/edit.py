@@ -24,7 +24,10 @@ def substituted(index: Affine, table: Substitution) -> Affine:
     terms: dict[RankVar, int] = {}
     constant = index.constant
     for variable, a in index.terms:
-        inner = table.get(variable, Affine(((variable, 1),)))
+        inner = table.get(variable)
+        if inner is None:
+            terms[variable] = terms.get(variable, 0) + a
+            continue
         constant += a * inner.constant
         for v, b in inner.terms:
             terms[v] = terms.get(v, 0) + a * b

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from einmap.errors import MOST_NAMES, At, ExpressionError, SpecError, closest
+from einmap.errors import MOST_NAMES, At, ExpressionError, SpecError, Where, closest
 from einmap.expressions.budget import size_checked
 from einmap.expressions.interpreter import MISSING, Interpreter, Names, plain, shown
 from einmap.expressions.operators import as_set
@@ -32,7 +32,7 @@ _EXACT = 2.0**53
 """Up to here every integer is a float, so that a float without fraction means that integer."""
 
 
-def evaluate(text: object, scope: Names, *, at: At | None = None) -> Any:
+def evaluate(text: object, scope: Names, *, at: Where = None) -> Any:
     """The value of an expression; what is not a text is its own value.
 
     Numbers, `true` and `false` in any case stand for themselves, the name of something in `scope` for
@@ -45,7 +45,7 @@ def evaluate(text: object, scope: Names, *, at: At | None = None) -> Any:
     return int(value) if is_exact else value
 
 
-def _evaluated(text: object, scope: Names, at: At | None) -> Any:
+def _evaluated(text: object, scope: Names, at: Where) -> Any:
     try:
         return _of_text(text, scope) if isinstance(text, str) else plain(text)
     except ExpressionError as problem:
@@ -91,7 +91,7 @@ def number(
     text: object,
     scope: Names,
     *,
-    at: At | None,
+    at: Where,
     what: str,
     minimum: float | None = None,
     integer: bool | Literal["exact"] = False,
@@ -124,7 +124,7 @@ def number(
     return int(value) if integer else value
 
 
-def boolean(text: object, scope: Names, *, at: At | None, what: str) -> bool:
+def boolean(text: object, scope: Names, *, at: Where, what: str) -> bool:
     """The truth value that an expression gives. Raises ExpressionError for numbers and sets, too."""
     expected = f"{what} must be true or false"
     try:
@@ -228,7 +228,7 @@ __all__ = [
 ]
 
 
-def check_size(what: str, value: float, at: At | None) -> None:
+def check_size(what: str, value: float, at: Where) -> None:
     """Refuse costs (J, s, 1/s) whose sums and products leave the range of floats; 0 and infinity pass.
 
     Raises SpecError.

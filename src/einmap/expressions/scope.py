@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from einmap.errors import At, ExpressionError
+from einmap.errors import At, ExpressionError, Where
 from einmap.expressions.arithmetic import evaluate
 from einmap.expressions.budget import Account
 from einmap.expressions.interpreter import MISSING, undefined
@@ -134,13 +135,13 @@ def lazy_layer(texts: Mapping[str, object], parent: Scope, where: Callable[[str]
     """
 
     def lazy(name: str, text: object) -> Lazy:
-        return Lazy(lambda: _field(text, layer.without(name), where(name)), name)
+        return Lazy(lambda: _field(text, layer.without(name), partial(where, name)), name)
 
     layer = parent.layer({name: lazy(name, text) for name, text in texts.items()})
     return layer
 
 
-def _field(text: object, scope: Scope, at: At | None) -> object:
+def _field(text: object, scope: Scope, at: Where) -> object:
     if isinstance(text, str) and type(text) is not str:
         return text
     try:

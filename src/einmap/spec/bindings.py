@@ -153,11 +153,14 @@ class Bindings:
         problems: list[EinmapError] = []
         where = cache(partial(place, self.raw))
         originals = self.original.bound if self.original is not None else {}
-        likeness = Likeness(self.raw, self.functions, by_name=names_ranks(self.arch_inputs))
+        einsums = self.bound_workload.workload.einsums
+        likeness = None  # of one Einsum there is nothing to compare
+        if len(einsums) > 1:
+            likeness = Likeness(self.raw, self.functions, by_name=names_ranks(self.arch_inputs))
         firsts: dict[Hashable, str] = {}
         likes: dict[str, str] = {}
         """For the first of Einsums that are alike in the original, the first of those here."""
-        for einsum in self.bound_workload.workload.einsums:
+        for einsum in einsums:
             symbols = self.bound_workload.einsums[einsum.name].symbols
             before = originals.get(einsum.name)
             if before is not None and before.einsum is not einsum:
@@ -165,7 +168,8 @@ class Bindings:
             if before is not None and before.like in likes:
                 like = likes[before.like]
             else:
-                like = firsts.setdefault(likeness.key(einsum, symbols), einsum.name)
+                key = einsum.name if likeness is None else likeness.key(einsum, symbols)
+                like = firsts.setdefault(key, einsum.name)
             if before is not None:
                 likes[before.like] = like
                 changed = replace(before, like=like, make=partial(getattr, before, "arch"))

@@ -134,6 +134,8 @@ def expanded(view: View, shape: Sequence[int]) -> View:
 
 def refined(view: View, axis: int, sizes: Sizes) -> View:
     """The view with smaller digits along an axis: their sizes cut those that are there."""
+    if view.axes[axis] == sizes:
+        return view
     named = _named(view)
     named[axis], table = _cut(_joined(named[axis], _used(view)), sizes)
     index = tuple(substituted(i, table) for i in view.index)

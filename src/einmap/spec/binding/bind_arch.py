@@ -385,7 +385,7 @@ class _Binder:
         scope = lazy_layer(fields, scope.layer({"name": given.name}), at)
 
         def amount(field: str, value: object, **limits: Any) -> float:
-            return number(value, scope, at=at(field), what=field, **limits)
+            return number(value, scope, at=partial(at, field), what=field, **limits)
 
         everything = self.symbols["All"]  # not by its name, which a variable of the architecture may have
         nothing = frozenset[str]()

@@ -124,7 +124,7 @@ def bind_component(
         "leak_power": attempt(problems, costs.leak_power),
         "spatial": spatial,
         "enabled": attempt(
-            problems, lambda: boolean(given.enabled, context.scope, at=context.at("enabled"), what="enabled")
+            problems, lambda: boolean(given.enabled, context.scope, at=partial(context.at, "enabled"), what="enabled")
         ),
         "actions_scale": attempt(problems, lambda: context.number("actions_scale", given.actions_scale, minimum=0)),
         "total_latency": _total_latency(context, given, parallel),

@@ -56,7 +56,7 @@ class ComponentContext:
 
     def number(self, field: str, value: object, **limits: Any) -> float:
         """The value of a numeric field in the component's own scope."""
-        return number(value, self.scope, at=self.at(field), what=field, **limits)
+        return number(value, self.scope, at=partial(self.at, field), what=field, **limits)
 
     def table(self, given: Mapping[str, Any], scope: Scope, *path: str | int) -> dict[str, tuple[Any, At]]:
         """An entry for each tensor, from a table whose keys are sets of tensors."""

@@ -104,7 +104,7 @@ class ComponentCosts:
         scope = lazy_layer(fields, self.context.scope.layer({"name": action.name}), lambda n: self.context.at(*path, n))
 
         def amount(field: str, value: object, **limits: Any) -> float:
-            return number(value, scope, at=self.context.at(*path, field), what=field, **limits)
+            return number(value, scope, at=partial(self.context.at, *path, field), what=field, **limits)
 
         energy = self._scaled_energy(action, path, amount)
         timed = action
@@ -121,17 +121,19 @@ class ComponentCosts:
         if throughput:
             throughput *= scale
         per_value = self._per_value(action, path, bits, scope) if isinstance(self.given, CarrierInput) else ()
-        check_size(f"energy of {action.name!r} in {self.context.name!r}", energy, self.context.at(*(*path, "energy")))
+        check_size(
+            f"energy of {action.name!r} in {self.context.name!r}", energy, partial(self.context.at, *path, "energy")
+        )
         check_size(
             f"throughput of {action.name!r} in {self.context.name!r}",
             throughput,
-            self.context.at(*(*path, "throughput")),
+            partial(self.context.at, *path, "throughput"),
         )
         for tensor, size in per_value:
             check_size(
                 f"number of actions {action.name!r} for one value of {tensor!r} in {self.context.name!r}",
                 size,
-                self.context.at(*path),
+                partial(self.context.at, *path),
             )
         width = (
             action.bits_per_action
@@ -352,8 +354,8 @@ def rate_of(throughput: object | None, latency: object | None, scope: Scope, at:
     if throughput is not None and latency is not None:
         raise SpecError("give only one of throughput_scale and latency_scale", at=at("latency_scale"))
     if latency is not None:
-        scale = number(latency, scope, at=at("latency_scale"), what="latency_scale", minimum=0)
+        scale = number(latency, scope, at=partial(at, "latency_scale"), what="latency_scale", minimum=0)
         return math.inf if scale == 0 else 1 / scale
     if throughput is None:
         return 1.0
-    return number(throughput, scope, at=at("throughput_scale"), what="throughput_scale", minimum=0)
+    return number(throughput, scope, at=partial(at, "throughput_scale"), what="throughput_scale", minimum=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from einmap.einsum.operation import Operation, check_operation, parse_operation, product_of
@@ -66,7 +67,7 @@ class WrittenEinsum:
     """The tensor that the Einsum copies, if it stands in no file but was put in (see `second_names`)."""
     notes: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def variables(self) -> tuple[str, ...]:
         """Rank variables in order of first use, inputs first."""
         outputs_last = sorted(self.accesses, key=lambda a: a.output)
