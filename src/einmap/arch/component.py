@@ -88,6 +88,18 @@ class Action:
         return dict(self.narrower)
 
 
+@dataclass(frozen=True, slots=True)
+class Power:
+    """What one instance draws for as long as an Einsum runs, in use or not: `name` is its action in reports; `watts`.
+
+    `gated`: whether power gating switches it off.
+    """
+
+    name: str
+    watts: float
+    gated: bool = True
+
+
 @dataclass(frozen=True)
 class Container:
     """A node that only fans out."""
@@ -100,16 +112,26 @@ class Container:
 
 @dataclass(frozen=True)
 class _Priced:
-    """What all components share. `area`: m^2 of one instance or None when not given; `leak_power`: W."""
+    """What all components share. `area`: m^2 of one instance or None when not given; `powers`: leakage, and others."""
 
     name: str
     actions: tuple[Action, ...]
     area: float | None
-    leak_power: float
+    powers: tuple[Power, ...]
     spatial: tuple[SpatialDimension, ...] = ()
     enabled: bool = True
     actions_scale: float = 1.0
     total_latency: Latency | None = None
+
+    @cached_property
+    def leak_power(self) -> float:
+        """W that one instance leaks."""
+        return sum(power.watts for power in self.powers if power.name == "leak")
+
+    @cached_property
+    def constant_power(self) -> float:
+        """W that one instance draws for as long as an Einsum runs, whatever it does."""
+        return sum(power.watts for power in self.powers)
 
     def action(self, name: str) -> Action:
         """The action of that name."""

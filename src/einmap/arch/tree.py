@@ -140,6 +140,20 @@ class Architecture:
         """W of all instances, nothing gated."""
         return math.fsum(c.leak_power * self.instances[name] for name, c in self.components.items())
 
+    @cached_property
+    def total_constant_power(self) -> float:
+        """W that all instances draw for as long as an Einsum runs, nothing gated."""
+        return math.fsum(c.constant_power * self.instances[name] for name, c in self.components.items())
+
+    def drawn(self, compute: str, used: Mapping[tuple[str, str], float]) -> Iterator[tuple[str, str, float]]:
+        """Component, name and W of each power of all its instances while `compute` works, gated as `gating` says."""
+        on: Mapping[str, float] | None = None
+        for name, component in self.components.items():
+            for power in component.powers:
+                if power.watts:
+                    on = self.gating(compute, used) if on is None else on
+                    yield name, power.name, power.watts * self.instances[name] * (on[name] if power.gated else 1)
+
     def gating(self, compute: str, used: Mapping[tuple[str, str], float]) -> Mapping[str, float]:
         """The fraction of each component's leakage that is not gated while `compute` works.
 

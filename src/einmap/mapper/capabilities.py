@@ -209,7 +209,7 @@ FEATURES: Mapping[str, Feature] = {
     "partial sums": Feature(
         "partial_bits_per_value", lambda call: any(e.partial_bits for e in call.spec.workload.einsums)
     ),
-    "leaks": Feature("leakage", lambda call: call.first(lambda unit: bool(unit.leak_power))),
+    "leaks": Feature("leakage", lambda call: call.first(lambda unit: bool(unit.constant_power))),
     "coarse": Feature("tiling_coarseness", lambda call: call.options.coarseness != 1),
     "search": Feature("a search", lambda _call: True),
 }

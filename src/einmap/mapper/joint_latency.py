@@ -53,7 +53,7 @@ MOST_INTERVALS = 5
 def is_joint(spec: Spec, asked: Options) -> bool:
     """Whether what is asked for is not a sum over Einsums. Raises NotSupportedError where Einsums cannot overlap."""
     archs = _archs(spec)
-    leaks = any(unit.leak_power for arch in archs for unit in arch.components.values())
+    leaks = any(unit.constant_power for arch in archs for unit in arch.components.values())
     timed = any(METRICS[goal].is_timed or (leaks and goal == "energy") for goal in asked.goals)
     if spec.model_options.overlap_einsums:
         for arch in archs:

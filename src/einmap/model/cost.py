@@ -20,7 +20,10 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class ActionRow:
-    """`count` actions (None for the pseudo-action `leak`) and their `energy` in J, all instances together."""
+    """`count` actions and their `energy` in J, all instances together; None for power that is drawn all the time.
+
+    The action is then the name of that power: `leak`, say.
+    """
 
     einsum: str
     component: str
@@ -28,6 +31,11 @@ class ActionRow:
     action: str
     count: float | None
     energy: float
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it is energy of a power that is drawn for as long as the Einsum runs, and of no action."""
+        return self.count is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +179,8 @@ class Cost:
 
     @cached_property
     def leak_energy(self) -> float:
-        """The leakage part of `energy`, in J."""
-        return sum(row.energy for row in self.actions if row.action == "leak")
+        """The part of `energy` that time alone costs, in J: leakage, and other power that is drawn all the time."""
+        return sum(row.energy for row in self.actions if row.is_constant)
 
     @cached_property
     def latency_by_einsum(self) -> dict[str, float]:

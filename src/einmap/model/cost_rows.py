@@ -69,7 +69,7 @@ def rows_of(traffic: EinsumTraffic, instances: int, where: Callable[[str], At], 
         limiting = tuple(_limiting(traffic, times, where, way, latency))
         longer = EinsumLatencyRow(path.einsum.name, latency * instances, limiting)
     return Rows(
-        (*_action_rows(path, numbers, instances), *_leak_rows(path, latency, used, instances)),
+        (*_action_rows(path, numbers, instances), *_power_rows(path, latency, used, instances)),
         tuple(LatencyRow(path.einsum.name, c, seconds * instances) for c, seconds in times.items()),
         tuple(SpatialUsageRow(path.einsum.name, c, d, u) for (c, d), u in spatial_usage(path, used).items()),
         longer,
@@ -181,14 +181,11 @@ def _seconds(name: str, compute: Callable[[], Any], where: Callable[[str], At]) 
         raise
 
 
-def _leak_rows(
+def _power_rows(
     path: EinsumPath, latency: float, used: Mapping[tuple[str, str], float], instances: int
 ) -> list[ActionRow]:
-    arch = path.arch
-    gating = arch.gating(path.compute.component.name, used)
-    rows = []
-    for component, unit in arch.components.items():
-        power = unit.leak_power * arch.instances[component] * gating[component]
-        if power:
-            rows.append(ActionRow(path.einsum.name, component, None, "leak", None, power * latency * instances))
-    return rows
+    return [
+        ActionRow(path.einsum.name, component, None, name, None, watts * latency * instances)
+        for component, name, watts in path.arch.drawn(path.compute.component.name, used)
+        if watts
+    ]

@@ -26,13 +26,13 @@ from einmap.model.ways import alone
 
 @dataclass(frozen=True, slots=True)
 class EinsumCost:
-    """`dynamic` energy (J), `leak_power` (W) of what is not gated, `latency` (s); arrays for many mappings.
+    """`dynamic` energy (J), `power` (W) of what is not gated, `latency` (s); arrays for many mappings.
 
     `totals`: actions of all instances, by component and tensor, before `actions_scale`.
     """
 
     dynamic: Any
-    leak_power: Any
+    power: Any
     latency: Any
     totals: Mapping[tuple[str, str], Actions]
 
@@ -41,7 +41,7 @@ class EinsumCost:
         """J, leakage included."""
         # an infinite latency is refused by name once its mapping is evaluated
         with np.errstate(over="ignore", invalid="ignore"):
-            return self.dynamic + self.leak_power * self.latency
+            return self.dynamic + self.power * self.latency
 
 
 def einsum_cost(path: EinsumPath, traffic: EinsumTraffic, arch: Architecture) -> EinsumCost:
@@ -69,7 +69,10 @@ def einsum_cost(path: EinsumPath, traffic: EinsumTraffic, arch: Architecture) ->
         network = arch.components[name]
         assert isinstance(network, Network)
         latency = np.maximum(latency, network_time(network, use, path.einsum.name))
-    return EinsumCost(energy, _leak_power(path, arch), latency, totals)
+    power: Any = 0.0
+    for _, _, watts in arch.drawn(compute.name, lanes_used(path)):
+        power = power + watts
+    return EinsumCost(energy, power, latency, totals)
 
 
 def _latency(path: EinsumPath, traffic: EinsumTraffic, busiest: Mapping[str, Actions], operations: Count) -> Any:
@@ -98,13 +101,3 @@ def _latency(path: EinsumPath, traffic: EinsumTraffic, busiest: Mapping[str, Act
     if not turns(path.leaves):
         return latency
     return np.maximum(latency, serial_latency(path, traffic, computing, busy))
-
-
-def _leak_power(path: EinsumPath, arch: Architecture) -> Any:
-    """W of everything that is not gated; power gating depends on the lanes used."""
-    gating = arch.gating(path.compute.component.name, lanes_used(path))
-    power: Any = 0.0
-    for name, unit in arch.components.items():
-        if unit.leak_power:
-            power = power + unit.leak_power * arch.instances[name] * gating[name]
-    return power

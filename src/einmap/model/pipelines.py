@@ -90,7 +90,7 @@ class Pipelining:
         """
         found = dict(rows)
         for pipeline in self.pipelines:
-            if not any(row.action == "leak" for name in pipeline.stage_of for row in rows[name].actions):
+            if not any(row.is_constant for name in pipeline.stage_of for row in rows[name].actions):
                 continue
             for name in pipeline.stage_of:
                 self._refuse_gating(self.paths[name])
@@ -113,7 +113,7 @@ class Pipelining:
 
 def _over(row: ActionRow, part: float) -> ActionRow:
     """The row, its leakage over a part of the time alone."""
-    return replace(row, energy=row.energy * part) if row.action == "leak" else row
+    return replace(row, energy=row.energy * part) if row.is_constant else row
 
 
 def known_pipelines(

@@ -242,8 +242,8 @@ def totals_section(cost: Cost) -> RenderableType:
     grid.add_column(justify="right", no_wrap=True)
     grid.add_column(style="dim")
     parts = {row.component: row.share for row in report_rows.energy_rows(cost)}
-    leak = f"; leakage {percent(total.leak_share)}" if total.leak_share else ""
-    grid.add_row("energy", format_si(total.energy, "J"), Text(largest(parts) + leak))
+    powers = [f"; {report_rows.power_name(name)} {percent(share)}" for name, share in total.by_power.items() if share]
+    grid.add_row("energy", format_si(total.energy, "J"), Text(largest(parts) + "".join(powers)))
     limits = {row.component: row.limits for row in report_rows.busy_rows(cost)}
     grid.add_row("latency", format_si(total.latency, "s"), Text(limited(limits)))
     grid.add_row("EDP", format_si(total.edp, "J*s"), "")
@@ -318,7 +318,7 @@ def energy_section(cost: Cost, width: int) -> RenderableType:
             return Group(title, matrix)
     table = new_table("", "total", "", "", "of which")
     for row in rows:
-        parts = {**row.by_tensor, "compute": row.compute, "leak": row.leak}
+        parts = {**row.by_tensor, "compute": row.compute, **row.by_power}
         shares = {name: value / row.total if row.total else 0.0 for name, value in parts.items()}
         shown = Text(largest(shares, most=5))
         table.add_row(row.component, scale.show(row.total), percent(row.share), Bar(row.share), shown)
@@ -329,8 +329,8 @@ def energy_section(cost: Cost, width: int) -> RenderableType:
 def _energy_matrix(rows: tuple[report_rows.EnergyRow, ...], tensors: tuple[str, ...], scale: Scale) -> Table:
     columns = {tensor: [row.by_tensor.get(tensor, 0.0) for row in rows] for tensor in tensors}
     columns["compute"] = [row.compute for row in rows]
-    if any(row.leak for row in rows):
-        columns["leak"] = [row.leak for row in rows]
+    for name in dict.fromkeys(name for row in rows for name, energy in row.by_power.items() if energy):
+        columns[name] = [row.by_power.get(name, 0.0) for row in rows]
     columns["total"] = [row.total for row in rows]
     table = new_table("", *columns, "", "")
     for index, row in enumerate(rows):

@@ -2,36 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from einmap.arch.component import Component, Memory
 from einmap.arch.tree import Architecture
-from einmap.model.cost import Cost
+from einmap.model.cost import ActionRow, Cost
 from einmap.model.ways import has_ways
 from einmap.spec.spec import Spec
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Energy (J), latency (s), EDP (J*s), area (m^2 or None), `leak_share` of the energy; computes done."""
+    """Energy (J), latency (s), EDP (J*s), area (m^2 or None), computes done.
+
+    `by_power`: parts of the energy, as `EnergyRow.by_power`.
+    """
 
     energy: float
     latency: float
     edp: float
     area: float | None
-    leak_share: float
+    by_power: Mapping[str, float]
     computes: float
 
 
 @dataclass(frozen=True, slots=True)
 class EnergyRow:
-    """Joules of one component: for each tensor, for its computes, by leakage; `share` of the whole energy."""
+    """Joules of one component: for each tensor, for its computes, `by_power`; `share` of the whole energy.
+
+    `by_power`: for each power that it draws all the time (`leak`, ...).
+    """
 
     component: str
     by_tensor: Mapping[str, float]
     compute: float
-    leak: float
+    by_power: Mapping[str, float]
     total: float
     share: float
 
@@ -99,9 +105,9 @@ class SpatialRow:
 
 def totals(cost: Cost) -> Totals:
     """The numbers of the first lines."""
-    leak_share = _part(cost.leak_energy, cost.energy)
+    by_power = {name: _part(energy, cost.energy) for name, energy in _by_power(cost.actions).items()}
     computes = cost.count_by("action").get(("compute",), 0.0)
-    return Totals(cost.energy, cost.latency, cost.edp, cost.area, leak_share, computes)
+    return Totals(cost.energy, cost.latency, cost.edp, cost.area, by_power, computes)
 
 
 def energy_rows(cost: Cost) -> tuple[EnergyRow, ...]:
@@ -115,11 +121,29 @@ def energy_rows(cost: Cost) -> tuple[EnergyRow, ...]:
         for row in actions:
             if row.tensor is not None:
                 by_tensor[row.tensor] = by_tensor.get(row.tensor, 0.0) + row.energy
-        leak = sum(row.energy for row in actions if row.action == "leak")
         total = sum(row.energy for row in actions)
-        compute = sum(row.energy for row in actions if row.tensor is None and row.action != "leak")
-        rows.append(EnergyRow(component, by_tensor, compute, leak, total, _part(total, cost.energy)))
+        compute = sum(row.energy for row in actions if row.tensor is None and not row.is_constant)
+        rows.append(EnergyRow(component, by_tensor, compute, _by_power(actions), total, _part(total, cost.energy)))
     return tuple(rows)
+
+
+def _by_power(actions: Iterable[ActionRow]) -> dict[str, float]:
+    """J of each power that is drawn all the time, by name."""
+    sums: dict[str, float] = {}
+    for row in actions:
+        if row.is_constant:
+            sums[row.action] = sums.get(row.action, 0.0) + row.energy
+    return sums
+
+
+def powers(cost: Cost) -> tuple[str, ...]:
+    """The names of powers that are drawn all the time and cost energy somewhere: `leak`, ..."""
+    return tuple(name for name, energy in _by_power(cost.actions).items() if energy)
+
+
+def power_name(action: str) -> str:
+    """A power that is drawn all the time as a sentence names it: `leakage` for `leak`."""
+    return "leakage" if action == "leak" else action
 
 
 def tensors(cost: Cost) -> tuple[str, ...]:

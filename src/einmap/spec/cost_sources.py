@@ -143,7 +143,9 @@ class _Sources:
     def of(self, unit: Memory | Toll | Compute | Network) -> Iterator[CostSource]:
         """The costs of the component, which is bound as `unit`."""
         yield self.source(None, "area", unit.area, ("area",))
-        yield self.source(None, "leak_power", unit.leak_power, ("leak_power",))
+        for power in unit.powers:
+            field = f"{power.name}_power"
+            yield self.source(None, field, power.watts, (field,))
         for action in unit.actions:
             latency = 1 / action.throughput if action.throughput else math.inf
             yield self.source(action.name, "energy", action.energy, ("energy",))

@@ -120,7 +120,7 @@ def _leaf(positions: Positions, leaf: Leaf) -> Hashable:
             of_kind = leaf.topology, leaf.hop_latency, leaf.multicast, leaf.reduction, leaf.links, leaf.array
         case Compute():
             of_kind = leaf.skip_initial_output_write
-    return leaf.name, spatial, actions, leaf.leak_power, leaf.enabled, leaf.actions_scale, latency, of_kind
+    return leaf.name, spatial, actions, leaf.powers, leaf.enabled, leaf.actions_scale, latency, of_kind
 
 
 def _lanes(positions: Positions, leaf: Leaf) -> Hashable:

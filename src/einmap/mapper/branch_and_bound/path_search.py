@@ -331,7 +331,7 @@ class PathSearch(PathCosts):
         values: Floats = np.empty(len(self.goal_codes))
         columns = np.array([cost.dynamic, cost.latency], dtype=np.float64)
         objective_kernels.objectives(
-            columns, float(cost.leak_power), occupied, self.capacity, NOTHING, self.goal_codes, values
+            columns, float(cost.power), occupied, self.capacity, NOTHING, self.goal_codes, values
         )
         return values
 

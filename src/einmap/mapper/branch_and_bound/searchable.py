@@ -101,7 +101,7 @@ def _why_not_lines(path: Sequence[Leaf]) -> str | None:
 
 def _latency_is_nothing(arch: Architecture, goals: Sequence[str]) -> bool:
     """Whether no objective depends on the latency: leakage costs energy for as long as the Einsum runs."""
-    leaks = any(unit.leak_power for unit in arch.components.values())
+    leaks = any(unit.constant_power for unit in arch.components.values())
     timeless = {"dynamic_energy"} if leaks else {"dynamic_energy", "energy"}
     return timeless.issuperset(goals)
 

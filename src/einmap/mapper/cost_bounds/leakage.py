@@ -1,4 +1,4 @@
-"""Leakage of an architecture for each use of its lanes."""
+"""Leakage, and other power that is drawn all the time, of an architecture for each use of its lanes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,8 @@ def leak_power(arch: Architecture, compute: str, table: LaneTable) -> Floats:
         used: dict[tuple[str, str], float] = {}
         for d, fanned in enumerate(table.dimensions):
             used[fanned.component, fanned.dimension.name] = float(table.bounds[row, d].prod())
-        gating = arch.gating(compute, used)
-        for name, unit in arch.components.items():
-            if unit.leak_power:
-                power[row] += unit.leak_power * arch.instances[name] * gating[name]
+        for _, _, watts in arch.drawn(compute, used):
+            power[row] += watts
         if row == 0 and not gated:
             return np.full(len(table), power[0])
     return power

@@ -67,7 +67,9 @@ def _of_path(einsum: Einsum, arch: Architecture, unit: Compute) -> LowerBound:
         moved, busy = _through(outer, einsum, arch)
         energy += moved
         latency = latency if outer.total_latency is not None else max(latency, busy)
-    power = 0.0 if _may_be_gated(arch) else sum(c.leak_power * arch.instances[n] for n, c in arch.components.items())
+    may_be_gated = _may_be_gated(arch)
+    certain = [(n, p) for n, c in arch.components.items() for p in c.powers if not (p.gated and may_be_gated)]
+    power = sum(p.watts * arch.instances[n] for n, p in certain)
     return LowerBound(energy, latency, power * latency)
 
 

@@ -53,7 +53,7 @@ class CascadeSearch:
         judged = tuple(sorted({column for goal in self.options.goals for column in JUDGED[goal]}))
         problem = CascadeProblem(self.spec, self.options)
         fronts: dict[object, StageFronts] = {}
-        leak_power = self.spec.arch(einsums[0].name).total_leak_power
+        leak_power = self.spec.arch(einsums[0].name).total_constant_power
         reached: list[OriginFront[tuple[Origin, ...]]] = [OriginFront(judged, np.zeros((1, 2)), [()])]
         for end in range(1, len(einsums) + 1):
             here: OriginFront[tuple[Origin, ...]] = OriginFront(judged)

@@ -118,6 +118,6 @@ def restricted(arch: Architecture, unit: str, fanout: tuple[str, str] | None, la
         dimensions = tuple(replace(d, fanout=lanes) if d.name == fanout[1] else d for d in leaf.spatial)
         arch = arch.with_leaf(replace(leaf, spatial=dimensions))
     for component in tuple(arch.components.values()):
-        if component.leak_power:
-            arch = arch.with_leaf(replace(component, leak_power=0.0))
+        if component.powers:
+            arch = arch.with_leaf(replace(component, powers=()))
     return arch

@@ -51,7 +51,7 @@ def _throughputs(workings: Workings) -> Iterator[Change]:
         for row in cost.latencies
         if row.latency and (row.einsum in waiting or row.latency == slowest[row.einsum])
     }
-    used = {(row.component, row.action) for row in cost.actions if row.action != "leak"}
+    used = {(row.component, row.action) for row in cost.actions if not row.is_constant}
     for leaf in spec.arch_inputs.leaves:
         if not isinstance(leaf.given, ComponentInput) or leaf.given.name not in busy:
             continue

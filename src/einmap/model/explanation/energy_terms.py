@@ -19,7 +19,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class EnergyPart:
-    """What one Einsum adds to a term: `count` actions (None for leakage) and J, as in `Cost.actions`.
+    """What one Einsum adds to a term: `count` actions (None for constant power) and J, as in `Cost.actions`.
 
     `seconds`: how long the Einsum takes, all its instances together.
     """
@@ -32,11 +32,12 @@ class EnergyPart:
 
 @dataclass(frozen=True, slots=True)
 class EnergyTerm:
-    """One line of the sum: actions x J of one action, or for leakage W x s x instances. `share`: part of the whole.
+    """One line of the sum: actions x J of one action, or W x s x instances of leakage and of other constant power.
 
-    `tensor` is None for operations and leakage. `each`: J of one action, or W of one instance, with its source; Einsums
-    for which it is another number are terms of their own. `count`: actions of all instances; None for leakage, where
-    `instances` of the component leak for `seconds`, of which the part `powered` is not gated.
+    `share`: part of the whole. `tensor` is None for operations and power. `each`: J of one action, or W of one
+    instance, with its source; Einsums for which it is another number are terms of their own. `count`: actions of all
+    instances; None for power, which `instances` of the component draw for `seconds`, of which the part `powered` is not
+    gated.
     """
 
     component: str
@@ -130,7 +131,7 @@ def _of(term: EnergyTerm, parts: tuple[EnergyPart, ...], whole: float) -> Energy
         share=energy / whole if whole else 0.0,
         count=math.fsum(counts) if counts else None,
     )
-    if term.action != "leak":
+    if found.count is not None:
         return found
     power = (term.each.value or 0.0) * term.instances
     seconds = math.fsum(part.seconds for part in parts)
@@ -150,5 +151,5 @@ class _Sources:
         if like not in self.by_einsum:
             rows = cost_sources(self.spec, like)
             self.by_einsum[like] = {(one.component, one.action, one.quantity): one for one in rows}
-        leaks = row.action == "leak"
-        return self.by_einsum[like][row.component, None if leaks else row.action, "leak_power" if leaks else "energy"]
+        quantity = (None, f"{row.action}_power") if row.is_constant else (row.action, "energy")
+        return self.by_einsum[like][row.component, *quantity]

@@ -76,7 +76,7 @@ def cost_annotations(mapping: Mapping, spec: Spec, cost: Cost, einsum: str | Non
     nodes: dict[Address, NodeCosts] = {}
     by_tensor: dict[tuple[str, str, str | None], float] = {}
     for row in cost.actions:
-        if row.action != "leak":
+        if not row.is_constant:
             key = row.einsum, row.component, row.tensor
             by_tensor[key] = by_tensor.get(key, 0.0) + row.energy
     networks: dict[str, float] = {}

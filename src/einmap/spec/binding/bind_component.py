@@ -121,7 +121,7 @@ def bind_component(
     shared: dict[str, Any] = {
         "name": given.name,
         "area": attempt(problems, costs.area),
-        "leak_power": attempt(problems, costs.leak_power),
+        "powers": attempt(problems, costs.powers),
         "spatial": spatial,
         "enabled": attempt(
             problems, lambda: boolean(given.enabled, context.scope, at=partial(context.at, "enabled"), what="enabled")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from einmap.arch.component import Action
+from einmap.arch.component import Action, Power
 from einmap.errors import At, EinmapError, Note, SpecError, attempt, closest, raise_all
 from einmap.expressions.arithmetic import check_size, number
 from einmap.expressions.scope import Scope, lazy_layer
@@ -53,6 +53,10 @@ class ComponentCosts:
             area = self._modelled().area
         scale = self.context.number("area_scale", self.given.area_scale, minimum=0)
         return self.scales.times(None, "area", area, Factor("area_scale", scale, ("area_scale",)), self._together())
+
+    def powers(self) -> tuple[Power, ...]:
+        """What all instances that work as one draw all the time. Raises SpecError where the leakage is missing."""
+        return (Power("leak", self.leak_power()),)
 
     def leak_power(self) -> float:
         """Leakage in W of all instances that work as one. Raises SpecError where it is missing."""

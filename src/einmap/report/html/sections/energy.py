@@ -11,7 +11,7 @@ from einmap.report.formatting import Scale, percent
 from einmap.report.html.charts import MOST_ROWS, Amount, colours_of, grouped, stacked
 from einmap.report.html.parts import Figure, Folded, Option, Section, Table, Tabs
 
-OPERATIONS, LEAKAGE = "computing", "leakage"
+OPERATIONS = "computing"
 """What costs energy and is of no tensor."""
 
 type Key = Callable[[ActionRow], str]
@@ -22,7 +22,9 @@ def energy_section(cost: Cost) -> Section | None:
     if not cost.energy:
         return None
     components = colours_of([row.component for row in cost.components])
-    tensors = colours_of([*report_rows.tensors(cost), OPERATIONS, LEAKAGE])
+    tensors = colours_of(
+        [*report_rows.tensors(cost), OPERATIONS, *map(report_rows.power_name, report_rows.powers(cost))]
+    )
     views = [
         Option("by component", (_view(cost, "component", "tensor", _component, _what, tensors),)),
         Option("by tensor", (_view(cost, "tensor", "component", _what, _component, components),)),
@@ -41,7 +43,7 @@ def _einsum(row: ActionRow) -> str:
 
 
 def _what(row: ActionRow) -> str:
-    return row.tensor or (LEAKAGE if row.action == "leak" else OPERATIONS)
+    return row.tensor or (report_rows.power_name(row.action) if row.is_constant else OPERATIONS)
 
 
 def _view(cost: Cost, along: str, of: str, bar: Key, part: Key, colours: Mapping[str, str]) -> Figure:
@@ -100,13 +102,13 @@ def _table(cost: Cost) -> Table:
     sums = {name: math.fsum(row.by_tensor.get(name, 0.0) for row in rows) for name in report_rows.tensors(cost)}
     names = grouped(sums, "others")
     columns = list(dict.fromkeys(names.values()))
-    has_leak = any(row.leak for row in rows)
-    head = ("", *columns, OPERATIONS, *([LEAKAGE] if has_leak else []), f"total ({scale.unit})", "part")
+    powers = report_rows.powers(cost)
+    head = ("", *columns, OPERATIONS, *map(report_rows.power_name, powers), f"total ({scale.unit})", "part")
     lines = []
     for row in rows:
         cells = dict.fromkeys(columns, 0.0)
         for name, energy in row.by_tensor.items():
             cells[names[name]] += energy
-        numbers = [*cells.values(), row.compute, *([row.leak] if has_leak else []), row.total]
+        numbers = [*cells.values(), row.compute, *(row.by_power.get(name, 0.0) for name in powers), row.total]
         lines.append((row.component, *map(scale.show, numbers), percent(row.share)))
     return Table(head, tuple(lines), bars={len(head) - 1: tuple(row.share for row in rows)})
