@@ -310,11 +310,11 @@ def options_page() -> str:
 
 
 _METRICS = {
-    "energy": "of all actions, and leakage",
+    "energy": "of all actions, leakage and refresh",
     "latency": "of one Einsum after another, each as long as its slowest component",
     "energy_delay_product": "energy times latency; what is taken without `metrics`",
     "dynamic_energy": "of all actions",
-    "leak_energy": "leakage of all components during the latency",
+    "leak_energy": "leakage and refresh of all components during the latency",
     "resource_usage": "how full memories are, each a metric by itself",
 }
 

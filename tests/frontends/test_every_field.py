@@ -165,6 +165,8 @@ CASES = {
     "MemoryInput.skip_initial_output_write": [(f"{MAIN}.skip_initial_output_write", False)],
     "ComputeInput.skip_initial_output_write": [(f"{MAC}.skip_initial_output_write", False)],
     "MemoryTimingInput.buffering": [SLOW, (f"{MAIN}.actions", SLOW[1]), (f"{BUFFER}.buffering", "single")],
+    "MemoryTimingInput.refresh_busy": [(f"{BUFFER}.actions.0.throughput", 1e5), (f"{BUFFER}.refresh_busy", 0.9)],
+    "MemoryTimingInput.refresh_power": [(f"{BUFFER}.refresh_power", 2)],
     "MemoryTimingInput.wind_up": [SLOW, (f"{MAIN}.actions", SLOW[1]), (f"{BUFFER}.wind_up", True)],
     "MemoryTimingInput.stalls": [SLOW, (f"{MAIN}.actions", SLOW[1]), (f"{BUFFER}.stalls", "tile_by_tile")],
     "MemoryTimingInput.ports": [SHARED, SLOW, (f"{BUFFER}.ports", {"read": 3, "write": 1})],
@@ -251,7 +253,7 @@ NAMED_FOR_TIMELOOP = words("""
 NOT_IN_ACCELFORGE = words("""
     partial_bits_per_value compute operation reduction startup pipeline_latency bits_per_value_scale
     buffering wind_up stalls ports separate_read_write_ports banks layout multicast links skew vector
-    title shared_inputs layouts replicate text sliding_window n_iterations
+    refresh_power title shared_inputs layouts replicate text sliding_window n_iterations
 """)
 """Fields here that AccelForge 1.0.467 does not have."""
 

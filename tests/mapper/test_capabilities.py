@@ -153,6 +153,7 @@ DRAWN = {
     "gathers": gathers,
     "persistent": lambda draw: draw.tree["workload"].update(persistent_tensors="B"),
     "gated": lambda draw: (draw.array["spatial"][0].update(power_gateable=True), draw.set(draw.mac, leak_power=1)),
+    "refresh": on("main", refresh_power=2, refresh_busy=0.25),
     "layout": on("main", layout={"line": 32, "block": {"Z": {"M": 2}}}),
     "open layout": on("main", layout={"line": 32, "order": {"Z": "best"}}),
     "too small": on("main", size=150),
@@ -178,6 +179,7 @@ NAMED = {
 """Features that are of another name in FEATURES."""
 ALSO = {
     **{"recurrence": ["several"], "gathers": ["several"], "resource_usage": ["no sums"], "gated": ["leaks"]},
+    "refresh": ["leaks"],
     **{"network": ["common network"], "torus": ["common network"], "wind_up": ["wind_up"]},
 }
 """What comes with some features."""

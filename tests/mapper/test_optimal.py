@@ -83,6 +83,24 @@ def test_the_optimum_is_that_of_brute_force_where_rows_are_looked_up():
     assert sum(compared(seed, 3_000, draw_gather) for seed in range(20)) >= 12
 
 
+def draw_refreshed(rng):
+    """A random problem of which the memories are refreshed."""
+    problem = draw_problem(rng)
+    for node in problem["arch"]["nodes"]:
+        if node["type"] == "Memory":
+            node.update(refresh_power=rng.choice([0, 1, 3]), refresh_busy=rng.choice([0, 0.125, 0.5]))
+    return problem
+
+
+def test_the_optimum_is_that_of_brute_force_where_memories_are_refreshed():
+    done = 0
+    for seed in range(300):
+        done += compared(seed, 2_000, draw_refreshed)
+        if done == 30:
+            return
+    pytest.fail(f"only {done} problems were small enough")
+
+
 @pytest.fixture
 def one_at_a_time(monkeypatch):
     """One use of the fanouts and one dataplacement at a time: each is ruled out by what was found with those before."""

@@ -147,7 +147,7 @@ class Executed:
 
     @cached_property
     def energies(self):
-        """By (einsum, component, tensor, action), leakage included."""
+        """By (einsum, component, tensor, action), leakage and refresh included."""
         found = Counter()
         for row in self.run.actions:
             unit = self.routes[row.einsum].arch.components[row.component]
@@ -158,6 +158,10 @@ class Executed:
             for component, unit in route.arch.components.items():
                 watts = unit.leak_power * route.arch.instances[component] * on[component]
                 found[name, component, None, "leak"] += watts * self.latency_of(name)
+                if isinstance(unit, Memory):
+                    refresh = sum(power.watts for power in unit.powers if power.name == "refresh")
+                    joules = refresh * route.arch.instances[component] * self.latency_of(name)
+                    found[name, component, None, "refresh"] += joules
         return found
 
     @property

@@ -209,7 +209,7 @@ FEATURES: Mapping[str, Feature] = {
     "partial sums": Feature(
         "partial_bits_per_value", lambda call: any(e.partial_bits for e in call.spec.workload.einsums)
     ),
-    "leaks": Feature("leakage", lambda call: call.first(lambda unit: bool(unit.constant_power))),
+    "leaks": Feature("leakage or refresh", lambda call: call.first(lambda unit: bool(unit.constant_power))),
     "coarse": Feature("tiling_coarseness", lambda call: call.options.coarseness != 1),
     "search": Feature("a search", lambda _call: True),
 }
@@ -278,7 +278,7 @@ REFUSED_LATER: tuple[Unknown, ...] = (
     Unknown("turns", "overlap", "Einsums that overlap have no turns of their own"),
     Unknown("wind_up", "partial sums", "what winds up has one width for each tensor"),
     Unknown("ways", "overlap", "what is on its way would belong to several Einsums"),
-    Unknown("overlap", "leaks", "leakage belongs to one Einsum at a time"),
+    Unknown("overlap", "leaks", "it belongs to one Einsum at a time"),
     Unknown("recurrence", "overlap", "a step waits for the one before"),
     Unknown("layout", "partial sums", "lines have one width for each tensor"),
     Unknown("given", "brute force", "every mapping is tried, without places for what is open"),

@@ -45,7 +45,7 @@ def check_overlap(arch: Architecture, leaves: tuple[Leaf, ...], rules: Semantics
             hint="evaluate with semantics: exact, or leave overlap_einsums out",
         )
     for names, what in (
-        ([name for name, unit in arch.components.items() if unit.constant_power], "which leaks"),
+        ([name for name, unit in arch.components.items() if unit.constant_power], "which leaks or is refreshed"),
         ([leaf.name for leaf in leaves if is_carrying(leaf)], "a network"),
         ([leaves[level].name for level, _ in turns(leaves)], "which takes turns with what is below it"),
         ([leaf.name for leaf in leaves if has_ways([leaf])], "which has a pipeline_latency"),

@@ -20,14 +20,14 @@ from einmap.units import format_count, format_si
 
 MOST_TERMS = 60
 """Terms that the terminal shows; all of them are in the JSON document."""
-_UNITS = {"leak_power": "W", "energy": "J", "latency": "s", "hop_latency": "s"}
+_UNITS = {"leak_power": "W", "refresh_power": "W", "energy": "J", "latency": "s", "hop_latency": "s"}
 
 
 def cost_document(cost: Cost, spec: Spec) -> dict[str, Any]:
     """A result for JSON with `provenance`: the costs of each component with their sources.
 
-    An entry belongs to the rows of `actions` of its `component`, `action` and `einsums` (none: all); `leak_power`, of
-    no action, to the rows of `leak`.
+    An entry belongs to the rows of `actions` of its `component`, `action` and `einsums` (none: all); `leak_power` and
+    `refresh_power`, of no action, to the rows of `leak` and `refresh`.
     """
     return {**cost.to_dict(), "provenance": provenance_document(spec)}
 

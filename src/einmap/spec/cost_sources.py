@@ -37,7 +37,8 @@ class CostFactor:
 
 @dataclass(frozen=True, slots=True)
 class CostSource:
-    """One number. `quantity`: area (m^2), leak_power (W), or energy (J) and latency (s) of an action of one instance.
+    """One number of one instance. `quantity`: area (m^2), leak_power, refresh_power (W), or of an action energy (J),
+    latency (s).
 
     A network's `hop` has the seconds of a value on one link as latency, and as `hop_latency` those of one step.
     `value`: what counts, scales applied; None where nothing is given. `source`: the place where it is written, or the

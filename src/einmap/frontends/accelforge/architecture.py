@@ -19,7 +19,7 @@ _COSTS = frozenset(
     {
         "component_class", "component_model", "component_modeling_log", "area", "area_scale", "total_area",
         "leak_power", "leak_power_scale", "total_leak_power", "energy_scale", "throughput_scale", "latency_scale",
-        "n_parallel_instances",
+        "n_parallel_instances", "refresh_busy",
     }
 )  # fmt: skip
 """Fields that are said by numbers of one instance, scales included."""
@@ -48,6 +48,7 @@ _SILENT: Mapping[str, tuple[object, ...]] = {
     "startup": (0,),
     "pipeline_latency": (0,),
     "replicate": ("Nothing",),
+    "refresh_power": (0,),
 }
 """Values of fields without counterpart that say nothing."""
 _SPATIAL = frozenset({"name", "may_reuse", "reuse", "min_usage", "usage_scale", "power_gateable"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from einmap.arch.component import Action, Power
@@ -56,7 +56,12 @@ class ComponentCosts:
 
     def powers(self) -> tuple[Power, ...]:
         """What all instances that work as one draw all the time. Raises SpecError where the leakage is missing."""
-        return (Power("leak", self.leak_power()),)
+        leak = Power("leak", self.leak_power())
+        if not isinstance(self.given, MemoryInput):
+            return (leak,)
+        # a memory that forgets is refreshed wherever it stands
+        watts = self._scaled_power("refresh_power", self.given.refresh_power)
+        return (leak, Power("refresh", watts, gated=False)) if watts else (leak,)
 
     def leak_power(self) -> float:
         """Leakage in W of all instances that work as one. Raises SpecError where it is missing."""
@@ -66,12 +71,27 @@ class ComponentCosts:
             if self.model is None:
                 hint = "set leak_power (W), 0 if unknown, or component_class (`einmap components` lists classes)"
                 raise SpecError(f"{self.given.name!r} has no leak_power", at=self.context.at(), hint=hint)
-            leak = self._modelled().leak_power
-        else:
-            leak = self.context.number("leak_power", self.given.leak_power, minimum=0, allow_inf=False)
+            return self._scaled_power("leak_power", self._modelled().leak_power)
+        return self._scaled_power("leak_power", self.given.leak_power)
+
+    def _scaled_power(self, field: str, value: object) -> float:
+        """W of all instances that work as one; `value`: of one instance, as it is written or modelled."""
+        watts = self.context.number(field, value, minimum=0, allow_inf=False)
         scale = self.context.number("leak_power_scale", self.given.leak_power_scale, minimum=0)
         written = Factor("leak_power_scale", scale, ("leak_power_scale",))
-        return self.scales.times(None, "leak_power", leak, written, self._together())
+        return self.scales.times(None, field, watts, written, self._together())
+
+    @cached_property
+    def _serving(self) -> Factor:
+        """The part of the time in which it is not refreshed, by which a latency is divided."""
+        busy = 0.0
+        if isinstance(self.given, MemoryInput):
+            busy = self.context.number("refresh_busy", self.given.refresh_busy, minimum=0)
+            if busy >= 1:
+                text = f"refresh_busy must be below 1, found {busy:.6g}"
+                hint = "it is a part of the time: tRFC / tREFI"
+                raise SpecError(text, at=self.context.at("refresh_busy"), hint=hint)
+        return Factor("time without refresh", 1 - busy, ("refresh_busy",), divides=True)
 
     def _together(self, *, divides: bool = False) -> Factor:
         """The factor of instances that work as one."""
@@ -121,7 +141,7 @@ class ComponentCosts:
         throughput = self._throughput(timed, path, amount)
         rate = rate_of(timed.throughput_scale, timed.latency_scale, scope, partial(self.context.at, *path))
         self._note_rates(timed, path, throughput, rate)
-        scale = self.rate * rate * self.parallel
+        scale = self.rate * rate * self.parallel * self._serving.value
         if throughput:
             throughput *= scale
         per_value = self._per_value(action, path, bits, scope) if isinstance(self.given, CarrierInput) else ()
@@ -211,7 +231,7 @@ class ComponentCosts:
         modelled = timed.throughput is None and timed.latency is None
         row = self._row(timed) if modelled else Factor("", 1)
         seconds = math.inf if throughput == 0 else row.value / throughput
-        rates = _rate(self.given, self.rate, ()), _rate(timed, rate, path), self._together(divides=True)
+        rates = _rate(self.given, self.rate, ()), _rate(timed, rate, path), self._together(divides=True), self._serving
         self.scales.note(timed.name, "latency", seconds, row, *rates)
 
     def _energy(self, action: ActionInput, path: Path, amount: Callable[..., float]) -> float:

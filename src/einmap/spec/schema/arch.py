@@ -200,7 +200,7 @@ class ComponentInput(ContainerInput):
             without="what the model of `component_class` says, or else an error",
         ),
     ] = None
-    leak_power_scale: Annotated[Expression, documented("Factor on the leakage.", 0.5)] = 1
+    leak_power_scale: Annotated[Expression, documented("Factor on the leakage, and on `refresh_power`.", 0.5)] = 1
     total_leak_power: Annotated[
         Expression | None,
         documented(

@@ -98,6 +98,25 @@ class MemoryTimingInput(Input):
             without="every port finds a bank",
         ),
     ] = None
+    refresh_busy: Annotated[
+        Expression,
+        documented(
+            "The part of the time in which one instance refreshes its cells and serves no access: tRFC / tREFI of a "
+            "DRAM. The throughput of all its actions counts times the rest.",
+            "350e-9 / 7.8e-6",
+            unit="part of the time, below 1",
+        ),
+    ] = 0
+    refresh_power: Annotated[
+        Expression,
+        documented(
+            "Power of refreshing one instance, on average, before scales, which are those of the leakage. It counts "
+            "during every Einsum, in use or not, and is never gated; of a DRAM what it draws more while it refreshes, "
+            "(IDD5B - IDD3N) * VDD, times `refresh_busy`.",
+            "(250e-3 - 46e-3) * 1.2 * refresh_busy",
+            unit="W",
+        ),
+    ] = 0
 
 
 class ActionTimingInput(Input):
