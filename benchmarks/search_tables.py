@@ -58,9 +58,10 @@ class _Tables:
         self, runs: dict[tuple[str, str], list[Run]], optima: dict[str, float], experiment: Experiment
     ) -> None:
         self.runs, self.optima, self.experiment = runs, optima, experiment
+        self.most_seeds = max(map(len, runs.values()), default=0)
 
     def of_groups(self, names: Sequence[str], strategies: Sequence[str]) -> Iterator[str]:
-        """Gaps after 1,000 evaluations and at the end, and evaluations until a gap is reached."""
+        """Gaps after 1,000 evaluations and at the end, and evaluations until gaps of 10 and of 1 % are reached."""
         most = {strategy: self.experiment.budget(strategy) for strategy in strategies}
         longest = max(most.values())
         whole = [s for s in strategies if any(self.experiment.whole_runs(name, s) for name in names)]
@@ -69,8 +70,7 @@ class _Tables:
             note = f" ({', '.join(f'`{s}`: {most[s]:,}' for s in fewer)})" if fewer else ""
             yield from _table(f"gap after 1,000 evaluations{note}", members, strategies, self._gap(1000))
             yield from _table(f"gap after {longest:,} evaluations", members, whole, self._gap(math.inf))
-            yield from _table("evaluations to 10 %", members, strategies, self._reached(0.1))
-            yield from _table("evaluations to 1 %", members, strategies, self._reached(0.01))
+            yield from _table("evaluations to 10 % / to 1 %", members, strategies, self._reached)
 
     def _gap(self, evaluations: float) -> Cell:
         def cell(name: str, strategy: str) -> str:
@@ -81,20 +81,27 @@ class _Tables:
             if not gaps:
                 return "not run"
             low, high = bootstrap_median(gaps)
-            return f"{gap_text(Quartiles.of(gaps).median)} [{gap_text(low)}, {gap_text(high)}] ({len(gaps)})"
+            seeds = f" ({len(gaps)})" if len(gaps) < self.most_seeds else ""
+            return f"{_short(Quartiles.of(gaps).median)} [{_short(low)}, {_short(high)}]{seeds}"
 
         return cell
 
-    def _reached(self, threshold: float) -> Cell:
-        def cell(name: str, strategy: str) -> str:
-            runs = self.runs[name, strategy]
-            if not runs:
-                return "not run"
+    def _reached(self, name: str, strategy: str) -> str:
+        """`438 / -`: the median of evaluations to each gap; `(4 of 10)`: so many seeds, fewer than half, got there."""
+        runs = self.runs[name, strategy]
+        if not runs:
+            return "not run"
+        texts = []
+        for threshold in (0.1, 0.01):
             counts = [run.reached(self.optima[name] * (1 + threshold + ROUNDING))[0] for run in runs]
-            n = Quartiles.of(counts).median
-            return f"{n:,.0f}" if math.isfinite(n) else f"- ({sum(map(math.isfinite, counts))} of {len(counts)})"
+            n, there = Quartiles.of(counts).median, sum(map(math.isfinite, counts))
+            few = f"({there} of {len(counts)})" if there else "-"
+            texts.append(f"{n:,.0f}" if math.isfinite(n) else few)
+        return " / ".join(texts) if texts[0] != texts[1] or texts[0] != "-" else "-"
 
-        return cell
+
+def _short(gap: float) -> str:
+    return gap_text(gap).replace(" ", "")
 
 
 def _table(what: str, names: Sequence[str], strategies: Sequence[str], cell: Cell) -> Iterator[str]:
