@@ -1,7 +1,8 @@
 """Run the benchmarks and write what they print into docs/performance.md: a section each, with date, commit and machine.
 
 `python benchmarks/run.py` runs all of them, `python benchmarks/run.py startup fusion_scaling` some; sections of scripts
-that are not run stay as they are. What limits a figure, and what to try next, is kept in `benchmarks/notes.yaml`.
+that are not run, and those that no script writes, stay as they are. What limits a figure, and what to try next, is kept
+in `benchmarks/notes.yaml`; the page says the first.
 """
 
 from __future__ import annotations
@@ -59,20 +60,27 @@ def main() -> None:
     unknown = [name for name in asked if name not in notes]
     if unknown:
         sys.exit(f"no benchmark {', '.join(unknown)}; there are {', '.join(notes)}")
-    known = dict(SECTION.findall(PAGE.read_text())) if PAGE.exists() else {}
+    before = PAGE.read_text() if PAGE.exists() else ""
+    known = dict(SECTION.findall(before))
     for name in asked:
         print(f"== {name}", flush=True)
         known[name] = measured(name, [str(word) for word in notes[name].get("arguments", [])])
         print(known[name], flush=True)
-    pages = [HEAD]
-    for name, note in notes.items():
-        body = known.get(name, "Not measured yet.\n")
-        figures = f"<!-- {name} -->\n{body}<!-- end -->\n"
-        prose = f"**What limits.** {note['limits']}\n\n**What to try next.** {note['next']}\n"
-        pages.append(f"## {note['title']}\n\n{figures}\n{prose}")
     written = PAGE.with_suffix(".new")
-    written.write_text("\n".join(pages))
+    written.write_text(page(before, notes, known))
     written.replace(PAGE)
+
+
+def page(before: str, notes: dict[str, dict[str, str]], known: dict[str, str]) -> str:
+    """The page with the figures in `known` (by script), in the order of `before`, of which other sections are kept."""
+    sections = {}
+    for text in re.split(r"^## ", before, flags=re.MULTILINE)[1:]:
+        title, _, body = text.partition("\n")
+        sections[title] = body.strip("\n")
+    for name, note in notes.items():
+        figures = f"<!-- {name} -->\n{known.get(name, 'Not measured yet.\n')}<!-- end -->"
+        sections[note["title"]] = f"{figures}\n\n**What limits.** {note['limits']}"
+    return "\n".join([HEAD, *(f"## {title}\n\n{body}\n" for title, body in sections.items())])
 
 
 if __name__ == "__main__":
