@@ -25,24 +25,17 @@ class Report:
 class Progress:
     """A progress and stop token: long work calls `report` now and then and asks `stopped`.
 
-    `deadline`: a `time.monotonic()` value after which `stopped` is true, or None. `on_notice`: hears what is said once,
-    and is worth knowing where no progress is shown, too.
+    `deadline`: a `time.monotonic()` value after which `stopped` is true, or None.
     """
 
     callback: Callable[[Report], None] | None = None
     deadline: float | None = None
     _stop: threading.Event = field(default_factory=threading.Event)
-    on_notice: Callable[[str], None] | None = None
 
     def report(self, what: str, done: int, total: int | None = None, best: str | None = None) -> None:
         """Tell the listener, if there is one."""
         if self.callback is not None:
             self.callback(Report(what, done, total, best))
-
-    def notice(self, text: str) -> None:
-        """Say something once, whether or not progress is shown."""
-        if self.on_notice is not None:
-            self.on_notice(text)
 
     def stop(self) -> None:
         """Ask the work to end and to return the best found so far."""
@@ -59,7 +52,7 @@ class Progress:
 
     def quiet(self) -> Progress:
         """This token without its listener, for a part of the work that tells nothing."""
-        return Progress(None, self.deadline, self._stop, self.on_notice)
+        return Progress(None, self.deadline, self._stop)
 
     def within(self, seconds: float | None) -> Progress:
         """This token with a deadline `seconds` from now; the earlier deadline holds."""
@@ -68,7 +61,7 @@ class Progress:
         deadline = time.monotonic() + seconds
         if self.deadline is not None:
             deadline = min(deadline, self.deadline)
-        return Progress(self.callback, deadline, self._stop, self.on_notice)
+        return Progress(self.callback, deadline, self._stop)
 
 
 class Interrupted(Exception):

@@ -31,3 +31,9 @@ def run(capsys, monkeypatch):
         return Done(int(ended.value.code or 0), captured.out, captured.err)
 
     return run_command
+
+
+def without(words, options):
+    """The words of a command line but for some options, each with its value."""
+    values = {i + 1 for i, word in enumerate(words) if word in options}
+    return [word for i, word in enumerate(words) if word not in options and i not in values]

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from tests.cli.conftest import without
 
 from einmap.matmul.read_machine import machine_paths
 
@@ -95,7 +96,7 @@ def test_a_bad_machine_file_is_refused_with_its_place(run, tmp_path, monkeypatch
     ids=str,
 )
 def test_bad_words_end_with_status_2(run, words, message):
-    done = run(*PRODUCT, *words)
+    done = run(*without(PRODUCT, words), *words)
     assert (done.status, done.out) == (2, "")
     assert message in " ".join(done.err.split())
 

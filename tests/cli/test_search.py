@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.cli.conftest import without
 
 WORDS = ("search", "simple", "matmul", "--evaluations", "60", "--seeds", "2", "--workers", "1")
 SMALL = (*WORDS, "-D", "M=16", "-D", "N=16", "-D", "K=16")
@@ -57,7 +58,7 @@ def test_processes_come_to_the_same_runs_as_one(run):
     ],
 )
 def test_bad_input_ends_with_what_is_wrong(run, words, message):
-    done = run(*WORDS, *words)
+    done = run(*without(WORDS, words), *words)
     assert (done.status, done.out) == (2, "")
     assert message in " ".join(done.err.replace("│", " ").split())
 

@@ -50,25 +50,6 @@ def test_json_holds_each_kernel(run):
     assert all(kernel["seconds"] >= 0 for kernel in document["kernels"])
 
 
-@pytest.mark.parametrize(("compiled", "notices"), [(True, 1), (False, 0)])
-def test_a_first_search_says_once_that_it_compiles_in_a_pipe_too(run, monkeypatch, compiled, notices):
-    monkeypatch.setattr(warm, "_ready", {})
-    monkeypatch.setattr(warm, "made_ready", lambda name, _kernel, _call: warm.Warmed(name, compiled, 1.0))
-    done = run("map", "simple", "matmul")
-    assert done.status == 0
-    assert done.err.count("compiling the kernels of the mapper, once on this machine") == notices
-
-
-@pytest.mark.parametrize(("workload", "several"), [("matmul", False), ("feed_forward", True)])
-def test_kernels_for_several_einsums_are_made_where_there_are_several(run, monkeypatch, workload, several):
-    monkeypatch.setattr(warm, "_ready", {})
-    monkeypatch.setattr(warm, "made_ready", lambda name, _kernel, _call: warm.Warmed(name, False, 1.0))
-    run("map", "simple", workload)
-    assert {"search", "with_gap_and_node"} < warm._ready.keys()
-    assert (warm._ready.keys() >= warm.OF_CASCADES) == several
-    assert warm._ready.keys().isdisjoint(warm.OF_CASCADES) != several
-
-
 def signatures():
     """How many kinds of arguments each kernel is compiled for."""
     modules = dict.fromkeys(OF_TABLES, cost_to_go_kernels) | {

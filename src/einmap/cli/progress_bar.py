@@ -39,9 +39,9 @@ def searching(*, maps: bool = False) -> Iterator[Search]:
     `maps`: mappings are searched; where that has to be compiled first, it is said, in a pipe too.
     """
     if maps and is_uncompiled():
-        print_hint("the kernels of the search are compiled first, which takes some seconds once on a machine")
+        print_hint("the kernels of the search are compiled first, once on this machine (`einmap warmup` does it ahead)")
     shown = ProgressBar(error_console())
-    search = Search(Progress(shown.report if shown.console.is_terminal else None, on_notice=print_hint))
+    search = Search(Progress(shown.report if shown.console.is_terminal else None))
     with shown, stopped_by_ctrl_c(search):
         yield search
 

@@ -116,7 +116,6 @@ def needs_all(bounds: Iterable[Sequence[int]]) -> bool:
     return any(prod(len(divisors(b)) for b in own) > LARGE for own in bounds)
 
 
-NOTICE = "compiling the kernels of the mapper, once on this machine: up to a minute (`einmap warmup` does it ahead)"
 OF_FUSION = (path_kernels, envelope_kernels, label_kernels)
 OF_CASCADES = {"survivors", "keep_least", "beyond", "least_paths", "least_products", "lower_corners", "joined"}
 """Kernels that the search of a single Einsum does not need: most of the time goes into them."""
@@ -125,13 +124,11 @@ OF_CASCADES = {"survivors", "keep_least", "beyond", "least_paths", "least_produc
 def warm(progress: Progress | None = None, *, everything: bool = True, cascades: bool = True) -> tuple[Warmed, ...]:
     """Make the kernels ready. The first time on a machine this takes some seconds; the result is kept on disk.
 
-    Says to `progress` which kernel is being made, and once that they are compiled; what is ready in this process is not
-    made again. Without `everything` kernels that few searches need are left out, without `cascades` those for several
-    Einsums.
+    Says to `progress` which kernel is being made; what is ready in this process is not made again. Without `everything`
+    kernels that few searches need are left out, without `cascades` those for several Einsums.
     """
     calls = _calls() | (_calls_of_few() if everything else {})
     calls = {name: call for name, call in calls.items() if cascades or name not in OF_CASCADES}
-    said = False
     for done, (name, call) in enumerate(calls.items()):
         if name in _ready:
             continue
@@ -143,9 +140,6 @@ def warm(progress: Progress | None = None, *, everything: bool = True, cascades:
             if hasattr(module, name)
         )
         _ready[name] = made_ready(name, getattr(module, name), call)
-        if progress is not None and _ready[name].compiled and not said:
-            said = True
-            progress.notice(NOTICE)
     return tuple(_ready[name] for name in calls)
 
 

@@ -7,7 +7,6 @@ import time
 from einmap.cli.inputs import AsJson
 from einmap.cli.output import print_json
 from einmap.cli.progress_bar import searching
-from einmap.progress import Progress
 
 SCHEMA = 1
 """Version of the JSON document."""
@@ -25,7 +24,7 @@ def warmup_command(as_json: AsJson = False) -> None:
     from einmap.mapper.warm import warm, warm_simulator
 
     with searching() as search:
-        made = [*warm(Progress(search.progress.callback)), warm_simulator()]
+        made = [*warm(search.progress), warm_simulator()]
     seconds = time.perf_counter() - start
     if as_json:
         kernels = [{"name": kernel.name, "compiled": kernel.compiled, "seconds": kernel.seconds} for kernel in made]

@@ -203,7 +203,7 @@ def _runs(
             )
     missing = [task for task in tasks if task not in finished]
     check_new_runs(saved, len(missing))
-    with searching() as search:
+    with searching(maps=True) as search:
         try:
             for run in runs_of(question, missing, terms, workers=workers, progress=search.progress):
                 finished[run.strategy, run.seed] = run
