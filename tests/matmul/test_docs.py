@@ -58,6 +58,21 @@ def planned(case, **rules):
     return cached(case, tuple(rules.items()))
 
 
+def test_the_blocks_of_the_worked_example_are_those_of_its_plan():
+    plan = planned(WORKED, fit="resident")
+    rows = [
+        [
+            level.stage.level.name,
+            str(level.stage.level.workers),
+            choice.algorithm.resident,
+            str(choice.algorithm.value),
+            " x ".join(map(str, choice.block)),
+        ]
+        for level, choice in zip(plan.levels, plan.choices, strict=True)
+    ]
+    assert rows_of("| memory | workers | keeps |") == rows
+
+
 def test_the_figures_of_both_capacity_rules_are_true():
     for (_, block, used, time, feasible), fit in zip(rows_of("| | L2 block |"), ("resident", "all"), strict=True):
         plan = planned(WORKED, fit=fit)
