@@ -17,8 +17,8 @@ _SETS = ("tensors", "rank_variables")
 
 
 @lru_cache(maxsize=1000)
-def words(text: str) -> frozenset[str]:
-    """All that an expression of this text may look up, as it is written and as Python reads it."""
+def words(text: str) -> tuple[str, ...]:
+    """All that an expression of this text may look up, as it is written and as Python reads it, in order of letters."""
     tree = _tree(text)
     found = set(_WORD.findall(text))
     for node in () if tree is None else ast.walk(tree):
@@ -29,7 +29,7 @@ def words(text: str) -> frozenset[str]:
                 found.update(_WORD.findall(name))
             case _:
                 pass
-    return frozenset(found)
+    return tuple(sorted(found))
 
 
 @lru_cache(maxsize=1000)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import cache, partial
 
 from einmap.arch.component import Compute, Container, Leaf, Memory, Network, Toll
 from einmap.arch.constraint import AdjustedSet, Comparison, DeferredSet
@@ -139,17 +140,18 @@ def _rules(positions: Positions, leaf: Leaf) -> Hashable:
         return lanes
     kept = (placement.keep, placement.may_keep, placement.back)
     moved = (placement.no_refetch_from_above, placement.no_resend_to_below)
-    sets = tuple(_set(positions, tensors) for tensors in (*kept, *moved))
-    orders = tuple(tuple(_set(positions, tensors) for tensors in option) for option in placement.order_options)
+    written = cache(partial(_written, positions))  # most sets are All or Nothing, in one scope
+    sets = tuple(_set(positions, tensors, written) for tensors in (*kept, *moved))
+    orders = tuple(tuple(_set(positions, tensors, written) for tensors in option) for option in placement.order_options)
     return lanes, sets, orders, placement.force_hierarchy_order
 
 
-def _set(positions: Positions, deferred: DeferredSet) -> Hashable:
-    """A set by what is written, and further tensors."""
+def _set(positions: Positions, deferred: DeferredSet, written: Callable[[str, Scope], Hashable]) -> Hashable:
+    """A set by what is `written`, and further tensors."""
     adjusted = isinstance(deferred, AdjustedSet) and (
         positions.of_tensors(deferred.less), positions.of_tensors(deferred.more)
     )  # fmt: skip
-    return _written(positions, deferred.source, deferred.scope), adjusted
+    return written(str(deferred.source), deferred.scope), adjusted
 
 
 def _written(positions: Positions, source: object, scope: Scope) -> Hashable:
@@ -161,7 +163,7 @@ def _written(positions: Positions, source: object, scope: Scope) -> Hashable:
     tested = looked_for(text)
     if tested is None or not all(isinstance(_meaning(scope, name), NameSet) for name in tested):
         return object()
-    return text, tuple((name, _value(positions, _meaning(scope, name))) for name in sorted(words(text)))
+    return text, tuple((name, _value(positions, _meaning(scope, name))) for name in words(text))
 
 
 def _meaning(scope: Scope, name: str) -> object:
@@ -175,11 +177,11 @@ def _meaning(scope: Scope, name: str) -> object:
 def _value(positions: Positions, value: object) -> Hashable:
     """A value of an expression: sets by position, others as they are; what cannot be looked into equals no other."""
     match value:
+        case bool() | int() | float() | str() | None:
+            return type(value).__name__, value
         case NameSet():
             of_kind = positions.of_tensors if value.kind == "tensors" else positions.of_variables
             return value.kind, of_kind(value.members), _value(positions, value.holder)
-        case bool() | int() | float() | str() | None:
-            return type(value).__name__, value
         case list() | tuple():
             return type(value).__name__, tuple(_value(positions, inner) for inner in value)
         case set() | frozenset():
