@@ -96,6 +96,29 @@ def test_all_problems_of_the_options_are_told_at_once(run):
     assert done.err.count("error:") == 5
 
 
+def test_a_shipped_distribution_with_turns_that_does_is_named(run):
+    small = ("-D", "HEADS=1", "-D", "N_TOKENS=64", "--mesh", "x=8")
+    done = run("plan", "attention_causal", *small, "--metrics", "memory")
+    assert "in turns: QK, GM, SN, SD, AN over p: x as a ring" in done.out
+    assert "the shipped distribution attention_causal_ring needs 1.555 KiB" in done.err
+    assert "attention_ring" not in done.err
+    assert "shipped" not in run("plan", "attention_causal", *small).err
+
+
+def test_a_walk_says_which_ends_need_not_match(run, tmp_path):
+    layers = tmp_path / "layers.yaml"
+    layers.write_text(
+        "workload: {n_instances: 3, rank_sizes: {M: 4, K: 8, N: 8}, bits_per_value: {All: 8}, "
+        'einsums: ["Z[m, n] = A[m, k] * B[k, n]"]}'
+    )
+    words = ("plan", layers, "--mesh", "x=2")
+    assert "Z lies as A does" in run(*words).out
+    walk = (*words, "--search", "mcmc", "--evaluations", "10")
+    assert "Z need not lie as A does, as it must for the exact search" in " ".join(run(*walk).out.split())
+    assert run(*walk, "--same", "Z: A").status == 2
+    assert "need not" not in run(*walk, "--same", "none").out
+
+
 def test_pictures_a_trace_and_a_page_are_written(run, tmp_path):
     svg, lanes, trace, page = (tmp_path / name for name in ("a.svg", "b.svg", "c.json", "d.html"))
     options = ("--svg", svg, "--timeline", lanes, "--trace", trace, "--html", page)

@@ -12,8 +12,9 @@ from einmap.distribute.cluster import Cluster, Link, ProcessingElement
 from einmap.distribute.cost import communication
 from einmap.distribute.cost_model import PLAN_METRICS
 from einmap.distribute.mesh import Mesh
+from einmap.distribute.planner.best import best_plan
 from einmap.distribute.planner.document import distribution_text
-from einmap.distribute.planner.planning import Planning, PlanRequest, best_plan
+from einmap.distribute.planner.planning import Planning, PlanRequest
 from einmap.distribute.read import plan_of
 from einmap.einsum.numeric import rank_sizes
 from einmap.errors import NotSupportedError

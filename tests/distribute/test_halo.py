@@ -17,8 +17,9 @@ from einmap.distribute.mesh import Mesh
 from einmap.distribute.moves import cheapest_route
 from einmap.distribute.placement import Placement, Split
 from einmap.distribute.plan import BYTES
+from einmap.distribute.planner.best import best_plan
 from einmap.distribute.planner.document import distribution_text
-from einmap.distribute.planner.planning import Planning, PlanRequest, best_plan
+from einmap.distribute.planner.planning import Planning, PlanRequest
 from einmap.frontends.yaml.spec import dump
 
 

@@ -10,7 +10,8 @@ from tests.distribute.test_wide_selection import drawn, every_choice
 from einmap import Spec
 from einmap.distribute.cluster import flat_cluster
 from einmap.distribute.mesh import Mesh
-from einmap.distribute.planner.planning import Planning, PlanRequest, best_plan
+from einmap.distribute.planner.best import best_plan
+from einmap.distribute.planner.planning import Planning, PlanRequest
 from einmap.distribute.selection.least_excess import is_excess_alone, least_excess, without_too_much
 from einmap.distribute.selection.problem import Edge, Selection
 from einmap.progress import Progress

@@ -11,7 +11,8 @@ from einmap.distribute.blocks import Offer
 from einmap.distribute.check import check_outputs, sample_inputs
 from einmap.distribute.cluster import flat_cluster
 from einmap.distribute.mesh import Mesh
-from einmap.distribute.planner.planning import Planning, PlanRequest, best_plan
+from einmap.distribute.planner.best import best_plan
+from einmap.distribute.planner.planning import Planning, PlanRequest
 from einmap.distribute.search import space as spaces
 from einmap.distribute.search.search import Found, cheapest
 from einmap.distribute.search.space import Options

@@ -83,12 +83,12 @@ def test_what_was_not_found_in_time_is_not_said_to_be_impossible(ends_early):
 
 def test_the_least_memory_is_proven_only_where_both_searches_are(ends_early):
     least = planned(metric="memory", memory=None)
-    assert known_of(least) == "proven least"
+    assert known_of(least) == "proven least without turns; the turns that were tried need no less"
     ends_early(half_proven)
     stopped = planned(metric="memory", memory=None)
     assert not stopped.best.proven
     assert stopped.least_peak < least.best.peak.bytes <= stopped.best.peak.bytes
-    assert known_of(stopped).startswith("not proven least: any plan needs at least ")
+    assert known_of(stopped).startswith("not proven least: any plan without turns needs at least ")
     document = planned_document(stopped)
     assert (document["proven"], document["least_peak_bytes"]) == (False, stopped.least_peak)
     ends_early(nothing)

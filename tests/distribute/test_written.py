@@ -12,8 +12,9 @@ from einmap.distribute.check import check_outputs, sample_inputs
 from einmap.distribute.cluster import flat_cluster
 from einmap.distribute.cost import plan_cost
 from einmap.distribute.mesh import Mesh
+from einmap.distribute.planner.best import best_plan
 from einmap.distribute.planner.document import distribution_text
-from einmap.distribute.planner.planning import Planning, PlanRequest, best_plan
+from einmap.distribute.planner.planning import Planning, PlanRequest
 from einmap.distribute.read import plan_of
 from einmap.frontends.yaml.spec import dump
 

@@ -11,6 +11,7 @@ from heapq import heappop, heappush
 from einmap.distribute.cluster import Cluster, default_cluster
 from einmap.distribute.collectives import Traffic, sent
 from einmap.distribute.cost_model import ClusterCost, LocalWork
+from einmap.distribute.hops.hop import Hop
 from einmap.distribute.hops.pairs import fetched_by, rounds_of
 from einmap.distribute.hops.routes import Routes
 from einmap.distribute.placement import local_shape
@@ -146,6 +147,16 @@ def plan_cost(plan: Plan, cluster: Cluster | None = None, bits: Mapping[TensorNa
         latency=together,
         overlapped_latency=_scheduled(timed, plan.steps).makespan,
     )
+
+
+def step_costs(plan: Plan, model: ClusterCost, bits: Mapping[TensorName, float]) -> tuple[float, ...]:
+    """What each step of a plan costs by `model`, those of a loop all turns together: seconds as in `plan_cost`, bytes
+    and joules as the search counts them, padding included.
+    """
+    if model.metric in ("time", "memory"):
+        timed = _Timed(plan, model.cluster, bits)
+        return tuple(_seconds(timed, (step,))[2] for step in plan.steps)
+    return tuple(_summed(plan, model, bits, step, (0,)) for step in plan.steps)
 
 
 def timeline(plan: Plan, cluster: Cluster, bits: Mapping[TensorName, float] | None = None) -> Timeline:
@@ -289,10 +300,7 @@ class _Timed:
         einsum = self.plan.einsum(local.einsum)
         counts = [points_of(einsum, local.loops, self.plan.mesh, turn) for turn in turns_of(local.loops)]
         longest = max(counts, key=lambda points: points.busiest)
-        touched = [self.plan.by_name[name] for _, name in (*local.operands, *local.results)]
-        moved = sum(math.prod(buffer.shape) * self.width(buffer.tensor) for buffer in touched)
-        widest = max(self.width(buffer.tensor) for buffer in touched)
-        work = LocalWork.of(einsum, local.loops, longest, (moved, moved), widest)
+        work = _work(self.plan, local, longest, self.bits)
         return ClusterCost(self.cluster, "time").of(einsum).compute(self.plan.mesh, work)
 
 
@@ -314,6 +322,45 @@ def _seconds(timed: _Timed, steps: Sequence[PlanStep]) -> tuple[float, float, fl
             case Combine() | Fill() | Put():
                 pass
     return moving, computing, together
+
+
+def _summed(
+    plan: Plan, model: ClusterCost, bits: Mapping[TensorName, float], step: PlanStep, turns: Sequence[int]
+) -> float:
+    """Bytes or joules of a step in these turns of the loop around it."""
+    width = 8 * BYTES[plan.dtype]
+    match step:
+        case Move(kind=kind) if kind != "slice":
+            traffic = traffic_of(plan, step)
+            scale = 8 * bits.get(traffic.tensor, width) / width
+            routed = Routes(tuple(plan.mesh.size(axis) for axis in step.axes), traffic.rounds)
+            hop = Hop(
+                kind,
+                step.axes,
+                plan.by_name[step.target].placement,
+                traffic.operand_bytes,
+                traffic.result_bytes,
+                int(traffic.sent_bytes * plan.mesh.n_devices),
+                senders=sum(map(len, traffic.rounds)) / plan.mesh.parts(step.axes) if traffic.rounds else 1.0,
+                routes=routed if traffic.rounds else None,
+            )
+            return len(turns) * model.of_hop(plan.mesh, hop, scale)
+        case Local(loops=loops):
+            einsum = plan.einsum(step.einsum)
+            counts = [points_of(einsum, loops, plan.mesh, turn) for turn in turns]
+            return sum(model.of(einsum).compute(plan.mesh, _work(plan, step, one, bits)) for one in counts)
+        case Repeat(steps=steps, count=count):
+            return len(turns) * sum(_summed(plan, model, bits, one, range(count)) for one in steps)
+        case _:
+            return 0.0
+
+
+def _work(plan: Plan, local: Local, points: PointCount, bits: Mapping[TensorName, float]) -> LocalWork:
+    """What a PE does for a local Einsum with so many points."""
+    touched = [plan.by_name[name] for _, name in (*local.operands, *local.results)]
+    widths = [bits.get(buffer.tensor, 8 * BYTES[plan.dtype]) for buffer in touched]
+    moved = sum(math.prod(buffer.shape) * width for buffer, width in zip(touched, widths, strict=True))
+    return LocalWork.of(plan.einsum(local.einsum), local.loops, points, (moved, moved), max(widths))
 
 
 def _points(plan: Plan, steps: Sequence[PlanStep], turns: Sequence[int] = (0,)) -> Iterator[PointCount]:

@@ -1,5 +1,6 @@
 """The best plan for a workload on a cluster, why others lose, and what it is called.
 
+- `best`: the best plan for a request: of the search, or in turns where these need less memory.
 - `chosen`: one plan with what it costs, part by part.
 - `differences`: why one plan costs more than another, in a sentence.
 - `document`: a plan as the key `distribution` of a specification.
@@ -11,6 +12,6 @@
 - `read_cluster`: the key `cluster` of a specification as a cluster.
 - `short_walk`: a plan when the time of an integer program is over.
 - `too_little`: why no plan keeps to the memory, and the least change that helps.
-- `turned`: plans in turns, which the search does not look at.
+- `turned`: plans in turns, which the search does not look at, made of plans that it finds.
 - `what_if`: what one change of memory or links would alter.
 """

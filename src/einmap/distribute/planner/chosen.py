@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from einmap.distribute.actions import Computed, Moved, PlanAction
-from einmap.distribute.cost_model import CostModel, LocalWork, hop_cost
+from einmap.distribute.cost import communication, step_costs
+from einmap.distribute.cost_model import ClusterCost, CostModel, LocalWork, hop_cost
 from einmap.distribute.lifetimes import PeakMemory, peak_memory
 from einmap.distribute.mesh import AxisName
 from einmap.distribute.naming import named_plan
 from einmap.distribute.placement import Placement
-from einmap.distribute.plan import Dtype, Plan
+from einmap.distribute.plan import BYTES, Dtype, Local, Move, Plan, PlanStep
+from einmap.distribute.request import Turns
 from einmap.distribute.search.search import Found
 from einmap.distribute.search.space import SearchSpace
 from einmap.distribute.spaces.points import points_of
@@ -32,7 +34,9 @@ class Part:
 
 @dataclass(frozen=True)
 class ChosenPlan:
-    """A plan. `cost`, `bound`: in the unit of the metric; `proven`: none costs less; `bits`: of a value by tensor."""
+    """A plan. `cost`, `bound`: in the unit of the metric; `proven`: none costs less; `bits`: of a value by tensor;
+    `turns`: what runs in turns in `plan`, which `actions` do one after another, None: nothing.
+    """
 
     __repr__ = brief
 
@@ -44,6 +48,7 @@ class ChosenPlan:
     proven: bool
     parts: tuple[Part, ...]
     bits: Mapping[TensorName, float]
+    turns: Turns | None = None
 
     @cached_property
     def peak(self) -> PeakMemory:
@@ -72,13 +77,43 @@ def chosen_plan(space: SearchSpace, found: Found, model: CostModel, dtype: Dtype
     workload = context.workload
     inputs = {tensor: found.homes[tensor][0] for tensor in workload.tensors if tensor not in workload.producers}
     plan = named_plan(context.mesh, workload, sizes, inputs, found.actions, dtype)
-    parts = parts_of(space, found.actions, model)
+    parts = tuple(_part(space, action, model) for action in found.actions)
     return ChosenPlan(plan, found.actions, found.homes, found.cost, found.bound, found.proven, parts, space.bits)
 
 
-def parts_of(space: SearchSpace, actions: Sequence[PlanAction], model: CostModel) -> tuple[Part, ...]:
-    """What each action costs by a cost model, which need not be the one that it was chosen by."""
-    return tuple(_part(space, action, model) for action in actions)
+def in_turns(chosen: ChosenPlan, turns: Turns, plan: Plan, model: ClusterCost) -> ChosenPlan:
+    """A plan with Einsums in turns, as `plan` has them; nothing is proven of it."""
+    parts = _parts_in_turns(plan, turns, model, chosen.bits)
+    cost = sum(part.cost for part in parts)
+    return replace(chosen, plan=plan, turns=turns, cost=cost, bound=0.0, proven=False, parts=parts)
+
+
+def parts_of(space: SearchSpace, chosen: ChosenPlan, model: ClusterCost) -> tuple[Part, ...]:
+    """What each step costs by a cost model, which need not be the one that it was chosen by."""
+    if chosen.turns is not None:
+        return _parts_in_turns(chosen.plan, chosen.turns, model, chosen.bits)
+    return tuple(_part(space, action, model) for action in chosen.actions)
+
+
+def _parts_in_turns(plan: Plan, turns: Turns, model: ClusterCost, bits: Mapping[TensorName, float]) -> tuple[Part, ...]:
+    def what(step: PlanStep) -> str:
+        match step:
+            case Local(einsum=name):
+                return f"computing {name}"
+            case Move(kind=kind, source=source):
+                return f"the {kind.replace('_', '-')} of {plan.by_name[source].tensor}"
+            case _:
+                return f"turns of {', '.join(turns.einsums)}"
+
+    width = 8 * BYTES[plan.dtype]
+    made: dict[str, Part] = {}
+    for step, cost in zip(plan.steps, step_costs(plan, model, bits), strict=True):
+        rows = communication(replace(plan, steps=(step,)))
+        sent = sum(row.total_sent_bytes * bits.get(row.tensor, width) / width for row in rows)
+        if cost or sent:
+            before = made.get(what(step), Part(what(step), 0.0, 0.0))
+            made[what(step)] = Part(before.what, before.cost + cost, before.sent + sent)
+    return tuple(made.values())
 
 
 def _part(space: SearchSpace, action: PlanAction, model: CostModel) -> Part:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from einmap.distribute.planner.chosen import ChosenPlan
+from einmap.distribute.request import Turns
 
 type Amount = Callable[[float], str]
 """A cost as text with its unit."""
@@ -32,13 +33,22 @@ def _changes(best: ChosenPlan, other: ChosenPlan) -> dict[str, float]:
 
 
 def what_differs(best: ChosenPlan, other: ChosenPlan) -> str:
-    """`Z over m: x (not k: x), K over p: x (not h: x)`: the Einsums that are spread in another way, at most three."""
+    """`Z over m: x (not k: x), K over p: x (not h: x)`: the Einsums that are spread in another way, at most three, and
+    those that run in turns.
+    """
     said = []
     for name, loops in other.loops.items():
         if loops != best.loops[name]:
             said.append(f"{name} over {_loops(loops)} (not {_loops(best.loops[name])})")
     more = f" and {len(said) - 3} more" if len(said) > 3 else ""
-    return ", ".join(said[:3]) + more
+    turned = [] if other.turns in (None, best.turns) else [f"in turns {turns_in_words(other.turns)}"]
+    return ", ".join([*said[:2], *([said[2] + more] if said[2:] else []), *turned])
+
+
+def turns_in_words(turns: Turns) -> str:
+    """`QK, GM over p: x as a ring`: what runs in turns, and how."""
+    how = "as a ring" if turns.panels is None else f"in {turns.panels} panels"
+    return f"{', '.join(turns.einsums)} over {turns.variable}: {'*'.join(turns.axes)} {how}"
 
 
 def _loops(loops: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from einmap.distribute.planner.chosen import ChosenPlan
+from einmap.distribute.request import Turns
 from einmap.distribute.written.write_steps import written_axes, written_placement, written_steps
 from einmap.spec.schema.documented import flow_text
 
@@ -24,6 +25,7 @@ def distribution_document(chosen: ChosenPlan) -> dict[str, Any]:
     loops = {
         name: {variable: written_axes(axes) for variable, axes in split.items()} for name, split in chosen.loops.items()
     }
+    turns = [] if chosen.turns is None else [_written_turns(chosen.turns)]
     return {
         "distribution": {
             "mesh": dict(plan.mesh.axes),
@@ -31,8 +33,14 @@ def distribution_document(chosen: ChosenPlan) -> dict[str, Any]:
             "placements": placements,
             "loops": loops,
             "steps": written_steps(plan.mesh, sizes, chosen.actions),
+            **({"turns": turns} if turns else {}),
         }
     }
+
+
+def _written_turns(turns: Turns) -> dict[str, Any]:
+    written = {"einsums": list(turns.einsums), "over": {turns.variable: written_axes(turns.axes)}}
+    return written if turns.panels is None else written | {"panels": turns.panels}
 
 
 def distribution_text(chosen: ChosenPlan) -> str:

@@ -12,24 +12,18 @@ import numpy as np
 
 from einmap.distribute.cluster import LARGEST, Cluster
 from einmap.distribute.cost_model import PLAN_METRICS, ClusterCost, PlanMetric
-from einmap.distribute.derive import context_of, no_way
+from einmap.distribute.derive import context_of
 from einmap.distribute.mesh import Mesh
-from einmap.distribute.planner.chosen import ChosenPlan, chosen_plan
 from einmap.distribute.planner.matching_ends import matching_ends
-from einmap.distribute.planner.short_walk import found_or_met, thriftiest_or_met
 from einmap.distribute.request import Context, Request, checked_request
-from einmap.distribute.search.search import Found, NotFound, cheapest, thriftiest
 from einmap.distribute.search.space import Options, SearchSpace, search_space
 from einmap.distribute.selection.solve import TIME_LIMIT
-from einmap.distribute.walk.walk import Walked, WalkOptions, walk
+from einmap.distribute.walk.walk import WalkOptions
 from einmap.einsum.einsum import TensorName
 from einmap.einsum.workload import Workload
 from einmap.errors import EinmapError, SpecError, did_you_mean, raise_all
 from einmap.progress import Progress
 from einmap.visible import brief, short
-
-LEAST_SLACK = 1e-6
-"""Part of the least memory that is added to it when the cheapest of the thriftiest plans is searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,113 +129,3 @@ class Planning:
     def space(self, limited: bool = False, progress: Progress | None = None) -> SearchSpace:
         """All that may be chosen, graph inputs wherever they serve best; `limited`: within a limit on memory."""
         return search_space(self.context, self.asked, self.model, self.bits, Options(True, limited), progress)
-
-
-@dataclass(frozen=True)
-class Best:
-    """The best plan in its space, and the best one without the limit on memory, where the limit costs something.
-
-    `memory`: bytes that no plan may exceed, None: any; `chosen`: None where no plan was found within it; `proven`: it
-    is the best, or there is none; `walked`: what a Metropolis walk came to, where there was one; `least_peak`: for the
-    metric `memory`, bytes that every plan needs at least.
-    """
-
-    __repr__ = brief
-
-    space: SearchSpace
-    memory: float | None
-    chosen: ChosenPlan | None
-    proven: bool
-    unlimited: ChosenPlan | None = None
-    walked: Walked | None = None
-    least_peak: float | None = None
-
-
-def best_plan(planning: Planning, progress: Progress | None = None) -> Best:
-    """The best plan, or the best that a walk meets. Raises SpecError where no plan does what is asked, whatever the
-    memory, and where none was found in time.
-    """
-    request, model = planning.request, planning.model
-    if request.walk is not None:
-        return _walked(planning, request.walk, progress)
-    progress = (progress or Progress()).within(request.time_limit)
-    free = planning.space(progress=progress)
-    _tell(progress, "plans in any memory")
-    unlimited = _in_any_memory(planning, free, progress)
-    best_free, limit = chosen_plan(free, unlimited, model), request.limit
-    if request.metric != "memory" and (limit is None or best_free.peak.bytes <= limit):
-        return Best(free, limit, best_free, best_free.proven)
-    space = planning.space(True, progress)
-    _tell(progress, "plans within the memory")
-    if request.metric == "memory":
-        return _thriftiest(planning, space, best_free, progress)
-    found = _within(planning, space, limit, progress)
-    if isinstance(found, NotFound):
-        return Best(space, limit, None, found.proven, best_free)
-    # less memory is never cheaper
-    found = replace(found, bound=max(found.bound, unlimited.bound))
-    return Best(space, limit, chosen_plan(space, found, model), found.proven, best_free)
-
-
-def _in_any_memory(planning: Planning, space: SearchSpace, progress: Progress | None) -> Found:
-    found = cheapest(space, None, planning.request.time_limit, progress=progress)
-    if isinstance(found, Found):
-        return found
-    if found.proven:
-        raise no_way(planning.context, space, planning.asked)
-    raise SpecError("no plan was found in the time there was, nor that there is none", hint="allow more time")
-
-
-def _within(planning: Planning, space: SearchSpace, limit: float | None, progress: Progress | None) -> Found | NotFound:
-    """The cheapest plan within a limit, or the cheapest that is known when the time is over."""
-    return found_or_met(space, limit, cheapest(space, limit, planning.request.time_limit, progress=progress))
-
-
-def _thriftiest(planning: Planning, space: SearchSpace, best_free: ChosenPlan, progress: Progress | None) -> Best:
-    """The fastest of the plans with the least peak memory, as far as that is known."""
-    limit, model = planning.request.limit, planning.model
-    half = planning.request.time_limit / 2
-    least = thriftiest(space, half, (progress or Progress()).within(half))
-    least = thriftiest_or_met(space, best_free.peak.bytes, least)
-    least_peak = least.bound if isinstance(least, Found) else 0.0
-    if isinstance(least, Found):
-        limit = min(limit or np.inf, least.cost * (1 + LEAST_SLACK))
-    found = _within(planning, space, limit, progress)
-    if isinstance(found, Found):
-        chosen = chosen_plan(space, found, model)
-    elif isinstance(least, Found) and least.cost <= (limit or np.inf):
-        chosen = _timed(chosen_plan(space, least, model))
-    else:
-        return Best(space, limit, None, found.proven, best_free, least_peak=least_peak)
-    if not (chosen.proven and least.proven):
-        # a plan with less memory is not the faster one
-        chosen = replace(chosen, proven=False, bound=min(chosen.bound, best_free.bound))
-    return Best(space, limit, chosen, chosen.proven, best_free, least_peak=least_peak)
-
-
-def _timed(chosen: ChosenPlan) -> ChosenPlan:
-    """A plan whose cost is its peak memory with what it costs in s."""
-    return replace(chosen, cost=sum(part.cost for part in chosen.parts), proven=False)
-
-
-def _walked(planning: Planning, options: WalkOptions, progress: Progress | None) -> Best:
-    limit = planning.request.limit
-    space = planning.space(limit is not None, progress)
-    walked = walk(space, options, limit, planning.request.cluster, progress)
-    if walked.found is not None:
-        chosen = chosen_plan(space, walked.found, planning.model)
-        return Best(space, limit, chosen, chosen.proven, walked=walked)
-    _in_any_memory(planning, space, progress)
-    return Best(space, limit, None, proven=False, walked=walked)
-
-
-def thriftiest_plan(planning: Planning, progress: Progress | None = None) -> ChosenPlan | None:
-    """A plan with the least peak memory, as far as it is known; None where none was found in time."""
-    space = planning.space(True, progress)
-    least = thriftiest(space, planning.request.time_limit, progress)
-    return None if isinstance(least, NotFound) else chosen_plan(space, least, planning.model)
-
-
-def _tell(progress: Progress | None, what: str) -> None:
-    if progress is not None:
-        progress.report(what, 0)

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from einmap.distribute.mesh import MAX_DEVICES, AxisName, Mesh
+from einmap.distribute.planner.best import Best, thriftiest_plan
 from einmap.distribute.planner.chosen import ChosenPlan
-from einmap.distribute.planner.planning import Best, Planning, PlanRequest, thriftiest_plan
-from einmap.distribute.planner.turned import Turned, thriftiest_in_turns
+from einmap.distribute.planner.planning import Planning, PlanRequest
 from einmap.errors import SpecError
 from einmap.progress import Progress
 from einmap.units import format_bytes
@@ -30,7 +30,7 @@ def too_little(planning: Planning, best: Best, progress: Progress | None = None)
             f"no plan within {format_bytes(memory)} was found in the time there was, nor that there is none",
             hint="allow more evaluations, or search exactly" if best.walked else "allow more time",
         )
-    plan = thriftiest_plan(planning, progress)
+    plan = best.thriftiest
     if plan is None:
         return SpecError(f"no plan keeps to {format_bytes(memory)} on each PE", hint="lay the mesh over more PEs")
     peak = plan.peak.bytes
@@ -38,27 +38,13 @@ def too_little(planning: Planning, best: Best, progress: Progress | None = None)
     held = ", ".join(f"{tensor} {format_bytes(size)}" for tensor, size in _largest(plan))
     timed = (progress or Progress()).within(SECONDS)
     said, decided = _that_help(planning, memory, timed)
-    turned = [thriftiest_in_turns(planning, one) for one in (best.unlimited, plan) if one is not None]
-    fitting = [one for one in turned if one is not None and one.peak <= memory]
-    in_turns = [_in_turns(min(fitting, key=lambda one: one.peak))] if fitting else []
-    hint = ", or ".join([f"allow {format_bytes(peak)}", *in_turns, *said])
+    hint = ", or ".join([f"allow {format_bytes(peak)}", *said])
     if not said:
         hint += f"; {_that_does_not(planning.request) if decided else 'lay the mesh over more PEs'}"
     return SpecError(
         f"no plan keeps to {format_bytes(memory)} on each PE: the thriftiest {known}needs {format_bytes(peak)}, "
-        f"{format_bytes(peak - memory)} more; then it holds {held}",
+        f"{format_bytes(peak - memory)} more; then it holds {held}. Turns that were tried exceed it, too",
         hint=hint,
-    )
-
-
-def _in_turns(turned: Turned) -> str:
-    """How a distribution says what the search does not look at."""
-    turns, plan = turned.turns, turned.plan
-    inputs = (f"{tensor}: {{{plan.by_name[name].placement}}}" for tensor, name in plan.inputs)
-    panels = f" with {turns.panels} panels" if turns.panels else ""
-    return (
-        f"write a distribution with turns of {', '.join(turns.einsums)} over {turns.variable}: "
-        f"{'*'.join(turns.axes)}{panels} ({format_bytes(turned.peak)} do, with {'; '.join(inputs)})"
     )
 
 
@@ -105,9 +91,9 @@ def _that_does_not(request: PlanRequest) -> str:
     most = {axis: link.size for axis, link in request.cluster.links if link.size is not None}
     ended = [axis for axis, size in most.items() if size < FACTORS[-1] * _size(request.mesh, axis)]
     if not ended:
-        return f"up to {FACTORS[-1]} times as many PEs along one axis would not do"
+        return f"without turns up to {FACTORS[-1]} times as many PEs along one axis would not do"
     ends = " and ".join(f"{most[axis]:,} PEs along {axis}" for axis in ended)
-    return f"more PEs along one axis would not do, as far as the cluster goes: at most {ends}"
+    return f"without turns more PEs along one axis would not do, as far as the cluster goes: at most {ends}"
 
 
 def _size(mesh: Mesh, axis: AxisName) -> int:

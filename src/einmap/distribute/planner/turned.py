@@ -1,55 +1,84 @@
-"""Plans in turns, which the search does not look at: a plan as it is, one of its all-gathers saved by a ring."""
+"""Plans in turns, which the search does not look at: a plan as it is, some of its all-gathers saved by a ring, or by
+panels that are gathered one after another.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from einmap.distribute.derive import cheapest_plan
 from einmap.distribute.lifetimes import peak_memory
 from einmap.distribute.placement import Placement, Split, block_of
 from einmap.distribute.plan import Local, Move, Plan
-from einmap.distribute.planner.chosen import ChosenPlan
+from einmap.distribute.planner.chosen import ChosenPlan, chosen_plan, in_turns
 from einmap.distribute.planner.planning import Planning
 from einmap.distribute.request import Turns
+from einmap.distribute.schedules import turns as schedules
 from einmap.distribute.schedules.group import led
-from einmap.distribute.schedules.turns import in_turns
+from einmap.distribute.search.search import Found, cheapest
+from einmap.distribute.search.space import Options, search_space
 from einmap.einsum.einsum import TensorName
 from einmap.einsum.numeric import graph_inputs
 from einmap.einsum.projection import RankVar
 from einmap.errors import EinmapError
+from einmap.progress import Progress
 
 PANELS = (4, 16, 64)
 """Panels that are gathered one after another."""
+SECONDS = 20.0
+"""After these no further turns are tried."""
 
 
 @dataclass(frozen=True, slots=True)
-class Turned:
-    """What runs in turns, the plan with them, and the most bytes that one PE needs at a time."""
+class _Turned:
+    """Turns of a plan, and the most bytes that one PE needs at a time."""
 
+    base: ChosenPlan
     turns: Turns
     plan: Plan
     peak: float
 
 
-def thriftiest_in_turns(planning: Planning, chosen: ChosenPlan) -> Turned | None:
-    """Of the plans that spread Einsums as `chosen`, and go over one rank variable in turns, that with the least peak;
-    None where nothing can be so. Its graph inputs lie as in `chosen`, or in blocks of that variable.
+def best_in_turns(
+    planning: Planning, bases: Sequence[ChosenPlan], memory: float, progress: Progress | None = None
+) -> ChosenPlan | None:
+    """Of the plans that spread Einsums as one of `bases`, go over one rank variable in turns, and need at most `memory`
+    bytes on each PE, the best: for the metric `memory` that with the least peak, and of several the cheapest. None
+    where no such turns keep to it. Graph inputs lie as in the base, or in blocks of that variable.
     """
-    best: Turned | None = None
-    for plan in (chosen.plan, *_placed_again(planning, chosen)):
-        for turns in _offered(plan):
-            try:
-                turned = in_turns(plan, turns)
-            except EinmapError:
-                continue
-            peak = peak_memory(turned, chosen.bits).bytes
-            if best is None or peak < best.peak:
-                best = Turned(turns, turned, peak)
+    timed = (progress or Progress()).within(SECONDS)
+    fitting = [one for one in _all_turned(planning, bases, timed) if one.peak <= memory]
+    if planning.request.metric == "memory":
+        fitting = [one for one in fitting if one.peak == min(other.peak for other in fitting)]
+    best: ChosenPlan | None = None
+    for one in sorted(fitting, key=lambda one: (one.turns.panels or 0, one.peak)):
+        if best is not None and timed.stopped:
+            break
+        made = in_turns(one.base, one.turns, one.plan, planning.model)
+        if best is None or made.cost < best.cost:
+            best = made
     return best
 
 
-def _placed_again(planning: Planning, chosen: ChosenPlan) -> Iterator[Plan]:
+def _all_turned(planning: Planning, bases: Sequence[ChosenPlan], progress: Progress) -> Iterator[_Turned]:
+    tried: set[object] = set()
+    for base in (again for one in bases for again in (one, *_placed_again(planning, one))):
+        progress.report("plans in turns", len(tried))
+        key = base.plan.buffers, base.plan.steps
+        if key in tried:
+            continue
+        tried.add(key)
+        for turns in _offered(base.plan):
+            if progress.stopped:
+                return
+            try:
+                plan = schedules.in_turns(base.plan, turns)
+            except EinmapError:
+                continue
+            yield _Turned(base, turns, plan, peak_memory(plan, base.bits).bytes)
+
+
+def _placed_again(planning: Planning, chosen: ChosenPlan) -> Iterator[ChosenPlan]:
     """The plan with graph inputs in blocks of one rank variable, over all axes over which their readers have copies."""
     plan, context = chosen.plan, planning.context
     homes = {tensor: chosen.homes[tensor][0] for tensor in graph_inputs(planning.workload)}
@@ -71,9 +100,12 @@ def _placed_again(planning: Planning, chosen: ChosenPlan) -> Iterator[Plan]:
     for other in placed.values():
         request = replace(planning.asked, placements={**homes, **planning.asked.placements, **other}, loops=loops)
         try:
-            yield cheapest_plan(context, request, plan.dtype, planning.model)
+            space = search_space(context, request, planning.model, planning.bits, Options())
         except EinmapError:
             continue
+        found = cheapest(space)
+        if isinstance(found, Found):
+            yield chosen_plan(space, found, planning.model)
 
 
 def _offered(plan: Plan) -> Iterator[Turns]:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 
 from einmap.distribute.cluster import Cluster, Link
 from einmap.distribute.mesh import AxisName
+from einmap.distribute.planner.best import Best, best_plan
 from einmap.distribute.planner.chosen import ChosenPlan
-from einmap.distribute.planner.planning import Best, Planning, PlanRequest, best_plan
+from einmap.distribute.planner.planning import Planning, PlanRequest
 from einmap.progress import Progress
 from einmap.units import format_bits, format_si
 from einmap.visible import brief

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from einmap.distribute.planner.chosen import ChosenPlan
-from einmap.distribute.planner.differences import what_differs, why_dearer
+from einmap.distribute.planner.differences import turns_in_words, what_differs, why_dearer
 from einmap.distribute.planner.document import distribution_text
 from einmap.distribute.planner.planner import Planned
 from einmap.frontends.yaml.spec import dump
@@ -31,7 +31,7 @@ from einmap.report.html.parts import (
 from einmap.report.html.sections.drawings import short_title
 from einmap.report.mesh.pictures.holders import holders_svg
 from einmap.report.mesh.pictures.lanes import lanes_svg
-from einmap.report.mesh.planned import amount, change_lines, named_lines, steps_of
+from einmap.report.mesh.planned import amount, change_lines, known_of, named_lines, steps_of
 from einmap.report.mesh.steps import ShownStep
 from einmap.spec.spec import Spec
 from einmap.units import format_bytes, format_si
@@ -72,6 +72,8 @@ def _summary(planned: Planned, steps: Sequence[ShownStep]) -> Section:
     verdict, tone = "No plan costs less: it is proven.", _tone("good")
     if not best.proven:
         verdict = f"It is not proven that no plan costs less; none costs less than {amount(best.bound, metric)}."
+        if best.turns is not None:
+            verdict = f"In turns {turns_in_words(best.turns)}: {known_of(planned)}."
         tone = _tone("warning")
     limit = f"of {format_bytes(planned.memory)}" if planned.memory is not None else "at most, no limit"
     together = max((step.end for step in steps), default=0.0)

@@ -11,10 +11,12 @@ from rich.text import Text
 
 from einmap.distribute.cost import PlanCost, plan_cost
 from einmap.distribute.cost_model import PlanMetric
+from einmap.distribute.derive import context_of
 from einmap.distribute.plan import Buffer
 from einmap.distribute.planner.chosen import ChosenPlan
-from einmap.distribute.planner.differences import what_differs, why_dearer
+from einmap.distribute.planner.differences import turns_in_words, what_differs, why_dearer
 from einmap.distribute.planner.document import distribution_document
+from einmap.distribute.planner.matching_ends import Ends, matching_ends
 from einmap.distribute.planner.padding import UnevenLoop, padded_moves, uneven_loops
 from einmap.distribute.planner.patterns import patterns
 from einmap.distribute.planner.planner import Planned
@@ -50,6 +52,7 @@ def head_section(planned: Planned) -> RenderableType:
         Text(f"mesh {mesh}: {mesh.n_devices:,} {'PE' if mesh.n_devices == 1 else 'PEs'}", style="bold"),
         Text(f"cost {amount(best.cost, metric)} ({known_of(planned)})" + _with_work(metric)),
         *(Text(line) for line in walk_lines(planned)),
+        *([] if best.turns is None else [Text(f"in turns: {turns_in_words(best.turns)}")]),
         Text(overlap_line(planned)),
         Text(
             f"each PE sends {format_bytes(best.sent_bytes)} and holds at most {format_bytes(best.peak.bytes)}"
@@ -66,12 +69,20 @@ def _with_work(metric: PlanMetric) -> str:
 
 def known_of(planned: Planned) -> str:
     """How it is known that no plan is better, or what any plan costs or needs at least."""
-    best = planned.best
+    best, metric = planned.best, planned.request.metric
+    if best.turns is not None:
+        if metric == "memory":
+            without = f"any plan without turns needs at least {format_bytes(planned.least_peak or 0.0)} of memory"
+        else:
+            without = f"no plan without turns {'keeps' if planned.only_turns else 'was found that keeps'} to the memory"
+        return f"not proven least, of turns only some were tried; {without}"
+    if best.proven and metric == "memory":
+        return "proven least without turns; the turns that were tried need no less"
     if best.proven:
-        return "proven least"
+        return "proven least" if planned.unlimited is None else "proven least without turns"
     if planned.least_peak is not None:
-        return f"not proven least: any plan needs at least {format_bytes(planned.least_peak)} of memory"
-    return f"not proven least, at least {amount(best.bound, planned.request.metric)}"
+        return f"not proven least: any plan without turns needs at least {format_bytes(planned.least_peak)} of memory"
+    return f"not proven least, at least {amount(best.bound, metric)}"
 
 
 def walk_lines(planned: Planned) -> Sequence[str]:
@@ -83,8 +94,18 @@ def walk_lines(planned: Planned) -> Sequence[str]:
     what = "the cost is the time with overlap; " if options.overlap else ""
     return [
         f"{what}a Metropolis walk of {walked.evaluations:,} evaluations (seed {options.seed}), this plan at {last:,}, "
-        f"{100 * walked.accepted / max(1, walked.evaluations):.2g} % of its steps taken"
+        f"{100 * walked.accepted / max(1, walked.evaluations):.2g} % of its steps taken",
+        *(
+            f"{result} need not lie as {tensor} does, as it must for the exact search"
+            for result, tensor in _left_out(planned)
+        ),
     ]
+
+
+def _left_out(planned: Planned) -> Ends:
+    """The default for results that lie as graph inputs do, which a walk does not keep."""
+    request = planned.request
+    return matching_ends(context_of(planned.best.plan.workload, request.mesh), None) if request.same is None else ()
 
 
 def overlap_line(planned: Planned) -> str:

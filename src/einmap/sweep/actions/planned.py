@@ -9,9 +9,10 @@ from einmap.distribute.cluster import default_cluster
 from einmap.distribute.cost import plan_cost
 from einmap.distribute.cost_model import PER_MOVE, PLAN_METRICS, ClusterCost
 from einmap.distribute.pe.combined import combined
+from einmap.distribute.planner.best import Best, best_plan
 from einmap.distribute.planner.chosen import ChosenPlan, parts_of
 from einmap.distribute.planner.document import distribution_text
-from einmap.distribute.planner.planning import Best, Planning, PlanRequest, best_plan
+from einmap.distribute.planner.planning import Planning, PlanRequest
 from einmap.distribute.planner.read_cluster import KEY as CLUSTER
 from einmap.distribute.planner.read_cluster import cluster_of
 from einmap.distribute.planner.too_little import too_little
@@ -101,7 +102,7 @@ def _outcome(planning: Planning, best: Best, chosen: ChosenPlan) -> Outcome:
 def _sums(best: Best, chosen: ChosenPlan, model: ClusterCost) -> dict[str, float]:
     """What the steps cost by what they do."""
     sums: dict[str, float] = {}
-    for part in parts_of(best.space, chosen.actions, model):
+    for part in parts_of(best.space, chosen, model):
         added = 0.0 if part.what.startswith("computing") else PER_MOVE  # tells equal plans apart, and costs nothing
         sums[part.what] = sums.get(part.what, 0.0) + max(part.cost - added, 0.0)
     return sums

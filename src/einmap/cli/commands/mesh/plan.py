@@ -9,6 +9,7 @@ import typer
 
 from einmap.cli.commands.mesh.plan_files import Output, PlanFiles, Svg, TimelineSvg, Trace, write_page
 from einmap.cli.commands.mesh.plan_options import plan_options, plan_request
+from einmap.cli.commands.mesh.shipped import name_shipped
 from einmap.cli.html_report import Figures, Html, ReportFiles
 from einmap.cli.inputs import AsJson, Define, Files, Root, TopKey, load_spec, reading_inputs
 from einmap.cli.output import print_json, print_notes, print_report
@@ -158,6 +159,7 @@ def plan_command(
         print_json(planned_document(planned))
     else:
         print_report(planned_report(planned))
+        name_shipped(planned, spec)
     out.write(planned)
     tables.write(planned.best.plan)
     print_notes(spec.distribution_notes)
