@@ -1,7 +1,6 @@
 """What is given or found when a model is imported: values of inputs, sizes by the model's names, external data."""
 
 import numpy as np
-import onnx
 import pytest
 from onnx import TensorProto, helper
 from onnx.external_data_helper import set_external_data
@@ -42,9 +41,22 @@ def test_a_branch_that_is_not_known_names_the_input_and_that_no_products_are_lef
     assert "--value flag=VALUE" in done.err
     done = run("import", path, "--value", "flag=1")
     assert (done.status, "note" in done.err) == (0, False)
-    for option, text in (("flog=1", "did you mean 'flag'?"), ("flag=[1, 0]", "of the shape [1]"), ("flag=x", "a list")):
+    for option, text in (
+        ("flog=1", "did you mean 'flag'?"),
+        ("flag=[1, 0]", "of the shape [1]"),
+        ("flag=x", "numbers of the shape"),
+    ):
         done = run("import", path, "--value", option)
         assert (done.status, text in done.err) == (2, True)
+    done = run("import", path, "-D", "flag=1")
+    assert (done.status, "give its value with --value" in done.err) == (2, True)
+
+
+def test_other_commands_take_values_of_inputs_as_they_take_sizes(run, tmp_path):
+    path = saved(tmp_path, branches())
+    assert "-D flag=VALUE" in run("map", "simple", path, "--no-fuse").err
+    assert run("map", "simple", path, "-D", "flag=[true]", "--no-fuse").status == 0
+    assert "of the shape [1]" in run("map", "simple", path, "-D", "flag=yes, please").err
 
 
 NAMED = {"x": ("batch.0", "past", 4), "m": ("batch.0", "past + 1"), "z": ("2*past - 1",)}
@@ -130,6 +142,24 @@ def test_a_model_that_moves_values_alone_is_a_copy(tmp_path):
     built = model([node("Resize", ["x", "none", "none", "sizes"], ["y"], **modes)], {"x": (1, 1, 2, 2)}, weights)
     values, expected = values_of(built, {"x": (1, 1, 2, 2)}, weights)
     np.testing.assert_allclose(from_onnx(saved(tmp_path, built), strict=True).run(values)["y"], expected["y"])
-    onnx.save(model([node("Identity", ["x"], ["y"])], {"x": (2,)}), tmp_path / "same.onnx")
-    with pytest.raises(SpecError, match="its outputs are its inputs, or constants"):
-        from_onnx(tmp_path / "same.onnx")
+
+
+def test_a_model_that_computes_nothing_gives_its_values_and_has_no_workload(run, tmp_path):
+    nodes = [
+        node("Identity", ["x"], ["same"]), node("Shape", ["x"], ["sizes"]),
+        node("Reshape", ["empty", "zero"], ["none"], allowzero=1),
+    ]  # fmt: skip
+    inputs = {"x": (2, 3), "empty": np.zeros((0, 8, 2), np.float32)}
+    built = model(nodes, inputs, {"zero": np.array([0, 0, 4])}, outputs=("same", "sizes", "none"))
+    path = saved(tmp_path, built)
+    values, expected = values_of(built, inputs, {"zero": np.array([0, 0, 4])})
+    result = from_onnx(path, strict=True)
+    assert (result.workload, result.n_multiply_accumulates) == ({}, 0)
+    found = result.run(values)
+    for name, value in expected.items():
+        assert found[name].shape == value.shape
+        np.testing.assert_array_equal(found[name], value)
+    done = run("import", path, "-o", tmp_path / "nothing.yaml")
+    assert (done.status, "its outputs are its inputs, or constants" in done.err) == (0, True)
+    done = run("map", "simple", path)
+    assert (done.status, "its outputs are its inputs, or constants" in done.err) == (2, True)

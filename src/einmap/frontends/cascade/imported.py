@@ -23,6 +23,8 @@ from einmap.frontends.cascade.write import workload_of
 from einmap.spec.spec import Spec
 from einmap.visible import brief
 
+NOTHING = "the model has nothing to compute: its outputs are its inputs, or constants"
+
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
@@ -62,6 +64,8 @@ class Imported:
     @property
     def n_multiply_accumulates(self) -> int:
         """Points of the Einsums that contract: the products that are summed, which published counts of models count."""
+        if not self.workload:
+            return 0
         einsums = self.spec.workload.einsums
         entries = self.workload["einsums"]
         names = {entry["einsum"].partition("[")[0] for entry in entries if entry["renames"]["weight"] != "Nothing"}
@@ -69,8 +73,8 @@ class Imported:
 
     @property
     def workload(self) -> dict[str, Any]:
-        """The section `workload` as plain dictionaries, lists and texts."""
-        plain: dict[str, Any] = self.spec.to_dict()["workload"]
+        """The section `workload` as plain dictionaries, lists and texts; empty where nothing is computed."""
+        plain: dict[str, Any] = self.spec.to_dict().get("workload", {})
         return plain
 
     @property
@@ -88,7 +92,7 @@ class Imported:
     def run(self, values: Mapping[str, Any]) -> dict[str, Array]:
         """The outputs of the model, from values by name as `arrays` takes them, by evaluating the cascade."""
         arrays = self.arrays(values)
-        known = {**arrays, **run(self.spec.workload, arrays)}
+        known = {**arrays, **run(self.spec.workload, arrays)} if self.workload else arrays
         # an output that is an input as it is may be read in part by the Einsums, or not at all
         given = [view.tensor for view in self.outputs.values() if view.tensor.source is not None]
         known |= {tensor.name: self._padded(tensor, values) for tensor in given}
@@ -145,7 +149,8 @@ def imported(
 ) -> Imported:
     """The cascade that gives `outputs`, and writes `written_out` to the outermost memory for barriers.
 
-    `about`: operators, barriers and constants. Raises SpecError where nothing is to be computed.
+    `about`: operators, barriers and constants. Where nothing is to be computed, the specification is empty. Raises
+    SpecError where that is so by barriers.
     """
     outputs = {name: _in_its_order(builder, name, value) for name, value in outputs.items()}
     views, others = with_own_bits(builder, outputs, written_out)
@@ -158,7 +163,7 @@ def imported(
         first = f"the first, {barriers[0].at}: {barriers[0].reason}"
         raise SpecError(f"operators without Einsum form leave nothing to compute: {shown}; {first}")
     if not einsums:
-        raise SpecError("the model has nothing to compute: its outputs are its inputs, or constants")
+        return Imported(Spec.from_dict(), notes=(*notes, Note(NOTHING)), outputs=views, **about)
     einsums, indices = with_index_inputs(builder, with_tables(builder, einsums))
     names = {access.tensor.name: access.tensor for e in einsums for access in e.inputs}
     produced = {e.output.tensor.name for e in einsums}

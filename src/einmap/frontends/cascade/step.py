@@ -16,7 +16,11 @@ from einmap.frontends.cascade.views import LayoutError
 
 
 class NotExpressible(Exception):
-    """An operation, or a way to use it, that has no Einsum form; the text says why."""
+    """An operation, or a way to use it, that has no Einsum form; the text says why, `hint` what would help."""
+
+    def __init__(self, text: str, hint: str | None = None) -> None:
+        super().__init__(text)
+        self.hint = hint
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,13 @@ import numpy as np
 
 from einmap.errors import At, EinmapError, Note, SpecError, did_you_mean
 from einmap.frontends.cascade.builder import Builder
-from einmap.frontends.cascade.imported import Barrier, Imported, imported
+from einmap.frontends.cascade.imported import NOTHING, Barrier, Imported, imported
 from einmap.frontends.cascade.parts import Parts, whole
 from einmap.frontends.cascade.program import Array
 from einmap.frontends.cascade.step import NotExpressible
 from einmap.frontends.cascade.values import Value, known
 from einmap.frontends.cascade.views import LayoutError
+from einmap.frontends.files import reading
 from einmap.frontends.onnx.kinds import FLOAT, INTEGERS, kinds_of_results
 from einmap.frontends.onnx.model import Model, Node, Tensor, bits_of, graph_of, names_read, read_model
 from einmap.frontends.onnx.operators.call import Call
@@ -25,7 +26,7 @@ from einmap.frontends.onnx.operators.concatenation import CONCATENATIONS, by_par
 from einmap.frontends.onnx.operators.constants import constant, folded, shape_of
 from einmap.frontends.onnx.operators.recurrent import RECURRENT
 from einmap.frontends.onnx.operators.table import OPERATORS
-from einmap.frontends.onnx.values import condition_of, input_values
+from einmap.frontends.onnx.values import input_values, unknown_condition
 from einmap.frontends.onnx.wire import text_of
 from einmap.optional import require
 from einmap.visible import short
@@ -34,6 +35,7 @@ KNOWN = frozenset(
     {*OPERATORS, *RECURRENT, *CONCATENATIONS, "Constant", "ConstantOfShape", "If", "Range", "Shape", "Size"}
 )
 """Operators that are imported; each may have uses that are not."""
+STATIC = "import a model with static shapes: exporters and simplifiers can write them"
 
 
 def from_onnx(
@@ -61,6 +63,7 @@ def from_onnx(
     for name in sizes:
         if name not in model.open_dimensions:
             hint = did_you_mean(name, model.open_dimensions, listing="open dimensions")
+            hint = "it is an input: give its value with --value" if name in model.inputs else hint
             raise SpecError(f"no input has an open dimension {name}", at=At(model.file), hint=hint)
     result = _Importer(model, bits, input_values(model, values or {})).run()
     if strict and result.barriers:
@@ -69,9 +72,17 @@ def from_onnx(
 
 
 def read_onnx(path: Path, define: Mapping[str, object]) -> tuple[Imported, tuple[str, ...]]:
-    """A model among files of a specification, and the dimensions that it leaves open; `define` may have other names."""
+    """A model among files of a specification, and the names of `define` that it knows, which may have others: of
+    dimensions that it leaves open, and of inputs whose values are given. Raises SpecError where nothing is computed.
+    """
     model = read_model(path, define, imported=KNOWN)
-    return _Importer(model, None).run(), model.open_dimensions
+    values = {name: value for name, value in define.items() if name in {*model.inputs} - {*model.open_dimensions}}
+    if (noted := reading()) is not None:
+        noted.variables.update(values)
+    result = _Importer(model, None, input_values(model, values)).run()
+    if not result.workload:
+        raise SpecError(NOTHING, at=At(model.file))
+    return result, (*model.open_dimensions, *values)
 
 
 def _refusal(result: Imported, model: Model) -> SpecError:
@@ -181,7 +192,7 @@ class _Importer:
         try:
             results = self.results(call, tuple(operands))
         except (NotExpressible, LayoutError) as reason:
-            self.add_barrier(node, operands, str(reason))
+            self.add_barrier(node, operands, str(reason), reason.hint if isinstance(reason, NotExpressible) else None)
             return
         for name, value in zip(node.outputs, results, strict=False):
             if name:
@@ -222,7 +233,7 @@ class _Importer:
         if kind in RECURRENT:
             return RECURRENT[kind](joined(call, operands))
         if kind == "If":
-            raise NotExpressible(condition_of(operands))
+            raise unknown_condition(operands)
         if kind not in OPERATORS:
             raise NotExpressible("einmap does not import this operator")
         if any(isinstance(value, Parts) for value in operands):
@@ -247,7 +258,9 @@ class _Importer:
             value = self.builder.kept(value, tensor)
         return value
 
-    def add_barrier(self, node: Node, operands: Sequence[Value | Parts | None], reason: str) -> None:
+    def add_barrier(
+        self, node: Node, operands: Sequence[Value | Parts | None], reason: str, hint: str | None = None
+    ) -> None:
         """End the cascade at an operator: its operands are results, its results that are read are graph inputs."""
         read = [name for name in node.outputs if self.readers[name]]
         if not read:
@@ -259,22 +272,22 @@ class _Importer:
                 self.values[name] = stored
                 self.written_out[name] = stored
         for name in read:
-            tensor = self.shape_of_result(name, node, reason)
+            tensor = self.shape_of_result(name, node, reason, hint)
             bits = tensor.bits if self.bits is None else self.bits
             self.kinds[name] = tensor.kind
             self.give(name, self.builder.graph_input(name, tensor.shape, bits, name), node)
+        reason = f"{reason}; {hint}" if hint else reason
         self.barriers.append(Barrier(node.operator, reason, node.at.path, tuple(read)))
 
-    def shape_of_result(self, name: str, node: Node, reason: str) -> Tensor:
-        """The shape of a value by ONNX's own inference. Raises SpecError where it does not say."""
+    def shape_of_result(self, name: str, node: Node, reason: str, hint: str | None) -> Tensor:
+        """The shape of a value by ONNX's own inference. Raises SpecError where it does not say; `hint`: what helps."""
         if self.inferred is None:
             self.inferred = _inferred(self.model)
         if name not in self.inferred:
             raise SpecError(
                 f"it has no Einsum form ({reason}), and the shape of its result {short(name, 60)} is not known",
                 at=node.at,
-                hint="import a model with static shapes: exporters and simplifiers can write them"
-                f"{self.unknown_operators()}",
+                hint=hint or f"{STATIC}{self.unknown_operators()}",
             )
         return self.inferred[name]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -95,7 +94,7 @@ def import_files_command(
     if from_ == ONNX:
         if len(files) != 1:
             raise SpecError(f"a model is one file, {len(files)} are given", hint="files of other tools need --from")
-        known = input_values(value)
+        known = definitions(value, "--value", "use_cache_branch=1")
         _import_model(files[0], batch, define, known, bits, strict, Target.of(output, force, [str(files[0])]))
         return
     read = reader(from_)
@@ -109,19 +108,6 @@ def import_files_command(
     if strict:
         check_complete(result)
     show_translation(result, folder, noted.files)
-
-
-def input_values(texts: list[str] | None) -> dict[str, object]:
-    """`["use_cache_branch=1", "ids=[3, 4]"]` as numbers and lists of numbers. A usage error where they are neither."""
-    values = definitions(texts, "--value", "use_cache_branch=1")
-    for name, value in values.items():
-        if isinstance(value, str):
-            try:
-                values[name] = json.loads(value)
-            except ValueError:
-                text = f"{value!r}: write a number, true, false, or a list as [1, 2]"
-                raise typer.BadParameter(text, param_hint="--value") from None
-    return values
 
 
 def show_translation(result: Translation, folder: Folder | None, inputs: list[Path]) -> None:

@@ -13,12 +13,13 @@ from einmap.report.layout import new_table, section_title
 
 def model_summary(result: Imported) -> RenderableType:
     """What became of a model: operators with counts, those without Einsum form, and how large the cascade is."""
-    workload = result.spec.workload
     table = new_table("operator", "in the model", "without Einsum form")
     for operator, count in sorted(result.operators.items(), key=lambda entry: (-entry[1], entry[0])):
         barriers = result.barrier_counts.get(operator, 0)
         table.add_row(Text(operator), f"{count:,}", f"{barriers:,}" if barriers else "-")
-    macs = result.n_multiply_accumulates
+    if not result.workload:
+        return Group(section_title("Operators"), table)
+    workload, macs = result.spec.workload, result.n_multiply_accumulates
     facts = (
         f"{len(workload.einsums):,} Einsums over {len(workload.tensors):,} tensors; "
         f"{macs:,} multiply-accumulates in contractions, {workload.n_computes:,} operations in all"
