@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from onnx import TensorProto
-from tests.onnx_models import model, node, numbers, saved
+from tests.onnx_models import model, node, numbers, saved, values_of
 
 import einmap
 from einmap.frontends.onnx.read import from_onnx
@@ -92,3 +92,27 @@ def test_any_names_are_imported_written_read_and_mapped_with_their_bits(tmp_path
     assert bits_of(found.spec) == bits_of(einmap.load(text)) == expected
     spec = einmap.load("simple", text)
     assert einmap.map_workload(spec, max_fused_loops=0).optimal
+
+
+WIDE = np.array([-70000, -300, -129, -128, -9, -8, -1, 0, 7, 8, 127, 128, 255, 256, 40000, 70000], np.int32)
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+@pytest.mark.parametrize("of", ["INT32", "INT64", "UINT8", "INT8"])
+@pytest.mark.parametrize("to", ["INT8", "UINT8", "INT16", "UINT16", "INT4", "UINT4"])
+def test_integers_of_fewer_bits_are_the_last_bits_of_others(tmp_path, of, to, is_known):
+    """As onnx's evaluator and ONNX Runtime 1.32 have it."""
+    given = WIDE.astype(of.lower())
+    nodes = [node("Cast", ["x"], ["i"], to=getattr(TensorProto, to)), node("Cast", ["i"], ["f"], to=FLOAT)]
+    nodes.append(node("Add", ["f", "z"], ["y"]))
+    inputs, weights = {"z": np.zeros(len(WIDE), np.float32)}, {}
+    (weights if is_known else inputs)["x"] = given
+    built = model(nodes, inputs, weights)
+    values, expected = values_of(built, inputs, weights)
+    np.testing.assert_array_equal(from_onnx(saved(tmp_path, built)).run(values)["y"], expected["y"])
+
+
+def test_a_cast_to_a_type_that_holds_all_integers_moves_nothing(tmp_path):
+    nodes = [node("Cast", ["x"], ["i"], to=TensorProto.INT16), node("Relu", ["i"], ["y"])]
+    found = from_onnx(saved(tmp_path, model(nodes, {"x": WIDE.astype(np.uint8)})))
+    assert "floor" not in str(found.workload)

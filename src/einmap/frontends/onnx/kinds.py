@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from einmap.frontends.onnx.model import Node
+from einmap.frontends.onnx.model import Node, bits_of
 
 FLOAT, UINT8, INT64, BOOL = 1, 2, 7, 9
 INTEGERS = frozenset({2, 3, 4, 5, 6, 7, 12, 13, 21, 22, 25, 26})
 """Types of integers (`TensorProto.DataType`)."""
 UNSIGNED = frozenset({2, 4, 12, 13, 21, 25})
+
+
+def ends_of(kind: int) -> tuple[int, int]:
+    """The smallest and the largest number of a type of integers, or of truth values."""
+    if kind == BOOL:
+        return 0, 1
+    bits = bits_of(kind)
+    return (0, 2**bits - 1) if kind in UNSIGNED else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
 _OF_SECOND = frozenset({"CastLike", "Where", "DequantizeLinear", "OneHot"})
 _TRUTH_VALUES = frozenset(
     {"And", "Equal", "Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less", "LessOrEqual", "Not", "Or", "Xor"}

@@ -14,7 +14,7 @@ from einmap.frontends.cascade.recurrence import cumulated
 from einmap.frontends.cascade.step import NotExpressible, expression_of
 from einmap.frontends.cascade.uses import Spread
 from einmap.frontends.cascade.values import MOST_KNOWN, Value, broadcast, broadcast_shape, known, reshape, transpose
-from einmap.frontends.onnx.kinds import BOOL, INTEGERS
+from einmap.frontends.onnx.kinds import BOOL, INTEGERS, ends_of
 from einmap.frontends.onnx.model import bits_of
 from einmap.frontends.onnx.operators.call import MOST_INTEGERS, Call
 from einmap.frontends.onnx.operators.resizing import resize
@@ -39,19 +39,29 @@ def _is_all_zero(value: Value) -> bool:
 
 
 def cast(call: Call) -> list[Value]:
-    """Cast: fractions become integers towards 0, truth values 1 and 0; all else moves nothing."""
+    """Cast: fractions become integers towards 0, truth values 1 and 0; integers of other types keep their last bits,
+    if these are fewer than 32; all else moves nothing.
+    """
     value = call.operand(0)
     kind = call.integer("to", 1)
-    to_float = kind not in INTEGERS and kind != BOOL
+    bits = bits_of(kind)
     if value.array is not None and value.array.dtype.kind in "biuf" and value.array.size <= MOST_KNOWN:
-        array = value.array.astype(np.float64 if to_float else bool if kind == BOOL else np.int64)
-        if to_float or kind in (6, 7, BOOL):
-            return [known(array, bits_of(kind))]
-    if to_float or (kind != BOOL and call.kinds[0] in (*INTEGERS, BOOL)):
-        return [value]
+        if kind not in INTEGERS:
+            return [known(value.array.astype(bool if kind == BOOL else np.float64), bits)]
+        low, high = ends_of(kind)
+        whole = value.array.astype(np.int64)
+        return [known(whole if bits == 64 else (whole - low) % (high + 1 - low) + low, bits)]
     if kind == BOOL:
         return [call.pointwise("1 - equal(a, 0)", value, bits=8)]
-    return [call.pointwise("select(less(a, 0), ceil(a), floor(a))", value, bits=bits_of(kind))]
+    if kind not in INTEGERS:
+        return [value]
+    if call.kinds[0] not in (*INTEGERS, BOOL):
+        return [call.pointwise("select(less(a, 0), ceil(a), floor(a))", value, bits=bits)]
+    (low, high), (least, most) = ends_of(kind), ends_of(call.kinds[0])
+    if bits >= 32 or low <= least <= most <= high:
+        return [value]
+    n = high + 1 - low
+    return [call.pointwise(f"a - {n} * floor((a - {low}) / {n})".replace("- -", "+ "), value, bits=bits)]
 
 
 def transposed(call: Call) -> list[Value]:
