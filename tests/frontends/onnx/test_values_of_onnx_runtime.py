@@ -27,6 +27,11 @@ def one(operator, inputs, weights=None, opset=22, **attributes):
 
 
 CASES = {
+    "a transposed convolution of the same size whose kernel is below its stride": (
+        one("ConvTranspose", {"x": np.array([[[1, 2, 3]]], np.float32)}, {"w": np.ones((1, 1, 2), np.float32)},
+            strides=[3], auto_pad="SAME_UPPER"),
+        [1, 1, 0, 2, 2, 0, 3, 3],
+    ),
     "corners aligned by a scale whose result is rounded down": (
         resize(0.7, mode="linear", coordinate_transformation_mode="align_corners"), [0, -2, -4, -6],
     ),

@@ -110,13 +110,12 @@ def _transposed_axes(call: Call, sizes: Sequence[int], kernel: Sequence[int]) ->
         raise SpecError("strides, dilations, kernel and pads must be positive", at=call.node.at)
     wanted = call.integers("output_shape")
     kind = call.text("auto_pad", "NOTSET")
-    if kind.startswith("SAME"):
-        wanted = wanted or [size * stride for size, stride in zip(sizes, strides, strict=True)]
     axes = []
     for i, size in enumerate(sizes):
         full = strides[i] * (size - 1) + dilations[i] * (kernel[i] - 1) + 1 + extra[i]
-        if wanted:
-            total = full - wanted[i - dims]
+        if wanted or kind.startswith("SAME"):
+            # to what a kernel below the stride gives SAME adds nothing, as ONNX Runtime and ONNX's inference have it
+            total = full - (wanted[i - dims] if wanted else min(full, size * strides[i]))
             full += max(0, -total)  # what lies behind all windows is 0
             half = max(0, total) // 2
             total = max(0, total)
