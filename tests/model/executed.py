@@ -266,6 +266,8 @@ def key_of(n):
 def used(executed, route, hold, n):
     inner = [h for h in route.holds[n.tensor] if isinstance(h.component, Memory)]
     inner = inner[inner.index(hold) + 1 :]
+    if inner and hold.component.is_spread and n.tensor in hold.component.replicate:
+        return executed.exchanged(n.einsum, n.tensor, inner[0].address, n.address).down
     if inner:
         below = (n.einsum, n.tensor, inner[0].address, n.address)
         return sum(executed.tiles(*below)) - executed.kept(*below)
@@ -324,7 +326,11 @@ def stationary(executed, explanation):
 
 
 def derivations(executed, explanation):
-    rows = {(r.einsum, r.component, r.tensor, r.action): r.count for r in executed.run.actions if r.count}
+    rows = {
+        (r.einsum, r.component, r.tensor, r.action): r.count
+        for r in executed.run.actions
+        if r.count and not counts_otherwise(executed.routes[r.einsum].arch.components[r.component], r.tensor)
+    }
     said = {(d.einsum, d.component, d.tensor, d.action): d for d in explanation.derivations}
     counts = {(r.einsum, r.component, r.tensor, r.action): r.count for r in explanation.cost.actions}
     yield "counts", set(said), set(rows)
@@ -363,6 +369,11 @@ def derivations(executed, explanation):
         yield f"{key} values", sum(p.values for p in d.pieces), round(rows[key] / done)
 
 
+def counts_otherwise(unit, tensor):
+    """Whether a memory moves lines of a tensor."""
+    return isinstance(unit, Memory) and tensor in unit.layouts
+
+
 def cuts(turn, hold):
     """Whether a loop cuts the tile of a node: in time by where it is written, over lanes by where its fanout stands."""
     return turn.position < hold.position if turn.level is None else turn.level <= hold.level
@@ -377,7 +388,7 @@ def piece(executed, d, p):
     yield "values", p.values, 0 if row is None else getattr(row, p.way)
     yield "skipped", p.skipped, row.skipped if row is not None and p.way == "down" else 0
     if not p.child_address:
-        counted = getattr(row, p.way) + p.skipped
+        counted = getattr(row, p.way) // p.units + p.skipped
         yield "tiles", (p.tiles, p.tile_values, p.gross), (counted, 1, counted)
         yield "unmerged", p.unmerged, executed.operations(d.einsum)
         return

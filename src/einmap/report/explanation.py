@@ -262,7 +262,7 @@ def _sum(piece: Piece) -> str:
 
 
 def _extras(piece: Piece) -> str:
-    text = ""
+    text = f"; {piece.units} units each, for their own copy" if piece.units != 1 else ""
     if piece.multicast != 1:
         verb = "one serves" if piece.way == "down" else "one stands for"
         loops = f" ({_loops(piece.merged)})" if piece.merged else ""

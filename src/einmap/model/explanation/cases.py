@@ -18,6 +18,7 @@ from einmap.model.counting.path import EinsumPath, Loop, Station, applies
 from einmap.model.counting.reuse import Group, Takes, TensorCounts
 from einmap.model.counting.tiles import ALL, FIRST, LARGEST, SKIP, number_of
 from einmap.model.explanation.values import Kind, LoopUse, NodeCases, Stationary
+from einmap.model.traffic.actions import units_with_copies
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.model.traffic.tensor_traffic import EVERY, Exchange, TensorTraffic
 
@@ -91,7 +92,8 @@ def _cases(path: EinsumPath, tensor: TensorTraffic, exchange: Exchange) -> NodeC
         bits=math.prod(_shape(tensor, largest, whole)) * node.component.bits[tensor.access.tensor],
         child=exchange.child.component.name,
         held=counts.values(takes),
-        used=tensor.moved(exchange.child, tensor.takes(exchange.child, node, EVERY)),
+        used=tensor.moved(exchange.child, tensor.takes(exchange.child, node, EVERY))
+        * units_with_copies(tensor, exchange, node),
         kept=counts.values(takes) - tensor.moved(node, takes),
         slides=None if slides is None else path.loops[slides].variable,
     )

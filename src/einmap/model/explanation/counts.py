@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from einmap.arch.component import Compute, Memory
-from einmap.errors import NotSupportedError
+from einmap.errors import Note
 from einmap.model.counting.path import EinsumPath, Station
 from einmap.model.counting.reuse import Takes, TensorCounts
 from einmap.model.counting.tiles import ALL, FIRST, LARGEST, SKIP, Take
 from einmap.model.evaluate import Workings
 from einmap.model.explanation.cases import loop_use, positions_of
 from einmap.model.explanation.values import Derivation, LoopUse, Piece
-from einmap.model.traffic.actions import Way, skipped, ways
+from einmap.model.traffic.actions import Way, skipped, units_with_copies, ways
 from einmap.model.traffic.copies import copy_flows
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.model.traffic.network import crossings_of
@@ -23,39 +23,46 @@ type Pieces = dict[tuple[str, str, str], list[Piece]]
 
 
 def derivations_of(workings: Workings) -> Iterator[Derivation]:
-    """One for each count of the cost, in its order; what comes to nothing is left out."""
+    """One for each count of the cost, in its order; what comes to nothing, or `unexplained` names, is left out."""
     energy = {(r.einsum, r.component, r.tensor, r.action): r.energy for r in workings.cost.actions}
     for name in workings.order:
         traffic = workings.traffic[name]
         pieces = _copied(traffic) if traffic.path.einsum.is_copy else {**_moved(traffic), **_hops(traffic)}
         for (component, tensor, action), parts in pieces.items():
             key = (name, component, tensor, action)
-            if key in energy:
+            if key in energy and _why_not(workings, key) is None:
                 yield _derivation(workings, key, tuple(p for p in parts if p.gross or p.values), energy[key])
         done = (name, traffic.path.compute.component.name, None, "compute")
         if done in energy:
             yield _derivation(workings, done, (_operations(traffic),), energy[done])
 
 
+def unexplained(workings: Workings) -> tuple[Note, ...]:
+    """The counts that `derivations_of` leaves out although they cost something, and why."""
+    rows = workings.cost.actions
+    notes = [_why_not(workings, (row.einsum, row.component, row.tensor, row.action)) for row in rows if row.count]
+    return tuple(dict.fromkeys(note for note in notes if note is not None))
+
+
+def _why_not(workings: Workings, key: tuple[str, str, str | None, str]) -> Note | None:
+    """Why a count is not told step by step; None if it is."""
+    einsum, component, tensor, _ = key
+    unit = workings.paths[einsum].arch.components[component]
+    if not isinstance(unit, Memory) or tensor is None:
+        return None
+    where, text = workings.spec.place_of_component, "explained yet; what they cost is in the energy and the latency"
+    if tensor in unit.layouts:
+        return Note(f"how many lines of {tensor!r} move in {component!r} is not {text}", where(component, "layout"))
+    return None
+
+
 def _derivation(
     workings: Workings, key: tuple[str, str, str | None, str], pieces: tuple[Piece, ...], energy: float
 ) -> Derivation:
-    """How one count came about. Raises NotSupportedError for lines."""
+    """How one count came about."""
     einsum, component, tensor, action = key
     path = workings.paths[einsum]
     unit = path.arch.components[component]
-    if isinstance(unit, Memory) and tensor in unit.layouts:
-        raise NotSupportedError(
-            f"lines of {tensor!r} in {component!r} are not explained yet",
-            at=workings.spec.place_of_component(component, "layout"),
-            hint=f"leave out the layout of {component}",
-        )
-    if isinstance(unit, Memory) and unit.is_spread and tensor in unit.replicate:
-        raise NotSupportedError(
-            f"copies of {tensor!r} in the units of {component!r} are not explained yet",
-            at=workings.spec.place_of_component(component, "replicate"),
-            hint=f"leave it out of replicate of {component}",
-        )
     per_value = 1.0 if tensor is None else unit.action(action).actions_per_value[tensor]
     return Derivation(
         *key,
@@ -110,6 +117,7 @@ def _piece(path: EinsumPath, tensor: TensorTraffic, exchange: Exchange, at: Stat
         below=tuple(use for use, take in uses if take == SKIP and use.kind != "irrelevant"),
         merged=tuple(use for use, take in uses if take == FIRST),
         complete=flow.complete if way == "up" else 0,
+        units=units_with_copies(tensor, exchange, at),
     )
 
 

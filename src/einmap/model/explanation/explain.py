@@ -6,7 +6,7 @@ from einmap.model.evaluate import workings_of
 from einmap.model.explanation.bottlenecks import bottlenecks_of, energy_of, fanouts_of
 from einmap.model.explanation.cases import cases_of, stationary_of
 from einmap.model.explanation.changes import changes_of
-from einmap.model.explanation.counts import derivations_of
+from einmap.model.explanation.counts import derivations_of, unexplained
 from einmap.model.explanation.lifetimes import fullest_of, lives_of, occupied_of
 from einmap.model.explanation.values import Explanation
 from einmap.spec.spec import Spec
@@ -31,4 +31,5 @@ def explain(spec: Spec) -> Explanation:
         energy=tuple(energy_of(workings.cost)),
         fanouts=tuple(fanouts_of(workings)),
         changes=changes_of(workings),
+        unexplained=unexplained(workings),
     )

@@ -46,7 +46,7 @@ class NodeCases:
     `shape`: the largest tile, rank by rank; `smallest`: the smallest one; `bits`: space for the largest.
     `held`: values of all visits; `kept`: those of them that stay from one visit to the next, since the node slides
     along the loop over `slides` (None: it does not). `used`: values that `child`, the next holder inward or the
-    Compute, exchanges with the buffer, lanes of one multicast counted once.
+    Compute, exchanges with the buffer, lanes of one multicast counted once (in each unit that has a copy).
     """
 
     einsum: str
@@ -112,7 +112,7 @@ class Piece:
     `gross` values are in `tiles` tiles of at most `tile_values`; without multicast and reduction between lanes there
     would be `unmerged`. `kept`: what stays in a child that slides, and is not moved. `skipped`: fills that bring no
     result yet and are not made. `shared`: what is paid beside the Einsum's own tiles in a buffer that several Einsums
-    share; negative where another one pays. values = gross - kept - skipped + shared.
+    share; negative where another one pays. values = (gross - kept - skipped + shared) * units.
     `loops`: those above the child, which make the tiles; `below`: those below it that make up one tile; `merged`: lanes
     that one value serves.
 
@@ -136,16 +136,18 @@ class Piece:
     kept: int = 0
     complete: int = 0
     """Of the values that go up, those to which nothing is added any more: they are narrower than partial sums."""
+    units: int = 1
+    """Units of the memory of an array that each pay for a value, since they have copies of it."""
 
     @property
     def values(self) -> int:
         """What is paid for."""
-        return self.gross - self.kept - self.skipped + self.shared
+        return (self.gross - self.kept - self.skipped + self.shared) * self.units
 
     @property
     def multicast(self) -> float:
         """Lanes that one value serves (or that are reduced into one), on average."""
-        return self.unmerged / self.gross if self.gross else 1.0
+        return self.unmerged / (self.gross * self.units) if self.gross else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +312,10 @@ class Fanout:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a mapping costs what it does under `exact`. `order`: the Einsums as they run."""
+    """Why a mapping costs what it does under `exact`. `order`: the Einsums as they run.
+
+    `unexplained`: counts that have no derivation although they cost something, and why.
+    """
 
     cost: Cost
     order: tuple[str, ...]
@@ -324,11 +329,12 @@ class Explanation:
     energy: tuple[EnergyShare, ...]
     fanouts: tuple[Fanout, ...]
     changes: tuple[Change, ...]
+    unexplained: tuple[Note, ...] = ()
 
     @cached_property
     def notes(self) -> tuple[Note, ...]:
-        """The notes of the evaluation."""
-        return self.cost.notes
+        """The notes of the evaluation, and what is not explained."""
+        return (*self.cost.notes, *self.unexplained)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dictionaries and lists, ready for JSON; addresses as `nodes[3].nodes[0]`, mappings left out."""

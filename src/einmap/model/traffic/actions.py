@@ -94,16 +94,21 @@ def charged(tensor: TensorTraffic, exchange: Exchange, at: Station, flow: Flow) 
 
 
 def of_all_units(tensor: TensorTraffic, exchange: Exchange, at: Station, actions: Actions) -> Actions:
-    """The actions of a memory; where it is several units that have copies, of all of these.
-
-    Each copy is written, and read for the lanes of its own unit.
-    """
-    spread = tensor.spread(at)
-    if spread is None or spread.copies == 1:
+    """The actions of a memory; where it is several units that have copies, of all of these."""
+    copies = units_with_copies(tensor, exchange, at)
+    if copies == 1:
         return actions
     if at is exchange.child:
-        return replace(actions, write=actions.write * spread.copies)
-    return replace(actions, read=actions.read * spread.readers)
+        return replace(actions, write=actions.write * copies)
+    return replace(actions, read=actions.read * copies)
+
+
+def units_with_copies(tensor: TensorTraffic, exchange: Exchange, at: Station) -> int:
+    """How many units of a memory pay for a value: each copy is written, and read for the lanes of its own unit."""
+    spread = tensor.spread(at)
+    if spread is None or spread.copies == 1:
+        return 1
+    return spread.copies if at is exchange.child else spread.readers
 
 
 def of_busiest_unit(tensor: TensorTraffic, exchange: Exchange, at: Station, actions: Actions) -> Actions:
