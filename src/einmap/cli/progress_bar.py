@@ -47,7 +47,7 @@ def searching(*, maps: bool = False) -> Iterator[Search]:
 
 
 def is_uncompiled() -> bool:
-    """Whether Numba has kept nothing of the kernels of the search as they are now; found out without importing it."""
+    """Whether Numba has kept nothing of the kernels of the search; found out without importing it."""
     spec = find_spec("einmap.mapper.branch_and_bound.kernels")
     if spec is None or spec.origin is None or os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
         return False
@@ -55,7 +55,8 @@ def is_uncompiled() -> bool:
     folder = os.environ.get("NUMBA_CACHE_DIR")
     name = "kernels.search-*.nbi"
     kept = Path(folder).rglob(name) if folder else (source.parent / "__pycache__").glob(name)
-    return not any(path.stat().st_mtime >= source.stat().st_mtime for path in kept)
+    # whether what is kept is of this source, Numba alone knows: it looks at the text, not at times
+    return not any(kept)
 
 
 @contextmanager
