@@ -11,6 +11,8 @@ from einmap.distribute.cost_model import ClusterCost
 from einmap.distribute.derive import context_of
 from einmap.distribute.lifetimes import peak_memory
 from einmap.distribute.mesh import Mesh
+from einmap.distribute.planner.planner import plan_workload
+from einmap.distribute.planner.planning import PlanRequest
 from einmap.distribute.request import checked_request
 from einmap.distribute.search import bands, homes, search
 from einmap.distribute.search.bounds import slack_of
@@ -43,6 +45,20 @@ def test_bands_find_the_cheapest_plan(seed, in_bands):
     found = cheapest(space_of(world))
     assert found.proven
     assert found.cost == pytest.approx(whole.cost, rel=1e-9)
+
+
+def test_the_least_memory_is_proven_where_pairs_of_homes_are_not_listed(in_bands):
+    # Q, K and V read I, which may have two homes
+    workload = load("attention_single_head", define={"N_TOKENS": 32}).workload
+    mesh = Mesh((("x", 4),))
+    request = PlanRequest(mesh, flat_cluster(mesh, 1e11, 1e-6, 1e14), metric="memory")
+    whole = plan_workload(workload, request)
+    in_bands()
+    found = plan_workload(workload, request)
+    assert whole.best.proven and found.best.proven
+    assert found.best.peak.bytes == whole.best.peak.bytes
+    assert found.best.cost == pytest.approx(whole.best.cost, rel=1e-9)
+    assert found.least_peak == pytest.approx(whole.least_peak, rel=1e-8)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -20,6 +20,8 @@ from einmap.visible import brief
 
 LEAST_SLACK = 1e-6
 """Part of the least memory that is added to it when the cheapest of the thriftiest plans is searched."""
+LESS = 5e-9
+"""Part of the memory of a plan below which others are less: within what proves a cost, above what sums are wrong by."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +105,7 @@ def _within(planning: Planning, space: SearchSpace, limit: float | None, progres
 def _thriftiest(planning: Planning, space: SearchSpace, best_free: ChosenPlan, progress: Progress | None) -> Best:
     """The fastest of the plans with the least peak memory, as far as that is known."""
     limit, model = planning.request.limit, planning.model
-    half = planning.request.time_limit / 2
-    least = thriftiest(space, half, (progress or Progress()).within(half))
+    least = _least_memory(planning, space, planning.request.time_limit / 2, progress)
     least = thriftiest_or_met(space, best_free.peak.bytes, least)
     least_peak = least.bound if isinstance(least, Found) else 0.0
     if isinstance(least, Found):
@@ -120,6 +121,26 @@ def _thriftiest(planning: Planning, space: SearchSpace, best_free: ChosenPlan, p
         # a plan with less memory is not the faster one
         chosen = replace(chosen, proven=False, bound=min(chosen.bound, best_free.bound))
     return Best(space, limit, chosen, chosen.proven, best_free, least_peak=least_peak)
+
+
+def _least_memory(
+    planning: Planning, space: SearchSpace, seconds: float, progress: Progress | None
+) -> Found | NotFound:
+    """A plan with the least peak memory; its cost is that peak in bytes.
+
+    Where pairs of homes are not listed, some plans are left out, so that nothing is known of any plan. Then less
+    and less memory is asked for in bands, in which all pairs are, until no plan keeps to it.
+    """
+    timed = (progress or Progress()).within(seconds)
+    least = thriftiest(space, seconds, timed)
+    while space.cut and space.floor is None and isinstance(least, Found) and not (least.proven or timed.stopped):
+        limit = least.cost * (1 - LESS)
+        less = cheapest(space, limit, timed.seconds_left(), progress=timed)
+        if isinstance(less, NotFound):
+            return replace(least, bound=limit) if less.proven else least
+        peak = chosen_plan(space, less, planning.model).peak.bytes
+        least = replace(less, cost=min(peak, limit), bound=0.0)
+    return least
 
 
 def _timed(chosen: ChosenPlan) -> ChosenPlan:
@@ -141,7 +162,7 @@ def _walked(planning: Planning, options: WalkOptions, progress: Progress | None)
 def thriftiest_plan(planning: Planning, progress: Progress | None = None) -> ChosenPlan | None:
     """A plan with the least peak memory, as far as it is known; None where none was found in time."""
     space = planning.space(True, progress)
-    least = thriftiest(space, planning.request.time_limit, progress)
+    least = _least_memory(planning, space, planning.request.time_limit, progress)
     return None if isinstance(least, NotFound) else chosen_plan(space, least, planning.model)
 
 
