@@ -88,7 +88,7 @@ def draw_refreshed(rng):
     problem = draw_problem(rng)
     for node in problem["arch"]["nodes"]:
         if node["type"] == "Memory":
-            node.update(refresh_power=rng.choice([0, 1, 3]), refresh_busy=rng.choice([0, 0.125, 0.5]))
+            node.update(refresh_power=rng.choice([0, 30, 300]), refresh_busy=rng.choice([0, 0.125, 0.5]))
     return problem
 
 
