@@ -350,6 +350,8 @@ def derivations(executed, explanation):
         done = d.instances * d.scale * d.per_value
         for p in d.pieces:
             yield from loops(executed, d.einsum, (*p.loops, *p.below, *p.merged))
+            if not (isinstance(unit, Memory) and unit.is_spread and d.tensor in unit.replicate):
+                yield f"{key} units", p.units, 1
             if p.way in ("down", "up"):
                 for what, mine, counted in piece(executed, d, p):
                     yield f"{key} {p.child} {p.way} {what}", mine, counted
