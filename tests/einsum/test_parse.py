@@ -46,7 +46,7 @@ def test_any_operation_may_stand_between_the_tensors(text):
         ("A[m, k] ÷ B[k, n]", "'÷' in", "use /"),
         ("A[m, k] B[k, n]", "'A B'", "between two tensors stands one of"),
         ("A[m, k] * * B[k, n]", r"'A \* \* B'", "between two tensors"),
-        ("(A[m, k] * B[k, n]", r"'\(A \* B'", "between two tensors"),
+        ("A[m, k] * B[k, n] +", r"'A \* B \+'", "a tensor on both sides"),
         ("A[m, k], B[k, n]", r"'\(A, B\)' in", "operations are"),
         ("A[m, k] * B[k, n] over k", "'over' in", "operations are"),
         ("alpha * A[m, k]", "'alpha' in", "operations are"),
@@ -78,6 +78,13 @@ def test_an_operation_may_go_over_several_lines():
         ("Z[m] = 3", "no tensor on the right side"),
         ("Z[m] = A[2*m]", "explicit rank"),
         ("Z[m] = A[M: M]", "lower-case"),
+        ("Z[m] = A[m*n]", "'m\\*n' is not an index"),
+        ("Z[m] = A[m; k]", "'m; k' is not an index"),
+        ("Z[m] = A[m] * B[m", r"the '\[' at character 16 of .* is never closed"),
+        ("Z[m = A[m]", r"the '\[' at character 2 of .* is never closed"),
+        ("Z[m] = exp(A[m]", r"the '\(' at character 11 of .* is never closed"),
+        ("Z[m] = A[m]) * B[m]", r"the '\)' at character 12 of .* closes nothing"),
+        ("Z[m] = exp(A[m)]", r"the '\)' at character 15 of .* closes nothing"),
     ],
 )
 def test_a_bad_string_is_refused(text, said):

@@ -9,6 +9,7 @@ from tests.mapper.specs import MAIN, MATMUL, compute, container, memory, spec
 
 import einmap
 from einmap.mapper.branch_and_bound.smallest_tiles import Smallest, why_not_smallest
+from einmap.mapper.infeasibility.diagnosis import Remedy, hint_of
 from einmap.mapper.request import Request
 from einmap.model.counting.semantics import semantics_named
 from einmap.progress import Progress
@@ -191,6 +192,16 @@ def test_two_changes_are_named_where_no_single_one_helps():
     assert "no single change helps" in error.hint
     assert error.remedies[0].settings == (("arch.nodes[1].size", 24), ("arch.nodes[2].size", 8))
     assert has_mapping(changed(spec(nodes, MATMUL, SQUARE), error.remedies[0]))
+
+
+def test_a_hint_that_ran_out_of_time_claims_nothing_of_what_was_not_tried():
+    assert "no single change" in hint_of([], complete=True)
+    early = hint_of([], complete=False)
+    assert "no single change" not in early
+    assert "not all changes could be tried" in early
+    found = [Remedy("Buf.size: 24 bits instead of 8 bits", (("arch.nodes[1].size", 24),), 3.0)]
+    assert "of those tried" in hint_of(found, complete=False)
+    assert "of those tried" not in hint_of(found, complete=True)
 
 
 def test_each_path_has_its_own_reason():

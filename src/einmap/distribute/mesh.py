@@ -88,7 +88,7 @@ def check_axis(name: object, size: object) -> None:
         problems.append(SpecError(text, hint="use letters and digits, such as x"))
     if type(size) is not int or size < 1:
         text = f"mesh axis {short(name)} has size {short(size)}; expected a positive integer"
-        problems.append(SpecError(text, hint="write for example x: 8"))
+        problems.append(SpecError(text, hint="an axis has 1 PE or more, such as 8"))
     elif size > MAX_DEVICES:
         text = f"mesh axis {short(name)} has {short(size)} PEs; at most {MAX_DEVICES:,} are supported"
         problems.append(SpecError(text, hint="plan one such part of the machine"))

@@ -106,6 +106,24 @@ def parse_operation(text: str, tensors: Iterable[str], reduction: str = "sum") -
         return Operation(None, kept, text)
 
 
+def check_brackets(text: str) -> None:
+    """Raise SpecError for a bracket that is never closed, never opened, or closed by another kind."""
+    still_open: list[re.Match[str]] = []
+    for bracket in re.finditer(r"[()\[\]]", text):
+        if bracket[0] in "([":
+            still_open.append(bracket)
+        elif still_open and still_open[-1][0] + bracket[0] in ("()", "[]"):
+            still_open.pop()
+        else:
+            raise SpecError(f"{_place(bracket, text)} closes nothing")
+    if still_open:
+        raise SpecError(f"{_place(still_open[-1], text)} is never closed")
+
+
+def _place(bracket: re.Match[str], text: str) -> str:
+    return f"the {bracket[0]!r} at character {bracket.start() + 1} of {shortened(text)}"
+
+
 def check_operation(text: str, tensors: Iterable[str]) -> None:
     """Raise SpecError unless a text is an expression over these tensors, numbers, + - * / **, and calls of functions,
     whatever they are called: `A x B` and `alpha * A` are not.
@@ -121,7 +139,7 @@ def check_operation(text: str, tensors: Iterable[str]) -> None:
             warnings.simplefilter("ignore", SyntaxWarning)
             tree = ast.parse(line, mode="eval").body
     except SyntaxError:
-        hint = "between two tensors stands one of + - * / **, as in A[m, k] * B[k, n]"
+        hint = "between two tensors stands one of + - * / **, and a tensor on both sides of it, as in A[m, k] * B[k, n]"
         raise SpecError(f"{shortened(line)} is not an operation", hint=hint) from None
     except (ValueError, RecursionError, MemoryError):
         return

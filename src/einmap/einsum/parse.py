@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from einmap.einsum.operation import Operation, check_operation, parse_operation
+from einmap.einsum.operation import Operation, check_brackets, check_operation, parse_operation
 from einmap.einsum.projection import Affine, Lookup, Projection, Written, by_position, lookups, parse_affine
 from einmap.errors import SpecError
 from einmap.expressions.syntax import check_text_length, shortened
@@ -57,6 +57,7 @@ class ParsedEinsum:
 def parse_einsum(text: str, reduction: str = "sum") -> ParsedEinsum:
     """Read a concise Einsum. Raises SpecError that says what is wrong with which part."""
     check_text_length(text)
+    check_brackets(text)
     if text.count("=") != 1:
         raise SpecError(f"an Einsum needs exactly one '=', found {text.count('=')}: {shortened(text)}")
     left, right = text.split("=")
@@ -193,6 +194,7 @@ def _entries(text: str, tensor: str, whole: str, nested: Sequence[str] = ()) -> 
 def rank_of_variable(variable: str, tensor: str) -> tuple[str, Affine]:
     """The shorthand `m` for `M: m`."""
     if not _NAME.match(variable):
+        parse_affine(variable)  # what is not an index with a rank either is said at once
         raise SpecError(
             f"{variable!r} as index of tensor {tensor!r}: expressions need an explicit rank",
             hint=f"write RANK: {variable}",

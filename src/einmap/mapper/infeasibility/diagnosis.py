@@ -209,8 +209,13 @@ def _remedies(spec: Spec, paths: Sequence[PathReasons]) -> list[Remedy]:
 def hint_of(remedies: Sequence[Remedy], complete: bool) -> str:
     """The changes as a list; `complete`: whether all were tried."""
     rest = "" if complete else "\n    (not all changes could be tried in time)"
+    if not remedies and not complete:
+        return "no change of a size, fanout or constraint that was tried helps" + rest
     if not remedies:
-        return "no single change of a size, fanout or constraint helps, and no pair that was tried" + rest
-    single = all(len(remedy.settings) == 1 for remedy in remedies)
-    opening = "the least changes that help, each by itself" if single else "no single change helps; these do together"
+        return "no single change of a size, fanout or constraint helps, and no pair that was tried"
+    if all(len(remedy.settings) == 1 for remedy in remedies):
+        least = "the least changes that help" if complete else "the least changes of those tried that help"
+        opening = f"{least}, each by itself"
+    else:
+        opening = "no single change helps; these do together" if complete else "these changes help together"
     return opening + ":" + "".join(f"\n    {remedy.text}" for remedy in remedies) + rest
