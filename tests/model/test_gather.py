@@ -114,7 +114,7 @@ def test_indices_may_be_made_in_the_loop_that_looks_rows_up():
         (einmap.map_workload, r"arch.nodes\[1\] .Buf.*layout.*lines of it in 'Buf'"),
         (
             lambda given: einmap.map_workload(given, max_pipeline_stages=2),
-            "Pipelines where rows of tensors are looked up",
+            "Pipelines .* with rows that are looked up",
         ),
     ],
 )

@@ -46,7 +46,8 @@ class Feature:
     """Something of a specification or a call that not every search knows.
 
     `words`: how a sentence names it. `of`: the component, Einsum or metric that has it, True for the whole of a call;
-    None or False where the call does not have it. `field`: the one of a component that says so.
+    None or False where the call does not have it. `field`: the one that says so, of a component or, as a whole path, of
+    the specification.
     """
 
     words: str
@@ -82,13 +83,15 @@ def refuse_unknown(call: Call) -> None:
         if of(row.feature) and of(row.other):
             named = {feature: name for feature in (row.feature, row.other) if isinstance(name := of(feature), str)}
             names = f" ({', '.join(map(repr, dict.fromkeys(named.values())))})" if named else ""
-            places = [_place(call.spec, name, FEATURES[feature].field) for feature, name in named.items()]
+            places = [_place(call.spec, of(feature), FEATURES[feature].field) for feature in (row.feature, row.other)]
             at = next((place for place in places if place is not None), None)
             raise NotSupportedError(f"{row.sentence}{names}: {row.why}", at=at, hint=row.hint)
 
 
-def _place(spec: Spec, name: str, field: str) -> At | None:
-    """Where an Einsum or a component, or a field of it, is written; None for other names."""
+def _place(spec: Spec, name: str | bool | None, field: str) -> At | None:
+    """Where an Einsum or a component, or a field of it or of the specification, is written; None for other names."""
+    if not isinstance(name, str):
+        return spec.provenance(field) if field else None
     if name in spec.workload.by_name:
         return spec.place_of_einsum(name)
     is_component = any(leaf.given.name == name for leaf in spec.arch_inputs.leaves)
@@ -185,8 +188,12 @@ FEATURES: Mapping[str, Feature] = {
     ),
     "wind_up": Feature("wind_up", lambda call: call.first(lambda unit: isinstance(unit, Memory) and unit.wind_up)),
     "ways": Feature("a pipeline_latency", lambda call: call.first(lambda unit: has_ways((unit,)))),
-    "overlap": Feature("overlap_einsums", lambda call: call.spec.model_options.overlap_einsums),
-    "sliding window": Feature("sliding_window", lambda call: call.spec.model_options.sliding_window),
+    "overlap": Feature(
+        "overlap_einsums", lambda call: call.spec.model_options.overlap_einsums, "model.overlap_einsums"
+    ),
+    "sliding window": Feature(
+        "sliding_window", lambda call: call.spec.model_options.sliding_window, "model.sliding_window"
+    ),
     "resource_usage": Feature("the metric resource_usage", lambda call: "resource_usage" in call.options.goals),
     "no sums": Feature("a metric other than energy, latency and their product", _no_sums),
     "several": Feature("several Einsums", lambda call: len(call.spec.workload.einsums) > 1),
