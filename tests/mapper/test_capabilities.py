@@ -274,15 +274,15 @@ def fused(draw, result):
 
 
 @pytest.mark.parametrize("feature", DRAWN)
-def test_pairs_of_one_einsum(feature):
+def test_some_pairs_of_one_einsum(feature):
     for number, pair in enumerate(PAIRS):
-        if pair[0] == feature:
-            check(pair, several=False, confirmed=number % 4 == 0)
+        if pair[0] == feature and number % 3 == 0:
+            check(pair, several=False, confirmed=number % 12 == 0)
 
 
 @pytest.mark.parametrize("feature", DRAWN)
 def test_some_pairs_of_a_cascade(feature):
-    for pair in PAIRS[::5]:
+    for pair in PAIRS[::11]:
         if pair[0] == feature:
             check(pair, several=True, confirmed=False)
 
