@@ -1,8 +1,8 @@
 #!/bin/bash
 # SCALE-Sim 3.0.0 (PyPI `scalesim`, numpy 2.3): a fold of an output-stationary systolic array takes R + C + T - 2 cycles,
-# where its paper (Samajdar et al., arXiv 1811.02883, equation 3) says 2R + C + T - 2, so 2R + C + T - 2 is too long by the
-# R cycles in which results leave. Weight- and input-stationary folds do take 2R + C + T - 2. A layer takes one cycle
-# less than the sum of its folds.
+# where its paper (Samajdar et al., arXiv 1811.02883, equation 3) has 2R + C + T - 2: the R cycles in which results leave are
+# not counted. Weight- and input-stationary folds do take 2R + C + T - 2. A layer takes one cycle less than the sum of
+# its folds.
 #
 # GEMM with M = 256, N = 128, K = 256 on 32 x 32 units, seen ("Total Cycles" of COMPUTE_REPORT.csv):
 #   os  32 folds of 32 + 32 + 256 - 2 = 318, less 1: 10175   (by the paper 32 * 350 - 1 = 11199)
