@@ -15,6 +15,7 @@ from einmap.mapper.options import read_options
 from einmap.mapper.result import objective
 from einmap.mapping.nodes import Storage
 from einmap.mapping.template import AnyPlace, OpenCompute
+from einmap.spec.open_layouts import open_layouts
 
 ACTIONS = [{"name": "read", "energy": 3, "throughput": 4}, {"name": "write", "energy": 5, "throughput": 2}]
 
@@ -190,6 +191,7 @@ NEVER = [
     {"recurrence", "gathers"},
     {"too small", "partial sums"},
 ]
+NEVER += [{"resource_usage", "no sums"}, {"resource_usage", "front"}, {"no sums", "front"}]  # each is the metric
 """Pairs that no specification can have, or that this one cannot."""
 COSTS = {"energy": 1, "latency": 1, "energy_delay_product": 1, "dynamic_energy": 1}
 MOST = 150
@@ -203,6 +205,8 @@ def refused(pair, *, several):
     for name, more in ALSO.items():
         present |= set(more) if name in pair else set()
     present |= {"several"} if several else set()
+    # two Einsums may be stages on lanes of their own
+    present -= {"common network"} if several else set()
     present -= set() if "several" in present else {"too small"}
     rows = [row for row in (*UNKNOWN, *REFUSED_LATER) if {row.feature, row.other} <= present]
     return rows, bool(rows) and rows[0] in UNKNOWN
@@ -266,11 +270,13 @@ def fused(draw, result):
     """Costs of fused mappings of the cascade, each evaluated."""
     semantics = draw.options.get("semantics", "exact")
     unknown = {"given", "max_pipeline_stages", "force_memory_hierarchy_order", "fuse"}
-    if unknown & set(draw.options) or len(draw.spec().workload.einsums) > 2:
+    einsums = draw.spec().workload.einsums
+    if unknown & set(draw.options) or len(einsums) > 2 or any(a.persistent for e in einsums for a in e.accesses):
         return
-    for mapping in islice(Every(draw.spec(), semantics).mappings(), MOST):
+    spec = draw.spec().with_layouts(result.spec.layouts) if open_layouts(draw.spec()) else draw.spec()
+    for mapping in islice(Every(spec, semantics).mappings(), MOST):
         with suppress(EinmapError):
-            yield objective(einmap.evaluate(draw.spec(), mapping, semantics=semantics), result.metrics[0])
+            yield objective(einmap.evaluate(spec, mapping, semantics=semantics), result.metrics[0])
 
 
 @pytest.mark.parametrize("feature", DRAWN)
