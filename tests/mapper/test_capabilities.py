@@ -15,6 +15,7 @@ from einmap.mapper.options import read_options
 from einmap.mapper.result import objective
 from einmap.mapping.nodes import Storage
 from einmap.mapping.template import AnyPlace, OpenCompute
+from einmap.model.stalls import winding_up
 from einmap.spec.open_layouts import open_layouts
 
 ACTIONS = [{"name": "read", "energy": 3, "throughput": 4}, {"name": "write", "energy": 5, "throughput": 2}]
@@ -274,7 +275,7 @@ def fused(draw, result):
     if unknown & set(draw.options) or len(einsums) > 2 or any(a.persistent for e in einsums for a in e.accesses):
         return
     spec = draw.spec().with_layouts(result.spec.layouts) if open_layouts(draw.spec()) else draw.spec()
-    for mapping in islice(Every(spec, semantics).mappings(), MOST):
+    for mapping in islice(Every(spec.with_altered_archs(winding_up), semantics).mappings(), MOST):
         with suppress(EinmapError):
             yield objective(einmap.evaluate(spec, mapping, semantics=semantics), result.metrics[0])
 
