@@ -226,7 +226,12 @@ _EVALUATE = "map without it, then evaluate the mapping found with it"
 _STAGES = "leave out max_pipeline_stages"
 UNKNOWN: tuple[Unknown, ...] = (
     Unknown("search", "sliding window", "what a window keeps depends on the loops above it", _EVALUATE),
-    Unknown("resource_usage", "several", "it is not a sum over Einsums", "map Einsum by Einsum (--einsum)"),
+    Unknown(
+        "resource_usage",
+        "several",
+        "it is not a sum over Einsums",
+        "map a workload of one Einsum, or leave resource_usage out",
+    ),
     Unknown("network", "accelforge", "that preset counts hops of each tensor on its own", _EVALUATE),
     Unknown("network", "imperfect", "hops of lanes that are partly idle are not a rate times fills", _EVALUATE),
     Unknown("network", "turns", "who waits for whom is told for memories only", _EVALUATE),
