@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import einmap
 from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
 from einmap.mapper.branch_and_bound.isomorphism import canonical_key
-from einmap.mapper.request import Request
+from einmap.mapper.problem.request import Request
 from einmap.model.counting.semantics import EXACT
 from einmap.progress import Progress
 

@@ -17,7 +17,7 @@ from einmap.frontends.yaml.template.filters import FILTERS
 from einmap.frontends.yaml.template.functions import functions
 from einmap.frontends.yaml.template.tests import TESTS
 from einmap.frontends.yaml.work import Work
-from einmap.mapper.options import _mapper_input
+from einmap.mapper.problem.options import _mapper_input
 from einmap.mapping.nodes import Storage, Temporal
 from einmap.matmul.read_machine import load_machine
 from einmap.spec.names import RESERVED

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from einmap.frontends.yaml.spec import load as load
     from einmap.frontends.yaml.spec import loads as loads
     from einmap.mapper.mapspace.mapspace import Mapspace as Mapspace
-    from einmap.mapper.result import MapResult as MapResult
+    from einmap.mapper.result.result import MapResult as MapResult
     from einmap.mapping.mapping import Mapping as Mapping
     from einmap.mapping.template import PartialMapping as PartialMapping
     from einmap.mapping.template import Template as Template
@@ -151,7 +151,7 @@ _HOMES = {
     "Level": "einmap.matmul.machine",
     "LiteralString": "einmap.spec.raw",
     "Machine": "einmap.matmul.machine",
-    "MapResult": "einmap.mapper.result",
+    "MapResult": "einmap.mapper.result.result",
     "Mapping": "einmap.mapping.mapping",
     "MappingError": "einmap.errors",
     "Mapspace": "einmap.mapper.mapspace.mapspace",

@@ -17,8 +17,8 @@ from einmap.frontends.yaml.given import load_given
 from einmap.frontends.yaml.spec import example_paths, load
 from einmap.mapper.given.read import Given
 from einmap.mapper.mapper import best_mappings
-from einmap.mapper.result import MapResult
-from einmap.mapper.result_cache import ResultCache
+from einmap.mapper.result.result import MapResult
+from einmap.mapper.result.result_cache import ResultCache
 from einmap.model.counting.semantics import Semantics
 from einmap.progress import Progress
 from einmap.spec.spec import Spec, checked_spec

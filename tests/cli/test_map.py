@@ -16,7 +16,7 @@ from einmap import evaluate, load
 from einmap.cli import progress_bar
 from einmap.cli.progress_bar import ProgressBar
 from einmap.errors import NoMappingError, SpecError
-from einmap.mapper.result import Found, MapResult, MapStats
+from einmap.mapper.result.result import Found, MapResult, MapStats
 from einmap.progress import Report
 from einmap.report.cost_report import lying
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from einmap.mapper import cascade_sizes
+from einmap.mapper.compose import cascade_sizes
 from einmap.mapper.infeasibility import diagnosis
 
 

@@ -14,8 +14,8 @@ from tests.mapper.problems import draw_problem, spec_of
 import einmap
 from einmap.errors import SpecError
 from einmap.frontends.yaml.spec import dump_mapping
-from einmap.mapper.best_layouts import best_layouts
-from einmap.mapper.options import read_options
+from einmap.mapper.compose.best_layouts import best_layouts
+from einmap.mapper.problem.options import read_options
 from einmap.spec.open_layouts import open_layouts
 
 VALUES = {"energy": lambda c: c.energy, "latency": lambda c: c.latency, "energy_delay_product": lambda c: c.edp}

@@ -11,10 +11,11 @@ from tests.mapper.specs import MAIN, MATMUL, SPECS, compute, memory, spec, two_l
 import einmap
 from einmap import facade
 from einmap.errors import NoMappingError, SpecError
-from einmap.mapper import mapper, result_cache
-from einmap.mapper.options import read_options
-from einmap.mapper.result import MapResult, MapStats
-from einmap.mapper.result_cache import Entry
+from einmap.mapper import mapper
+from einmap.mapper.problem.options import read_options
+from einmap.mapper.result import result_cache
+from einmap.mapper.result.result import MapResult, MapStats
+from einmap.mapper.result.result_cache import Entry
 from einmap.mapping.template import AnyPlace, OpenCompute, PartialMapping
 from einmap.model.counting.semantics import EXACT
 

@@ -11,8 +11,8 @@ from tests.mapper.fusion.every import Every
 import einmap
 from einmap.errors import EinmapError, NotSupportedError
 from einmap.mapper.capabilities import FEATURES, REFUSED_LATER, UNKNOWN, Call
-from einmap.mapper.options import read_options
-from einmap.mapper.result import objective
+from einmap.mapper.problem.options import read_options
+from einmap.mapper.result.result import objective
 from einmap.mapping.nodes import Storage
 from einmap.mapping.template import AnyPlace, OpenCompute
 from einmap.model.stalls import winding_up

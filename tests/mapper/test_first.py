@@ -8,7 +8,7 @@ from tests.mapper.problems import draw_problem, spec_of
 
 import einmap
 from einmap.mapper.independent.first import first_mapping
-from einmap.mapper.request import Request
+from einmap.mapper.problem.request import Request
 from einmap.model.counting.semantics import semantics_named
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import einmap
 from einmap.mapper.branch_and_bound.path_search import PathSearch
-from einmap.mapper.fusion.refinement import LazyRefinement
+from einmap.mapper.fusion.refinement.lazy_refinement import LazyRefinement
 
 
 @pytest.fixture

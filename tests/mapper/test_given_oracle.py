@@ -9,9 +9,9 @@ from tests.mapper.given_matching import Matcher
 from tests.mapper.problems import draw_problem, spec_of
 
 import einmap
-from einmap.mapper.branch_and_bound.searchable import why_not_searchable
 from einmap.mapper.cost_bounds.tile_limits import tile_limits
 from einmap.mapper.mapspace.mapspace import mapspace_of
+from einmap.mapper.problem.searchable import why_not_searchable
 from einmap.mapping import nodes as tree
 from einmap.mapping.template import AnyPlace, OpenCompute, OpenSpatial, OpenTemporal, PartialMapping
 from einmap.model.batch import Batch

@@ -4,7 +4,7 @@ import pytest
 
 import einmap
 from einmap.mapper.cost_bounds import coefficients
-from einmap.mapper.mapspace import fanout_table
+from einmap.mapper.mapspace.lanes import fanout_table
 
 CASES = {
     "eyeriss": (("eyeriss", "matmul"), {}),

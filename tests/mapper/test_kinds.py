@@ -15,7 +15,7 @@ from tests.mapper.uneven import every_mapping
 import einmap
 from einmap.errors import NotSupportedError
 from einmap.mapper.infeasibility import diagnosis
-from einmap.mapper.result import objective
+from einmap.mapper.result.result import objective
 
 
 @pytest.fixture(autouse=True)

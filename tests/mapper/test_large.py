@@ -128,7 +128,7 @@ MORE = """  - !Memory {name: NAME, size: BITS, leak_power: 0, tensors: {may_keep
 CHILD = """
 import json, sys
 import einmap
-from einmap.mapper.memory_limit import peak
+from einmap.mapper.problem.memory_limit import peak
 text, limit, seconds = json.load(sys.stdin)
 try:
     result = einmap.map_workload(einmap.loads(text), memory_limit=limit, time_limit_s=seconds)
@@ -171,7 +171,7 @@ def in_a_child(text, limit, seconds=None):
 
 def test_the_peak_of_a_process_does_not_count_the_one_that_started_it():
     held = b"x" * 400_000_000
-    text = "from einmap.mapper.memory_limit import peak; print(peak())"
+    text = "from einmap.mapper.problem.memory_limit import peak; print(peak())"
     done = subprocess.run([sys.executable, "-c", text], check=True, capture_output=True, text=True)
     assert 0 < int(done.stdout) < len(held)
 

@@ -4,8 +4,8 @@ import pytest
 from tests.mapper.specs import MAIN, MATMUL, SPECS, compute, container, memory, spec
 
 from einmap.mapper.mapspace.dataplacement import dataplacements
+from einmap.mapper.mapspace.lanes.spatial_mappings import spatial_choices
 from einmap.mapper.mapspace.mapspace import mapspace_of
-from einmap.mapper.mapspace.spatial_mappings import spatial_choices
 
 
 def placements_of(given):

@@ -20,7 +20,7 @@ from tests.mapper.test_optimal import agrees
 
 from einmap import evaluate, loads, map_workload
 from einmap.mapper.cost_bounds import compute_path, use_dominance
-from einmap.mapper.mapspace.fanout_table import with_orders
+from einmap.mapper.mapspace.lanes.fanout_table import with_orders
 
 
 def compared(seed, most, drawn=draw):

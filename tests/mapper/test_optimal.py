@@ -11,11 +11,11 @@ from tests.mapper.specs import MAIN, MATMUL, compute, memory, spec, two_level
 from tests.mapper.uneven import every_mapping
 
 import einmap
-from einmap.mapper import request
 from einmap.mapper.branch_and_bound import einsum_search
 from einmap.mapper.cost_bounds import compute_path, relaxed_bounds
 from einmap.mapper.independent.independent_search import IndependentSearch
-from einmap.mapper.result import objective
+from einmap.mapper.problem import request
+from einmap.mapper.result.result import objective
 
 ADDITIVE = ["energy", "latency", "energy_delay_product", "dynamic_energy", "leak_energy"]
 

@@ -7,8 +7,8 @@ from tests.execute.agreement import differences
 from tests.mapper.specs import compute, container, memory, spec
 
 import einmap
-from einmap.mapper.options import read_options
-from einmap.mapper.padded import Padding, _larger
+from einmap.mapper.compose.padded import Padding, _larger
+from einmap.mapper.problem.options import read_options
 from einmap.mapping import nodes as tree
 from einmap.model.fusion import fusion_of
 

@@ -10,7 +10,7 @@ from tests.mapper.specs import MAIN, MATMUL, compute, container, memory, spec
 import einmap
 from einmap.mapper.branch_and_bound.smallest_tiles import Smallest, why_not_smallest
 from einmap.mapper.infeasibility.diagnosis import Remedy, hint_of
-from einmap.mapper.request import Request
+from einmap.mapper.problem.request import Request
 from einmap.model.counting.semantics import semantics_named
 from einmap.progress import Progress
 

@@ -8,10 +8,8 @@ from tests.mapper.problems import draw_problem, spec_of
 from tests.mapper.test_optimal import covers, front
 
 import einmap
-from einmap.mapper import request
 from einmap.mapper.branch_and_bound import einsum_search
 from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch, SearchRun
-from einmap.mapper.branch_and_bound.searchable import why_not_searchable
 from einmap.mapper.branch_and_bound.sparse_search import new_search
 from einmap.mapper.cost_bounds import compute_path, relaxed_bounds
 from einmap.mapper.cost_bounds.cost_to_go import Tables
@@ -19,7 +17,9 @@ from einmap.mapper.cost_bounds.cost_to_go_kernels import moves_inside
 from einmap.mapper.cost_bounds.path_costs import PathCosts
 from einmap.mapper.cost_bounds.table_blocks import numbered
 from einmap.mapper.mapspace.tile_lattice import Axis, Lattice
-from einmap.mapper.request import Request
+from einmap.mapper.problem import request
+from einmap.mapper.problem.request import Request
+from einmap.mapper.problem.searchable import why_not_searchable
 from einmap.model.counting.semantics import semantics_named
 from einmap.progress import Progress
 

@@ -147,7 +147,7 @@ def test_sums_of_tables_are_those_of_the_result(results):
     assert math.isclose(by_component["MAC"], cost.energy_by("component")["MAC",])
     assert einmap.to_frame(cost, "latencies").groupby("einsum")["latency [s]"].max().sum() == cost.latency
 
-    best = results["einmap.mapper.result.MapResult"]
+    best = results["einmap.mapper.result.result.MapResult"]
     front = einmap.to_frame(best)
     assert list(front["energy [J]"]) == [one.cost.energy for one in best.front]
     actions = einmap.to_frame(best, "actions")

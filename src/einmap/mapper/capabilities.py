@@ -14,8 +14,8 @@ from itertools import pairwise
 from einmap.arch.component import Component, Memory, is_carrying
 from einmap.arch.tree import outermost_memory
 from einmap.errors import At, NotSupportedError
-from einmap.mapper.branch_and_bound.searchable import why_not_fused
-from einmap.mapper.options import Options
+from einmap.mapper.problem.options import Options
+from einmap.mapper.problem.searchable import why_not_fused
 from einmap.model.buffering import turns
 from einmap.model.stalls import stalling
 from einmap.model.ways import has_ways

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from einmap.mapper.result import MapResult
+from einmap.mapper.result.result import MapResult
 from einmap.model.cost_difference import Changed
 from einmap.model.fusion import outside_bits, outside_memories
 from einmap.progress import Progress, Report

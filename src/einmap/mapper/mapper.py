@@ -17,16 +17,16 @@ from einmap.arch.component import Memory, Toll
 from einmap.errors import At, MappingError, NoMappingError, SpecError
 from einmap.gc_pause import set_aside
 from einmap.mapper.capabilities import Call, refuse_unknown
-from einmap.mapper.fusion.recurrent import recurrent_result
+from einmap.mapper.compose.joint_latency import is_joint, joint_result
+from einmap.mapper.compose.recurrent import recurrent_result
 from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.given.read import Given, patterns_of
-from einmap.mapper.joint_latency import is_joint, joint_result
 from einmap.mapper.mapspace.enumeration import share_of
-from einmap.mapper.memory_limit import left_of
-from einmap.mapper.options import Options, read_options
-from einmap.mapper.result import Found, MapResult, best_of, objective
-from einmap.mapper.result_cache import ResultCache
-from einmap.mapper.verdict import Coverage, ending, judged, with_pipelines, with_ties
+from einmap.mapper.problem.memory_limit import left_of
+from einmap.mapper.problem.options import Options, read_options
+from einmap.mapper.result.result import Found, MapResult, best_of, objective
+from einmap.mapper.result.result_cache import ResultCache
+from einmap.mapper.result.verdict import Coverage, ending, judged, with_pipelines, with_ties
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.model.evaluate import evaluate
 from einmap.progress import Progress
@@ -35,8 +35,8 @@ from einmap.spec.shared_inputs import shareable
 from einmap.spec.spec import Spec
 
 if TYPE_CHECKING:
+    from einmap.mapper.compose.shared_inputs import Sharing
     from einmap.mapper.fusion.search import FusedSearch
-    from einmap.mapper.fusion.shared_inputs import Sharing
     from einmap.mapper.independent.independent_search import IndependentSearch
 
 PERFECT = 2 / 3
@@ -80,7 +80,7 @@ def best_mappings(
 
 def _over_layouts(spec: Spec, choices: Sequence[Choice], *, progress: Progress | None, **options: Any) -> MapResult:
     """The best mapping over all layouts that are left open. `options`: of `best_mappings`."""
-    from einmap.mapper.best_layouts import best_layouts
+    from einmap.mapper.compose.best_layouts import best_layouts
 
     settled = spec.with_layouts({c.memory: {o.tensor: [] for o in choices if o.memory == c.memory} for c in choices})
     own = {name: value for name, value in options.items() if name not in ("given", "fuse", "cache")}
@@ -165,8 +165,8 @@ def _added_up(
 ) -> MapResult:
     """Search mappings whose costs are sums over Einsums."""
     # Here, not above: they import the compiler, which only a search needs
+    from einmap.mapper.compose.unfused_result import unsearched
     from einmap.mapper.independent.independent_search import IndependentSearch
-    from einmap.mapper.unfused_result import unsearched
 
     _make_ready(spec, asked, progress)
     asked = replace(asked, memory=left_of(asked.memory, _place_of_memory_limit(spec, asked)), ceiling=asked.memory)
@@ -196,8 +196,8 @@ def _with_perfect_factors(
 
     `even`: the options without imperfect factors. None where no fused mapping with perfect factors is valid.
     """
-    from einmap.mapper.padded import LEAST_WORK, Padding
-    from einmap.mapper.unfused_result import cause, few_sizes, not_fused
+    from einmap.mapper.compose.padded import LEAST_WORK, Padding
+    from einmap.mapper.compose.unfused_result import cause, few_sizes, not_fused
 
     try:
         fused = _fused(whole.spec, even, share_of(token, PERFECT), start)
@@ -235,14 +235,14 @@ def _unfused(
     fuse: bool,
 ) -> MapResult:
     """Search each Einsum by itself. Raises NoMappingError."""
-    from einmap.mapper.unfused_result import unfused_result
+    from einmap.mapper.compose.unfused_result import unfused_result
 
     try:
         whole.run(token)
     except NoMappingError as error:
         if not error.remedies:
             raise
-        from einmap.mapper.cascade_sizes import explain_infeasible_cascade
+        from einmap.mapper.compose.cascade_sizes import explain_infeasible_cascade
 
         raise explain_infeasible_cascade(whole.spec, asked, error, token, fuse=False) from None
     try:
@@ -258,9 +258,9 @@ def _side_by_side(
 
     Raises NoMappingError, with what is wrong (`error`) where the options are such that this cannot be searched.
     """
-    from einmap.mapper.fusion.fused_result import fused_result
+    from einmap.mapper.compose.fused_result import fused_result
+    from einmap.mapper.compose.tie_search import with_best_of_tie
     from einmap.mapper.fusion.search import FusedSearch
-    from einmap.mapper.fusion.tie_search import with_best_of_tie
 
     unfit = NoMappingError(
         f"the Einsums' best mappings do not fit together: {error.message}",
@@ -295,14 +295,14 @@ def searches_whole(asked: Options, patterns: Mapping[str, Pattern]) -> bool:
 
 def _fused(spec: Spec, asked: Options, token: Progress, start: float) -> MapResult:
     """Search the cascade as a whole, with copies of inputs that several Einsums read."""
-    from einmap.mapper.cascade_sizes import explain_infeasible_cascade
-    from einmap.mapper.fusion.fused_result import fused_result
+    from einmap.mapper.compose.cascade_sizes import explain_infeasible_cascade
+    from einmap.mapper.compose.fused_result import fused_result
+    from einmap.mapper.compose.shared_inputs import not_shared, sharing
+    from einmap.mapper.compose.stopped_search import Early, all_but_reserve, begun, for_fused
+    from einmap.mapper.compose.tie_search import with_best_of_tie
+    from einmap.mapper.compose.unfused_result import unfused_result
     from einmap.mapper.fusion.search import FusedSearch
-    from einmap.mapper.fusion.shared_inputs import not_shared, sharing
-    from einmap.mapper.fusion.stopped_search import Early, all_but_reserve, begun, for_fused
-    from einmap.mapper.fusion.tie_search import with_best_of_tie
     from einmap.mapper.independent.independent_search import IndependentSearch
-    from einmap.mapper.unfused_result import unfused_result
 
     shared = sharing(spec) if asked.share_inputs else None
 

@@ -16,7 +16,7 @@ from rich.text import Text
 from einmap.gc_pause import set_aside
 from einmap.mapper.fusion_saving import Saving
 from einmap.mapper.objective.metrics import METRICS
-from einmap.mapper.result import Found, MapResult, MapStats, objective
+from einmap.mapper.result.result import Found, MapResult, MapStats, objective
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.model.cost import Cost
 from einmap.model.fusion import fusion_of

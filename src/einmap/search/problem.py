@@ -17,7 +17,7 @@ from einmap.mapper.cost_bounds.tile_limits import shapes_within_limits
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.mapper import best_mappings
 from einmap.mapper.mapspace.mapspace import Point, Subspace
-from einmap.mapper.options import metrics_named
+from einmap.mapper.problem.options import metrics_named
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.template import OpenSpatial, Template
 from einmap.model.batch import Batch, BatchCost

@@ -21,7 +21,7 @@ from einmap.einsum.workload import Workload
 from einmap.errors import NoMappingError, SpecError
 from einmap.mapper.mapper import best_mappings
 from einmap.mapper.mapspace.tile_lattice import ranks_not_plain
-from einmap.mapper.result import Found
+from einmap.mapper.result.result import Found
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.progress import Progress
 from einmap.spec.spec import Spec

@@ -20,8 +20,8 @@ from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.mapspace.dataplacement import Dataplacement, dataplacements
 from einmap.mapper.mapspace.enumeration import Walk, listed
+from einmap.mapper.mapspace.lanes.spatial_mappings import Lanes, SpatialChoice, some_spatial_choices
 from einmap.mapper.mapspace.mapspace import Point, Subspace
-from einmap.mapper.mapspace.spatial_mappings import Lanes, SpatialChoice, some_spatial_choices
 from einmap.mapper.mapspace.template import TemplateBuilder
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree

@@ -18,7 +18,7 @@ from einmap.frontends.files import exists
 from einmap.frontends.yaml.folders import FolderNames, Roots
 from einmap.frontends.yaml.include import Documents
 from einmap.frontends.yaml.spec import example_paths
-from einmap.mapper.options import metrics_named
+from einmap.mapper.problem.options import metrics_named
 from einmap.model.counting.semantics import semantics_named
 from einmap.spec.raw import Raw, RawMap, content, from_python, place
 from einmap.spec.schema.base import check

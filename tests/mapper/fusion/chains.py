@@ -29,7 +29,7 @@ from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Lookup, Relevance
 from einmap.einsum.workload import Workload
-from einmap.mapper.mapspace.spatial_mappings import spatial_choices
+from einmap.mapper.mapspace.lanes.spatial_mappings import spatial_choices
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping, PlacedNode
 from einmap.model.counting.path import EinsumPath, path_from_nodes

@@ -18,7 +18,7 @@ import einmap
 from einmap.arch.component import Memory
 from einmap.arch.tree import Architecture
 from einmap.errors import NotSupportedError
-from einmap.mapper.result import objective
+from einmap.mapper.result.result import objective
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Node, Sequential, Temporal
 from einmap.model.stalls import winding_up

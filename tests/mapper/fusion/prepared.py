@@ -2,7 +2,7 @@
 
 import einmap
 from einmap.mapper.fusion.problem import CascadeProblem
-from einmap.mapper.options import read_options
+from einmap.mapper.problem.options import read_options
 from einmap.progress import Progress
 
 

@@ -11,7 +11,7 @@ from tests.mapper.fusion.problems import draw_problem
 from tests.mapper.fusion.test_long_chains import THREE_LEVELS
 
 import einmap
-from einmap.mapper.fusion.relaxation import Relaxation
+from einmap.mapper.fusion.refinement.relaxation import Relaxation
 
 
 class Checked:

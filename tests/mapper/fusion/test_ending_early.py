@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import einmap
-from einmap.mapper.fusion import stopped_search
+from einmap.mapper.compose import stopped_search
+from einmap.mapper.compose.stopped_search import begun
 from einmap.mapper.fusion.budget import StoppedError
 from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
-from einmap.mapper.fusion.refinement import LazyRefinement
+from einmap.mapper.fusion.refinement.lazy_refinement import LazyRefinement
 from einmap.mapper.fusion.search import FusedSearch
-from einmap.mapper.fusion.stopped_search import begun
 from einmap.mapper.independent import independent_search as independent
-from einmap.mapper.options import read_options
+from einmap.mapper.problem.options import read_options
 from einmap.model.fusion import fusion_of
 
 SMALL = {"N_TOKENS": 8, "D_MODEL": 4, "D_FF": 8}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from einmap.mapper.fusion.paths import label_kernels
 from einmap.mapper.fusion.paths.kernel_records import Comparison, JoinedEdges, Labels, Limits, PackedChains
 from einmap.mapper.objective import objective_kernels
-from einmap.mapper.request import Remainder
+from einmap.mapper.problem.request import Remainder
 
 
 def is_hopeless(value, remainder):

@@ -9,8 +9,8 @@ from tests.mapper.kinds import draw_kinds
 from tests.mapper.problems import spec_of
 
 import einmap
-from einmap.mapper.memory_limit import LEAST, resident
-from einmap.mapper.result import objective
+from einmap.mapper.problem.memory_limit import LEAST, resident
+from einmap.mapper.result.result import objective
 
 GOALS = ("energy", "latency", "energy_delay_product")
 

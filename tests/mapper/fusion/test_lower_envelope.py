@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from einmap.mapper.fusion.paths.least_products import least_products, slope_at_best
 from einmap.mapper.fusion.paths.lower_envelope import corners, worth
-from einmap.mapper.fusion.refinement_request import RefinementRequest
-from einmap.mapper.request import Remainder
+from einmap.mapper.fusion.refinement.refinement_request import RefinementRequest
+from einmap.mapper.problem.request import Remainder
 
 UNITS = np.eye(2)
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)

@@ -3,10 +3,10 @@
 import pytest
 
 import einmap
+from einmap.mapper.compose.whether import Whether
 from einmap.mapper.exhaustive import brute_force
-from einmap.mapper.fusion.refinement import LazyRefinement
-from einmap.mapper.fusion.relaxation import Relaxation
-from einmap.mapper.fusion.whether import Whether
+from einmap.mapper.fusion.refinement.lazy_refinement import LazyRefinement
+from einmap.mapper.fusion.refinement.relaxation import Relaxation
 
 ARCH = """
 arch:

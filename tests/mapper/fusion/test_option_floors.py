@@ -5,7 +5,7 @@ from tests.mapper.test_recurrences import problem
 
 from einmap.mapper.fusion.search import FusedSearch
 from einmap.mapper.fusion.steps import with_steps
-from einmap.mapper.options import read_options
+from einmap.mapper.problem.options import read_options
 from einmap.progress import Progress
 
 

@@ -10,7 +10,7 @@ from tests.mapper.fusion.test_table_store import cascade
 
 from einmap.mapper.fusion.fronts import pruned_bounds, table_store
 from einmap.mapper.fusion.fronts.pruned_bounds import PrunedBounds
-from einmap.mapper.request import Remainder
+from einmap.mapper.problem.request import Remainder
 
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
 

@@ -7,11 +7,11 @@ import pytest
 from tests.mapper.fusion.prepared import prepared
 
 import einmap
+from einmap.mapper.compose.shared_inputs import sharing
 from einmap.mapper.fusion.paths.lower_envelope import corners
 from einmap.mapper.fusion.paths.options import SlotAssignment
 from einmap.mapper.fusion.paths.state_graph import StateGraph
-from einmap.mapper.fusion.refinement import LazyRefinement
-from einmap.mapper.fusion.shared_inputs import sharing
+from einmap.mapper.fusion.refinement.lazy_refinement import LazyRefinement
 from einmap.mapping import nodes as tree
 from einmap.model import cost_rows
 

@@ -192,7 +192,7 @@ def test_a_copy_is_spoken_of_by_the_renames_of_its_first_user(where):
 
 @pytest.mark.parametrize("options", [{}, {"max_evaluations": 1}])
 def test_where_no_copy_can_be_spoken_of_nothing_is_called_proven(monkeypatch, options):
-    monkeypatch.setattr("einmap.mapper.fusion.shared_inputs._is_sound", lambda spec: False)
+    monkeypatch.setattr("einmap.mapper.compose.shared_inputs._is_sound", lambda spec: False)
     result = einmap.map_workload(two(), metrics="energy", **options)
     assert not result.optimal
     assert result.shared_inputs == ()

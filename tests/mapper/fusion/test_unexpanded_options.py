@@ -10,11 +10,11 @@ from tests.mapper.fusion.test_repeated_structure import ARCH
 
 import einmap
 from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
-from einmap.mapper.fusion.option_bounds import bounds_of
 from einmap.mapper.fusion.paths.boundary_states import ANY_LOOPS
 from einmap.mapper.fusion.paths.options import OptionTable, option_of, unexpanded_option
 from einmap.mapper.fusion.paths.state_graph import StateGraph
 from einmap.mapper.fusion.problem import CascadeProblem
+from einmap.mapper.fusion.refinement.option_bounds import bounds_of
 
 # X is used twice, the second time beside what the first use makes of it
 EINSUMS = ["X[m, n] = A[m] * B[n]", "Y[m] = X[m, n]", "Z[m, n] = X[m, n] * Y[m]"]

@@ -32,8 +32,8 @@ from einmap.errors import EinmapError, NoMappingError, SpecError, did_you_mean
 from einmap.frontends.yaml.given import load_given
 from einmap.frontends.yaml.spec import dump_mapping
 from einmap.mapper.fusion_saving import Saving, unfused_comparison
-from einmap.mapper.options import metrics_named
-from einmap.mapper.result import Found, MapResult, objective
+from einmap.mapper.problem.options import metrics_named
+from einmap.mapper.result.result import Found, MapResult, objective
 from einmap.model.counting.semantics import semantics_named
 from einmap.model.fusion import fusion_of
 from einmap.progress import Progress
@@ -45,7 +45,7 @@ from einmap.spec.schema.options import MapperInput
 from einmap.spec.spec import Spec
 
 if TYPE_CHECKING:
-    from einmap.mapper.result_cache import ResultCache
+    from einmap.mapper.result.result_cache import ResultCache
     from einmap.report.html.parts import Page
 
 SCHEMA = 1
@@ -208,7 +208,7 @@ def map_command(
         semantics_named(semantics)
     inputs = [*files, *(allow_code or ()), *([] if given is None else [given])]
     target, report = Target.of(output, force, inputs), ReportFiles.of(ctx, html, figures, force, inputs)
-    tables = TableFiles.of("einmap.mapper.result.MapResult", csv, parquet, table, force=force, inputs=inputs)
+    tables = TableFiles.of("einmap.mapper.result.result.MapResult", csv, parquet, table, force=force, inputs=inputs)
     with reading_inputs(define, target, *tables.targets) as read:
         spec = load_spec(files, define, allow_code, root, top_key)
         if given is not None:

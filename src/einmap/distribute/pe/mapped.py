@@ -16,8 +16,8 @@ from einmap.errors import EinmapError, MappingError, NoMappingError
 from einmap.mapper.capabilities import Call, refuse_unknown
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.mapper import best_mappings
-from einmap.mapper.options import read_options
-from einmap.mapper.result import objective
+from einmap.mapper.problem.options import read_options
+from einmap.mapper.result.result import objective
 from einmap.progress import Progress
 from einmap.spec.binding.isomorphism import Likeness, names_ranks
 from einmap.spec.raw import content

@@ -13,7 +13,6 @@
   the lanes leave.
 - `sparse_search`: the search of one Einsum on one path where the lattice is large: tables with few rows, filled
   plan by plan.
-- `searchable`: whether branch and bound can search an Einsum.
 - `stalled`: mappings of machines that stall tile by tile, as searches come to them: in their best order, with their
   real latency.
 - `tied_search`: ties of one Einsum: of the mappings that are equally good by energy or by latency the best by the

@@ -29,13 +29,13 @@ from einmap.mapper.cost_bounds.relaxed_bounds import FIRST_LANES, FIRST_PLANS, B
 from einmap.mapper.cost_bounds.sparse_tables import Limit
 from einmap.mapper.given.alignment import unlike
 from einmap.mapper.mapspace.enumeration import share_of
-from einmap.mapper.mapspace.fanout_table import LaneTable
+from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 from einmap.mapper.mapspace.template import joined
-from einmap.mapper.memory_limit import Ceiling
 from einmap.mapper.objective.metrics import METRICS
 from einmap.mapper.objective.pareto_archive import Archive
 from einmap.mapper.objective.tolerances import TIE
-from einmap.mapper.request import Remainder, Request
+from einmap.mapper.problem.memory_limit import Ceiling
+from einmap.mapper.problem.request import Remainder, Request
 from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.mapper.templates.groups import Group
 from einmap.mapper.templates.statistics import Loops, SubspaceTally

@@ -30,7 +30,7 @@ from einmap.mapper.cost_bounds.table_blocks import Around, Level, Recipe
 from einmap.mapper.objective import objective_kernels
 from einmap.mapper.objective.objectives import goal_codes, table_columns
 from einmap.mapper.objective.pareto_archive import Archive
-from einmap.mapper.request import Remainder
+from einmap.mapper.problem.request import Remainder
 from einmap.mapper.templates.chain_template import ChainTemplate, Held
 from einmap.mapping.mapping import Mapping
 from einmap.model.counting.path import EinsumPath, path_of

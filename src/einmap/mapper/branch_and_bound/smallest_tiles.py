@@ -20,10 +20,10 @@ from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
 from einmap.mapper.cost_bounds.compute_path import Path
 from einmap.mapper.mapspace.dataplacement import Dataplacement
-from einmap.mapper.mapspace.fanout_table import LaneTable
+from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 from einmap.mapper.mapspace.layout import values_of
 from einmap.mapper.objective.tolerances import TIE
-from einmap.mapper.request import Request
+from einmap.mapper.problem.request import Request
 from einmap.mapper.templates.chain_template import ChainSegment, ChainTemplate, Held
 from einmap.model.counting.semantics import Semantics
 from einmap.progress import Progress

@@ -14,7 +14,7 @@ from einmap.mapper.branch_and_bound.path_search import PathSearch, TemplateTable
 from einmap.mapper.cost_bounds.compute_path import Path
 from einmap.mapper.cost_bounds.sparse_tables import Limit, NoRoomError, SparseTables
 from einmap.mapper.cost_bounds.table_blocks import Around, Level
-from einmap.mapper.mapspace.fanout_table import LaneTable
+from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 from einmap.mapper.mapspace.layout import least_fills
 from einmap.mapper.templates.chain_template import ChainTemplate, Held
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
 from einmap.mapper.branch_and_bound.optimum import Optimum
 from einmap.mapper.objective.tolerances import tie_breaker, tied
-from einmap.mapper.options import Options
-from einmap.mapper.request import Remainder
+from einmap.mapper.problem.options import Options
+from einmap.mapper.problem.request import Remainder
 from einmap.progress import Progress
 
 

@@ -35,7 +35,7 @@ from einmap.mapper.cost_bounds.line_rates import KINDS, LineRates, moves_lines
 from einmap.mapper.cost_bounds.network_rates import NetworkRates, Rates, axes_without
 from einmap.mapper.cost_bounds.units.rates import UnitRates, UnitShare
 from einmap.mapper.cost_bounds.way_costs import ends_of_ways, way_between
-from einmap.mapper.mapspace.fanout_table import FEW_USES, Fanned, LaneTable
+from einmap.mapper.mapspace.lanes.fanout_table import FEW_USES, Fanned, LaneTable
 from einmap.mapper.mapspace.latency_forms import Form, compute_seconds
 from einmap.mapper.mapspace.layout import top_values
 from einmap.mapper.mapspace.tile_lattice import Lattice

@@ -24,12 +24,12 @@ from einmap.mapper.cost_bounds.stalling_machine import StallingMachine
 from einmap.mapper.cost_bounds.use_dominance import undominated
 from einmap.mapper.mapspace.dataplacement import Dataplacement, dataplacements
 from einmap.mapper.mapspace.enumeration import InOrder, Walk, listed, share_of
-from einmap.mapper.mapspace.fanout_table import LaneTable, lane_table, limited_variables, unordered_lanes
+from einmap.mapper.mapspace.lanes.fanout_table import LaneTable, lane_table, limited_variables, unordered_lanes
+from einmap.mapper.mapspace.lanes.spatial_mappings import first_routed
 from einmap.mapper.mapspace.node_orders import NodeOrders
-from einmap.mapper.mapspace.spatial_mappings import first_routed
 from einmap.mapper.mapspace.tile_lattice import LARGE, MOST_SIZES, Lattice, lattice_of
 from einmap.mapper.objective.objectives import table_columns
-from einmap.mapper.request import Request
+from einmap.mapper.problem.request import Request
 from einmap.mapper.templates.chain_template import ChainTemplate, Planner
 from einmap.mapper.templates.given_planner import GivenPlanner
 from einmap.mapper.templates.groups import Group, TileShapes

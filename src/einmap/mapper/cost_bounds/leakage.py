@@ -6,7 +6,7 @@ import numpy as np
 
 from einmap.arch.tree import Architecture
 from einmap.arrays import Floats
-from einmap.mapper.mapspace.fanout_table import LaneTable
+from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 
 
 def leak_power(arch: Architecture, compute: str, table: LaneTable) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 
 from einmap.arch.component import Network
 from einmap.arrays import Bools, Floats, Ints
-from einmap.mapper.mapspace.fanout_table import LaneTable
+from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 
 type Chain = tuple[int, ...]
 """Levels of the stations of an exchange, the parent first."""

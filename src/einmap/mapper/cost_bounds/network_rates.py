@@ -25,7 +25,7 @@ from einmap.mapper.cost_bounds.network_lanes import Chain, NetworkLanes
 from einmap.mapper.cost_bounds.network_topologies import LANES
 from einmap.mapper.cost_bounds.units.lanes import UnitLanes
 from einmap.mapper.cost_bounds.units.rates import UnitRates
-from einmap.mapper.mapspace.fanout_table import LaneTable
+from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 
 
 class Rates(NamedTuple):

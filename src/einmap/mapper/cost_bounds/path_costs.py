@@ -15,8 +15,8 @@ from einmap.einsum.projection import Relevance
 from einmap.mapper.cost_bounds.coefficients import Chain, NodeCosts, Pricer
 from einmap.mapper.cost_bounds.line_rates import moves_lines
 from einmap.mapper.cost_bounds.tile_limits import within_limits
-from einmap.mapper.mapspace.fanout_table import LaneTable
-from einmap.mapper.mapspace.fanout_tree import Prefixes
+from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
+from einmap.mapper.mapspace.lanes.fanout_tree import Prefixes
 from einmap.mapper.mapspace.layout import layout_of, top_values
 from einmap.mapper.templates.chain_template import Held
 

@@ -9,7 +9,7 @@ import numpy as np
 from einmap.arrays import Floats, Ints
 from einmap.einsum.projection import Relevance
 from einmap.mapper.cost_bounds.compute_path import Path
-from einmap.mapper.mapspace.fanout_table import LaneTable
+from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 from einmap.mapper.mapspace.layout import least_fills
 from einmap.mapper.objective import objective_kernels
 from einmap.mapper.objective.objectives import goal_codes

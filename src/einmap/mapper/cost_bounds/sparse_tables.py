@@ -25,7 +25,7 @@ from einmap.mapper.cost_bounds.table_blocks import Recipe, TableBlocks, numbered
 from einmap.mapper.cost_bounds.tile_limits import limit_rows
 from einmap.mapper.mapspace.tile_lattice import Lattice
 from einmap.mapper.objective.pareto_archive import Archive
-from einmap.mapper.request import Remainder
+from einmap.mapper.problem.request import Remainder
 from einmap.mapper.templates.chain_template import Held
 
 PAIRS = 1_000_000

@@ -16,8 +16,8 @@ import numpy as np
 from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.projection import Relevance
 from einmap.mapper.cost_bounds.coefficients import Pricer
-from einmap.mapper.mapspace.fanout_table import LaneTable, number_of_orders, with_orders
-from einmap.mapper.mapspace.lane_dominance import best_of_groups
+from einmap.mapper.mapspace.lanes.fanout_table import LaneTable, number_of_orders, with_orders
+from einmap.mapper.mapspace.lanes.lane_dominance import best_of_groups
 from einmap.mapper.mapspace.layout import least_fills
 from einmap.mapper.templates.chain_template import ChainTemplate, Held
 

@@ -25,10 +25,10 @@ from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.exhaustive.front import ExhaustiveFront
 from einmap.mapper.mapspace.dataplacement import Dataplacement
 from einmap.mapper.mapspace.enumeration import share_of
+from einmap.mapper.mapspace.lanes.spatial_mappings import n_lanes
 from einmap.mapper.mapspace.mapspace import MOST_SUBSPACES, BuildingEffort, Mapspace, Subspace, mapspace_of
-from einmap.mapper.mapspace.spatial_mappings import n_lanes
 from einmap.mapper.objective.pareto_sums import nondominated
-from einmap.mapper.request import Request
+from einmap.mapper.problem.request import Request
 from einmap.model.batch import Batch, BatchCost
 from einmap.model.counting.semantics import Semantics
 from einmap.numbers import coprime_near, rank

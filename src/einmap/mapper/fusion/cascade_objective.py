@@ -16,7 +16,7 @@ from einmap.arrays import Floats
 from einmap.mapper.fusion.paths.least_products import NEAR, least_products, slope_at_best
 from einmap.mapper.fusion.paths.lower_envelope import corners
 from einmap.mapper.objective.tolerances import ROUNDING
-from einmap.mapper.request import Remainder, TiedRemainder
+from einmap.mapper.problem.request import Remainder, TiedRemainder
 
 STEP = 16.0
 """Ratio of two weights where one is far from the others."""

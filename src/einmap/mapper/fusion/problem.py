@@ -14,7 +14,6 @@ from einmap.arch.tree import Architecture
 from einmap.arrays import Floats
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.branch_and_bound.isomorphism import canonical_key, rules_key
-from einmap.mapper.branch_and_bound.searchable import check_stalls_searchable, why_not_fused
 from einmap.mapper.branch_and_bound.smallest_tiles import fits_nowhere
 from einmap.mapper.fusion.budget import Budget
 from einmap.mapper.fusion.cascade_objective import CascadeObjective, LimitedSum, ProductOfSums
@@ -30,8 +29,9 @@ from einmap.mapper.fusion.steps import NO_STEPS, CascadeSteps
 from einmap.mapper.mapspace.tile_lattice import ranks_not_plain
 from einmap.mapper.objective.pareto_sums import PARTS
 from einmap.mapper.objective.tolerances import ROUNDING
-from einmap.mapper.options import Options
-from einmap.mapper.request import Remainder, Request, Waiting
+from einmap.mapper.problem.options import Options
+from einmap.mapper.problem.request import Remainder, Request, Waiting
+from einmap.mapper.problem.searchable import check_stalls_searchable, why_not_fused
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
 

@@ -16,7 +16,7 @@ from einmap.mapper.fusion.paths.kernel_records import Labels
 from einmap.mapper.fusion.paths.label_setting import Answer
 from einmap.mapper.fusion.paths.state_graph import Stage
 from einmap.mapper.fusion.problem import CascadeProblem
-from einmap.mapper.fusion.refinement import LazyRefinement
+from einmap.mapper.fusion.refinement.lazy_refinement import LazyRefinement
 from einmap.mapper.fusion.tree import LinearNest, TreeBuilder
 from einmap.mapper.objective.pareto_sums import PARTS, nondominated
 from einmap.mapping.mapping import Mapping as LoopTree

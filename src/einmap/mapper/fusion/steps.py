@@ -22,7 +22,7 @@ from einmap.einsum.projection import Affine, Rank
 from einmap.einsum.recurrence import Recurrence
 from einmap.errors import NotSupportedError
 from einmap.mapper.mapspace.template import joined
-from einmap.mapper.request import Steps
+from einmap.mapper.problem.request import Steps
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.spec.spec import Spec

@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.mapper.mapspace.fanout_table import LaneTable
+from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 from einmap.mapper.mapspace.tile_lattice import Lattice
 
 

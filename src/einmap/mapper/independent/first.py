@@ -19,9 +19,9 @@ from einmap.mapper.branch_and_bound.path_search import TemplateTables
 from einmap.mapper.branch_and_bound.smallest_tiles import Tiles
 from einmap.mapper.branch_and_bound.sparse_search import new_search
 from einmap.mapper.cost_bounds.compute_path import Path
-from einmap.mapper.mapspace.fanout_table import LaneTable, few_lanes
+from einmap.mapper.mapspace.lanes.fanout_table import LaneTable, few_lanes
 from einmap.mapper.objective.metrics import METRICS, Parts, values_of
-from einmap.mapper.request import Request
+from einmap.mapper.problem.request import Request
 from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.mapping.mapping import Mapping
 from einmap.model.counting.path import path_of

@@ -19,7 +19,6 @@ from einmap.errors import NoMappingError, NotSupportedError
 from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
 from einmap.mapper.branch_and_bound.isomorphism import canonical_key, rules_key
 from einmap.mapper.branch_and_bound.optimum import Optimum
-from einmap.mapper.branch_and_bound.searchable import check_stalls_searchable, why_not_fused, why_not_searchable
 from einmap.mapper.branch_and_bound.smallest_tiles import why_not_smallest
 from einmap.mapper.branch_and_bound.tied_search import with_ties_broken
 from einmap.mapper.exhaustive.brute_force import brute_force
@@ -32,8 +31,9 @@ from einmap.mapper.independent.whole_tensors import exchanged_whole
 from einmap.mapper.infeasibility.diagnosis import is_empty, reasons
 from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.objective.pareto_sums import PARTS, nondominated, sums
-from einmap.mapper.options import Options
-from einmap.mapper.request import Remainder, Request
+from einmap.mapper.problem.options import Options
+from einmap.mapper.problem.request import Remainder, Request
+from einmap.mapper.problem.searchable import check_stalls_searchable, why_not_fused, why_not_searchable
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.renamed import renamed_nodes
 from einmap.progress import Progress

@@ -15,10 +15,10 @@ import numpy as np
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
 from einmap.mapper.branch_and_bound.optimum import Optimum
-from einmap.mapper.branch_and_bound.searchable import why_not_fused
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.independent.independent_search import IndependentSearch
 from einmap.mapper.objective.pareto_sums import PARTS
+from einmap.mapper.problem.searchable import why_not_fused
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
 

@@ -10,10 +10,10 @@ from einmap.arch.component import Memory
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
-from einmap.mapper.branch_and_bound.searchable import why_not_searchable
 from einmap.mapper.branch_and_bound.smallest_tiles import Fit, Smallest, why_not_smallest
 from einmap.mapper.exhaustive.brute_force import brute_force
-from einmap.mapper.request import Request
+from einmap.mapper.problem.request import Request
+from einmap.mapper.problem.searchable import why_not_searchable
 from einmap.mapping.mapping import Mapping
 from einmap.model.counting.path import path_of
 from einmap.model.occupancy.occupancy import buffers_of

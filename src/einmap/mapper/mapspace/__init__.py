@@ -4,12 +4,7 @@
   stand.
 - `enumeration`: lists of choices that may be too long to write down: all of them where that is possible, else a
   fair part.
-- `fanout_table`: all uses of the fanouts of an architecture path, as arrays: a bound for each dimension and lattice
-  axis.
-- `fanout_tree`: uses of the fanouts as a tree: lanes of the outermost fanout first, then those of the next one, and
-  so on.
-- `lane_dominance`: uses of the fanouts that are never better than others: these share as many tiles, and more, with
-  the same lanes.
+- `lanes`: uses of the fanouts: as arrays, as a tree, and which of them are never better than others.
 - `latency_forms`: busy time of a component as the largest of a few linear forms of its reads and writes.
 - `layout`: what tiles hold at single points of a lattice, without arrays over all of its points.
 - `mapspace`: the mapspace of one Einsum on one architecture: which choices exist, and how many.
@@ -17,7 +12,6 @@
   between them.
 - `point_kernels`: the compiled part of what is asked about single points of a lattice: positions, tiles, rows of
   tables.
-- `spatial_mappings`: how the fanouts of a path may be used: a bound for each (dimension, rank variable).
 - `template`: templates of one dataplacement: where its loops, lanes and tolls stand.
 - `tile_lattice`: the lattice of tile shapes: one tile shape for each rank variable, ordered by what may stand
   inside what.

@@ -23,7 +23,7 @@ from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.mapspace.dataplacement import Dataplacement, dataplacements
 from einmap.mapper.mapspace.enumeration import Walk, listed, scattered, share_of
-from einmap.mapper.mapspace.spatial_mappings import SpatialChoice, n_lanes, some_spatial_choices
+from einmap.mapper.mapspace.lanes.spatial_mappings import SpatialChoice, n_lanes, some_spatial_choices
 from einmap.mapper.mapspace.template import TemplateBuilder, joined
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree

@@ -11,8 +11,8 @@ from einmap.arch.constraint import Names
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.projection import Relevance
 from einmap.mapper.mapspace.dataplacement import Dataplacement
+from einmap.mapper.mapspace.lanes.spatial_mappings import SpatialChoice
 from einmap.mapper.mapspace.recomputation import variables_above
-from einmap.mapper.mapspace.spatial_mappings import SpatialChoice
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.template import OpenSpatial, OpenTemporal, Template, TemplateNode

@@ -15,10 +15,10 @@ from einmap.einsum.einsum import Einsum
 from einmap.mapper.fusion.budget import Budget, StoppedError
 from einmap.mapper.fusion.problem import CascadeProblem
 from einmap.mapper.fusion.tree import TreeBuilder, gathered
-from einmap.mapper.options import Options
 from einmap.mapper.pipelined.pipeline_search import Origin, PipelineSearch
 from einmap.mapper.pipelined.stage_fronts import StageFronts
 from einmap.mapper.pipelined.stage_sums import OriginFront
+from einmap.mapper.problem.options import Options
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.progress import Progress

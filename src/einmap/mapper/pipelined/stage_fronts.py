@@ -22,7 +22,7 @@ from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
 from einmap.mapper.fusion.fronts.protocol import FrontMemories, FusedFront
 from einmap.mapper.fusion.tree import LinearNest
 from einmap.mapper.objective.objectives import busy
-from einmap.mapper.request import Request
+from einmap.mapper.problem.request import Request
 
 TABLES = 50_000_000
 """Bytes of tables kept for one stage."""

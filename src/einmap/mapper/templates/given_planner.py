@@ -13,7 +13,7 @@ from einmap.mapper.given.alignment import Aligner, Gap
 from einmap.mapper.given.pattern import FREE, GivenLoop, Pattern
 from einmap.mapper.given.slots import Positions, Slot, Slots
 from einmap.mapper.mapspace.dataplacement import Dataplacement
-from einmap.mapper.mapspace.fanout_table import LaneTable
+from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 from einmap.mapper.templates.chain_template import ChainSegment, ChainTemplate, Held, Planner
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from einmap.mapper.mapspace.fanout_table import LaneTable
+from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 from einmap.mapper.mapspace.tile_lattice import Lattice
 from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.mapper.templates.statistics import MappingCounts

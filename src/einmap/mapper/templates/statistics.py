@@ -17,7 +17,7 @@ from functools import lru_cache
 import numpy as np
 
 from einmap.arrays import Floats, Ints
-from einmap.mapper.mapspace.fanout_table import LaneTable
+from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 from einmap.mapper.mapspace.tile_lattice import Axis, Lattice
 from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.units import powers_of_ten

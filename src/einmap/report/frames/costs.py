@@ -12,7 +12,7 @@ from einmap.visible import short
 
 if TYPE_CHECKING:
     from einmap.mapper.fusion_saving import Saving
-    from einmap.mapper.result import MapResult
+    from einmap.mapper.result.result import MapResult
     from einmap.model.cost import Cost
     from einmap.model.cost_difference import Changed
     from einmap.model.fusion import Fusion

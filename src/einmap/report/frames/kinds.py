@@ -11,7 +11,7 @@ from einmap.report.frames.frame import Frame, Table
 
 ROOMS = {
     "einmap.model.cost.Cost": "costs",
-    "einmap.mapper.result.MapResult": "costs",
+    "einmap.mapper.result.result.MapResult": "costs",
     "einmap.mapper.fusion_saving.Saving": "costs",
     "einmap.model.fusion.Fusion": "costs",
     "einmap.report.difference_report.Difference": "costs",

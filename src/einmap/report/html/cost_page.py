@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from einmap.frontends.yaml.spec import dump_mapping
 from einmap.mapper.fusion_saving import Saving
-from einmap.mapper.result import MapResult
+from einmap.mapper.result.result import MapResult
 from einmap.mapping.mapping import Mapping
 from einmap.model.cost import Cost
 from einmap.model.explanation.energy_terms import EnergyExplanation

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from einmap.distribute.plan import Plan
-    from einmap.mapper.result import Found, MapResult
+    from einmap.mapper.result.result import Found, MapResult
     from einmap.mapping.mapping import Mapping
     from einmap.matmul.result import MatmulPlan
     from einmap.model.cost import Cost

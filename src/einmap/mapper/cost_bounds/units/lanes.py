@@ -12,7 +12,7 @@ from einmap.arch.component import Network
 from einmap.arrays import Bools, Floats
 from einmap.mapper.cost_bounds.network_lanes import Chain, NetworkLanes, after, before
 from einmap.mapper.cost_bounds.units.rates import UnitLoops
-from einmap.mapper.mapspace.fanout_table import LaneTable
+from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 
 
 class UnitLanes(NetworkLanes):

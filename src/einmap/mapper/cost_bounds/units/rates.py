@@ -17,7 +17,7 @@ import numpy as np
 from einmap.arch.component import Leaf, Memory, Network
 from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.einsum import Einsum, TensorAccess
-from einmap.mapper.mapspace.fanout_table import LaneTable
+from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 from einmap.mapper.templates.chain_template import ChainTemplate, Held
 
 type Chain = tuple[int, ...]

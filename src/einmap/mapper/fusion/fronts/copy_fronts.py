@@ -27,7 +27,7 @@ from einmap.mapper.mapspace.dataplacement import backings
 from einmap.mapper.mapspace.latency_forms import forms_of
 from einmap.mapper.mapspace.recomputation import variables_above
 from einmap.mapper.objective.objectives import OWN, busy_form
-from einmap.mapper.request import Request
+from einmap.mapper.problem.request import Request
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.model.counting.path import path_of

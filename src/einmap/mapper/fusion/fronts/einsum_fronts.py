@@ -40,7 +40,7 @@ from einmap.mapper.objective.objectives import OWN
 from einmap.mapper.objective.pareto_archive import Archive
 from einmap.mapper.objective.pareto_sums import nondominated
 from einmap.mapper.objective.tolerances import TIE
-from einmap.mapper.request import Remainder
+from einmap.mapper.problem.request import Remainder
 from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.mapping import nodes as tree
 

@@ -9,7 +9,7 @@ from typing import Self
 from einmap.arrays import Floats
 from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, SignatureClass
 from einmap.mapper.fusion.fronts.protocol import FrontMemories, FrontStatistics, FusedFront
-from einmap.mapper.request import Remainder
+from einmap.mapper.problem.request import Remainder
 
 
 class ListedFronts(ABC):

@@ -11,7 +11,7 @@ from einmap.arch.component import Memory
 from einmap.mapper.branch_and_bound.path_search import PathSearch
 from einmap.mapper.fusion.fronts.loops import rank_cut
 from einmap.mapper.fusion.fronts.turns import NestNode
-from einmap.mapper.request import Steps, Waiting
+from einmap.mapper.problem.request import Steps, Waiting
 from einmap.mapper.templates.chain_template import Held
 
 TOKEN = ""

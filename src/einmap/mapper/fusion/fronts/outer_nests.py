@@ -23,10 +23,10 @@ from einmap.mapper.fusion.fronts.loops import TEMPORAL, Cut, Kind, Loop, in_orde
 from einmap.mapper.fusion.fronts.nest_rules import NestRules, Reservation
 from einmap.mapper.fusion.fronts.pruned_bounds import PrunedBounds
 from einmap.mapper.fusion.fronts.turns import NestNode, ahead_of, cost_ahead, nest_ways
-from einmap.mapper.mapspace.spatial_mappings import routed_components
+from einmap.mapper.mapspace.lanes.spatial_mappings import routed_components
 from einmap.mapper.mapspace.template import ABOVE, BELOW
 from einmap.mapper.objective import objective_kernels
-from einmap.mapper.request import Remainder
+from einmap.mapper.problem.request import Remainder
 from einmap.mapper.templates.chain_template import Held
 from einmap.numbers import divisors
 

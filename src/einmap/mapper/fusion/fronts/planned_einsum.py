@@ -8,7 +8,7 @@ from functools import cached_property
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.cost_bounds.compute_path import Path
-from einmap.mapper.request import Request
+from einmap.mapper.problem.request import Request
 from einmap.mapper.templates.groups import Group
 from einmap.progress import Progress
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from einmap.arrays import Floats
 from einmap.mapper.objective import objective_kernels
-from einmap.mapper.request import Remainder
+from einmap.mapper.problem.request import Remainder
 
 MOST_ROWS = 32
 """Rows that are kept; of more the last one stands for several."""

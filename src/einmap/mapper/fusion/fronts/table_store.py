@@ -21,7 +21,7 @@ from einmap.mapper.cost_bounds.compute_path import Path
 from einmap.mapper.cost_bounds.relaxed_bounds import FIRST_LANES, Bounds
 from einmap.mapper.fusion.budget import Budget
 from einmap.mapper.fusion.fronts.pruned_bounds import PrunedBounds
-from einmap.mapper.request import Remainder
+from einmap.mapper.problem.request import Remainder
 from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.mapper.templates.groups import Group
 

@@ -21,14 +21,14 @@ from einmap.einsum.einsum import Einsum
 from einmap.errors import NotSupportedError
 from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
 from einmap.mapper.branch_and_bound.optimum import Optimum
-from einmap.mapper.branch_and_bound.searchable import why_not_searchable
 from einmap.mapper.exhaustive.brute_force import backs, brute_force
 from einmap.mapper.fusion.budget import Budget
 from einmap.mapper.fusion.fronts.listed_fronts import ListedFronts
 from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, Key
 from einmap.mapper.fusion.fronts.protocol import FrontMemories, FusedFront
 from einmap.mapper.mapspace.dataplacement import backings
-from einmap.mapper.request import Request
+from einmap.mapper.problem.request import Request
+from einmap.mapper.problem.searchable import why_not_searchable
 from einmap.mapping import nodes as tree
 from einmap.model.counting.path import path_of
 from einmap.model.occupancy.occupancy import buffers_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from einmap.mapper.objective.metrics import METRICS
-from einmap.mapper.result import Found, MapResult, objective
+from einmap.mapper.result.result import Found, MapResult, objective
 from einmap.report.formatting import Scale
 from einmap.report.html.charts import colour, log_ticks
 from einmap.report.html.parts import Choices, Code, Figure, Option, Part, Section

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from einmap.mapper.result import MapResult, MapStats
+from einmap.mapper.result.result import MapResult, MapStats
 from einmap.report.cost_report import OUTCOMES, quality, shared_texts
 from einmap.report.formatting import NONE, Scale, excess, percent
 from einmap.report.html.charts import bars

@@ -15,10 +15,10 @@ import numpy as np
 from einmap.arrays import Floats
 from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, SignatureClass
 from einmap.mapper.fusion.fronts.protocol import Fronts
-from einmap.mapper.fusion.option_bounds import bounds_of
 from einmap.mapper.fusion.paths.boundary_states import EinsumOptions, Option
 from einmap.mapper.fusion.problem import CascadeProblem
-from einmap.mapper.fusion.relaxation import Relaxation
+from einmap.mapper.fusion.refinement.option_bounds import bounds_of
+from einmap.mapper.fusion.refinement.relaxation import Relaxation
 from einmap.mapper.objective.tolerances import ROUNDING
 
 

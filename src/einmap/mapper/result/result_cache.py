@@ -14,9 +14,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol
 
 from einmap.mapper.given.pattern import Pattern
-from einmap.mapper.options import Options
-from einmap.mapper.result import Found, MapResult, MapStats, objective
-from einmap.mapper.verdict import without_advice
+from einmap.mapper.problem.options import Options
+from einmap.mapper.result.result import Found, MapResult, MapStats, objective
+from einmap.mapper.result.verdict import without_advice
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.model.cost import Cost
 from einmap.model.evaluate import evaluate

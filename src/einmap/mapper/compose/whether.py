@@ -16,12 +16,12 @@ from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.errors import MappingError
 from einmap.mapper.branch_and_bound.isomorphism import rules_key
-from einmap.mapper.branch_and_bound.searchable import why_not_fused
 from einmap.mapper.fusion.search import FusedSearch
 from einmap.mapper.independent.independent_search import IndependentSearch
 from einmap.mapper.infeasibility.oracle import Oracle, UndecidedError, resized
-from einmap.mapper.options import Options
-from einmap.mapper.request import Request
+from einmap.mapper.problem.options import Options
+from einmap.mapper.problem.request import Request
+from einmap.mapper.problem.searchable import why_not_fused
 from einmap.mapping.mapping import Mapping
 from einmap.model.evaluate import evaluate
 from einmap.progress import Progress

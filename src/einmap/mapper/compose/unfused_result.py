@@ -6,13 +6,13 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 
-from einmap.mapper.fusion.shared_inputs import not_shared, sharing
+from einmap.mapper.compose.shared_inputs import not_shared, sharing
 from einmap.mapper.independent.einsum_result import seconds_of, statistics_of
 from einmap.mapper.independent.independent_search import IndependentSearch
 from einmap.mapper.independent.unfused_bound import free_tensors, relaxed_bound
-from einmap.mapper.options import Options
-from einmap.mapper.result import Found, MapResult, MapStats
-from einmap.mapper.verdict import Coverage, ended_after, judged, narrowed_by, with_ties
+from einmap.mapper.problem.options import Options
+from einmap.mapper.result.result import Found, MapResult, MapStats
+from einmap.mapper.result.verdict import Coverage, ended_after, judged, narrowed_by, with_ties
 from einmap.model.evaluate import evaluate
 from einmap.progress import Progress
 from einmap.spec.shared_inputs import shareable

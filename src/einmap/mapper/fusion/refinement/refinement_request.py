@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from einmap.mapper.objective.pareto_sums import nondominated
-from einmap.mapper.request import Remainder
+from einmap.mapper.problem.request import Remainder
 
 
 @dataclass

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from einmap.errors import EinmapError
 from einmap.mapper.fusion.search import FusedSearch
 from einmap.mapper.mapspace.enumeration import share_of
-from einmap.mapper.options import Options
-from einmap.mapper.result import Found, objective
+from einmap.mapper.problem.options import Options
+from einmap.mapper.result.result import Found, objective
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.model.evaluate import evaluate

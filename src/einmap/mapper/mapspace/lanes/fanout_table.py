@@ -20,8 +20,8 @@ from einmap.arch.component import Leaf, Memory, Network, SpatialDimension
 from einmap.arch.constraint import Comparison
 from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.einsum import Einsum
-from einmap.mapper.mapspace.lane_dominance import Sharing
-from einmap.mapper.mapspace.spatial_mappings import first_routed, may_iterate
+from einmap.mapper.mapspace.lanes.lane_dominance import Sharing
+from einmap.mapper.mapspace.lanes.spatial_mappings import first_routed, may_iterate
 from einmap.mapper.mapspace.tile_lattice import Axis, Lattice
 from einmap.numbers import divisors
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, SignatureClass
 from einmap.mapper.fusion.fronts.protocol import Fronts, FusedFront
-from einmap.mapper.fusion.option_bounds import OptionBounds, Refined
 from einmap.mapper.fusion.problem import CascadeProblem, Member
-from einmap.mapper.fusion.refinement_request import RefinementRequest
+from einmap.mapper.fusion.refinement.option_bounds import OptionBounds, Refined
+from einmap.mapper.fusion.refinement.refinement_request import RefinementRequest
 
 GROWTH = 1.5
 """Where a list did not grow by this factor there is no point in small steps."""

@@ -11,9 +11,9 @@ import numpy as np
 
 from einmap.errors import NoMappingError, NotSupportedError
 from einmap.mapper.mapspace.enumeration import share_of
-from einmap.mapper.memory_limit import left_of
-from einmap.mapper.options import Options
-from einmap.mapper.result import Found, MapResult, best_of
+from einmap.mapper.problem.memory_limit import left_of
+from einmap.mapper.problem.options import Options
+from einmap.mapper.result.result import Found, MapResult, best_of
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.model.evaluate import evaluate
 from einmap.progress import Progress
@@ -27,13 +27,13 @@ def recurrent_result(spec: Spec, asked: Options, progress: Progress | None) -> M
     found in time.
     """
     # Here, not above: they import the compiler, which only a search needs
-    from einmap.mapper.fusion.fused_result import fused_result, not_searched_by
+    from einmap.mapper.compose.fused_result import fused_result, not_searched_by
+    from einmap.mapper.compose.shared_inputs import not_shared
+    from einmap.mapper.compose.step_by_step import step_by_step
+    from einmap.mapper.compose.stopped_search import AT_LEAST, reserved
+    from einmap.mapper.compose.tie_search import with_best_of_tie
     from einmap.mapper.fusion.search import FusedSearch
-    from einmap.mapper.fusion.shared_inputs import not_shared
-    from einmap.mapper.fusion.step_by_step import step_by_step
     from einmap.mapper.fusion.steps import has_readers, with_steps, without_tokens
-    from einmap.mapper.fusion.stopped_search import AT_LEAST, reserved
-    from einmap.mapper.fusion.tie_search import with_best_of_tie
     from einmap.mapper.independent.first import LONGEST
 
     left_out = not_shared(spec, None, "the cascade has a recurrence") if asked.share_inputs else ()

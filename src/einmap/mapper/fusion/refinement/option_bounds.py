@@ -14,7 +14,7 @@ from einmap.mapper.fusion.fronts.protocol import Fronts, FusedFront
 from einmap.mapper.fusion.paths.boundary_states import Option
 from einmap.mapper.fusion.paths.shortest_paths import OptionCosts
 from einmap.mapper.fusion.problem import CascadeProblem
-from einmap.mapper.request import Remainder
+from einmap.mapper.problem.request import Remainder
 
 
 @dataclass(frozen=True)

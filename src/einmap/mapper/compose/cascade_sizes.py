@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from einmap.arch.component import Memory
 from einmap.errors import CapacityError, EinmapError, MappingError, NoMappingError, Remedy
-from einmap.mapper.fusion.whether import Whether
+from einmap.mapper.compose.whether import Whether
 from einmap.mapper.infeasibility.diagnosis import REPORTED, hint_of
 from einmap.mapper.infeasibility.oracle import UndecidedError
 from einmap.mapper.infeasibility.remedy_steps import bits, grain
-from einmap.mapper.options import Options
+from einmap.mapper.problem.options import Options
 from einmap.model.evaluate import evaluate
 from einmap.progress import Progress
 from einmap.spec.raw import format_path

@@ -11,9 +11,9 @@ import numpy as np
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.fusion.paths.lower_envelope import corners
 from einmap.mapper.fusion.search import FusedSearch
-from einmap.mapper.options import Options
-from einmap.mapper.result import Found, MapResult, MapStats
-from einmap.mapper.verdict import Coverage, ended_after, judged, narrowed_by
+from einmap.mapper.problem.options import Options
+from einmap.mapper.result.result import Found, MapResult, MapStats
+from einmap.mapper.result.verdict import Coverage, ended_after, judged, narrowed_by
 
 
 def fused_result(

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from einmap.mapper.compose.stopped_search import for_fused
 from einmap.mapper.fusion.search import FusedSearch
-from einmap.mapper.fusion.stopped_search import for_fused
 from einmap.mapper.objective.tolerances import Tied, tie_breaker, tied
-from einmap.mapper.options import Options
-from einmap.mapper.result import Found, MapResult, objective
-from einmap.mapper.verdict import with_ties, without_advice
+from einmap.mapper.problem.options import Options
+from einmap.mapper.result.result import Found, MapResult, objective
+from einmap.mapper.result.verdict import with_ties, without_advice
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.progress import Progress
 

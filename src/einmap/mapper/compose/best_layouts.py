@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 
 from einmap.arch.component import Component
 from einmap.mapper.objective.tolerances import TIE
-from einmap.mapper.options import Options
-from einmap.mapper.result import MapResult, best_of, objective
-from einmap.mapper.verdict import with_ties
+from einmap.mapper.problem.options import Options
+from einmap.mapper.result.result import MapResult, best_of, objective
+from einmap.mapper.result.verdict import with_ties
 from einmap.spec.chosen_layouts import Lies
 from einmap.spec.open_layouts import Choice
 from einmap.spec.spec import Spec

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from einmap.mapper.objective.pareto_sums import PARTS
 from einmap.mapper.objective.tolerances import tie_breaker
-from einmap.mapper.options import Options
-from einmap.mapper.result import Found, MapResult, MapStats, objective
+from einmap.mapper.problem.options import Options
+from einmap.mapper.result.result import Found, MapResult, MapStats, objective
 from einmap.visible import listed
 
 NOT_SEARCHED = "; not searched: "

@@ -7,8 +7,8 @@ from einmap.einsum.recurrence import Recurrence
 from einmap.errors import EinmapError
 from einmap.mapper.given.pattern import FREE, GivenCompute, GivenHolder, GivenLoop, Pattern
 from einmap.mapper.independent.independent_search import IndependentSearch
-from einmap.mapper.options import Options
-from einmap.mapper.result import Found
+from einmap.mapper.problem.options import Options
+from einmap.mapper.result.result import Found
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.model.evaluate import evaluate

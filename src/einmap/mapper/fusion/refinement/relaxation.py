@@ -11,12 +11,12 @@ import numpy as np
 
 from einmap.arrays import Floats
 from einmap.mapper.fusion.fronts.protocol import FusedFront
-from einmap.mapper.fusion.option_bounds import OptionBounds, bounds_of
 from einmap.mapper.fusion.paths.bound_tightening import tighten_bounds
 from einmap.mapper.fusion.paths.label_setting import Answer, LabelSetting, StageFronts
 from einmap.mapper.fusion.paths.shortest_paths import ContendedMemories, PackedOptions, ShortestPaths
 from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
 from einmap.mapper.fusion.problem import CascadeProblem
+from einmap.mapper.fusion.refinement.option_bounds import OptionBounds, bounds_of
 from einmap.mapper.objective.tolerances import ROUNDING
 
 NO_PATHS = np.zeros((0, 0), dtype=np.int64)

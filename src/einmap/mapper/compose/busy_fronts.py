@@ -14,15 +14,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from einmap.arrays import Floats
-from einmap.mapper.branch_and_bound.searchable import why_not_fused
+from einmap.mapper.compose.shared_inputs import not_shared, sharing
 from einmap.mapper.cost_bounds.columns import columns_of
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.fusion.search import FusedSearch
-from einmap.mapper.fusion.shared_inputs import not_shared, sharing
 from einmap.mapper.objective.objectives import OWN, busy_form, operations_of
 from einmap.mapper.objective.tolerances import TIE
-from einmap.mapper.options import Options
-from einmap.mapper.result import Found
+from einmap.mapper.problem.options import Options
+from einmap.mapper.problem.searchable import why_not_fused
+from einmap.mapper.result.result import Found
 from einmap.model.evaluate import evaluate
 from einmap.progress import Progress
 from einmap.spec.spec import Spec

@@ -18,21 +18,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from einmap.arrays import Floats
-from einmap.mapper.fusion.front_listing import FrontListing
 from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, SignatureClass
 from einmap.mapper.fusion.fronts.protocol import Fronts
-from einmap.mapper.fusion.option_bounds import OptionBounds
-from einmap.mapper.fusion.option_floors import OptionFloors
 from einmap.mapper.fusion.paths.boundary_states import Option, Slot
 from einmap.mapper.fusion.paths.label_setting import Answer
 from einmap.mapper.fusion.paths.options import OptionTable, option_of, unexpanded_option
 from einmap.mapper.fusion.paths.shortest_paths import ContendedMemories, PackedOptions, ShortestPaths, packed
 from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
 from einmap.mapper.fusion.problem import CascadeProblem
-from einmap.mapper.fusion.refinement_request import RefinementRequest
-from einmap.mapper.fusion.relaxation import Relaxation
+from einmap.mapper.fusion.refinement.front_listing import FrontListing
+from einmap.mapper.fusion.refinement.option_bounds import OptionBounds
+from einmap.mapper.fusion.refinement.option_floors import OptionFloors
+from einmap.mapper.fusion.refinement.refinement_request import RefinementRequest
+from einmap.mapper.fusion.refinement.relaxation import Relaxation
 from einmap.mapper.objective.tolerances import ROUNDING
-from einmap.mapper.request import Remainder
+from einmap.mapper.problem.request import Remainder
 
 STEP = 1 / 8
 """How far above the lower bound the best may be at first, in parts of what an Einsum costs at least on average."""

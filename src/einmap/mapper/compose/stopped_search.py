@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from einmap.errors import MappingError, NoMappingError
-from einmap.mapper.fusion.fused_result import bound_of, not_searched_by
+from einmap.mapper.compose.fused_result import bound_of, not_searched_by
 from einmap.mapper.fusion.search import FusedSearch
 from einmap.mapper.independent.einsum_result import statistics_of
 from einmap.mapper.independent.independent_search import IndependentSearch
 from einmap.mapper.mapspace.enumeration import share_of
-from einmap.mapper.options import Options
-from einmap.mapper.result import Found, MapResult, MapStats, best_of
-from einmap.mapper.verdict import Coverage, judged
+from einmap.mapper.problem.options import Options
+from einmap.mapper.result.result import Found, MapResult, MapStats, best_of
+from einmap.mapper.result.verdict import Coverage, judged
 from einmap.mapping.mapping import Mapping
 from einmap.model.evaluate import evaluate
 from einmap.progress import Progress

@@ -7,7 +7,7 @@ split (`model.ways`), the whole is not such a sum. But
   else takes time, that is a sum over Einsums: the least one is a lower bound, and so is the largest of these for all
   components. A port of a memory counts as a component. Besides, mappings are taken that are best without overlap, or
   if all counts for nothing that may be moved at any time. Where that is not enough, the front of all these sums is
-  found for small cascades (`fusion.busy_fronts`).
+  found for small cascades (`busy_fronts`).
 - What Einsums wait for once are sums of a few pipeline latencies. So mappings are searched by how long any Einsum waits
   on the way in, and on the way out, at most: no longer than the one, no less in all than the next smaller one. That is
   exact where no two splits wait differently, and a lower bound elsewhere.
@@ -31,9 +31,9 @@ from einmap.arch.tree import Architecture
 from einmap.errors import NoMappingError
 from einmap.mapper.objective.metrics import METRICS
 from einmap.mapper.objective.tolerances import ROUNDING
-from einmap.mapper.options import Options
-from einmap.mapper.result import Found, MapResult, best_of, objective
-from einmap.mapper.verdict import Coverage, ending, judged, narrowed_by, with_ties
+from einmap.mapper.problem.options import Options
+from einmap.mapper.result.result import Found, MapResult, best_of, objective
+from einmap.mapper.result.verdict import Coverage, ending, judged, narrowed_by, with_ties
 from einmap.model.evaluate import evaluate
 from einmap.model.overlap import check_overlap
 from einmap.model.ways import has_ways
@@ -172,7 +172,7 @@ class _Overlapping(_Joint):
     def of_front(self, start: float) -> list[float]:
         """What all mappings take at least by the front of all that overlaps, where the cascade is small."""
         # Here, not above: it imports the compiler, which only a search needs
-        from einmap.mapper.fusion.busy_fronts import busy_front
+        from einmap.mapper.compose.busy_fronts import busy_front
 
         if self.results[0].stats.mapspace_size > MOST_MAPPINGS or any(result.stopped for result in self.results):
             return []

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from einmap.arrays import Ints
-from einmap.mapper.mapspace.fanout_table import LaneTable
+from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 from einmap.mapper.mapspace.tile_lattice import Lattice, positions_after
 
 

@@ -1,0 +1,12 @@
+"""Lazy refinement: of each Einsum only what can be a part of something good is listed.
+
+- `lazy_refinement`: the best of a cascade, refined until what is listed is enough.
+- `relaxation`: what a graph of boundary states says of a cascade: what it costs at least, which options are near the
+  best, and the best of what is complete.
+- `option_floors`: what whole cascades with an option cost at least, by all graphs so far: later ones have no option
+  beyond the cutoff.
+- `option_bounds`: lower bounds of options: what is known of the fronts of each Einsum, and what every option costs
+  and takes at least by that.
+- `front_listing`: lists signature classes and completes fronts of Einsums, each up to a limit.
+- `refinement_request`: what is to be known of an Einsum's fronts, and up to which limit.
+"""
