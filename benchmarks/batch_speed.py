@@ -6,7 +6,7 @@ import numpy as np
 
 import einmap
 from einmap.mapper.mapspace.mapspace import mapspace_of
-from einmap.model.batch import Batch
+from einmap.model.batch.batch import Batch
 from einmap.model.counting.semantics import PRESETS
 
 CHUNK = 16_384

@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass, field
 
 import einmap
-from einmap.components.hwcomponents import installed_registry
+from einmap.components.installed.hwcomponents import installed_registry
 from einmap.components.registry import builtin
 from einmap.errors import EinmapError
 

@@ -19,7 +19,7 @@ from benchmarks.search_problems import SHIPPED, question
 import einmap
 from einmap.arrays import Floats
 from einmap.mapper.mapspace.mapspace import Point
-from einmap.search.cost_model import CostModel
+from einmap.search.cost_model.cost_model import CostModel
 from einmap.search.experiment import Run
 from einmap.search.problem import SearchProblem, problem_of
 from einmap.search.run import search

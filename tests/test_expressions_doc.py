@@ -8,9 +8,9 @@ import pytest
 
 from einmap import load
 from einmap.expressions.arithmetic import evaluate
-from einmap.expressions.functions import BUILT_IN
+from einmap.expressions.evaluator.functions import BUILT_IN
 from einmap.expressions.scope import Scope
-from einmap.frontends.yaml.parse import parse_yaml
+from einmap.frontends.yaml.parsing.parse import parse_yaml
 from einmap.spec.names import RESERVED
 from einmap.spec.raw import to_python
 

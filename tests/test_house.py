@@ -23,7 +23,7 @@ LONG_FUNCTIONS: dict[str, str] = {
     "cli/commands/lab/search.py:search_command": "a command: a parameter for each option",
     "cli/commands/mesh/run.py:run_command": "a command: a parameter for each option",
     "cli/commands/sweep.py:sweep_command": "a command: a parameter for each option",
-    "execute/kernels.py:run_leaf": "a compiled kernel: calls between kernels cost time to compile",
+    "execute/kernel/kernels.py:run_leaf": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/branch_and_bound/kernels.py:search": "a compiled kernel: calls between kernels cost time to compile",
 }
 """Functions of more than 60 lines, with the reason."""
@@ -46,7 +46,7 @@ MANY_ARGUMENTS: dict[str, str] = {
     "cli/commands/simulate.py:simulate_command": "a command: a parameter for each option",
     "distribute/derive.py:distribute_workload": "a parameter for each field of a distribution",
     "cli/commands/sweep.py:sweep_command": "a command: a parameter for each option",
-    "execute/kernels.py:run_leaf": "a compiled kernel: calls between kernels cost time to compile",
+    "execute/kernel/kernels.py:run_leaf": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/branch_and_bound/kernels.py:search": "a compiled kernel: records of arrays take 10 % longer",
     "mapper/branch_and_bound/kernels.py:survivors": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/cost_bounds/cost_to_go_kernels.py:over_lanes": "a compiled kernel: calls between kernels cost time to compile",
@@ -54,14 +54,25 @@ MANY_ARGUMENTS: dict[str, str] = {
     "mapper/cost_bounds/sparse_kernels.py:rows_above_gap": "a compiled kernel: calls between kernels cost time to compile",
     "cli/commands/lab/skislope.py:skislope_command": "a command: a parameter for each option",
     "facade.py:map_workload": "public: a keyword for each option",
-    "matmul/machine.py:of": "public: a keyword for each field",
+    "matmul/machine/machine.py:of": "public: a keyword for each field",
     "matmul/measured/registers.py:add_tile": "an intrinsic: the compiler passes values one by one",
     "matmul/plan.py:plan_matmul": "public: a keyword for each option",
     "sweep/sweep.py:sweep": "public: a keyword for each option",
 }
 """Functions of more than 8 arguments, with the reason."""
-FULL_ROOMS: dict[str, str] = {}
-"""Rooms of more than 20 modules, with the reason."""
+FULL_ROOMS = dict.fromkeys(
+    [
+        "cli/commands",
+        "distribute",
+        "mapper/cost_bounds",
+        "mapper/fusion",
+        "mapper/fusion/fronts",
+        "report",
+        "report/html",
+    ],
+    "to be divided",
+) | {"frontends/timeloop": "one step of reading a file each"}
+"""Packages of more than 10 modules beside their rooms, or of more than 15 in all, with the reason."""
 
 
 def name_of(path):
@@ -119,7 +130,8 @@ def test_what_is_long_has_a_reason():
     assert {name for name, lines in files.items() if lines > 450} == set(LONG_FILES)
     assert {name for name, lines, _ in functions() if lines > 60} == set(LONG_FUNCTIONS)
     assert {name for name, _, n in functions() if n > 8} == set(MANY_ARGUMENTS)
-    full = {name_of(room) for room in ROOMS if len(list(room.glob("*.py"))) - 1 > 20}
+    most = {room: 10 if any(room.glob("*/__init__.py")) else 15 for room in ROOMS}
+    full = {name_of(room) for room in ROOMS if len(list(room.glob("*.py"))) - 1 > most[room]}
     assert full == set(FULL_ROOMS)
 
 
@@ -178,10 +190,10 @@ IDENTITIES = {
     "mapper/fusion/paths/boundary_states.py": "equal states are one object there; keys by content take 5 % more time",
     "mapper/fusion/paths/state_graph.py": "boundary states, as above",
     "mapper/fusion/paths/stage_edges.py": "boundary states and their tensors, as above",
-    "spec/loop_tree.py": "nodes compare by content; a node that several chains share is looked at once",
-    "spec/binding/bind_workload.py": "written values compare by content; those of another specification are known again",
-    "spec/binding/read_workload.py": "written values, as above",
-    "frontends/yaml/parse.py": "written values, as above; aliases make one value stand in many places",
+    "spec/forms/loop_tree.py": "nodes compare by content; a node that several chains share is looked at once",
+    "spec/binding/workload/bind_workload.py": "written values compare by content; those of another specification are known again",
+    "spec/binding/workload/read_workload.py": "written values, as above",
+    "frontends/yaml/parsing/parse.py": "written values, as above; aliases make one value stand in many places",
     "distribute/search/bounds.py": "equal arrays are one object there, and arrays cannot be hashed",
     "distribute/selection/elimination.py": "tables that many edges share are looked at once; arrays cannot be hashed",
     "distribute/selection/problem.py": "tables of limits, as above",

@@ -57,7 +57,7 @@ def test_names_are_there_for_dir_stars_and_pickles_and_others_are_not():
 def test_sub_packages_are_attributes_and_do_not_take_the_place_of_functions():
     code = (
         "import json, einmap; parts = [einmap.errors.SpecError.__name__, einmap.mapping.__name__];"
-        "import einmap.emit.print_c, einmap.execute.execute, einmap.sweep.sweep;"
+        "import einmap.emit.printers.print_c, einmap.execute.execute, einmap.sweep.sweep;"
         "print(json.dumps([*parts, *(callable(f) for f in (einmap.emit, einmap.execute, einmap.sweep))]))"
     )
     assert in_a_new_process(code) == ["SpecError", "einmap.mapping", True, True, True]
@@ -116,7 +116,7 @@ HELP = "from einmap.cli.main import main\ntry: main(sys.argv[1:])\nexcept System
         ("import einmap.cli.main", [], 11, {"typer"}),
         (HELP, ["--help"], 11, {"typer", "rich"}),
         (HELP, ["--version"], 11, {"typer"}),
-        (HELP, ["schema", "-o", "/"], 130, {"typer", "rich", "pydantic", "ruamel.yaml", "numpy"}),
+        (HELP, ["schema", "-o", "/"], 140, {"typer", "rich", "pydantic", "ruamel.yaml", "numpy"}),
     ],
     ids=["import", "version", "one class", "command line", "--help", "--version", "schema"],
 )

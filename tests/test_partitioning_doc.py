@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from einmap.cli.main import main
-from einmap.einsum.steps import USAGE
+from einmap.einsum.rewrites.steps import USAGE
 
 TEXT = (Path(__file__).parent.parent / "docs" / "partitioning.md").read_text()
 MY_HEADS = """

@@ -28,7 +28,7 @@ from tests.peer_examples import (
 )
 
 from einmap import SpecError, load, map_workload
-from einmap.components.hwcomponents import has_packages, installed_model
+from einmap.components.installed.hwcomponents import has_packages, installed_model
 
 FOLDER = examples()
 FILES = [] if FOLDER is None else files(FOLDER)

@@ -10,16 +10,16 @@ from docs.generate.reference import REFERENCE, outdated, pages
 import einmap
 from einmap.einsum.functions import FUNCTIONS
 from einmap.einsum.operation import parse_operation
-from einmap.expressions.functions import BUILT_IN
-from einmap.expressions.operators import BINARY, COMPARE, UNARY
-from einmap.expressions.syntax import _ALLOWED
+from einmap.expressions.evaluator.functions import BUILT_IN
+from einmap.expressions.evaluator.operators import BINARY, COMPARE, UNARY
+from einmap.expressions.evaluator.syntax import _ALLOWED
+from einmap.frontends.yaml.parsing.work import Work
 from einmap.frontends.yaml.template.filters import FILTERS
 from einmap.frontends.yaml.template.functions import functions
 from einmap.frontends.yaml.template.tests import TESTS
-from einmap.frontends.yaml.work import Work
 from einmap.mapper.problem.options import _mapper_input
 from einmap.mapping.nodes import Storage, Temporal
-from einmap.matmul.read_machine import load_machine
+from einmap.matmul.machine.read_machine import load_machine
 from einmap.spec.names import RESERVED
 from einmap.spec.schema.fields import SECTIONS, fields_of
 

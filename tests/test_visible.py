@@ -8,7 +8,7 @@ import pytest
 
 import einmap
 from einmap.cli.main import main
-from einmap.emit.text import comment_safe
+from einmap.emit.printers.text import comment_safe
 from einmap.errors import At, EinmapError, Note
 from einmap.report.console import SafeConsole
 from einmap.report.drawing.draw import draw

@@ -9,7 +9,7 @@ from docs.generate.layout import code, page, paragraph, table
 from einmap import loads
 from einmap.einsum.functions import FUNCTIONS, MapFunction
 from einmap.einsum.operation import REDUCTIONS
-from einmap.emit import c_runtime, print_python
+from einmap.emit.printers import c_runtime, print_python
 from einmap.expressions.arithmetic import evaluate
 from einmap.expressions.scope import Scope
 

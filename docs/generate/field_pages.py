@@ -6,7 +6,7 @@ from docs.generate.layout import fields_list, meaning, page, paragraph, table
 
 from einmap.einsum.operation import REDUCTIONS
 from einmap.mapper.objective.metrics import METRICS
-from einmap.matmul.data_types import DATA_TYPES
+from einmap.matmul.machine.data_types import DATA_TYPES
 from einmap.spec.dialects.dialect import NEEDED_ACTIONS
 from einmap.spec.schema import (
     arch,

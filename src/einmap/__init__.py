@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from einmap.distribute.mesh import Mesh as Mesh
     from einmap.distribute.plan import Plan as Plan
     from einmap.distribute.read import plan_of as plan_of
-    from einmap.einsum.delay import delay_reduction as delay_reduction
-    from einmap.einsum.flatten import flatten as flatten
-    from einmap.einsum.flatten import linearise as linearise
-    from einmap.einsum.partition import split as split
-    from einmap.einsum.pretty import pretty_einsums as pretty_einsums
-    from einmap.einsum.pretty import pretty_loops as pretty_loops
-    from einmap.einsum.steps import Partitioned as Partitioned
-    from einmap.einsum.steps import partition as partition
+    from einmap.einsum.notation.pretty import pretty_einsums as pretty_einsums
+    from einmap.einsum.notation.pretty import pretty_loops as pretty_loops
+    from einmap.einsum.rewrites.delay import delay_reduction as delay_reduction
+    from einmap.einsum.rewrites.flatten import flatten as flatten
+    from einmap.einsum.rewrites.flatten import linearise as linearise
+    from einmap.einsum.rewrites.partition import split as split
+    from einmap.einsum.rewrites.steps import Partitioned as Partitioned
+    from einmap.einsum.rewrites.steps import partition as partition
     from einmap.emit.emit import emit as emit
     from einmap.errors import CapacityError as CapacityError
     from einmap.errors import EinmapError as EinmapError
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from einmap.errors import NoMappingError as NoMappingError
     from einmap.errors import SpecError as SpecError
     from einmap.execute.execute import execute as execute
-    from einmap.execute.result import Execution as Execution
+    from einmap.execute.results.result import Execution as Execution
     from einmap.facade import map_workload as map_workload
     from einmap.frontends.cascade.imported import Imported as Imported
     from einmap.frontends.jax.read import from_jax as from_jax
@@ -45,12 +45,12 @@ if TYPE_CHECKING:
     from einmap.mapping.mapping import Mapping as Mapping
     from einmap.mapping.template import PartialMapping as PartialMapping
     from einmap.mapping.template import Template as Template
-    from einmap.matmul.machine import ComputeUnit as ComputeUnit
-    from einmap.matmul.machine import Level as Level
-    from einmap.matmul.machine import Machine as Machine
+    from einmap.matmul.machine.machine import ComputeUnit as ComputeUnit
+    from einmap.matmul.machine.machine import Level as Level
+    from einmap.matmul.machine.machine import Machine as Machine
+    from einmap.matmul.machine.read_machine import load_machine as load_machine
+    from einmap.matmul.machine.read_machine import machine_from_dict as machine_from_dict
     from einmap.matmul.plan import plan_matmul as plan_matmul
-    from einmap.matmul.read_machine import load_machine as load_machine
-    from einmap.matmul.read_machine import machine_from_dict as machine_from_dict
     from einmap.matmul.result import MatmulPlan as MatmulPlan
     from einmap.matmul.to_mapping import to_mapping as to_mapping
     from einmap.model.cost import Cost as Cost
@@ -138,19 +138,19 @@ __all__ = [
 # Where each public name is defined; the module is imported when the name is first asked for.
 _HOMES = {
     "CapacityError": "einmap.errors",
-    "ComputeUnit": "einmap.matmul.machine",
+    "ComputeUnit": "einmap.matmul.machine.machine",
     "Cost": "einmap.model.cost",
     "EinmapError": "einmap.errors",
     "EngineError": "einmap.errors",
-    "Execution": "einmap.execute.result",
+    "Execution": "einmap.execute.results.result",
     "FanoutError": "einmap.errors",
     "Frame": "einmap.report.frames.frame",
     "Imported": "einmap.frontends.cascade.imported",
     "JaxEngine": "einmap.distribute.backends.jax.engine",
     "JaxOptions": "einmap.distribute.backends.jax.engine",
-    "Level": "einmap.matmul.machine",
+    "Level": "einmap.matmul.machine.machine",
     "LiteralString": "einmap.spec.raw",
-    "Machine": "einmap.matmul.machine",
+    "Machine": "einmap.matmul.machine.machine",
     "MapResult": "einmap.mapper.result.result",
     "Mapping": "einmap.mapping.mapping",
     "MappingError": "einmap.errors",
@@ -159,7 +159,7 @@ _HOMES = {
     "Mesh": "einmap.distribute.mesh",
     "NoMappingError": "einmap.errors",
     "PartialMapping": "einmap.mapping.template",
-    "Partitioned": "einmap.einsum.steps",
+    "Partitioned": "einmap.einsum.rewrites.steps",
     "Plan": "einmap.distribute.plan",
     "PointResult": "einmap.sweep.result",
     "Progress": "einmap.progress",
@@ -167,7 +167,7 @@ _HOMES = {
     "SpecError": "einmap.errors",
     "Template": "einmap.mapping.template",
     "communication": "einmap.distribute.cost",
-    "delay_reduction": "einmap.einsum.delay",
+    "delay_reduction": "einmap.einsum.rewrites.delay",
     "distribute_workload": "einmap.distribute.derive",
     "dump": "einmap.frontends.yaml.spec",
     "dump_mapping": "einmap.frontends.yaml.spec",
@@ -176,24 +176,24 @@ _HOMES = {
     "evaluate": "einmap.model.evaluate",
     "explain": "einmap.model.explanation.explain",
     "execute": "einmap.execute.execute",
-    "flatten": "einmap.einsum.flatten",
+    "flatten": "einmap.einsum.rewrites.flatten",
     "frame_of": "einmap.report.frames.kinds",
     "frames_of": "einmap.report.frames.kinds",
     "from_jax": "einmap.frontends.jax.read",
     "from_onnx": "einmap.frontends.onnx.read",
-    "linearise": "einmap.einsum.flatten",
+    "linearise": "einmap.einsum.rewrites.flatten",
     "load": "einmap.frontends.yaml.spec",
-    "load_machine": "einmap.matmul.read_machine",
+    "load_machine": "einmap.matmul.machine.read_machine",
     "loads": "einmap.frontends.yaml.spec",
-    "machine_from_dict": "einmap.matmul.read_machine",
+    "machine_from_dict": "einmap.matmul.machine.read_machine",
     "map_workload": "einmap.facade",
-    "partition": "einmap.einsum.steps",
+    "partition": "einmap.einsum.rewrites.steps",
     "plan_cost": "einmap.distribute.cost",
     "plan_matmul": "einmap.matmul.plan",
     "plan_of": "einmap.distribute.read",
-    "pretty_einsums": "einmap.einsum.pretty",
-    "pretty_loops": "einmap.einsum.pretty",
-    "split": "einmap.einsum.partition",
+    "pretty_einsums": "einmap.einsum.notation.pretty",
+    "pretty_loops": "einmap.einsum.notation.pretty",
+    "split": "einmap.einsum.rewrites.partition",
     "sweep": "einmap.sweep.sweep",
     "to_csv": "einmap.report.frames.write",
     "to_frame": "einmap.report.frames.write",

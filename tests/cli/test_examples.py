@@ -4,8 +4,8 @@ from pathlib import Path
 
 from einmap.cli.commands.examples import first_comment
 from einmap.frontends.yaml.spec import example_paths
-from einmap.matmul.read_machine import machine_paths
-from einmap.sweep.read import sweep_paths
+from einmap.matmul.machine.read_machine import machine_paths
+from einmap.sweep.definition.read import sweep_paths
 
 SHIPPED = {**example_paths(), **machine_paths(), **sweep_paths()}
 

@@ -13,7 +13,7 @@ from einmap.cli.main import app
 from einmap.cli.target import Target
 from einmap.errors import SpecError
 from einmap.frontends.yaml.spec import example_paths
-from einmap.matmul.read_machine import machine_paths
+from einmap.matmul.machine.read_machine import machine_paths
 
 SMALL = ("-D", "M=16", "-D", "K=8", "-D", "N=16")
 SPEC = ("arch.yaml", "work/load.yaml", "mapping.yaml")

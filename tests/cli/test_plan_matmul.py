@@ -5,7 +5,7 @@ import json
 import pytest
 from tests.cli.conftest import without
 
-from einmap.matmul.read_machine import machine_paths
+from einmap.matmul.machine.read_machine import machine_paths
 
 PRODUCT = ("plan-matmul", 4096, 4096, 16384, "--machine", "chiplet_256", "--dtype", "fp8")
 MACHINE = """\

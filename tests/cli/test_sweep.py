@@ -90,7 +90,7 @@ def test_points_that_are_not_there_are_told(run, folder):
 
 def test_shipped_sweeps_are_ready_to_run():
     from einmap.sweep.bases import Bases
-    from einmap.sweep.read import read_sweep, sweep_paths
+    from einmap.sweep.definition.read import read_sweep, sweep_paths
 
     for name in sweep_paths():
         definition = read_sweep(name)

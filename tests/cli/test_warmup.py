@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import einmap
-from einmap.execute.kernels import run_leaf
+from einmap.execute.kernel.kernels import run_leaf
 from einmap.mapper import warm
 from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.cost_bounds import compute_path, cost_to_go_kernels, sparse_kernels, tree_kernels
@@ -98,7 +98,7 @@ def test_progress_says_which_kernel_is_being_made(monkeypatch):
 
 
 def test_the_first_call_of_the_simulators_kernel_computes_something():
-    from einmap.execute.warm import smallest_call
+    from einmap.execute.kernel.warm import smallest_call
 
     smallest_call()
     assert run_leaf.signatures[0][0].dtype.name == np.dtype(np.int64).name

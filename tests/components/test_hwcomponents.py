@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from einmap.components import hwcomponents
+from einmap.components.installed import hwcomponents
 from einmap.errors import SpecError
 from einmap.spec.spec import Spec
 
@@ -103,7 +103,7 @@ def test_a_package_that_cannot_be_imported_is_refused_with_its_classes(monkeypat
 
 
 def test_the_package_is_not_imported_unless_asked():
-    code = "import sys, einmap, einmap.components.hwcomponents; print('hwcomponents' in sys.modules)"
+    code = "import sys, einmap, einmap.components.installed.hwcomponents; print('hwcomponents' in sys.modules)"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert shown.strip() == "False"
 

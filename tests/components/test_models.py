@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from einmap.components.dram import KINDS
+from einmap.components.models.dram import KINDS
+from einmap.components.models.technology import energy_factor
 from einmap.components.registry import builtin
-from einmap.components.technology import energy_factor
 from einmap.errors import SpecError
 
 KB = 8 * 1024

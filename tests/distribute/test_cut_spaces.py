@@ -22,7 +22,7 @@ from einmap.distribute.planner.planning import PlanRequest
 from einmap.distribute.request import Turns
 from einmap.distribute.schedules.turns import in_turns
 from einmap.distribute.spaces.points import points_of
-from einmap.einsum.space import inside_of, parse_constraint
+from einmap.einsum.spaces.space import inside_of, parse_constraint
 from einmap.errors import NotSupportedError
 
 CASCADES = (

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from einmap import Spec
+from einmap.einsum.notation.pretty import pretty_einsums
 from einmap.einsum.numeric import graph_inputs, run, shapes
-from einmap.einsum.pretty import pretty_einsums
-from einmap.einsum.steps import Partitioned, parse_step, partition
+from einmap.einsum.rewrites.steps import Partitioned, parse_step, partition
 from einmap.einsum.workload import Workload
 
 

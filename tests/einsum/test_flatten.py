@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from tests.einsum.cascades_to_partition import after, assert_same_values, checked, workload
 
 from einmap import SpecError, flatten, linearise, split
-from einmap.einsum.steps import Flatten, Linearise, Split, partition
+from einmap.einsum.rewrites.steps import Flatten, Linearise, Split, partition
 
 MATVEC = workload("Z[m] = A[k, m] * B[k]", K=12, M=8)
 HEADS = workload("Z[p, d] = AV[h, p, f] * WZ[h, f, d]", H=3, F=4, P=2, D=2)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from einmap.einsum.functions import FUNCTIONS, Code, apply
-from einmap.emit import c_runtime, comments, print_python
-from einmap.execute.kernels import _apply
+from einmap.emit.printers import c_runtime, comments, print_python
+from einmap.execute.kernel.kernels import _apply
 
 SPELLINGS = {"C": c_runtime.FUNCTIONS, "Python": print_python.FUNCTIONS, "comments": comments._CALLS}
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import einmap
+from einmap.einsum.notation.parse import parse_einsum
+from einmap.einsum.notation.pretty import pretty_einsums
 from einmap.einsum.numeric import random_inputs, run
-from einmap.einsum.parse import parse_einsum
-from einmap.einsum.pretty import pretty_einsums
 from einmap.errors import EinmapError, NotSupportedError
 
 SIZES = {"V": 10, "D": 4, "T": 6, "B": 2, "S": 3, "J": 5, "N": 3, "W": 4, "E": 3}

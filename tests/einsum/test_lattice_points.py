@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from einmap.einsum.lattice_points import HalfSpace, floor_sum, lattice_points
+from einmap.einsum.spaces.lattice_points import HalfSpace, floor_sum, lattice_points
 
 
 @given(st.integers(0, 20), st.integers(1, 12), st.integers(-30, 30), st.integers(-50, 50))

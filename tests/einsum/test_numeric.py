@@ -13,7 +13,7 @@ from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.functions import FUNCTIONS
 from einmap.einsum.numeric import compute, random_inputs, run, shapes
 from einmap.einsum.operation import Number, Operation, parse_operation
-from einmap.einsum.projection import Affine
+from einmap.einsum.spaces.projection import Affine
 from einmap.einsum.workload import Workload
 
 

@@ -3,9 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from einmap import SpecError
+from einmap.einsum.notation.parse import format_projection, parse_einsum
 from einmap.einsum.operation import Apply, Operand
-from einmap.einsum.parse import format_projection, parse_einsum
-from einmap.einsum.projection import Affine, parse_affine
+from einmap.einsum.spaces.projection import Affine, parse_affine
 
 
 def test_a_matmul():

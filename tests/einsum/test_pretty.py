@@ -2,7 +2,7 @@ import pytest
 from tests.einsum.cascades_to_partition import workload
 
 from einmap import SpecError, pretty_einsums, pretty_loops, split
-from einmap.einsum.pretty import equation, loop_order, reduced
+from einmap.einsum.notation.pretty import equation, loop_order, reduced
 
 MATVEC = workload("Z[m] = A[k, m] * B[k]", K=10, M=8)
 

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from einmap import SpecError
-from einmap.einsum.projection import Affine, Relevance, footprint, parse_affine, relevance
+from einmap.einsum.spaces.projection import Affine, Relevance, footprint, parse_affine, relevance
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from einmap.distribute.backends.local import LocalEngine
 from einmap.distribute.check import check_outputs, sample_inputs
 from einmap.distribute.derive import distribute_workload
 from einmap.einsum.numeric import random_inputs, run
-from einmap.einsum.partition import split
+from einmap.einsum.rewrites.partition import split
 
 GRAM = "Z[m, n] = A[m, k] * A[n, k]"
 BY_HAND = """

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from einmap import SpecError
-from einmap.einsum.projection import Affine, parse_affine
-from einmap.einsum.space import bounds, index_ends, index_values, linear_cut, linked, parse_constraint, within
+from einmap.einsum.spaces.projection import Affine, parse_affine
+from einmap.einsum.spaces.space import bounds, index_ends, index_values, linear_cut, linked, parse_constraint, within
 
 
 def space(variables, *texts):

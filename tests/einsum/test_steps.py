@@ -9,9 +9,9 @@ from tests.random_specs.partitions import draw_steps
 from tests.random_specs.workloads import WINDOWS, chance, cut_space, draw_bits, draw_workload
 
 from einmap import Spec, SpecError, dump, load, loads
+from einmap.einsum.notation.pretty import pretty_loops
 from einmap.einsum.numeric import random_inputs, run
-from einmap.einsum.pretty import pretty_loops
-from einmap.einsum.steps import Delay, Flatten, Linearise, Split, parse_step, partition
+from einmap.einsum.rewrites.steps import Delay, Flatten, Linearise, Split, parse_step, partition
 
 MATVEC = workload("Z[m] = A[k, m] * B[k]", K=10, M=4)
 

@@ -9,9 +9,9 @@ from einmap.distribute.backends.local import LocalEngine
 from einmap.distribute.check import check_outputs, sample_inputs
 from einmap.distribute.cost import communication
 from einmap.distribute.derive import distribute_workload
-from einmap.einsum.delay import delay_reduction
 from einmap.einsum.numeric import random_inputs, run
-from einmap.einsum.partition import split
+from einmap.einsum.rewrites.delay import delay_reduction
+from einmap.einsum.rewrites.partition import split
 
 HEAD = "workload:\n  rank_sizes: {M: 4, K: 6}\n  bits_per_value: {All: 8}\n  einsums:\n"
 SQUARES = HEAD + '  - "X[m, k] = A[m, k] + A[m, k]"\n  - "Z[m] = X[m, k] * X[m, k] + B[m]"\n'

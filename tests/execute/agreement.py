@@ -8,7 +8,7 @@ import numpy as np
 import einmap
 from einmap.arch.component import Compute, Memory, Network
 from einmap.einsum.numeric import run
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.mapping import nodes as tree
 from einmap.schedule.routes import ranks_of, route_of
 

@@ -13,7 +13,7 @@ import einmap
 from einmap.errors import NotSupportedError
 from einmap.model.explanation.explain import explain
 from einmap.report.explanation import count_line
-from einmap.spec.write_workload import write_workload
+from einmap.spec.forms.write_workload import write_workload
 
 
 def with_partial_sums(rng, given):

@@ -10,7 +10,7 @@ from tests.recurrences import architecture, loop, storage, valid_recurrence
 import einmap
 from einmap import MappingError, Spec, SpecError
 from einmap.einsum.numeric import random_inputs, run
-from einmap.einsum.steps import parse_step
+from einmap.einsum.rewrites.steps import parse_step
 from einmap.errors import NotSupportedError
 from einmap.model.fusion import fusion_of
 from einmap.report.loop_tree import loop_tree_lines

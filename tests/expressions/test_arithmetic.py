@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from einmap.errors import At, ExpressionError
 from einmap.expressions.arithmetic import Record, RecordList, boolean, evaluate, number, safe_function
-from einmap.expressions.functions import BUILT_IN
+from einmap.expressions.evaluator.functions import BUILT_IN
 from einmap.expressions.scope import Scope
 
 ACTIONS = RecordList(

@@ -5,7 +5,7 @@ import pytest
 
 from einmap.errors import At, ExpressionError, SpecError
 from einmap.expressions.arithmetic import evaluate
-from einmap.expressions.custom import custom_functions, hidden_built_ins
+from einmap.expressions.evaluator.custom import custom_functions, hidden_built_ins
 from einmap.expressions.records import Record
 from einmap.expressions.scope import Scope
 from einmap.expressions.sets import NameSet, SetInfo

@@ -3,8 +3,8 @@ import pickle
 import pytest
 
 from einmap.errors import At, ExpressionError
-from einmap.expressions import interpreter
 from einmap.expressions.arithmetic import evaluate
+from einmap.expressions.evaluator import interpreter
 from einmap.expressions.scope import Lazy, Scope, lazy_layer
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from einmap import Spec, dump, load, loads
 from einmap.frontends.yaml.dump import WIDTH, to_yaml
-from einmap.frontends.yaml.parse import parse_yaml
+from einmap.frontends.yaml.parsing.parse import parse_yaml
 from einmap.frontends.yaml.spec import example_paths
 from einmap.spec.raw import RawList, RawMap, RawScalar, from_python
 

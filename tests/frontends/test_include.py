@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from einmap.errors import ManyErrors, SpecError
-from einmap.frontends.yaml import work
 from einmap.frontends.yaml.load import read_files, read_text
+from einmap.frontends.yaml.parsing import work
 from einmap.frontends.yaml.spec import load
 from einmap.spec.raw import get_value, parse_path, place, to_python
 

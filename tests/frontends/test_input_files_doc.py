@@ -7,7 +7,7 @@ import pytest
 
 from einmap.errors import SpecError
 from einmap.frontends.yaml.load import read_files
-from einmap.frontends.yaml.parse import parse_yaml
+from einmap.frontends.yaml.parsing.parse import parse_yaml
 from einmap.spec.raw import get_value, to_python
 
 PAGE = (Path(__file__).parents[2] / "docs" / "input-files.md").read_text()

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from einmap.errors import SpecError
 from einmap.frontends.yaml.dump import to_yaml
-from einmap.frontends.yaml.parse import parse_yaml
+from einmap.frontends.yaml.parsing.parse import parse_yaml
 from einmap.spec.raw import RawMap, from_python, get_value, to_python
 
 BASES = """

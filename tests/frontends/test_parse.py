@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from einmap.errors import At, EinmapError, SpecError
-from einmap.frontends.yaml.parse import parse_yaml
-from einmap.frontends.yaml.scalars import resolve
+from einmap.frontends.yaml.parsing.parse import parse_yaml
+from einmap.frontends.yaml.parsing.scalars import resolve
 from einmap.spec.raw import RawList, RawMap, RawScalar, get_value, to_python
 
 

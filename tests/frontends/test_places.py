@@ -3,10 +3,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from einmap.frontends.yaml.include import Documents
-from einmap.frontends.yaml.parse import parse_yaml
-from einmap.frontends.yaml.places import Places
+from einmap.frontends.yaml.parsing.parse import parse_yaml
+from einmap.frontends.yaml.parsing.places import Places
+from einmap.frontends.yaml.parsing.work import Work
 from einmap.frontends.yaml.template.page import Page
-from einmap.frontends.yaml.work import Work
 from einmap.spec.raw import RawMap
 
 

@@ -16,7 +16,7 @@ import einmap
 from einmap.cli.main import main
 from einmap.distribute.backends.engines import engine_named
 from einmap.distribute.check import check_outputs, sample_inputs
-from einmap.einsum.steps import parse_step
+from einmap.einsum.rewrites.steps import parse_step
 from einmap.errors import EinmapError
 from einmap.execute.execute import execute
 from einmap.frontends.yaml.spec import dump, dump_mapping

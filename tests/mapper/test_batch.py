@@ -6,7 +6,7 @@ from tests.mapper.specs import SPECS
 
 import einmap
 from einmap.mapper.mapspace.mapspace import mapspace_of
-from einmap.model.batch import Batch
+from einmap.model.batch.batch import Batch
 from einmap.model.counting.semantics import PRESETS
 
 

@@ -15,7 +15,7 @@ from einmap.mapper.problem.options import read_options
 from einmap.mapper.result.result import objective
 from einmap.mapping.nodes import Storage
 from einmap.mapping.template import AnyPlace, OpenCompute
-from einmap.model.stalls import winding_up
+from einmap.model.timing.stalls import winding_up
 from einmap.spec.open_layouts import open_layouts
 
 ACTIONS = [{"name": "read", "energy": 3, "throughput": 4}, {"name": "write", "energy": 5, "throughput": 2}]

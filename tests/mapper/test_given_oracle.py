@@ -14,7 +14,7 @@ from einmap.mapper.mapspace.mapspace import mapspace_of
 from einmap.mapper.problem.searchable import why_not_searchable
 from einmap.mapping import nodes as tree
 from einmap.mapping.template import AnyPlace, OpenCompute, OpenSpatial, OpenTemporal, PartialMapping
-from einmap.model.batch import Batch
+from einmap.model.batch.batch import Batch
 from einmap.model.counting.semantics import PRESETS
 
 MOST_MAPPINGS = {"exact": 20_000, "accelforge": 500}

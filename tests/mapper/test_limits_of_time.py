@@ -11,7 +11,7 @@ from einmap.mapper.branch_and_bound.path_search import PathSearch
 from einmap.mapper.exhaustive.brute_force import AT_A_TIME
 from einmap.mapper.mapspace.enumeration import InOrder, Shuffled, listed, scattered
 from einmap.mapper.mapspace.mapspace import BuildingEffort, mapspace_of
-from einmap.model.batch import Batch
+from einmap.model.batch.batch import Batch
 from einmap.numbers import prime_factors
 
 WIDE = "Z[m] = A[m, k] * B[m, k] * C[m, k] * D[m, k]"

@@ -18,7 +18,7 @@ from einmap.errors import NotSupportedError
 from einmap.mapper.branch_and_bound import stalled
 from einmap.mapper.mapspace.mapspace import mapspace_of
 from einmap.mapping.mapping import Mapping
-from einmap.model.stalls import winding_up
+from einmap.model.timing.stalls import winding_up
 
 VALUES = {
     "latency": lambda cost: cost.latency,

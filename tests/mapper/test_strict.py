@@ -10,7 +10,7 @@ import einmap
 from einmap.mapper.cost_bounds.tile_limits import tile_limits
 from einmap.mapper.mapspace.mapspace import mapspace_of
 from einmap.mapping.mapping import Mapping
-from einmap.model.batch import Batch
+from einmap.model.batch.batch import Batch
 from einmap.model.counting.semantics import PRESETS
 
 WORKLOADS = [

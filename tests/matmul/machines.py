@@ -5,7 +5,7 @@ import random
 from functools import cache
 
 from einmap.errors import SpecError
-from einmap.matmul.machine import ComputeUnit, Level, Machine
+from einmap.matmul.machine.machine import ComputeUnit, Level, Machine
 from einmap.matmul.plan import plan_matmul
 
 

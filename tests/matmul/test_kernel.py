@@ -8,7 +8,7 @@ import pytest
 
 from einmap.errors import NotSupportedError, SpecError
 from einmap.matmul.algorithms import Algorithm, Choice
-from einmap.matmul.machine import ComputeUnit, Level, Machine
+from einmap.matmul.machine.machine import ComputeUnit, Level, Machine
 from einmap.matmul.measured.kernel import DTYPES, ROWS, grain_of, multiply
 from einmap.matmul.measured.measure import error_of
 from einmap.matmul.measured.plain_loops import PLAIN_LOOPS

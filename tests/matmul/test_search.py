@@ -8,9 +8,9 @@ from tests.matmul.machines import Walker, random_machine, random_plan
 
 from einmap.errors import SpecError
 from einmap.matmul.algorithms import block_seconds
-from einmap.matmul.innermost import innermost_seconds
+from einmap.matmul.blocks.innermost import innermost_seconds
+from einmap.matmul.blocks.space import options_of
 from einmap.matmul.plan import plan_matmul
-from einmap.matmul.space import options_of
 from einmap.progress import Progress
 
 

@@ -10,7 +10,7 @@ import einmap
 from einmap.arch.component import Memory
 from einmap.mapping.rewrite.text import rewritten
 from einmap.model.explanation.changes import changed
-from einmap.model.latency import busy_time
+from einmap.model.timing.latency import busy_time
 from einmap.schedule.boxes import box_of
 from einmap.schedule.routes import chain_to_memory, ranks_of, route_of
 

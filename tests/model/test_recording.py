@@ -5,8 +5,8 @@ import pytest
 from tests.mapper.specs import SPECS
 
 import einmap
-from einmap.model.batch import RECORD_AT, Batch
-from einmap.model.recording import NotRecordable, Recorded, Recording, Tape
+from einmap.model.batch.batch import RECORD_AT, Batch
+from einmap.model.batch.recording import NotRecordable, Recorded, Recording, Tape
 from einmap.search.problem import problem_of
 
 SHIPPED = {"nvdla conv": ("nvdla", "conv"), "eyeriss conv": ("eyeriss", "conv"), "simba conv": ("simba", "conv")}

@@ -7,8 +7,8 @@ import random
 from tests.random_specs.workloads import chance
 
 from einmap import SpecError
-from einmap.einsum.names import stem_and_level
-from einmap.einsum.steps import Delay, Flatten, Linearise, Split, Step, applied
+from einmap.einsum.notation.names import stem_and_level
+from einmap.einsum.rewrites.steps import Delay, Flatten, Linearise, Split, Step, applied
 from einmap.einsum.workload import Workload
 
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from einmap.einsum.parse import parse_einsum
-from einmap.einsum.projection import Affine, Lookup
-from einmap.einsum.projection import Written as Indices
+from einmap.einsum.notation.parse import parse_einsum
+from einmap.einsum.spaces.projection import Affine, Lookup
+from einmap.einsum.spaces.projection import Written as Indices
 
 MAX_OPERATIONS = 3000
 

@@ -11,7 +11,7 @@ from tests.model.test_systolic import array
 from einmap import evaluate, load
 from einmap.errors import SpecError
 from einmap.execute.execute import execute
-from einmap.execute.result import CountRow, Event, Execution, OccupancyRow
+from einmap.execute.results.result import CountRow, Event, Execution, OccupancyRow
 from einmap.model.cost import ActionRow, LatencyRow
 from einmap.report.comparison import ComparedCount, compare, largest_errors, model_steps, output_errors
 from einmap.report.cost_report import to_text

@@ -8,10 +8,10 @@ import pytest
 from tests.mapper.specs import SPECS, two_level
 
 import einmap
-from einmap.search import space
 from einmap.search.census import take_census, wilson
 from einmap.search.experiment import Question
 from einmap.search.problem import problem_of
+from einmap.search.space.space import space
 
 
 def question(spec):

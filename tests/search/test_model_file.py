@@ -8,8 +8,8 @@ import pytest
 from tests.mapper.specs import SPECS, two_level
 
 from einmap.errors import SpecError
-from einmap.search.cost_model import MOST_ROWS, CostModel, training_data
-from einmap.search.model_file import load_cost_model, model_bytes, with_evaluations
+from einmap.search.cost_model.cost_model import MOST_ROWS, CostModel, training_data
+from einmap.search.cost_model.model_file import load_cost_model, model_bytes, with_evaluations
 from einmap.search.problem import problem_of
 
 needs_trees = pytest.mark.skipif(importlib.util.find_spec("sklearn") is None, reason="extra")

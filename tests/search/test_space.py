@@ -5,9 +5,9 @@ import pytest
 from tests.mapper.specs import SPECS
 
 from einmap.mapper.mapspace.mapspace import mapspace_of
-from einmap.search.genome import Genome
-from einmap.search.moves import Moves
 from einmap.search.problem import problem_of
+from einmap.search.space.genome import Genome
+from einmap.search.space.moves import Moves
 
 
 @pytest.fixture(scope="module", params=SPECS)

@@ -7,8 +7,8 @@ from typing import ClassVar
 import pytest
 
 import einmap
-from einmap.components import hwcomponents
 from einmap.components.base import FormulaModel
+from einmap.components.installed import hwcomponents
 from einmap.components.registry import builtin
 from einmap.spec.cost_sources import component_modeling_log, cost_sources, used_models
 

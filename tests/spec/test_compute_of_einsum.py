@@ -3,7 +3,7 @@
 import pytest
 
 from einmap import NoMappingError, Spec, SpecError, evaluate, loads, map_workload
-from einmap.spec.write_workload import write_workload
+from einmap.spec.forms.write_workload import write_workload
 
 SPEC = loads("""
 arch:

@@ -1,7 +1,7 @@
 """Fields in which specifications differ."""
 
 import einmap
-from einmap.spec.spec_difference import FieldChange, field_changes
+from einmap.spec.forms.spec_difference import FieldChange, field_changes
 
 
 def changes(before, after):

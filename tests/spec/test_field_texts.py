@@ -7,7 +7,7 @@ import pytest
 from einmap import load, loads
 from einmap.cli.main import main
 from einmap.errors import SpecError
-from einmap.frontends.yaml.parse import parse_yaml
+from einmap.frontends.yaml.parsing.parse import parse_yaml
 from einmap.mapper.problem.options import metrics_named
 from einmap.spec.raw import to_python
 from einmap.spec.schema.base import Input

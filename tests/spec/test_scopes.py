@@ -7,7 +7,7 @@ import pytest
 import einmap
 from einmap import SpecError, evaluate, load
 from einmap.arch.constraint import DeferredSet
-from einmap.spec.binding.bind_component import unknown_holding
+from einmap.spec.binding.component.bind_component import unknown_holding
 
 MATMUL = load("simple", "matmul", "simple_matmul")
 BUFFER = "arch.nodes.GlobalBuffer"

@@ -3,7 +3,7 @@ from tests.einsum.cascades_to_partition import without_texts
 from tests.examples.reduced import REDUCED
 
 from einmap import Spec, SpecError, delay_reduction, dump, evaluate, load, loads, split
-from einmap.spec.write_workload import write_workload
+from einmap.spec.forms.write_workload import write_workload
 
 
 def spec(*einsums, **fields):

@@ -7,8 +7,8 @@ import warnings
 import pytest
 
 from einmap import SpecError, sweep
-from einmap.sweep.checksums import told
-from einmap.sweep.store import Store
+from einmap.sweep.store.checksums import told
+from einmap.sweep.store.store import Store
 
 
 def all_of(path, *, create=False):

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 from tests.sweep.kills import SWEEP, begun, cluster, finished, killed, moment, rows_of, seconds_of
 
-from einmap.sweep.store import Store
+from einmap.sweep.store.store import Store
 
 needs_dask = pytest.mark.skipif(
     importlib.util.find_spec("distributed") is None, reason="Dask is not installed: pip install '.[cluster]'"

@@ -5,8 +5,8 @@ import importlib.util
 import pytest
 
 from einmap import SpecError, sweep
-from einmap.sweep.points.optimised import Optimised
-from einmap.sweep.read import read_sweep
+from einmap.sweep.definition.points.optimised import Optimised
+from einmap.sweep.definition.read import read_sweep
 from einmap.sweep.result import front_of
 
 needs_optuna = pytest.mark.skipif(

@@ -4,8 +4,8 @@ import pytest
 
 import einmap
 from einmap import sweep
-from einmap.sweep.replay import replayed
-from einmap.sweep.store import Store
+from einmap.sweep.store.replay import replayed
+from einmap.sweep.store.store import Store
 
 PLANS = {
     "name": "plans",

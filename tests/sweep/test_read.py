@@ -3,7 +3,7 @@
 import pytest
 
 from einmap import SpecError, sweep
-from einmap.sweep.read import read_sweep
+from einmap.sweep.definition.read import read_sweep
 
 FILE = """
 sweep:

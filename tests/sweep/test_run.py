@@ -20,9 +20,9 @@ from einmap.sweep.actions import perform as outcomes
 from einmap.sweep.engines.engine import Lost
 from einmap.sweep.front import Front
 from einmap.sweep.outcome import Outcome
-from einmap.sweep.replay import replayed
 from einmap.sweep.result import PointResult, front_of
-from einmap.sweep.store import Store
+from einmap.sweep.store.replay import replayed
+from einmap.sweep.store.store import Store
 
 
 def counted(monkeypatch):

@@ -32,7 +32,7 @@ class SpatialDimension:
 
     `may_reuse`: tensors multicast or reduced across the copies. `reuse`: tensors that must be the same
     in all copies. `usage_scale`, `min_usage`: see spec fields; `power_gateable`: unused copies do not leak.
-    `skew`: whether copies begin one step of the compute after another, once or in each fold (see model/systolic.py).
+    `skew`: whether copies begin one step of the compute after another, once or in each fold (`model.timing.systolic`).
     `vector`: the copies are the lanes of one instruction: one loop over neighbouring values of one rank variable.
     """
 
@@ -156,9 +156,9 @@ class Memory(_Priced):
     writes one after another, or as `total_latency` says. `buffering`: whether it is filled while what is below it works
     (`ideal`, `double`) or not (`single`). `wind_up`: what is below it waits for its first tiles, and its last ones
     leave after the end. `layout`: of tensors of which accesses move whole lines. `stalls`: whether transfers hide
-    behind work on average or turn by turn (model/stalls.py). `array`: the array that it stands in, if any, and `units`:
-    how many of it there are along each dimension of that; all else is of one unit. `replicate`: tensors of which each
-    unit that needs them has a copy.
+    behind work on average or turn by turn (`model.timing.stalls`). `array`: the array that it stands in, if any, and
+    `units`: how many of it there are along each dimension of that; all else is of one unit. `replicate`: tensors of
+    which each unit that needs them has a copy.
     """
 
     __repr__ = brief

@@ -13,7 +13,7 @@ import typer
 from einmap.cli.target import Target
 from einmap.errors import EinmapError, SpecError, closest, did_you_mean, raise_all
 from einmap.frontends.files import Reading, exists, noted_reading
-from einmap.frontends.yaml.scalars import resolve
+from einmap.frontends.yaml.parsing.scalars import resolve
 from einmap.frontends.yaml.spec import example_paths, load
 from einmap.spec.spec import Spec
 

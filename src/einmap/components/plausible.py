@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from einmap.components.cells import sram_area
+from einmap.components.models.cells import sram_area
 from einmap.units import format_bits, format_si
 
 

@@ -77,7 +77,7 @@ def _frozen(attributes: Mapping[str, AttributeValue]) -> tuple[tuple[str, str, o
 @lru_cache(maxsize=1)
 def builtin() -> Registry:
     """The models that einmap brings along."""
-    from einmap.components import analog, dram, logic, measured_nodes, memory, network
+    from einmap.components.models import analog, dram, logic, measured_nodes, memory, network
 
     modules = (logic, measured_nodes, memory, dram, network, analog)
     return Registry([model for module in modules for model in module.MODELS])

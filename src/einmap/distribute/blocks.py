@@ -16,7 +16,7 @@ from einmap.distribute.indices import mixed_radix, window
 from einmap.distribute.mesh import AxisName, Mesh
 from einmap.distribute.placement import Placement, Split, block_of
 from einmap.einsum.einsum import TensorName
-from einmap.einsum.projection import Rank, RankVar
+from einmap.einsum.spaces.projection import Rank, RankVar
 from einmap.einsum.workload import Workload
 
 type Part = tuple[tuple[AxisName, ...], int]

@@ -22,7 +22,7 @@ from einmap.distribute.spaces.points import PointCount, points_of
 from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
 from einmap.einsum.functions import FUNCTIONS
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand, Reduction
-from einmap.einsum.projection import Rank, RankVar
+from einmap.einsum.spaces.projection import Rank, RankVar
 from einmap.progress import checkpoint
 
 type Addend = tuple[Reduction, tuple[AxisName, ...]]

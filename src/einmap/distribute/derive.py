@@ -23,8 +23,8 @@ from einmap.distribute.search.space import Options, SearchSpace, search_space
 from einmap.distribute.spaces.cuts import check_cuts
 from einmap.einsum.einsum import Einsum, TensorName
 from einmap.einsum.numeric import check_operation, graph_inputs, rank_sizes
-from einmap.einsum.projection import Rank
-from einmap.einsum.recurrence import refuse_recurrences
+from einmap.einsum.spaces.projection import Rank
+from einmap.einsum.spaces.recurrence import refuse_recurrences
 from einmap.einsum.workload import Workload
 from einmap.errors import EinmapError, NotSupportedError, SpecError, did_you_mean, raise_all
 from einmap.visible import short

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from einmap.einsum.einsum import Einsum
-from einmap.einsum.projection import Affine, RankVar
+from einmap.einsum.spaces.projection import Affine, RankVar
 
 
 @dataclass(frozen=True, slots=True)

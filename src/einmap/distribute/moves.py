@@ -16,7 +16,7 @@ from einmap.distribute.hops.hop import Hop
 from einmap.distribute.mesh import AxisName, Mesh
 from einmap.distribute.placement import MeshPart, Placement, Split, actual_values, parts_of_mesh, values_of
 from einmap.einsum.operation import Reduction
-from einmap.einsum.projection import Rank
+from einmap.einsum.spaces.projection import Rank
 from einmap.progress import checkpoint
 
 type HopCost = Callable[[Hop], float]

@@ -18,7 +18,7 @@ from einmap.distribute.mesh import Mesh
 from einmap.distribute.placement import Placement
 from einmap.distribute.plan import Buffer, BufferName, Dtype, Local, Move, Plan, PlanStep
 from einmap.einsum.einsum import TensorName
-from einmap.einsum.projection import Rank
+from einmap.einsum.spaces.projection import Rank
 from einmap.einsum.workload import Workload
 
 type Sizes = Mapping[TensorName, tuple[tuple[Rank, int], ...]]

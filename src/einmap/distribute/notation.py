@@ -17,7 +17,7 @@ from einmap.distribute.plan import Buffer, Combine, Fill, Local, LocalLoop, Move
 from einmap.distribute.spaces.cuts import cut_groups
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand, format_map
-from einmap.einsum.projection import Affine, Rank
+from einmap.einsum.spaces.projection import Affine, Rank
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from einmap.distribute.mesh import AxisName, Mesh
 from einmap.einsum.operation import Reduction
-from einmap.einsum.projection import Rank
+from einmap.einsum.spaces.projection import Rank
 
 type MeshPart = tuple[tuple[AxisName, int], ...]
 """The PEs at one position along each of some axes."""

@@ -16,7 +16,7 @@ from einmap.distribute.mesh import AxisName, Mesh
 from einmap.distribute.placement import Placement, local_shape
 from einmap.einsum.einsum import Einsum, TensorName
 from einmap.einsum.operation import Reduction
-from einmap.einsum.projection import Rank, RankVar
+from einmap.einsum.spaces.projection import Rank, RankVar
 from einmap.einsum.workload import Workload
 from einmap.visible import brief
 

@@ -12,7 +12,7 @@ from einmap.distribute.placement import MeshPart, Placement, Split, block_of
 from einmap.einsum.einsum import Einsum, TensorName
 from einmap.einsum.gather import refuse_gathers
 from einmap.einsum.numeric import graph_inputs
-from einmap.einsum.projection import Rank, RankVar
+from einmap.einsum.spaces.projection import Rank, RankVar
 from einmap.einsum.workload import Workload
 from einmap.errors import At, EinmapError, SpecError, attempt, did_you_mean, raise_all
 from einmap.visible import short

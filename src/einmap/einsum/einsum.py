@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from einmap.einsum.operation import Operation
-from einmap.einsum.projection import (
+from einmap.einsum.spaces.projection import (
     Affine,
     Lookup,
     Projection,
@@ -21,7 +21,7 @@ from einmap.einsum.projection import (
     lookups,
     relevance,
 )
-from einmap.einsum.space import index_ends
+from einmap.einsum.spaces.space import index_ends
 from einmap.visible import brief
 
 type TensorName = str

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
-from einmap.einsum.projection import Affine, Lookup, Rank
+from einmap.einsum.spaces.projection import Affine, Lookup, Rank
 from einmap.errors import At, NotSupportedError, SpecError
 
 NO_ROW = -1

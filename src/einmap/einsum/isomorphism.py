@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
-from einmap.einsum.projection import Lookup, Rank, RankVar
+from einmap.einsum.spaces.projection import Lookup, Rank, RankVar
 
 
 @dataclass(frozen=True)

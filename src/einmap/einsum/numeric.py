@@ -19,8 +19,8 @@ from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
 from einmap.einsum.functions import FUNCTIONS, apply
 from einmap.einsum.gather import gathered_rows, index_sizes
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand, Reduction, operands
-from einmap.einsum.projection import Projection, Rank, RankVar, Relevance, Written
-from einmap.einsum.space import inside_of, parse_constraint
+from einmap.einsum.spaces.projection import Projection, Rank, RankVar, Relevance, Written
+from einmap.einsum.spaces.space import inside_of, parse_constraint
 from einmap.einsum.workload import Workload
 from einmap.errors import SpecError, did_you_mean
 

@@ -16,7 +16,7 @@ from typing import Literal
 
 from einmap.einsum.functions import FUNCTIONS
 from einmap.errors import SpecError
-from einmap.expressions.syntax import check_text_length, shortened
+from einmap.expressions.evaluator.syntax import check_text_length, shortened
 from einmap.visible import brief, short
 
 type Reduction = Literal["sum", "max", "min"]

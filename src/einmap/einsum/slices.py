@@ -22,8 +22,8 @@ from einmap.einsum.functions import apply
 from einmap.einsum.gather import refuse_gathers
 from einmap.einsum.numeric import REDUCE, rank_sizes, write_block
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand
-from einmap.einsum.projection import Affine, Rank, RankVar
-from einmap.einsum.space import inside_of, parse_constraint
+from einmap.einsum.spaces.projection import Affine, Rank, RankVar
+from einmap.einsum.spaces.space import inside_of, parse_constraint
 from einmap.einsum.workload import Workload
 from einmap.errors import SpecError
 

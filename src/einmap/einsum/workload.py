@@ -8,8 +8,8 @@ from functools import cached_property
 from math import prod
 
 from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
-from einmap.einsum.projection import Rank, RankVar
-from einmap.einsum.recurrence import Recurrence, recurrences
+from einmap.einsum.spaces.projection import Rank, RankVar
+from einmap.einsum.spaces.recurrence import Recurrence, recurrences
 from einmap.errors import SpecError, did_you_mean
 from einmap.visible import brief
 

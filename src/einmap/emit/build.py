@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.numeric import keeps_integers
 from einmap.einsum.operation import Operand
-from einmap.einsum.projection import Lookup
-from einmap.emit.dead_definitions import tidied
-from einmap.emit.declare import Declared, loop_names
-from einmap.emit.identifiers import Language, Names
-from einmap.emit.linear import Linear, named, number
-from einmap.emit.lower import Lowering
-from einmap.emit.program import Found, Plain, Program
-from einmap.emit.scope import Indices
-from einmap.emit.symbols import symbols_of
-from einmap.emit.tile_boxes import lane_turns, memories, place_of_indices, point_of
+from einmap.einsum.spaces.projection import Lookup
+from einmap.emit.language.dead_definitions import tidied
+from einmap.emit.language.identifiers import Language, Names
+from einmap.emit.language.linear import Linear, named, number
+from einmap.emit.language.program import Found, Plain, Program
+from einmap.emit.language.symbols import symbols_of
+from einmap.emit.lowering.declare import Declared, loop_names
+from einmap.emit.lowering.lower import Lowering
+from einmap.emit.lowering.scope import Indices
+from einmap.emit.lowering.tile_boxes import lane_turns, memories, place_of_indices, point_of
 from einmap.errors import MappingError, NotSupportedError, raise_all
 from einmap.mapping.nodes import format_address
 from einmap.mapping.validate import validate

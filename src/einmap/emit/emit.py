@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import assert_never
 
 from einmap.emit.build import program_of
-from einmap.emit.identifiers import LANGUAGES, Language
-from einmap.emit.print_c import c_text
-from einmap.emit.print_pseudo import pseudo_text
-from einmap.emit.print_python import python_text
+from einmap.emit.language.identifiers import LANGUAGES, Language
+from einmap.emit.printers.print_c import c_text
+from einmap.emit.printers.print_pseudo import pseudo_text
+from einmap.emit.printers.print_python import python_text
 from einmap.errors import SpecError, did_you_mean
 from einmap.spec.spec import Spec
 from einmap.visible import visible

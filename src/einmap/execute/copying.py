@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from einmap.arch.component import Memory, Toll
-from einmap.execute.buffers import Heap, Tile
 from einmap.execute.leaf import Leaf, Tiles
 from einmap.execute.recorder import Recorder
+from einmap.execute.tiles.buffers import Heap, Tile
 from einmap.schedule.routes import Clock, Hold, Instance
 
 

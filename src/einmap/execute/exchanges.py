@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from einmap.arch.component import Memory
 from einmap.einsum.gather import Places, checked_places, lookup_grid, rows_of
-from einmap.einsum.projection import Lookup
-from einmap.execute.buffers import Flags, Heap, Mask, Tile
+from einmap.einsum.spaces.projection import Lookup
 from einmap.execute.leaf import Passing, charge, points_of
 from einmap.execute.lines import LineTransfers, moved
 from einmap.execute.networks.unit_traffic import Moving
 from einmap.execute.networks.units import Units, is_spread
 from einmap.execute.recorder import Recorder
-from einmap.execute.visits import Visit, Visits
+from einmap.execute.tiles.buffers import Flags, Heap, Mask, Tile
+from einmap.execute.tiles.visits import Visit, Visits
 from einmap.mapping.nodes import Address
 from einmap.schedule.boxes import Box, hull
 from einmap.schedule.place import NodeTensor, Place

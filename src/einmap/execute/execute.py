@@ -15,13 +15,13 @@ from einmap.arch.component import Component, Memory, Network
 from einmap.einsum.numeric import random_inputs, shapes
 from einmap.einsum.workload import Workload
 from einmap.errors import NotSupportedError, SpecError, did_you_mean
-from einmap.execute.buffers import Heap, Tile
-from einmap.execute.occupancy import Occupancy
-from einmap.execute.padding import paddings
 from einmap.execute.recorder import Recorder
-from einmap.execute.result import ChildKey, CountKey, CountRow, Execution, SpanRow
+from einmap.execute.results.occupancy import Occupancy
+from einmap.execute.results.result import ChildKey, CountKey, CountRow, Execution, SpanRow
+from einmap.execute.results.timeline import Timeline
 from einmap.execute.simulator import Simulator
-from einmap.execute.timeline import Timeline
+from einmap.execute.tiles.buffers import Heap, Tile
+from einmap.execute.tiles.padding import paddings
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.pipelines import refuse_sliding
 from einmap.mapping.validate import validate

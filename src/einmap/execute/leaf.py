@@ -14,13 +14,13 @@ import numpy as np
 from einmap.arch.component import Memory, is_carrying
 from einmap.einsum.einsum import TensorAccess
 from einmap.errors import MappingError, NotSupportedError
-from einmap.execute.buffers import Heap, Mask, Tile
-from einmap.execute.kernel import REDUCTION, leaf_kernel, program
+from einmap.execute.kernel.kernel import REDUCTION, leaf_kernel, program
 from einmap.execute.lines import LineTransfers, group_of, layout_of, lines_of, rounds_of
 from einmap.execute.networks.unit_traffic import InUnits, Moving, Touches
 from einmap.execute.networks.units import Units, is_spread
 from einmap.execute.recorder import Recorder
-from einmap.execute.visits import Visits
+from einmap.execute.tiles.buffers import Heap, Mask, Tile
+from einmap.execute.tiles.visits import Visits
 from einmap.schedule.boxes import Box
 from einmap.schedule.routes import Clock, Hold, Instance, Route, Turn, chain_to_memory
 

@@ -12,8 +12,8 @@ import numpy as np
 from einmap.arch.component import Memory
 from einmap.arch.layout import Layout
 from einmap.errors import NotSupportedError
-from einmap.execute.buffers import volume
 from einmap.execute.recorder import Recorder
+from einmap.execute.tiles.buffers import volume
 from einmap.mapping.nodes import Address
 from einmap.schedule.boxes import Box
 from einmap.schedule.routes import Hold, Instance, Route

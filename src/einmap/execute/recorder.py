@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from einmap.execute.networks.routing import Wires
-from einmap.execute.result import (
+from einmap.execute.results.result import (
     ChildKey,
     CountKey,
     Event,
@@ -15,8 +15,8 @@ from einmap.execute.result import (
     TurnKey,
     VisitRow,
 )
-from einmap.execute.timeline import Timeline
-from einmap.execute.visits import Visit
+from einmap.execute.results.timeline import Timeline
+from einmap.execute.tiles.visits import Visit
 from einmap.mapping.nodes import Address
 from einmap.schedule.boxes import Box
 from einmap.schedule.routes import Instance

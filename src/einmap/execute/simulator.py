@@ -12,17 +12,17 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 
 from einmap.arch.component import Memory
-from einmap.execute.buffers import Heap, Mask, Tile, volume
 from einmap.execute.copying import CopyLeaf
 from einmap.execute.exchanges import Exchanges, Gathering, is_gathered, reduce_into
 from einmap.execute.leaf import Leaf, innermost
 from einmap.execute.networks.units import is_spread
-from einmap.execute.occupancy import Life, LiveBuffer, Occupancy
-from einmap.execute.padding import pad
 from einmap.execute.recorder import Recorder, Values
-from einmap.execute.sliding import Windows
+from einmap.execute.results.occupancy import Life, LiveBuffer, Occupancy
 from einmap.execute.stages import PipelineRun
-from einmap.execute.visits import Visit, Visits
+from einmap.execute.tiles.buffers import Heap, Mask, Tile, volume
+from einmap.execute.tiles.padding import pad
+from einmap.execute.tiles.sliding import Windows
+from einmap.execute.tiles.visits import Visit, Visits
 from einmap.mapping import nodes as tree
 from einmap.mapping.nodes import Address
 from einmap.schedule.boxes import Box, box_of, hull, stored_box

@@ -11,9 +11,9 @@ from functools import cached_property
 from itertools import product
 from typing import Protocol
 
-from einmap.execute.occupancy import Life, LiveBuffer, Occupancy, Together
 from einmap.execute.recorder import Recorder
-from einmap.execute.visits import Visit, Visits
+from einmap.execute.results.occupancy import Life, LiveBuffer, Occupancy, Together
+from einmap.execute.tiles.visits import Visit, Visits
 from einmap.mapping import nodes as tree
 from einmap.mapping.nodes import Address
 from einmap.mapping.pipelines import PlacedPipeline

@@ -15,12 +15,12 @@ from typing import Any, Literal
 import numpy as np
 
 from einmap.errors import MOST_NAMES, At, ExpressionError, SpecError, Where, closest
-from einmap.expressions.budget import size_checked
-from einmap.expressions.interpreter import MISSING, Interpreter, Names, plain, shown
-from einmap.expressions.operators import as_set
+from einmap.expressions.evaluator.budget import size_checked
+from einmap.expressions.evaluator.interpreter import MISSING, Interpreter, Names, plain, shown
+from einmap.expressions.evaluator.operators import as_set
+from einmap.expressions.evaluator.syntax import check_text_length, one_line, parse, quoted
 from einmap.expressions.records import Record, RecordList, SafeFunction, safe_function
 from einmap.expressions.sets import SET_NAMES, Kind, NameSet
-from einmap.expressions.syntax import check_text_length, one_line, parse, quoted
 
 _NUMBER = re.compile(r"[+-]?(\d[\d_]*+(\.\d*+)?|\.\d++)([eE][+-]?\d+)?")
 _UNDEFINED = re.compile(r"name '(\w+)' is not defined")

@@ -7,7 +7,7 @@ import re
 from functools import lru_cache
 
 from einmap.errors import ExpressionError
-from einmap.expressions.syntax import one_line, parse
+from einmap.expressions.evaluator.syntax import one_line, parse
 
 _WORD = re.compile(r"[^\W\d]\w*")
 _LISTING = ("enumerate", "list", "map", "str", "tuple")

@@ -10,10 +10,10 @@ from typing import Any
 
 from einmap.errors import At, ExpressionError, Where
 from einmap.expressions.arithmetic import evaluate
-from einmap.expressions.budget import Account
-from einmap.expressions.interpreter import MISSING, undefined
+from einmap.expressions.evaluator.budget import Account
+from einmap.expressions.evaluator.interpreter import MISSING, undefined
+from einmap.expressions.evaluator.syntax import quoted
 from einmap.expressions.sets import NameSet
-from einmap.expressions.syntax import quoted
 
 MAX_CHAIN = 50
 """Values that may need each other in a row, so that Python's stack is never the limit."""

@@ -16,9 +16,9 @@ from einmap.arch.tree import outermost_memory
 from einmap.errors import At, NotSupportedError
 from einmap.mapper.problem.options import Options
 from einmap.mapper.problem.searchable import why_not_fused
-from einmap.model.buffering import turns
-from einmap.model.stalls import stalling
-from einmap.model.ways import has_ways
+from einmap.model.timing.buffering import turns
+from einmap.model.timing.stalls import stalling
+from einmap.model.timing.ways import has_ways
 from einmap.spec.spec import Spec
 
 

@@ -154,8 +154,8 @@ def made_ready(name: str, kernel: Any, call: Callable[[], Any]) -> Warmed:
 
 def warm_simulator() -> Warmed:
     """Make the kernel of `einmap.execute` ready too."""
-    from einmap.execute.kernels import run_leaf
-    from einmap.execute.warm import smallest_call
+    from einmap.execute.kernel.kernels import run_leaf
+    from einmap.execute.kernel.warm import smallest_call
 
     if "run_leaf" not in _ready:
         _ready["run_leaf"] = made_ready("run_leaf", run_leaf, smallest_call)

@@ -10,7 +10,7 @@ from math import prod
 
 from einmap.arch.component import Leaf, is_carrying
 from einmap.arch.tree import Architecture
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.einsum.workload import Workload
 from einmap.errors import At, EinmapError, FanoutError, MappingError, NotSupportedError, did_you_mean
 from einmap.mapping.mapping import Mapping, PlacedNode

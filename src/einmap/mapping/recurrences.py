@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from einmap.einsum.recurrence import Recurrence
+from einmap.einsum.spaces.recurrence import Recurrence
 from einmap.einsum.workload import Workload
 from einmap.errors import At, EinmapError, MappingError, NotSupportedError
 from einmap.mapping.mapping import Mapping, PlacedNode

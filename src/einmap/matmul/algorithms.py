@@ -14,7 +14,7 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.matmul.machine import DIMENSIONS, DIMENSIONS_OF, TENSORS, Level, Machine, Sizes
+from einmap.matmul.machine.machine import DIMENSIONS, DIMENSIONS_OF, TENSORS, Level, Machine, Sizes
 from einmap.matmul.problem import Product, Rules
 
 type Pieces = tuple[tuple[int, int], ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from einmap.matmul.algorithms import Stage
-from einmap.matmul.machine import DIMENSIONS_OF, TENSORS
+from einmap.matmul.machine.machine import DIMENSIONS_OF, TENSORS
 from einmap.matmul.problem import Product
 
 

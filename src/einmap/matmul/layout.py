@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from einmap.matmul.algorithms import Choice, Stage, pieces
-from einmap.matmul.machine import DIMENSIONS_OF, TENSORS
+from einmap.matmul.machine.machine import DIMENSIONS_OF, TENSORS
 from einmap.matmul.problem import Product
 from einmap.matmul.traffic import LevelTraffic, Moves
 

@@ -10,13 +10,13 @@ import numpy as np
 
 from einmap.errors import SpecError, did_you_mean
 from einmap.matmul.algorithms import Algorithm, Choice, Stage, stages_of
-from einmap.matmul.estimates import transfer_seconds
-from einmap.matmul.joint import JointSearch
-from einmap.matmul.machine import DIMENSIONS_OF, Machine, Sizes
+from einmap.matmul.blocks.estimates import transfer_seconds
+from einmap.matmul.blocks.joint import JointSearch
+from einmap.matmul.blocks.space import Options, check_smallest, even_sizes, options_of
+from einmap.matmul.machine.machine import DIMENSIONS_OF, Machine, Sizes
+from einmap.matmul.machine.read_machine import load_machine
 from einmap.matmul.problem import Method, Product, Rules, product_of, rules_of
-from einmap.matmul.read_machine import load_machine
 from einmap.matmul.result import MatmulPlan
-from einmap.matmul.space import Options, check_smallest, even_sizes, options_of
 from einmap.numbers import divisors
 from einmap.progress import Progress
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from einmap.errors import EinmapError, SpecError, did_you_mean, raise_all
-from einmap.matmul.data_types import DataType, data_type
-from einmap.matmul.machine import DIMENSIONS, TENSORS, Machine, Sizes, whole
+from einmap.matmul.machine.data_types import DataType, data_type
+from einmap.matmul.machine.machine import DIMENSIONS, TENSORS, Machine, Sizes, whole
 from einmap.visible import brief, short
 
 type Fit = Literal["all", "resident"]

@@ -11,7 +11,7 @@ from einmap.errors import Note
 from einmap.matmul.algorithms import Choice, Seconds, Stage, plan_seconds, stages_of
 from einmap.matmul.compulsory_traffic import least_bits
 from einmap.matmul.layout import Layouts, layouts_of
-from einmap.matmul.machine import DIMENSIONS, TENSORS, Machine, Sizes
+from einmap.matmul.machine.machine import DIMENSIONS, TENSORS, Machine, Sizes
 from einmap.matmul.problem import Method, Product, Rules
 from einmap.matmul.traffic import LevelTraffic, Moves, traffic_of
 from einmap.visible import brief

@@ -15,7 +15,7 @@ from typing import Any
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Compute, Node, PerEinsum, Spatial, Storage, Temporal
 from einmap.matmul.algorithms import Choice, Stage
-from einmap.matmul.machine import DIMENSIONS, TENSORS, Machine, Sizes
+from einmap.matmul.machine.machine import DIMENSIONS, TENSORS, Machine, Sizes
 from einmap.matmul.problem import Product
 from einmap.matmul.result import MatmulPlan
 from einmap.spec.spec import Spec

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from einmap.matmul.algorithms import Choice, Stage, pieces
-from einmap.matmul.machine import DIMENSIONS_OF, TENSORS, Sizes
+from einmap.matmul.machine.machine import DIMENSIONS_OF, TENSORS, Sizes
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,20 +10,20 @@ from typing import Any
 from einmap.arch.component import Component, Network
 from einmap.einsum.isomorphism import Renaming
 from einmap.errors import At, SpecError
-from einmap.model.buffering import serial_latency
 from einmap.model.checks.invariants import check_traffic
 from einmap.model.cost import BALANCE, ROUNDING, ActionRow, EinsumLatencyRow, LatencyRow, SpatialUsageRow
 from einmap.model.counting.path import EinsumPath
 from einmap.model.counting.spatial import lanes_used, spatial_usage
-from einmap.model.latency import busy_time, memory_time, network_time
-from einmap.model.stalls import stalled_latency
-from einmap.model.systolic import skew_seconds
+from einmap.model.timing.buffering import serial_latency
+from einmap.model.timing.latency import busy_time, memory_time, network_time
+from einmap.model.timing.stalls import stalled_latency
+from einmap.model.timing.systolic import skew_seconds
+from einmap.model.timing.ways import Way
 from einmap.model.traffic.actions import Actions
 from einmap.model.traffic.copies import copy_busiest, copy_totals
 from einmap.model.traffic.crossing import NetworkUse
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.model.traffic.network import network_use
-from einmap.model.ways import Way
 
 
 @dataclass(frozen=True)

@@ -49,13 +49,13 @@ from einmap.model.occupancy.sharing import (
     shared_nodes,
 )
 from einmap.model.occupancy.stages import Turns, moments_of
-from einmap.model.overlap import Overlap
 from einmap.model.pipelines import Pipelining, known_pipelines
-from einmap.model.stalls import refuse_fused
+from einmap.model.timing.overlap import Overlap
+from einmap.model.timing.stalls import refuse_fused
+from einmap.model.timing.ways import Way, has_ways, ways_of
 from einmap.model.traffic.copies import aliases
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
-from einmap.model.ways import Way, has_ways, ways_of
-from einmap.spec.loop_tree import is_as_read
+from einmap.spec.forms.loop_tree import is_as_read
 from einmap.spec.spec import Spec, checked_spec
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from einmap.arch.component import Memory
 from einmap.arch.tree import outermost_memory
-from einmap.einsum.projection import Rank
+from einmap.einsum.spaces.projection import Rank
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Address
 from einmap.model.cost import ActionRow, Cost

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from einmap.arch.component import Compute, Network
 from einmap.einsum.numeric import run
-from einmap.execute.result import CountKey, Execution
+from einmap.execute.results.result import CountKey, Execution
 from einmap.model.cost import Cost, LatencyRow
 from einmap.model.evaluate import workings_of
-from einmap.model.systolic import is_skewed, skew_seconds
+from einmap.model.timing.systolic import is_skewed, skew_seconds
 from einmap.model.traffic.network import network_use
 from einmap.spec.spec import Spec
 

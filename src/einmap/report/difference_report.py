@@ -14,9 +14,9 @@ from einmap.model.cost import Cost
 from einmap.model.cost_difference import Changed, row_changes, total_changes
 from einmap.report.formatting import NONE, area, percent
 from einmap.report.layout import new_table
+from einmap.spec.forms.spec_difference import FieldChange, field_changes
 from einmap.spec.raw import to_python
 from einmap.spec.spec import TOP_LEVEL, Spec
-from einmap.spec.spec_difference import FieldChange, field_changes
 from einmap.units import format_count, format_si
 from einmap.visible import short
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping as MappingOf
 
 from einmap.arch.component import Memory
 from einmap.einsum.einsum import TensorAccess
-from einmap.einsum.projection import Lookup
+from einmap.einsum.spaces.projection import Lookup
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Address
 from einmap.mapping.pretty import pretty

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from einmap.mapping.pretty import pretty
 from einmap.matmul.layout import ORDERS, LayoutCost
-from einmap.matmul.machine import DIMENSIONS, TENSORS
+from einmap.matmul.machine.machine import DIMENSIONS, TENSORS
 from einmap.matmul.result import MatmulPlan
 from einmap.matmul.to_mapping import loop_tree
 from einmap.report.formatting import NONE, percent

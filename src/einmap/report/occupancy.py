@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from einmap.arch.component import Compute, Memory
-from einmap.execute.result import Execution
+from einmap.execute.results.result import Execution
 from einmap.spec.spec import Spec
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from einmap.execute.result import Execution
+from einmap.execute.results.result import Execution
 from einmap.frontends.files import write_bytes_atomically
 from einmap.optional import require
 from einmap.report.formatting import data_unit, percent

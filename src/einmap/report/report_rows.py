@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from einmap.arch.component import Component, Memory
 from einmap.arch.tree import Architecture
 from einmap.model.cost import ActionRow, Cost
-from einmap.model.ways import has_ways
+from einmap.model.timing.ways import has_ways
 from einmap.spec.spec import Spec
 
 

@@ -11,7 +11,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.measure import Measurement
 from rich.text import Text
 
-from einmap.execute.result import Execution
+from einmap.execute.results.result import Execution
 from einmap.report.comparison import ComparedCount, Comparison, OutputError
 from einmap.report.formatting import NONE, percent
 from einmap.report.layout import new_table

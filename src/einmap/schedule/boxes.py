@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from einmap.einsum.projection import Affine, Lookup
+from einmap.einsum.spaces.projection import Affine, Lookup
 from einmap.schedule.routes import Interval, Route
 
 type Box = tuple[tuple[int, int], ...]

@@ -14,7 +14,7 @@ from itertools import product
 from einmap.arch.component import Compute, Memory, SpatialDimension, Toll
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum, TensorAccess
-from einmap.einsum.projection import Affine, Relevance
+from einmap.einsum.spaces.projection import Affine, Relevance
 from einmap.einsum.workload import Workload
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree

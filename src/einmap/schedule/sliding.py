@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from einmap.arch.component import Memory
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.einsum.workload import Workload
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree

@@ -20,7 +20,7 @@ import numpy as np
 from einmap.mapper.mapspace.mapspace import Point
 from einmap.mapper.warm import warm
 from einmap.progress import Progress
-from einmap.search.cost_model import MOST_ROWS, CostModel, Learnt, training_data
+from einmap.search.cost_model.cost_model import MOST_ROWS, CostModel, Learnt, training_data
 from einmap.search.problem import SearchProblem, problem_of
 from einmap.search.run import SearchResult, check_budget, search
 from einmap.search.strategy import Budget, strategy_named

@@ -20,10 +20,10 @@ from einmap.mapper.mapspace.mapspace import Point, Subspace
 from einmap.mapper.problem.options import metrics_named
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.template import OpenSpatial, Template
-from einmap.model.batch import Batch, BatchCost
+from einmap.model.batch.batch import Batch, BatchCost
 from einmap.model.checks.partial_sums import check_partial_sums
 from einmap.model.counting.semantics import Semantics, semantics_named
-from einmap.search.space import SearchSpace, search_space
+from einmap.search.space.space import SearchSpace, search_space
 from einmap.spec.spec import Spec
 
 OBJECTIVES = ("energy", "latency", "energy_delay_product")

@@ -21,8 +21,8 @@ from einmap.execute.execute import execute
 from einmap.mapper.mapspace.mapspace import Point
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.model.evaluate import evaluate
-from einmap.model.latency import busy_time
-from einmap.model.ways import has_ways
+from einmap.model.timing.latency import busy_time
+from einmap.model.timing.ways import has_ways
 from einmap.progress import Progress
 from einmap.search.problem import SearchProblem
 from einmap.search.run import Candidate, SearchResult

@@ -15,7 +15,7 @@ from einmap.errors import SpecError
 from einmap.mapper.mapspace.mapspace import Point
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.progress import Progress
-from einmap.search.cost_model import CostModel
+from einmap.search.cost_model.cost_model import CostModel
 from einmap.search.problem import SearchProblem
 from einmap.search.strategy import Budget, Factory, Setup, Strategy, strategy_named
 from einmap.visible import brief

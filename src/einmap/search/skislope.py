@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any
 
 from einmap.einsum.einsum import Einsum
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.einsum.workload import Workload
 from einmap.errors import NoMappingError, SpecError
 from einmap.mapper.mapper import best_mappings

@@ -15,7 +15,7 @@ import numpy as np
 from einmap.arrays import Floats
 from einmap.errors import SpecError, did_you_mean
 from einmap.mapper.mapspace.mapspace import Point
-from einmap.search.cost_model import CostModel
+from einmap.search.cost_model.cost_model import CostModel
 from einmap.search.problem import SearchProblem
 
 

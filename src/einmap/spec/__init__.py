@@ -1,17 +1,11 @@
 """What a specification is: the raw tree, its checked shape, and the values bound for one Einsum.
 
-- `array_units`: what stands inside an array: its memories are units along the array's dimensions.
 - `binding`: expressions into values, Einsum by Einsum: workload, architecture, components.
 - `bindings`: what is evaluated from a specification, each part at first use; the mapping is no part of it.
 - `cost_sources`: where the costs of components come from: a line of the specification, or a model with its publication.
 - `dialects`: the older and the newer names of one format.
-- `enabled_computes`: which computes an Einsum may run on: those that it names, or those that the architecture enables.
-- `function_view`: `spec` as the user's own functions get it.
-- `loop_tree`: the LoopTree between its raw form and its nodes: read, check the shape, write.
 - `models`: component models that a specification may name, and in which order names are looked up.
 - `names`: what tensors, Einsums, renames, ranks, rank variables, components and dimensions may be called.
-- `partial_tree`: a partly given mapping from its raw form: per Einsum nodes in order, with `!Any {}` where nodes
-  may be inserted.
 - `raw`: the raw stage of a specification: a tree of values that remember where they come from.
 - `schema`: pydantic input models: which fields exist, of which form, with which defaults.
 - `open_layouts`: layouts that a specification leaves open: what there is to choose.
@@ -19,6 +13,5 @@
   mapping made for them.
 - `shared_inputs`: copy Einsums for graph inputs that several Einsums read: one fill then serves them all.
 - `spec`: spec: a specification as users hold it.
-- `spec_difference`: fields in which two specifications differ, with their paths.
-- `write_workload`: a frozen workload -> the key `workload` of a specification that means the same.
+- `forms`: parts of a specification between their raw form and values.
 """

@@ -13,17 +13,17 @@ from einmap.einsum.einsum import Einsum
 from einmap.einsum.isomorphism import Renaming
 from einmap.einsum.workload import Workload
 from einmap.errors import EinmapError, Note, SpecError, attempt, raise_all
-from einmap.expressions.custom import custom_functions
+from einmap.expressions.evaluator.custom import custom_functions
 from einmap.expressions.scope import Scope, lazy_layer
 from einmap.expressions.sets import NameSet
 from einmap.gc_pause import set_aside
-from einmap.spec.binding.applied_scales import CostOrigin
 from einmap.spec.binding.bind_arch import ArchInputs, bind_arch, read_arch
-from einmap.spec.binding.bind_workload import BoundWorkload, bind_workload
+from einmap.spec.binding.component.applied_scales import CostOrigin
+from einmap.spec.binding.enabled_computes import with_computes
+from einmap.spec.binding.function_view import SpecView
 from einmap.spec.binding.isomorphism import Likeness, names_ranks
+from einmap.spec.binding.workload.bind_workload import BoundWorkload, bind_workload
 from einmap.spec.dialects.dialect import Choice, choose_dialect
-from einmap.spec.enabled_computes import with_computes
-from einmap.spec.function_view import SpecView
 from einmap.spec.models import ModelChoice, Models, check_files_read, checked_installed
 from einmap.spec.raw import Path, RawMap, place, to_python
 from einmap.spec.schema.arch import ComponentInput, ContainerInput

@@ -9,7 +9,7 @@ from pathlib import PurePath
 
 from einmap.arch.component import Compute, Memory, Network, Toll
 from einmap.errors import At
-from einmap.spec.binding.applied_scales import CostOrigin, Factor, Scaled
+from einmap.spec.binding.component.applied_scales import CostOrigin, Factor, Scaled
 from einmap.spec.raw import Path, place
 from einmap.spec.schema.arch import ComponentInput
 from einmap.spec.spec import Spec

@@ -106,8 +106,8 @@ class ModelChoice:
 
     def _last(self, name: str, beside: Registry | None) -> Registry:
         """The registry of installed packages if it has the class. Raises SpecError with close names, or the package."""
-        from einmap.components.hwcomponents import has_packages
-        from einmap.components.hwcomponents_classes import package_of
+        from einmap.components.installed.hwcomponents import has_packages
+        from einmap.components.installed.hwcomponents_classes import package_of
         from einmap.components.registry import builtin
 
         models = [*(beside or ()), *builtin()]
@@ -126,7 +126,7 @@ class ModelChoice:
         raise SpecError(f"component_class {short(name)} is not a known model", hint=hint)
 
     def _of_packages(self) -> Registry:
-        from einmap.components.hwcomponents import installed_registry
+        from einmap.components.installed.hwcomponents import installed_registry
 
         return installed_registry()
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from einmap.arch.component import Component
 from einmap.arch.tree import Architecture
-from einmap.einsum.recurrence import refuse_recurrences
+from einmap.einsum.spaces.recurrence import refuse_recurrences
 from einmap.einsum.workload import Workload
 from einmap.errors import At, Note, SpecError, did_you_mean
 from einmap.expressions.scope import Scope
@@ -18,8 +18,8 @@ from einmap.expressions.sets import NameSet
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Address
 from einmap.spec.binding.bind_arch import ArchInputs
-from einmap.spec.binding.bind_workload import BoundWorkload
-from einmap.spec.binding.second_names_tree import with_second_names
+from einmap.spec.binding.workload.bind_workload import BoundWorkload
+from einmap.spec.binding.workload.second_names_tree import with_second_names
 from einmap.spec.bindings import Bindings, Bound, InPlace
 from einmap.spec.chosen_layouts import (
     Chosen,
@@ -31,7 +31,8 @@ from einmap.spec.chosen_layouts import (
 )
 from einmap.spec.dialects.dialect import Dialect, checked_dialect
 from einmap.spec.dialects.rewrite import translated
-from einmap.spec.loop_tree import is_as_read, path_of_node, read_mapping, write_mapping
+from einmap.spec.forms.loop_tree import is_as_read, path_of_node, read_mapping, write_mapping
+from einmap.spec.forms.write_workload import with_written
 from einmap.spec.models import Models, models_given, take_objects
 from einmap.spec.raw import (
     Raw,
@@ -47,7 +48,6 @@ from einmap.spec.raw import (
 )
 from einmap.spec.schema.options import MapperInput, ModelInput
 from einmap.spec.shared_inputs import expanded, names_copies, shareable, with_copies, without
-from einmap.spec.write_workload import with_written
 from einmap.visible import brief, short
 
 TOP_LEVEL = (

@@ -13,9 +13,9 @@ from einmap.frontends.files import noted_reading
 from einmap.frontends.yaml.spec import load
 from einmap.spec.raw import RawMap, format_path, get_value, parse_path
 from einmap.spec.spec import Spec
-from einmap.sweep.definition import Definition, SweptWorkload
-from einmap.sweep.points.axes import Axis, Value
-from einmap.sweep.points.grid import Point
+from einmap.sweep.definition.definition import Definition, SweptWorkload
+from einmap.sweep.definition.points.axes import Axis, Value
+from einmap.sweep.definition.points.grid import Point
 
 type Settings = tuple[tuple[str, Value], ...]
 """Paths as `Spec.set` takes them, and what goes there."""

@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from einmap.frontends.store import own_code
 from einmap.spec.raw import content
 from einmap.spec.spec import Spec
-from einmap.sweep.definition import Asked, Definition
+from einmap.sweep.definition.definition import Asked, Definition
 
 FORMAT = 1
 """Version of what is kept of a result."""

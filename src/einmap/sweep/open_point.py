@@ -9,13 +9,13 @@ from einmap.frontends.yaml.spec import dump
 from einmap.spec.spec import Spec
 from einmap.sweep.bases import Bases, with_settings
 from einmap.sweep.bounds import Least, least_objectives
-from einmap.sweep.definition import SweptWorkload
+from einmap.sweep.definition.definition import SweptWorkload
+from einmap.sweep.definition.points.grid import Point
 from einmap.sweep.front import Front
 from einmap.sweep.keys import key_of, text_key
 from einmap.sweep.outcome import INVALID, TRANSIENT, Outcome, failure, told
-from einmap.sweep.points.grid import Point
 from einmap.sweep.result import PointResult
-from einmap.sweep.store import Case, Store
+from einmap.sweep.store.store import Case, Store
 
 
 @dataclass

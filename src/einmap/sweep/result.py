@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from einmap.sweep.definition import OBJECTIVES
+from einmap.sweep.definition.definition import OBJECTIVES
+from einmap.sweep.definition.points.axes import Value
 from einmap.sweep.front import Front
 from einmap.sweep.outcome import Outcome
-from einmap.sweep.points.axes import Value
 from einmap.visible import brief
 
 type Status = Literal["done", "failed", "ruled out", "missing"]

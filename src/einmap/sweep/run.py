@@ -9,18 +9,18 @@ from typing import Any
 from einmap.progress import Progress
 from einmap.sweep.actions.perform import Task, outcome_of
 from einmap.sweep.bases import Bases
-from einmap.sweep.definition import OBJECTIVES, Definition
+from einmap.sweep.definition.definition import OBJECTIVES, Definition
+from einmap.sweep.definition.points.optimised import Optimised
+from einmap.sweep.definition.points.proposals import Listed, Proposals
 from einmap.sweep.engines.engine import Engine, Inline, Lost
 from einmap.sweep.engines.pool import GRACE, Pool
 from einmap.sweep.front import Front
 from einmap.sweep.keys import sweep_key
 from einmap.sweep.open_point import Opener, OpenPoint
 from einmap.sweep.outcome import CRASH, TIME, Outcome, failure
-from einmap.sweep.points.optimised import Optimised
-from einmap.sweep.points.proposals import Listed, Proposals
 from einmap.sweep.result import PointResult
 from einmap.sweep.settings import RunSettings
-from einmap.sweep.store import KeptSweep, Outline, Store
+from einmap.sweep.store.store import KeptSweep, Outline, Store
 from einmap.units import format_si
 
 MOST_TOGETHER = 200

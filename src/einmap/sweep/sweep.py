@@ -9,11 +9,11 @@ from typing import Any
 
 from einmap.frontends.yaml.folders import FolderNames
 from einmap.progress import Progress
-from einmap.sweep.checksums import told
-from einmap.sweep.read import read_sweep
+from einmap.sweep.definition.read import read_sweep
 from einmap.sweep.result import PointResult
 from einmap.sweep.run import Run
 from einmap.sweep.settings import RunSettings
+from einmap.sweep.store.checksums import told
 
 
 def sweep(

@@ -27,14 +27,14 @@ from tests.mapper.fusion.placements import Item, Keep, Pass, Slot, frames
 from einmap.arch.component import Compute, Leaf, Memory, Network, Toll
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
-from einmap.einsum.projection import Lookup, Relevance
+from einmap.einsum.spaces.projection import Lookup, Relevance
 from einmap.einsum.workload import Workload
 from einmap.mapper.mapspace.lanes.spatial_mappings import spatial_choices
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping, PlacedNode
+from einmap.model.batch.einsum_cost import einsum_cost
 from einmap.model.counting.path import EinsumPath, path_from_nodes
 from einmap.model.counting.semantics import Semantics
-from einmap.model.einsum_cost import einsum_cost
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.numbers import divisors
 from einmap.spec.spec import Spec

@@ -21,7 +21,7 @@ from einmap.errors import NotSupportedError
 from einmap.mapper.result.result import objective
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Node, Sequential, Temporal
-from einmap.model.stalls import winding_up
+from einmap.model.timing.stalls import winding_up
 from einmap.spec.spec import Spec
 
 TURNS = "tile_by_tile"

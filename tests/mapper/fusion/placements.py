@@ -11,7 +11,7 @@ from itertools import combinations, permutations, product
 
 from einmap.arch.component import Leaf, Memory, Toll
 from einmap.einsum.einsum import Einsum, TensorAccess
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.mapspace.lanes.spatial_mappings import SpatialChoice
 
 

@@ -12,7 +12,7 @@ from einmap.report.html.parts import Choices, Figure
 from einmap.report.html.sweep_page import sweep_page
 from einmap.sweep.outcome import Outcome, failure
 from einmap.sweep.result import PointResult
-from einmap.sweep.store import KeptSweep, Outline
+from einmap.sweep.store.store import KeptSweep, Outline
 
 
 def page_of(objectives=("energy", "latency"), text=HOSTILE, failed=1, done=6):

@@ -15,9 +15,9 @@ from einmap.cli.target import Target
 from einmap.errors import At, EinmapError, SpecError, raise_all
 from einmap.frontends.files import read_text_file
 from einmap.frontends.yaml.spec import SPEC_KINDS, example_paths
-from einmap.matmul.read_machine import KIND
+from einmap.matmul.machine.read_machine import KIND
 from einmap.report.layout import new_table
-from einmap.sweep.read import KIND as SWEEPS
+from einmap.sweep.definition.read import KIND as SWEEPS
 
 Copy = Annotated[
     Path | None,

@@ -39,7 +39,7 @@ from einmap.model.fusion import fusion_of
 from einmap.progress import Progress
 from einmap.report.cost_report import map_report, quality
 from einmap.report.provenance import cost_document
-from einmap.spec.loop_tree import write_mapping
+from einmap.spec.forms.loop_tree import write_mapping
 from einmap.spec.raw import to_python
 from einmap.spec.schema.options import MapperInput
 from einmap.spec.spec import Spec

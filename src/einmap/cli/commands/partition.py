@@ -14,8 +14,8 @@ from einmap.cli.command import in_order
 from einmap.cli.inputs import OUTPUT, AllowCode, Define, Files, Root, TopKey, load_spec, reading_inputs
 from einmap.cli.output import print_hint, print_notes, print_text
 from einmap.cli.target import Force, Target
-from einmap.einsum.pretty import pretty_einsums, pretty_loops
-from einmap.einsum.steps import USAGE, Step, parse_step, partition
+from einmap.einsum.notation.pretty import pretty_einsums, pretty_loops
+from einmap.einsum.rewrites.steps import USAGE, Step, parse_step, partition
 from einmap.errors import EinmapError
 from einmap.frontends.yaml.spec import dump
 

@@ -20,7 +20,7 @@ from einmap.report.matmul import plan_report
 from einmap.report.matmul_measured import measured_section
 
 if TYPE_CHECKING:
-    from einmap.matmul.machine import Machine
+    from einmap.matmul.machine.machine import Machine
     from einmap.matmul.measured.measure import Measured
     from einmap.matmul.result import MatmulPlan
     from einmap.report.html.parts import Page
@@ -273,7 +273,7 @@ def machine_at_hand(
 ) -> MachineAtHand:
     """The machine of that name or file, or the processor at hand with rates that are measured on request."""
     if name != THIS_CPU:
-        from einmap.matmul.read_machine import load_machine
+        from einmap.matmul.machine.read_machine import load_machine
 
         return MachineAtHand(load_machine(name, definitions(define), root or ()))
     from einmap.matmul.measured import this_cpu

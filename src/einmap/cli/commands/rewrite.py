@@ -33,7 +33,7 @@ from einmap.model.cost import Cost
 from einmap.model.evaluate import evaluate
 from einmap.report.provenance import provenance_document
 from einmap.report.rewrite_report import change_report
-from einmap.spec.loop_tree import write_mapping
+from einmap.spec.forms.loop_tree import write_mapping
 from einmap.spec.raw import to_python
 from einmap.spec.shared_inputs import put_in
 from einmap.spec.spec import Spec

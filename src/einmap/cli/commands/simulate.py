@@ -14,7 +14,7 @@ from einmap.cli.output import console, print_hint, print_json, print_notes, prin
 from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
 from einmap.cli.target import Target
 from einmap.errors import EinmapError, SpecError, did_you_mean, raise_all
-from einmap.execute.result import Execution
+from einmap.execute.results.result import Execution
 from einmap.model.evaluate import evaluate
 from einmap.report.comparison import compare
 from einmap.report.plots import check_plots, plotted_occupancy

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from einmap.report.html.parts import Page
     from einmap.sweep.result import PointResult
     from einmap.sweep.settings import RunSettings
-    from einmap.sweep.store import KeptSweep, Store
+    from einmap.sweep.store.store import KeptSweep, Store
 
 INTERRUPTED = 130
 """Exit status when the sweep was interrupted."""
@@ -203,9 +203,9 @@ def _run(
     source: str, root: Sequence[Path], settings: RunSettings, report: ReportFiles, tables: TableFiles
 ) -> tuple[Store, KeptSweep, bool]:
     """Work the sweep off; gives the store, still open, the sweep in it, and whether the user interrupted it."""
-    from einmap.sweep.checksums import told
-    from einmap.sweep.read import read_sweep
+    from einmap.sweep.definition.read import read_sweep
     from einmap.sweep.run import Run
+    from einmap.sweep.store.checksums import told
 
     definition = read_sweep(source, root)
     with searching(maps=definition.asked.action == "map") as search:
@@ -227,8 +227,8 @@ def _run(
 
 
 def _opened(path: Path | None, name: str | None) -> tuple[Store, KeptSweep]:
-    from einmap.sweep.checksums import told
-    from einmap.sweep.store import Store
+    from einmap.sweep.store.checksums import told
+    from einmap.sweep.store.store import Store
 
     if path is None:
         raise typer.BadParameter("name the store", param_hint="--store")
@@ -267,7 +267,7 @@ def _show(
     from einmap.frontends.yaml.spec import dump
     from einmap.report.sweeps.documents import SCHEMA, point_document
     from einmap.report.sweeps.terminal import point_report
-    from einmap.sweep.replay import replayed
+    from einmap.sweep.store.replay import replayed
 
     number, names = int(rest[0]), kept.outline.workloads
     point = next(store.results(kept, number, whole=True), None)

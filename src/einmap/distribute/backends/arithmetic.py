@@ -24,7 +24,7 @@ from einmap.distribute.spaces.masks import inside
 from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
 from einmap.einsum.functions import apply
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand, Reduction, operands
-from einmap.einsum.projection import Affine, Rank, RankVar
+from einmap.einsum.spaces.projection import Affine, Rank, RankVar
 
 type Array = Any
 type Position = Callable[[tuple[AxisName, ...]], Any]

@@ -19,7 +19,7 @@ from einmap.distribute.lifetimes import last_uses
 from einmap.distribute.plan import Buffer, BufferName, Combine, Fill, Local, Move, Plan, PlanStep, Put, Repeat, Turn
 from einmap.einsum.einsum import TensorName
 from einmap.einsum.operation import Reduction
-from einmap.einsum.projection import Rank
+from einmap.einsum.spaces.projection import Rank
 from einmap.errors import InvariantError
 
 type Memory = dict[BufferName, list[Tensor]]

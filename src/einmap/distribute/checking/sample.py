@@ -13,8 +13,8 @@ import numpy as np
 
 from einmap.einsum.einsum import TensorName
 from einmap.einsum.numeric import rank_sizes
-from einmap.einsum.projection import Rank
 from einmap.einsum.slices import Coordinates, Needed, is_product, needed_for
+from einmap.einsum.spaces.projection import Rank
 from einmap.einsum.workload import Workload
 from einmap.errors import SpecError
 from einmap.units import format_bytes, format_si

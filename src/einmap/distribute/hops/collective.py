@@ -10,7 +10,7 @@ from einmap.distribute.collectives import Kind, sent
 from einmap.distribute.hops.hop import Hop
 from einmap.distribute.mesh import AxisName, Mesh
 from einmap.distribute.placement import Placement, Split, actual_values, values_of
-from einmap.einsum.projection import Rank
+from einmap.einsum.spaces.projection import Rank
 
 type Finer = Mapping[Rank, Mapping[tuple[AxisName, ...], Sequence[Split]]]
 """For each rank the splits that begin with some axes and have more."""

@@ -11,7 +11,7 @@ from einmap.distribute.hops.part_of_mesh import part_hops
 from einmap.distribute.hops.permute import permute_hops
 from einmap.distribute.mesh import Mesh
 from einmap.distribute.placement import Placement, Split
-from einmap.einsum.projection import Rank
+from einmap.einsum.spaces.projection import Rank
 
 
 def every_hop(

@@ -14,7 +14,7 @@ from einmap.distribute.hops.hop import Hop
 from einmap.distribute.hops.routes import Routes
 from einmap.distribute.mesh import Mesh
 from einmap.distribute.placement import Placement, Split, actual_values, values_of
-from einmap.einsum.projection import Rank
+from einmap.einsum.spaces.projection import Rank
 
 
 def halo_hops(

@@ -8,7 +8,7 @@ from einmap.distribute.collectives import Kind
 from einmap.distribute.hops.routes import Routes
 from einmap.distribute.mesh import AxisName
 from einmap.distribute.placement import Placement
-from einmap.einsum.projection import Rank
+from einmap.einsum.spaces.projection import Rank
 
 
 @dataclass(frozen=True, slots=True)

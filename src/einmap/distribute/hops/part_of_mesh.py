@@ -16,7 +16,7 @@ from einmap.distribute.hops.routes import Routes
 from einmap.distribute.mesh import AxisName, Mesh
 from einmap.distribute.placement import Placement, filled_parts, values_of
 from einmap.einsum.operation import Reduction
-from einmap.einsum.projection import Rank
+from einmap.einsum.spaces.projection import Rank
 
 _REDUCTIONS: tuple[Reduction, ...] = ("sum", "max", "min")
 

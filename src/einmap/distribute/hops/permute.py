@@ -19,7 +19,7 @@ from einmap.distribute.hops.hop import Hop
 from einmap.distribute.hops.routes import Routes
 from einmap.distribute.mesh import AxisName, Mesh
 from einmap.distribute.placement import Placement, filled_parts, values_of
-from einmap.einsum.projection import Rank
+from einmap.einsum.spaces.projection import Rank
 
 type _Role = tuple[str, int]
 """What an axis is for: a rank (`=` for addends) that it splits, and the blocks that one step along the axis passes."""

@@ -19,7 +19,7 @@ from einmap.distribute.search.search import Found
 from einmap.distribute.search.space import SearchSpace
 from einmap.distribute.spaces.points import points_of
 from einmap.einsum.einsum import TensorName
-from einmap.einsum.projection import RankVar
+from einmap.einsum.spaces.projection import RankVar
 from einmap.visible import brief
 
 

@@ -11,7 +11,7 @@ from einmap.distribute.placement import Placement
 from einmap.distribute.plan import LocalLoop
 from einmap.distribute.planner.chosen import ChosenPlan
 from einmap.einsum.einsum import TensorName
-from einmap.einsum.projection import RankVar
+from einmap.einsum.spaces.projection import RankVar
 
 NOTABLE = 1.1
 """How many times what it has a move sends at least to be told of."""

@@ -14,7 +14,7 @@ from einmap.distribute.actions import Computed
 from einmap.distribute.mesh import AxisName
 from einmap.distribute.planner.chosen import ChosenPlan
 from einmap.einsum.einsum import Einsum
-from einmap.einsum.projection import RankVar
+from einmap.einsum.spaces.projection import RankVar
 from einmap.einsum.workload import Workload
 
 type Role = Literal["data", "column", "row", "along", "reduced"]

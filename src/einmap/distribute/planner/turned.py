@@ -19,7 +19,7 @@ from einmap.distribute.search.search import Found, cheapest
 from einmap.distribute.search.space import Options, search_space
 from einmap.einsum.einsum import TensorName
 from einmap.einsum.numeric import graph_inputs
-from einmap.einsum.projection import RankVar
+from einmap.einsum.spaces.projection import RankVar
 from einmap.errors import EinmapError
 from einmap.progress import Progress
 

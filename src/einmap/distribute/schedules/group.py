@@ -9,7 +9,7 @@ from einmap.distribute.indices import mixed_radix
 from einmap.distribute.plan import BufferName, Local, Move, Plan, PlanStep, Repeat, buffers_read, buffers_written
 from einmap.distribute.request import Turns
 from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
-from einmap.einsum.projection import Rank, RankVar
+from einmap.einsum.spaces.projection import Rank, RankVar
 from einmap.errors import At, SpecError
 
 

@@ -29,7 +29,7 @@ from einmap.distribute.plan import (
     Turn,
     buffers_read,
 )
-from einmap.einsum.projection import Rank
+from einmap.einsum.spaces.projection import Rank
 from einmap.errors import At, SpecError
 
 

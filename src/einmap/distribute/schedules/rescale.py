@@ -11,7 +11,7 @@ from einmap.distribute.schedules.group import Member
 from einmap.distribute.schedules.running import Amount, Factors, Part, Places
 from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand, Operation, format_map, operands
-from einmap.einsum.projection import Affine, Rank
+from einmap.einsum.spaces.projection import Affine, Rank
 
 
 def part_einsum(member: Member, part: Part) -> Einsum:

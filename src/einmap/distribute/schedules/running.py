@@ -22,7 +22,7 @@ from typing import Literal
 from einmap.distribute.schedules.group import Group, Member
 from einmap.einsum.einsum import TensorAccess, TensorName
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand
-from einmap.einsum.projection import Affine, Rank
+from einmap.einsum.spaces.projection import Affine, Rank
 from einmap.errors import At, SpecError
 
 type Key = tuple[Literal["exp", "power"], TensorName]

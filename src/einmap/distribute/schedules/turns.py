@@ -38,7 +38,7 @@ from einmap.distribute.schedules.rescale import Total, completed, part_einsum, r
 from einmap.distribute.schedules.running import Part, Parts, parts_of
 from einmap.einsum.einsum import Einsum, TensorName
 from einmap.einsum.operation import Operand
-from einmap.einsum.projection import Rank
+from einmap.einsum.spaces.projection import Rank
 from einmap.errors import At, SpecError
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from einmap.einsum.einsum import Einsum
-from einmap.einsum.lattice_points import HalfSpace
-from einmap.einsum.projection import RankVar
-from einmap.einsum.space import linear_cut, linked, parse_constraint
+from einmap.einsum.spaces.lattice_points import HalfSpace
+from einmap.einsum.spaces.projection import RankVar
+from einmap.einsum.spaces.space import linear_cut, linked, parse_constraint
 from einmap.errors import NotSupportedError
 
 MAX_SLICES = 10_000

@@ -12,7 +12,7 @@ from einmap.distribute.mesh import Mesh
 from einmap.distribute.plan import LocalLoop
 from einmap.distribute.spaces.cuts import CutGroup, cut_groups
 from einmap.einsum.einsum import Einsum
-from einmap.einsum.lattice_points import lattice_points
+from einmap.einsum.spaces.lattice_points import lattice_points
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from einmap.distribute.request import (
 )
 from einmap.einsum.einsum import Einsum, TensorName
 from einmap.einsum.numeric import graph_inputs
-from einmap.einsum.projection import RankVar
+from einmap.einsum.spaces.projection import RankVar
 from einmap.errors import EinmapError, SpecError, did_you_mean, raise_all
 from einmap.visible import short
 

@@ -10,7 +10,7 @@ from einmap.distribute.mesh import AxisName, Mesh
 from einmap.distribute.placement import Placement, Split, block_of
 from einmap.distribute.plan import LocalLoop
 from einmap.einsum.einsum import TensorName
-from einmap.einsum.projection import Rank
+from einmap.einsum.spaces.projection import Rank
 
 type Sizes = Mapping[TensorName, Mapping[Rank, int]]
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from einmap.arch.component import Memory
-from einmap.execute.buffers import Mask
 from einmap.execute.networks.routing import Wires
 from einmap.execute.networks.units import Counts, Unit, Units, array_level, first_of_units, is_spread, place_of, unit_of
+from einmap.execute.tiles.buffers import Mask
 from einmap.schedule.boxes import Box
 from einmap.schedule.routes import Hold, Instance, Route
 

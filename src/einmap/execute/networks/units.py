@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from einmap.arch.component import Memory
-from einmap.execute.buffers import Mask
+from einmap.execute.tiles.buffers import Mask
 from einmap.schedule.boxes import Box, box_of
 from einmap.schedule.routes import Hold, Instance, Route, Turn
 

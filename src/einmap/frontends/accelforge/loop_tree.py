@@ -9,7 +9,7 @@ from einmap.errors import NotSupportedError
 from einmap.frontends.accelforge.report import Report
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.nodes import Compute, Node, PerEinsum, Pipeline, Sequential, Spatial, Split, Storage, Temporal
-from einmap.spec.loop_tree import write_mapping
+from einmap.spec.forms.loop_tree import write_mapping
 from einmap.spec.raw import Raw
 from einmap.spec.spec import Spec
 

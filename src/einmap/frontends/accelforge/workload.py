@@ -9,13 +9,13 @@ from typing import Any
 
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.gather import refuse_gathers
-from einmap.einsum.projection import Affine
+from einmap.einsum.spaces.projection import Affine
 from einmap.expressions.sets import NameSet
 from einmap.frontends.accelforge.report import Report
+from einmap.spec.forms.write_workload import write_workload
 from einmap.spec.names import RESERVED
 from einmap.spec.raw import LiteralString
 from einmap.spec.spec import Spec
-from einmap.spec.write_workload import write_workload
 
 type Names = Mapping[tuple[str, str], str]
 """The name of a rank variable there, by Einsum and the name here, where it has another one."""

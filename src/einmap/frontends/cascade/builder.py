@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from einmap.einsum.edit import substituted
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand, Reduction
-from einmap.einsum.projection import Affine
+from einmap.einsum.rewrites.edit import substituted
+from einmap.einsum.spaces.projection import Affine
 from einmap.errors import SpecError
 from einmap.frontends.cascade.program import Access, Array, CascadeEinsum, Program, Stored, uniform
 from einmap.frontends.cascade.uses import LookedUp, Spread, Use, Window, ends_of, leaves_axis

@@ -12,7 +12,7 @@ import numpy as np
 
 from einmap.einsum.numeric import run, shapes
 from einmap.einsum.operation import Operand
-from einmap.einsum.projection import Affine
+from einmap.einsum.spaces.projection import Affine
 from einmap.errors import Note, SpecError, did_you_mean
 from einmap.frontends.cascade.builder import Builder
 from einmap.frontends.cascade.program import Access, Array, CascadeEinsum, Stored

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from einmap.einsum.operation import Apply, Operand
-from einmap.einsum.projection import Affine
+from einmap.einsum.spaces.projection import Affine
 from einmap.frontends.cascade.builder import Builder, check_shape
 from einmap.frontends.cascade.uses import Spread
 from einmap.frontends.cascade.values import Value, known, reshape, stored, take

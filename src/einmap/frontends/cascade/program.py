@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from einmap.einsum.operation import MapExpression, Reduction
-from einmap.einsum.projection import Affine
-from einmap.expressions.functions import BUILT_IN
+from einmap.einsum.spaces.projection import Affine
+from einmap.expressions.evaluator.functions import BUILT_IN
 from einmap.spec.names import RESERVED, is_name
 
 type Array = NDArray[Any]

@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import prod
 
-from einmap.einsum.edit import substituted
-from einmap.einsum.projection import Affine
+from einmap.einsum.rewrites.edit import substituted
+from einmap.einsum.spaces.projection import Affine
 from einmap.frontends.cascade.program import Access, CascadeEinsum, Program, Stored
 
 type Strides = tuple[int, ...]

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from einmap.einsum.edit import substituted
-from einmap.einsum.projection import Affine
+from einmap.einsum.rewrites.edit import substituted
+from einmap.einsum.spaces.projection import Affine
 from einmap.frontends.cascade.program import Array, Stored
 
 type Sizes = tuple[int, ...]

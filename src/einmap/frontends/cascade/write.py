@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from einmap.einsum.edit import substituted
+from einmap.einsum.notation.parse import format_projection
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand, format_map
-from einmap.einsum.parse import format_projection
-from einmap.einsum.projection import Affine
+from einmap.einsum.rewrites.edit import substituted
+from einmap.einsum.spaces.projection import Affine
 from einmap.frontends.cascade.program import ROLES, Access, CascadeEinsum, Program, Stored
 
 WIDTH = 100

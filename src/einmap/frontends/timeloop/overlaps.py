@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from einmap.einsum.projection import Relevance, relevance
+from einmap.einsum.spaces.projection import Relevance, relevance
 from einmap.frontends.timeloop.levels import Level
 from einmap.frontends.timeloop.problem import DataSpace, Problem
 

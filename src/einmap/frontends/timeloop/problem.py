@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from einmap.einsum.projection import Affine
+from einmap.einsum.spaces.projection import Affine
 from einmap.errors import At, SpecError, did_you_mean
 from einmap.expressions.scope import Scope
 from einmap.frontends.timeloop.names import identifier, rank_variable

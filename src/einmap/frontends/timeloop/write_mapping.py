@@ -15,7 +15,7 @@ from itertools import groupby
 from einmap.arch.component import Leaf, Memory
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.errors import At, NotSupportedError
 from einmap.frontends.timeloop.values import Report
 from einmap.mapping.mapping import PlacedNode

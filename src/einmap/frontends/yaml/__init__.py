@@ -10,13 +10,8 @@ lines), `parse` (YAML events to the tree; `scalars`, `merge` and `syntax` help i
 - `given`: a partly given mapping from a YAML file.
 - `include`: files that include files: by the tags `!include` and `!includedir`, and by the template functions.
 - `load`: files to one raw tree: find the files, render, parse, and join their top-level keys.
-- `merge`: merge keys: `<<` (shallow), `<<<` (deep), and `!nomerge` values that take part in neither.
-- `parse`: YAML text -> raw tree, straight from the parser's events: no object is ever constructed.
-- `places`: where the lines of a text come from: a rendered template remembers the lines of its source.
-- `scalars`: what an unquoted YAML word means: the YAML 1.2 core rules, with `_` between digits and `0b`.
 - `spec`: load(): files in, a Spec out.
-- `syntax`: YAML syntax errors in the words of a specification's author: where, what, and what to try.
 - `template`: templates: Jinja2's syntax, evaluated by an interpreter of our own.
 - `templates`: templates in specification files, rendered before the text is read as YAML.
-- `work`: how much one file of a specification may do, with all that it includes: counted, never timed.
+- `parsing`: text of YAML into a raw tree.
 """

@@ -11,8 +11,8 @@ from einmap.components.tables import TableModel, models_from_csv
 from einmap.errors import At, EinmapError, SpecError, raise_all
 from einmap.frontends.files import read_text_file
 from einmap.frontends.yaml.folders import IncludePath, Roots
-from einmap.frontends.yaml.parse import parse_yaml
-from einmap.frontends.yaml.work import Work
+from einmap.frontends.yaml.parsing.parse import parse_yaml
+from einmap.frontends.yaml.parsing.work import Work
 from einmap.spec.raw import Raw, RawMap, RawScalar, parse_path, place, to_python
 
 _KINDS = {"ERT": "energies", "ERT_summary": "energies", "ART": "areas", "ART_summary": "areas"}

@@ -8,8 +8,8 @@ import re
 from dataclasses import replace
 from functools import lru_cache
 
-from einmap.frontends.yaml.merge import MERGE_KEYS
-from einmap.frontends.yaml.scalars import resolve
+from einmap.frontends.yaml.parsing.merge import MERGE_KEYS
+from einmap.frontends.yaml.parsing.scalars import resolve
 from einmap.spec.raw import FREE_FORM, Raw, RawList, RawMap, RawScalar, Scalar, could_be_expression
 
 WIDTH = 110

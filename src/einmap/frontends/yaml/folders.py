@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from einmap.errors import SpecError, closest
-from einmap.frontends.yaml.work import FOLDER_STEPS, Work
+from einmap.frontends.yaml.parsing.work import FOLDER_STEPS, Work
 from einmap.visible import short
 
 _HINT = (

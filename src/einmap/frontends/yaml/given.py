@@ -11,7 +11,7 @@ from einmap.frontends.yaml.folders import FolderNames, Roots
 from einmap.frontends.yaml.include import Documents
 from einmap.frontends.yaml.spec import example_paths
 from einmap.mapping.template import PartialMapping
-from einmap.spec.partial_tree import read_given
+from einmap.spec.forms.partial_tree import read_given
 from einmap.spec.raw import Raw
 from einmap.spec.spec import Spec
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from einmap.errors import SpecError, did_you_mean
 from einmap.frontends.files import read_text_file, reading
 from einmap.frontends.yaml.folders import NO_ROOTS, IncludePath, Roots
-from einmap.frontends.yaml.parse import parse_part, parse_yaml
-from einmap.frontends.yaml.places import Places
+from einmap.frontends.yaml.parsing.parse import parse_part, parse_yaml
+from einmap.frontends.yaml.parsing.places import Places
+from einmap.frontends.yaml.parsing.work import FILE_STEPS, MAX_INCLUDED, Work
 from einmap.frontends.yaml.template.surroundings import Surroundings
 from einmap.frontends.yaml.template.values import plain_variables
 from einmap.frontends.yaml.templates import Rendered, is_template, render
-from einmap.frontends.yaml.work import FILE_STEPS, MAX_INCLUDED, Work
 from einmap.spec.raw import Raw, RawList, RawMap, RawScalar, Step, format_path, get_value, parse_path
 
 # Characters for private use: allowed in YAML, and written by nobody.

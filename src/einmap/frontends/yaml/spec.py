@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from einmap.errors import EinmapError, Note, SpecError
-from einmap.expressions.custom import custom_functions, hidden_built_ins
+from einmap.expressions.evaluator.custom import custom_functions, hidden_built_ins
 from einmap.frontends.code import Functions, allowed_code, functions_of, model_files, run_code
 from einmap.frontends.files import exists, read_text_file
 from einmap.frontends.yaml.dump import to_yaml
@@ -19,7 +19,7 @@ from einmap.frontends.yaml.load import Keys, matching_files, read_files, read_te
 from einmap.gc_pause import set_aside
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.spec.chosen_layouts import Chosen
-from einmap.spec.loop_tree import write_mapping
+from einmap.spec.forms.loop_tree import write_mapping
 from einmap.spec.models import Models, models_given
 from einmap.spec.raw import RawMap, from_python
 from einmap.spec.spec import Spec

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from einmap.frontends.yaml.places import Places
+from einmap.frontends.yaml.parsing.places import Places
 from einmap.frontends.yaml.template.surroundings import Surroundings
 
 _MARKS = ("{{", "{%", "{#")

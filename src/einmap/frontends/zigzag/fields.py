@@ -10,7 +10,7 @@ from pathlib import Path
 from einmap.errors import At, Note, SpecError, did_you_mean
 from einmap.frontends.files import read_text_file
 from einmap.frontends.translation import LeftOut
-from einmap.frontends.yaml.parse import parse_yaml
+from einmap.frontends.yaml.parsing.parse import parse_yaml
 from einmap.spec.raw import Raw, RawList, RawMap, RawScalar
 from einmap.visible import short
 

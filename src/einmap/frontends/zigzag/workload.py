@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from einmap.einsum.parse import format_projection
-from einmap.einsum.projection import Affine
+from einmap.einsum.notation.parse import format_projection
+from einmap.einsum.spaces.projection import Affine
 from einmap.errors import NotSupportedError
 from einmap.frontends.zigzag.equation import Operand
 from einmap.frontends.zigzag.fields import Report

@@ -40,8 +40,8 @@ from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.mapper.templates.groups import Group
 from einmap.mapper.templates.statistics import Loops, SubspaceTally
 from einmap.mapping.mapping import Mapping
+from einmap.model.batch.einsum_cost import einsum_cost
 from einmap.model.counting.path import path_of
-from einmap.model.einsum_cost import einsum_cost
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.progress import Progress
 from einmap.units import format_si

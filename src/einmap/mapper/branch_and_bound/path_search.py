@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from einmap.arrays import Bools, Floats, Ints
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.cost_bounds.coefficients import NodeCosts
 from einmap.mapper.cost_bounds.cost_to_go import Tables
@@ -33,8 +33,8 @@ from einmap.mapper.objective.pareto_archive import Archive
 from einmap.mapper.problem.request import Remainder
 from einmap.mapper.templates.chain_template import ChainTemplate, Held
 from einmap.mapping.mapping import Mapping
+from einmap.model.batch.einsum_cost import einsum_cost
 from einmap.model.counting.path import EinsumPath, path_of
-from einmap.model.einsum_cost import einsum_cost
 from einmap.model.occupancy.occupancy import buffers_of
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 

@@ -17,7 +17,7 @@ from einmap.arch.component import Leaf, Memory, Toll
 from einmap.arch.tree import Architecture
 from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.einsum import Einsum
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.cost_bounds.compute_path import Path
 from einmap.mapper.mapspace.dataplacement import Dataplacement
 from einmap.mapper.mapspace.lanes.fanout_table import LaneTable

@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from einmap.arrays import Floats, Ints
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.branch_and_bound.path_search import PathSearch, TemplateTables
 from einmap.mapper.cost_bounds.compute_path import Path
 from einmap.mapper.cost_bounds.sparse_tables import Limit, NoRoomError, SparseTables

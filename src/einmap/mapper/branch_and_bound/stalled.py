@@ -15,7 +15,7 @@ import numpy as np
 
 from einmap.arrays import Floats
 from einmap.einsum.einsum import Einsum
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.errors import NotSupportedError
 from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.branch_and_bound.decode import nodes_of
@@ -26,8 +26,8 @@ from einmap.mapper.objective.pareto_archive import Archive
 from einmap.mapper.objective.tolerances import TIE
 from einmap.mapping import nodes as tree
 from einmap.mapping.nodes import Node
+from einmap.model.batch.einsum_cost import einsum_cost
 from einmap.model.counting.path import path_of
-from einmap.model.einsum_cost import einsum_cost
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 
 MOST_ORDERS = 200

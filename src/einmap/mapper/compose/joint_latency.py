@@ -35,8 +35,8 @@ from einmap.mapper.problem.options import Options
 from einmap.mapper.result.result import Found, MapResult, best_of, objective
 from einmap.mapper.result.verdict import Coverage, ending, judged, narrowed_by, with_ties
 from einmap.model.evaluate import evaluate
-from einmap.model.overlap import check_overlap
-from einmap.model.ways import has_ways
+from einmap.model.timing.overlap import check_overlap
+from einmap.model.timing.ways import has_ways
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
 

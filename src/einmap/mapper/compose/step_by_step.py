@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from einmap.arch.tree import outermost_memory
-from einmap.einsum.recurrence import Recurrence
+from einmap.einsum.spaces.recurrence import Recurrence
 from einmap.errors import EinmapError
 from einmap.mapper.given.pattern import FREE, GivenCompute, GivenHolder, GivenLoop, Pattern
 from einmap.mapper.independent.independent_search import IndependentSearch

@@ -28,7 +28,7 @@ from einmap.arch.component import Compute, Leaf, Memory, Toll
 from einmap.arch.tree import Architecture
 from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.einsum import Einsum, TensorAccess
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.cost_bounds.columns import Columns, columns_of
 from einmap.mapper.cost_bounds.leakage import leak_power
 from einmap.mapper.cost_bounds.line_rates import KINDS, LineRates, moves_lines
@@ -39,9 +39,9 @@ from einmap.mapper.mapspace.lanes.fanout_table import FEW_USES, Fanned, LaneTabl
 from einmap.mapper.mapspace.latency_forms import Form, compute_seconds
 from einmap.mapper.mapspace.layout import top_values
 from einmap.mapper.mapspace.tile_lattice import Lattice
-from einmap.model.buffering import turns
 from einmap.model.counting.semantics import Semantics
-from einmap.model.systolic import is_skewed, step_seconds
+from einmap.model.timing.buffering import turns
+from einmap.model.timing.systolic import is_skewed, step_seconds
 
 type Chain = tuple[int, ...]
 """Levels of the stations of one tensor from the outside in: its memories and tolls, then the compute."""

@@ -22,8 +22,8 @@ from einmap.arch.component import Leaf, Memory, Network, Toll, Topology, is_carr
 from einmap.arrays import Floats, Ints
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.mapspace.latency_forms import Form, forms_of
-from einmap.model.buffering import end_of_overlap, turns
-from einmap.model.ways import has_ways
+from einmap.model.timing.buffering import end_of_overlap, turns
+from einmap.model.timing.ways import has_ways
 
 LINKS_OF: Mapping[Topology, int] = {"torus": 3, "ring": 3, "tree": 2}
 """How many links may be the busiest, along each fanout or in all; one on other topologies."""

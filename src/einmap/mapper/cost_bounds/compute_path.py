@@ -16,7 +16,7 @@ from einmap.arch.component import Compute, Leaf, Memory, Network, Toll
 from einmap.arch.tree import Architecture
 from einmap.arrays import Bools, Ints
 from einmap.einsum.einsum import Einsum
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.cost_bounds.coefficients import Pricer, pays_for_visits
 from einmap.mapper.cost_bounds.columns import columns_of, without_idle
 from einmap.mapper.cost_bounds.line_rates import in_lines, moves_lines
@@ -34,7 +34,7 @@ from einmap.mapper.templates.chain_template import ChainTemplate, Planner
 from einmap.mapper.templates.given_planner import GivenPlanner
 from einmap.mapper.templates.groups import Group, TileShapes
 from einmap.mapper.templates.statistics import MappingCounts
-from einmap.model.stalls import winding_up
+from einmap.model.timing.stalls import winding_up
 from einmap.progress import Progress
 
 MOST_LOOKED_AT = 10_000

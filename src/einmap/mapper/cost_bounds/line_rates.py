@@ -19,7 +19,7 @@ from einmap.arch.component import Leaf, Memory
 from einmap.arch.layout import Layout
 from einmap.arrays import Floats
 from einmap.einsum.einsum import Einsum
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.errors import NotSupportedError
 from einmap.mapper.mapspace.tile_lattice import Lattice
 from einmap.model.counting.lines import lines_touched

@@ -19,7 +19,7 @@ import numpy as np
 from einmap.arch.component import Leaf, Network, is_carrying
 from einmap.arrays import Bools, Floats
 from einmap.einsum.einsum import Einsum, TensorAccess
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.cost_bounds.columns import Columns
 from einmap.mapper.cost_bounds.network_lanes import Chain, NetworkLanes
 from einmap.mapper.cost_bounds.network_topologies import LANES

@@ -11,7 +11,7 @@ import numpy as np
 
 from einmap.arch.component import Memory
 from einmap.arrays import Bools, Floats, Ints
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.cost_bounds.coefficients import Chain, NodeCosts, Pricer
 from einmap.mapper.cost_bounds.line_rates import moves_lines
 from einmap.mapper.cost_bounds.tile_limits import within_limits

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from einmap.arrays import Floats, Ints
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.cost_bounds.compute_path import Path
 from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 from einmap.mapper.mapspace.layout import least_fills

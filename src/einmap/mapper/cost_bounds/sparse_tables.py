@@ -18,7 +18,7 @@ from math import prod
 import numpy as np
 
 from einmap.arrays import Floats, Ints
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.cost_bounds import sparse_kernels
 from einmap.mapper.cost_bounds.path_costs import PathCosts
 from einmap.mapper.cost_bounds.table_blocks import Recipe, TableBlocks, numbered

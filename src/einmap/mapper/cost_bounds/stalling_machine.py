@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from einmap.arch.component import Leaf
 from einmap.arch.tree import Architecture
-from einmap.model.stalls import stalling
+from einmap.model.timing.stalls import stalling
 
 
 @dataclass(eq=False)

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from einmap.arrays import Bools, Floats, Ints
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.cost_bounds.coefficients import Pricer
 from einmap.mapper.mapspace.lanes.fanout_table import LaneTable, number_of_orders, with_orders
 from einmap.mapper.mapspace.lanes.lane_dominance import best_of_groups

@@ -10,7 +10,7 @@ from einmap.arch.component import Compute, Leaf, Memory
 from einmap.arrays import Floats
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.mapper.cost_bounds.columns import Columns
-from einmap.model.ways import adds_up, seconds_at
+from einmap.model.timing.ways import adds_up, seconds_at
 
 type Levels = tuple[int, ...]
 """Levels of an exchange, from the parent to its child."""

@@ -29,7 +29,7 @@ from einmap.mapper.mapspace.lanes.spatial_mappings import n_lanes
 from einmap.mapper.mapspace.mapspace import MOST_SUBSPACES, BuildingEffort, Mapspace, Subspace, mapspace_of
 from einmap.mapper.objective.pareto_sums import nondominated
 from einmap.mapper.problem.request import Request
-from einmap.model.batch import Batch, BatchCost
+from einmap.model.batch.batch import Batch, BatchCost
 from einmap.model.counting.semantics import Semantics
 from einmap.numbers import coprime_near, rank
 from einmap.progress import Progress

@@ -18,8 +18,8 @@ from typing import Any
 from einmap.arch.component import Memory, Network, Toll
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum, TensorAccess
-from einmap.einsum.projection import Affine, Rank
-from einmap.einsum.recurrence import Recurrence
+from einmap.einsum.spaces.projection import Affine, Rank
+from einmap.einsum.spaces.recurrence import Recurrence
 from einmap.errors import NotSupportedError
 from einmap.mapper.mapspace.template import joined
 from einmap.mapper.problem.request import Steps

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.given.pattern import Free, GivenLoop
 from einmap.mapper.given.slots import Slot
 from einmap.mapper.mapspace.tile_lattice import Axis

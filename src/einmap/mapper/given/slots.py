@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from typing import TypeGuard
 
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.given.alignment import Gap, GapToken
 from einmap.mapper.given.lane_rule import GivenLanes, LaneRule, Row
 from einmap.mapper.given.pattern import Free, GivenLoop

@@ -24,8 +24,8 @@ from einmap.mapper.objective.metrics import METRICS, Parts, values_of
 from einmap.mapper.problem.request import Request
 from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.mapping.mapping import Mapping
+from einmap.model.batch.einsum_cost import einsum_cost
 from einmap.model.counting.path import path_of
-from einmap.model.einsum_cost import einsum_cost
 from einmap.model.occupancy.occupancy import buffers_of
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.progress import Progress

@@ -9,7 +9,7 @@ import numpy as np
 
 from einmap.arch.component import Component, Compute, Memory, Toll
 from einmap.arrays import Floats
-from einmap.model.latency import busy_time
+from einmap.model.timing.latency import busy_time
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import numpy as np
 
 from einmap.arrays import Floats, Ints
 from einmap.einsum.einsum import Einsum, TensorAccess
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.mapspace import point_kernels
 from einmap.mapper.mapspace.tile_lattice import Lattice
 

@@ -17,7 +17,7 @@ from functools import cached_property
 from einmap.arch.component import Leaf, Memory, Toll
 from einmap.arch.constraint import Names
 from einmap.einsum.einsum import Einsum
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.mapspace.recomputation import variables_above
 
 type Node = tuple[str, str]

@@ -11,7 +11,7 @@ from collections.abc import Set
 
 from einmap.arch.constraint import Names
 from einmap.einsum.einsum import TensorAccess
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.mapspace.tile_lattice import is_plain, rank_of
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from einmap.arch.component import Compute, Leaf, Memory, Toll
 from einmap.arch.constraint import Names
 from einmap.einsum.einsum import Einsum
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.mapspace.dataplacement import Dataplacement
 from einmap.mapper.mapspace.lanes.spatial_mappings import SpatialChoice
 from einmap.mapper.mapspace.recomputation import variables_above

@@ -19,7 +19,7 @@ import numpy as np
 
 from einmap.arrays import Floats, Ints
 from einmap.einsum.einsum import Einsum, TensorAccess
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.numbers import divisors, prime_factors
 
 LARGE = 100_000

@@ -17,7 +17,7 @@ from einmap.mapper.objective.metrics import ALIASES, DEFAULT, METRICS
 from einmap.model.checks.outputs_at_sums import check_outputs
 from einmap.model.checks.partial_sums import check_partial_sums
 from einmap.model.counting.semantics import Semantics, semantics_named
-from einmap.model.stalls import check_stalls, stalling
+from einmap.model.timing.stalls import check_stalls, stalling
 from einmap.spec.schema.options import MapperInput
 from einmap.spec.spec import Spec
 from einmap.visible import short

@@ -9,7 +9,7 @@ from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.errors import NotSupportedError
 from einmap.mapper.mapspace.latency_forms import latency_is_linear
-from einmap.model.stalls import stalling
+from einmap.model.timing.stalls import stalling
 
 
 def why_not_searchable(einsum: Einsum, arch: Architecture, goals: Sequence[str]) -> str | None:

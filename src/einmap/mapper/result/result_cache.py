@@ -20,7 +20,7 @@ from einmap.mapper.result.verdict import without_advice
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.model.cost import Cost
 from einmap.model.evaluate import evaluate
-from einmap.spec.loop_tree import read_mapping, write_mapping
+from einmap.spec.forms.loop_tree import read_mapping, write_mapping
 from einmap.spec.raw import content, from_python, to_python
 from einmap.spec.spec import Spec
 

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from einmap.arch.component import Compute, Leaf, Memory, Toll
 from einmap.einsum.einsum import Einsum
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.given.slots import Positions, Slot
 from einmap.mapper.mapspace.dataplacement import Dataplacement
 from einmap.mapper.mapspace.template import ABOVE, TemplateBuilder
 from einmap.mapper.mapspace.tile_lattice import Axis, Lattice
 from einmap.model.counting.semantics import Semantics
-from einmap.model.systolic import is_skewed
+from einmap.model.timing.systolic import is_skewed
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from einmap.errors import NotSupportedError, SpecError
-from einmap.matmul.machine import DIMENSIONS, Sizes
+from einmap.matmul.machine.machine import DIMENSIONS, Sizes
 from einmap.matmul.measured.registers import TILE, add_tile, square_sums
 from einmap.matmul.result import MatmulPlan
 from einmap.progress import Progress

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from einmap.errors import SpecError
-from einmap.matmul.machine import ComputeUnit, Level, Machine
+from einmap.matmul.machine.machine import ComputeUnit, Level, Machine
 from einmap.matmul.measured.kernel import DTYPES, grain_of
 from einmap.matmul.measured.registers import TILE
 from einmap.optional import require

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
 from einmap.arch.component import Memory, is_carrying
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.einsum.workload import Workload
 from einmap.errors import At, Note
 from einmap.mapping.mapping import Mapping as LoopTree

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from einmap.arch.component import Container, Memory, SpatialDimension, Toll
 from einmap.arch.constraint import Names, Placement
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.einsum.workload import Workload
 from einmap.errors import At, MappingError, Note
 from einmap.mapping.nodes import Address

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from einmap.arch.component import Memory
 from einmap.einsum.einsum import TensorAccess
-from einmap.einsum.recurrence import refuse_recurrences
+from einmap.einsum.spaces.recurrence import refuse_recurrences
 from einmap.einsum.workload import Workload
 from einmap.errors import At, EinmapError, MappingError, NotSupportedError, raise_all
 from einmap.mapping import nodes as tree

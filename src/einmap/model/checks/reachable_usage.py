@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 
 from einmap.arch.component import SpatialDimension
 from einmap.arch.constraint import Comparison
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.model.counting.path import EinsumPath
 from einmap.numbers import divisors
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from einmap.einsum.einsum import TensorAccess
-from einmap.einsum.projection import Affine, Lookup
+from einmap.einsum.spaces.projection import Affine, Lookup
 from einmap.errors import NotSupportedError
 from einmap.mapping.nodes import Address
 from einmap.model.counting.path import EinsumPath, Loop, Station, applies

@@ -11,7 +11,7 @@ from itertools import product
 from math import prod
 
 from einmap.einsum.einsum import TensorAccess
-from einmap.einsum.projection import Affine, Relevance
+from einmap.einsum.spaces.projection import Affine, Relevance
 from einmap.model.counting.path import EinsumPath, Loop, last_tile
 from einmap.model.counting.tiles import FIRST, SKIP, Count, Steps, Take, Tiles, cut, cut_steps, number_of, steps_of
 

@@ -16,7 +16,7 @@ from itertools import product
 from math import ceil, prod
 
 from einmap.arch.component import Memory
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.errors import MappingError, NotSupportedError
 from einmap.model.counting.path import EinsumPath, Station, applies
 from einmap.model.counting.reuse import TensorCounts

@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 
 from einmap.arch.component import Memory
-from einmap.einsum.projection import Affine, Lookup, Relevance
+from einmap.einsum.spaces.projection import Affine, Lookup, Relevance
 from einmap.model.counting.path import EinsumPath, Loop, Station, applies
 from einmap.model.counting.reuse import Group, Takes, TensorCounts
 from einmap.model.counting.tiles import ALL, FIRST, LARGEST, SKIP, number_of

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from einmap.arch.component import Memory
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.mapping.nodes import Address
 from einmap.model.counting.path import EinsumPath, Station, applies
 from einmap.model.counting.reuse import Takes, TensorCounts

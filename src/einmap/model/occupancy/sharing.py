@@ -11,7 +11,7 @@ from textwrap import indent
 import numpy as np
 
 from einmap.arch.component import Memory
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.einsum.workload import Workload
 from einmap.errors import At, EinmapError, MappingError, Note, NotSupportedError, raise_all
 from einmap.mapping.mapping import Mapping as LoopTree

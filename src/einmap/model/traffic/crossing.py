@@ -14,7 +14,7 @@ from itertools import product
 from typing import Literal
 
 from einmap.arch.component import Network
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.errors import NotSupportedError
 from einmap.model.counting.path import applies
 from einmap.model.counting.tiles import ALL, FIRST, Count, Take

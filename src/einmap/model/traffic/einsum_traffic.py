@@ -7,7 +7,7 @@ from itertools import product
 from math import prod
 
 from einmap.arch.component import Compute, Memory
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.errors import NotSupportedError
 from einmap.model.counting.path import EinsumPath, Station, applies
 from einmap.model.counting.reuse import TensorCounts, VariableTiles

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from einmap.arch.component import Compute, Memory
 from einmap.arch.layout import Layout
 from einmap.einsum.einsum import TensorAccess
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.errors import NotSupportedError
 from einmap.model.counting.first_touch import TouchCounter
 from einmap.model.counting.hull import Hull, User

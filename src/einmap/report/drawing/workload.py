@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from einmap.einsum import pretty
 from einmap.einsum.einsum import Einsum, TensorAccess
-from einmap.einsum.projection import Lookup
+from einmap.einsum.notation import pretty
+from einmap.einsum.spaces.projection import Lookup
 from einmap.einsum.workload import Workload
 from einmap.errors import SpecError, did_you_mean
 from einmap.report.drawing.font import GLUE, words

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from einmap.report.frames.frame import Row, Table, integer, number, text, truth
 
 if TYPE_CHECKING:
-    from einmap.execute.result import Execution
+    from einmap.execute.results.result import Execution
     from einmap.report.comparison import Comparison
 
 _COUNTS = text("einsum", "component", "tensor", "action")

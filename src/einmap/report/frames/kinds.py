@@ -16,7 +16,7 @@ ROOMS = {
     "einmap.model.fusion.Fusion": "costs",
     "einmap.report.difference_report.Difference": "costs",
     "einmap.spec.cost_sources.CostSource": "costs",
-    "einmap.execute.result.Execution": "executions",
+    "einmap.execute.results.result.Execution": "executions",
     "einmap.report.comparison.Comparison": "executions",
     "einmap.model.explanation.values.Explanation": "explanations",
     "einmap.model.explanation.energy_terms.EnergyExplanation": "explanations",

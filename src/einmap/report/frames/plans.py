@@ -10,7 +10,7 @@ from einmap.distribute.backends.compare import Match, matches
 from einmap.distribute.cost import communication, plan_cost
 from einmap.distribute.mesh import Group
 from einmap.distribute.plan import BYTES, Plan
-from einmap.matmul.machine import DIMENSIONS, TENSORS
+from einmap.matmul.machine.machine import DIMENSIONS, TENSORS
 from einmap.report.frames.frame import Row, Table, integer, number, text, truth
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from einmap.frontends.yaml.spec import dump
-from einmap.matmul.machine import DIMENSIONS, TENSORS
+from einmap.matmul.machine.machine import DIMENSIONS, TENSORS
 from einmap.matmul.result import MatmulPlan
 from einmap.matmul.to_mapping import loop_tree, to_mapping
 from einmap.model.roofline import Point, Roof, Roofline

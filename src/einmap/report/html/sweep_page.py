@@ -20,10 +20,10 @@ from einmap.report.sweeps.points import (
     summary,
     title,
 )
-from einmap.sweep.definition import OBJECTIVES
-from einmap.sweep.points.axes import Value
+from einmap.sweep.definition.definition import OBJECTIVES
+from einmap.sweep.definition.points.axes import Value
 from einmap.sweep.result import PointResult, front_of
-from einmap.sweep.store import KeptSweep
+from einmap.sweep.store.store import KeptSweep
 
 MOST_CHOSEN = 200
 """Points that can be chosen, those of the front first."""

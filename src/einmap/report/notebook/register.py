@@ -18,7 +18,7 @@ DISPLAYS = {
     "einmap.distribute.cost.PlanCost": "result_html",
     "einmap.matmul.result.MatmulPlan": "matmul_html",
     "einmap.matmul.measured.measure.Measured": "result_html",
-    "einmap.execute.result.Execution": "result_html",
+    "einmap.execute.results.result.Execution": "result_html",
     "einmap.report.comparison.Comparison": "result_html",
     "einmap.model.explanation.values.Explanation": "result_html",
     "einmap.model.explanation.energy_terms.EnergyExplanation": "result_html",

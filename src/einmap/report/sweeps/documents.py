@@ -7,9 +7,9 @@ from dataclasses import asdict
 from typing import Any
 
 from einmap.report.sweeps.points import best_points, effects
-from einmap.sweep.definition import OBJECTIVES
+from einmap.sweep.definition.definition import OBJECTIVES
 from einmap.sweep.result import PointResult, front_of
-from einmap.sweep.store import KeptSweep
+from einmap.sweep.store.store import KeptSweep
 
 SCHEMA = 1
 """Version of the JSON documents."""

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from einmap.report.formatting import NONE, area
-from einmap.sweep.definition import OBJECTIVES
+from einmap.sweep.definition.definition import OBJECTIVES
+from einmap.sweep.definition.points.axes import Value
 from einmap.sweep.outcome import Outcome
-from einmap.sweep.points.axes import Value
 from einmap.sweep.result import PointResult
-from einmap.sweep.store import KeptSweep
+from einmap.sweep.store.store import KeptSweep
 from einmap.units import format_si
 
 

@@ -20,9 +20,9 @@ from einmap.report.sweeps.points import (
     summary,
     title,
 )
-from einmap.sweep.definition import OBJECTIVES
+from einmap.sweep.definition.definition import OBJECTIVES
 from einmap.sweep.result import PointResult, front_of
-from einmap.sweep.store import KeptSweep
+from einmap.sweep.store.store import KeptSweep
 
 MOST_SHOWN = 20
 """Points of the front, and kinds of failures, that are listed."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from einmap.errors import At, SpecError
-from einmap.execute.result import Event
+from einmap.execute.results.result import Event
 from einmap.frontends.files import write_atomically, write_bytes_atomically
 from einmap.optional import require
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from einmap.arch.component import Memory
 from einmap.arch.tree import Architecture
-from einmap.execute.result import CountKey, Execution
+from einmap.execute.results.result import CountKey, Execution
 from einmap.model.cost import Cost
 from einmap.report.trace.event_lines import complete, event_line, metadata_line, whole_file
 from einmap.report.trace.timing import timing_of

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from einmap.errors import NotSupportedError
-from einmap.execute.result import SpanRow, TurnKey
+from einmap.execute.results.result import SpanRow, TurnKey
 from einmap.mapping.nodes import Address
 from einmap.mapping.pipelines import PlacedPipeline
 from einmap.model.cost import PipelineRow

@@ -17,7 +17,7 @@ from itertools import accumulate, groupby
 
 from einmap.arch.component import Memory
 from einmap.errors import NotSupportedError
-from einmap.execute.result import CountKey, Execution, Tile, TurnKey
+from einmap.execute.results.result import CountKey, Execution, Tile, TurnKey
 from einmap.mapping.nodes import Address
 from einmap.mapping.pipelines import pipelines_in
 from einmap.model.cost import Cost

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from einmap.execute.result import CountKey, Tile
+from einmap.execute.results.result import CountKey, Tile
 from einmap.schedule.routes import Instance
 
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from einmap.arrays import Floats
 from einmap.mapper.mapspace.mapspace import Point
-from einmap.search.cost_model import CostModel
-from einmap.search.moves import Moves
+from einmap.search.cost_model.cost_model import CostModel
+from einmap.search.space.moves import Moves
 from einmap.search.strategy import Setup
 
 WIDTH = 8

@@ -14,7 +14,7 @@ import numpy as np
 
 from einmap.arrays import Floats
 from einmap.mapper.mapspace.mapspace import Point
-from einmap.search.moves import Moves
+from einmap.search.space.moves import Moves
 from einmap.search.strategy import Setup
 
 

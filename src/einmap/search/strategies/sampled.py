@@ -11,7 +11,7 @@ import numpy as np
 from einmap.arrays import Floats
 from einmap.mapper.mapspace.mapspace import Point
 from einmap.optional import require
-from einmap.search.genome import Genome
+from einmap.search.space.genome import Genome
 from einmap.search.strategy import Setup
 
 INVALID = 1e3

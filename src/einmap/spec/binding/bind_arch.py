@@ -27,12 +27,12 @@ from einmap.expressions.arithmetic import number, tensor_set
 from einmap.expressions.records import Record, safe_function
 from einmap.expressions.scope import Lazy, Scope, lazy_layer
 from einmap.expressions.sets import NameSet
-from einmap.spec.array_units import array_problems, check_networks, in_array, misplaced
-from einmap.spec.binding.applied_scales import CostOrigin
-from einmap.spec.binding.bind_component import bind_component, record_of, unknown_holding
-from einmap.spec.binding.component_context import ComponentContext, SizesOf, Where, changed_globals
-from einmap.spec.binding.component_placement import bind_comparison
-from einmap.spec.binding.unit_slips import BoundPart, unit_slips
+from einmap.spec.binding.array_units import array_problems, check_networks, in_array, misplaced
+from einmap.spec.binding.component.applied_scales import CostOrigin
+from einmap.spec.binding.component.bind_component import bind_component, record_of, unknown_holding
+from einmap.spec.binding.component.component_context import ComponentContext, SizesOf, Where, changed_globals
+from einmap.spec.binding.component.component_placement import bind_comparison
+from einmap.spec.binding.component.unit_slips import BoundPart, unit_slips
 from einmap.spec.dialects.dialect import Choice
 from einmap.spec.models import ModelChoice
 from einmap.spec.names import RESERVED, check_name

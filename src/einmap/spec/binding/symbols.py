@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from einmap.einsum.projection import Projection
+from einmap.einsum.spaces.projection import Projection
 from einmap.errors import At, ExpressionError, SpecError, did_you_mean
 from einmap.expressions.scope import Scope
 from einmap.expressions.sets import NameSet, SetInfo

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from einmap.errors import ExpressionError
-from einmap.expressions.syntax import one_line, parse
+from einmap.expressions.evaluator.syntax import one_line, parse
 
 type Replace = Callable[[ast.AST], str | None]
 

@@ -20,9 +20,9 @@ from typing import Any
 
 from einmap.errors import At, EinmapError, ExpressionError, SpecError, raise_all
 from einmap.expressions.arithmetic import evaluate, number, parse, tensor_set
+from einmap.expressions.evaluator.syntax import one_line
 from einmap.expressions.scope import Scope, lazy_layer
 from einmap.expressions.sets import NameSet
-from einmap.expressions.syntax import one_line
 from einmap.spec.dialects.convert_expressions import LatencyNames, reciprocal, renamed, times, without_factor
 from einmap.spec.dialects.dialect import Dialect, action_names, choose_dialect
 from einmap.spec.names import RESERVED

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from einmap.errors import At, EinmapError, SpecError, did_you_mean
-from einmap.expressions.budget import MAX_BITS
+from einmap.expressions.evaluator.budget import MAX_BITS
 from einmap.spec.raw import Path, Raw, RawMap, RawScalar, get_value, place, to_python
 from einmap.spec.schema.documented import hint_of
 

@@ -12,7 +12,7 @@ from einmap.mapping.mapping import Mapping
 from einmap.model.cost import Cost
 from einmap.model.evaluate import evaluate
 from einmap.spec.spec import Spec
-from einmap.sweep.definition import Asked
+from einmap.sweep.definition.definition import Asked
 from einmap.sweep.outcome import BUG, DONE, INVALID, MEMORY, NO_MAPPING, NO_PLAN, TIME, Outcome, failure, told
 
 

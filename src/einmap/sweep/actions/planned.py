@@ -25,7 +25,7 @@ from einmap.frontends.yaml.folders import FolderNames
 from einmap.progress import Progress
 from einmap.spec.raw import Raw, RawMap, RawScalar, from_python, place, set_value
 from einmap.spec.spec import Spec
-from einmap.sweep.definition import Asked
+from einmap.sweep.definition.definition import Asked
 from einmap.sweep.outcome import DONE, Outcome
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from einmap.cli.target import Target
-    from einmap.search.cost_model import CostModel
+    from einmap.search.cost_model.cost_model import CostModel
     from einmap.search.experiment import Run
     from einmap.search.problem import SearchProblem
 
@@ -54,7 +54,7 @@ def check_new_runs(target: Target | None, n: int) -> None:
 
 def write_model(target: Target, begun_from: CostModel | None, problem: SearchProblem, runs: Sequence[Run]) -> None:
     """Write the model of what the runs evaluated; those of the journal are left out, and a note says so."""
-    from einmap.search.model_file import model_bytes, with_evaluations
+    from einmap.search.cost_model.model_file import model_bytes, with_evaluations
 
     evaluated = [run.evaluated for run in runs if run.evaluated is not None]
     model = with_evaluations(begun_from, problem, evaluated)

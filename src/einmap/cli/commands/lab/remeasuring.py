@@ -133,7 +133,7 @@ def _candidates(problem: SearchProblem, runs: Sequence[Run], top: int) -> list[C
 
 
 def _plain(one: Remeasured) -> dict[str, Any]:
-    from einmap.spec.loop_tree import write_mapping
+    from einmap.spec.forms.loop_tree import write_mapping
     from einmap.spec.raw import to_python
 
     numbers = {"place_by_model": one.place, "predicted": one.predicted, "measured": one.measured}

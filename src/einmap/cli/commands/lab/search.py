@@ -124,8 +124,8 @@ def search_command(
     Example: einmap search nvdla conv --strategy random,mcmc,learned --evaluations 5000 --seeds 10 -o runs.journal
     """
     # Here, not above: other commands do not need it.
+    from einmap.search.cost_model.model_file import load_cost_model
     from einmap.search.experiment import Terms
-    from einmap.search.model_file import load_cost_model
     from einmap.search.problem import problem_of
     from einmap.search.run import check_budget
     from einmap.search.strategy import Budget
@@ -219,7 +219,7 @@ def _experiment(problem: SearchProblem, terms: Terms, code: Sequence[Path]) -> d
     """What runs depend on, as plain values. `code`: files with functions or models of the user."""
     import hashlib
 
-    from einmap.search.model_file import model_bytes
+    from einmap.search.cost_model.model_file import model_bytes
 
     budget, model = terms.budget, terms.model
     digest = hashlib.sha256(model_bytes(model)).hexdigest()[:16] if model is not None else None

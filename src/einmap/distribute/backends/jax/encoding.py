@@ -13,7 +13,7 @@ from einmap.distribute.placement import Placement, Split
 from einmap.distribute.plan import Buffer, Combine, Fill, Local, LocalLoop, Move, Plan, Put, Repeat, Turn
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.operation import Apply, Number, Operand, Operation
-from einmap.einsum.projection import Affine
+from einmap.einsum.spaces.projection import Affine
 from einmap.einsum.workload import Workload
 
 _TYPES: dict[str, type[Any]] = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from einmap.frontends.yaml.parsing.work import Work
 from einmap.frontends.yaml.template.operators import search_cost
 from einmap.frontends.yaml.template.tools import checked, defined, elements_of, key_of, pay_elements, weigh
 from einmap.frontends.yaml.template.values import Function, Group, LoopVariable, Missing, Module, Namespace, kind
-from einmap.frontends.yaml.work import Work
 
 type Method = Callable[..., Any]
 

@@ -8,6 +8,7 @@ from typing import Any
 from jinja2 import nodes
 
 from einmap.errors import At, EinmapError, ManyErrors, SpecError, did_you_mean
+from einmap.frontends.yaml.parsing.work import CALL_STEPS, Work
 from einmap.frontends.yaml.template.attributes import attribute, item
 from einmap.frontends.yaml.template.filters import FILTERS
 from einmap.frontends.yaml.template.operators import BINARY, COMPARE, numbers
@@ -25,7 +26,6 @@ from einmap.frontends.yaml.template.tools import (
     truth,
 )
 from einmap.frontends.yaml.template.values import Function, Missing, Options, kind
-from einmap.frontends.yaml.work import CALL_STEPS, Work
 
 _SHOWN_NAME = 80
 _SHOWN = 300

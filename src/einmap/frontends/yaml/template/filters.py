@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from itertools import groupby
 from typing import Any, Protocol
 
+from einmap.frontends.yaml.parsing.work import Work
 from einmap.frontends.yaml.template.attributes import item
 from einmap.frontends.yaml.template.operators import add, numbers, search_cost
 from einmap.frontends.yaml.template.tools import (
@@ -23,7 +24,6 @@ from einmap.frontends.yaml.template.tools import (
     weigh,
 )
 from einmap.frontends.yaml.template.values import Group, Missing, kind
-from einmap.frontends.yaml.work import Work
 
 MAX_PRECISION = 400
 MAX_PATH = 1_000

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from einmap.errors import NotSupportedError
+from einmap.frontends.yaml.parsing.work import Work
 from einmap.frontends.yaml.template.attributes import update
 from einmap.frontends.yaml.template.filters import python_round, total
 from einmap.frontends.yaml.template.operators import multiply, power
@@ -22,7 +23,6 @@ from einmap.frontends.yaml.template.tools import (
     weigh,
 )
 from einmap.frontends.yaml.template.values import Function, Namespace
-from einmap.frontends.yaml.work import Work
 
 MAX_FACTORIAL = 1_000
 _FACTORIAL_STEPS = 50

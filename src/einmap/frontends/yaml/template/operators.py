@@ -6,9 +6,9 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from einmap.frontends.yaml.parsing.work import Work
 from einmap.frontends.yaml.template.tools import check_bits, checked, defined, key_of, pay_elements, pay_text, weigh
 from einmap.frontends.yaml.template.values import kind
-from einmap.frontends.yaml.work import Work
 
 type Binary = Callable[[Work, Any, Any], Any]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from array import array
 from typing import Protocol
 
-from einmap.frontends.yaml.places import Places
+from einmap.frontends.yaml.parsing.places import Places
+from einmap.frontends.yaml.parsing.work import Work
 from einmap.frontends.yaml.template.tools import MAX_LENGTH, stop
-from einmap.frontends.yaml.work import Work
 
 _LINES = 2
 """Lines whose places are kept in the time of one step."""

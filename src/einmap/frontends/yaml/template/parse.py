@@ -10,7 +10,7 @@ from jinja2.lexer import Token, TokenStream
 from jinja2.parser import Parser
 
 from einmap.errors import At, SpecError
-from einmap.frontends.yaml.work import Work
+from einmap.frontends.yaml.parsing.work import Work
 
 _TOKEN_STEPS = 6
 _TOO_LONG = re.compile(r"[0-9a-fA-F_]{10000}")

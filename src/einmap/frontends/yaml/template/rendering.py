@@ -11,6 +11,7 @@ from jinja2 import nodes
 
 from einmap.errors import At, SpecError
 from einmap.frontends.files import read_text_file
+from einmap.frontends.yaml.parsing.work import FILE_STEPS, MAX_INCLUDED
 from einmap.frontends.yaml.template.asked import asked_for
 from einmap.frontends.yaml.template.functions import functions, opaque
 from einmap.frontends.yaml.template.page import Out, Page
@@ -20,7 +21,6 @@ from einmap.frontends.yaml.template.statements import Statements, TemplateMissin
 from einmap.frontends.yaml.template.surroundings import Surroundings
 from einmap.frontends.yaml.template.tools import defined, weigh
 from einmap.frontends.yaml.template.values import Function, LoopVariable
-from einmap.frontends.yaml.work import FILE_STEPS, MAX_INCLUDED
 
 
 class _BuiltIn(dict[str, Any]):

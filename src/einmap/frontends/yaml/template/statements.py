@@ -8,12 +8,12 @@ from typing import Any
 from jinja2 import nodes
 
 from einmap.errors import At, NotSupportedError, SpecError
+from einmap.frontends.yaml.parsing.work import Work
 from einmap.frontends.yaml.template.expressions import Expressions
 from einmap.frontends.yaml.template.page import Capture, Out
 from einmap.frontends.yaml.template.scope import Scope
 from einmap.frontends.yaml.template.tools import defined, elements_of, text_of, truth
 from einmap.frontends.yaml.template.values import Function, LoopVariable, Missing, Module, Namespace, Options, kind
-from einmap.frontends.yaml.work import Work
 
 type Other = Callable[[Any, Scope | None, Out], Scope]
 """Runs another file, by the name that a template gives; a scope that it sees or none; its own names come back."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from einmap.frontends.yaml.folders import Roots
-from einmap.frontends.yaml.work import Work
+from einmap.frontends.yaml.parsing.work import Work
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from einmap.frontends.yaml.parsing.work import Work
 from einmap.frontends.yaml.template.filters import FILTERS
 from einmap.frontends.yaml.template.operators import COMPARE, contains
 from einmap.frontends.yaml.template.tools import defined, text_of
 from einmap.frontends.yaml.template.values import Function, Missing
-from einmap.frontends.yaml.work import Work
 
 type Test = Callable[..., bool]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from einmap.errors import SpecError
+from einmap.frontends.yaml.parsing.work import Work
 from einmap.frontends.yaml.template.values import Function, LoopVariable, Missing, Module, Namespace, kind
-from einmap.frontends.yaml.work import Work
 
 MAX_LENGTH = 1_000_000
 """Characters of one text, elements of one list."""

@@ -30,8 +30,8 @@ from einmap.mapper.objective.objectives import OWN, busy_form
 from einmap.mapper.problem.request import Request
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
+from einmap.model.batch.einsum_cost import einsum_cost
 from einmap.model.counting.path import path_of
-from einmap.model.einsum_cost import einsum_cost
 from einmap.model.traffic.actions import Actions
 from einmap.model.traffic.copies import copy_busiest
 from einmap.model.traffic.einsum_traffic import EinsumTraffic

@@ -15,7 +15,7 @@ from functools import cached_property
 
 from einmap.arch.component import Memory
 from einmap.einsum.einsum import Einsum, TensorAccess
-from einmap.einsum.projection import Affine, Lookup, Rank
+from einmap.einsum.spaces.projection import Affine, Lookup, Rank
 from einmap.spec.spec import Spec
 
 type Interval = tuple[int, int]

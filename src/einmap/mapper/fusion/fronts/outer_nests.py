@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from einmap.arrays import Floats, Ints
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.branch_and_bound.path_search import NOTHING, TemplateTables
 from einmap.mapper.fusion.fronts.loops import TEMPORAL, Cut, Kind, Loop, in_order, in_time, orders_of

@@ -14,7 +14,7 @@ from einmap.mapper.branch_and_bound.path_search import PathSearch
 from einmap.mapper.fusion.fronts.loops import TEMPORAL, Loop
 from einmap.mapper.objective.objectives import OWN
 from einmap.mapper.templates.chain_template import ChainTemplate
-from einmap.model.ways import adds_up, seconds_at
+from einmap.model.timing.ways import adds_up, seconds_at
 
 
 @dataclass(frozen=True, slots=True)

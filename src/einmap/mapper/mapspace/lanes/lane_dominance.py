@@ -18,7 +18,7 @@ import numpy as np
 from einmap.arch.component import Leaf, Memory, SpatialDimension, Toll
 from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.einsum import Einsum
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.mapspace.latency_forms import forms_of
 from einmap.mapper.mapspace.tile_lattice import Lattice
 

@@ -19,7 +19,7 @@ import numpy as np
 from einmap.arch.component import Leaf, Memory, SpatialDimension, is_carrying
 from einmap.arch.constraint import Names
 from einmap.einsum.einsum import Einsum
-from einmap.einsum.projection import Relevance
+from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.mapspace.enumeration import InOrder, Walk, listed
 from einmap.numbers import divisors
 from einmap.progress import Progress
