@@ -36,7 +36,7 @@ from typing import Any
 import einmap
 from einmap.errors import NoMappingError
 from einmap.frontends.yaml.spec import dump_mapping
-from einmap.report.cost_report import map_report
+from einmap.report.costs.cost_report import map_report
 
 HERE = Path(__file__).parent
 SPECS = HERE / "specs"

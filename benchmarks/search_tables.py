@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.search_problems import PUBLISHED, SHIPPED, unreachable_minimum
 
-from einmap.report.html.search_pages import gap_ticks
+from einmap.report.html.pages.search_pages import gap_ticks
 from einmap.report.search.strategies import gap_text
 from einmap.search.experiment import Run
 from einmap.search.summary import ROUNDING, Quartiles, bootstrap_median, checkpoints, gap

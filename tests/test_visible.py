@@ -10,8 +10,8 @@ import einmap
 from einmap.cli.main import main
 from einmap.emit.printers.text import comment_safe
 from einmap.errors import At, EinmapError, Note
-from einmap.report.console import SafeConsole
 from einmap.report.drawing.draw import draw
+from einmap.report.text.console import SafeConsole
 from einmap.visible import short, visible
 
 STEERS = "\x1b]0;pwned\x07\x1b[31m\x9b2J\r\b\u202e\u2066\u200b\ufeff\x85\u2028"

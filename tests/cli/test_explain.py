@@ -10,7 +10,7 @@ import pytest
 
 from einmap import evaluate, load
 from einmap.model.explanation.explain import explain
-from einmap.report.explanation import case_rows, change_line, count_line, piece_line
+from einmap.report.explanations.explanation import case_rows, change_line, count_line, piece_line
 
 SIMPLE = ("simple", "matmul", "simple_matmul")
 DOCS = (Path(__file__).parents[2] / "docs" / "explain.md").read_text()

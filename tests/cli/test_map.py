@@ -18,7 +18,7 @@ from einmap.cli.progress_bar import ProgressBar
 from einmap.errors import NoMappingError, SpecError
 from einmap.mapper.result.result import Found, MapResult, MapStats
 from einmap.progress import Report
-from einmap.report.cost_report import lying
+from einmap.report.costs.cost_report import lying
 
 SMALL = ("simple", "matmul", "-D", "M=4", "-D", "N=4", "-D", "K=4")
 

@@ -7,7 +7,7 @@ import pytest
 
 import einmap
 from einmap.cli.main import main
-from einmap.report.comparison import compare
+from einmap.report.executions.comparison import compare
 
 SOURCES = ("i", "i, j", "i+j", "2*i", "i, 2*j+i", "i, i", "3", "i, j, k", "k+2*i, j")
 TARGETS = (

@@ -12,7 +12,7 @@ from tests.execute.agreement import differences
 import einmap
 from einmap.errors import NotSupportedError
 from einmap.model.explanation.explain import explain
-from einmap.report.explanation import count_line
+from einmap.report.explanations.explanation import count_line
 from einmap.spec.forms.write_workload import write_workload
 
 

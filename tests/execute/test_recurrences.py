@@ -13,7 +13,7 @@ from einmap.einsum.numeric import random_inputs, run
 from einmap.einsum.rewrites.steps import parse_step
 from einmap.errors import NotSupportedError
 from einmap.model.fusion import fusion_of
-from einmap.report.loop_tree import loop_tree_lines
+from einmap.report.text.loop_tree import loop_tree_lines
 
 RNN = ["R[t, n] = H[S: t, M: m] * U[m, n]", "H[S: t + 1, M: n] = P[t, n] + R[t, n]"]
 

@@ -22,7 +22,7 @@ from einmap.execute.execute import execute
 from einmap.frontends.yaml.spec import dump, dump_mapping
 from einmap.mapping.rewrite.text import rewritten
 from einmap.model.explanation.explain import explain
-from einmap.report.cost_report import cost_report, to_text
+from einmap.report.costs.cost_report import cost_report, to_text
 from einmap.report.drawing.draw import draw as picture
 
 draw = {}

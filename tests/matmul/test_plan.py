@@ -8,7 +8,7 @@ from einmap import ComputeUnit, Level, Machine, SpecError, machine_from_dict, pl
 from einmap.matmul.algorithms import Algorithm, Choice, block_seconds, overlapped, stages_of
 from einmap.matmul.blocks.space import even_sizes
 from einmap.matmul.problem import product_of, rules_of
-from einmap.report.matmul import plan_report
+from einmap.report.matmul.matmul import plan_report
 
 KIB, MIB = 2**10, 2**20
 

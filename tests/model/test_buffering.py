@@ -10,7 +10,7 @@ from tests.execute.test_latency_options import nodes
 
 from einmap import CapacityError, NoMappingError, SpecError, evaluate, execute, loads, map_workload
 from einmap.errors import NotSupportedError
-from einmap.report.cost_report import cost_report, to_text
+from einmap.report.costs.cost_report import cost_report, to_text
 from einmap.report.trace.timing import timing_of
 
 FILE = """

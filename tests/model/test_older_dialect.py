@@ -7,7 +7,7 @@ from tests.model.worked import counts, latencies, leaks, spatial_usages, usages
 
 from einmap import MappingError, evaluate, execute, load, loads
 from einmap.frontends.yaml.spec import example_paths
-from einmap.report.cost_report import cost_report, to_text
+from einmap.report.costs.cost_report import cost_report, to_text
 
 SPECS = Path(__file__).parent / "specs"
 BITS = 512 * 512 * 8

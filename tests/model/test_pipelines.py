@@ -5,8 +5,8 @@ import pytest
 from einmap import CapacityError, FanoutError, MappingError, dump, evaluate, loads
 from einmap.errors import NotSupportedError
 from einmap.mapping.pretty import pretty
-from einmap.report.pipelines import summary
-from einmap.report.report_rows import busy_rows
+from einmap.report.costs.pipelines import summary
+from einmap.report.text.report_rows import busy_rows
 
 TREE = """
   - !Storage {tensors: [T0, T2, W0, W1], component: Main}

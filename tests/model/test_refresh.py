@@ -9,7 +9,7 @@ from tests.model.executed import Executed, differences_in
 import einmap
 from einmap.model.explanation.energy_terms import explain_energy
 from einmap.model.explanation.explain import explain
-from einmap.report.provenance import source_line
+from einmap.report.costs.provenance import source_line
 from einmap.spec.cost_sources import cost_sources
 
 # DDR4 of 8 Gb: tREFI 7.8 us, tRFC1 350 ns (JESD79-4; Micron MT40A1G8); IDD5B 250 mA, IDD3N 46 mA, VDD 1.2 V

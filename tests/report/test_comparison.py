@@ -13,11 +13,11 @@ from einmap.errors import SpecError
 from einmap.execute.execute import execute
 from einmap.execute.results.result import CountRow, Event, Execution, OccupancyRow
 from einmap.model.cost import ActionRow, LatencyRow
-from einmap.report.comparison import ComparedCount, compare, largest_errors, model_steps, output_errors
-from einmap.report.cost_report import to_text
-from einmap.report.occupancy import Series, series_of
-from einmap.report.plots import MOST_CHANGES, occupancy_png, plot_occupancy
-from einmap.report.simulation import course, exact, output_line, simulation_report
+from einmap.report.costs.cost_report import to_text
+from einmap.report.executions.comparison import ComparedCount, compare, largest_errors, model_steps, output_errors
+from einmap.report.executions.occupancy import Series, series_of
+from einmap.report.executions.plots import MOST_CHANGES, occupancy_png, plot_occupancy
+from einmap.report.executions.simulation import course, exact, output_line, simulation_report
 from einmap.report.trace.events import csv_of, write_events
 
 SPEC = load("simple", "matmul", "simple_matmul", define={"M": 16, "K": 8, "N": 16})

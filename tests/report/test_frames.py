@@ -20,12 +20,12 @@ from einmap.matmul.measured.measure import Measured, Run
 from einmap.model.explanation.energy_terms import explain_energy
 from einmap.model.explanation.explain import explain
 from einmap.model.fusion import fusion_of
-from einmap.report.comparison import compare
-from einmap.report.difference_report import compare_specs
-from einmap.report.distribution import PlanRun
+from einmap.report.costs.difference_report import compare_specs
+from einmap.report.executions.comparison import compare
 from einmap.report.frames.frame import Frame, integer, text, truth
 from einmap.report.frames.kinds import LISTS, ROOMS, tables_of_kind
 from einmap.report.frames.write import csv_text, data_frame, parquet_bytes
+from einmap.report.mesh.distribution import PlanRun
 from einmap.search.census import take_census
 from einmap.search.experiment import Question
 from einmap.search.experiment import Run as ExperimentRun

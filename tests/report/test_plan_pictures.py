@@ -160,7 +160,7 @@ def test_memory_in_time_counts_what_runs_at_once():
 
 def test_hostile_names_are_text_everywhere(row_parallel):
     from einmap.report.html.page import to_html
-    from einmap.report.html.plan_page import plan_page
+    from einmap.report.html.pages.plan_page import plan_page
 
     best, mesh = row_parallel.best, row_parallel.request.mesh
 
@@ -186,7 +186,7 @@ def test_hostile_names_are_text_everywhere(row_parallel):
 
 def test_the_page_has_all_sections_and_asks_nothing_of_the_network():
     from einmap.report.html.page import to_html
-    from einmap.report.html.plan_page import plan_page
+    from einmap.report.html.pages.plan_page import plan_page
 
     spec = load("feed_forward", define={"N_TOKENS": 8, "D_MODEL": 512, "D_FF": 2048, "BITS": 16})
     mesh = Mesh((("x", 4),))

@@ -8,10 +8,10 @@ from einmap import evaluate, load
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Compute, PerEinsum, Sequential, Storage, Temporal
 from einmap.model.cost import ActionRow, ComponentRow, Cost, LatencyRow, MemoryUsageRow, SpatialUsageRow, TensorUsageRow
-from einmap.report import report_rows
-from einmap.report.cost_report import cost_report, to_text
-from einmap.report.formatting import Scale, area, percent
-from einmap.report.loop_tree import loop_tree_lines
+from einmap.report.costs.cost_report import cost_report, to_text
+from einmap.report.text import report_rows
+from einmap.report.text.formatting import Scale, area, percent
+from einmap.report.text.loop_tree import loop_tree_lines
 
 TPU = (("tpu_v4i", "matmul", "tpu_v4i_matmul"), {"M": 512, "K": 512, "N": 512})
 EYERISS = (("eyeriss", "resnet50_layer", "eyeriss_conv"), {"LAYER": "conv2_2", "BITS": 16})

@@ -2,8 +2,8 @@
 
 import pytest
 
-from einmap.report.cost_report import to_text
-from einmap.report.layout import new_table
+from einmap.report.costs.cost_report import to_text
+from einmap.report.text.layout import new_table
 
 
 def table():

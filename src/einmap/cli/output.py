@@ -14,7 +14,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from einmap.errors import MOST_PROBLEMS, EinmapError, ManyErrors, Note
-from einmap.report.console import SafeConsole
+from einmap.report.text.console import SafeConsole
 from einmap.visible import visible
 
 MOST_NOTES = 10

@@ -9,7 +9,7 @@ from tests.onnx_models import model, node, numbers, saved, values_of
 import einmap
 from einmap.errors import SpecError
 from einmap.frontends.onnx.read import from_onnx
-from einmap.report.comparison import compare
+from einmap.report.executions.comparison import compare
 
 RUN = (
     "padded intermediates of a residual", "grouped conv", "softmax", "quantised conv", "keys and values of a cache",

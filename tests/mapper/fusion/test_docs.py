@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from einmap.mapper.fusion_saving import unfused_comparison
-from einmap.report.cost_report import map_report, to_text
+from einmap.report.costs.cost_report import map_report, to_text
 
 PAGE = (Path(__file__).parents[3] / "docs" / "mapper.md").read_text()
 

@@ -5,7 +5,7 @@ from functools import cache
 from einmap.facade import map_workload
 from einmap.frontends.yaml.spec import load
 from einmap.model.evaluate import evaluate
-from einmap.report.html.cost_page import evaluation_page, map_page
+from einmap.report.html.pages.cost_page import evaluation_page, map_page
 
 HOSTILE = '</script><img src=x onerror="document.title=1">\u202e<script>document.title=2</script>{{ 1 }}'
 SMALL = {"M": 16, "K": 8, "N": 16}

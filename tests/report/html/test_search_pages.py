@@ -1,8 +1,8 @@
 """The page of search strategies: what its axes say, and what was executed."""
 
 import einmap
+from einmap.report.html.pages.search_pages import gap_ticks, search_page
 from einmap.report.html.parts import Figure, Table
-from einmap.report.html.search_pages import gap_ticks, search_page
 from einmap.report.search.strategies import gap_text
 from einmap.search.experiment import Run
 from einmap.search.problem import Optimum, problem_of

@@ -8,8 +8,8 @@ from tests.report.html.test_page import Elements
 
 from einmap.report.html.figures import figure_files
 from einmap.report.html.page import to_html
+from einmap.report.html.pages.sweep_page import sweep_page
 from einmap.report.html.parts import Choices, Figure
-from einmap.report.html.sweep_page import sweep_page
 from einmap.sweep.outcome import Outcome, failure
 from einmap.sweep.result import PointResult
 from einmap.sweep.store.store import KeptSweep, Outline
@@ -50,7 +50,7 @@ def test_sections_and_what_is_in_them():
 
 
 def test_of_many_points_those_of_the_front_and_some_others_can_be_chosen(monkeypatch):
-    monkeypatch.setattr("einmap.report.html.sweep_page.MOST_CHOSEN", 3)
+    monkeypatch.setattr("einmap.report.html.pages.sweep_page.MOST_CHOSEN", 3)
     front = page_of().sections[1].parts[0]
     assert isinstance(front, Choices)
     assert len(front.options) == 3

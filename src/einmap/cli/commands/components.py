@@ -18,8 +18,8 @@ from einmap.cli.target import Force
 from einmap.components.base import Attribute, ComponentModel
 from einmap.components.registry import builtin
 from einmap.errors import SpecError
-from einmap.report.layout import new_table, section_title
-from einmap.report.provenance import shown
+from einmap.report.costs.provenance import shown
+from einmap.report.text.layout import new_table, section_title
 from einmap.spec.cost_sources import CostSource, component_modeling_log, cost_sources
 
 Names = Annotated[

@@ -13,7 +13,7 @@ from einmap.cli.target import Force
 from einmap.errors import EinmapError, Note
 from einmap.model.cost import Cost
 from einmap.model.evaluate import evaluate
-from einmap.report.difference_report import compare_specs, difference_report
+from einmap.report.costs.difference_report import compare_specs, difference_report
 from einmap.spec.spec import Spec
 
 NEEDED = ("arch", "workload", "mapping")
@@ -56,7 +56,7 @@ def diff_command(
     Example: einmap diff simple_matmul_chain_unfused simple_matmul_chain_fused --with simple --with matmul_chain
     """
     common = shared or []
-    kind = "einmap.report.difference_report.Difference"
+    kind = "einmap.report.costs.difference_report.Difference"
     inputs = [first, second, *common, *(allow_code or ())]
     tables = TableFiles.of(kind, csv, parquet, table, force=force, inputs=inputs)
     with reading_inputs(define, *tables.targets):

@@ -12,8 +12,8 @@ from einmap.cli.output import console, print_json, print_notes, print_report
 from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
 from einmap.cli.target import Force
 from einmap.model.evaluate import evaluate
-from einmap.report.cost_report import cost_report
-from einmap.report.provenance import cost_document
+from einmap.report.costs.cost_report import cost_report
+from einmap.report.costs.provenance import cost_document
 from einmap.spec.spec import Spec
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def evaluate_command(
 
 
 def _page(cost: Cost, spec: Spec, files: list[str]) -> Page:
-    from einmap.report.html.cost_page import evaluation_page
+    from einmap.report.html.pages.cost_page import evaluation_page
 
     assert spec.mapping is not None
     return evaluation_page(cost, spec, spec.mapping, names_of(files))

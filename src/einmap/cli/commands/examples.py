@@ -16,7 +16,7 @@ from einmap.errors import At, EinmapError, SpecError, raise_all
 from einmap.frontends.files import read_text_file
 from einmap.frontends.yaml.spec import SPEC_KINDS, example_paths
 from einmap.matmul.machine.read_machine import KIND
-from einmap.report.layout import new_table
+from einmap.report.text.layout import new_table
 from einmap.sweep.definition.read import KIND as SWEEPS
 
 Copy = Annotated[

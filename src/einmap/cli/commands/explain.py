@@ -16,9 +16,9 @@ from einmap.errors import EinmapError, Note, SpecError, did_you_mean, raise_all
 from einmap.model.explanation.energy_terms import EnergyExplanation, explain_energy
 from einmap.model.explanation.explain import explain
 from einmap.model.explanation.filters import only
-from einmap.report.explanation import explanation_report
-from einmap.report.explanation_summary import explanation_summary
-from einmap.report.provenance import energy_report
+from einmap.report.costs.provenance import energy_report
+from einmap.report.explanations.explanation import explanation_report
+from einmap.report.explanations.explanation_summary import explanation_summary
 from einmap.spec.spec import Spec
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def explain_command(
 
 
 def _page(explanation: Explanation, spec: Spec, files: list[str]) -> Page:
-    from einmap.report.html.cost_page import explanation_page
+    from einmap.report.html.pages.cost_page import explanation_page
 
     assert spec.mapping is not None
     return explanation_page(explanation, spec, spec.mapping, names_of(files))
@@ -119,7 +119,7 @@ def _page(explanation: Explanation, spec: Spec, files: list[str]) -> Page:
 
 def _energy_page(explanation: EnergyExplanation, spec: Spec, files: list[str]) -> Page:
     from einmap.model.evaluate import evaluate
-    from einmap.report.html.cost_page import energy_page
+    from einmap.report.html.pages.cost_page import energy_page
 
     return energy_page(explanation, evaluate(spec), spec, names_of(files))
 

@@ -37,8 +37,8 @@ from einmap.mapper.result.result import Found, MapResult, objective
 from einmap.model.counting.semantics import semantics_named
 from einmap.model.fusion import fusion_of
 from einmap.progress import Progress
-from einmap.report.cost_report import map_report, quality
-from einmap.report.provenance import cost_document
+from einmap.report.costs.cost_report import map_report, quality
+from einmap.report.costs.provenance import cost_document
 from einmap.spec.forms.loop_tree import write_mapping
 from einmap.spec.raw import to_python
 from einmap.spec.schema.options import MapperInput
@@ -235,7 +235,7 @@ def map_command(
 
 
 def _page(result: MapResult, saving: Saving | None, files: Sequence[str]) -> Page:
-    from einmap.report.html.cost_page import map_page
+    from einmap.report.html.pages.cost_page import map_page
 
     return map_page(result, saving, names_of(files))
 

@@ -16,8 +16,8 @@ from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
 from einmap.cli.target import Force, Target
 from einmap.frontends.yaml.spec import dump
 from einmap.progress import Progress
-from einmap.report.matmul import plan_report
-from einmap.report.matmul_measured import measured_section
+from einmap.report.matmul.matmul import plan_report
+from einmap.report.matmul.matmul_measured import measured_section
 
 if TYPE_CHECKING:
     from einmap.matmul.machine.machine import Machine
@@ -222,7 +222,7 @@ def plan_matmul_command(
 
 def page_of(plan: MatmulPlan, measured: Measured | None) -> Page:
     """The HTML report of a plan."""
-    from einmap.report.html.matmul_page import matmul_page
+    from einmap.report.html.pages.matmul_page import matmul_page
 
     return matmul_page(plan, measured)
 

@@ -31,8 +31,8 @@ from einmap.mapping.rewrite.text import USAGE, rewritten
 from einmap.mapping.validate import validate
 from einmap.model.cost import Cost
 from einmap.model.evaluate import evaluate
-from einmap.report.provenance import provenance_document
-from einmap.report.rewrite_report import change_report
+from einmap.report.costs.provenance import provenance_document
+from einmap.report.costs.rewrite_report import change_report
 from einmap.spec.forms.loop_tree import write_mapping
 from einmap.spec.raw import to_python
 from einmap.spec.shared_inputs import put_in

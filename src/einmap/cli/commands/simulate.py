@@ -16,9 +16,9 @@ from einmap.cli.target import Target
 from einmap.errors import EinmapError, SpecError, did_you_mean, raise_all
 from einmap.execute.results.result import Execution
 from einmap.model.evaluate import evaluate
-from einmap.report.comparison import compare
-from einmap.report.plots import check_plots, plotted_occupancy
-from einmap.report.simulation import simulation_report
+from einmap.report.executions.comparison import compare
+from einmap.report.executions.plots import check_plots, plotted_occupancy
+from einmap.report.executions.simulation import simulation_report
 from einmap.report.trace.events import check_format, written_events
 from einmap.report.trace.perfetto import MOST, perfetto_trace
 from einmap.spec.spec import Spec
@@ -101,7 +101,7 @@ def simulate_command(
     _check_options(plot, trace, component)
     inputs = [*files, *(allow_code or ())]
     picture, events, tracks = (Target.of(path, force, inputs) for path in (plot, trace, perfetto))
-    kind = "einmap.report.comparison.Comparison"
+    kind = "einmap.report.executions.comparison.Comparison"
     tables = TableFiles.of(kind, csv, parquet, table, force=force, inputs=inputs)
     with reading_inputs(define, picture, events, tracks, *tables.targets):
         spec = load_spec(files, define, allow_code, root, top_key)

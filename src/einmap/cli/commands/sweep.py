@@ -246,8 +246,8 @@ def _status(store: Store, as_json: bool) -> None:
     """Every sweep of the store: how many specifications have each status."""
     from rich.text import Text
 
-    from einmap.report.layout import new_table
     from einmap.report.sweeps.documents import SCHEMA, status_document
+    from einmap.report.text.layout import new_table
 
     rows = [(kept, store.counts(kept)) for kept in store.sweeps()]
     if as_json:
@@ -308,6 +308,6 @@ def _tell(
 
 
 def _page(kept: KeptSweep, points: list[PointResult]) -> Page:
-    from einmap.report.html.sweep_page import sweep_page
+    from einmap.report.html.pages.sweep_page import sweep_page
 
     return sweep_page(kept, points)

@@ -10,8 +10,8 @@ from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Address
 from einmap.model.cost import Cost
 from einmap.model.counting.path import EinsumPath, Station, path_of
-from einmap.report.formatting import percent
-from einmap.report.loop_tree import tile_of
+from einmap.report.text.formatting import percent
+from einmap.report.text.loop_tree import tile_of
 from einmap.spec.spec import Spec
 from einmap.units import format_bits, format_count, format_si
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from einmap.model.cost import Cost
     from einmap.model.cost_difference import Changed
     from einmap.model.fusion import Fusion
-    from einmap.report.difference_report import Difference
+    from einmap.report.costs.difference_report import Difference
     from einmap.spec.cost_sources import CostSource
 
 _UNITS = {

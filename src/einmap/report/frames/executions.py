@@ -9,7 +9,7 @@ from einmap.report.frames.frame import Row, Table, integer, number, text, truth
 
 if TYPE_CHECKING:
     from einmap.execute.results.result import Execution
-    from einmap.report.comparison import Comparison
+    from einmap.report.executions.comparison import Comparison
 
 _COUNTS = text("einsum", "component", "tensor", "action")
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from einmap.distribute.cost import PlanCost
     from einmap.matmul.measured.measure import Measured
     from einmap.matmul.result import MatmulPlan
-    from einmap.report.distribution import PlanRun
+    from einmap.report.mesh.distribution import PlanRun
 
 _COLLECTIVE = (*text("collective", "tensor", "axes"), *integer("groups", "PEs of a group"))
 

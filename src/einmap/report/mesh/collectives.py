@@ -12,9 +12,9 @@ from rich.text import Text
 from einmap.distribute.backends.compare import Compiled, Match, after_compilation
 from einmap.distribute.backends.observed_collectives import PERMUTE, Collective
 from einmap.distribute.mesh import Mesh
-from einmap.report.formatting import NONE
-from einmap.report.layout import new_table
-from einmap.report.simulation import exact
+from einmap.report.executions.simulation import exact
+from einmap.report.text.formatting import NONE
+from einmap.report.text.layout import new_table
 
 
 def comparison_section(matches: Sequence[Match]) -> RenderableType:

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from einmap.errors import EinmapError
-from einmap.report.cost_report import quality
+from einmap.report.costs.cost_report import quality
 from einmap.report.drawing.draw import WHAT, What, draw
 from einmap.report.drawing.looptree import looptree_svg
 from einmap.report.frames.frame import Frame

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from einmap.report.formatting import NONE, area
 from einmap.report.frames.frame import Cell, Column, Frame
+from einmap.report.text.formatting import NONE, area
 from einmap.units import format_bits, format_count, format_si
 from einmap.visible import cut, visible
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from einmap.report.formatting import NONE
-from einmap.report.layout import new_table, section_title
 from einmap.report.search.strategies import UNITS
+from einmap.report.text.formatting import NONE
+from einmap.report.text.layout import new_table, section_title
 from einmap.search.census import Census, Interval, Tie
 from einmap.units import format_count, format_si
 

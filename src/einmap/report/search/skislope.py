@@ -7,7 +7,7 @@ import math
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from einmap.report.layout import new_table
+from einmap.report.text.layout import new_table
 from einmap.search.skislope import SkiSlope
 from einmap.units import format_bits, format_count
 

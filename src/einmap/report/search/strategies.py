@@ -9,8 +9,8 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from einmap.report.formatting import NONE
-from einmap.report.layout import new_table, section_title
+from einmap.report.text.formatting import NONE
+from einmap.report.text.layout import new_table, section_title
 from einmap.search.problem import Optimum, SearchProblem
 from einmap.search.remeasure import Remeasured
 from einmap.search.summary import Quartiles, StrategySummary

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from einmap.report.formatting import NONE, area
+from einmap.report.text.formatting import NONE, area
 from einmap.sweep.definition.definition import OBJECTIVES
 from einmap.sweep.definition.points.axes import Value
 from einmap.sweep.outcome import Outcome

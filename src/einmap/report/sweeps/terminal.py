@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from einmap.report.formatting import NONE, percent
-from einmap.report.layout import new_table, section_title
 from einmap.report.sweeps.points import (
     Effect,
     axis_text,
@@ -20,6 +18,8 @@ from einmap.report.sweeps.points import (
     summary,
     title,
 )
+from einmap.report.text.formatting import NONE, percent
+from einmap.report.text.layout import new_table, section_title
 from einmap.sweep.definition.definition import OBJECTIVES
 from einmap.sweep.result import PointResult, front_of
 from einmap.sweep.store.store import KeptSweep

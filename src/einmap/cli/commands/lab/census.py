@@ -91,6 +91,6 @@ def census_command(
 
 
 def _page(census: Census, files: list[str]) -> Page:
-    from einmap.report.html.search_pages import census_page
+    from einmap.report.html.pages.search_pages import census_page
 
     return census_page(census, " ".join(names_of(files)))

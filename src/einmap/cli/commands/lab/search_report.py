@@ -61,7 +61,7 @@ class SearchReport:
 
     def page(self, files: list[str]) -> Page:
         """The HTML report."""
-        from einmap.report.html.search_pages import search_page
+        from einmap.report.html.pages.search_pages import search_page
         from einmap.report.search.strategies import executed_rows
 
         rows = None

@@ -99,6 +99,6 @@ def skislope_command(
 
 
 def _page(curve: SkiSlope, files: list[str]) -> Page:
-    from einmap.report.html.search_pages import skislope_page
+    from einmap.report.html.pages.search_pages import skislope_page
 
     return skislope_page(curve, " ".join(names_of(files)))

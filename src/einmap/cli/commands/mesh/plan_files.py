@@ -109,6 +109,6 @@ def _written(target: Target, content: str | bytes) -> None:
 
 def write_page(report: ReportFiles, planned: Planned, spec: Spec, files: Sequence[str]) -> None:
     """The page and its figures, where they are wanted."""
-    from einmap.report.html.plan_page import plan_page
+    from einmap.report.html.pages.plan_page import plan_page
 
     report.write(lambda: plan_page(planned, spec, names_of(files)))

@@ -19,7 +19,7 @@ from einmap.distribute.checking.extent import EXTENTS, chosen_check
 from einmap.distribute.plan import Dtype
 from einmap.distribute.read import plan_of
 from einmap.progress import Progress
-from einmap.report.distribution import (
+from einmap.report.mesh.distribution import (
     PlanRun,
     extent_line,
     plan_document,
@@ -141,7 +141,7 @@ def run_command(
     options = EngineOptions(processes, platform, hosts, host, coordinator, time_limit, meeting_limit)
     runner = engine_named(engine, options, Progress(shown.report))
     report = ReportFiles.of(ctx, html, figures, force, files)
-    tables = TableFiles.of("einmap.report.distribution.PlanRun", csv, parquet, table, force=force, inputs=files)
+    tables = TableFiles.of("einmap.report.mesh.distribution.PlanRun", csv, parquet, table, force=force, inputs=files)
     with reading_inputs(define, *tables.targets) as read:
         spec = load_spec(files, define, None, root, top_key)
     report = report.spared(read.files)
@@ -172,6 +172,6 @@ def run_command(
 
 
 def _page(outcome: PlanRun, spec: Spec, engine: str, files: Sequence[str]) -> Page:
-    from einmap.report.html.distribution_page import distribution_page
+    from einmap.report.html.pages.distribution_page import distribution_page
 
     return distribution_page(outcome, spec, engine, names_of(files))

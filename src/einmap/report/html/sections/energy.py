@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 
 from einmap.model.cost import ActionRow, Cost
-from einmap.report import report_rows
-from einmap.report.formatting import Scale, percent
 from einmap.report.html.charts import MOST_ROWS, Amount, colours_of, grouped, stacked
 from einmap.report.html.parts import Figure, Folded, Option, Section, Table, Tabs
+from einmap.report.text import report_rows
+from einmap.report.text.formatting import Scale, percent
 
 OPERATIONS = "computing"
 """What costs energy and is of no tensor."""

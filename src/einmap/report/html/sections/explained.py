@@ -5,10 +5,19 @@ from __future__ import annotations
 from einmap.mapping.nodes import format_address
 from einmap.model.explanation.energy_terms import EnergyExplanation
 from einmap.model.explanation.values import Explanation, NodeCases
-from einmap.report.explanation import FIXED, NOTATION, case_rows, change_line, count_line, helpful, piece_line, saved
-from einmap.report.formatting import NONE, percent
+from einmap.report.costs.provenance import shown, source_line, term_count, term_name
+from einmap.report.explanations.explanation import (
+    FIXED,
+    NOTATION,
+    case_rows,
+    change_line,
+    count_line,
+    helpful,
+    piece_line,
+    saved,
+)
 from einmap.report.html.parts import Code, Folded, Paragraph, Part, Section, Table
-from einmap.report.provenance import shown, source_line, term_count, term_name
+from einmap.report.text.formatting import NONE, percent
 from einmap.units import format_bits, format_si
 
 _MOST = 300

@@ -6,12 +6,12 @@ from typing import Any
 
 from einmap.mapper.objective.metrics import METRICS
 from einmap.mapper.result.result import Found, MapResult, objective
-from einmap.report.formatting import Scale
 from einmap.report.html.charts import colour, log_ticks
 from einmap.report.html.parts import Choices, Code, Figure, Option, Part, Section
 from einmap.report.html.sections.drawings import loop_tree_parts
 from einmap.report.html.sections.summary import cost_tiles
-from einmap.report.loop_tree import loop_tree_lines
+from einmap.report.text.formatting import Scale
+from einmap.report.text.loop_tree import loop_tree_lines
 from einmap.units import format_si
 
 _LEAD = (

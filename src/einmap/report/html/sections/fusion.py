@@ -5,7 +5,7 @@ from __future__ import annotations
 from einmap.mapper.fusion_saving import Saving
 from einmap.mapping.mapping import Mapping
 from einmap.model.fusion import fusion_of
-from einmap.report.fusion import kept_texts, saving_texts, saving_title
+from einmap.report.costs.fusion import kept_texts, saving_texts, saving_title
 from einmap.report.html.parts import Folded, Paragraph, Part, Section, Table
 from einmap.spec.spec import Spec
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from einmap.frontends.yaml.spec import dump
-from einmap.report.formatting import NONE
+from einmap.report.costs.provenance import shown
 from einmap.report.html.parts import Code, Folded, Part, Section, Table
-from einmap.report.provenance import shown
+from einmap.report.text.formatting import NONE
 from einmap.spec.cost_sources import CostSource, cost_sources_of_all
 from einmap.spec.spec import Spec
 

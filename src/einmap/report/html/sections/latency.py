@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from einmap.model.cost import Cost, PipelineRow
-from einmap.report import report_rows
-from einmap.report.formatting import NONE, Scale, percent
+from einmap.report.costs.pipelines import paces, summary
 from einmap.report.html.charts import MOST_ROWS, STEP, Amount, colour, colours_of, stacked
 from einmap.report.html.charts import bars as bar_plot
 from einmap.report.html.parts import Figure, Folded, Option, Paragraph, Part, Section, Table, Tabs
-from einmap.report.pipelines import paces, summary
+from einmap.report.text import report_rows
+from einmap.report.text.formatting import NONE, Scale, percent
 
 LEAST_LIMITING = 0.01
 """Parts of the latency below this are not marked."""

@@ -11,9 +11,9 @@ from einmap.arch.component import Memory
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.model.evaluate import Workings, workings_of
 from einmap.model.explanation.lifetimes import live_buffers
-from einmap.report.formatting import data_unit, percent
 from einmap.report.html.charts import MOST_ROWS, MOST_SERIES, colours_of, grouped, legend
 from einmap.report.html.parts import Figure, Option, Paragraph, Part, Section, Tabs
+from einmap.report.text.formatting import data_unit, percent
 from einmap.spec.spec import Spec
 from einmap.units import format_bits
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from einmap.mapper.result.result import MapResult, MapStats
-from einmap.report.cost_report import OUTCOMES, quality, shared_texts
-from einmap.report.formatting import NONE, Scale, excess, percent
+from einmap.report.costs.cost_report import OUTCOMES, quality, shared_texts
 from einmap.report.html.charts import bars
 from einmap.report.html.parts import Figure, Paragraph, Part, Section, Table, Tile, Tiles, Tone
+from einmap.report.text.formatting import NONE, Scale, excess, percent
 from einmap.units import format_count, format_si, powers_of_ten
 
 _MOST_ROWS = 60

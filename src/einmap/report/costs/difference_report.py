@@ -12,8 +12,8 @@ from einmap.mapping.difference import NodeChange, tree_changes
 from einmap.mapping.nodes import format_address
 from einmap.model.cost import Cost
 from einmap.model.cost_difference import Changed, row_changes, total_changes
-from einmap.report.formatting import NONE, area, percent
-from einmap.report.layout import new_table
+from einmap.report.text.formatting import NONE, area, percent
+from einmap.report.text.layout import new_table
 from einmap.spec.forms.spec_difference import FieldChange, field_changes
 from einmap.spec.raw import to_python
 from einmap.spec.spec import TOP_LEVEL, Spec

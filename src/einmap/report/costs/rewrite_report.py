@@ -12,9 +12,9 @@ from rich.text import Text
 
 from einmap.mapping.mapping import Mapping
 from einmap.model.cost import Cost
-from einmap.report.cost_report import loop_tree_section
-from einmap.report.formatting import NONE
-from einmap.report.report_rows import memory_rows
+from einmap.report.costs.cost_report import loop_tree_section
+from einmap.report.text.formatting import NONE
+from einmap.report.text.report_rows import memory_rows
 from einmap.spec.spec import Spec
 from einmap.units import format_bits, format_si
 

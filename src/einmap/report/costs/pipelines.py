@@ -9,8 +9,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from einmap.model.cost import Cost, PipelineRow
-from einmap.report.formatting import Bar, Scale, percent
-from einmap.report.layout import new_table, section_title
+from einmap.report.text.formatting import Bar, Scale, percent
+from einmap.report.text.layout import new_table, section_title
 from einmap.units import format_count, format_si
 
 

@@ -12,10 +12,10 @@ from rich.measure import Measurement
 from rich.text import Text
 
 from einmap.execute.results.result import Execution
-from einmap.report.comparison import ComparedCount, Comparison, OutputError
-from einmap.report.formatting import NONE, percent
-from einmap.report.layout import new_table
-from einmap.report.occupancy import Series, series_of
+from einmap.report.executions.comparison import ComparedCount, Comparison, OutputError
+from einmap.report.executions.occupancy import Series, series_of
+from einmap.report.text.formatting import NONE, percent
+from einmap.report.text.layout import new_table
 from einmap.spec.spec import Spec
 from einmap.units import format_bits
 

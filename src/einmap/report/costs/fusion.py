@@ -7,7 +7,7 @@ from rich.text import Text
 
 from einmap.mapper.fusion_saving import Saving
 from einmap.model.fusion import FusedLoop, Fusion, KeptTensor
-from einmap.report.layout import new_table, section_title
+from einmap.report.text.layout import new_table, section_title
 from einmap.units import format_bits, format_count, format_si
 from einmap.visible import listed
 

@@ -18,8 +18,8 @@ from einmap.distribute.collectives import Traffic
 from einmap.distribute.cost import communication, plan_cost
 from einmap.distribute.notation import Line, lines
 from einmap.distribute.plan import Plan
+from einmap.report.executions.simulation import exact
 from einmap.report.mesh.collectives import agreement, comparison_document, comparison_section, compilation_section
-from einmap.report.simulation import exact
 
 SCHEMA = 1
 """Version of the JSON document."""

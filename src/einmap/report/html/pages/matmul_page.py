@@ -9,13 +9,13 @@ from einmap.matmul.machine.machine import DIMENSIONS, TENSORS
 from einmap.matmul.result import MatmulPlan
 from einmap.matmul.to_mapping import loop_tree, to_mapping
 from einmap.model.roofline import Point, Roof, Roofline
-from einmap.report.formatting import NONE, Scale, data_unit, percent
 from einmap.report.html.charts import Amount, colours_of, stacked
 from einmap.report.html.notes import note_texts
 from einmap.report.html.parts import Code, Figure, Folded, Page, Paragraph, Part, Section, Table, Tile, Tiles, Tone
 from einmap.report.html.sections.drawings import plain_loop_tree
 from einmap.report.html.sections.roofline import roofline_figure
-from einmap.report.matmul import how_found, rule_texts, share
+from einmap.report.matmul.matmul import how_found, rule_texts, share
+from einmap.report.text.formatting import NONE, Scale, data_unit, percent
 from einmap.units import format_bits, format_si
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from einmap.distribute.planner.document import distribution_text
 from einmap.distribute.planner.planner import Planned
 from einmap.frontends.yaml.spec import dump
 from einmap.report.drawing.workload import workload_svg
-from einmap.report.formatting import NONE, data_unit
 from einmap.report.html.charts import bars, colour
 from einmap.report.html.notes import note_texts
 from einmap.report.html.parts import (
@@ -33,6 +32,7 @@ from einmap.report.mesh.pictures.holders import holders_svg
 from einmap.report.mesh.pictures.lanes import lanes_svg
 from einmap.report.mesh.planned import amount, change_lines, known_of, named_lines, steps_of
 from einmap.report.mesh.steps import ShownStep
+from einmap.report.text.formatting import NONE, data_unit
 from einmap.spec.spec import Spec
 from einmap.units import format_bytes, format_si
 

@@ -14,9 +14,8 @@ from einmap.distribute.notation import lines
 from einmap.distribute.placement import held
 from einmap.distribute.plan import BYTES, Buffer, Plan
 from einmap.frontends.yaml.spec import dump
-from einmap.report.distribution import PlanRun, check_line, run_agrees
 from einmap.report.drawing.workload import workload_svg
-from einmap.report.formatting import NONE, data_unit, percent
+from einmap.report.executions.simulation import exact
 from einmap.report.html.charts import STEP, bars, colours_of, legend
 from einmap.report.html.notes import note_texts
 from einmap.report.html.parts import (
@@ -35,7 +34,8 @@ from einmap.report.html.parts import (
     Tiles,
 )
 from einmap.report.html.sections.drawings import short_title
-from einmap.report.simulation import exact
+from einmap.report.mesh.distribution import PlanRun, check_line, run_agrees
+from einmap.report.text.formatting import NONE, data_unit, percent
 from einmap.spec.spec import Spec
 from einmap.units import format_bytes
 

@@ -12,10 +12,10 @@ from rich.padding import Padding
 from rich.text import Text
 
 from einmap.model.explanation.values import Bottleneck, Change, Derivation, EnergyShare, Explanation, Fullest, Piece
-from einmap.report.explanation import LEAST_CHANGE, changes_table, energy_table, head_line, number, purpose
-from einmap.report.formatting import NONE, percent
-from einmap.report.layout import new_table, section_title
-from einmap.report.pipelines import pipelines_section
+from einmap.report.costs.pipelines import pipelines_section
+from einmap.report.explanations.explanation import LEAST_CHANGE, changes_table, energy_table, head_line, number, purpose
+from einmap.report.text.formatting import NONE, percent
+from einmap.report.text.layout import new_table, section_title
 from einmap.units import format_bits, format_si
 
 MOST_EINSUMS = 4

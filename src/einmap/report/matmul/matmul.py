@@ -14,8 +14,8 @@ from einmap.matmul.layout import ORDERS, LayoutCost
 from einmap.matmul.machine.machine import DIMENSIONS, TENSORS
 from einmap.matmul.result import MatmulPlan
 from einmap.matmul.to_mapping import loop_tree
-from einmap.report.formatting import NONE, percent
-from einmap.report.layout import new_table, section_title
+from einmap.report.text.formatting import NONE, percent
+from einmap.report.text.layout import new_table, section_title
 from einmap.units import format_bits, format_count, format_si
 
 

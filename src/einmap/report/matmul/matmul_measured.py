@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from einmap.matmul.result import MatmulPlan
-from einmap.report.formatting import NONE, percent
+from einmap.report.text.formatting import NONE, percent
 from einmap.units import format_si
 
 if TYPE_CHECKING:

@@ -20,14 +20,14 @@ from einmap.mapper.result.result import Found, MapResult, MapStats, objective
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.model.cost import Cost
 from einmap.model.fusion import fusion_of
-from einmap.report import report_rows
-from einmap.report.console import SafeConsole
-from einmap.report.formatting import NONE, Bar, Scale, area, excess, largest, limited, percent, rates, wall_time
-from einmap.report.fusion import fusion_section
-from einmap.report.layout import new_table, section_title
-from einmap.report.loop_tree import loop_tree_lines
-from einmap.report.pipelines import pipelines_section
-from einmap.report.provenance import models_section
+from einmap.report.costs.fusion import fusion_section
+from einmap.report.costs.pipelines import pipelines_section
+from einmap.report.costs.provenance import models_section
+from einmap.report.text import report_rows
+from einmap.report.text.console import SafeConsole
+from einmap.report.text.formatting import NONE, Bar, Scale, area, excess, largest, limited, percent, rates, wall_time
+from einmap.report.text.layout import new_table, section_title
+from einmap.report.text.loop_tree import loop_tree_lines
 from einmap.spec.chosen_layouts import Lies
 from einmap.spec.spec import Spec
 from einmap.units import format_bits, format_count, format_si, powers_of_ten

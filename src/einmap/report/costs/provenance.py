@@ -12,8 +12,8 @@ from rich.text import Text
 
 from einmap.model.cost import Cost
 from einmap.model.explanation.energy_terms import EnergyExplanation, EnergyTerm
-from einmap.report.formatting import NONE, area, percent
-from einmap.report.layout import new_table, section_title
+from einmap.report.text.formatting import NONE, area, percent
+from einmap.report.text.layout import new_table, section_title
 from einmap.spec.cost_sources import CostSource, UsedModel, cost_sources_of_all, used_models
 from einmap.spec.spec import Spec
 from einmap.units import format_count, format_si

@@ -10,7 +10,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
 from rich.text import Text
 
-from einmap.report.report_rows import Totals
+from einmap.report.text.report_rows import Totals
 from einmap.units import format_si
 
 NONE = "-"

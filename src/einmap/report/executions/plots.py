@@ -12,8 +12,8 @@ import numpy as np
 from einmap.execute.results.result import Execution
 from einmap.frontends.files import write_bytes_atomically
 from einmap.optional import require
-from einmap.report.formatting import data_unit, percent
-from einmap.report.occupancy import Series, series_of
+from einmap.report.executions.occupancy import Series, series_of
+from einmap.report.text.formatting import data_unit, percent
 from einmap.spec.spec import Spec
 from einmap.units import format_bits
 

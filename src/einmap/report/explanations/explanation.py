@@ -26,9 +26,9 @@ from einmap.model.explanation.values import (
     Piece,
     Stationary,
 )
-from einmap.report.formatting import NONE, Bar, Scale, percent
-from einmap.report.layout import new_table, section_title
-from einmap.report.pipelines import pipelines_section
+from einmap.report.costs.pipelines import pipelines_section
+from einmap.report.text.formatting import NONE, Bar, Scale, percent
+from einmap.report.text.layout import new_table, section_title
 from einmap.units import format_bits, format_si
 
 MOST_CHANGES = 12

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from einmap.report.formatting import NONE, Scale, percent
 from einmap.report.html.charts import colour, log_ticks
 from einmap.report.html.parts import Choices, Code, Figure, Folded, Option, Page, Part, Section, Table, Tile, Tiles
 from einmap.report.sweeps.points import (
@@ -20,6 +19,7 @@ from einmap.report.sweeps.points import (
     summary,
     title,
 )
+from einmap.report.text.formatting import NONE, Scale, percent
 from einmap.sweep.definition.definition import OBJECTIVES
 from einmap.sweep.definition.points.axes import Value
 from einmap.sweep.result import PointResult, front_of

@@ -1,0 +1,8 @@
+"""What is told of a mapping that was executed.
+
+- `comparison`: model against execution: every count, peak usage and number of steps, and the outputs against a
+  plain einsum.
+- `occupancy`: occupancy over time as arrays: one series for each memory, and its peaks in equal intervals.
+- `plots`: pictures, drawn with Matplotlib: how full each memory is over time.
+- `simulation`: the terminal report of `einmap simulate`: outputs, counts of both sides, occupancy over time.
+"""
