@@ -16,7 +16,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from einmap import load
-from einmap.distribute.mesh import Mesh
+from einmap.distribute.placements.mesh import Mesh
 from einmap.distribute.planner.planning import Planning, PlanRequest
 from einmap.distribute.planner.read_cluster import cluster_of
 from einmap.distribute.search.search import Found, cheapest

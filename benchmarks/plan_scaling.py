@@ -22,8 +22,8 @@ from pathlib import Path
 import numpy as np
 
 from einmap import load
-from einmap.distribute.cluster import Cluster, Link, ProcessingElement
-from einmap.distribute.mesh import Mesh
+from einmap.distribute.costs.cluster import Cluster, Link, ProcessingElement
+from einmap.distribute.placements.mesh import Mesh
 from einmap.distribute.planner.best import best_plan
 from einmap.distribute.planner.planning import Planning, PlanRequest
 from einmap.einsum.workload import Workload

@@ -61,7 +61,7 @@ MANY_ARGUMENTS: dict[str, str] = {
 }
 """Functions of more than 8 arguments, with the reason."""
 FULL_ROOMS = {"frontends/timeloop": "one step of reading a file each"} | dict.fromkeys(
-    ["cli/commands", "distribute", "mapper/cost_bounds", "mapper/fusion/fronts"],
+    ["cli/commands", "mapper/cost_bounds", "mapper/fusion/fronts"],
     "to be divided",
 )
 """Packages of more than 10 modules beside their rooms, or of more than 15 in all, with the reason."""

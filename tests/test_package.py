@@ -66,7 +66,7 @@ def test_sub_packages_are_attributes_and_do_not_take_the_place_of_functions():
 def test_distribute_is_the_package_alone_and_the_function_has_a_name_of_its_own():
     for first in ("einmap.distribute", "einmap.distribute_workload"):
         code = (
-            f"import json, einmap; {first}; import einmap.distribute.mesh as mesh;"
+            f"import json, einmap; {first}; import einmap.distribute.placements.mesh as mesh;"
             "found = einmap.distribute; from einmap import distribute;"
             "print(json.dumps([found is distribute, distribute.__name__, found.mesh is mesh,"
             " callable(einmap.distribute_workload), 'distribute' in einmap.__all__]))"

@@ -8,11 +8,11 @@ if TYPE_CHECKING:
     from einmap.distribute.backends.engines import engine_named as engine_named
     from einmap.distribute.backends.jax.engine import JaxEngine as JaxEngine
     from einmap.distribute.backends.jax.engine import JaxOptions as JaxOptions
-    from einmap.distribute.cost import communication as communication
-    from einmap.distribute.cost import plan_cost as plan_cost
+    from einmap.distribute.costs.cost import communication as communication
+    from einmap.distribute.costs.cost import plan_cost as plan_cost
     from einmap.distribute.derive import distribute_workload as distribute_workload
-    from einmap.distribute.mesh import Mesh as Mesh
-    from einmap.distribute.plan import Plan as Plan
+    from einmap.distribute.placements.mesh import Mesh as Mesh
+    from einmap.distribute.plans.plan import Plan as Plan
     from einmap.distribute.read import plan_of as plan_of
     from einmap.einsum.notation.pretty import pretty_einsums as pretty_einsums
     from einmap.einsum.notation.pretty import pretty_loops as pretty_loops
@@ -156,17 +156,17 @@ _HOMES = {
     "MappingError": "einmap.errors",
     "Mapspace": "einmap.mapper.mapspace.mapspace",
     "MatmulPlan": "einmap.matmul.result",
-    "Mesh": "einmap.distribute.mesh",
+    "Mesh": "einmap.distribute.placements.mesh",
     "NoMappingError": "einmap.errors",
     "PartialMapping": "einmap.mapping.template",
     "Partitioned": "einmap.einsum.rewrites.steps",
-    "Plan": "einmap.distribute.plan",
+    "Plan": "einmap.distribute.plans.plan",
     "PointResult": "einmap.sweep.result",
     "Progress": "einmap.progress",
     "Spec": "einmap.spec.spec",
     "SpecError": "einmap.errors",
     "Template": "einmap.mapping.template",
-    "communication": "einmap.distribute.cost",
+    "communication": "einmap.distribute.costs.cost",
     "delay_reduction": "einmap.einsum.rewrites.delay",
     "distribute_workload": "einmap.distribute.derive",
     "dump": "einmap.frontends.yaml.spec",
@@ -188,7 +188,7 @@ _HOMES = {
     "machine_from_dict": "einmap.matmul.machine.read_machine",
     "map_workload": "einmap.facade",
     "partition": "einmap.einsum.rewrites.steps",
-    "plan_cost": "einmap.distribute.cost",
+    "plan_cost": "einmap.distribute.costs.cost",
     "plan_matmul": "einmap.matmul.plan",
     "plan_of": "einmap.distribute.read",
     "pretty_einsums": "einmap.einsum.notation.pretty",

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from einmap.distribute.cluster import Cluster
+from einmap.distribute.costs.cluster import Cluster
 from einmap.distribute.planner.read_cluster import cluster_of
 from einmap.errors import At, SpecError, did_you_mean
 from einmap.frontends.files import exists

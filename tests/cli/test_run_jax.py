@@ -17,7 +17,7 @@ from einmap.distribute.backends.base import Run
 from einmap.distribute.backends.jax import engine
 from einmap.distribute.backends.local import LocalEngine
 from einmap.distribute.backends.observed_collectives import predicted
-from einmap.distribute.cost import communication
+from einmap.distribute.costs.cost import communication
 
 SMALL = ("matmul", "matmul_reduce_scatter", "-D", "M=10", "-D", "G=4")
 needs_jax = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="JAX is not installed")

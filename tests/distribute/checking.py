@@ -1,8 +1,8 @@
 """A run of a plan against all that it can be compared with."""
 
+from einmap.distribute.backends.check import check_outputs, sample_inputs
 from einmap.distribute.backends.compare import matches
-from einmap.distribute.check import check_outputs, sample_inputs
-from einmap.distribute.cost import communication
+from einmap.distribute.costs.cost import communication
 
 
 def check_run(engine, plan, seed=0):

@@ -6,8 +6,8 @@ from functools import cache
 
 from einmap import Spec, SpecError
 from einmap.distribute.derive import distribute_workload, tensor_sizes
-from einmap.distribute.mesh import Mesh
-from einmap.distribute.plan import Plan
+from einmap.distribute.placements.mesh import Mesh
+from einmap.distribute.plans.plan import Plan
 from einmap.einsum.workload import Workload
 
 SIZE = (1, 9)

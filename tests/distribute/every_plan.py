@@ -14,7 +14,7 @@ from math import prod
 
 import numpy as np
 
-from einmap.distribute.placement import Placement, Split
+from einmap.distribute.placements.placement import Placement, Split
 from einmap.einsum.numeric import compute, rank_sizes
 
 INF = float("inf")
@@ -173,7 +173,7 @@ class World:
         return tuple(placed)
 
     def _cost(self, einsum, spread, placed):
-        from einmap.distribute.cost_model import LocalWork, operations_per_point
+        from einmap.distribute.costs.cost_model import LocalWork, operations_per_point
 
         extents = tuple(spread[v][1] if v in spread else extent for v, extent in einsum.extents.items())
         moved = sum(self.values(a.tensor, p) for a, p in zip(einsum.accesses, placed, strict=True)) * self.bits

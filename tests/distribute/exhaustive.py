@@ -5,9 +5,9 @@ from itertools import combinations, permutations, product
 
 import numpy as np
 
-from einmap.distribute.cost_model import hop_cost
-from einmap.distribute.naming import named_plan
-from einmap.distribute.placement import Placement
+from einmap.distribute.costs.cost_model import hop_cost
+from einmap.distribute.placements.placement import Placement
+from einmap.distribute.steps.naming import named_plan
 
 INF = float("inf")
 

@@ -1,7 +1,7 @@
 """The shipped distributions: the commands that run them, at sizes that are quick and do not divide."""
 
 from einmap import load
-from einmap.distribute.plan import Plan
+from einmap.distribute.plans.plan import Plan
 from einmap.distribute.read import plan_of
 
 MATMUL = {"M": 10, "K": 11, "N": 9}

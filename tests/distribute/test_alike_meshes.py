@@ -6,11 +6,11 @@ import pytest
 from tests.distribute.drawn_plans import draw_workload
 
 from einmap import load
-from einmap.distribute.cluster import flat_cluster
-from einmap.distribute.cost_model import ClusterCost
+from einmap.distribute.costs.cluster import flat_cluster
+from einmap.distribute.costs.cost_model import ClusterCost
 from einmap.distribute.derive import context_of
-from einmap.distribute.mesh import Mesh
-from einmap.distribute.request import Request
+from einmap.distribute.placements.mesh import Mesh
+from einmap.distribute.placements.request import Request
 from einmap.distribute.search.search import cheapest
 from einmap.distribute.search.space import Options, search_space
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from einmap import Spec
-from einmap.distribute.collectives import sent
 from einmap.distribute.derive import context_of
-from einmap.distribute.mesh import Mesh
-from einmap.distribute.request import checked_request
+from einmap.distribute.placements.mesh import Mesh
+from einmap.distribute.placements.request import checked_request
+from einmap.distribute.plans.collectives import sent
 from einmap.distribute.search.problem import selection_problem
 from einmap.distribute.search.search import cheapest
 from einmap.distribute.search.space import Options, search_space

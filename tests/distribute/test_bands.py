@@ -6,14 +6,14 @@ from tests.distribute.test_every_plan import drawn, space_of
 from tests.distribute.test_search import found_plan
 
 from einmap import load
-from einmap.distribute.cluster import flat_cluster
-from einmap.distribute.cost_model import ClusterCost
+from einmap.distribute.costs.cluster import flat_cluster
+from einmap.distribute.costs.cost_model import ClusterCost
 from einmap.distribute.derive import context_of
-from einmap.distribute.lifetimes import peak_memory
-from einmap.distribute.mesh import Mesh
+from einmap.distribute.placements.mesh import Mesh
+from einmap.distribute.placements.request import checked_request
 from einmap.distribute.planner.planner import plan_workload
 from einmap.distribute.planner.planning import PlanRequest
-from einmap.distribute.request import checked_request
+from einmap.distribute.plans.lifetimes import peak_memory
 from einmap.distribute.search import bands, homes, search
 from einmap.distribute.search.bounds import slack_of
 from einmap.distribute.search.search import NotFound, cheapest, least_memory

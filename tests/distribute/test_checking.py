@@ -5,11 +5,11 @@ import pytest
 from tests.distribute.drawn_plans import draw
 
 from einmap import SpecError, load
+from einmap.distribute.backends import checked_extent as extent_module
+from einmap.distribute.backends.check import sample_inputs
+from einmap.distribute.backends.checked_extent import chosen_check
+from einmap.distribute.backends.checked_sample import MAX_BYTES, SECONDS, bytes_of, drawn_sample, seconds_of
 from einmap.distribute.backends.local import LocalEngine
-from einmap.distribute.check import sample_inputs
-from einmap.distribute.checking import extent as extent_module
-from einmap.distribute.checking.extent import chosen_check
-from einmap.distribute.checking.sample import MAX_BYTES, SECONDS, bytes_of, drawn_sample, seconds_of
 from einmap.einsum.numeric import rank_sizes
 
 

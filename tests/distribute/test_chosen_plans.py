@@ -6,12 +6,12 @@ import pytest
 from tests.distribute.checking import check_run
 
 from einmap import load, loads
+from einmap.distribute.backends.check import check_outputs, sample_inputs
 from einmap.distribute.backends.local import LocalEngine
-from einmap.distribute.check import check_outputs, sample_inputs
-from einmap.distribute.cluster import Cluster, Link, ProcessingElement
-from einmap.distribute.cost import communication
-from einmap.distribute.cost_model import PLAN_METRICS
-from einmap.distribute.mesh import Mesh
+from einmap.distribute.costs.cluster import Cluster, Link, ProcessingElement
+from einmap.distribute.costs.cost import communication
+from einmap.distribute.costs.cost_model import PLAN_METRICS
+from einmap.distribute.placements.mesh import Mesh
 from einmap.distribute.planner.best import best_plan
 from einmap.distribute.planner.document import distribution_text
 from einmap.distribute.planner.planning import Planning, PlanRequest

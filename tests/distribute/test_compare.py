@@ -6,8 +6,8 @@ import pytest
 
 from einmap.distribute.backends.compare import after_compilation, matches
 from einmap.distribute.backends.observed_collectives import Collective, merged, predicted
-from einmap.distribute.collectives import Traffic
-from einmap.distribute.mesh import Groups
+from einmap.distribute.placements.mesh import Groups
+from einmap.distribute.plans.collectives import Traffic
 
 PAIRS = ((0, 1), (2, 3))
 SUM = Traffic("all_reduce", "Z", ("y",), Groups(((2, 1),), ((2, 2),)), 1, 80, 80, 80.0)

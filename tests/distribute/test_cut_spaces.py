@@ -8,20 +8,20 @@ import pytest
 from tests.distribute.drawn_plans import AXES, draw_loops, draw_placements
 
 from einmap import Spec, SpecError, load
+from einmap.distribute.backends.check import check_outputs, sample_inputs
 from einmap.distribute.backends.local import LocalEngine
-from einmap.distribute.check import check_outputs, sample_inputs
-from einmap.distribute.cluster import Cluster, Link, ProcessingElement, flat_cluster
-from einmap.distribute.cost import plan_cost
-from einmap.distribute.cost_model import ClusterCost
+from einmap.distribute.costs.cluster import Cluster, Link, ProcessingElement, flat_cluster
+from einmap.distribute.costs.cost import plan_cost
+from einmap.distribute.costs.cost_model import ClusterCost
 from einmap.distribute.derive import distribute_workload
-from einmap.distribute.mesh import Mesh
-from einmap.distribute.notation import lines
-from einmap.distribute.plan import Local, LocalLoop
+from einmap.distribute.placements.mesh import Mesh
+from einmap.distribute.placements.request import Turns
 from einmap.distribute.planner.planner import plan_workload
 from einmap.distribute.planner.planning import PlanRequest
-from einmap.distribute.request import Turns
-from einmap.distribute.schedules.turns import in_turns
-from einmap.distribute.spaces.points import points_of
+from einmap.distribute.plans.plan import Local, LocalLoop
+from einmap.distribute.plans.points import points_of
+from einmap.distribute.rewrites.turns import in_turns
+from einmap.distribute.steps.notation import lines
 from einmap.einsum.spaces.space import inside_of, parse_constraint
 from einmap.errors import NotSupportedError
 

@@ -6,14 +6,14 @@ import pytest
 from tests.distribute.drawn_plans import draw
 
 from einmap import Spec, SpecError
+from einmap.distribute.backends.check import check_outputs, sample_inputs
 from einmap.distribute.backends.local import LocalEngine
-from einmap.distribute.check import check_outputs, sample_inputs
-from einmap.distribute.cluster import flat_cluster
-from einmap.distribute.collectives import Traffic
-from einmap.distribute.cost import communication, plan_cost, timeline
+from einmap.distribute.costs.cluster import flat_cluster
+from einmap.distribute.costs.cost import communication, plan_cost, timeline
 from einmap.distribute.derive import distribute_workload
-from einmap.distribute.mesh import Groups, Mesh
-from einmap.distribute.plan import buffers_read
+from einmap.distribute.placements.mesh import Groups, Mesh
+from einmap.distribute.plans.collectives import Traffic
+from einmap.distribute.plans.plan import buffers_read
 
 SIZES = {"M": 4, "N": 8, "K": 16, "J": 12, "P": 5, "R": 3}
 

@@ -9,14 +9,14 @@ from tests.distribute.every_plan import INF, World, least_cost, least_cost_withi
 from tests.distribute.test_search import found_plan
 
 from einmap import Spec
-from einmap.distribute.cluster import flat_cluster
-from einmap.distribute.cost_model import ClusterCost, traffic_first
+from einmap.distribute.costs.cluster import flat_cluster
+from einmap.distribute.costs.cost_model import ClusterCost, traffic_first
 from einmap.distribute.derive import context_of
-from einmap.distribute.lifetimes import peak_memory
-from einmap.distribute.mesh import Mesh
-from einmap.distribute.moves import cheapest_route
-from einmap.distribute.placement import Placement
-from einmap.distribute.request import Request, checked_request
+from einmap.distribute.hops.shortest import cheapest_route
+from einmap.distribute.placements.mesh import Mesh
+from einmap.distribute.placements.placement import Placement
+from einmap.distribute.placements.request import Request, checked_request
+from einmap.distribute.plans.lifetimes import peak_memory
 from einmap.distribute.search.search import NotFound, cheapest, least_memory
 from einmap.distribute.search.space import Options, search_space
 from einmap.einsum.numeric import rank_sizes

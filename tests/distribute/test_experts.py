@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from tests.distribute.shipped import shipped_plan
 
+from einmap.distribute.backends.check import check_outputs, sample_inputs
 from einmap.distribute.backends.local import LocalEngine
-from einmap.distribute.check import check_outputs, sample_inputs
-from einmap.distribute.cost import communication, plan_cost
+from einmap.distribute.costs.cost import communication, plan_cost
 
 SIZES = {"GROUPS": 8, "TOKENS": 6, "EXPERTS": 16, "CAPACITY": 3, "D_MODEL": 4, "D_FF": 5}
 NAMES = ("mixture_of_experts", "mixture_of_experts_all_to_all")

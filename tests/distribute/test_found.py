@@ -6,17 +6,17 @@ import pytest
 from tests.distribute.drawn_plans import draw_workload
 
 from einmap import distribute_workload, load
-from einmap.distribute.cluster import flat_cluster
-from einmap.distribute.cost import plan_cost
-from einmap.distribute.cost_model import ClusterCost, traffic_first
+from einmap.distribute.costs.cluster import flat_cluster
+from einmap.distribute.costs.cost import plan_cost
+from einmap.distribute.costs.cost_model import ClusterCost, traffic_first
 from einmap.distribute.derive import context_of
-from einmap.distribute.mesh import Mesh
-from einmap.distribute.plan import Move
+from einmap.distribute.placements.mesh import Mesh
+from einmap.distribute.placements.request import checked_request
 from einmap.distribute.planner.patterns import patterns
 from einmap.distribute.planner.planner import plan_workload
 from einmap.distribute.planner.planning import PlanRequest
 from einmap.distribute.planner.read_cluster import cluster_of
-from einmap.distribute.request import checked_request
+from einmap.distribute.plans.plan import Move
 from einmap.distribute.search.search import cheapest
 from einmap.distribute.search.space import Options, search_space
 

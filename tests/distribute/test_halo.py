@@ -8,18 +8,18 @@ import pytest
 from tests.distribute.checking import check_run
 
 from einmap import Spec, SpecError, load, loads, plan_of
+from einmap.distribute.backends.check import check_outputs, sample_inputs
 from einmap.distribute.backends.local import LocalEngine
-from einmap.distribute.check import check_outputs, sample_inputs
-from einmap.distribute.cluster import flat_cluster
-from einmap.distribute.cost import communication, plan_cost
+from einmap.distribute.costs.cluster import flat_cluster
+from einmap.distribute.costs.cost import communication, plan_cost
 from einmap.distribute.derive import distribute_workload
-from einmap.distribute.mesh import Mesh
-from einmap.distribute.moves import cheapest_route
-from einmap.distribute.placement import Placement, Split
-from einmap.distribute.plan import BYTES
+from einmap.distribute.hops.shortest import cheapest_route
+from einmap.distribute.placements.mesh import Mesh
+from einmap.distribute.placements.placement import Placement, Split
 from einmap.distribute.planner.best import best_plan
 from einmap.distribute.planner.document import distribution_text
 from einmap.distribute.planner.planning import Planning, PlanRequest
+from einmap.distribute.plans.plan import BYTES
 from einmap.frontends.yaml.spec import dump
 
 

@@ -16,9 +16,9 @@ from tests.distribute.drawn_plans import draw
 from einmap.distribute.backends.jax import engine
 from einmap.distribute.backends.jax.engine import JaxEngine, JaxOptions, check_jax
 from einmap.distribute.backends.observed_collectives import predicted
-from einmap.distribute.cost import communication
+from einmap.distribute.costs.cost import communication
 from einmap.distribute.derive import distribute_workload
-from einmap.distribute.plan import buffers_read
+from einmap.distribute.plans.plan import buffers_read
 from einmap.einsum import numeric
 from einmap.errors import EngineError, SpecError
 from einmap.spec.spec import Spec

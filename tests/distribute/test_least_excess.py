@@ -8,8 +8,8 @@ import pytest
 from tests.distribute.test_wide_selection import drawn, every_choice
 
 from einmap import Spec
-from einmap.distribute.cluster import flat_cluster
-from einmap.distribute.mesh import Mesh
+from einmap.distribute.costs.cluster import flat_cluster
+from einmap.distribute.placements.mesh import Mesh
 from einmap.distribute.planner.best import best_plan
 from einmap.distribute.planner.planning import Planning, PlanRequest
 from einmap.distribute.selection.least_excess import is_excess_alone, least_excess, without_too_much

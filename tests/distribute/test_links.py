@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from einmap import load
-from einmap.distribute.cluster import Cluster, Link, ProcessingElement
-from einmap.distribute.collectives import SINGLE, TOPOLOGIES
-from einmap.distribute.cost import plan_cost
-from einmap.distribute.cost_model import ClusterCost, hop_cost
+from einmap.distribute.costs.cluster import Cluster, Link, ProcessingElement
+from einmap.distribute.costs.cost import plan_cost
+from einmap.distribute.costs.cost_model import ClusterCost, hop_cost
 from einmap.distribute.hops.every import hops_between
 from einmap.distribute.hops.part_of_mesh import broadcast_rounds, reduce_rounds
 from einmap.distribute.hops.routes import Routes
-from einmap.distribute.mesh import Mesh
-from einmap.distribute.placement import Placement, Split
+from einmap.distribute.placements.mesh import Mesh
+from einmap.distribute.placements.placement import Placement, Split
 from einmap.distribute.planner.planner import plan_workload
 from einmap.distribute.planner.planning import PlanRequest
+from einmap.distribute.plans.collectives import SINGLE, TOPOLOGIES
 
 PE = ProcessingElement(((64, 1e12),))
 

@@ -6,10 +6,10 @@ from tests.distribute.drawn_plans import draw
 
 from einmap import Spec, SpecError
 from einmap.distribute.backends.base import addend_share, deal
+from einmap.distribute.backends.check import check_outputs, sample_inputs
 from einmap.distribute.backends.local import LocalEngine
-from einmap.distribute.check import check_outputs, sample_inputs
 from einmap.distribute.derive import distribute_workload
-from einmap.distribute.mesh import Mesh
+from einmap.distribute.placements.mesh import Mesh
 
 
 def wrong(seed, dtype="float64"):

@@ -9,7 +9,7 @@ from einmap.distribute.backends.jax.messages import Message
 from einmap.distribute.backends.jax.processes import Command, Processes
 from einmap.distribute.backends.jax.read_hlo import compiled_collectives
 from einmap.distribute.backends.observed_collectives import groups_over, sorted_pairs
-from einmap.distribute.mesh import Mesh
+from einmap.distribute.placements.mesh import Mesh
 from einmap.errors import InvariantError
 
 ROOT = Path(__file__).parents[2]

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from einmap import SpecError, load
+from einmap.distribute.backends.check import check_outputs, sample_inputs
 from einmap.distribute.backends.engines import engine_named
-from einmap.distribute.check import check_outputs, sample_inputs
-from einmap.distribute.cluster import Cluster, Link, ProcessingElement, default_cluster
-from einmap.distribute.cost import communication, plan_cost
-from einmap.distribute.mesh import Mesh
+from einmap.distribute.costs.cluster import Cluster, Link, ProcessingElement, default_cluster
+from einmap.distribute.costs.cost import communication, plan_cost
+from einmap.distribute.placements.mesh import Mesh
 from einmap.distribute.planner.document import distribution_document
 from einmap.distribute.planner.planner import plan_workload
 from einmap.distribute.planner.planning import PlanRequest

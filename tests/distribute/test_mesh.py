@@ -3,8 +3,8 @@
 import pytest
 
 from einmap import SpecError
-from einmap.distribute.mesh import MAX_DEVICES, Groups, Mesh
-from einmap.distribute.placement import Placement, Split, block_of, held, local_shape
+from einmap.distribute.placements.mesh import MAX_DEVICES, Groups, Mesh
+from einmap.distribute.placements.placement import Placement, Split, block_of, held, local_shape
 
 GRID = Mesh((("x", 2), ("y", 3)))
 

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.distribute.drawn_plans import draw
 
-from einmap.distribute.blocks import all_splits
-from einmap.distribute.collectives import KINDS, rounds, sent
 from einmap.distribute.hops.permute import permuted_axes, permuted_pairs
-from einmap.distribute.mesh import Mesh
-from einmap.distribute.moves import TensorPlaces, cheapest_route, shortest_paths
-from einmap.distribute.placement import Placement, Split
+from einmap.distribute.hops.shortest import TensorPlaces, cheapest_route, shortest_paths
+from einmap.distribute.placements.blocks import all_splits
+from einmap.distribute.placements.mesh import Mesh
+from einmap.distribute.placements.placement import Placement, Split
+from einmap.distribute.plans.collectives import KINDS, rounds, sent
 
 LINE = Mesh((("x", 4),))
 GRID = Mesh((("x", 2), ("y", 2)))

@@ -8,17 +8,17 @@ from tests.distribute.checking import check_run
 from tests.distribute.drawn_plans import draw_placements, draw_workload
 
 from einmap import Spec, SpecError, loads, plan_of
+from einmap.distribute.backends.check import check_outputs, sample_inputs
 from einmap.distribute.backends.local import LocalEngine
-from einmap.distribute.check import check_outputs, sample_inputs
-from einmap.distribute.cluster import flat_cluster
-from einmap.distribute.cost import communication
-from einmap.distribute.cost_model import ClusterCost
+from einmap.distribute.costs.cluster import flat_cluster
+from einmap.distribute.costs.cost import communication
+from einmap.distribute.costs.cost_model import ClusterCost
 from einmap.distribute.derive import distribute_workload
 from einmap.distribute.hops.part_of_mesh import broadcast_rounds, reduce_rounds
-from einmap.distribute.mesh import Mesh
-from einmap.distribute.moves import cheapest_route
-from einmap.distribute.placement import Placement, Split
-from einmap.distribute.plan import Local
+from einmap.distribute.hops.shortest import cheapest_route
+from einmap.distribute.placements.mesh import Mesh
+from einmap.distribute.placements.placement import Placement, Split
+from einmap.distribute.plans.plan import Local
 
 ON_0, ON_1 = {"on": {"y": 0}}, {"on": {"y": 1}}
 TEXT = """

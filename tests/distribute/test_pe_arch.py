@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from einmap import Spec, SpecError, load, loads, map_workload
-from einmap.distribute.cluster import Cluster, Link, ProcessingElement
-from einmap.distribute.cost import plan_cost
-from einmap.distribute.cost_model import ClusterCost
-from einmap.distribute.mesh import Mesh
-from einmap.distribute.pe.combined import combined
-from einmap.distribute.pe.mapped import MappedPe
+from einmap.distribute.costs.cluster import Cluster, Link, ProcessingElement
+from einmap.distribute.costs.cost import plan_cost
+from einmap.distribute.costs.cost_model import ClusterCost
+from einmap.distribute.costs.mapped_pe import MappedPe
+from einmap.distribute.costs.pe_spec import combined
+from einmap.distribute.placements.mesh import Mesh
 from einmap.distribute.planner.planner import plan_workload
 from einmap.distribute.planner.planning import Planning, PlanRequest
 from einmap.distribute.planner.read_cluster import cluster_of

@@ -3,20 +3,20 @@
 import pytest
 
 from einmap import Spec, SpecError, load
+from einmap.distribute.backends.check import check_outputs, sample_inputs
 from einmap.distribute.backends.local import LocalEngine
-from einmap.distribute.check import check_outputs, sample_inputs
-from einmap.distribute.cluster import Cluster, Link, ProcessingElement, flat_cluster
-from einmap.distribute.cost import plan_cost
-from einmap.distribute.cost_model import ClusterCost
+from einmap.distribute.costs.cluster import Cluster, Link, ProcessingElement, flat_cluster
+from einmap.distribute.costs.cost import plan_cost
+from einmap.distribute.costs.cost_model import ClusterCost
 from einmap.distribute.derive import context_of
-from einmap.distribute.mesh import Mesh
+from einmap.distribute.placements.mesh import Mesh
+from einmap.distribute.placements.request import checked_request
 from einmap.distribute.planner.document import distribution_document
 from einmap.distribute.planner.patterns import patterns
 from einmap.distribute.planner.planner import plan_workload
 from einmap.distribute.planner.planning import PlanRequest
 from einmap.distribute.planner.read_cluster import cluster_of
 from einmap.distribute.read import plan_of
-from einmap.distribute.request import checked_request
 from einmap.distribute.search import space as space_module
 from einmap.distribute.search.search import cheapest
 from einmap.distribute.search.space import Options, search_space

@@ -4,11 +4,11 @@ import pytest
 from tests.distribute.shipped import shipped_plan
 
 from einmap import SpecError, load
-from einmap.distribute.cluster import Cluster, Link, ProcessingElement
-from einmap.distribute.cost import communication, plan_cost, timeline
+from einmap.distribute.costs.cluster import Cluster, Link, ProcessingElement
+from einmap.distribute.costs.cost import communication, plan_cost, timeline
 from einmap.distribute.derive import distribute_workload
-from einmap.distribute.lifetimes import peak_memory
-from einmap.distribute.plan import Local, Move
+from einmap.distribute.plans.lifetimes import peak_memory
+from einmap.distribute.plans.plan import Local, Move
 
 SIZES = {"N_TOKENS": 32, "D_MODEL": 16, "D_FF": 24}
 

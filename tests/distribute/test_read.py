@@ -3,7 +3,7 @@
 import pytest
 
 from einmap import SpecError, loads
-from einmap.distribute.cost import communication
+from einmap.distribute.costs.cost import communication
 from einmap.distribute.read import plan_of
 
 WORKLOAD = """\

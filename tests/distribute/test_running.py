@@ -6,9 +6,9 @@ from tests.distribute.shipped import shipped_plan
 from tests.distribute.test_turns import agrees
 
 from einmap import Spec, SpecError, load
+from einmap.distribute.backends.check import check_outputs, sample_inputs
 from einmap.distribute.backends.local import LocalEngine
-from einmap.distribute.check import check_outputs, sample_inputs
-from einmap.distribute.cost import communication, plan_cost
+from einmap.distribute.costs.cost import communication, plan_cost
 from einmap.distribute.derive import distribute_workload
 
 SIZES = {"BATCH": 2, "N_TOKENS": 16, "D_IN": 4, "D_MODEL": 6, "HEADS": 3, "D_HEAD": 5}

@@ -9,15 +9,15 @@ from tests.distribute.checking import check_run
 from tests.distribute.drawn_plans import AXES, CASCADES, MESHES, draw_placements
 
 from einmap import Spec, SpecError
+from einmap.distribute.backends.check import check_outputs, sample_inputs
 from einmap.distribute.backends.local import LocalEngine
-from einmap.distribute.check import check_outputs, sample_inputs
-from einmap.distribute.cluster import flat_cluster
-from einmap.distribute.cost import communication
+from einmap.distribute.costs.cluster import flat_cluster
+from einmap.distribute.costs.cost import communication
 from einmap.distribute.derive import distribute_workload
-from einmap.distribute.mesh import Mesh
-from einmap.distribute.notation import lines
+from einmap.distribute.placements.mesh import Mesh
 from einmap.distribute.planner.planner import plan_workload
 from einmap.distribute.planner.planning import PlanRequest
+from einmap.distribute.steps.notation import lines
 
 WITH_SCALARS = [cascade for cascade in CASCADES if any("O: 0" in str(one) for one in cascade)]
 

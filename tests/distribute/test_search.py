@@ -7,13 +7,13 @@ from tests.distribute.drawn_plans import AXES, draw_loops, draw_placements, draw
 from tests.distribute.exhaustive import least_cost, loop_partitions, n_plans, plan_for
 
 from einmap import SpecError
-from einmap.distribute.cluster import flat_cluster
-from einmap.distribute.cost import communication
-from einmap.distribute.cost_model import ClusterCost, LocalWork, operations_per_point, traffic_first
+from einmap.distribute.costs.cluster import flat_cluster
+from einmap.distribute.costs.cost import communication
+from einmap.distribute.costs.cost_model import ClusterCost, LocalWork, operations_per_point, traffic_first
 from einmap.distribute.derive import tensor_sizes
-from einmap.distribute.mesh import Mesh
-from einmap.distribute.plan import Local
-from einmap.distribute.request import Context, checked_request, no_place
+from einmap.distribute.placements.mesh import Mesh
+from einmap.distribute.placements.request import Context, checked_request, no_place
+from einmap.distribute.plans.plan import Local
 from einmap.distribute.search.search import NotFound, cheapest
 from einmap.distribute.search.space import Options, search_space
 

@@ -6,9 +6,9 @@ import pytest
 from tests.distribute.shipped import DEVICES, IMPERFECT, PERFECT, shipped_plan
 
 from einmap import load
+from einmap.distribute.backends.check import check_outputs, sample_inputs
 from einmap.distribute.backends.local import LocalEngine
-from einmap.distribute.check import check_outputs, sample_inputs
-from einmap.distribute.cost import communication, plan_cost
+from einmap.distribute.costs.cost import communication, plan_cost
 from einmap.frontends.yaml.spec import example_paths
 
 MATMUL = {"M": 8, "K": 16, "N": 24}

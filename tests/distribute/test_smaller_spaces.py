@@ -5,12 +5,12 @@ import random
 import pytest
 
 from einmap import load
-from einmap.distribute import moves
+from einmap.distribute.backends.check import check_outputs, sample_inputs
 from einmap.distribute.backends.local import LocalEngine
-from einmap.distribute.blocks import Offer
-from einmap.distribute.check import check_outputs, sample_inputs
-from einmap.distribute.cluster import flat_cluster
-from einmap.distribute.mesh import Mesh
+from einmap.distribute.costs.cluster import flat_cluster
+from einmap.distribute.hops import shortest as moves
+from einmap.distribute.placements.blocks import Offer
+from einmap.distribute.placements.mesh import Mesh
 from einmap.distribute.planner.best import best_plan
 from einmap.distribute.planner.planning import Planning, PlanRequest
 from einmap.distribute.search import space as spaces

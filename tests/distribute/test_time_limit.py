@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from einmap import SpecError, load
-from einmap.distribute.cluster import Cluster, Link, ProcessingElement
-from einmap.distribute.mesh import Mesh
+from einmap.distribute.costs.cluster import Cluster, Link, ProcessingElement
+from einmap.distribute.placements.mesh import Mesh
 from einmap.distribute.planner.planner import plan_workload
 from einmap.distribute.planner.planning import PlanRequest
 from einmap.distribute.selection import least_excess

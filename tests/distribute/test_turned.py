@@ -7,15 +7,15 @@ import dataclasses
 import pytest
 
 from einmap import SpecError, load, loads
+from einmap.distribute.backends.check import check_outputs, sample_inputs
 from einmap.distribute.backends.local import LocalEngine
-from einmap.distribute.check import check_outputs, sample_inputs
-from einmap.distribute.cluster import Cluster, default_cluster, flat_cluster
-from einmap.distribute.cost import communication, plan_cost
-from einmap.distribute.lifetimes import peak_memory
-from einmap.distribute.mesh import Mesh
+from einmap.distribute.costs.cluster import Cluster, default_cluster, flat_cluster
+from einmap.distribute.costs.cost import communication, plan_cost
+from einmap.distribute.placements.mesh import Mesh
 from einmap.distribute.planner.document import distribution_text
 from einmap.distribute.planner.planner import plan_workload
 from einmap.distribute.planner.planning import PlanRequest
+from einmap.distribute.plans.lifetimes import peak_memory
 from einmap.distribute.read import plan_of
 from einmap.frontends.yaml.spec import dump
 from einmap.report.mesh.planned import known_of, planned_document

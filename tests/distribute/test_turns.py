@@ -10,15 +10,15 @@ from tests.distribute.drawn_plans import draw
 from tests.distribute.shipped import shipped_plan
 
 from einmap import SpecError, load
+from einmap.distribute.backends.check import check_outputs, sample_inputs
 from einmap.distribute.backends.local import LocalEngine
-from einmap.distribute.check import check_outputs, sample_inputs
-from einmap.distribute.cluster import Cluster, Link, ProcessingElement
-from einmap.distribute.cost import communication, plan_cost
+from einmap.distribute.costs.cluster import Cluster, Link, ProcessingElement
+from einmap.distribute.costs.cost import communication, plan_cost
 from einmap.distribute.derive import distribute_workload
-from einmap.distribute.lifetimes import peak_memory
-from einmap.distribute.plan import Local
-from einmap.distribute.request import Turns
-from einmap.distribute.schedules.turns import in_turns
+from einmap.distribute.placements.request import Turns
+from einmap.distribute.plans.lifetimes import peak_memory
+from einmap.distribute.plans.plan import Local
+from einmap.distribute.rewrites.turns import in_turns
 
 SIZES = {"M": 8, "K": 16, "N": 24}
 ROTATED = {"rotate_a": ("A", 8 * 16, "all_gather_a"), "rotate_b": ("B", 16 * 24, None)}

@@ -9,12 +9,12 @@ import pytest
 from tests.distribute.test_every_plan import drawn, space_of
 
 from einmap import SpecError, load
-from einmap.distribute.cluster import Cluster, Link, ProcessingElement, flat_cluster
-from einmap.distribute.cost import plan_cost
-from einmap.distribute.lifetimes import peak_memory
-from einmap.distribute.mesh import Mesh
+from einmap.distribute.costs.cluster import Cluster, Link, ProcessingElement, flat_cluster
+from einmap.distribute.costs.cost import plan_cost
+from einmap.distribute.placements.mesh import Mesh
 from einmap.distribute.planner.planner import plan_workload
 from einmap.distribute.planner.planning import Planning, PlanRequest
+from einmap.distribute.plans.lifetimes import peak_memory
 from einmap.distribute.search.memory import memory_limits
 from einmap.distribute.search.problem import selection_problem
 from einmap.distribute.search.search import cheapest

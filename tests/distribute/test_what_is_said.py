@@ -3,8 +3,8 @@
 import pytest
 
 from einmap import Spec, SpecError, load
-from einmap.distribute.cluster import Cluster, Link, ProcessingElement
-from einmap.distribute.mesh import Mesh
+from einmap.distribute.costs.cluster import Cluster, Link, ProcessingElement
+from einmap.distribute.placements.mesh import Mesh
 from einmap.distribute.planner.padding import padded_moves, uneven_loops
 from einmap.distribute.planner.planner import plan_workload
 from einmap.distribute.planner.planning import PlanRequest

@@ -7,11 +7,11 @@ import pytest
 from tests.distribute.drawn_plans import AXES, draw_placements, draw_spec
 
 from einmap import Spec, SpecError, load, loads
+from einmap.distribute.backends.check import check_outputs, sample_inputs
 from einmap.distribute.backends.local import LocalEngine
-from einmap.distribute.check import check_outputs, sample_inputs
-from einmap.distribute.cluster import flat_cluster
-from einmap.distribute.cost import plan_cost
-from einmap.distribute.mesh import Mesh
+from einmap.distribute.costs.cluster import flat_cluster
+from einmap.distribute.costs.cost import plan_cost
+from einmap.distribute.placements.mesh import Mesh
 from einmap.distribute.planner.best import best_plan
 from einmap.distribute.planner.document import distribution_text
 from einmap.distribute.planner.planning import Planning, PlanRequest

@@ -8,8 +8,8 @@ from tests.emit.running import problems, problems_in_c
 from tests.execute.agreement import differences
 
 from einmap import EinmapError, dump, emit, evaluate, execute, load, loads, map_workload
+from einmap.distribute.backends.check import check_outputs, sample_inputs
 from einmap.distribute.backends.local import LocalEngine
-from einmap.distribute.check import check_outputs, sample_inputs
 from einmap.distribute.derive import distribute_workload
 from einmap.einsum.numeric import random_inputs, run
 from einmap.einsum.rewrites.partition import split

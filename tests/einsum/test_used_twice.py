@@ -5,9 +5,9 @@ import pytest
 from tests.emit.running import problems
 
 from einmap import SpecError, dump, emit, evaluate, execute, load, loads, map_workload
+from einmap.distribute.backends.check import check_outputs, sample_inputs
 from einmap.distribute.backends.local import LocalEngine
-from einmap.distribute.check import check_outputs, sample_inputs
-from einmap.distribute.cost import communication
+from einmap.distribute.costs.cost import communication
 from einmap.distribute.derive import distribute_workload
 from einmap.einsum.numeric import random_inputs, run
 from einmap.einsum.rewrites.delay import delay_reduction

@@ -14,8 +14,8 @@ from tests.fuzz.words import BITS, BLOCKS, EINSUMS, FIELDS, JOINS, PARTS
 
 import einmap
 from einmap.cli.main import main
+from einmap.distribute.backends.check import check_outputs, sample_inputs
 from einmap.distribute.backends.engines import engine_named
-from einmap.distribute.check import check_outputs, sample_inputs
 from einmap.einsum.rewrites.steps import parse_step
 from einmap.errors import EinmapError
 from einmap.execute.execute import execute

@@ -156,7 +156,7 @@ def test_sums_of_tables_are_those_of_the_result(results):
     counts = einmap.to_frame(results["einmap.model.explanation.values.Explanation"])
     main = counts[(counts["component"] == "MainMemory") & (counts["tensor"] == "T0")]
     assert list(main["traffic [bits]"]) == [4096 * 8]  # T0 is read once, 8 bits a value
-    plan = results["einmap.distribute.plan.Plan"]
+    plan = results["einmap.distribute.plans.plan.Plan"]
     assert einmap.to_frame(plan)["sent in all [bytes]"].sum() == einmap.plan_cost(plan).sent_bytes
 
 

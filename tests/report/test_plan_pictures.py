@@ -9,16 +9,16 @@ from itertools import pairwise
 import pytest
 
 from einmap import Spec, load
-from einmap.distribute.cluster import flat_cluster
-from einmap.distribute.cost import plan_cost
+from einmap.distribute.costs.cluster import flat_cluster
+from einmap.distribute.costs.cost import plan_cost
 from einmap.distribute.derive import distribute_workload
-from einmap.distribute.lifetimes import held_in_time, peak_memory
-from einmap.distribute.mesh import Mesh
-from einmap.distribute.placement import Placement, Split
-from einmap.distribute.plan import Buffer
+from einmap.distribute.placements.mesh import Mesh
+from einmap.distribute.placements.placement import Placement, Split
 from einmap.distribute.planner.planner import plan_workload
 from einmap.distribute.planner.planning import PlanRequest
 from einmap.distribute.planner.what_if import Change
+from einmap.distribute.plans.lifetimes import held_in_time, peak_memory
+from einmap.distribute.plans.plan import Buffer
 from einmap.report.drawing.theme import LIGHT
 from einmap.report.mesh.pictures.canvas import Canvas
 from einmap.report.mesh.pictures.grid import Grid

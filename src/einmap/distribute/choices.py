@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import combinations, product
 
-from einmap.distribute.blocks import Part
-from einmap.distribute.indices import MixedRadix, mixed_radix, window
-from einmap.distribute.mesh import AxisName, Mesh
-from einmap.distribute.placement import MeshPart, Placement, Split
-from einmap.distribute.plan import LocalLoop
-from einmap.distribute.spaces.points import PointCount, points_of
+from einmap.distribute.placements.blocks import Part
+from einmap.distribute.placements.indices import MixedRadix, mixed_radix, window
+from einmap.distribute.placements.mesh import AxisName, Mesh
+from einmap.distribute.placements.placement import MeshPart, Placement, Split
+from einmap.distribute.plans.plan import LocalLoop
+from einmap.distribute.plans.points import PointCount, points_of
 from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
 from einmap.einsum.functions import FUNCTIONS
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand, Reduction

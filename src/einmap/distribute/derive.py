@@ -7,20 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from einmap.distribute.actions import PlanAction
-from einmap.distribute.cost_model import CostModel, traffic_first
-from einmap.distribute.indices import mixed_radix
-from einmap.distribute.mesh import Mesh
-from einmap.distribute.naming import named_plan
-from einmap.distribute.placement import REPLICATED
-from einmap.distribute.plan import BYTES, Dtype, Plan
-from einmap.distribute.request import Context, Locate, Request, checked_request, no_place
-from einmap.distribute.schedules.overlap import overlapped
-from einmap.distribute.schedules.prefetch import prefetched
-from einmap.distribute.schedules.turns import in_turns
+from einmap.distribute.costs.cost_model import CostModel, traffic_first
+from einmap.distribute.placements.indices import mixed_radix
+from einmap.distribute.placements.mesh import Mesh
+from einmap.distribute.placements.placement import REPLICATED
+from einmap.distribute.placements.request import Context, Locate, Request, checked_request, no_place
+from einmap.distribute.plans.cuts import check_cuts
+from einmap.distribute.plans.plan import BYTES, Dtype, Plan
+from einmap.distribute.rewrites.overlap import overlapped
+from einmap.distribute.rewrites.prefetch import prefetched
+from einmap.distribute.rewrites.turns import in_turns
 from einmap.distribute.search.search import NotFound, cheapest
 from einmap.distribute.search.space import Options, SearchSpace, search_space
-from einmap.distribute.spaces.cuts import check_cuts
+from einmap.distribute.steps.actions import PlanAction
+from einmap.distribute.steps.naming import named_plan
 from einmap.einsum.einsum import Einsum, TensorName
 from einmap.einsum.numeric import check_operation, graph_inputs, rank_sizes
 from einmap.einsum.spaces.projection import Rank

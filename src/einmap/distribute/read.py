@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, cast
 
-from einmap.distribute.cost_model import traffic_first
+from einmap.distribute.costs.cost_model import traffic_first
 from einmap.distribute.derive import cheapest_plan, check_dtype, context_of, plan_from
-from einmap.distribute.mesh import Mesh, check_axis
-from einmap.distribute.plan import Dtype, Plan
-from einmap.distribute.request import Where, checked_request
-from einmap.distribute.written.read_steps import STEPS, read_steps
+from einmap.distribute.placements.mesh import Mesh, check_axis
+from einmap.distribute.placements.request import Where, checked_request
+from einmap.distribute.plans.plan import Dtype, Plan
+from einmap.distribute.steps.read_steps import STEPS, read_steps
 from einmap.einsum.einsum import TensorName
 from einmap.errors import At, EinmapError, SpecError, attempt, raise_all
 from einmap.spec.raw import Raw, RawMap, place, placed, to_python

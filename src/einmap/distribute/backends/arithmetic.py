@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from einmap.distribute.indices import MixedRadix, mixed_radix
-from einmap.distribute.mesh import AxisName
-from einmap.distribute.placement import Split
-from einmap.distribute.plan import Buffer, Dtype, Local, LocalLoop, Plan, Turn
-from einmap.distribute.spaces.cuts import CutGroup, cut_groups
-from einmap.distribute.spaces.masks import inside
+from einmap.distribute.placements.indices import MixedRadix, mixed_radix
+from einmap.distribute.placements.mesh import AxisName
+from einmap.distribute.placements.placement import Split
+from einmap.distribute.plans.cuts import CutGroup, cut_groups
+from einmap.distribute.plans.masks import inside
+from einmap.distribute.plans.plan import Buffer, Dtype, Local, LocalLoop, Plan, Turn
 from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
 from einmap.einsum.functions import apply
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand, Reduction, operands

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from einmap.distribute.backends.observed_collectives import Collective
-from einmap.distribute.mesh import AxisName, Mesh
-from einmap.distribute.placement import held
-from einmap.distribute.plan import Buffer, Plan
+from einmap.distribute.placements.mesh import AxisName, Mesh
+from einmap.distribute.placements.placement import held
+from einmap.distribute.plans.plan import Buffer, Plan
 from einmap.einsum.einsum import TensorName
 
 type Tensor = NDArray[Any]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from einmap.distribute.backends.observed_collectives import Collective, merged, predicted
-from einmap.distribute.collectives import Traffic
-from einmap.distribute.mesh import Group
+from einmap.distribute.placements.mesh import Group
+from einmap.distribute.plans.collectives import Traffic
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,22 @@ import numpy as np
 
 from einmap.distribute.backends.arithmetic import Arrays, Here, local_einsum, neutral
 from einmap.distribute.backends.base import Run, Tensor, collect, deal
-from einmap.distribute.check import check_memory
+from einmap.distribute.backends.check import check_memory
 from einmap.distribute.hops.pairs import fetched_by, only_halo_is_cut, pairs_of, rounds_of
-from einmap.distribute.lifetimes import last_uses
-from einmap.distribute.plan import Buffer, BufferName, Combine, Fill, Local, Move, Plan, PlanStep, Put, Repeat, Turn
+from einmap.distribute.plans.lifetimes import last_uses
+from einmap.distribute.plans.plan import (
+    Buffer,
+    BufferName,
+    Combine,
+    Fill,
+    Local,
+    Move,
+    Plan,
+    PlanStep,
+    Put,
+    Repeat,
+    Turn,
+)
 from einmap.einsum.einsum import TensorName
 from einmap.einsum.operation import Reduction
 from einmap.einsum.spaces.projection import Rank

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from einmap.distribute.collectives import Kind, Traffic
-from einmap.distribute.mesh import Group
+from einmap.distribute.placements.mesh import Group
+from einmap.distribute.plans.collectives import Kind, Traffic
 from einmap.errors import InvariantError
 
 PERMUTE = "collective_permute"

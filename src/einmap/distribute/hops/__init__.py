@@ -8,4 +8,5 @@
 - `part_of_mesh`: tensors that are sent from a part of the mesh, summed up there, or kept there only.
 - `permute`: PEs that exchange whole blocks.
 - `routes`: the links that messages between single PEs take, and what these carry.
+- `shortest`: the cheapest way from one placement of a tensor to another.
 """

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from einmap.distribute.collectives import Kind, sent
 from einmap.distribute.hops.hop import Hop
-from einmap.distribute.mesh import AxisName, Mesh
-from einmap.distribute.placement import Placement, Split, actual_values, values_of
+from einmap.distribute.placements.mesh import AxisName, Mesh
+from einmap.distribute.placements.placement import Placement, Split, actual_values, values_of
+from einmap.distribute.plans.collectives import Kind, sent
 from einmap.einsum.spaces.projection import Rank
 
 type Finer = Mapping[Rank, Mapping[tuple[AxisName, ...], Sequence[Split]]]

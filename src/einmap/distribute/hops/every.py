@@ -9,8 +9,8 @@ from einmap.distribute.hops.halo import halo_hops
 from einmap.distribute.hops.hop import Hop
 from einmap.distribute.hops.part_of_mesh import part_hops
 from einmap.distribute.hops.permute import permute_hops
-from einmap.distribute.mesh import Mesh
-from einmap.distribute.placement import Placement, Split
+from einmap.distribute.placements.mesh import Mesh
+from einmap.distribute.placements.placement import Placement, Split
 from einmap.einsum.spaces.projection import Rank
 
 

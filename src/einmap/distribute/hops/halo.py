@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from einmap.distribute.collectives import Pairs
 from einmap.distribute.hops.hop import Hop
 from einmap.distribute.hops.routes import Routes
-from einmap.distribute.mesh import Mesh
-from einmap.distribute.placement import Placement, Split, actual_values, values_of
+from einmap.distribute.placements.mesh import Mesh
+from einmap.distribute.placements.placement import Placement, Split, actual_values, values_of
+from einmap.distribute.plans.collectives import Pairs
 from einmap.einsum.spaces.projection import Rank
 
 

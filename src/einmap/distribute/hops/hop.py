@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from einmap.distribute.collectives import Kind
 from einmap.distribute.hops.routes import Routes
-from einmap.distribute.mesh import AxisName
-from einmap.distribute.placement import Placement
+from einmap.distribute.placements.mesh import AxisName
+from einmap.distribute.placements.placement import Placement
+from einmap.distribute.plans.collectives import Kind
 from einmap.einsum.spaces.projection import Rank
 
 

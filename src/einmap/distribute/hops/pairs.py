@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from einmap.distribute.collectives import Pairs
 from einmap.distribute.hops.halo import fetched, halo_pairs
 from einmap.distribute.hops.part_of_mesh import broadcast_rounds, reduce_rounds
 from einmap.distribute.hops.permute import permuted_pairs
-from einmap.distribute.plan import Move, Plan
+from einmap.distribute.plans.collectives import Pairs
+from einmap.distribute.plans.plan import Move, Plan
 
 
 def pairs_of(plan: Plan, move: Move) -> Pairs:

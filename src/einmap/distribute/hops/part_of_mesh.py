@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from einmap.distribute.collectives import Kind, Pairs, tree_rounds
 from einmap.distribute.hops.hop import Hop
 from einmap.distribute.hops.routes import Routes
-from einmap.distribute.mesh import AxisName, Mesh
-from einmap.distribute.placement import Placement, filled_parts, values_of
+from einmap.distribute.placements.mesh import AxisName, Mesh
+from einmap.distribute.placements.placement import Placement, filled_parts, values_of
+from einmap.distribute.plans.collectives import Kind, Pairs, tree_rounds
 from einmap.einsum.operation import Reduction
 from einmap.einsum.spaces.projection import Rank
 

@@ -14,11 +14,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.distribute.collectives import Pairs
 from einmap.distribute.hops.hop import Hop
 from einmap.distribute.hops.routes import Routes
-from einmap.distribute.mesh import AxisName, Mesh
-from einmap.distribute.placement import Placement, filled_parts, values_of
+from einmap.distribute.placements.mesh import AxisName, Mesh
+from einmap.distribute.placements.placement import Placement, filled_parts, values_of
+from einmap.distribute.plans.collectives import Pairs
 from einmap.einsum.spaces.projection import Rank
 
 type _Role = tuple[str, int]

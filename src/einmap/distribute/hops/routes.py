@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.distribute.collectives import Pairs, Topology
+from einmap.distribute.plans.collectives import Pairs, Topology
 
 type _Loads = NDArray[np.float64]
 

@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from einmap.distribute.actions import Computed, Moved, PlanAction
-from einmap.distribute.cost import communication, step_costs
-from einmap.distribute.cost_model import ClusterCost, CostModel, LocalWork, hop_cost
-from einmap.distribute.lifetimes import PeakMemory, peak_memory
-from einmap.distribute.mesh import AxisName
-from einmap.distribute.naming import named_plan
-from einmap.distribute.placement import Placement
-from einmap.distribute.plan import BYTES, Dtype, Local, Move, Plan, PlanStep
-from einmap.distribute.request import Turns
+from einmap.distribute.costs.cost import communication, step_costs
+from einmap.distribute.costs.cost_model import ClusterCost, CostModel, LocalWork, hop_cost
+from einmap.distribute.placements.mesh import AxisName
+from einmap.distribute.placements.placement import Placement
+from einmap.distribute.placements.request import Turns
+from einmap.distribute.plans.lifetimes import PeakMemory, peak_memory
+from einmap.distribute.plans.plan import BYTES, Dtype, Local, Move, Plan, PlanStep
+from einmap.distribute.plans.points import points_of
 from einmap.distribute.search.search import Found
 from einmap.distribute.search.space import SearchSpace
-from einmap.distribute.spaces.points import points_of
+from einmap.distribute.steps.actions import Computed, Moved, PlanAction
+from einmap.distribute.steps.naming import named_plan
 from einmap.einsum.einsum import TensorName
 from einmap.einsum.spaces.projection import RankVar
 from einmap.visible import brief

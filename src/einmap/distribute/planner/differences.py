@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from einmap.distribute.placements.request import Turns
 from einmap.distribute.planner.chosen import ChosenPlan
-from einmap.distribute.request import Turns
 
 type Amount = Callable[[float], str]
 """A cost as text with its unit."""

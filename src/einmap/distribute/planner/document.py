@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from einmap.distribute.placements.request import Turns
 from einmap.distribute.planner.chosen import ChosenPlan
-from einmap.distribute.request import Turns
-from einmap.distribute.written.write_steps import written_axes, written_placement, written_steps
+from einmap.distribute.steps.write_steps import written_axes, written_placement, written_steps
 from einmap.spec.schema.documented import flow_text
 
 

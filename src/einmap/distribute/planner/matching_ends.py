@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from einmap.distribute.request import Context
+from einmap.distribute.placements.request import Context
 from einmap.einsum.einsum import TensorName
 from einmap.errors import EinmapError, SpecError, did_you_mean, raise_all
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from einmap.distribute.actions import Computed, Moved
-from einmap.distribute.mesh import AxisName
-from einmap.distribute.placement import Placement
-from einmap.distribute.plan import LocalLoop
+from einmap.distribute.placements.mesh import AxisName
+from einmap.distribute.placements.placement import Placement
 from einmap.distribute.planner.chosen import ChosenPlan
+from einmap.distribute.plans.plan import LocalLoop
+from einmap.distribute.steps.actions import Computed, Moved
 from einmap.einsum.einsum import TensorName
 from einmap.einsum.spaces.projection import RankVar
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from einmap.distribute.actions import Computed
-from einmap.distribute.mesh import AxisName
+from einmap.distribute.placements.mesh import AxisName
 from einmap.distribute.planner.chosen import ChosenPlan
+from einmap.distribute.steps.actions import Computed
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.spaces.projection import RankVar
 from einmap.einsum.workload import Workload

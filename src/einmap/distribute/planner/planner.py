@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from einmap.distribute.cost_model import operations_per_point
+from einmap.distribute.costs.cost_model import operations_per_point
 from einmap.distribute.planner.best import Best, best_plan
 from einmap.distribute.planner.chosen import ChosenPlan, chosen_plan
 from einmap.distribute.planner.matching_ends import Ends

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from einmap.distribute.cluster import LARGEST, Cluster
-from einmap.distribute.cost_model import PLAN_METRICS, ClusterCost, PlanMetric
+from einmap.distribute.costs.cluster import LARGEST, Cluster
+from einmap.distribute.costs.cost_model import PLAN_METRICS, ClusterCost, PlanMetric
 from einmap.distribute.derive import context_of
-from einmap.distribute.mesh import Mesh
+from einmap.distribute.placements.mesh import Mesh
+from einmap.distribute.placements.request import Context, Request, checked_request
 from einmap.distribute.planner.matching_ends import matching_ends
-from einmap.distribute.request import Context, Request, checked_request
 from einmap.distribute.search.space import Options, SearchSpace, search_space
 from einmap.distribute.selection.solve import TIME_LIMIT
 from einmap.distribute.walk.walk import WalkOptions

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from einmap.distribute.cluster import (
+from einmap.distribute.costs.cluster import (
     DATA_TYPE_BITS,
     Cluster,
     Link,
@@ -16,10 +16,10 @@ from einmap.distribute.cluster import (
     check_efficiency,
     check_magnitude,
 )
-from einmap.distribute.collectives import TOPOLOGIES
-from einmap.distribute.mesh import check_axis
-from einmap.distribute.pe.combined import combined
-from einmap.distribute.pe.mapped import MappedPe
+from einmap.distribute.costs.mapped_pe import MappedPe
+from einmap.distribute.costs.pe_spec import combined
+from einmap.distribute.placements.mesh import check_axis
+from einmap.distribute.plans.collectives import TOPOLOGIES
 from einmap.errors import At, EinmapError, SpecError, attempt, did_you_mean, raise_all
 from einmap.expressions.arithmetic import number
 from einmap.expressions.scope import Scope

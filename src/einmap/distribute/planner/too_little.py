@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from einmap.distribute.mesh import MAX_DEVICES, AxisName, Mesh
+from einmap.distribute.placements.mesh import MAX_DEVICES, AxisName, Mesh
 from einmap.distribute.planner.best import Best, thriftiest_plan
 from einmap.distribute.planner.chosen import ChosenPlan
 from einmap.distribute.planner.planning import Planning, PlanRequest

@@ -7,14 +7,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from einmap.distribute.lifetimes import peak_memory
-from einmap.distribute.placement import Placement, Split, block_of
-from einmap.distribute.plan import Local, Move, Plan
+from einmap.distribute.placements.placement import Placement, Split, block_of
+from einmap.distribute.placements.request import Turns
 from einmap.distribute.planner.chosen import ChosenPlan, chosen_plan, in_turns
 from einmap.distribute.planner.planning import Planning
-from einmap.distribute.request import Turns
-from einmap.distribute.schedules import turns as schedules
-from einmap.distribute.schedules.group import led
+from einmap.distribute.plans.lifetimes import peak_memory
+from einmap.distribute.plans.plan import Local, Move, Plan
+from einmap.distribute.rewrites import turns as rewrites
+from einmap.distribute.rewrites.group import led
 from einmap.distribute.search.search import Found, cheapest
 from einmap.distribute.search.space import Options, search_space
 from einmap.einsum.einsum import TensorName
@@ -72,7 +72,7 @@ def _all_turned(planning: Planning, bases: Sequence[ChosenPlan], progress: Progr
             if progress.stopped:
                 return
             try:
-                plan = schedules.in_turns(base.plan, turns)
+                plan = rewrites.in_turns(base.plan, turns)
             except EinmapError:
                 continue
             yield _Turned(base, turns, plan, peak_memory(plan, base.bits).bytes)

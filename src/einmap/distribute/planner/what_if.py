@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from einmap.distribute.cluster import Cluster, Link
-from einmap.distribute.mesh import AxisName
+from einmap.distribute.costs.cluster import Cluster, Link
+from einmap.distribute.placements.mesh import AxisName
 from einmap.distribute.planner.best import Best, best_plan
 from einmap.distribute.planner.chosen import ChosenPlan
 from einmap.distribute.planner.planning import Planning, PlanRequest

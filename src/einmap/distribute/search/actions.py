@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from einmap.distribute.actions import Computed, Moved, PlanAction
-from einmap.distribute.placement import Placement
+from einmap.distribute.placements.placement import Placement
 from einmap.distribute.search.homes import Homes
 from einmap.distribute.search.problem import Nodes
 from einmap.distribute.search.space import SearchSpace
 from einmap.distribute.selection.problem import Choice
+from einmap.distribute.steps.actions import Computed, Moved, PlanAction
 from einmap.einsum.einsum import TensorName
 
 

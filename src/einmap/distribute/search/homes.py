@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.distribute.moves import Paths
+from einmap.distribute.hops.shortest import Paths
 from einmap.progress import checkpoint
 
 type Numbers = NDArray[np.intp]

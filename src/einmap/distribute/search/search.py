@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.distribute.actions import PlanAction
-from einmap.distribute.placement import Placement
+from einmap.distribute.placements.placement import Placement
 from einmap.distribute.search.actions import chosen_actions, chosen_homes
 from einmap.distribute.search.bands import Searched, in_bands, is_small
 from einmap.distribute.search.memory import memory_limits
@@ -20,6 +19,7 @@ from einmap.distribute.search.smaller_homes import with_smaller_homes
 from einmap.distribute.search.space import SearchSpace
 from einmap.distribute.selection.problem import Choice, Edge, Selected, Selection
 from einmap.distribute.selection.solve import TIME_LIMIT, solve
+from einmap.distribute.steps.actions import PlanAction
 from einmap.einsum.einsum import TensorName
 from einmap.progress import Progress
 

@@ -10,9 +10,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.distribute.blocks import Blocks, Offer, offered_blocks, windowed
 from einmap.distribute.choices import Addend, Choice, Scene, choices, passes
-from einmap.distribute.cost_model import (
+from einmap.distribute.costs.cost_model import (
     CostModel,
     EinsumCost,
     LocalWork,
@@ -21,13 +20,14 @@ from einmap.distribute.cost_model import (
     operations_per_point,
 )
 from einmap.distribute.hops.hop import Hop
-from einmap.distribute.mesh import Mesh
-from einmap.distribute.moves import Paths, TensorPlaces, shortest_paths
-from einmap.distribute.placement import MeshPart, Placement, parts_of_mesh
-from einmap.distribute.plan import LocalLoop
-from einmap.distribute.request import Context, Request
+from einmap.distribute.hops.shortest import Paths, TensorPlaces, shortest_paths
+from einmap.distribute.placements.blocks import Blocks, Offer, offered_blocks, windowed
+from einmap.distribute.placements.mesh import Mesh
+from einmap.distribute.placements.placement import MeshPart, Placement, parts_of_mesh
+from einmap.distribute.placements.request import Context, Request
+from einmap.distribute.plans.plan import LocalLoop
+from einmap.distribute.plans.points import points_of
 from einmap.distribute.search.homes import Costs, HomeRole, Homes, Numbers, homes_of
-from einmap.distribute.spaces.points import points_of
 from einmap.einsum.einsum import Einsum, TensorName
 from einmap.einsum.operation import Apply, MapExpression, Operand
 from einmap.errors import SpecError

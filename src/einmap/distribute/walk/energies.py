@@ -8,14 +8,14 @@ from typing import Protocol
 
 import numpy as np
 
-from einmap.distribute.cluster import Cluster
-from einmap.distribute.cost import plan_cost
-from einmap.distribute.lifetimes import peak_memory
-from einmap.distribute.naming import named_plan
+from einmap.distribute.costs.cluster import Cluster
+from einmap.distribute.costs.cost import plan_cost
+from einmap.distribute.plans.lifetimes import peak_memory
 from einmap.distribute.search.actions import chosen_actions, chosen_homes
 from einmap.distribute.search.problem import Nodes
 from einmap.distribute.search.space import SearchSpace
 from einmap.distribute.selection.problem import Choice, Selection
+from einmap.distribute.steps.naming import named_plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from einmap.distribute.cluster import Cluster
+from einmap.distribute.costs.cluster import Cluster
 from einmap.distribute.search.actions import chosen_actions, chosen_homes
 from einmap.distribute.search.memory import memory_limits
 from einmap.distribute.search.problem import Problem, selection_problem, with_limits

@@ -23,9 +23,9 @@ ROOMS = {
     "einmap.search.census.Census": "searches",
     "einmap.search.skislope.SkiSlope": "searches",
     "einmap.search.summary.StrategySummary": "searches",
-    "einmap.distribute.plan.Plan": "plans",
-    "einmap.distribute.cost.PlanCost": "plans",
-    "einmap.distribute.collectives.Traffic": "plans",
+    "einmap.distribute.plans.plan.Plan": "plans",
+    "einmap.distribute.costs.cost.PlanCost": "plans",
+    "einmap.distribute.plans.collectives.Traffic": "plans",
     "einmap.distribute.backends.compare.Match": "plans",
     "einmap.report.mesh.distribution.PlanRun": "plans",
     "einmap.matmul.result.MatmulPlan": "plans",
@@ -90,7 +90,7 @@ LISTS = frozenset(
     (
         "einmap.search.summary.StrategySummary",
         "einmap.spec.cost_sources.CostSource",
-        "einmap.distribute.collectives.Traffic",
+        "einmap.distribute.plans.collectives.Traffic",
         "einmap.distribute.backends.compare.Match",
         "einmap.sweep.result.PointResult",
     )

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from einmap.distribute.backends.compare import Match, matches
-from einmap.distribute.cost import communication, plan_cost
-from einmap.distribute.mesh import Group
-from einmap.distribute.plan import BYTES, Plan
+from einmap.distribute.costs.cost import communication, plan_cost
+from einmap.distribute.placements.mesh import Group
+from einmap.distribute.plans.plan import BYTES, Plan
 from einmap.matmul.machine.machine import DIMENSIONS, TENSORS
 from einmap.report.frames.frame import Row, Table, integer, number, text, truth
 
 if TYPE_CHECKING:
-    from einmap.distribute.collectives import Traffic
-    from einmap.distribute.cost import PlanCost
+    from einmap.distribute.costs.cost import PlanCost
+    from einmap.distribute.plans.collectives import Traffic
     from einmap.matmul.measured.measure import Measured
     from einmap.matmul.result import MatmulPlan
     from einmap.report.mesh.distribution import PlanRun

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from einmap.distribute.backends.compare import Compiled, Match, after_compilation
 from einmap.distribute.backends.observed_collectives import PERMUTE, Collective
-from einmap.distribute.mesh import Mesh
+from einmap.distribute.placements.mesh import Mesh
 from einmap.report.executions.simulation import exact
 from einmap.report.text.formatting import NONE
 from einmap.report.text.layout import new_table

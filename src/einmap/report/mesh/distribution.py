@@ -11,13 +11,13 @@ from rich.table import Table
 from rich.text import Text
 
 from einmap.distribute.backends.base import Run
+from einmap.distribute.backends.check import OutputCheck
+from einmap.distribute.backends.checked_extent import Check
 from einmap.distribute.backends.compare import matches
-from einmap.distribute.check import OutputCheck
-from einmap.distribute.checking.extent import Check
-from einmap.distribute.collectives import Traffic
-from einmap.distribute.cost import communication, plan_cost
-from einmap.distribute.notation import Line, lines
-from einmap.distribute.plan import Plan
+from einmap.distribute.costs.cost import communication, plan_cost
+from einmap.distribute.plans.collectives import Traffic
+from einmap.distribute.plans.plan import Plan
+from einmap.distribute.steps.notation import Line, lines
 from einmap.report.executions.simulation import exact
 from einmap.report.mesh.collectives import agreement, comparison_document, comparison_section, compilation_section
 

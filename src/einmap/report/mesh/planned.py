@@ -9,10 +9,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from einmap.distribute.cost import PlanCost, plan_cost
-from einmap.distribute.cost_model import PlanMetric
+from einmap.distribute.costs.cost import PlanCost, plan_cost
+from einmap.distribute.costs.cost_model import PlanMetric
 from einmap.distribute.derive import context_of
-from einmap.distribute.plan import Buffer
 from einmap.distribute.planner.chosen import ChosenPlan
 from einmap.distribute.planner.differences import turns_in_words, what_differs, why_dearer
 from einmap.distribute.planner.document import distribution_document
@@ -21,6 +20,7 @@ from einmap.distribute.planner.padding import UnevenLoop, padded_moves, uneven_l
 from einmap.distribute.planner.patterns import patterns
 from einmap.distribute.planner.planner import Planned
 from einmap.distribute.planner.what_if import Change
+from einmap.distribute.plans.plan import Buffer
 from einmap.report.mesh.steps import ShownStep, shown_steps
 from einmap.units import format_bytes, format_si
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
-from einmap.distribute.cluster import Cluster
-from einmap.distribute.cost import communication, timeline
-from einmap.distribute.lifetimes import held_by_step
-from einmap.distribute.mesh import AxisName
-from einmap.distribute.plan import (
+from einmap.distribute.costs.cluster import Cluster
+from einmap.distribute.costs.cost import communication, timeline
+from einmap.distribute.placements.mesh import AxisName
+from einmap.distribute.plans.lifetimes import held_by_step
+from einmap.distribute.plans.plan import (
     BYTES,
     Buffer,
     Combine,

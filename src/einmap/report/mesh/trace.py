@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from einmap.distribute.lifetimes import held_in_time
-from einmap.distribute.plan import Plan
+from einmap.distribute.plans.lifetimes import held_in_time
+from einmap.distribute.plans.plan import Plan
 from einmap.einsum.einsum import TensorName
 from einmap.report.mesh.pictures.lanes import kind_of, lanes_of
 from einmap.report.mesh.steps import ShownStep

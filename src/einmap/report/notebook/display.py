@@ -17,7 +17,7 @@ from einmap.report.notebook.html import block, facts, folded, line, picture, tab
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from einmap.distribute.plan import Plan
+    from einmap.distribute.plans.plan import Plan
     from einmap.mapper.result.result import Found, MapResult
     from einmap.mapping.mapping import Mapping
     from einmap.matmul.result import MatmulPlan
@@ -94,7 +94,7 @@ def solution_html(solution: Found) -> Iterator[str]:
 @_safe
 def plan_html(plan: Plan) -> Iterator[str]:
     """What each processing element does, step by step, and what they exchange."""
-    from einmap.distribute.notation import lines
+    from einmap.distribute.steps.notation import lines
 
     elements = plan.mesh.n_devices
     yield line(f"mesh {plan.mesh}: {elements:,} {'PE' if elements == 1 else 'PEs'}, {plan.dtype}", bold=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from einmap.distribute.cluster import default_cluster
-from einmap.distribute.cost import plan_cost
-from einmap.distribute.cost_model import PER_MOVE, PLAN_METRICS, ClusterCost
-from einmap.distribute.pe.combined import combined
+from einmap.distribute.costs.cluster import default_cluster
+from einmap.distribute.costs.cost import plan_cost
+from einmap.distribute.costs.cost_model import PER_MOVE, PLAN_METRICS, ClusterCost
+from einmap.distribute.costs.pe_spec import combined
 from einmap.distribute.planner.best import Best, best_plan
 from einmap.distribute.planner.chosen import ChosenPlan, parts_of
 from einmap.distribute.planner.document import distribution_text

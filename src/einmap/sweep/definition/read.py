@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from einmap.distribute.cost_model import PLAN_METRICS
-from einmap.distribute.mesh import check_axis
+from einmap.distribute.costs.cost_model import PLAN_METRICS
+from einmap.distribute.placements.mesh import check_axis
 from einmap.errors import At, EinmapError, SpecError, attempt, closest, did_you_mean, raise_all
 from einmap.expressions.arithmetic import number
 from einmap.expressions.scope import Scope

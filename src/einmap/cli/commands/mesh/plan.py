@@ -16,7 +16,7 @@ from einmap.cli.output import print_json, print_notes, print_report
 from einmap.cli.progress_bar import searching
 from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
 from einmap.cli.target import Force
-from einmap.distribute.cost_model import PLAN_METRICS
+from einmap.distribute.costs.cost_model import PLAN_METRICS
 from einmap.distribute.planner.planner import plan_workload
 from einmap.distribute.walk.walk import WalkOptions
 from einmap.errors import SpecError, did_you_mean
@@ -146,7 +146,7 @@ def plan_command(
     given = [*files, *([cluster] if cluster else [])]
     out = PlanFiles.of((output, svg, timeline, trace), force, given)
     report = ReportFiles.of(ctx, html, figures, force, given)
-    tables = TableFiles.of("einmap.distribute.plan.Plan", csv, parquet, table, force=force, inputs=given)
+    tables = TableFiles.of("einmap.distribute.plans.plan.Plan", csv, parquet, table, force=force, inputs=given)
     walk = _walk(search, WalkOptions(evaluations, seed, time_limit, overlap=overlap), what_if)
     options = plan_options(",".join(mesh), metric, memory, fix or [], same)
     with reading_inputs(define, *out.targets, *tables.targets) as read:

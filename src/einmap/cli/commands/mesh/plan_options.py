@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from einmap.distribute.cluster import LARGEST, default_cluster
-from einmap.distribute.cost_model import PLAN_METRICS, PlanMetric
+from einmap.distribute.costs.cluster import LARGEST, default_cluster
+from einmap.distribute.costs.cost_model import PLAN_METRICS, PlanMetric
 from einmap.distribute.derive import context_of
-from einmap.distribute.mesh import MAX_DEVICES, Mesh
+from einmap.distribute.placements.mesh import MAX_DEVICES, Mesh
+from einmap.distribute.placements.request import Where, checked_request
 from einmap.distribute.planner.matching_ends import matching_ends
 from einmap.distribute.planner.planning import PlanRequest
 from einmap.distribute.planner.read_cluster import KEY as CLUSTER_KEY
-from einmap.distribute.request import Where, checked_request
 from einmap.errors import At, EinmapError, SpecError, attempt, did_you_mean, raise_all
 from einmap.facade import cluster_in
 from einmap.frontends.yaml.folders import FolderNames

@@ -13,10 +13,10 @@ from einmap.cli.output import error_console, print_json, print_notes, print_repo
 from einmap.cli.progress_bar import ProgressBar
 from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
 from einmap.cli.target import Force
+from einmap.distribute.backends.check import sample_inputs
+from einmap.distribute.backends.checked_extent import EXTENTS, chosen_check
 from einmap.distribute.backends.engines import ENGINES, EngineOptions, engine_named
-from einmap.distribute.check import sample_inputs
-from einmap.distribute.checking.extent import EXTENTS, chosen_check
-from einmap.distribute.plan import Dtype
+from einmap.distribute.plans.plan import Dtype
 from einmap.distribute.read import plan_of
 from einmap.progress import Progress
 from einmap.report.mesh.distribution import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from einmap.cli.output import print_hint
-from einmap.distribute.lifetimes import peak_memory
 from einmap.distribute.planner.planner import Planned
+from einmap.distribute.plans.lifetimes import peak_memory
 from einmap.distribute.read import KEY, plan_of
 from einmap.errors import EinmapError
 from einmap.frontends.files import read_text_file

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.distribute.notation import lines
-from einmap.distribute.plan import Plan
+from einmap.distribute.plans.plan import Plan
+from einmap.distribute.steps.notation import lines
 from einmap.einsum.einsum import Einsum, TensorName
 from einmap.visible import short
 

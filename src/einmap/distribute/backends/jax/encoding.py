@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from einmap.distribute.mesh import Mesh
-from einmap.distribute.placement import Placement, Split
-from einmap.distribute.plan import Buffer, Combine, Fill, Local, LocalLoop, Move, Plan, Put, Repeat, Turn
+from einmap.distribute.placements.mesh import Mesh
+from einmap.distribute.placements.placement import Placement, Split
+from einmap.distribute.plans.plan import Buffer, Combine, Fill, Local, LocalLoop, Move, Plan, Put, Repeat, Turn
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.operation import Apply, Number, Operand, Operation
 from einmap.einsum.spaces.projection import Affine

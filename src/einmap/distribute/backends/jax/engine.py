@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from einmap.distribute.backends.base import Run
+from einmap.distribute.backends.check import check_memory
 from einmap.distribute.backends.hosts.address import Address
 from einmap.distribute.backends.hosts.facts import facts_of
 from einmap.distribute.backends.hosts.guest import meet
@@ -29,8 +30,7 @@ from einmap.distribute.backends.jax.encoding import encode
 from einmap.distribute.backends.jax.messages import Message
 from einmap.distribute.backends.jax.processes import Command, Processes
 from einmap.distribute.backends.observed_collectives import Collective
-from einmap.distribute.check import check_memory
-from einmap.distribute.plan import Buffer, Plan
+from einmap.distribute.plans.plan import Buffer, Plan
 from einmap.einsum.einsum import TensorName
 from einmap.errors import EinmapError, EngineError, InvariantError, SpecError
 from einmap.progress import Progress

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 from einmap.distribute.backends.arithmetic import Arrays, Here, local_einsum, neutral
 from einmap.distribute.backends.base import addend_share
-from einmap.distribute.collectives import Pairs
 from einmap.distribute.hops.pairs import fetched_by, only_halo_is_cut, pairs_of, rounds_of
-from einmap.distribute.mesh import AxisName, Mesh
-from einmap.distribute.placement import Split
-from einmap.distribute.plan import (
+from einmap.distribute.placements.mesh import AxisName, Mesh
+from einmap.distribute.placements.placement import Split
+from einmap.distribute.plans.collectives import Pairs
+from einmap.distribute.plans.plan import (
     Buffer,
     BufferName,
     Combine,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from einmap.distribute.backends.observed_collectives import PERMUTE, Collective, groups_over, merged, sorted_pairs
-from einmap.distribute.mesh import Group
+from einmap.distribute.placements.mesh import Group
 
 _KINDS = {
     "all-gather": "all_gather",

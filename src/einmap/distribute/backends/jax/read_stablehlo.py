@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from einmap.distribute.backends.observed_collectives import PERMUTE, Collective, groups_over, merged, sorted_pairs
-from einmap.distribute.mesh import Group
+from einmap.distribute.placements.mesh import Group
 from einmap.errors import InvariantError
 
 _KINDS = {

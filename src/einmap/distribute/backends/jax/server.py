@@ -20,7 +20,7 @@ from einmap.distribute.backends.jax.messages import Message
 from einmap.distribute.backends.jax.read_hlo import compiled_collectives
 from einmap.distribute.backends.jax.read_stablehlo import collectives
 from einmap.distribute.backends.observed_collectives import Collective
-from einmap.distribute.plan import Buffer
+from einmap.distribute.plans.plan import Buffer
 from einmap.errors import InvariantError, SpecError
 
 SAME = {"float64": 1e-9, "float32": 1e-3}

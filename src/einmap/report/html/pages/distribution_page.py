@@ -7,12 +7,12 @@ from typing import Any
 
 from einmap.distribute.backends.base import Run
 from einmap.distribute.backends.compare import matches
-from einmap.distribute.collectives import Traffic
-from einmap.distribute.cost import communication, plan_cost
-from einmap.distribute.mesh import Mesh
-from einmap.distribute.notation import lines
-from einmap.distribute.placement import held
-from einmap.distribute.plan import BYTES, Buffer, Plan
+from einmap.distribute.costs.cost import communication, plan_cost
+from einmap.distribute.placements.mesh import Mesh
+from einmap.distribute.placements.placement import held
+from einmap.distribute.plans.collectives import Traffic
+from einmap.distribute.plans.plan import BYTES, Buffer, Plan
+from einmap.distribute.steps.notation import lines
 from einmap.frontends.yaml.spec import dump
 from einmap.report.drawing.workload import workload_svg
 from einmap.report.executions.simulation import exact

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
-from einmap.distribute.mesh import AxisName, Mesh
-from einmap.distribute.placement import held
-from einmap.distribute.plan import Buffer
+from einmap.distribute.placements.mesh import AxisName, Mesh
+from einmap.distribute.placements.placement import held
+from einmap.distribute.plans.plan import Buffer
 from einmap.report.drawing.shapes import Box, Line
 from einmap.report.drawing.theme import (
     BLUE,

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from einmap.distribute.mesh import Mesh
-from einmap.distribute.plan import Buffer
+from einmap.distribute.placements.mesh import Mesh
+from einmap.distribute.plans.plan import Buffer
 from einmap.einsum.einsum import TensorName
 from einmap.report.drawing.font import words
 from einmap.report.drawing.shapes import Box, Line

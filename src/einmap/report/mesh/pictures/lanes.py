@@ -9,8 +9,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from einmap.distribute.cost import COMPUTE
-from einmap.distribute.mesh import Mesh
+from einmap.distribute.costs.cost import COMPUTE
+from einmap.distribute.placements.mesh import Mesh
 from einmap.report.drawing.shapes import Box, Line
 from einmap.report.drawing.svg import to_svg
 from einmap.report.drawing.theme import BLUE, GREEN, GREY, LIGHT, ORANGE, PURPLE, SKY, TEAL, VERMILION, YELLOW, Theme
