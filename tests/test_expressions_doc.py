@@ -1,6 +1,5 @@
 """What docs/expressions.md says is so."""
 
-import math
 import re
 from pathlib import Path
 
@@ -8,10 +7,8 @@ import pytest
 
 from einmap import load
 from einmap.expressions.arithmetic import evaluate
-from einmap.expressions.evaluator.functions import BUILT_IN
 from einmap.expressions.scope import Scope
 from einmap.frontends.yaml.parsing.parse import parse_yaml
-from einmap.spec.names import RESERVED
 from einmap.spec.raw import to_python
 
 PAGE = (Path(__file__).parent.parent / "docs" / "expressions.md").read_text()
@@ -25,14 +22,6 @@ def test_the_values_in_the_table(expressions, values):
     plain = re.sub(r" \(.*?\)", "", values.partition(":")[0]).split(", ")
     expected = [WORDS[value] if value in WORDS else int(value) for value in plain]
     assert [evaluate(text, Scope()) for text in re.findall(r"`([^`]*)`", expressions)] == expected
-
-
-def test_all_functions_and_sets_are_named():
-    listed = PAGE.partition("## Names")[0]
-    own = re.search(r"`(pow abs .*?)`", listed, re.DOTALL)[1].split()
-    assert {*own} <= {*BUILT_IN}
-    assert {name for name in BUILT_IN if not hasattr(math, name)} <= {*own}
-    assert all(f"`{name}`" in PAGE for name in RESERVED)
 
 
 def test_text_in_lists_is_not_evaluated():

@@ -1,6 +1,8 @@
 """docs/reference is what the generator writes, it has everything that there is, and its examples load."""
 
 import ast
+import builtins
+import math
 import re
 from pathlib import Path
 
@@ -10,9 +12,11 @@ from docs.generate.reference import REFERENCE, outdated, pages
 import einmap
 from einmap.einsum.functions import FUNCTIONS
 from einmap.einsum.operation import parse_operation
+from einmap.expressions.arithmetic import evaluate
 from einmap.expressions.evaluator.functions import BUILT_IN
 from einmap.expressions.evaluator.operators import BINARY, COMPARE, UNARY
 from einmap.expressions.evaluator.syntax import _ALLOWED
+from einmap.expressions.scope import Scope
 from einmap.frontends.yaml.parsing.work import Work
 from einmap.frontends.yaml.template.filters import FILTERS
 from einmap.frontends.yaml.template.functions import functions
@@ -53,8 +57,8 @@ def test_pages_are_linked():
 
 
 def test_every_function_operator_and_set_of_expressions_is_told():
-    named = {name for entries in expression_texts.FUNCTIONS.values() for name in entries}
-    assert named | {*expression_texts.CONSTANTS} == {*BUILT_IN}
+    same = {*expression_texts.AS_IN_PYTHON}
+    assert {*expression_texts.FUNCTIONS} | {*expression_texts.CONSTANTS} | same == {*BUILT_IN}
     examples = [example for _, _, example in (*expression_texts.OPERATORS, *expression_texts.KEYWORDS)]
     shown = {type(node) for example in examples for node in ast.walk(ast.parse(example, mode="eval"))}
     assert {*BINARY, *UNARY, *COMPARE} <= shown
@@ -64,9 +68,91 @@ def test_every_function_operator_and_set_of_expressions_is_told():
     assert {*expression_texts.SETS} == {*RESERVED}
 
 
+SAME = (
+    *(
+        "abs(-3)",
+        "bool([])",
+        "float(3) / 2",
+        "int(2.9)",
+        "len([1, 2])",
+        "pow(2, 10)",
+        "pow(2, 5, 7)",
+        "round(2.675, 1)",
+        "round(2.5)",
+    ),
+    *(
+        "str(12)",
+        "tuple([1, 2])",
+        "[i for i in range(2, 8, 3)]",
+        "[i for i in enumerate(['a', 'b'], 2)]",
+        "acos(0.5)",
+        "acosh(2)",
+    ),
+    *(
+        "asin(0.5)",
+        "asinh(2)",
+        "atan(2)",
+        "atan2(-1, 2)",
+        "atanh(0.5)",
+        "ceil(7 / 2)",
+        "comb(5, 2)",
+        "copysign(3, -1)",
+        "cos(2)",
+    ),
+    *(
+        "cosh(2)",
+        "degrees(2)",
+        "dist([0, 0], [3, 4])",
+        "erf(0.5)",
+        "erfc(0.5)",
+        "exp(2)",
+        "expm1(0.5)",
+        "fabs(-3.5)",
+        "floor(-3.5)",
+    ),
+    *(
+        "fmod(-7.5, 2)",
+        "frexp(9)",
+        "fsum([0.1] * 10)",
+        "gamma(5.5)",
+        "gcd(12, 18)",
+        "hypot(3, 4)",
+        "isclose(1, 1.1, rel_tol=0.2)",
+    ),
+    *(
+        "isfinite(inf)",
+        "isinf(inf)",
+        "isnan(nan)",
+        "isqrt(17)",
+        "ldexp(0.5, 4)",
+        "lgamma(5.5)",
+        "log(8, 2)",
+        "log(8)",
+        "log10(1000)",
+    ),
+    *(
+        "log1p(0.5)",
+        "log2(1024)",
+        "modf(-2.5)",
+        "perm(5, 2)",
+        "prod([2, 3, 4])",
+        "radians(90)",
+        "remainder(7.5, 2)",
+        "sin(2)",
+    ),
+    *("sinh(2)", "sqrt(16)", "tan(2)", "tanh(2)", "trunc(-2.5)"),
+)
+
+
+def test_functions_that_the_page_does_not_explain_are_those_of_python():
+    assert {re.search(r"(\w+)\(", text)[1] for text in SAME} == {*expression_texts.AS_IN_PYTHON}
+    given = {**vars(math), **vars(builtins)}
+    assert [text for text in SAME if evaluate(text, Scope()) != eval(text, given)] == []
+
+
 def test_everything_that_templates_know_is_told():
     assert {*template_texts.FILTERS} == {*FILTERS}
-    assert {*template_texts.TESTS} | {*template_texts.SAME_TESTS} == {*TESTS}
+    assert {*template_texts.TESTS} == {*TESTS}
     known = {*functions(Work("a.yaml"))} - {"setenv"}
     assert known == {*BUILT_IN} - {"map", "getcwd"} | {*template_texts.ONLY_IN_TEMPLATES}
 

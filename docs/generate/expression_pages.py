@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from docs.generate import expression_texts as texts
 from docs.generate import template_texts as templates
 from docs.generate.layout import code, page, paragraph, table
 
-from einmap import loads
 from einmap.einsum.functions import FUNCTIONS, MapFunction
 from einmap.einsum.operation import REDUCTIONS
 from einmap.emit.printers import c_runtime, print_python
@@ -24,54 +25,36 @@ def _is_word(value: object) -> bool:
     return value is None or isinstance(value, bool)
 
 
-def rendered(expression: str) -> str:
-    """What `{{ expression }}` is in a template."""
-    return written(f"{{{{ {expression} }}}}")
-
-
-def written(template: str) -> str:
-    """What a template writes."""
-    return str(loads(f"variables:\n  x: |-\n    {template}\n").get("variables.x"))
+def words(names: Iterable[str]) -> str:
+    """Names as one piece of code, bars between them left out of tables."""
+    return code(" ".join(names))
 
 
 def expressions() -> str:
     """Functions, operators, keywords and sets, and all that templates know."""
+    forms = [
+        (f"{code(example)} is {code(value_of(example))}", code(form), meaning)
+        for form, meaning, example in (*texts.OPERATORS, *texts.KEYWORDS)
+    ]
     functions = [
-        part
-        for heading, entries in texts.FUNCTIONS.items()
-        for part in (
-            f"### {heading}",
-            table(
-                ("function", "value", "example"),
-                [
-                    (code(f"{name}({arguments})"), meaning, f"{code(example)} is {code(value_of(example))}")
-                    for name, (arguments, meaning, example) in entries.items()
-                ],
-            ),
-        )
-    ]  # fmt: skip
+        (f"{code(example)} is {code(value_of(example))}", code(f"{name}({arguments})"), meaning)
+        for name, (arguments, meaning, example) in texts.FUNCTIONS.items()
+    ]
     return page(
         "Expressions and templates",
         paragraph("An expression is computed when a specification is bound, and knows its names; a template is "
-                  "rendered "
-                  "before, when the file is read, and knows no names but those given with `-D`. [Expressions]"
+                  "rendered before, when the file is read, and knows no names but those given with `-D`. [Expressions]"
                   "(../expressions.md) tells where they may stand and in which order names are looked up, "
                   "[input-files.md](../input-files.md#templates) how templates work. The grammar of expressions is "
-                  "Python's; their work and memory are bounded. All values here were computed by einmap."),
-        "## Operators",
-        table(("operator", "value", "example"),
-              [(code(o), meaning, f"{code(e)} is {code(value_of(e))}") for o, meaning, e in texts.OPERATORS]),
-        "## Keywords and forms",
-        table(("form", "value", "example"),
-              [(code(o), meaning, f"{code(e)} is {code(value_of(e))}") for o, meaning, e in texts.KEYWORDS]),
+                  "Python's; their work and memory are bounded."),
+        "## Operators and forms",
+        table(("example", "form", "value"), forms),
         paragraph(f"Refused: {texts.REFUSED}."),
-        "## Constants",
-        table(("name", "value"), [(code(name), meaning) for name, meaning in texts.CONSTANTS.items()]),
         "## Functions",
-        paragraph("Most are those of Python's `math`. A name of the specification, or a function of your own, goes "
-                  "before "
-                  "a function of the same name."),
-        *functions,
+        paragraph(f"Constants: {words(texts.CONSTANTS)}. As in Python and its module `math`: "
+                  f"{words(texts.AS_IN_PYTHON)}. A name of the specification, or a function of your own, goes before "
+                  "a function of the same name. Beside them:"),
+        table(("example", "function", "value"), functions),
         "## Sets",
         paragraph("A set selects tensors, or rank variables, of one Einsum. `&`, `|`, `-`, `^`, `~`, `in` and `len` "
                   "work on sets; two sets must be of one kind."),
@@ -86,35 +69,20 @@ def expressions() -> str:
 
 
 def template_parts() -> list[str]:
-    """The sections on templates."""
-    tests = [
-        (code(name), meaning, f"{code(example)}: {rendered(example).lower()}")
-        for name, (meaning, example) in templates.TESTS.items()
-    ]
-    only = [
-        (code(name), meaning, f"{code(example)} is {code(rendered(example))}")
-        for name, (meaning, example) in templates.ONLY_IN_TEMPLATES.items()
-    ]
+    """The section on templates."""
     return [
-        "## Templates: statements",
-        table(
-            ("statement", "what it writes", "example"),
-            [(code(n), m, f"{code(e)} writes {code(written(e))}" if e else "") for n, m, e in templates.STATEMENTS],
-        ),
-        "## Templates: functions",
-        paragraph("All functions and constants above but `map` (a filter here) and `getcwd` are known in templates, "
-                  "too. "
-                  "Beside them:"),
-        table(("function", "value", "example"), only),
-        table(("function for files", "value"), [(code(n), m) for n, m in templates.FILES]),
-        "## Templates: filters",
-        table(("filter", "value", "example"),
-              [(code(name), meaning, f"{code(example)} is {code(rendered(example))}")
-               for name, (meaning, example) in templates.FILTERS.items()]),
-        "## Templates: tests",
-        table(("test", "whether it is", "example"), tests),
-        "## Templates: the variable `loop`",
-        table(("name", "value"), [(code(f"loop.{name}"), meaning) for name, meaning in templates.LOOP.items()]),
+        "## Templates",
+        paragraph("As in [Jinja2](https://jinja.palletsprojects.com/en/stable/templates/), and nothing else of it:"),
+        table(("what", "names"), [
+            ("statements", words(templates.STATEMENTS)),
+            ("filters", f"{words(templates.FILTERS)}; `safe` is `string`, since nothing is escaped"),
+            ("tests", words(templates.TESTS)),
+            ("parts of `loop`", words(templates.LOOP)),
+            ("functions", f"{words(templates.ONLY_IN_TEMPLATES)}, and all functions and constants above but `map` "
+                          "(a filter here) and `getcwd`"),
+        ]),
+        "Only here:",
+        table(("statement or function", "value"), [(code(n), m) for n, m in (templates.ASSERT, *templates.FILES)]),
     ]  # fmt: skip
 
 

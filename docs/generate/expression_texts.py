@@ -2,104 +2,25 @@
 
 from __future__ import annotations
 
-CONSTANTS = {
-    "pi": "the circle's circumference by its diameter",
-    "e": "the base of the natural logarithm",
-    "tau": "2 * pi",
-    "inf": "infinity: no limit, no time",
-    "nan": "not a number; no field takes it",
-}
-
-ROUNDING = {
-    "ceil": ("x", "the least integer that is not below x", "ceil(7 / 2)"),
-    "floor": ("x", "the greatest integer that is not above x", "floor(7 / 2)"),
-    "trunc": ("x", "x without its fraction", "trunc(-2.5)"),
-    "round": ("x, digits", "x rounded to an integer (halves to the even one), or to so many digits", "round(2.675, 1)"),
-    "int": ("x", "x as an integer, its fraction cut off", "int(2.9)"),
-    "float": ("x", "x as a float", "float(3) / 2"),
-    "bool": ("x", "whether x is not 0 and not empty", "bool([])"),
-    "abs": ("x", "x without its sign", "abs(-3)"),
-    "fabs": ("x", "as `abs`, as a float", "fabs(-3.5)"),
-    "copysign": ("x, y", "x with the sign of y", "copysign(3, -1)"),
-}
-SUMS = {
+CONSTANTS = ("pi", "e", "tau", "inf", "nan")
+AS_IN_PYTHON = (
+    "abs", "bool", "enumerate", "float", "int", "len", "pow", "range", "round", "str", "tuple", "acos", "acosh",
+    "asin", "asinh", "atan", "atan2", "atanh", "ceil", "comb", "copysign", "cos", "cosh", "degrees", "dist",
+    "erf", "erfc", "exp", "expm1", "fabs", "floor", "fmod", "frexp", "fsum", "gamma", "gcd", "hypot", "isclose",
+    "isfinite", "isinf", "isnan", "isqrt", "ldexp", "lgamma", "log", "log10", "log1p", "log2", "modf", "perm",
+    "prod", "radians", "remainder", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
+)  # fmt: skip
+"""Built-in functions of Python, and functions of its module `math`, that mean the same here."""
+FUNCTIONS = {
     "max": ("a, b, ... or a list", "the largest number", "max([2, 5, 3])"),
     "min": ("a, b, ... or a list", "the smallest number", "min(2, 5, 3)"),
-    "sum": ("a, b, ... or a list, start", "the sum, of nothing 0", "sum(2 * i for i in range(4))"),
-    "prod": ("a list, start", "the product, of nothing 1", "prod([2, 3, 4])"),
-    "fsum": ("a list", "the sum without rounding in between", "fsum([0.1] * 10)"),
-    "dist": ("p, q", "the distance of two points, given as lists", "dist([0, 0], [3, 4])"),
-    "hypot": ("x, y, ...", "the length of a vector", "hypot(3, 4)"),
-}
-INTEGERS = {
-    "gcd": ("a, b, ...", "the greatest common divisor", "gcd(12, 18)"),
+    "sum": ("a, b, ... or a list, start", "the sum, of nothing 0", "sum(1, 2, 3)"),
     "factorial": ("n", "1 * 2 * ... * n, n up to 1000", "factorial(5)"),
-    "comb": ("n, k", "ways to choose k of n", "comb(5, 2)"),
-    "perm": ("n, k", "ways to put k of n in a row", "perm(5, 2)"),
-    "isqrt": ("n", "the integer part of the square root", "isqrt(17)"),
-    "pow": ("x, y, m", "x ** y, or its remainder by m", "pow(2, 10)"),
-    "fmod": ("x, y", "what remains of x after whole y, with the sign of x", "fmod(7.5, 2)"),
-    "remainder": ("x, y", "x minus the nearest multiple of y", "remainder(7.5, 2)"),
-    "modf": ("x", "fraction and integer part", "modf(2.5)"),
-    "frexp": ("x", "m and e with x = m * 2**e", "frexp(8)"),
-    "ldexp": ("m, e", "m * 2**e", "ldexp(0.5, 4)"),
-}
-POWERS = {
-    "exp": ("x", "e ** x", "exp(0)"),
-    "expm1": ("x", "exp(x) - 1, exact for small x", "expm1(0)"),
-    "log": ("x, base", "the logarithm, natural without a base", "log(8, 2)"),
-    "log1p": ("x", "log(1 + x), exact for small x", "log1p(0)"),
-    "log2": ("x", "the logarithm to base 2", "log2(1024)"),
-    "log10": ("x", "the logarithm to base 10", "log10(1000)"),
-    "sqrt": ("x", "the square root", "sqrt(16)"),
-    "erf": ("x", "the error function", "erf(0)"),
-    "erfc": ("x", "1 - erf(x)", "erfc(0)"),
-    "gamma": ("x", "the gamma function, (x - 1)! at integers", "gamma(5)"),
-    "lgamma": ("x", "the logarithm of the gamma function", "lgamma(1)"),
-}
-ANGLES = {
-    "sin": ("x", "the sine of x radians", "sin(0)"),
-    "cos": ("x", "the cosine", "cos(0)"),
-    "tan": ("x", "the tangent", "tan(0)"),
-    "asin": ("x", "the angle with this sine", "asin(0)"),
-    "acos": ("x", "the angle with this cosine", "acos(1)"),
-    "atan": ("x", "the angle with this tangent", "atan(0)"),
-    "atan2": ("y, x", "the angle of the point (x, y)", "atan2(0, 1)"),
-    "sinh": ("x", "the hyperbolic sine", "sinh(0)"),
-    "cosh": ("x", "the hyperbolic cosine", "cosh(0)"),
-    "tanh": ("x", "the hyperbolic tangent", "tanh(0)"),
-    "asinh": ("x", "inverse of `sinh`", "asinh(0)"),
-    "acosh": ("x", "inverse of `cosh`", "acosh(1)"),
-    "atanh": ("x", "inverse of `tanh`", "atanh(0)"),
-    "degrees": ("x", "radians as degrees", "degrees(pi)"),
-    "radians": ("x", "degrees as radians", "radians(0)"),
-}
-CHECKS = {
-    "isclose": ("a, b, rel_tol=, abs_tol=", "whether two numbers are nearly equal", "isclose(0.1 + 0.2, 0.3)"),
-    "isfinite": ("x", "whether x is a finite number", "isfinite(inf)"),
-    "isinf": ("x", "whether x is infinite", "isinf(inf)"),
-    "isnan": ("x", "whether x is not a number", "isnan(nan)"),
-}
-LISTS = {
-    "len": ("x", "number of elements of a list, text, dictionary or set", "len([1, 2])"),
-    "range": ("stop or start, stop, step", "integers from start up to below stop", "list(range(2, 8, 3))"),
     "list": ("x", "the elements as a list; those of a set sorted", "list('ab')"),
-    "tuple": ("x", "the elements as a tuple, a list that cannot be changed", "tuple([1, 2])"),
-    "enumerate": ("x, start", "pairs of position and element", "enumerate(['a', 'b'])"),
-    "map": ("function, x, ...", "the function of each element", "map(log2, [2, 4])"),
-    "str": ("x", "x as text", "str(12)"),
+    "map": ("function, x, ...", "the function of each element, as a list", "map(log2, [2, 4])"),
     "getcwd": ("", "the folder in which einmap was started", "len(getcwd()) > 0"),
 }
-FUNCTIONS = {
-    "Rounding and kinds of numbers": ROUNDING,
-    "Sums and extremes": SUMS,
-    "Integers and parts of numbers": INTEGERS,
-    "Powers, logarithms, special functions": POWERS,
-    "Angles": ANGLES,
-    "Checks": CHECKS,
-    "Lists and texts": LISTS,
-}
-"""By heading: arguments, meaning, and an example."""
+"""The other functions: arguments, meaning, and an example."""
 
 REDUCTIONS = {
     "sum": "the sum of all values for one place of the output",

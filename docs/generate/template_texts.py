@@ -1,45 +1,13 @@
-"""What statements, functions, filters and tests of templates mean, each with an example that the generator renders."""
+"""What templates know, by name; what Jinja2 has not, with its meaning."""
 
 from __future__ import annotations
 
 STATEMENTS = (
-    ("{{ x }}", "the value of an expression, as text", "{{ 2 * 3 }}"),
-    ("{# ... #}", "a comment", "{# not written #}a"),
-    ("{% set N = 4 %}", "a variable", "{% set N = 4 %}{{ N }}"),
-    ("{% set t %} ... {% endset %}", "the text in between as a variable", "{% set t %}a{% endset %}{{ t }}{{ t }}"),
-    (
-        "{% if c %} ... {% elif c %} ... {% else %} ... {% endif %}",
-        "what is written, by conditions",
-        "{% if 1 > 2 %}a{% else %}b{% endif %}",
-    ),
-    (
-        "{% for i in x %} ... {% else %} ... {% endfor %}",
-        "once for each element; `else` for none",
-        "{% for i in [1, 2] %}{{ i }};{% endfor %}",
-    ),
-    ("{% with a = 1 %} ... {% endwith %}", "variables for a part", "{% with a = 1 %}{{ a }}{% endwith %}"),
-    (
-        "{% macro f(a, b=2) %} ... {% endmacro %}",
-        "a text with arguments",
-        "{% macro f(a, b=2) %}{{ a + b }}{% endmacro %}{{ f(1) }}",
-    ),
-    (
-        "{% call(x) f() %} ... {% endcall %}",
-        "a macro that is given a text, which it gets by `caller`",
-        "{% macro f() %}({{ caller(5) }}){% endmacro %}{% call(x) f() %}{{ x }}{% endcall %}",
-    ),
-    ("{% filter upper %} ... {% endfilter %}", "a text through a filter", "{% filter upper %}ab{% endfilter %}"),
-    ("{% block name %} ... {% endblock %}", "the text in between", "{% block name %}a{% endblock %}"),
-    ("{% print x %}", "the value as text", "{% print 3 %}"),
-    ("{% raw %} ... {% endraw %}", "text in which braces mean nothing", "{% raw %}{{ x }}{% endraw %}"),
-    (
-        '{% assert c, "message" %}',
-        "nothing; where the condition is false, the loading ends with the message",
-        '{% assert 1 < 2, "no" %}a',
-    ),
-    ('{% include "file" %}', "the text of another template, rendered", ""),
-    ('{% import "file" as m %}, {% from "file" import f %}', "nothing; macros and variables of another template", ""),
-)
+    "if", "for", "set", "with", "macro", "call", "filter", "block", "print", "raw", "include", "import", "from",
+)  # fmt: skip
+"""Statements of Jinja2."""
+ASSERT = ('{% assert c, "message" %}', "nothing; where the condition is false, the loading ends with the message")
+"""The statement that Jinja2 does not have."""
 FILES = (
     ('include(path, keys="", inherit_parse_data=True, **variables)', "the value at the dotted keys of another file"),
     ('include_all(pattern, keys="", ...)', "the same of all files that match, as a list in the order of their names"),
@@ -49,92 +17,25 @@ FILES = (
     ("add_to_path(pattern)", "adds folders in which these functions look"),
     ("cwd()", "the folder of the file"),
 )
-FILTERS = {
-    "abs": ("without its sign", "-3 | abs"),
-    "capitalize": ("the first letter large, the others small", "'aB' | capitalize"),
-    "count": ("as `length`", "[1, 2] | count"),
-    "d": ("as `default`", "none_such | d(4)"),
-    "default": ("another value where it is not defined; with `true` also where it is empty", "none_such | default(4)"),
-    "dictsort": ("pairs of key and value, sorted by key; `by='value'`", "{'b': 1, 'a': 2} | dictsort"),
-    "first": ("the first element", "[4, 5] | first"),
-    "float": ("as a float; a default where it cannot be read", "'2.5' | float"),
-    "groupby": ("lists of elements that have a field in common, as pairs (`grouper`, `list`)",
-                "[{'k': 1}, {'k': 1}] | groupby('k') | length"),
-    "int": ("as an integer; a default where it cannot be read", "'12' | int"),
-    "items": ("pairs of key and value", "{'a': 1} | items"),
-    "join": ("texts one after another, a text between", "[1, 2] | join('-')"),
-    "last": ("the last element", "[4, 5] | last"),
-    "length": ("number of elements or characters", "'abc' | length"),
-    "list": ("the elements as a list", "range(3) | list"),
-    "lower": ("in small letters", "'AB' | lower"),
-    "map": ("a filter of each element, or `attribute='k'` of each", "['a', 'b'] | map('upper') | list"),
-    "max": ("the largest element", "[4, 9, 5] | max"),
-    "min": ("the smallest element", "[4, 9, 5] | min"),
-    "reject": ("elements that do not pass a test", "[1, 2, 3] | reject('odd') | list"),
-    "rejectattr": ("elements of which a field does not pass a test",
-                   "[{'k': 1}, {'k': 2}] | rejectattr('k', 'odd') | list"),
-    "replace": ("another text for each place of a text", "'a-b' | replace('-', '_')"),
-    "reverse": ("from last to first", "[1, 2] | reverse | list"),
-    "round": ("rounded to digits; `method` is common, ceil or floor", "2.345 | round(1)"),
-    "safe": ("as `string`", "'a' | safe"),
-    "select": ("elements that pass a test", "[1, 2, 3] | select('odd') | list"),
-    "selectattr": ("elements of which a field passes a test", "[{'k': 1}, {'k': 2}] | selectattr('k', 'odd') | list"),
-    "sort": ("sorted; `reverse=true`, `attribute='k'`, `case_sensitive=true`", "[3, 1, 2] | sort"),
-    "string": ("as text", "12 | string | length"),
-    "sum": ("the sum; `attribute='k'`, a start", "[1, 2, 3] | sum"),
-    "title": ("each word with a large first letter", "'one two' | title"),
-    "trim": ("without blanks (or other characters) at both ends", "' a ' | trim"),
-    "unique": ("each element once", "[1, 2, 1] | unique | list"),
-    "upper": ("in capitals", "'ab' | upper"),
-}  # fmt: skip
-TESTS = {
-    "boolean": ("true or false", "true is boolean"),
-    "callable": ("a function", "range is callable"),
-    "defined": ("a variable that there is", "none_such is defined"),
-    "divisibleby": ("a multiple of a number", "12 is divisibleby 4"),
-    "eq": ("equal; also `equalto`, `==`", "2 is eq 2"),
-    "escaped": ("never: nothing is escaped here", "'a' is escaped"),
-    "even": ("an even number", "2 is even"),
-    "false": ("the value `false`", "false is false"),
-    "filter": ("the name of a filter", "'upper' is filter"),
-    "float": ("a float", "2.5 is float"),
-    "ge": ("above or equal; also `>=`", "2 is ge 2"),
-    "gt": ("above; also `greaterthan`, `>`", "2 is gt 3"),
-    "in": ("an element", "2 is in [1, 2]"),
-    "integer": ("an integer", "2 is integer"),
-    "iterable": ("something with elements", "[1] is iterable"),
-    "le": ("below or equal; also `<=`", "2 is le 2"),
-    "lower": ("a text in small letters", "'a' is lower"),
-    "lt": ("below; also `lessthan`, `<`", "2 is lt 3"),
-    "mapping": ("a dictionary", "{} is mapping"),
-    "ne": ("not equal; also `!=`", "2 is ne 3"),
-    "none": ("the value `none`", "none is none"),
-    "number": ("a number", "2 is number"),
-    "odd": ("an odd number", "2 is odd"),
-    "sameas": ("the very same value", "true is sameas true"),
-    "sequence": ("a list, text, dictionary or range", "'a' is sequence"),
-    "string": ("a text", "'a' is string"),
-    "test": ("the name of a test", "'odd' is test"),
-    "true": ("the value `true`", "true is true"),
-    "undefined": ("a variable that there is not", "none_such is undefined"),
-    "upper": ("a text in capitals", "'a' is upper"),
-}
-SAME_TESTS = {"==": "eq", "equalto": "eq", "!=": "ne", ">": "gt", "greaterthan": "gt", ">=": "ge", "<": "lt",
-              "lessthan": "lt", "<=": "le"}  # fmt: skip
-ONLY_IN_TEMPLATES = {
-    "dict": ("a dictionary of pairs and named values", "dict(a=1)"),
-    "namespace": ("values that a loop may set: `{% set ns.n = ns.n + 1 %}`", "namespace(n=1).n"),
-}
-LOOP = {
-    "index": "how many there were, with this one",
-    "index0": "how many there were before",
-    "revindex": "how many there are, with this one",
-    "revindex0": "how many there are after it",
-    "first": "whether this is the first",
-    "last": "whether this is the last",
-    "length": "how many there are in all",
-    "previtem": "the element before",
-    "nextitem": "the next element",
-    "cycle(a, b)": "a, b, a, b, ... in turn",
-    "changed(x)": "whether x is not what it was the time before",
-}
+"""Functions for files."""
+FILTERS = (
+    "abs", "capitalize", "count", "d", "default", "dictsort", "first", "float", "groupby", "int", "items",
+    "join", "last", "length", "list", "lower", "map", "max", "min", "reject", "rejectattr", "replace",
+    "reverse", "round", "safe", "select", "selectattr", "sort", "string", "sum", "title", "trim", "unique",
+    "upper",
+)  # fmt: skip
+"""Filters of Jinja2; `safe` is `string`, since nothing is escaped."""
+TESTS = (
+    "boolean", "callable", "defined", "divisibleby", "eq", "escaped", "even", "false", "filter", "float", "ge",
+    "gt", "in", "integer", "iterable", "le", "lower", "lt", "mapping", "ne", "none", "number", "odd", "sameas",
+    "sequence", "string", "test", "true", "undefined", "upper", "==", "equalto", "!=", ">", "greaterthan", ">=",
+    "<", "lessthan", "<=",
+)  # fmt: skip
+"""Tests of Jinja2."""
+ONLY_IN_TEMPLATES = ("dict", "namespace")
+"""Functions that expressions do not have."""
+LOOP = (
+    "index", "index0", "revindex", "revindex0", "first", "last", "length", "previtem", "nextitem", "cycle",
+    "changed",
+)  # fmt: skip
+"""Parts of the variable `loop`."""
