@@ -1,4 +1,4 @@
-"""The page of what goes together in a search, from the table that the mapper asks."""
+"""The page of features that are not searched together, from the table that the mapper asks."""
 
 from __future__ import annotations
 
@@ -8,26 +8,24 @@ from einmap.mapper.capabilities import FEATURES, REFUSED_LATER, UNKNOWN, Unknown
 
 
 def capabilities() -> str:
-    """The table of pairs."""
-    features = ", ".join(feature.words for name, feature in FEATURES.items() if name != "search")
+    """Each feature with those that are not searched beside it."""
     return f"""# What goes together
 
-The mapper searches these features in every combination but those below: {features}.
+The mapper searches all of its features in every combination but those below. A pair that is listed is refused by its
+sentence, with a place and a hint; nothing is left out without a word. `einmap examples --features` prints the same.
 
-A pair that is listed is refused by its sentence, with a place and a hint; nothing is left out without a word.
-`einmap examples --features` prints the same.
-
-| feature | not yet with | why |
-|---|---|---|
-{_rows(UNKNOWN)}
+{_pairs(UNKNOWN)}
 
 The model, or the search of an Einsum, refuses these by itself:
 
-| feature | not yet with | why |
-|---|---|---|
-{_rows(REFUSED_LATER)}
+{_pairs(REFUSED_LATER)}
 """
 
 
-def _rows(unknown: Sequence[Unknown]) -> str:
-    return "\n".join(f"| {FEATURES[row.feature].words} | {FEATURES[row.other].words} | {row.why} |" for row in unknown)
+def _pairs(unknown: Sequence[Unknown]) -> str:
+    """Each feature with a list of those that it is not searched beside, and why."""
+    lines = []
+    for feature in dict.fromkeys(row.feature for row in unknown):
+        lines.append(f"- **{FEATURES[feature].words}**, not with")
+        lines += [f"  - {FEATURES[row.other].words}: {row.why}" for row in unknown if row.feature == feature]
+    return "\n".join(lines)

@@ -10,7 +10,6 @@ from docs.generate.layout import code, page, paragraph, table
 
 from einmap.einsum.functions import FUNCTIONS, MapFunction
 from einmap.einsum.operation import REDUCTIONS
-from einmap.emit.printers import c_runtime, print_python
 from einmap.expressions.arithmetic import evaluate
 from einmap.expressions.scope import Scope
 
@@ -89,13 +88,7 @@ def template_parts() -> list[str]:
 def map_functions() -> str:
     """The functions of map expressions."""
     rows = [
-        (
-            code(_written(entry)),
-            entry.meaning,
-            "yes" if entry.exact_on_integers else "no",
-            code(_spelt(entry, print_python.FUNCTIONS)),
-            code(_spelt(entry, c_runtime.FUNCTIONS)),
-        )
+        (code(_written(entry)), entry.meaning, "yes" if entry.exact_on_integers else "no")
         for entry in FUNCTIONS.values()
     ]
     return page(
@@ -108,10 +101,8 @@ def map_functions() -> str:
                   "what a mapping costs: each point is one `compute`. Text that is not such an expression is allowed, "
                   "and refused only where it would have to run."),
         paragraph("Values are floating-point numbers by the rules of IEEE 754 (1/0 is inf). *Exact*: integers give an "
-                  "integer, so that sums are the same in any order. The last columns are what `einmap emit` writes, "
-                  "with "
-                  "`import numpy as np` and `math.h`."),
-        table(("written", "value", "exact", "in Python", "in C"), rows),
+                  "integer, so that sums are the same in any order."),
+        table(("written", "value", "exact"), rows),
         "## Reductions",
         table(("reduction", "value"), [(code(name), texts.REDUCTIONS[name]) for name in REDUCTIONS]),
     )  # fmt: skip
@@ -124,9 +115,3 @@ def _written(entry: MapFunction) -> str:
         return "-x, negative(x)"
     call = f"{entry.name}({', '.join('xyz'[: entry.arity])})"
     return f"x {infix} y, {call}" if infix else call
-
-
-def _spelt(entry: MapFunction, spellings: dict[str, str]) -> str:
-    if entry.infix:
-        return f"x {entry.infix} y"
-    return spellings[entry.name].format(*"xyz"[: entry.arity])

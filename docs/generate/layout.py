@@ -10,8 +10,8 @@ from einmap.spec.schema.base import Input
 from einmap.spec.schema.fields import FieldText, example_texts, fields_of
 
 WIDTH = 140
-SWITCH = "true or false"
-"""The kind of a field that is on or off."""
+CHOICES = ("true or false", "one of ")
+"""How the kind of a field begins whose values are listed there."""
 _BLANK = "\0"
 """Stands for a blank within code."""
 NOTE = "<!-- Written by `make reference`: change the input models or docs/generate instead. -->"
@@ -27,13 +27,16 @@ def paragraph(text: str, begin: str = "", then: str = "") -> str:
 
 
 def field_item(field: FieldText) -> str:
-    """One field: what it may be, unit, default, meaning, examples (of a switch none)."""
+    """One field: what it may be, unit, default, meaning, an example if it says more than these."""
     default = "required" if field.default == "required" else f"default: {field.default}"
-    parts = [field.kind, *([f"unit: {field.unit}"] if field.unit else []), default]
+    parts = [", ".join([field.kind, *([field.unit] if field.unit else [])]), default]
     about = "(refused)" if field.is_refused else f"({'; '.join(parts)})"
-    examples = "" if field.kind == SWITCH else ", ".join(f"`{text}`" for text in example_texts(field))
+    plain = re.compile(rf"{field.name}: [\d.e-]+")
+    telling = (
+        [] if field.kind.startswith(CHOICES) else [text for text in example_texts(field) if not plain.fullmatch(text)]
+    )
     head = paragraph(f"**`{field.name}`** {about}", "- ", "  ")
-    body = paragraph(f"{field.description} {f'Example: {examples}' if examples else ''}".strip(), "  ", "  ")
+    body = paragraph(f"{field.description} {f'Example: `{telling[-1]}`' if telling else ''}".strip(), "  ", "  ")
     return f"{head}\\\n{body}"
 
 
