@@ -42,8 +42,8 @@ class ActionInput(ActionTimingInput):
     latency: Annotated[
         Expression | None,
         documented(
-            "Time of one action: the older dialect's way to write `throughput: 1 / latency`. Give one of the two. Of a "
-            "network's `hop` it is the time of one step, and stands beside the throughput of a link.",
+            "Time of one action: the older dialect's `throughput: 1 / latency`. Of a network's `hop` the time of "
+            "one step, beside the throughput of a link.",
             "1 / 64e9",
             unit="s",
             without="`throughput` says it",
@@ -165,9 +165,9 @@ class ComponentInput(ContainerInput):
     enabled: Annotated[
         Expression,
         documented(
-            "Whether the component is in use, asked for each Einsum: a compute that is not runs nothing, a memory or "
-            "toll that is not holds nothing, values pass a network that is not without hops. It has area and leaks all "
-            "the same.",
+            "Whether the component is in use, asked for each Einsum: if not, a compute runs nothing, a "
+            "memory or toll holds nothing, values pass a network without hops. It has area and leaks all the "
+            "same.",
             "len(All) == 3",
         ),
     ] = True
@@ -219,8 +219,8 @@ class ComponentInput(ContainerInput):
     latency_scale: Annotated[
         Expression | None,
         documented(
-            "Factor on the latency of all actions: the older dialect's way to write `throughput_scale: 1 / "
-            "latency_scale`. Give one of the two. Of a network, a factor on the time of a step.",
+            "Factor on the latency of all actions: the older dialect's `throughput_scale: 1 / latency_scale`. Of "
+            "a network, a factor on the time of a step.",
             0.5,
             without="1",
         ),
@@ -232,8 +232,8 @@ class ComponentInput(ContainerInput):
     n_parallel_instances: Annotated[
         Expression,
         documented(
-            "Instances that stand side by side and work as one: area, leakage and throughput count times this, the "
-            "energy of an action does not. Unlike a fanout, mappings do not see them.",
+            "Instances that work as one: area, leakage and throughput count times this, the energy of an action "
+            "does not. Mappings do not see them.",
             2,
             unit="instances, at least 1",
         ),
@@ -243,7 +243,7 @@ class ComponentInput(ContainerInput):
         documented(
             "How long the busiest instance works at one Einsum, computed from its counts: `read_actions`, "
             "`read_latency` (for any action), `action2latency`, `actions` with `n_calls` and `throughput`; of a "
-            "network also `max_hops` and `max_link_traffic`. An Einsum takes as long as its slowest component.",
+            "network also `max_hops` and `max_link_traffic`.",
             *("max(a.n_calls / a.throughput for a in actions)", "max(read_latency, write_latency)"),
             unit="s",
             without="the sum over all actions, one after another; of a network the larger of `max_hops * latency` and "
@@ -281,9 +281,8 @@ class CarrierInput(ComponentInput):
     bits_per_value: Annotated[
         dict[str, Expression],
         documented(
-            "Bits that one value takes in this component, by set of tensors: for the room that tiles need and for the "
-            "number of actions. For accumulators that are wider than the result, say. Older dialect: "
-            "`bits_per_value_scale`.",
+            "Bits that one value takes in this component, by set of tensors: for room and for the number of "
+            "actions. Older dialect: `bits_per_value_scale`.",
             *({"Outputs": 32}, {"Outputs": "2 * Outputs.bits_per_value"}),
             unit="bits",
             without="those of the workload",
@@ -326,9 +325,9 @@ class MemoryInput(HolderInput, MemoryTimingInput, MemoryLayoutInput):
     skip_initial_output_write: Annotated[
         StrictBool,
         documented(
-            "Whether a tile of an output costs nothing to bring in while it holds no results, since it starts as "
-            "zeros. Under `exact` an exchange is free if both of its sides have true; under `accelforge` each side "
-            "counts for itself. Newer dialect.",
+            "Whether a tile of an output costs nothing to bring in while it holds no results. Under `exact` an "
+            "exchange is free if both of its sides have true; under `accelforge` each side counts for itself. "
+            "Newer dialect.",
             False,
         ),
     ] = True

@@ -59,17 +59,16 @@ class LinkInput(Input):
         str,
         one_of(TOPOLOGIES),
         documented(
-            "How the PEs along the axis are connected: what each link carries, and how many messages follow one "
-            "another. A collective over several axes goes along one after another; those of a `torus` may be used at "
-            "once, both ways.",
+            "How the PEs along the axis are connected. A collective over several axes goes along one after "
+            "another; those of a `torus` may be used at once, both ways.",
             "switch",
         ),
     ] = "ring"
     efficiency: Annotated[
         dict[int | float | str, Expression],
         documented(
-            "Which part of the bandwidth is reached, by the bytes that a PE sends in a collective. Between two sizes "
-            "time grows linearly; below the first and above the last their parts hold.",
+            "Which part of the bandwidth is reached, by the bytes that a PE sends in a collective; in between "
+            "time grows linearly.",
             {1024: 0.1, 1048576: 0.6, 16777216: 0.9},
         ),
     ] = {}

@@ -163,9 +163,9 @@ class DistributionInput(Input):
     placements: Annotated[
         dict[str, PlacementInput],
         documented(
-            "Where tensors lie: for each, its ranks with the axes over which they are split, in contiguous blocks; "
-            "`partial` with axes along which PEs hold addends; `on` with a position along an axis, where only PEs "
-            "there hold it; or the word `replicated`. Over axes that are not named, a tensor is replicated.",
+            "Where tensors lie: for each, its ranks with the axes over which they are split; `partial` with axes "
+            "along which PEs hold addends; `on` with a position along an axis, where only PEs there hold it; or "
+            "`replicated`. Over axes that are not named, a tensor is replicated.",
             *(
                 {"A": {"K": "x"}, "Z": {"M": ["x", "y"]}},
                 {"W": "replicated", "P": {"partial": "x"}},
@@ -211,8 +211,8 @@ class DistributionInput(Input):
     turns: Annotated[
         list[TurnsInput],
         documented(
-            "Einsums that run in as many turns as there are PEs along an axis: what they would gather over it stays in "
-            "blocks, each of which goes from PE to PE, to the next one in each turn; or panel by panel.",
+            "Einsums that run in as many turns as there are PEs along an axis: what they would gather over it "
+            "stays in blocks, which go from PE to PE; or panel by panel.",
             *([{"einsums": ["Z"], "over": {"k": "x"}}], [{"einsums": ["Z"], "over": {"k": ["x", "y"]}, "panels": 4}]),
         ),
     ] = []

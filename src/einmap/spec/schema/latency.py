@@ -26,9 +26,9 @@ class BanksInput(Input):
         str,
         one_of(("none", "random", "interleaved")),
         documented(
-            "Which banks the accesses of one moment fall on: `none`, different ones, as long as there are enough; "
-            "`random`, any, each as likely, so that of n accesses on b banks `b * (1 - (1 - 1/b) ** n)` are served on "
-            "average; `interleaved`, those in which the lines of the memory's `layout` lie.",
+            "Which banks the accesses of one moment fall on: `none`, different ones; `random`, any: of n "
+            "accesses on b banks `b * (1 - (1 - 1/b) ** n)` are served on average; `interleaved`, those in which "
+            "the lines of the memory's `layout` lie.",
             "random",
         ),
     ] = "none"
@@ -51,17 +51,17 @@ class MemoryTimingInput(Input):
         str,
         one_of(("ideal", "double", "single")),
         documented(
-            "Whether the next tiles come in while those that are there are used: `ideal`, they do, and need no room of "
-            "their own; `double`, they do, and half of `size` is theirs; `single`, they do not: the memory is filled "
-            "and emptied while nothing below it works.",
+            "Whether the next tiles come in while those that are there are used: `ideal`, without room of their "
+            "own; `double`, into half of `size`; `single`, never: the memory is filled and emptied while nothing "
+            "below it works.",
             "double",
         ),
     ] = "ideal"
     wind_up: Annotated[
         StrictBool,
         documented(
-            "Whether what is below the memory waits until its first tiles are there, and its last results go out when "
-            "all else is done: wind-up and wind-down of `ideal` and `double` buffers. `single` ones wait each time.",
+            "Whether what is below the memory waits until its first tiles are there, and its last results go out "
+            "when all else is done. For `ideal` and `double` buffers.",
             True,
         ),
     ] = False
@@ -69,9 +69,8 @@ class MemoryTimingInput(Input):
         str,
         one_of(("average", "tile_by_tile")),
         documented(
-            "How transfers of tiles hide behind work: `average`, all of them behind all of it; `tile_by_tile`, those "
-            "of each turn behind the work of its neighbours, so that a turn that moves more than others stalls. For "
-            "`ideal` and `double` buffers.",
+            "How transfers of tiles hide behind work: `average`, all of them behind all of it; `tile_by_tile`, "
+            "those of each turn behind the work of its neighbours. For `ideal` and `double` buffers.",
             "tile_by_tile",
         ),
     ] = "average"
@@ -110,9 +109,8 @@ class MemoryTimingInput(Input):
     refresh_power: Annotated[
         Expression,
         documented(
-            "Power of refreshing one instance, on average, before scales, which are those of the leakage. It counts "
-            "during every Einsum, in use or not, and is never gated; of a DRAM what it draws more while it refreshes, "
-            "(IDD5B - IDD3N) * VDD, times `refresh_busy`.",
+            "Power of refreshing one instance, on average, before the scales of the leakage. It counts during "
+            "every Einsum, and is never gated; of a DRAM (IDD5B - IDD3N) * VDD, times `refresh_busy`.",
             "(250e-3 - 46e-3) * 1.2 * refresh_busy",
             unit="W",
         ),
@@ -134,9 +132,9 @@ class ActionTimingInput(Input):
     pipeline_latency: Annotated[
         Expression,
         documented(
-            "Time from when an action begins until its value is there; others begin meanwhile. An Einsum takes at "
-            "least as long as one value needs on its way through all memories to the compute and back. For `read` "
-            "and `write` of memories, and `compute`.",
+            "Time from when an action begins until its value is there; others begin meanwhile. An Einsum takes "
+            "at least as long as one value needs on its way in and out. For `read` and `write` of memories, and "
+            "`compute`.",
             "20e-9",
             unit="s",
         ),

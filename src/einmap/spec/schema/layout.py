@@ -18,10 +18,10 @@ class LayoutInput(Input):
     order: Annotated[
         dict[str, str | list[str | list[str] | dict[str, Expression]]],
         documented(
-            "Ranks from the slowest to the fastest, by set of tensors. A line holds as many values along the fastest "
-            "rank as it has room for; where it holds that rank whole, it goes on along the next slower one. Each row "
-            "begins a line of its own. `best`: the mapper chooses among all orders; or a list of orders, and of blocks "
-            "as in `block`, among which it chooses, for each tensor by itself.",
+            "Ranks from the slowest to the fastest, by set of tensors. A line holds as many values along the "
+            "fastest rank as it has room for, and of a rank that it holds whole goes on along the next slower "
+            "one. `best`: the mapper chooses the order; or a list of orders, and of blocks as in `block`, among "
+            "which it chooses.",
             *({"A": ["M", "K"]}, {"A": "best", "B": [["K", "N"], {"K": 8, "N": 8}]}),
             without="of tensors in `block`, ranks in the order in which the workload writes them",
         ),
@@ -39,8 +39,8 @@ class LayoutInput(Input):
     chosen: Annotated[
         dict[str, list[str] | dict[str, Expression]],
         documented(
-            "What is chosen of what `order` leaves open, by set of tensors: an order of ranks, or a block; an empty "
-            "list for values that are moved one by one, as without a layout. The mapper writes it.",
+            "What is chosen of what `order` leaves open, by set of tensors: an order of ranks, or a block; an "
+            "empty list for values moved one by one. The mapper writes it.",
             {"A": ["M", "K"], "B": {"K": 8, "N": 8}},
         ),
     ] = {}
@@ -48,9 +48,9 @@ class LayoutInput(Input):
         str,
         one_of(("apart", "together")),
         documented(
-            "How lanes further in are served that need different parts of a tensor: `apart`, each tile is an access of "
-            "its own; `together`, at one time, so that a line that several of them need moves once, along dimensions "
-            "whose `may_reuse` has the tensor.",
+            "How lanes further in are served that need different parts of a tensor: `apart`, each tile is an "
+            "access of its own; `together`, a line that several of them need at a time moves once, along "
+            "dimensions whose `may_reuse` has the tensor.",
             "together",
         ),
     ] = "apart"
@@ -71,9 +71,9 @@ class MemoryLayoutInput(Input):
     replicate: Annotated[
         SetExpression,
         documented(
-            "Inputs of which every unit that needs them has a copy of its own. Any other tensor is dealt out over "
-            "these units, and lanes read from all of them. It changes nothing for a tensor of which one unit alone "
-            "needs each value; an output that several units need is refused. For a memory inside an `!Array`.",
+            "Inputs of which every unit that needs them has a copy of its own; other tensors are dealt out over "
+            "these units, and lanes read from all of them. An output that several units need is refused. For a "
+            "memory inside an `!Array`.",
             "Inputs",
             without="no tensors",
         ),

@@ -31,10 +31,10 @@ class LoopInput(NodeInput):
     tile_shape: Annotated[
         Expression | dict[str, Expression] | None,
         documented(
-            "How many values of the rank variable one iteration has; the loops further in cut these. The loop runs "
-            "extent / `tile_shape` times, rounded up, and the last tile may be shorter; the extent is what the next "
-            "outer loop over the variable leaves, or its bound. The innermost loop over every variable has 1. No "
-            "names are known here, so it is an integer such as `4 * 8`.",
+            "How many values of the rank variable one iteration has. The loop runs extent / `tile_shape` times, "
+            "rounded up, and the last tile may be shorter; the extent is what the next outer loop over the "
+            "variable leaves, or its bound. The innermost loop over every variable has 1. An integer, such as "
+            "`4 * 8`.",
             *(16, {"T": 2, "Z": 2}),
             unit="values of the rank variable",
             without="open in a partly given mapping, else an error",

@@ -41,9 +41,8 @@ class ModelInput(Input):
     overlap_einsums: Annotated[
         StrictBool,
         documented(
-            "Whether fused Einsums overlap: transfers of buffers that stand above the loops that they share may happen "
-            "at any time while these run, so that a component is busy for all of them together. Only under `exact`, "
-            "and not in searches of several Einsums.",
+            "Whether fused Einsums overlap: transfers of buffers above the loops that they share may happen at "
+            "any time while these run. Only under `exact`.",
             True,
         ),
     ] = False

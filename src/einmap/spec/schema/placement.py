@@ -25,9 +25,9 @@ class ComparisonInput(Input):
         str,
         one_of(OPERATORS),
         documented(
-            "How the number of each selected rank variable compares with `value`; with `product` in front, how the "
-            "product of these numbers does. `multiple_of`: it is `value` times an integer; `one_of`: it is in the list "
-            "`value`. In YAML, operators that begin with `>` need quotes.",
+            "How the number of each selected rank variable compares with `value`; with `product` in front, how "
+            "their product does. `multiple_of`: `value` times an integer; `one_of`: in the list `value`. In "
+            "YAML, operators that begin with `>` need quotes.",
             *("==", "product<=", "multiple_of"),
         ),
     ]
@@ -57,9 +57,9 @@ class SpatialInput(Input):
     may_reuse: Annotated[
         SetExpression | None,
         documented(
-            "Tensors that the copies may have in common: one read serves all copies that need a value (multicast), and "
-            "their partial results are added on the way up (spatial reduction). Other tensors are sent to each copy by "
-            "itself. This changes costs, never which mappings are allowed.",
+            "Tensors that the copies may have in common: one read serves all copies that need a value "
+            "(multicast), and their partial results are added on the way up (spatial reduction). This changes "
+            "costs, never which mappings are allowed.",
             *("Inputs", "~Outputs"),
             without="all tensors; in the newer dialect those of `reuse` where that is given",
         ),
@@ -110,19 +110,18 @@ class SpatialInput(Input):
         str,
         one_of(("none", "once", "each_fold")),
         documented(
-            "Whether values are handed on from copy to copy, so that each begins one step of the compute after the "
-            "one before: the last of n copies in use waits n - 1 steps. `once`: once in an Einsum. `each_fold`: in "
-            "each visit of the innermost storage node of a memory that the copies have, as a systolic array that is "
-            "filled and drained for each stationary tile.",
+            "Whether each copy begins one step of the compute after the one before, so that the last of n copies "
+            "in use waits n - 1 steps: `once` in an Einsum, or in `each_fold`, a visit of the innermost storage "
+            "node of a memory that the copies have.",
             "each_fold",
         ),
     ] = "none"
     vector: Annotated[
         StrictBool,
         documented(
-            "Whether the copies are the lanes of one vector instruction, whose width is `fanout`: an innermost loop "
-            "that the machine fixes. It runs over neighbouring values of one rank variable, so with `tile_shape` 1, "
-            "and has as many iterations as `min_usage: 1` asks for. For computes.",
+            "Whether the copies are the lanes of one vector instruction, whose width is `fanout`: an innermost "
+            "loop over neighbouring values of one rank variable, with `tile_shape` 1 and as many iterations as "
+            "`min_usage: 1` asks for. For computes.",
             True,
         ),
     ] = False
@@ -161,8 +160,8 @@ class TensorsInput(Input):
     no_refetch_from_above: Annotated[
         SetExpression,
         documented(
-            "Tensors that come in once, whole or piece by piece: between their outermost storage node and the one here "
-            "stands no temporal loop of several iterations that does not index them in full.",
+            "Tensors that come in once: between their outermost storage node and the one here stands no temporal "
+            "loop of several iterations that does not index them in full.",
             "Inputs",
         ),
     ] = "~All"
@@ -177,8 +176,8 @@ class TensorsInput(Input):
     tensor_order_options: Annotated[
         list[list[SetExpression]],
         documented(
-            "Orders of storage nodes in this memory, one of which must hold: each is a list of sets that do not "
-            "overlap, the outermost first. Tensors of one set may be in any order, and so may tensors of no set.",
+            "Orders of storage nodes in this memory, one of which must hold: each a list of sets, the outermost "
+            "first. Tensors of one set, or of none, may be in any order.",
             [["Inputs", "Outputs"]],
             without="any order",
         ),

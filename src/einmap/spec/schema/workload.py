@@ -23,9 +23,9 @@ class AccessInput(Input):
     projection: Annotated[
         list[str] | dict[str, str | int] | None,
         documented(
-            "How rank variables index the tensor: a list of variables, each for the rank with its name in capitals, or "
-            "a dictionary of ranks and their indices, which are sums of variables times integers, or values of another "
-            "tensor, `Ids[t]`. A string in `einsum` says it already.",
+            "How rank variables index the tensor: a list of variables, each for the rank with its name in "
+            "capitals, or a dictionary of ranks and their indices: sums of variables times integers, or values "
+            "of another tensor, `Ids[t]`.",
             *(["m", "k"], {"M": "m", "H": "2*p + r"}, {"V": "Ids[t]", "D": "d"}),
             without="an error in the long form",
         ),
@@ -187,9 +187,8 @@ class WorkloadInput(Input):
     rank_sizes: Annotated[
         dict[str, Expression],
         documented(
-            "Sizes of ranks: each index of a rank is at least 0 and below its size, and points outside are not "
-            "computed. Sizes may use other sizes and `variables`. Every rank variable needs a bound, from here or from "
-            "`iteration_space_shape`.",
+            "Sizes of ranks, which may use other sizes and `variables`; points whose index is outside are not "
+            "computed. Every rank variable needs a bound, from here or from `iteration_space_shape`.",
             {"M": 64, "K": "2 * M"},
             unit="values of the index",
         ),
