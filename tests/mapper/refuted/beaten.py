@@ -10,12 +10,12 @@ from typing import Any
 import einmap
 from einmap.spec.spec import Spec
 
-DATA = Path(__file__).parent / "data"
+PROBLEMS = json.loads((Path(__file__).parent / "problems.json").read_text())
 
 
 @dataclass(frozen=True)
 class Beaten:
-    """One file of `data`: `spec` and `better`, the same with a mapping; `goal`, `semantics`, `options` of the call."""
+    """One of `problems.json`: `spec` and `better`, the same with a mapping; `goal`, `semantics`, `options` of the call."""
 
     spec: Spec
     better: Spec
@@ -33,18 +33,18 @@ class Beaten:
         return {"energy": cost.energy, "latency": cost.latency, "energy_delay_product": cost.edp}[self.goal]
 
 
+def problem(name: str) -> Spec:
+    """The specification of a problem, without a mapping."""
+    return Spec.from_dict(PROBLEMS[name]["spec"])
+
+
 def beaten(name: str) -> Beaten:
-    """A file by its name without ending: a JSON with everything, or two YAML files, one of them `-better`."""
-    file = DATA / f"{name}.json"
-    if not file.exists():
-        spec, better = (einmap.load(DATA / f"{name}{end}.yaml") for end in ("", "-better"))
-        return Beaten(spec, better, "energy_delay_product", "exact", {})
-    data = json.loads(file.read_text())
-    (goal,) = data.get("goals", ["energy_delay_product"])
-    spec, better = data["spec"], {**data["spec"], "mapping": data["mapping"]}
+    """A problem with the mapping that beat an answer."""
+    data = PROBLEMS[name]
     return Beaten(
-        *(Spec.from_dict(own) for own in (spec, better)),
-        goal,
+        problem(name),
+        Spec.from_dict({**data["spec"], "mapping": data["mapping"]}),
+        data.get("goal", "energy_delay_product"),
         data.get("semantics", "exact"),
         data.get("options", {}),
     )

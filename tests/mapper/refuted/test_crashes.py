@@ -1,24 +1,22 @@
 """Searches that ended in the model's own error: what is searched is valid, and the simulator moves what is counted."""
 
-import json
 import random
 
 import pytest
 from tests.execute.agreement import differences
-from tests.mapper.refuted.beaten import DATA
+from tests.mapper.refuted.beaten import problem
 from tests.mapper.specs import MAIN, compute, container, memory
 
 import einmap
 from einmap.model.fusion import fusion_of
 
-POOL = json.loads((DATA / "pool-crash.json").read_text())
 WHOLE = [memory("L0", "inf", 12, {"keep": "~Intermediates", "may_keep": "All"}), memory("L1", 4096, 1), compute()]
 
 
 @pytest.mark.parametrize("semantics", ["exact", "accelforge"])
 @pytest.mark.parametrize("metrics", ["energy", "latency", "edp", "energy,latency"])
 def test_a_window_that_the_end_of_an_intermediate_cuts_is_mapped_and_proven(metrics, semantics):
-    spec = einmap.Spec.from_dict(POOL)
+    spec = problem("pool-crash")
     result = einmap.map_workload(spec, metrics=metrics, semantics=semantics)
     assert result.optimal
     for found in result.front:
@@ -103,7 +101,6 @@ def test_a_depthwise_layer_that_ends_with_its_input_maps_on_every_shipped_archit
     assert any("not a hyperrectangle" in note.text for note in result.cost.notes)
 
 
-TRUNCATED = json.loads((DATA / "truncated-crash.json").read_text())
 LIMITS = ({"max_evaluations": 1}, {"max_evaluations": 50}, {"time_limit_s": 0}, {"fuse": False})
 
 
@@ -111,7 +108,7 @@ LIMITS = ({"max_evaluations": 1}, {"max_evaluations": 50}, {"time_limit_s": 0}, 
 @pytest.mark.parametrize("semantics", ["exact", "accelforge"])
 @pytest.mark.parametrize("metrics", ["energy", "energy|latency"])
 def test_einsums_one_by_one_exchange_whole_what_the_outermost_memory_may_not_keep(metrics, semantics, limits):
-    spec = einmap.Spec.from_dict(TRUNCATED["spec"])
+    spec = problem("truncated-crash")
     result = einmap.map_workload(spec, metrics=metrics, semantics=semantics, **limits)
     for found in result.front:
         assert einmap.evaluate(spec, found.mapping, semantics=semantics, strict=True) == found.cost
@@ -177,7 +174,7 @@ def test_a_first_mapping_on_an_array_needs_no_list_of_dataplacements(most):
 @pytest.mark.parametrize("name", ["copy-templates-crash", "templates-not-finite"])
 def test_few_dataplacements_give_a_mapping_that_is_not_proven(name, most):
     # alone the first dataplacements fit; what the fused search looks at of them does not
-    spec = einmap.Spec.from_dict(json.loads((DATA / f"{name}.json").read_text())["spec"])
+    spec = problem(name)
     best = einmap.map_workload(spec, metrics="energy").cost.energy
     result = einmap.map_workload(spec, metrics="energy", max_pmapping_templates_per_einsum=most)
     assert einmap.evaluate(spec, result.mapping, strict=True) == result.cost

@@ -1,7 +1,7 @@
 """Einsums that tables cannot search: what is fused nevertheless, and what is claimed of it."""
 
 import pytest
-from tests.mapper.refuted.beaten import DATA
+from tests.mapper.refuted.beaten import beaten, problem
 from tests.mapper.specs import container, memory
 
 import einmap
@@ -12,8 +12,8 @@ BEATEN = ("fallback-two-outputs", "fallback-lanes-at-outermost", "fallback-total
 
 @pytest.mark.parametrize("name", BEATEN)
 def test_what_beat_a_proven_result_is_found_or_named_as_not_searched(name):
-    spec, better = (einmap.load(DATA / f"{name}{end}.yaml") for end in ("", "-better"))
-    result, given = einmap.map_workload(spec, metrics="energy"), einmap.evaluate(better)
+    spec = problem(name)
+    result, given = einmap.map_workload(spec, metrics="energy"), einmap.evaluate(beaten(name).better)
     assert result.lower_bound <= given.energy
     assert result.cost.energy <= given.energy
     assert fusion_of(result.mapping, spec).fused
@@ -23,7 +23,7 @@ def test_what_beat_a_proven_result_is_found_or_named_as_not_searched(name):
 
 
 def test_scattered_outputs_let_what_they_read_stay_inside():
-    spec = einmap.load(DATA / "fallback-scatter.yaml")
+    spec = problem("fallback-scatter")
     result = einmap.map_workload(spec, metrics="energy")
     assert fusion_of(result.mapping, spec).fused
     assert result.cost.energy < einmap.map_workload(spec, metrics="energy", fuse=False).cost.energy
@@ -32,7 +32,7 @@ def test_scattered_outputs_let_what_they_read_stay_inside():
 
 
 def test_what_cannot_be_counted_is_named_and_the_rest_is_searched():
-    spec = einmap.load(DATA / "fallback-scatter.yaml")
+    spec = problem("fallback-scatter")
     nodes = spec.get("arch.nodes")
     inner = [container({"name": "X", "fanout": 2}), memory("L2", 64, 1, {"keep": "Z", "may_keep": "All"})]
     spec = spec.set("arch.nodes", [*nodes[:2], *inner, *nodes[2:]])

@@ -1,7 +1,7 @@
 """Notes on the mapper's own results: what it finds keeps the constraints, and it is not advised to do better."""
 
 import pytest
-from tests.mapper.refuted.beaten import DATA
+from tests.mapper.refuted.beaten import problem
 from tests.mapper.specs import MAIN, compute, memory, spec
 
 import einmap
@@ -12,7 +12,7 @@ from einmap.mapping.nodes import Storage
 @pytest.mark.parametrize("metrics", ["energy", "latency", "edp"])
 @pytest.mark.parametrize("name", ["disabled-note", "hierarchy-note", "fallback-total-latency"])
 def test_a_result_has_no_note_that_contradicts_the_mapspace(name, metrics, semantics):
-    result = einmap.map_workload(einmap.load(DATA / f"{name}.yaml"), metrics=metrics, semantics=semantics)
+    result = einmap.map_workload(problem(name), metrics=metrics, semantics=semantics)
     texts = [note.text for note in result.cost.notes]
     assert not [t for t in texts if "hierarchy" in t or "must keep" in t or "order" in t]
     assert not [note for note in result.cost.notes if note.kind == "advice"]
@@ -21,7 +21,7 @@ def test_a_result_has_no_note_that_contradicts_the_mapspace(name, metrics, seman
 
 
 def test_nodes_on_both_sides_of_a_split_stand_at_one_place_unless_a_loop_parts_them():
-    spec_text = (DATA / "hierarchy-note.yaml").read_text()
+    spec_text = einmap.dump(problem("hierarchy-note"))
     mapping = """
 mapping:
   nodes:
