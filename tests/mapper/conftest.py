@@ -1,13 +1,10 @@
-"""What tests of the mapper share: hints are looked for however slow the machine is."""
+"""What tests of the mapper share: their clock."""
 
 import pytest
-
-from einmap.mapper.compose import cascade_sizes
-from einmap.mapper.infeasibility import diagnosis
+from tests.mapper.clocks import count_looks
 
 
 @pytest.fixture(autouse=True)
-def patience(monkeypatch):
-    """The time for hints where a search has no limit, so long that no test depends on the clock."""
-    monkeypatch.setattr(cascade_sizes, "LONGEST", 600.0)
-    monkeypatch.setattr(diagnosis, "MOST_SECONDS", 600.0)
+def clock(monkeypatch):
+    """Searches, limited or not, end where they end on an idle machine."""
+    count_looks(monkeypatch)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.mapper.clocks import LOOK
 from tests.mapper.problems import draw_array, draw_problem, spec_of
 from tests.mapper.test_optimal import ADDITIVE, covers, front
 
@@ -126,10 +127,12 @@ MORE = """  - !Memory {name: NAME, size: BITS, leak_power: 0, tensors: {may_keep
       actions: [{name: read, energy: 2, throughput: 512}, {name: write, energy: 2, throughput: 512}]}
 """
 CHILD = """
-import json, sys
+import itertools, json, sys, time
 import einmap
 from einmap.mapper.problem.memory_limit import peak
 text, limit, seconds = json.load(sys.stdin)
+looks = itertools.count()
+time.monotonic = lambda: next(looks) * LOOK
 try:
     result = einmap.map_workload(einmap.loads(text), memory_limit=limit, time_limit_s=seconds)
     answer = [result.optimal, result.gap, result.reason]
@@ -156,10 +159,10 @@ def kernels_on_disk():
 def in_a_child(text, limit, seconds=None):
     """Whether a result is proven, its gap, its reason (or the error), and the peak of the process in bytes.
 
-    `seconds`: the time limit, where the search is not meant to end by itself.
+    `seconds`: the time limit by a clock that counts looks, where the search is not meant to end by itself.
     """
     done = subprocess.run(
-        [sys.executable, "-c", CHILD],
+        [sys.executable, "-c", CHILD.replace("LOOK", str(LOOK))],
         check=False,
         input=json.dumps([text, limit, seconds]),
         capture_output=True,
@@ -219,6 +222,6 @@ def test_a_limit_that_is_too_low_to_begin_with_says_the_least_that_would_do():
     ],
 )
 def test_the_limit_is_that_of_the_process(kernels_on_disk, text, limit):
-    _, gap, reason, peak = in_a_child(text, limit, 40)
+    _, gap, reason, peak = in_a_child(text, limit, 2)
     assert gap is not None, reason
     assert peak <= limit, reason
