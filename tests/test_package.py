@@ -90,20 +90,9 @@ MODULES = (
     "print(json.dumps([len([m for m in sys.modules if m.startswith('einmap')]), sorted(HEAVY & sys.modules.keys())]))"
 )
 HEAVY = {
-    "numba",
-    "numpy",
-    "jax",
-    "matplotlib",
-    "pydantic",
-    "ruamel.yaml",
-    "jinja2",
-    "typer",
-    "rich",
-    "pyarrow",
-    "pandas",
-    "IPython",
-    "psutil",
-}
+    "numba", "numpy", "jax", "matplotlib", "pydantic", "ruamel.yaml", "jinja2", "typer", "rich", "pyarrow", "pandas",
+    "IPython", "psutil",
+}  # fmt: skip
 HELP = "from einmap.cli.main import main\ntry: main(sys.argv[1:])\nexcept SystemExit: pass"
 
 

@@ -46,13 +46,10 @@ ENERGIES = {
 """Energies that AccelForge 1.0.467 itself finds, by evaluation or by its mapper with at most one fused loop."""
 
 ENERGIES_IN_MEMORY = {
-    "basic_analog": 2.6253290587174625e-10,
-    "colonnade_jssc_2021": 2.373015990325681e-09,
-    "isaac_isca_2016": 4.679057815976459e-08,
-    "neurram_nature_2022": 1.0137163452222773e-08,
-    "sinangil_jssc_2021": 4.3712253376375716e-12,
-    "wang_vlsi_2022": 1.1942350571319157e-10,
-}
+    "basic_analog": 2.6253290587174625e-10, "colonnade_jssc_2021": 2.373015990325681e-09,
+    "isaac_isca_2016": 4.679057815976459e-08, "neurram_nature_2022": 1.0137163452222773e-08,
+    "sinangil_jssc_2021": 4.3712253376375716e-12, "wang_vlsi_2022": 1.1942350571319157e-10,
+}  # fmt: skip
 """J that AccelForge's mapper finds for energy, with a main memory, no imperfect loops, and models of hwcomponents alone.
 
 In isaac_isca_2016 `throughput_scale` was written as 1, since AccelForge 1.0.467 does not know it there.

@@ -68,14 +68,10 @@ def specification(tmp_path):
 @pytest.mark.parametrize(
     "words",
     [
-        ["evaluate", "A"],
-        ["diff", "A", "B"],
-        ["diff", "B", "A", "--json"],
-        ["dump", "A"],
-        ["show", "A"],
+        ["evaluate", "A"], ["diff", "A", "B"], ["diff", "B", "A", "--json"], ["dump", "A"], ["show", "A"],
         ["partition", "A"],
     ],
-)
+)  # fmt: skip
 def test_commands_print_nothing_raw(words, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "300")

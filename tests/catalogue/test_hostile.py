@@ -92,19 +92,10 @@ def test_all_expressions_of_a_specification_have_one_account():
         f"C[M: {BIG} + m, n] = A[m,k] * B[k,n]",
     ],
     ids=[
-        "inputs",
-        "word",
-        "brackets",
-        "name",
-        "blanks",
-        "words",
-        "openings",
-        "deep index",
-        "product",
-        "factor",
+        "inputs", "word", "brackets", "name", "blanks", "words", "openings", "deep index", "product", "factor",
         "constant",
     ],
-)
+)  # fmt: skip
 def test_an_einsum_without_end(text):
     problem = refusal(changed([(STRING, f'"{text}"')]))
     assert problem.at.path == 'workload.einsums[0] "C".einsum'

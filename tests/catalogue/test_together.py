@@ -54,15 +54,9 @@ def test_fields_of_components():
         ("    name: MAC\n", "    name: MAC\n    energy_scale: foo\n"),
     )
     assert found == [
-        "fanout: 0",
-        "{name: Y, fanout: 2, min_usage: 7}",
-        "size: -1",
-        "area: -1",
-        "leak_power: foo",
-        "enabled: 3",
-        "tile_shape: [{expression: m, operator: '!', value: 1}]",
-        "energy_scale: foo",
-    ]
+        "fanout: 0", "{name: Y, fanout: 2, min_usage: 7}", "size: -1", "area: -1", "leak_power: foo", "enabled: 3",
+        "tile_shape: [{expression: m, operator: '!', value: 1}]", "energy_scale: foo",
+    ]  # fmt: skip
 
 
 def test_names_of_components_and_dimensions():

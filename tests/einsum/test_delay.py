@@ -25,10 +25,8 @@ def test_every_einsum_that_reduces_over_the_rank_or_one():
         "XT[k, m] = A[k, m]", "X[m] = XT[k, m]", "YT[k, m] = B[k, m] * X[m]", "Y[m] = YT[k, m]",
     ]  # fmt: skip
     assert after(both, "delay K@Y").splitlines()[1:] == [
-        "X[m] = A[k, m]",
-        "YT[k, m] = B[k, m] * X[m]",
-        "Y[m] = YT[k, m]",
-    ]
+        "X[m] = A[k, m]", "YT[k, m] = B[k, m] * X[m]", "Y[m] = YT[k, m]",
+    ]  # fmt: skip
     assert "Part[k, m] = B[k, m] * X[m]" in after(both, "delay Part=K@Y")
 
 

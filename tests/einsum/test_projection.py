@@ -9,15 +9,11 @@ from einmap.einsum.spaces.projection import Affine, Relevance, footprint, parse_
 @pytest.mark.parametrize(
     ("text", "terms", "constant"),
     [
-        ("p", (("p", 1),), 0),
-        ("2*p + r", (("p", 2), ("r", 1)), 0),
-        ("2p - 1", (("p", 2),), -1),
-        ("p*2 + 3*(q - r)", (("p", 2), ("q", 3), ("r", -3)), 0),
-        ("7", (), 7),
-        ("p - p", (), 0),
+        ("p", (("p", 1),), 0), ("2*p + r", (("p", 2), ("r", 1)), 0), ("2p - 1", (("p", 2),), -1),
+        ("p*2 + 3*(q - r)", (("p", 2), ("q", 3), ("r", -3)), 0), ("7", (), 7), ("p - p", (), 0),
         ("-p + 3", (("p", -1),), 3),
     ],
-)
+)  # fmt: skip
 def test_an_index_is_a_sum_of_terms(text, terms, constant):
     assert parse_affine(text) == Affine(terms, constant)
 

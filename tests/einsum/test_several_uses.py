@@ -138,11 +138,9 @@ def test_a_mapping_without_a_place_for_the_copy_names_it_and_shows_the_lines(on_
 
 
 CHAIN = (
-    "A[i, k] = X[i, j] * W[j, k]",
-    "S[i, n] = A[i, k] * A[n, k] + X_2[i]",
-    "Y[i, p] = A[i, k] - A[p, k]",
+    "A[i, k] = X[i, j] * W[j, k]", "S[i, n] = A[i, k] * A[n, k] + X_2[i]", "Y[i, p] = A[i, k] - A[p, k]",
     "Z[i] = A[i, k] * 2",
-)
+)  # fmt: skip
 
 
 def test_einsums_share_a_copy_and_names_are_free(on_simple):

@@ -59,17 +59,13 @@ SMALL = {"BATCH": 3, "N_TOKENS": 5, "D_IN": 2, "D_MODEL": 6, "HEADS": 3, "D_HEAD
 
 ATTENTION = {
     "plain": [
-        ["split B/3", "split M,P=2"],
-        ["split H=2", "split G=8,4", "delay G2"],
-        ["split M,P=2", "delay M1"],
+        ["split B/3", "split M,P=2"], ["split H=2", "split G=8,4", "delay G2"], ["split M,P=2", "delay M1"],
     ],
     "safe": [
-        ["split B=2"],
-        ["split H/3", "split G=4"],
-        ["split H/3", "split D=4", "delay D1"],
+        ["split B=2"], ["split H/3", "split G=4"], ["split H/3", "split D=4", "delay D1"],
         ["split P=2", "split E=3", "delay E1"],
     ],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(

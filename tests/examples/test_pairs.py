@@ -11,16 +11,9 @@ from einmap.frontends.yaml.spec import example_paths
 
 ARCHES = [name for name, path in example_paths().items() if path.parent.name == "arches"]
 WITH_ALL = [
-    "matmul",
-    "two_matvecs",
-    "conv",
-    "mobilenet_pair",
-    "feed_forward",
-    "attention",
-    "attention_core",
-    "gpt3_175b",
+    "matmul", "two_matvecs", "conv", "mobilenet_pair", "feed_forward", "attention", "attention_core", "gpt3_175b",
     "llama3_8b",
-]
+]  # fmt: skip
 ALIKE = [
     "matmul_chain", "matrix_vector", "elementwise", "resnet50_layer", "resnet50", "vgg16", "mobilenet_v1",
     "attention_single_head", "attention_causal", "mixture_of_experts",

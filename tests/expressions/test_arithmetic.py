@@ -119,25 +119,8 @@ leaves = st.one_of(st.integers(-20, 20), st.floats(-8, 8).map(lambda x: round(x,
 def combined(inner):
     pairs = st.tuples(inner, inner)
     arithmetic = [
-        "+",
-        "-",
-        "*",
-        "/",
-        "//",
-        "%",
-        "**",
-        "<<",
-        ">>",
-        "&",
-        "|",
-        "^",
-        "<",
-        "<=",
-        "==",
-        "!=",
-        "and",
-        "or",
-    ]
+        "+", "-", "*", "/", "//", "%", "**", "<<", ">>", "&", "|", "^", "<", "<=", "==", "!=", "and", "or",
+    ]  # fmt: skip
     return st.one_of(
         st.builds(lambda x, op: f"({x[0]} {op} {x[1]})", pairs, st.sampled_from(arithmetic)),
         st.builds(lambda x, op: f"({op} {x})", inner, st.sampled_from(["-", "+", "not", "~"])),

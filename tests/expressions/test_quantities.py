@@ -11,20 +11,13 @@ from einmap.expressions.scope import Scope
 @pytest.mark.parametrize(
     ("text", "words", "value"),
     [
-        ("128KiB", "sizes are bits", 2**20),
-        ("64 KB", "sizes are bits", 2**19),
-        ("2MB", "sizes are bits", 2**24),
-        ("8 bits", "sizes are bits", 8),
-        ("1.5 Mb", "sizes are bits", 1.5 * 2**20),
-        ("100 pJ", "energies are J", 100e-12),
-        ("1e2pJ", "energies are J", 100e-12),
-        ("1 GHz", "rates are 1/s", 1e9),
-        ("5ns", "times are s", 5e-9),
-        ("2 uW", "powers are W", 2e-6),
-        ("3 mm^2", "areas are m^2", 3e-6),
+        ("128KiB", "sizes are bits", 2**20), ("64 KB", "sizes are bits", 2**19), ("2MB", "sizes are bits", 2**24),
+        ("8 bits", "sizes are bits", 8), ("1.5 Mb", "sizes are bits", 1.5 * 2**20),
+        ("100 pJ", "energies are J", 100e-12), ("1e2pJ", "energies are J", 100e-12), ("1 GHz", "rates are 1/s", 1e9),
+        ("5ns", "times are s", 5e-9), ("2 uW", "powers are W", 2e-6), ("3 mm^2", "areas are m^2", 3e-6),
         ("0.5um2", "areas are m^2", 0.5e-12),
     ],
-)
+)  # fmt: skip
 def test_a_number_with_a_unit_is_told_without(text, words, value):
     hint = unit_hint(text)
     assert hint.startswith(f"numbers have no units here; {words}: ")

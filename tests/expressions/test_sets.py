@@ -55,20 +55,11 @@ def test_rank_variables_of_a_union_are_the_union_of_rank_variables(a, b):
 @pytest.mark.parametrize(
     ("text", "members"),
     [
-        ("Inputs", "AB"),
-        ("~Inputs", "Z"),
-        ("Inputs - A | Outputs", "BZ"),
-        ("A ^ Inputs", "B"),
-        ("Outputs()", "Z"),
-        ("Inputs.tensors", "AB"),
-        ("Inputs if len(All) == 3 else All", "AB"),
-        ("A if A in Inputs else Nothing", "A"),
-        ("A if A not in Inputs else Nothing", ""),
-        (["A", "Z & All"], "AZ"),
-        ("{A, Z & All}", "AZ"),
-        ([], ""),
+        ("Inputs", "AB"), ("~Inputs", "Z"), ("Inputs - A | Outputs", "BZ"), ("A ^ Inputs", "B"), ("Outputs()", "Z"),
+        ("Inputs.tensors", "AB"), ("Inputs if len(All) == 3 else All", "AB"), ("A if A in Inputs else Nothing", "A"),
+        ("A if A not in Inputs else Nothing", ""), (["A", "Z & All"], "AZ"), ("{A, Z & All}", "AZ"), ([], ""),
     ],
-)
+)  # fmt: skip
 def test_set_expressions_select_tensors(text, members):
     assert tensor_set(text, SCOPE).members == frozenset(members)
 
@@ -76,16 +67,10 @@ def test_set_expressions_select_tensors(text, members):
 @pytest.mark.parametrize(
     ("text", "members"),
     [
-        ("~m", "kn"),
-        ("A.rank_variables - k", "m"),
-        ("Outputs().rank_variables", "mn"),
-        (["m", "n"], "mn"),
-        ("{m, n}", "mn"),
-        ("[v for v in (m, A.rank_variables)]", "mk"),
-        ("Nothing", ""),
-        ([], ""),
+        ("~m", "kn"), ("A.rank_variables - k", "m"), ("Outputs().rank_variables", "mn"), (["m", "n"], "mn"),
+        ("{m, n}", "mn"), ("[v for v in (m, A.rank_variables)]", "mk"), ("Nothing", ""), ([], ""),
     ],
-)
+)  # fmt: skip
 def test_set_expressions_select_rank_variables(text, members):
     assert rank_variable_set(text, SCOPE).members == frozenset(members)
 

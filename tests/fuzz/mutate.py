@@ -37,23 +37,10 @@ def _text(rng, text):
     index = rng.randrange(len(lines))
     kind = rng.choice(
         (
-            "value",
-            "value",
-            "value",
-            "number",
-            "number",
-            "word",
-            "word",
-            "odd",
-            "drop",
-            "double",
-            "move",
-            "indent",
-            "character",
-            "cut",
-            "repeat",
+            "value", "value", "value", "number", "number", "word", "word", "odd", "drop", "double", "move", "indent",
+            "character", "cut", "repeat",
         )
-    )
+    )  # fmt: skip
     match kind:
         case "value":
             return _replaced(rng, text, SCALAR, odd(rng))

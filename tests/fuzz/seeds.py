@@ -34,15 +34,8 @@ DISTRIBUTED = [
 ]
 ARCHES = ("simple", "edge", "eyeriss", "nvdla", "simba", "tpu_v4i")
 WORKLOADS = (
-    "attention_core",
-    "conv",
-    "feed_forward",
-    "gpt3_6.7b",
-    "llama3_8b_decode",
-    "mobilenet_v1",
-    "resnet50",
-    "vgg16",
-)
+    "attention_core", "conv", "feed_forward", "gpt3_6.7b", "llama3_8b_decode", "mobilenet_v1", "resnet50", "vgg16",
+)  # fmt: skip
 TINY = """
 arch:
   nodes:

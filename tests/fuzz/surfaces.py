@@ -251,17 +251,13 @@ def machine(call):
 def _(rng):
     tree = rng.choice(seeds.machines())
     options = {
-        "method": ["joint", "level by level"],
-        "fit": ["all", "resident"],
-        "double_buffer": [True],
+        "method": ["joint", "level by level"], "fit": ["all", "resident"], "double_buffer": [True],
         "grain": [1, 0, 7, (1, 2, 3), 10**20],
-    }
+    }  # fmt: skip
     options |= {
-        "accumulate": ["owned", "atomic"],
-        "candidates": [1, 0, 10**9],
-        "accumulator": ["fp64", "int8", "x"],
+        "accumulate": ["owned", "atomic"], "candidates": [1, 0, 10**9], "accumulator": ["fp64", "int8", "x"],
         "resident": [{"A": "L1"}, {"X": "Y"}],
-    }
+    }  # fmt: skip
     names = rng.sample(sorted(options), rng.choice((0, 0, 1, 2)))
     return {
         "tree": mutate.tree_of(rng, tree) if rng.random() < 0.6 else tree,
@@ -281,24 +277,13 @@ def partition_step(call):
 
 
 STEPS = [
-    ("split", "K=2"),
-    ("split", "M/2"),
-    ("split", "M,N=2"),
-    ("flatten", "M,N"),
-    ("flatten", "G=K,N"),
-    ("linearise", "K"),
-    ("delay", "K"),
-    ("delay", "ZT=K@C"),
-]
+    ("split", "K=2"), ("split", "M/2"), ("split", "M,N=2"), ("flatten", "M,N"), ("flatten", "G=K,N"),
+    ("linearise", "K"), ("delay", "K"), ("delay", "ZT=K@C"),
+]  # fmt: skip
 STEPS += [
-    ("split", "K=3"),
-    ("split", "M=4,2"),
-    ("split", "K=0"),
-    ("linearise", "X=M"),
-    ("flatten", "M,M"),
-    ("split", "K1=1"),
-    ("delay", "K1@C"),
-]
+    ("split", "K=3"), ("split", "M=4,2"), ("split", "K=0"), ("linearise", "X=M"), ("flatten", "M,M"),
+    ("split", "K1=1"), ("delay", "K1@C"),
+]  # fmt: skip
 
 
 @drawn(partition_step)
@@ -321,17 +306,9 @@ def rewrite_step(call):
 
 
 LOOPS = {
-    "interchange": 2,
-    "split": 1,
-    "fuse": 1,
-    "tile": 1,
-    "hoist": 0,
-    "sink": 0,
-    "bypass": 0,
-    "keep": 0,
-    "merge": 0,
+    "interchange": 2, "split": 1, "fuse": 1, "tile": 1, "hoist": 0, "sink": 0, "bypass": 0, "keep": 0, "merge": 0,
     "distribute": 1,
-}
+}  # fmt: skip
 WORDS = [
     "m#0",
     "m#99999999999",

@@ -1,51 +1,22 @@
 """What calls of templates, expressions and Einsums are drawn from."""
 
 BITS = [
-    "x",
-    "1",
-    "'a'",
-    "[1, 2]",
-    "range(9)",
-    "{'a': 1}",
-    "10**9",
-    "9**9**9",
-    "include('a')",
-    "x|int",
-    "x|string|upper",
-    "x.real",
-    "x[0]",
-    "x == 1",
-]
+    "x", "1", "'a'", "[1, 2]", "range(9)", "{'a': 1}", "10**9", "9**9**9", "include('a')", "x|int", "x|string|upper",
+    "x.real", "x[0]", "x == 1",
+]  # fmt: skip
 BITS += [
-    "x ~ x",
-    "x * 10",
-    "'a' * 10**9",
-    "x is defined",
-    "loop.index",
-    "self",
-    "true",
-    "namespace(a=1)",
-    "(1, 2)|join(',')",
-    "-x",
-    "not x",
-]
+    "x ~ x", "x * 10", "'a' * 10**9", "x is defined", "loop.index", "self", "true", "namespace(a=1)",
+    "(1, 2)|join(',')", "-x", "not x",
+]  # fmt: skip
 BITS += [
-    "x|round(400)",
-    "'%99999d' % 1",
-    "x|center(10**9)",
-    "[0] * 10**8",
-    "[[0] * 1000] * 1000",
-    "x.__len__",
-    "x|attr('y')",
-    "cos(x)",
-]
+    "x|round(400)", "'%99999d' % 1", "x|center(10**9)", "[0] * 10**8", "[[0] * 1000] * 1000", "x.__len__",
+    "x|attr('y')", "cos(x)",
+]  # fmt: skip
 """Operands of a template."""
 BLOCKS = [
-    "{{{{ {} }}}}",
-    "{{% if {} %}}1{{% endif %}}",
-    "{{% for i in {} %}}{{{{ i }}}}{{% endfor %}}",
+    "{{{{ {} }}}}", "{{% if {} %}}1{{% endif %}}", "{{% for i in {} %}}{{{{ i }}}}{{% endfor %}}",
     "{{% set y = {} %}}{{{{ y }}}}",
-]
+]  # fmt: skip
 BLOCKS += [
     "{{% macro f(a) %}}{{{{ {} }}}}{{% endmacro %}}{{{{ f(1) }}}}",
     "{{% set y %}}{}{{% endset %}}{{{{ y|length }}}}",
@@ -54,76 +25,22 @@ BLOCKS += [
 ]
 """Templates around them."""
 PARTS = [
-    "width",
-    "depth",
-    "1",
-    "2.5",
-    "3",
-    "'a'",
-    "[1, 2]",
-    "(1, 2)",
-    "All",
-    "~A",
-    "A | B",
-    "Above",
-    "Inputs",
-    "Main",
-    "Main.size",
-    "MAC",
-    "m",
-    "len(All)",
-]
+    "width", "depth", "1", "2.5", "3", "'a'", "[1, 2]", "(1, 2)", "All", "~A", "A | B", "Above", "Inputs", "Main",
+    "Main.size", "MAC", "m", "len(All)",
+]  # fmt: skip
 PARTS += [
-    "Main.actions",
-    "All.rank_variables",
-    "spec",
-    "10**9",
-    "9**9",
-    "1e308",
-    "inf",
-    "nan",
-    "True",
-    "None",
-    "{'a': 1}",
-    "range(5)",
-    "factorial(5)",
-]
+    "Main.actions", "All.rank_variables", "spec", "10**9", "9**9", "1e308", "inf", "nan", "True", "None", "{'a': 1}",
+    "range(5)", "factorial(5)",
+]  # fmt: skip
 PARTS += [
-    "min(1, 2)",
-    "max([])",
-    "sum(range(10))",
-    "ceil(2.5)",
-    "log2(0)",
-    "sqrt(-1)",
-    "[i for i in range(3)]",
-    "x",
-    "f",
-    "lambda: 1",
-    "'%s' % 1",
-]
+    "min(1, 2)", "max([])", "sum(range(10))", "ceil(2.5)", "log2(0)", "sqrt(-1)", "[i for i in range(3)]", "x", "f",
+    "lambda: 1", "'%s' % 1",
+]  # fmt: skip
 """Operands of an expression."""
 JOINS = [
-    " + ",
-    " * ",
-    " ** ",
-    " / ",
-    " // ",
-    " % ",
-    " - ",
-    " | ",
-    " & ",
-    " < ",
-    " == ",
-    " if 1 else ",
-    " and ",
-    ", ",
-    ".",
-    " in ",
-    "(",
-    "[0]",
-    " << ",
-    " ^ ",
-]
+    " + ", " * ", " ** ", " / ", " // ", " % ", " - ", " | ", " & ", " < ", " == ", " if 1 else ", " and ", ", ", ".",
+    " in ", "(", "[0]", " << ", " ^ ",
+]  # fmt: skip
 """What stands between them."""
 FIELDS = [
     ("arch", "nodes", 2, "size"), ("arch", "nodes", 1, "spatial", 0, "fanout"), ("arch", "nodes", 2, "tensors", "keep"),

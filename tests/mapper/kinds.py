@@ -93,14 +93,8 @@ def odd_fanouts(rng: random.Random, problem: Problem) -> None:
 
 
 KINDS: tuple[Callable[[random.Random, Problem], None], ...] = (
-    composite,
-    widths,
-    latencies,
-    tile_shapes,
-    loop_bounds,
-    no_lanes,
-    odd_fanouts,
-)
+    composite, widths, latencies, tile_shapes, loop_bounds, no_lanes, odd_fanouts,
+)  # fmt: skip
 
 
 def draw_kinds(rng: random.Random) -> Problem:

@@ -11,12 +11,9 @@ from tests.mapper.problems import draw_problem
 type Problem = dict[str, Any]
 
 PORTS = (
-    {"read": 1, "write": 1},
-    {"read_write": 2},
-    {"read": 1, "read_write": 1},
-    {"write": 2, "read_write": 1},
+    {"read": 1, "write": 1}, {"read_write": 2}, {"read": 1, "read_write": 1}, {"write": 2, "read_write": 1},
     {"read": 2, "write": 1},
-)
+)  # fmt: skip
 
 
 def ports(rng: random.Random, problem: Problem) -> None:

@@ -24,14 +24,9 @@ ACTIONS = [{"name": "read", "energy": 3, "throughput": 4}, {"name": "write", "en
 def memory(name, size, energy, **tensors):
     actions = [{**action, "energy": action["energy"] * energy} for action in ACTIONS]
     return {
-        "type": "Memory",
-        "name": name,
-        "size": size,
-        "leak_power": 0,
-        "area": 0,
-        "actions": actions,
+        "type": "Memory", "name": name, "size": size, "leak_power": 0, "area": 0, "actions": actions,
         "tensors": tensors,
-    }
+    }  # fmt: skip
 
 
 BASE = {
@@ -172,12 +167,9 @@ DRAWN = {
 }
 """How each feature is put into a specification; names of FEATURES where these are meant."""
 NAMED = {
-    "imperfect lanes": "imperfect",
-    "torus": "network",
-    "wind_up": "turns",
-    "open layout": "layout",
+    "imperfect lanes": "imperfect", "torus": "network", "wind_up": "turns", "open layout": "layout",
     "odd latency": "by trying",
-}
+}  # fmt: skip
 """Features that are of another name in FEATURES."""
 ALSO = {
     **{"recurrence": ["several"], "gathers": ["several"], "resource_usage": ["no sums"], "gated": ["leaks"]},
@@ -186,12 +178,9 @@ ALSO = {
 }
 """What comes with some features."""
 NEVER = [
-    {"network", "torus"},
-    {"turns", "wind_up"},
-    {"ports", "odd latency"},
-    {"recurrence", "gathers"},
+    {"network", "torus"}, {"turns", "wind_up"}, {"ports", "odd latency"}, {"recurrence", "gathers"},
     {"too small", "partial sums"},
-]
+]  # fmt: skip
 NEVER += [{"resource_usage", "no sums"}, {"resource_usage", "front"}, {"no sums", "front"}]  # each is the metric
 """Pairs that no specification can have, or that this one cannot."""
 COSTS = {"energy": 1, "latency": 1, "energy_delay_product": 1, "dynamic_energy": 1}

@@ -142,12 +142,10 @@ def test_scattered_numbers_are_all_numbers_once(size):
 @pytest.mark.parametrize(
     ("n", "factors"),
     [
-        (2**40 - 87, ((2**40 - 87, 1),)),
-        (1_048_573 * 1_048_571, ((1_048_571, 1), (1_048_573, 1))),
-        (999_983**2, ((999_983, 2),)),
-        (2**40, ((2, 40),)),
+        (2**40 - 87, ((2**40 - 87, 1),)), (1_048_573 * 1_048_571, ((1_048_571, 1), (1_048_573, 1))),
+        (999_983**2, ((999_983, 2),)), (2**40, ((2, 40),)),
     ],
-)
+)  # fmt: skip
 def test_large_numbers_are_factored(n, factors):
     assert prime_factors.__wrapped__(n) == factors
 
@@ -158,12 +156,9 @@ def test_a_rank_of_a_large_prime_is_mapped():
 
 
 STOPPED = [
-    ("simple", "feed_forward"),
-    ("eyeriss", "conv"),
-    ("nvdla", "vgg16"),
-    ("tpu_v4i", "gpt3_6.7b"),
+    ("simple", "feed_forward"), ("eyeriss", "conv"), ("nvdla", "vgg16"), ("tpu_v4i", "gpt3_6.7b"),
     ("eyeriss", "feed_forward"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("fuse", [True, False])

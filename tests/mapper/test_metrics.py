@@ -11,12 +11,10 @@ from einmap.mapper.objective.metrics import ALIASES, METRICS, Parts
 def test_kernels_know_metrics_by_their_codes():
     codes = {name: metric.code for name, metric in METRICS.items() if metric.code is not None}
     assert codes == {
-        "energy": objective_kernels.ENERGY,
-        "latency": objective_kernels.LATENCY,
-        "energy_delay_product": objective_kernels.PRODUCT,
-        "dynamic_energy": objective_kernels.DYNAMIC,
+        "energy": objective_kernels.ENERGY, "latency": objective_kernels.LATENCY,
+        "energy_delay_product": objective_kernels.PRODUCT, "dynamic_energy": objective_kernels.DYNAMIC,
         "leak_energy": objective_kernels.LEAK,
-    }
+    }  # fmt: skip
     assert max(codes.values()) < objective_kernels.USAGE
 
 

@@ -120,12 +120,9 @@ def test_each_topology_has_its_own_optimum(topology):
     # In the tree A has 2 + 4 + 4 links to every other leaf, B 1 + 1 + 2 to a pair, Z 3 to each
     round_the_end = 16 + 12 + 2 * (0 + 2 + 4 + 2) + 4
     expected = {
-        "torus": round_the_end,
-        "ring": round_the_end,
-        "systolic": 16 + 16 + 28,
-        "tree": 2 * 10 + 4 * 4 + 8 * 3,
+        "torus": round_the_end, "ring": round_the_end, "systolic": 16 + 16 + 28, "tree": 2 * 10 + 4 * 4 + 8 * 3,
         "bus": 2 + 4 + 8,
-    }
+    }  # fmt: skip
     assert found.cost.energy == expected[topology]
     assert found.stats.by_einsum["Z"]["brute_force"] is None
 

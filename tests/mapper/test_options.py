@@ -13,16 +13,12 @@ from einmap.errors import NotSupportedError, SpecError
 @pytest.mark.parametrize(
     ("option", "value"),
     [
-        ("explore_loop_orders", False),
-        ("explore_imperfect_temporal_loops", True),
-        ("explore_imperfect_spatial_loops", True),
-        ("tiling_coarseness", 2),
-        ("max_pmapping_templates_per_einsum", 10),
-        ("resource_usage_tolerance", 0.1),
-        ("objective_tolerance", 0.1),
+        ("explore_loop_orders", False), ("explore_imperfect_temporal_loops", True),
+        ("explore_imperfect_spatial_loops", True), ("tiling_coarseness", 2),
+        ("max_pmapping_templates_per_einsum", 10), ("resource_usage_tolerance", 0.1), ("objective_tolerance", 0.1),
         ("memory_limit", 10**12),
     ],
-)
+)  # fmt: skip
 def test_options_of_peers_are_taken_from_the_call_and_from_the_specification(option, value):
     called = einmap.map_workload(two_level(), **{option: value})
     written = einmap.map_workload(two_level().set("mapper", {option: value}))

@@ -74,11 +74,9 @@ def compare_cascade(seed):
     if not points:
         return False
     options = {
-        "semantics": problem.semantics,
-        "max_fused_loops": problem.max_fused_loops,
-        "max_fused_loops_per_rank_variable": problem.per_variable,
-        "share_inputs": False,
-    }
+        "semantics": problem.semantics, "max_fused_loops": problem.max_fused_loops,
+        "max_fused_loops_per_rank_variable": problem.per_variable, "share_inputs": False,
+    }  # fmt: skip
     assert found(problem.spec, metric, **options) == pytest.approx(best_of_ties(points, metric), rel=1e-8, abs=1e-30)
     return True
 
@@ -168,7 +166,5 @@ def test_bounds_of_a_limited_sum_rise_with_weights_and_are_never_too_large():
 def test_nothing_is_within_a_limit_that_the_least_is_not_below():
     objective, weights = LimitedSum(2.0), np.eye(2)
     assert objective.values(weights, np.array([[1.0, 2.0], [1.0, 1.5], [np.inf, 1.0]])).tolist() == [
-        np.inf,
-        1.0,
-        np.inf,
-    ]
+        np.inf, 1.0, np.inf,
+    ]  # fmt: skip

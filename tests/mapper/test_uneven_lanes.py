@@ -20,10 +20,8 @@ def test_uneven_lanes_are_shared_out_by_those_of_another_dimension():
 def test_constraints_that_leave_no_use_of_several_dimensions_are_told(lanes):
     never = [{"expression": "m", "operator": "==", "value": 3}]
     dimensions = [
-        {"name": "X", "fanout": 4, "loop_bounds": never},
-        {"name": "Y", "fanout": 2},
-        {"name": "V", "fanout": 2},
-    ]
+        {"name": "X", "fanout": 4, "loop_bounds": never}, {"name": "Y", "fanout": 2}, {"name": "V", "fanout": 2},
+    ]  # fmt: skip
     nodes = [MAIN, {"type": "Container", "name": "Grid", "spatial": dimensions}, memory("Reg", 64, 1), compute()]
     given = spec(nodes, ["Z[m] = A[m] * B[m]"], {"M": 4})
     with pytest.raises(einmap.NoMappingError, match=r"no loops over Grid\.X"):

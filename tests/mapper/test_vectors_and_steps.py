@@ -12,11 +12,9 @@ import einmap
 from einmap.arch.constraint import Comparison
 
 LIMITS = (
-    ("multiple_of", (2, 3, 4)),
-    ("one_of", ([1, 3], [2, 4], [1, 2, 6], [4])),
-    ("product_multiple_of", (2, 4)),
+    ("multiple_of", (2, 3, 4)), ("one_of", ([1, 3], [2, 4], [1, 2, 6], [4])), ("product_multiple_of", (2, 4)),
     ("product_one_of", ([4, 6], [2, 8, 12])),
-)
+)  # fmt: skip
 
 
 def limit(rng, names):
@@ -75,11 +73,9 @@ def test_the_optimum_is_that_of_brute_force_on_many_problems():
 @pytest.mark.parametrize(
     ("text", "value", "allowed"),
     [
-        ("multiple_of", 4, [4, 8, 12]),
-        ("one_of", [2, 3, 12], [2, 3, 12]),
-        (">=", 7, [7, 8, 9, 10, 11, 12]),
+        ("multiple_of", 4, [4, 8, 12]), ("one_of", [2, 3, 12], [2, 3, 12]), (">=", 7, [7, 8, 9, 10, 11, 12]),
     ],
-)
+)  # fmt: skip
 def test_what_a_limit_allows(text, value, allowed):
     values = tuple(value) if isinstance(value, list) else ()
     limit = Comparison(frozenset("m"), text, values[0] if values else value, "", values)

@@ -144,12 +144,8 @@ def test_a_memory_that_is_too_small():
 def split(first, second):
     """Two branches below Main and a loop over m."""
     lines = [
-        "mapping:",
-        "  nodes:",
-        "  - !Storage {component: Main, tensors: [A, C, D]}",
-        "  - !Sequential",
-        "    nodes:",
-    ]
+        "mapping:", "  nodes:", "  - !Storage {component: Main, tensors: [A, C, D]}", "  - !Sequential", "    nodes:",
+    ]  # fmt: skip
     for branch in (first, second):
         lines += ["    - !Nested", "      nodes:", *(f"      - {node}" for node in branch)]
     return "\n".join(lines) + "\n"

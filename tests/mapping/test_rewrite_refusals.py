@@ -308,9 +308,7 @@ LINES = Spec.from_dict(
                 {"type": "Storage", "component": "DRAM", "tensors": ["A", "B", "F", "Z"]},
                 {"type": "Temporal", "rank_variable": "m", "tile_shape": 1},
                 {
-                    "type": "Temporal",
-                    "rank_variable": {"T": "h", "Z": "p"},
-                    "tile_shape": 2,
+                    "type": "Temporal", "rank_variable": {"T": "h", "Z": "p"}, "tile_shape": 2,
                     "initial_tile_shape": {"T": 4, "Z": 2},
                 },
                 {"type": "Storage", "component": "GLB", "tensors": ["T"], "sliding_window": True},
@@ -337,7 +335,7 @@ LINES = Spec.from_dict(
             ]
         },
     }
-)
+)  # fmt: skip
 
 
 def test_a_loop_that_a_halo_slides_along_stays_the_innermost_one():

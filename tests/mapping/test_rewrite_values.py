@@ -26,12 +26,8 @@ from einmap.model.counting.tiles import ALL, SKIP
 from einmap.model.occupancy.occupancy import tile_takes
 
 HARDWARE = (
-    "a spatial loop would cross",
-    "against the hierarchy",
-    "its fanout is",
-    "exceeds the extent",
-    "grows inward",
-)
+    "a spatial loop would cross", "against the hierarchy", "its fanout is", "exceeds the extent", "grows inward",
+)  # fmt: skip
 """What `evaluate` may say about the tree after a rewrite: what the tree alone does not show."""
 
 

@@ -507,16 +507,8 @@ def changes(executed, explanation):
 
 
 PARTS = {
-    "cost": totals,
-    "cases": cases,
-    "stationary": stationary,
-    "derivations": derivations,
-    "lives": lives,
-    "fullest": fullest,
-    "occupied": occupied,
-    "bottlenecks": bottlenecks,
-    "energy": shares,
-    "fanouts": fanouts,
+    "cost": totals, "cases": cases, "stationary": stationary, "derivations": derivations, "lives": lives,
+    "fullest": fullest, "occupied": occupied, "bottlenecks": bottlenecks, "energy": shares, "fanouts": fanouts,
     "changes": changes,
-}
+}  # fmt: skip
 """What checks each field of an Explanation."""

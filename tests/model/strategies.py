@@ -8,27 +8,15 @@ from hypothesis import strategies as st
 from einmap import Spec
 
 WORKLOADS = {
-    "matmul": "Z[m, n] = A[m, k] * B[k, n]",
-    "bias": "Z[m, n] = A[m] * B[n]",
-    "elementwise": "Z[m, n] = A[m, n]",
-    "sum": "Z[m] = A[m, n] * B[n, k]",
-    "conv": "Z[m, p] = A[H: p + r] * B[m, r]",
-    "strided conv": "Z[m, p] = A[H: 2*p + r] * B[m, r]",
-    "dilated conv": "Z[p] = A[H: p + 2*r] * B[r]",
-    "scatter": "Z[H: p + r] = A[p] * B[r]",
-    "strided scatter": "Z[m, H: 2*p + r] = A[p, m] * B[r]",
-}
+    "matmul": "Z[m, n] = A[m, k] * B[k, n]", "bias": "Z[m, n] = A[m] * B[n]", "elementwise": "Z[m, n] = A[m, n]",
+    "sum": "Z[m] = A[m, n] * B[n, k]", "conv": "Z[m, p] = A[H: p + r] * B[m, r]",
+    "strided conv": "Z[m, p] = A[H: 2*p + r] * B[m, r]", "dilated conv": "Z[p] = A[H: p + 2*r] * B[r]",
+    "scatter": "Z[H: p + r] = A[p] * B[r]", "strided scatter": "Z[m, H: 2*p + r] = A[p, m] * B[r]",
+}  # fmt: skip
 VARIABLES = {
-    "matmul": "mnk",
-    "bias": "mn",
-    "elementwise": "mn",
-    "sum": "mnk",
-    "conv": "mpr",
-    "strided conv": "mpr",
-    "dilated conv": "pr",
-    "scatter": "pr",
-    "strided scatter": "mpr",
-}
+    "matmul": "mnk", "bias": "mn", "elementwise": "mn", "sum": "mnk", "conv": "mpr", "strided conv": "mpr",
+    "dilated conv": "pr", "scatter": "pr", "strided scatter": "mpr",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -168,13 +168,10 @@ mapping:
 @pytest.mark.parametrize(
     ("order", "expected"),
     [
-        ("| m n k", [("Z", 1, 8)]),
-        ("| m k n", [("A", 1, 8)]),
-        ("| k n m", [("B", 1, 8)]),
-        ("m1 n1 k1 | m0 n0 k0", [("Z", 16, 2), ("Z", 1, 4)]),
-        ("m1 k1 n1 | m0 n0 k0", [("A", 16, 2), ("Z", 1, 4)]),
+        ("| m n k", [("Z", 1, 8)]), ("| m k n", [("A", 1, 8)]), ("| k n m", [("B", 1, 8)]),
+        ("m1 n1 k1 | m0 n0 k0", [("Z", 16, 2), ("Z", 1, 4)]), ("m1 k1 n1 | m0 n0 k0", [("A", 16, 2), ("Z", 1, 4)]),
     ],
-)
+)  # fmt: skip
 def test_what_the_innermost_loops_do_not_index_is_stationary(order, expected):
     assert [(s.tensor, s.values, s.iterations) for s in explain(nest(order)).stationary] == expected
 
@@ -353,10 +350,8 @@ def test_a_spatial_loop_written_above_a_memory_outside_its_fanout_makes_up_the_t
     (fill,) = count.pieces
     # one GLB serves the four lanes, so its tile of B is 8 x (4 lanes x 4) values, fetched in each of 2 iterations of m
     assert [(u.variable, u.iterations, u.dimension) for u in fill.below] == [
-        ("n", 4, "PE.X"),
-        ("n", 4, None),
-        ("k", 8, None),
-    ]
+        ("n", 4, "PE.X"), ("n", 4, None), ("k", 8, None),
+    ]  # fmt: skip
     assert (fill.tiles, fill.tile_values, count.values) == (2, 128, 256)
     assert list(differences(spec, explanation)) == []
 

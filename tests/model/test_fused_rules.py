@@ -60,10 +60,8 @@ def test_an_intermediate_starts_anew_at_each_visit_of_its_backing_node():
     )
     # 4 elements, each filled into REG once without a result: nothing is read from GLB
     assert counts(einmap.evaluate(given), "X") == {
-        ("GLB", "write"): 4,
-        ("REG", "read"): 4 * 3 - 4 + 4,
-        ("REG", "write"): 12,
-    }
+        ("GLB", "write"): 4, ("REG", "read"): 4 * 3 - 4 + 4, ("REG", "write"): 12,
+    }  # fmt: skip
 
 
 def early(einsum, consumer):

@@ -128,11 +128,8 @@ def test_holes_in_the_tile_of_a_strided_output_count_as_data_at_every_level():
     case = small("Z[H: 2*p + r] = A[p] * B[r]", {"p": 2, "r": 2}, [], nodes)
     found = {key[2:]: n / 4 for key, n in counts(evaluate(case.spec)).items() if key[1] == "Z"}
     assert found == {
-        ("Main", "read"): 2,
-        ("Main", "write"): 6,
-        ("Buffer0", "read"): 6 + 1,
-        ("Buffer0", "write"): 2 + 4,
-    }
+        ("Main", "read"): 2, ("Main", "write"): 6, ("Buffer0", "read"): 6 + 1, ("Buffer0", "write"): 2 + 4,
+    }  # fmt: skip
 
 
 # of every result

@@ -71,10 +71,8 @@ def test_results_go_out_while_the_turn_after_works():
   - !Temporal {rank_variable: k, tile_shape: 1}"""
     written = spec(outward).to_dict()
     written["workload"] = {
-        "rank_sizes": {"M": 3, "K": 2},
-        "bits_per_value": {"All": 1},
-        "einsums": ["Z[m] = A[m,k] * B[k]"],
-    }
+        "rank_sizes": {"M": 3, "K": 2}, "bits_per_value": {"All": 1}, "einsums": ["Z[m] = A[m,k] * B[k]"],
+    }  # fmt: skip
     del written["mapping"]["nodes"][1]
     written["arch"]["nodes"][0]["actions"][1]["throughput"] = 0.1
     # loads of 4 s, turns of 8 s, stores of 10 s, which pass one port with the loads

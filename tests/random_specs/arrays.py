@@ -8,12 +8,9 @@ from typing import Any
 type Case = dict[str, Any]
 
 EINSUMS = (
-    "Z[m, n] = A[m, k] * B[k, n]",
-    "Z[m, n] = A[m, k] * B[k, n]",
-    "Z[m] = A[m, n] * B[n]",
-    "Z[m, n] = A[m] * B[n]",
+    "Z[m, n] = A[m, k] * B[k, n]", "Z[m, n] = A[m, k] * B[k, n]", "Z[m] = A[m, n] * B[n]", "Z[m, n] = A[m] * B[n]",
     "Z[m, c] = A[c, H: m + s] * B[s]",
-)
+)  # fmt: skip
 
 
 def divisor(rng: random.Random, n: int) -> int:

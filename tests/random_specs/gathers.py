@@ -17,24 +17,19 @@ def embedding(rng: random.Random) -> Written:
 
 def places(rng: random.Random) -> Written:
     kinds = [
-        "Y[b, s, d] = Table[V: Ids[b, s], d]",
-        "Y[b, s, d] = Table[B: b, V: Ids[b, s], d]",
-        "Y[i, j] = X[V: Place[i, j], J: j]",
-        "Y[n, d] = X[V: First[n], W: Second[n], d]",
-        "Y[t, d] = Table[V: Ids[T: t + 1], d]",
-        "Y[p, d] = Table[V: Ids[T: p + r], d] * F[r]",
+        "Y[b, s, d] = Table[V: Ids[b, s], d]", "Y[b, s, d] = Table[B: b, V: Ids[b, s], d]",
+        "Y[i, j] = X[V: Place[i, j], J: j]", "Y[n, d] = X[V: First[n], W: Second[n], d]",
+        "Y[t, d] = Table[V: Ids[T: t + 1], d]", "Y[p, d] = Table[V: Ids[T: p + r], d] * F[r]",
         "Y[d] = Table[V: Ids[T: 0], d]",
-    ]
+    ]  # fmt: skip
     return [_Text(rng.choice(kinds))], _small(rng, "b", "s", "r", "d")
 
 
 def produced_table(rng: random.Random) -> Written:
     found = [_Text("X[v, d] = A[v, k] * B[k, d]")]
     kinds = [
-        "Y[t, d] = X[V: Ids[t], d] * G[t]",
-        "Y[e, c, d] = X[V: Slot[e, c], d]",
-        "Y[t, d] = X[V: Ids[t], d] + R[t, d]",
-    ]
+        "Y[t, d] = X[V: Ids[t], d] * G[t]", "Y[e, c, d] = X[V: Slot[e, c], d]", "Y[t, d] = X[V: Ids[t], d] + R[t, d]",
+    ]  # fmt: skip
     found.append(_Text(rng.choice(kinds)))
     if chance(rng, 0.4):
         indices = "t, d" if "Y[t" in found[-1].text else "e, c, d"

@@ -43,14 +43,9 @@ NETWORK_LATENCIES = (
     *("max(max_hops * actions['hop'].latency, max_link_traffic / actions['hop'].throughput)", "2.5"),
 )
 TIMES = (
-    "0",
-    "1 / (2 * speed)",
-    "1 / speed / 4",
-    "speed * 1e-9",
-    "inf if speed == 0 else 1 / speed",
-    "0.5",
+    "0", "1 / (2 * speed)", "1 / speed / 4", "speed * 1e-9", "inf if speed == 0 else 1 / speed", "0.5",
     "1e-9 if Inputs else 2e-9",
-)
+)  # fmt: skip
 
 
 def reworded(rng: random.Random, case: Case, *, has_odd_names: bool = False) -> Case:

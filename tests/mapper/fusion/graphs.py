@@ -26,13 +26,10 @@ WEIGHTS = {1: np.eye(1), 2: np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.25], [1.0,
 
 # for each shared tensor its slot and the positions of its users
 STRUCTURES: dict[str, tuple[tuple[int, tuple[int, ...]], ...]] = {
-    "two": ((0, (0, 1)),),
-    "three": ((0, (0, 1)), (1, (1, 2))),
-    "residual": ((0, (0, 1, 2)), (1, (1, 2))),
-    "used late": ((0, (0, 2)), (1, (1, 2))),
-    "four": ((0, (0, 1)), (1, (1, 2)), (0, (2, 3))),
+    "two": ((0, (0, 1)),), "three": ((0, (0, 1)), (1, (1, 2))), "residual": ((0, (0, 1, 2)), (1, (1, 2))),
+    "used late": ((0, (0, 2)), (1, (1, 2))), "four": ((0, (0, 1)), (1, (1, 2)), (0, (2, 3))),
     "twice the same": ((0, (0, 1)), (0, (2, 3))),
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -135,23 +135,17 @@ def _nodes(rng: random.Random, sizes: dict[str, int], levels: int, fanout: int) 
         size = rng.choice(("inf", unit, unit, unit * 1.5, unit * 2, unit * 3, unit * 0.75, 64, 256))
         tensors = rng.choice(
             (
-                {"keep": "~L0", "may_keep": "All"},
-                {"keep": "~L0", "may_keep": "All"},
-                {"keep": "Intermediates - L0", "may_keep": "All"},
-                {"keep": "All"},
-                {"keep": "Inputs", "may_keep": "All"},
-                {"keep": "Nothing", "may_keep": "All"},
+                {"keep": "~L0", "may_keep": "All"}, {"keep": "~L0", "may_keep": "All"},
+                {"keep": "Intermediates - L0", "may_keep": "All"}, {"keep": "All"},
+                {"keep": "Inputs", "may_keep": "All"}, {"keep": "Nothing", "may_keep": "All"},
                 {"keep": "~L0", "may_keep": "Intermediates"},
             )
             if level == 1
             else (
-                {"keep": "All"},
-                {"keep": "Outputs"},
-                {"keep": "Nothing", "may_keep": "Inputs"},
-                {"keep": "Outputs", "may_keep": "All"},
-                {"keep": "Nothing", "may_keep": "All"},
+                {"keep": "All"}, {"keep": "Outputs"}, {"keep": "Nothing", "may_keep": "Inputs"},
+                {"keep": "Outputs", "may_keep": "All"}, {"keep": "Nothing", "may_keep": "All"},
             )
-        )
+        )  # fmt: skip
         if _maybe(rng, 0.1):
             nodes.append(_toll(rng, level))
         for field in ("no_refetch_from_above", "no_resend_to_below"):

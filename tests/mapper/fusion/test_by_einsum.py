@@ -18,11 +18,9 @@ def compare(seed, cache):
     rng = random.Random(f"by einsum {seed}")
     problem, goal = draw_by_einsum(rng), rng.choice(GOALS)
     limits = {
-        "max_fused_loops": problem.max_fused_loops,
-        "max_fused_loops_per_rank_variable": problem.per_variable,
-        "share_inputs": False,
-        "semantics": problem.semantics,
-    }
+        "max_fused_loops": problem.max_fused_loops, "max_fused_loops_per_rank_variable": problem.per_variable,
+        "share_inputs": False, "semantics": problem.semantics,
+    }  # fmt: skip
     theirs = tried(problem, goal)
     try:
         result = einmap.map_workload(problem.spec, metrics=goal, cache=cache, **limits)

@@ -15,11 +15,9 @@ MAIN = memory("Main", "inf", 10, {"keep": "~Intermediates", "may_keep": "All"})
 TWO = ["A[m, n] = X[m, k] * V[k, n]", "B[m, n] = X[m, k] * W[k, n]"]
 SIZES = {"M": 4, "K": 4, "N": 4}
 GATED = [
-    "A[m, n] = X[m, k] * V[k, n]",
-    "B[m, n] = X[m, k] * W[k, n]",
-    "H[m, n] = A[m, n] * B[m, n]",
+    "A[m, n] = X[m, k] * V[k, n]", "B[m, n] = X[m, k] * W[k, n]", "H[m, n] = A[m, n] * B[m, n]",
     "D[m, p] = H[m, n] * U[n, p]",
-]
+]  # fmt: skip
 
 
 def two(size=1000, main=MAIN, **workload):
