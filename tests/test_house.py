@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -106,22 +107,29 @@ def test_decisions_have_numbers_of_their_own_and_a_status():
     assert [number for number, status in heads if not status] == []
 
 
+@cache
+def nodes():
+    """All classes, functions and modules of the package with their files."""
+    kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    return [(file, n) for file in FILES for n in ast.walk(ast.parse(file.read_text())) if isinstance(n, kinds)]
+
+
 def functions():
     """All functions of the package: (name, lines, arguments)."""
-    for file in FILES:
-        for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                arguments = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
-                n = len(arguments) - (arguments[:1] in (["self"], ["cls"]))
-                assert node.end_lineno is not None
-                yield f"{name_of(file)}:{node.name}", node.end_lineno - node.lineno + 1, n
+    for file, node in nodes():
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            arguments = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+            n = len(arguments) - (arguments[:1] in (["self"], ["cls"]))
+            assert node.end_lineno is not None
+            yield f"{name_of(file)}:{node.name}", node.end_lineno - node.lineno + 1, n
 
 
 def test_what_is_long_has_a_reason():
     files = {name_of(file): file.read_text().count("\n") for file in FILES}
     assert {name for name, lines in files.items() if lines > 450} == set(LONG_FILES)
-    assert {name for name, lines, _ in functions() if lines > 60} == set(LONG_FUNCTIONS)
-    assert {name for name, _, n in functions() if n > 8} == set(MANY_ARGUMENTS)
+    every = list(functions())
+    assert {name for name, lines, _ in every if lines > 60} == set(LONG_FUNCTIONS)
+    assert {name for name, _, n in every if n > 8} == set(MANY_ARGUMENTS)
     most = {room: 10 if any(room.glob("*/__init__.py")) else 15 for room in ROOMS}
     full = {name_of(room) for room in ROOMS if len(list(room.glob("*.py"))) - 1 > most[room]}
     assert full == set(FULL_ROOMS)
@@ -132,12 +140,10 @@ RELATIVE = re.compile(r"(The same|That of|Those|All of|Of all|As given|As above|
 
 def test_docstrings_stand_alone():
     """A reader meets them in a tooltip, without their neighbours."""
-    kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
     relative = [name_of(file) for file in FILES if re.search(r'^ *"""The same\b', file.read_text(), re.MULTILINE)]
-    for file in FILES:
-        for node in ast.walk(ast.parse(file.read_text())):
-            text = (ast.get_docstring(node) or "") if isinstance(node, kinds) else ""
-            relative += [f"{name_of(file)}: {text[:60]}"] if RELATIVE.match(text) else []
+    for file, node in nodes():
+        text = ast.get_docstring(node) or ""
+        relative += [f"{name_of(file)}: {text[:60]}"] if RELATIVE.match(text) else []
     assert relative == []
 
 
@@ -153,17 +159,16 @@ def assigned(function):
 
 def classes():
     """All classes of the package: (name, names of bases, names declared or made with an object, other assignments)."""
-    for file in FILES:
-        for node in ast.walk(ast.parse(file.read_text())):
-            if not isinstance(node, ast.ClassDef):
-                continue
-            made = {s.target.id for s in node.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)}
-            made |= {t.id for s in node.body if isinstance(s, ast.Assign) for t in s.targets if isinstance(t, ast.Name)}
-            later = set()
-            for method in (m for m in node.body if isinstance(m, ast.FunctionDef)):
-                is_maker = method.name in ("__init__", "__post_init__", "__new__")
-                (made if is_maker else later).update(assigned(method))
-            yield (file, node.name), [base.id for base in node.bases if isinstance(base, ast.Name)], made, later
+    for file, node in nodes():
+        if not isinstance(node, ast.ClassDef):
+            continue
+        made = {s.target.id for s in node.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)}
+        made |= {t.id for s in node.body if isinstance(s, ast.Assign) for t in s.targets if isinstance(t, ast.Name)}
+        later = set()
+        for method in (m for m in node.body if isinstance(m, ast.FunctionDef)):
+            is_maker = method.name in ("__init__", "__post_init__", "__new__")
+            (made if is_maker else later).update(assigned(method))
+        yield (file, node.name), [base.id for base in node.bases if isinstance(base, ast.Name)], made, later
 
 
 def test_objects_have_all_their_attributes_when_they_are_made():

@@ -6,6 +6,7 @@ import pytest
 from tests.execute.agreement import differences
 from tests.model.executed import differences as unexplained
 from tests.model.worked import counts, latencies, usages
+from tests.nests import nest
 from tests.random_specs.arrays import draw_arrays
 
 from einmap import MappingError, Spec, SpecError, dump, evaluate, execute, loads
@@ -32,14 +33,7 @@ workload:
   iteration_space_shape: {m: 0 <= m < 4, n: 0 <= n < 4}
   bits_per_value: {All: 8}
   einsums: ["Z[m, n] = A[m] * B[n]"]
-mapping:
-  nodes:
-  - !Storage {tensors: [A, B, Z], component: DRAM}
-  - !Storage {tensors: [A, B], component: Buf}
-  - !Spatial {rank_variable: m, tile_shape: 1, component: Array, name: X}
-  - !Spatial {rank_variable: n, tile_shape: 1, component: Array, name: Y}
-  - !Compute {einsum: Z, component: MAC}
-"""
+""" + nest("DRAM: A B Z / Buf: A B / m 1 @ Array.X / n 1 @ Array.Y / Z @ MAC")
 FOUR = "spatial: [{name: X, fanout: 2}, {name: Y, fanout: 2}],"
 
 
@@ -188,23 +182,7 @@ workload:
   iteration_space_shape: {m: 0 <= m < 4, n: 0 <= n < 4}
   bits_per_value: {All: 8}
   einsums: ["Y[m, n] = A[m] * B[n]", "Z[m, n] = Y[m, n] * C[n]"]
-mapping:
-  nodes:
-  - !Storage {tensors: [A, B, C, Z], component: DRAM}
-  - !Storage {tensors: [Y], component: Buf}
-  - !Sequential
-    nodes:
-    - !Nested
-      nodes:
-      - !Spatial {rank_variable: m, tile_shape: 1, component: Array, name: X}
-      - !Temporal {rank_variable: n, tile_shape: 1}
-      - !Compute {einsum: Y, component: MAC}
-    - !Nested
-      nodes:
-      - !Spatial {rank_variable: m, tile_shape: 1, component: Array, name: X}
-      - !Temporal {rank_variable: n, tile_shape: 1}
-      - !Compute {einsum: Z, component: MAC}
-"""
+""" + nest("DRAM: A B C Z / Buf: Y / (m 1 @ Array.X / n 1 / Y @ MAC | m 1 @ Array.X / n 1 / Z @ MAC)")
 
 
 def test_fused_einsums_find_a_tensor_in_the_units_where_it_was_written():

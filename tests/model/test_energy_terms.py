@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from tests.nests import nest
 
 import einmap
 from einmap.model.explanation.energy_terms import explain_energy
@@ -76,23 +77,7 @@ workload:
   rank_sizes: {M: 4, N: 2}
   bits_per_value: {All: 8}
   einsums: ["B[m] = A[m]", "Z[m, n] = B[m] * C[n]"]
-mapping:
-  nodes:
-  - !Storage {tensors: [A, B, C, Z], component: Main}
-  - !Sequential
-    nodes:
-    - !Nested
-      nodes:
-      - !Storage {tensors: [A, B], component: Buffer}
-      - !Temporal {rank_variable: m, tile_shape: 1}
-      - !Compute {einsum: B, component: MAC}
-    - !Nested
-      nodes:
-      - !Storage {tensors: [C], component: Buffer}
-      - !Temporal {rank_variable: m, tile_shape: 1}
-      - !Temporal {rank_variable: n, tile_shape: 1}
-      - !Compute {einsum: Z, component: MAC}
-"""
+""" + nest("Main: A B C Z / (Buffer: A B / m 1 / B @ MAC | Buffer: C / m 1 / n 1 / Z @ MAC)")
 
 
 def test_scales_stand_beside_the_number_that_they_scale():

@@ -10,6 +10,7 @@ from tests.cascades import valid_case, valid_networks, valid_windows
 from tests.execute.test_pipelines import drawn as drawn_pipeline
 from tests.execute.test_pipelines import is_even
 from tests.model.executed import PARTS, Executed, differences, differences_in
+from tests.nests import nest
 
 import einmap
 from einmap.model.explanation.explain import explain
@@ -30,20 +31,7 @@ workload:
   rank_sizes: {M: 16, K: 24, N: 32}
   bits_per_value: {All: 8}
   einsums: ["Z[m, n] = A[m, k] * B[k, n]"]
-mapping:
-  nodes:
-  - !Storage {component: DRAM, tensors: [A, B, Z]}
-  - !Temporal {rank_variable: n, tile_shape: 8}
-  - !Temporal {rank_variable: m, tile_shape: 5}
-  - !Storage {component: GLB, tensors: [A, Z]}
-  - !Temporal {rank_variable: k, tile_shape: 4}
-  - !Storage {component: GLB, tensors: [B]}
-  - !Spatial {rank_variable: n, tile_shape: 2, component: PE, name: X}
-  - !Temporal {rank_variable: m, tile_shape: 1}
-  - !Temporal {rank_variable: n, tile_shape: 1}
-  - !Temporal {rank_variable: k, tile_shape: 1}
-  - !Compute {einsum: Z, component: MAC}
-"""
+""" + nest("DRAM: A B Z / n 8 / m 5 / GLB: A Z / k 4 / GLB: B / n 2 @ PE.X / m 1 / n 1 / k 1 / Z @ MAC")
 
 
 @pytest.fixture(scope="module")
@@ -56,20 +44,12 @@ def node(explanation, tensor, component):
     return found
 
 
-def nest(order):
+def ordered(order):
     """Z[m, n] = A[m, k] * B[k, n] with these loops under storage nodes, which `|` stands for."""
-    nodes = ["- !Storage {component: DRAM, tensors: [A, B, Z]}"]
-    for word in order.split():
-        if word == "|":
-            nodes.append("- !Storage {component: GLB, tensors: [A, B, Z]}")
-        else:
-            nodes.append(f"- !Temporal {{rank_variable: {word[0]}, tile_shape: {4 if word.endswith('1') else 1}}}")
-    text = "\n  ".join([*nodes, "- !Compute {einsum: Z, component: MAC}"])
-    sizes = "{M: 8, K: 8, N: 8}"
-    workload = (
-        f"workload: {{rank_sizes: {sizes}, bits_per_value: {{All: 8}}, einsums: ['Z[m, n] = A[m, k] * B[k, n]']}}"
-    )
-    return einmap.loads(f"{ARCH}{workload}\nmapping:\n  nodes:\n  {text}\n")
+    tiles = {"1": 4, "0": 1}
+    words = ["GLB: A B Z" if word == "|" else f"{word[0]} {tiles[word[1:] or '0']}" for word in order.split()]
+    workload = MATMUL.partition("mapping:")[0].replace("{M: 16, K: 24, N: 32}", "{M: 8, K: 8, N: 8}")
+    return einmap.loads(ARCH + workload + nest(" / ".join(["DRAM: A B Z", *words, "Z @ MAC"])))
 
 
 def test_loops_above_a_node_fetch_and_loops_below_it_reuse(matmul):
@@ -108,16 +88,9 @@ mapping:
 
 LINES = """
 workload: {rank_sizes: {P: 8, R: 3}, bits_per_value: {All: 8}, einsums: ["O[p] = I[H: p + r] * F[r]"]}
-mapping:
-  nodes:
-  - !Storage {component: DRAM, tensors: [I, F, O]}
-  - !Temporal {rank_variable: p, tile_shape: 2}
-  - !Storage {component: GLB, tensors: [I], sliding_window: true}
-  - !Storage {component: GLB, tensors: [F, O]}
-  - !Temporal {rank_variable: p, tile_shape: 1}
-  - !Temporal {rank_variable: r, tile_shape: 1}
-  - !Compute {einsum: O, component: MAC}
-"""
+""" + nest(
+    "DRAM: I F O / p 2 / !Storage {component: GLB, tensors: [I], sliding_window: true} / GLB: F O / p 1 / r 1 / O @ MAC"
+)
 
 
 def test_a_line_buffer_says_what_it_keeps():
@@ -153,14 +126,7 @@ workload:
   bits_per_value: {All: 8}
   einsums:
   - {name: B, tensor_accesses: [{name: A, projection: [m, k]}, {name: B, projection: [m, k], output: true}], is_copy_operation: true}
-mapping:
-  nodes:
-  - !Storage {component: DRAM, tensors: [A, B]}
-  - !Temporal {rank_variable: m, tile_shape: 1}
-  - !Temporal {rank_variable: k, tile_shape: 1}
-  - !Storage {component: GLB, tensors: [A]}
-  - !Compute {einsum: B, component: MAC}
-"""
+""" + nest("DRAM: A B / m 1 / k 1 / GLB: A / B @ MAC")
     explanation = explain(einmap.loads(ARCH.replace("keep: All", "may_keep: All") + text))
     assert [c for c in explanation.changes if c.kind == "capacity"] == []
 
@@ -173,7 +139,7 @@ mapping:
     ],
 )  # fmt: skip
 def test_what_the_innermost_loops_do_not_index_is_stationary(order, expected):
-    assert [(s.tensor, s.values, s.iterations) for s in explain(nest(order)).stationary] == expected
+    assert [(s.tensor, s.values, s.iterations) for s in explain(ordered(order)).stationary] == expected
 
 
 def test_pieces_add_up_to_each_count(matmul):
@@ -330,17 +296,7 @@ def test_no_number_of_an_explanation_is_left_unchecked(text, part):
 
 LANES_ABOVE = """
 workload: {rank_sizes: {M: 6, K: 8, N: 16}, bits_per_value: {All: 8}, einsums: ["Z[m, n] = A[m, k] * B[k, n]"]}
-mapping:
-  nodes:
-  - !Storage {component: DRAM, tensors: [A, B, Z]}
-  - !Temporal {rank_variable: m, tile_shape: 3}
-  - !Spatial {rank_variable: n, tile_shape: 4, component: PE, name: X}
-  - !Storage {component: GLB, tensors: [A, B, Z]}
-  - !Temporal {rank_variable: n, tile_shape: 1}
-  - !Temporal {rank_variable: m, tile_shape: 1}
-  - !Temporal {rank_variable: k, tile_shape: 1}
-  - !Compute {einsum: Z, component: MAC}
-"""
+""" + nest("DRAM: A B Z / m 3 / n 4 @ PE.X / GLB: A B Z / n 1 / m 1 / k 1 / Z @ MAC")
 
 
 def test_a_spatial_loop_written_above_a_memory_outside_its_fanout_makes_up_the_tile():
@@ -358,16 +314,10 @@ def test_a_spatial_loop_written_above_a_memory_outside_its_fanout_makes_up_the_t
 
 SMALL_REST = """
 workload: {rank_sizes: {M: 3, K: 2, N: 2}, bits_per_value: {All: 8}, einsums: ["Z[m, n] = A[m, k] * B[k, n]"]}
-mapping:
-  nodes:
-  - !Storage {component: DRAM, tensors: [A, B, Z]}
-  - !Temporal {rank_variable: m, tile_shape: 3, initial_tile_shape: 2}
-  - !Temporal {rank_variable: n, tile_shape: 1}
-  - !Storage {component: GLB, tensors: [A, B, Z]}
-  - !Temporal {rank_variable: m, tile_shape: 1}
-  - !Temporal {rank_variable: k, tile_shape: 1}
-  - !Compute {einsum: Z, component: MAC}
-"""
+""" + nest(
+    "DRAM: A B Z / !Temporal {rank_variable: m, tile_shape: 3, initial_tile_shape: 2} / n 1 / GLB: A B Z / m 1 / "
+    "k 1 / Z @ MAC"
+)
 
 
 def test_the_tile_that_stays_is_the_largest_also_where_the_rest_is_smaller_than_the_first_tile():

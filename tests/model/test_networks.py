@@ -2,6 +2,7 @@
 
 import pytest
 from tests.model.worked import counts, latencies
+from tests.nests import nest
 
 from einmap import SpecError, dump, evaluate, execute, loads
 from einmap.errors import NotSupportedError
@@ -217,13 +218,6 @@ workload:
   iteration_space_shape: {n: 0 <= n < 4}
   bits_per_value: {All: 8}
   einsums: [{name: Z, einsum: 'Z[n] = A[n]', is_copy_operation: true}]
-mapping:
-  nodes:
-  - !Storage {tensors: [A], component: DRAM}
-  - !Spatial {rank_variable: n, tile_shape: 1, component: REG, name: X}
-  - !Storage {tensors: [Z], component: REG}
-  - !Temporal {rank_variable: n, tile_shape: 1}
-  - !Compute {einsum: Z, component: MAC}
-"""
+""" + nest("DRAM: A / n 1 @ REG.X / REG: Z / n 1 / Z @ MAC")
     with pytest.raises(NotSupportedError, match=r"copy Einsum 'Z'.*'Noc'"):
         evaluate(loads(arch() + text))

@@ -5,6 +5,7 @@ import random
 import pytest
 from tests.cascades import valid_case
 from tests.model.executed import Executed, differences_in
+from tests.nests import nest
 
 import einmap
 from einmap.model.explanation.energy_terms import explain_energy
@@ -30,13 +31,7 @@ workload:
   rank_sizes: {M: 10, K: 10}
   bits_per_value: {All: 8}
   einsums: ["Z[m] = A[m, k] * B[k]"]
-mapping:
-  nodes:
-  - !Storage {tensors: [A, B, Z], component: DRAM}
-  - !Temporal {rank_variable: m, tile_shape: 1}
-  - !Temporal {rank_variable: k, tile_shape: 1}
-  - !Compute {einsum: Z, component: MAC}
-"""
+""" + nest("DRAM: A B Z / m 1 / k 1 / Z @ MAC")
 MEMORY = "arch.nodes.DRAM"
 
 

@@ -17,6 +17,7 @@ from tests.model.worked import (
     leaks,
     usages,
 )
+from tests.nests import nest
 
 from einmap import CapacityError, MappingError, evaluate, execute, loads
 from einmap.mapping.pretty import pretty
@@ -31,29 +32,11 @@ workload:
   einsums:
   - "X[m, n] = A[m, k] * B[k, n]"
   - "Z[m, p] = X[m, n] * D[n, p]"
-mapping:
-  nodes:
-  - !Storage {tensors: [A, B, D, Z], component: DRAM}
-  - !Storage {tensors: [B, D], component: GLB}
-  - !Temporal {rank_variable: m, tile_shape: 2}
-  - !Storage {tensors: [X], component: GLB}
-  - !Sequential
-    nodes:
-    - !Nested
-      nodes:
-      - !Storage {tensors: [A], component: GLB}
-      - !Temporal {rank_variable: m, tile_shape: 1}
-      - !Temporal {rank_variable: n, tile_shape: 1}
-      - !Temporal {rank_variable: k, tile_shape: 1}
-      - !Compute {einsum: X, component: MAC}
-    - !Nested
-      nodes:
-      - !Storage {tensors: [Z], component: GLB}
-      - !Temporal {rank_variable: m, tile_shape: 1}
-      - !Temporal {rank_variable: n, tile_shape: 1}
-      - !Temporal {rank_variable: p, tile_shape: 1}
-      - !Compute {einsum: Z, component: MAC}
-"""
+""" + nest(
+    "DRAM: A B D Z / GLB: B D / m 2 / GLB: X / "
+    "(GLB: A / m 1 / n 1 / k 1 / X @ MAC | "
+    "GLB: Z / m 1 / n 1 / p 1 / Z @ MAC)"
+)
 
 
 def test_a_fused_pair_of_matmuls():
@@ -89,36 +72,12 @@ workload:
   - "X1[m, n1] = X0[m, n0] * W0[n0, n1]"
   - "X2[m, n2] = X1[m, n1] * W1[n1, n2]"
   - "Y[M: m, NY: a] = X2[M: m, N2: a] * X1[M: m, N1: a]"
-mapping:
-  nodes:
-  - !Storage {tensors: [X0, W0, W1, Y], component: DRAM}
-  - !Storage {tensors: [W0], component: GLB, persistent: true}
-  - !Temporal {rank_variable: m, tile_shape: 2}
-  - !Storage {tensors: [X1], component: GLB}
-  - !Sequential
-    nodes:
-    - !Nested
-      nodes:
-      - !Storage {tensors: [X0], component: GLB}
-      - !Temporal {rank_variable: m, tile_shape: 1}
-      - !Temporal {rank_variable: n1, tile_shape: 1}
-      - !Temporal {rank_variable: n0, tile_shape: 1}
-      - !Compute {einsum: X1, component: MAC}
-    - !Nested
-      nodes:
-      - !Temporal {rank_variable: m, tile_shape: 1}
-      - !Storage {tensors: [X2], component: GLB}
-      - !Storage {tensors: [W1], component: GLB}
-      - !Temporal {rank_variable: n1, tile_shape: 1}
-      - !Temporal {rank_variable: n2, tile_shape: 1}
-      - !Compute {einsum: X2, component: MAC}
-    - !Nested
-      nodes:
-      - !Temporal {rank_variable: m, tile_shape: 1}
-      - !Storage {tensors: [X2], component: GLB}
-      - !Temporal {rank_variable: a, tile_shape: 1}
-      - !Compute {einsum: Y, component: MAC}
-"""
+""" + nest(
+    "DRAM: X0 W0 W1 Y / !Storage {tensors: [W0], component: GLB, persistent: true} / m 2 / GLB: X1 / "
+    "(GLB: X0 / m 1 / n1 1 / n0 1 / X1 @ MAC | "
+    "m 1 / GLB: X2 / GLB: W1 / n1 1 / n2 1 / X2 @ MAC | "
+    "m 1 / GLB: X2 / a 1 / Y @ MAC)"
+)
 
 
 def test_three_einsums_with_a_residual_tensor_persistent_weights_and_two_instances():

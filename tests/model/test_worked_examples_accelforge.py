@@ -17,6 +17,7 @@ from tests.model.worked import (
     tensor_usages,
     usages,
 )
+from tests.nests import nest
 
 from einmap import evaluate, loads
 
@@ -29,18 +30,7 @@ workload:
   bits_per_value: {All: 8}
   einsums:
   - "Z[m, n] = A[m, k] * B[k, n]"
-mapping:
-  nodes:
-  - !Storage {tensors: [A, B, Z], component: DRAM}
-  - !Temporal {rank_variable: m, tile_shape: 2}
-  - !Storage {tensors: [A], component: GLB}
-  - !Temporal {rank_variable: k, tile_shape: 3}
-  - !Storage {tensors: [B, Z], component: GLB}
-  - !Temporal {rank_variable: n, tile_shape: 1}
-  - !Temporal {rank_variable: m, tile_shape: 1}
-  - !Temporal {rank_variable: k, tile_shape: 1}
-  - !Compute {einsum: Z, component: MAC}
-"""
+""" + nest("DRAM: A B Z / m 2 / GLB: A / k 3 / GLB: B Z / n 1 / m 1 / k 1 / Z @ MAC")
 
 
 def test_a_matmul_through_one_buffer():
@@ -86,19 +76,7 @@ workload:
   bits_per_value: {All: 8}
   einsums:
   - "Z[m, n] = A[m, k] * B[k, n]"
-mapping:
-  nodes:
-  - !Storage {tensors: [A, B, Z], component: DRAM}
-  - !Storage {tensors: [A, B, Z], component: GLB}
-  - !Temporal {rank_variable: m, tile_shape: 2}
-  - !Spatial {rank_variable: n, tile_shape: 2, component: Array, name: X}
-  - !Spatial {rank_variable: k, tile_shape: 2, component: Array, name: Y}
-  - !Storage {tensors: [A, B, Z], component: REG}
-  - !Temporal {rank_variable: n, tile_shape: 1}
-  - !Temporal {rank_variable: m, tile_shape: 1}
-  - !Temporal {rank_variable: k, tile_shape: 1}
-  - !Compute {einsum: Z, component: MAC}
-"""
+""" + nest("DRAM: A B Z / GLB: A B Z / m 2 / n 2 @ Array.X / k 2 @ Array.Y / REG: A B Z / n 1 / m 1 / k 1 / Z @ MAC")
 ARRAY = "  - !Container {name: Array, spatial: [{name: X, fanout: 8, power_gateable: true}, {name: Y, fanout: 2}]}\n"
 TWO_MEMORIES = {"GLB": 4096, "REG": 256}
 
@@ -176,18 +154,7 @@ workload:
     - {name: I, projection: {C: c, H: p + r}}
     - {name: W, projection: [m, c, r]}
     - {name: O, projection: [m, p], output: true}
-mapping:
-  nodes:
-  - !Storage {tensors: [I, W, O], component: DRAM}
-  - !Temporal {rank_variable: c, tile_shape: 1}
-  - !Storage {tensors: [I], component: GLB}
-  - !Temporal {rank_variable: p, tile_shape: 2}
-  - !Storage {tensors: [W, O], component: GLB}
-  - !Temporal {rank_variable: r, tile_shape: 1}
-  - !Temporal {rank_variable: m, tile_shape: 1}
-  - !Temporal {rank_variable: p, tile_shape: 1}
-  - !Compute {einsum: Conv, component: MAC}
-"""
+""" + nest("DRAM: I W O / c 1 / GLB: I / p 2 / GLB: W O / r 1 / m 1 / p 1 / Conv @ MAC")
 BELOW_P = CONV.replace("  - !Storage {tensors: [I], component: GLB}\n", "").replace("[W, O]", "[I, W, O]")
 CONV_ROWS = """
     Conv O DRAM 256  512  2560 6144 0
@@ -251,15 +218,7 @@ workload:
   bits_per_value: {A: 8, Z: 16}
   einsums:
   - "Z[m, n] = A[m, n]"
-mapping:
-  nodes:
-  - !Storage {tensors: [A, Z], component: DRAM}
-  - !Temporal {rank_variable: m, tile_shape: 2}
-  - !Storage {tensors: [A, Z], component: GLB}
-  - !Temporal {rank_variable: m, tile_shape: 1}
-  - !Temporal {rank_variable: n, tile_shape: 1}
-  - !Compute {einsum: Z, component: MAC}
-"""
+""" + nest("DRAM: A Z / m 2 / GLB: A Z / m 1 / n 1 / Z @ MAC")
 
 
 def test_an_elementwise_einsum_never_reads_its_output():
@@ -283,14 +242,7 @@ workload:
   bits_per_value: {All: 8}
   einsums:
   - {einsum: "O[m, n] = I[m, n]", is_copy_operation: true}
-mapping:
-  nodes:
-  - !Storage {tensors: [I], component: DRAM}
-  - !Temporal {rank_variable: m, tile_shape: 1}
-  - !Storage {tensors: [O], component: GLB}
-  - !Temporal {rank_variable: n, tile_shape: 1}
-  - !Compute {einsum: O, component: MAC}
-"""
+""" + nest("DRAM: I / m 1 / GLB: O / n 1 / O @ MAC")
 
 
 @pytest.mark.parametrize("semantics", ["accelforge", "exact"])
@@ -328,16 +280,7 @@ workload:
   bits_per_value: {All: 8}
   einsums:
   - "Z[m, n] = A[m, k] * B[k, n]"
-mapping:
-  nodes:
-  - !Storage {tensors: [A, B, Z], component: DRAM}
-  - !Temporal {rank_variable: m, tile_shape: 4}
-  - !Storage {tensors: [A, B, Z], component: GLB}
-  - !Temporal {rank_variable: n, tile_shape: 1}
-  - !Temporal {rank_variable: k, tile_shape: 1}
-  - !Temporal {rank_variable: m, tile_shape: 1}
-  - !Compute {einsum: Z, component: MAC}
-"""
+""" + nest("DRAM: A B Z / m 4 / GLB: A B Z / n 1 / k 1 / m 1 / Z @ MAC")
 
 
 @pytest.mark.parametrize(("semantics", "z_bits"), [("accelforge", 4 * 1 * 8), ("exact", 4 * 8 * 8)])
@@ -380,18 +323,9 @@ workload:
   bits_per_value: {A: 8, B: 8, Z: 16}
   einsums:
   - "Z[m, n] = A[m, k] * B[k, n]"
-mapping:
-  nodes:
-  - !Storage {tensors: [A, B, Z], component: DRAM}
-  - !Temporal {rank_variable: m, tile_shape: 2}
-  - !Temporal {rank_variable: k, tile_shape: 3}
-  - !Toll {tensors: [A, B, Z], component: Link}
-  - !Storage {tensors: [A, B, Z], component: GLB}
-  - !Temporal {rank_variable: n, tile_shape: 1}
-  - !Temporal {rank_variable: m, tile_shape: 1}
-  - !Temporal {rank_variable: k, tile_shape: 1}
-  - !Compute {einsum: Z, component: MAC}
-"""
+""" + nest(
+    "DRAM: A B Z / m 2 / k 3 / !Toll {tensors: [A, B, Z], component: Link} / GLB: A B Z / n 1 / m 1 / k 1 / Z @ MAC"
+)
 
 
 def test_a_toll_action_widths_and_values_per_action():

@@ -5,6 +5,7 @@ Counts are in bits, 8 for each value.
 
 import pytest
 from tests.model.worked import counts, latencies, usages
+from tests.nests import nest
 
 from einmap import evaluate, loads
 
@@ -25,18 +26,7 @@ workload:
   rank_sizes: {M: 2, K: 8, N: 3}
   bits_per_value: {All: 8}
   einsums: ["Z[m, n] = A[m, k] * B[k, n]"]
-mapping:
-  nodes:
-  - !Storage {tensors: [A, B, Z], component: DRAM}
-  - !Storage {tensors: [A, Z], component: GLB}
-  - !Temporal {rank_variable: k, tile_shape: 4}
-  - !Spatial {rank_variable: k, tile_shape: 2, component: Array, name: X}
-  - !Storage {tensors: [Z], component: REG}
-  - !Temporal {rank_variable: m, tile_shape: 1}
-  - !Temporal {rank_variable: n, tile_shape: 1}
-  - !Temporal {rank_variable: k, tile_shape: 1}
-  - !Compute {einsum: Z, component: MAC}
-"""
+""" + nest("DRAM: A B Z / GLB: A Z / k 4 / k 2 @ Array.X / REG: Z / m 1 / n 1 / k 1 / Z @ MAC")
 REDUCED = ARCH
 UNMERGED = ARCH.replace("fanout: 2", "fanout: 2, may_reuse: Nothing")
 NO_SKIP = ARCH.replace("size: 4096", "size: 4096, skip_initial_output_write: false")
@@ -88,27 +78,7 @@ workload:
   einsums:
   - "X[m, n] = A[m, k] * B[k, n]"
   - "Z[m, p] = X[m, n] * D[n, p]"
-mapping:
-  nodes:
-  - !Storage {tensors: [A, B, D, X, Z], component: DRAM}
-  - !Storage {tensors: [B, D], component: GLB}
-  - !Temporal {rank_variable: m, tile_shape: 2}
-  - !Storage {tensors: [X], component: GLB}
-  - !Sequential
-    nodes:
-    - !Nested
-      nodes:
-      - !Temporal {rank_variable: m, tile_shape: 1}
-      - !Temporal {rank_variable: n, tile_shape: 1}
-      - !Temporal {rank_variable: k, tile_shape: 1}
-      - !Compute {einsum: X, component: MAC}
-    - !Nested
-      nodes:
-      - !Temporal {rank_variable: m, tile_shape: 1}
-      - !Temporal {rank_variable: p, tile_shape: 1}
-      - !Temporal {rank_variable: n, tile_shape: 1}
-      - !Compute {einsum: Z, component: MAC}
-"""
+""" + nest("DRAM: A B D X Z / GLB: B D / m 2 / GLB: X / (m 1 / n 1 / k 1 / X @ MAC | m 1 / p 1 / n 1 / Z @ MAC)")
 
 
 @pytest.mark.parametrize(
@@ -133,15 +103,7 @@ workload:
   rank_sizes: {P: 4, R: 3}
   bits_per_value: {All: 8}
   einsums: ["O[H: p + r] = I[p] * F[r]"]
-mapping:
-  nodes:
-  - !Storage {tensors: [I, F, O], component: DRAM}
-  - !Temporal {rank_variable: p, tile_shape: 2}
-  - !Storage {tensors: [O], component: GLB}
-  - !Temporal {rank_variable: r, tile_shape: 1}
-  - !Temporal {rank_variable: p, tile_shape: 1}
-  - !Compute {einsum: O, component: MAC}
-"""
+""" + nest("DRAM: I F O / p 2 / GLB: O / r 1 / p 1 / O @ MAC")
 
 
 @pytest.mark.parametrize(
