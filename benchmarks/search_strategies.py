@@ -28,9 +28,9 @@ from einmap.search.problem import SearchProblem
 from einmap.search.run import search
 from einmap.search.strategy import Budget
 
-FEWER = "evolutionary=1000,cma-es=1000,bayesian=1000,tree=1000"
+FEWER = "evolutionary=1000,bayesian=1000,tree=1000"
 """Strategies with fewer evaluations: samplers of Optuna take longer with each, a beam predicts 200 mappings for one."""
-STRATEGIES = "exhaustive,random,random-pruned,annealing,mcmc,evolutionary,cma-es,bayesian,learned,tree"
+STRATEGIES = "exhaustive,random,random-pruned,annealing,mcmc,evolutionary,bayesian,learned,tree"
 
 
 class Experiment:

@@ -27,7 +27,7 @@ SMALLEST = 1e-4
 """Gaps below this stand at the lower end of a plot."""
 COLOURS = {
     "random": "#7f7f7f", "random-pruned": "#bcbd22", "exhaustive": "#e377c2", "annealing": "#1f77b4", "mcmc": "#2ca02c",
-    "evolutionary": "#9467bd", "bayesian": "#ff7f0e", "cma-es": "#17becf", "learned": "#d62728", "tree": "#8c564b",
+    "evolutionary": "#9467bd", "bayesian": "#ff7f0e", "learned": "#d62728", "tree": "#8c564b",
 }  # fmt: skip
 
 type Cell = Callable[[str, str], str]

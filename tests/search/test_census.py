@@ -11,7 +11,7 @@ import einmap
 from einmap.search.census import take_census, wilson
 from einmap.search.experiment import Question
 from einmap.search.problem import problem_of
-from einmap.search.space.space import space
+from einmap.search.space import space
 
 
 def question(spec):

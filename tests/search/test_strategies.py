@@ -13,14 +13,14 @@ from einmap.search.problem import problem_of
 from einmap.search.run import search
 from einmap.search.strategy import BUILT_IN, Budget, register, strategy_names
 
-NEEDS = {"evolutionary": "optuna", "cma-es": "cmaes", "bayesian": "optuna", "learned": "sklearn", "tree": "sklearn"}
+NEEDS = {"evolutionary": "optuna", "bayesian": "optuna", "learned": "sklearn", "tree": "sklearn"}
 STRATEGIES = [
     pytest.param(
         name, marks=pytest.mark.skipif(importlib.util.find_spec(NEEDS.get(name, "numpy")) is None, reason="extra")
     )
     for name in BUILT_IN
 ]
-EVALUATIONS = {"bayesian": 60, "learned": 120, "tree": 120, "evolutionary": 400, "cma-es": 400}
+EVALUATIONS = {"bayesian": 60, "learned": 120, "tree": 120, "evolutionary": 400}
 
 
 @pytest.fixture(scope="module")

@@ -66,9 +66,8 @@ BUILT_IN: Mapping[str, _Entry] = {
     "random-pruned": _Entry("random_draws:PrunedDraws", "uniform draws from the valid mappings"),
     "mcmc": _Entry("mcmc:Metropolis", "Metropolis chains at several temperatures that exchange states"),
     "annealing": _Entry("annealing:Annealing", "Metropolis chains that are cooled down over the budget"),
-    "evolutionary": _Entry("evolutionary:Evolutionary", "NSGA-II of Optuna"),
-    "cma-es": _Entry("cma_es:CmaEs", "CMA-ES of Optuna"),
-    "bayesian": _Entry("bayesian:Bayesian", "tree-structured Parzen estimators of Optuna"),
+    "evolutionary": _Entry("sampled:Evolutionary", "NSGA-II of Optuna"),
+    "bayesian": _Entry("sampled:Bayesian", "tree-structured Parzen estimators of Optuna"),
     "learned": _Entry("learned:Learned", "gradient-boosted trees choose what is evaluated"),
     "tree": _Entry("beam:Beam", "beam search over partial mappings, guided by gradient-boosted trees"),
 }

@@ -18,16 +18,24 @@ INVALID = 1e3
 """The logarithm that a mapping that is not valid counts for."""
 
 
-class Sampled:
-    """A study of Optuna that minimises the logarithm of the objective."""
+class _Sampled:
+    """A study of Optuna that minimises the logarithm of the objective, `at_once` mappings at a time.
 
-    def __init__(self, setup: Setup, sampler: Any, at_once: int) -> None:
+    `kind`: a class of `optuna.samplers`, with its arguments beside the seed.
+    """
+
+    kind = ""
+    arguments: dict[str, Any]
+    at_once = 1
+
+    def __init__(self, setup: Setup) -> None:
         optuna = require("optuna", "search")
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self.genome = Genome(setup.problem.space)
-        self.at_once = at_once
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            seed = int(setup.rng.integers(2**31))
+            sampler = getattr(optuna.samplers, self.kind)(seed=seed, **self.arguments)
             self.study = optuna.create_study(sampler=sampler, direction="minimize")
         unit = optuna.distributions.FloatDistribution(0.0, 1.0)
         self.names = [f"x{i:03}" for i in range(self.genome.length)]
@@ -49,6 +57,13 @@ class Sampled:
                 self.study.tell(trial, float(np.log(max(value, 1e-300))) if np.isfinite(value) else INVALID)
 
 
-def sampler_seed(setup: Setup) -> int:
-    """A seed for a sampler, from the one source of chance."""
-    return int(setup.rng.integers(2**31))
+class Bayesian(_Sampled):
+    """Tree-structured Parzen estimators (Bergstra et al., 2011): draws where good mappings are dense, bad ones not."""
+
+    kind, arguments = "TPESampler", {"n_startup_trials": 20}
+
+
+class Evolutionary(_Sampled):
+    """NSGA-II (Deb et al., 2002), with one objective: generations whose parents are crossed number by number."""
+
+    kind, arguments, at_once = "NSGAIISampler", {"population_size": 50}, 50

@@ -45,7 +45,7 @@ Strategies = Annotated[
     typer.Option(
         "--strategy",
         metavar="NAMES",
-        help="Names, joined by commas; evolutionary, cma-es, bayesian, learned and tree need the extra search.",
+        help="Names, joined by commas; evolutionary, bayesian, learned and tree need the extra search.",
     ),
 ]
 Einsum = Annotated[
