@@ -21,7 +21,7 @@ from tests.random_specs.trees import Trees
 from tests.random_specs.workloads import WINDOWS, Builder, Case, chance, cut_space, draw_bits, draw_workload
 
 from einmap import CapacityError, Cost, FanoutError, MappingError, Spec, evaluate
-from einmap.errors import NotSupportedError
+from einmap.errors import NotSupportedError, SpecError
 
 REFUSALS = (MappingError, CapacityError, FanoutError, NotSupportedError)
 """What `evaluate` may say to a drawn case; anything else is a bug."""
@@ -86,6 +86,38 @@ def draw_networks(rng: random.Random) -> Case:
     nodes = case["arch"]["nodes"]
     for name in ("Noc0", "Noc1")[: rng.choice([1, 1, 2])]:
         nodes.insert(rng.randint(1, len(nodes) - 1), draw_network(rng, name))
+    return case
+
+
+def valid_spaces(rng: random.Random) -> tuple[Spec, Cost]:
+    """One of which at least one Einsum has an iteration space that is not a box."""
+    while True:
+        spec, cost = valid_case(rng, draw_spaces)
+        if any(einsum.cuts for einsum in spec.workload.einsums):
+            return spec, cost
+
+
+CUTS = (
+    "{v} + {w} < {most}", "{v} >= {w}", "{v} <= {w}", "({v} + {w}) mod 2 = 0", "{v} mod 2 = 0 or {w} = 0",
+    "not ({v} = 1 and {w} = 1)", "2*{v} - {w} < {most}",
+)  # fmt: skip
+
+
+def draw_spaces(rng: random.Random) -> Case:
+    """A specification with constraints that cut points off the boxes of some Einsums."""
+    case = draw_case(rng)
+    by_name = Spec.from_dict({"workload": case["workload"]}).workload.by_name
+    for einsum in case["workload"]["einsums"]:
+        sizes = by_name[einsum["name"]].extents
+        wide = [v for v, n in sizes.items() if n > 1]
+        if len(wide) > 1 and chance(rng, 0.8):
+            v, w = rng.sample(wide, 2)
+            cut = rng.choice(CUTS).format(v=v, w=w, most=max(sizes[v], sizes[w]))
+            einsum["iteration_space_shape"] = [cut]
+            try:
+                _ = Spec.from_dict({"workload": case["workload"]}).workload
+            except SpecError:
+                del einsum["iteration_space_shape"]  # a shared variable would have another size
     return case
 
 

@@ -46,7 +46,7 @@ def drawn(seed):
         try:
             einmap.emit(spec, "pseudo")
         except NotSupportedError:
-            continue  # a space that is not a hyperrectangle, a line buffer, indices that lie in lanes
+            continue  # a line buffer, indices that lie in lanes
         return spec, cost
 
 

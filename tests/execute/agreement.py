@@ -264,5 +264,5 @@ def _of_network(unit, row, spec, execution):
 
 def _tensors(spec, execution):
     for tensor, expected in run(spec.workload, execution.inputs).items():
-        if not np.allclose(execution.tensors[tensor], expected, rtol=1e-9, atol=1e-12):
+        if not np.allclose(execution.tensors[tensor], expected, rtol=1e-9, atol=1e-12, equal_nan=True):
             yield "tensor", tensor, float(np.abs(execution.tensors[tensor] - expected).max())

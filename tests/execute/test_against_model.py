@@ -18,7 +18,7 @@ def disagreements(seeds, drawn=valid_case):
             execution = einmap.execute(spec)
         except einmap.SpecError as refused:
             # where some points would index a tensor below 0 it can be counted, but not stored or executed
-            assert "indexes rank" in str(refused) or "is not a hyperrectangle" in str(refused), seed
+            assert "indexes rank" in str(refused), seed
             continue
         different = [d for d in differences(spec, cost, execution) if not is_upper_bound(spec, d)]
         if different:

@@ -237,14 +237,6 @@ mapping:
     assert (done.tensors["T"] == done.inputs["I"].sum(axis=1)).all()
 
 
-def test_a_space_that_is_no_box_is_counted_but_not_executed():
-    text = (ARCH + MATMUL).replace("rank_sizes:", "iteration_space_shape: {m: 0 <= m + n < 6}\n  rank_sizes:")
-    spec = einmap.loads(text)
-    assert any("not a hyperrectangle" in note.text for note in einmap.evaluate(spec).notes)
-    with pytest.raises(einmap.SpecError, match="not a hyperrectangle"):
-        einmap.execute(spec)
-
-
 def test_an_index_below_zero_is_counted_but_not_executed():
     text = """
 workload:

@@ -14,6 +14,7 @@ from einmap.emit.language.linear import Linear, named, number
 from einmap.emit.language.program import Found, Plain, Program
 from einmap.emit.language.symbols import symbols_of
 from einmap.emit.lowering.declare import Declared, loop_names
+from einmap.emit.lowering.liveness import within
 from einmap.emit.lowering.lower import Lowering
 from einmap.emit.lowering.scope import Indices
 from einmap.emit.lowering.tile_boxes import lane_turns, memories, place_of_indices, point_of
@@ -140,4 +141,5 @@ def _plain(einsum: Einsum, declared: Declared, names: Names) -> Plain:
         tuple((a.tensor, declared.variables[a.tensor], points(a)) for a in einsum.accesses if a.output),
         variables.get(step, ""),
         recurrence,
+        within(einsum, starts),
     )

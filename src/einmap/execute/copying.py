@@ -14,6 +14,7 @@ from einmap.execute.leaf import Leaf, Tiles
 from einmap.execute.recorder import Recorder
 from einmap.execute.tiles.buffers import Heap, Tile
 from einmap.schedule.routes import Clock, Hold, Instance
+from einmap.schedule.spaces import space_mask
 
 
 class CopyLeaf(Leaf):
@@ -36,7 +37,7 @@ class CopyLeaf(Leaf):
             for target in self.outputs:
                 end = self.route.holds[target.tensor][0]
                 to_index = self._index(target.tensor, points)
-                self._write(self._tile(end, lane), to_index, value, there)
+                self._write(self._tile(end, lane), to_index, value, there, points)
                 if end.component.name != begin.component.name:
                     self._charge(recorder, lane, begin, end, source.tensor, target.tensor, points)
 
@@ -74,13 +75,20 @@ class CopyLeaf(Leaf):
         at = tuple(i - low for i, (low, _) in zip(index, tile.box, strict=True))
         return tile.values(tile.box)[at], tile.present(tile.box)[at]
 
-    def _write(self, tile: Tile, index: list[Any], value: Any, there: Any) -> None:
+    def _write(self, tile: Tile, index: list[Any], value: Any, there: Any, points: list[Any]) -> None:
         at = tuple(i - low for i, (low, _) in zip(index, tile.box, strict=True))
-        shape = np.broadcast_shapes(np.shape(value), *(i.shape for i in at))
+        inside = space_mask(self.route.einsum)
+        if inside is not None:
+            inside = inside[tuple(p if n > 1 else 0 * p for p, n in zip(points, inside.shape, strict=True))]
+        shape = np.broadcast_shapes(np.shape(value), *(i.shape for i in at), () if inside is None else inside.shape)
         at = tuple(np.broadcast_to(i, shape) for i in at)
-        tile.values(tile.box)[at] = np.broadcast_to(value, shape)
-        tile.present(tile.box)[at] = np.broadcast_to(there, shape)
         tile.live(tile.box)[at] = 1
+        value, there = np.broadcast_to(value, shape), np.broadcast_to(there, shape)
+        if inside is not None:
+            inside = np.broadcast_to(inside, shape)
+            at, value, there = tuple(i[inside] for i in at), value[inside], there[inside]
+        tile.values(tile.box)[at] = value
+        tile.present(tile.box)[at] = there
 
     def _charge(
         self, recorder: Recorder, lane: Instance, begin: Hold, end: Hold, source: str, target: str, points: list[Any]

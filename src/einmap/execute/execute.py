@@ -25,9 +25,11 @@ from einmap.execute.tiles.padding import paddings
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.pipelines import refuse_sliding
 from einmap.mapping.validate import validate
+from einmap.schedule.boxes import Box
 from einmap.schedule.copies import check_copies
 from einmap.schedule.routes import Instance, Route, ranks_of, routes_of
 from einmap.schedule.schedule import schedule_of
+from einmap.schedule.spaces import mask_size, reaches_of
 from einmap.spec.spec import Spec
 
 MAX_OPERATIONS = 2_000_000_000
@@ -78,13 +80,15 @@ def execute(
     check_copies(spec)
     inputs = _inputs(workload, data, seed)
     heap = Heap()
-    store = {tensor: _stored(heap, shape, inputs.get(tensor)) for tensor, shape in shapes(workload).items()}
+    ranks = ranks_of(workload)
+    reaches = reaches_of(workload, ranks)
+    store = {tensor: _stored(heap, reach, inputs.get(tensor)) for tensor, reach in reaches.items()}
     recorder = Recorder(frozenset(trace), timeline=Timeline(timeline) if timeline else None)
     occupancy = Occupancy(_bits(routes))
     schedule = schedule_of(tree, workload, routes, spec.model_options.sliding_window)
     slides = [(node, loop) for (node, _), loop in schedule.sliding.items()]
     refuse_sliding(schedule.pipelines.values(), slides, spec.place_of_node)
-    Simulator(schedule, store, heap, recorder, occupancy, paddings(workload, ranks_of(workload))).run()
+    Simulator(schedule, store, heap, recorder, occupancy, paddings(workload, reaches, ranks)).run()
     return _result(spec, routes, store, inputs, recorder, occupancy)
 
 
@@ -100,7 +104,7 @@ def _refuse_large(workload: Workload, routes: Mapping[str, Route]) -> None:
         visits += sum(accumulate((route.iterations[t.address] for t in outside), mul, initial=1))
         # uneven tile shapes make iterations without a point, which the kernel steps through all the same
         iterations += math.prod(route.iterations.values())
-        entries += sum(route.table_sizes.values())
+        entries += sum(route.table_sizes.values()) + mask_size(route.einsum)
     steps = min(max(operations, iterations), _COUNTED)
     for noun, amount, limit in (
         ("operations", operations, MAX_OPERATIONS),
@@ -148,11 +152,12 @@ def _checked(tensor: str, value: Any, shape: tuple[int, ...]) -> NDArray[np.floa
     return array.astype(np.float64)
 
 
-def _stored(heap: Heap, shape: tuple[int, ...], value: NDArray[np.float64] | None) -> Tile:
-    tile = Tile(heap, tuple((0, n) for n in shape))
+def _stored(heap: Heap, reach: Box, value: NDArray[np.float64] | None) -> Tile:
+    tile = Tile(heap, reach)
     if value is not None:
-        tile.values(tile.box)[...] = value
-        tile.present(tile.box)[...] = 1
+        whole = tuple((0, n) for n in value.shape)
+        tile.values(whole)[...] = value
+        tile.present(whole)[...] = 1
     return tile
 
 
@@ -197,7 +202,7 @@ def _result(
         name: int(max(recorder.values.get((name, route.unit.name, None, "compute"), {}).values(), default=0))
         for name, route in routes.items()
     }
-    written = {t: _whole(store[t]) for t in spec.workload.producers}
+    written = {t: _whole(store[t], shape) for t, shape in shapes(spec.workload, spec.workload.producers).items()}
     busiest = {key: max(by_instance.values()) for key, by_instance in calls.items()}
     return Execution(
         written,
@@ -277,5 +282,6 @@ def _rate(unit: Component, tensor: str | None, action: str) -> float:
     return per_value * unit.actions_scale * (1 if layout is None else layout.values)
 
 
-def _whole(tile: Tile) -> NDArray[np.float64]:
-    return np.where(tile.present(tile.box).astype(bool), tile.values(tile.box), 0.0)
+def _whole(tile: Tile, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    whole = tuple((0, n) for n in shape)
+    return np.where(tile.present(whole).astype(bool), tile.values(whole), 0.0)

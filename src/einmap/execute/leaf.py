@@ -19,10 +19,11 @@ from einmap.execute.lines import LineTransfers, group_of, layout_of, lines_of, r
 from einmap.execute.networks.unit_traffic import InUnits, Moving, Touches
 from einmap.execute.networks.units import Units, is_spread
 from einmap.execute.recorder import Recorder
-from einmap.execute.tiles.buffers import Heap, Mask, Tile
+from einmap.execute.tiles.buffers import Flags, Heap, Mask, Tile
 from einmap.execute.tiles.visits import Visits
 from einmap.schedule.boxes import Box
 from einmap.schedule.routes import Clock, Hold, Instance, Route, Turn, chain_to_memory
+from einmap.schedule.spaces import space_mask
 
 type Tiles = Mapping[str, Mapping[Instance, Tile]]
 """For each tensor the tiles of its innermost memory."""
@@ -83,6 +84,18 @@ class Leaf:
             self._tables[key] = self._make_table(variable, turns, clock)
         return self._tables[key]
 
+    @cached_property
+    def mask(self) -> tuple[Flags, Any]:
+        """Which points of the box are in the iteration space, flat (empty: all), and each variable's step in it."""
+        inside = space_mask(self.route.einsum)
+        step = np.zeros(len(self.variables), dtype=np.int64)
+        if inside is None:
+            return np.zeros(0, dtype=np.uint8), step
+        # a variable that no constraint names has one place
+        for v in range(len(self.variables)):
+            step[v] = np.prod(inside.shape[v + 1 :], dtype=np.int64) if inside.shape[v] > 1 else 0
+        return inside.astype(np.uint8).ravel(), step
+
     def _make_table(self, variable: str, turns: list[Turn], clock: Clock) -> Any:
         timed = [t for t in turns if t.level is None and t.position > self.route.leaf_start]
         lanes = [t for t in turns if t in self.route.lane_turns]
@@ -130,7 +143,7 @@ class Leaf:
         failed = leaf_kernel()(
             *self.loops, table, starts, width, part, linear, constant, len(self.inputs),
             heap.values, heap.present, heap.live, self.code, products_only, REDUCTION[operation.reduction],
-            takes_part, heap.added, self.points, executed, live, fresh, completed,
+            takes_part, heap.added, self.points, *self.mask, executed, live, fresh, completed,
         )  # fmt: skip
         if failed >= 0:
             raise MappingError(

@@ -19,8 +19,8 @@ from einmap.execute.networks.units import is_spread
 from einmap.execute.recorder import Recorder, Values
 from einmap.execute.results.occupancy import Life, LiveBuffer, Occupancy
 from einmap.execute.stages import PipelineRun
-from einmap.execute.tiles.buffers import Heap, Mask, Tile, volume
-from einmap.execute.tiles.padding import pad
+from einmap.execute.tiles.buffers import Heap, Tile, volume
+from einmap.execute.tiles.padding import Padding
 from einmap.execute.tiles.sliding import Windows
 from einmap.execute.tiles.visits import Visit, Visits
 from einmap.mapping import nodes as tree
@@ -41,7 +41,7 @@ class Simulator:
         heap: Heap,
         recorder: Recorder,
         occupancy: Occupancy,
-        padding: Mapping[str, Mask] | None = None,
+        padding: Mapping[str, Padding] | None = None,
     ) -> None:
         self.schedule = schedule
         self.mapping = schedule.mapping
@@ -60,7 +60,7 @@ class Simulator:
         for name, route in schedule.routes.items():
             self.leaves[name] = CopyLeaf(route, self.visits) if route.einsum.is_copy else Leaf(route)
         for tensor in self.padding.keys() & store.keys():
-            pad(store[tensor], self.padding[tensor])
+            self.padding[tensor].fill(store[tensor])
         self.windows = Windows(schedule.sliding, heap)
         self.gathering = Gathering(self.visits, heap, ranks_of(schedule.workload))
         self.exchanges = Exchanges(schedule.places, self.visits, recorder, self.gathering)
@@ -290,7 +290,7 @@ class Simulator:
         tensor = place.hold.tensor
         if tensor in self.workload.intermediates and tensor not in self.schedule.several:
             for tile in visit.tiles.values() if tensor in self.padding else ():
-                pad(tile, self.padding[tensor])
+                self.padding[tensor].fill(tile)
             return
         whole = self.store[tensor]
         takes = place.producer is not None

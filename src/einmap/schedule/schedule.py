@@ -117,8 +117,8 @@ class Schedule:
 def schedule_of(mapping: LoopTree, workload: Workload, routes: Mapping[str, Route], slides: bool) -> Schedule:
     """The schedule of a mapping that has been validated. `slides`: nodes that do not say so slide where they can.
 
-    Raises SpecError for operations that are not arithmetic; NotSupportedError for iteration spaces that are not
-    hyperrectangles, and where one node holds a tensor for Einsums that spread it over lanes in different ways.
+    Raises SpecError for operations that are not arithmetic; NotSupportedError where one node holds a tensor for Einsums
+    that spread it over lanes in different ways.
     """
     for route in routes.values():
         _refuse_unexecutable(route.einsum)
@@ -130,9 +130,6 @@ def _refuse_unexecutable(einsum: Einsum) -> None:
     if einsum.operation.map is None:
         text = f"the operation of Einsum {einsum.name!r} is not arithmetic that einmap can execute"
         raise SpecError(f"{text}: {einsum.operation.text}")
-    if einsum.cuts:
-        text = f"the iteration space of Einsum {einsum.name!r} is not a hyperrectangle"
-        raise NotSupportedError(f"{text}; it cannot be executed yet")
 
 
 def _places(routes: Mapping[str, Route]) -> dict[NodeTensor, Place]:

@@ -27,6 +27,7 @@ from einmap.emit.language.program import (
     Statement,
     TakeLive,
     When,
+    Within,
 )
 
 type NameSet = frozenset[str]
@@ -92,6 +93,8 @@ def names_in(condition: Condition) -> NameSet:
             return value.names
         case All(parts=parts) | Any(parts=parts):
             return frozenset().union(*(names_in(part) for part in parts))
+        case Within(values=values):
+            return _all(value for _, value in values)
         case _:
             assert_never(condition)
 
@@ -111,13 +114,18 @@ def uses(statement: Statement) -> NameSet:
             return ends | _all(statement.sizes) | _charges(statement.charges) | _all(x for r in hole for x in r)
         case Clear(region=region, sizes=sizes):
             return _region(region) | _all(sizes)
-        case Operate(operands=operands, results=results, charges=charges):
-            names = _charges(charges) | frozenset().union(*(_region(r) for _, r in operands))
+        case Operate(operands=operands, results=results, charges=charges, where=where):
+            names = names_in(where) | _charges(charges) | frozenset().union(*(_region(r) for _, r in operands))
             for result in results:
                 names |= _region(result.at) | _charges((*result.live, *result.fresh))
             return names
-        case Copy(source=source, targets=targets, charges=charges):
-            return _region(source) | _charges(charges) | frozenset().union(*(_region(t) for t in targets))
+        case Copy(source=source, targets=targets, charges=charges, where=where):
+            return (
+                names_in(where)
+                | _region(source)
+                | _charges(charges)
+                | frozenset().union(*(_region(t) for t in targets))
+            )
         case Loop() | When() | Gather():
             raise AssertionError("statements with a body are walked")
         case _:

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from einmap.einsum.operation import MapExpression, Reduction
+from einmap.einsum.spaces.space import Constraint
 from einmap.emit.language.linear import Linear
 from einmap.emit.language.symbols import Symbols
 
 type Statement = Loop | Let | Extreme | Row | When | Move | TakeLive | Gather | Clear | Operate | Copy
 type Definition = Let | Extreme | Row
-type Condition = Is | All | Any
+type Condition = Is | All | Any | Within
 type Action = Literal["read", "write"]
 type Part = tuple[tuple[Linear, Linear] | Found, ...]
 """A part of a tensor: of each rank first index and number of indices, or where its indices are looked up."""
@@ -42,6 +43,14 @@ class Any:
     """One of them; false when there is none."""
 
     parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """A constraint of an iteration space (see `space`), with what stands for each rank variable in it."""
+
+    constraint: Constraint
+    values: tuple[tuple[str, Linear], ...]
 
 
 ALWAYS = All(())
@@ -244,7 +253,10 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Operate:
-    """One point of an Einsum: apply `map` to the operands, reduce into every result (`once`: it is the only value)."""
+    """One point of an Einsum: apply `map` to the operands, reduce into every result (`once`: it is the only value).
+
+    `where`: whether the point is in the iteration space; it is counted all the same.
+    """
 
     einsum: str
     map: MapExpression
@@ -253,21 +265,23 @@ class Operate:
     reduction: Reduction
     charges: tuple[Charge, ...]
     once: bool = False
+    where: Condition = ALWAYS
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """One value that is moved as it is: a point of a copy Einsum, or of rows that are looked up."""
+    """One value that is moved as it is: a point of a copy Einsum, or of rows that are looked up. `where`: as above."""
 
     einsum: str
     source: Region
     targets: tuple[Region, ...]
     charges: tuple[Charge, ...]
+    where: Condition = ALWAYS
 
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """An Einsum as a plain loop nest: variables with first value and extent, indices of each tensor.
+    """An Einsum as a plain loop nest: variables with first value and extent, indices of each tensor, where it computes.
 
     `step`: of the Einsums of a recurrence the variable of its steps; `recurrence`: which one it is.
     """
@@ -281,11 +295,15 @@ class Plain:
     outputs: tuple[tuple[str, str, tuple[Linear, ...]], ...]
     step: str = ""
     recurrence: int = -1
+    where: Condition = ALWAYS
 
 
 @dataclass(frozen=True, slots=True)
 class TensorVariable:
-    """A whole tensor. `n_rows`: of an index tensor the number of rows from which its values choose, else 0."""
+    """A whole tensor. `n_rows`: of an index tensor the number of rows from which its values choose, else 0.
+
+    `size`: of the tensor, where the code has room for what only the box around an iteration space has; else `shape`.
+    """
 
     name: str
     tensor: str
@@ -295,6 +313,7 @@ class TensorVariable:
     reduction: Reduction | None = None
     covered: bool = True
     n_rows: int = 0
+    size: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

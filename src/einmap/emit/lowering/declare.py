@@ -19,9 +19,11 @@ from einmap.emit.lowering.liveness import Liveness, covers_tiles, link_of, tiles
 from einmap.emit.lowering.tile_boxes import applies_at, indices_at, lane_turns, largest_shape, leaves_some, memories
 from einmap.errors import NotSupportedError
 from einmap.mapping.nodes import Address
+from einmap.schedule.boxes import Box
 from einmap.schedule.place import NodeTensor, Place
 from einmap.schedule.routes import Route, ranks_of
 from einmap.schedule.schedule import Schedule
+from einmap.schedule.spaces import reaches_of, space_mask
 
 
 @dataclass
@@ -39,8 +41,9 @@ class Declared:
     """The flags of each buffer that has some."""
 
     def __post_init__(self) -> None:
-        self.shapes = shapes(self.schedule.workload)
+        self.sizes = shapes(self.schedule.workload)
         self.ranks = ranks_of(self.schedule.workload)
+        self.shapes = self._room(reaches_of(self.schedule.workload, self.ranks))
         for tensor in self.schedule.workload.tensors:
             self.variables[tensor] = self.names.identifier(tensor, what=tensor)
         for place in self.schedule.places.values():
@@ -48,6 +51,17 @@ class Declared:
                 self.buffers[place.key] = self._declare(place)
 
     # what a tensor is
+
+    def _room(self, reaches: Mapping[str, Box]) -> dict[str, tuple[int, ...]]:
+        """Values along each rank that the code has of a whole tensor: as far as tiles reach."""
+        for tensor, reach in reaches.items():
+            if any(low < 0 for low, _ in reach):
+                raise NotSupportedError(
+                    f"tiles of {tensor!r} reach below index 0, where the box around an iteration space does; "
+                    "code for that cannot be emitted yet",
+                    hint="shift the index, so that it starts at 0 in the box",
+                )
+        return {tensor: tuple(high for _, high in reach) for tensor, reach in reaches.items()}
 
     def producer(self, tensor: str) -> Route | None:
         """Who writes a tensor."""
@@ -169,6 +183,23 @@ class Declared:
                     hint=f"hold {tensor} in a memory above the fanout",
                 )
 
+    def _refuse_gaps(self, place: Place) -> None:
+        """Elements without a result are 0 to those who read them, and -inf in a buffer where a maximum is made."""
+        producer, tensor = place.producer, place.hold.tensor
+        if producer is None or not place.is_backing() or producer.einsum.operation.reduction == "sum":
+            return
+        einsum, inside = producer.einsum, space_mask(producer.einsum)
+        variables = einsum.by_tensor[tensor].variables
+        if (
+            inside is not None
+            and not inside.any(axis=tuple(i for i, v in enumerate(einsum.rank_variables) if v not in variables)).all()
+        ):
+            raise NotSupportedError(
+                f"no point writes some elements of {tensor!r}, the {einsum.operation.reduction}imum of Einsum "
+                f"{einsum.name!r}, which is kept tile by tile; code for that cannot be emitted yet",
+                hint=f"hold {tensor} outside of all loops",
+            )
+
     def _declare(self, place: Place) -> BufferVariable:
         tensor, memory = place.hold.tensor, place.hold.component
         assert isinstance(memory, Memory)
@@ -181,6 +212,7 @@ class Declared:
                 name, memory.name, tensor, ranks, (), shape, _use(place), True, self._flag(name) if flags else "",
                 bits * math.prod(at_a_time), capacity, size_from=self._sizes_from(place, shape),
             )  # fmt: skip
+        self._refuse_gaps(place)
         turns = lane_turns(place.users[0], place.hold.level)
         lanes = tuple(place.users[0].iterations[t.address] for t in turns)
         shape = largest_shape(place)
@@ -247,8 +279,8 @@ class Declared:
             reduction = None if producer is None or producer.einsum.is_copy else producer.einsum.operation.reduction
             covered = producer is None or self._is_covered(producer.einsum, tensor)
             name, ranks, shape = self.variables[tensor], self.ranks[tensor], self.shapes[tensor]
-            rows = n_rows.get(tensor, 0)
-            variables.append(TensorVariable(name, tensor, ranks, shape, role, reduction, covered, rows))
+            rows, size = n_rows.get(tensor, 0), self.sizes[tensor]
+            variables.append(TensorVariable(name, tensor, ranks, shape, role, reduction, covered, rows, size))
         return tuple(variables)
 
     def _is_covered(self, einsum: Einsum, tensor: str) -> bool:

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from einmap.arch.component import Memory
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.spaces.projection import Relevance
-from einmap.emit.language.linear import named
-from einmap.emit.language.program import ALWAYS, NEVER, All, Any, Condition, Is
+from einmap.einsum.spaces.space import parse_constraint
+from einmap.emit.language.linear import Linear, named
+from einmap.emit.language.program import ALWAYS, NEVER, All, Any, Condition, Is, Within
 from einmap.emit.lowering.tile_boxes import memories
 from einmap.mapping.nodes import Address
 from einmap.schedule.routes import Hold, Route, Turn, chain_to_memory
@@ -108,6 +109,8 @@ def tiles_overlap(access: TensorAccess) -> bool:
 
 def covers_tiles(einsum: Einsum, access: TensorAccess) -> bool:
     """Whether every element of a tile's box is written."""
+    if einsum.cuts:
+        return False
     seen: set[str] = set()
     for _, index in access.projection:
         for variable, a in index.terms:
@@ -126,6 +129,12 @@ def both(*conditions: Condition) -> Condition:
         for part in condition.parts if isinstance(condition, All) else (condition,):
             parts[part] = None
     return next(iter(parts)) if len(parts) == 1 else All(tuple(parts))
+
+
+def within(einsum: Einsum, values: Mapping[str, Linear]) -> Condition:
+    """Whether a point, here of these values of the rank variables, is in the iteration space."""
+    constraints = [parse_constraint(text) for text in einsum.cuts]
+    return both(*(Within(one, tuple((v, values[v]) for v in sorted(one.names))) for one in constraints))
 
 
 def either(*conditions: Condition) -> Condition:

@@ -162,7 +162,7 @@ class Lowering:
     def _open(self, place: Place, scope: Scope) -> tuple[Statement, ...]:
         buffer, producer = self.declared.buffer(place), place.producer
         if place.is_backing():
-            if buffer.whole or producer is None or producer.einsum.is_copy:
+            if buffer.whole or producer is None or (producer.einsum.is_copy and not producer.einsum.cuts):
                 return ()
             return self._per_lane(place, producer, scope, self._cleared)
         if producer is not None and not producer.einsum.is_copy:

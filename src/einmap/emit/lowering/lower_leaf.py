@@ -23,7 +23,7 @@ from einmap.emit.language.program import (
     Statement,
 )
 from einmap.emit.lowering.declare import Declared
-from einmap.emit.lowering.liveness import Link, Liveness, both, either, link_of, tiles_overlap
+from einmap.emit.lowering.liveness import Link, Liveness, both, either, link_of, tiles_overlap, within
 from einmap.emit.lowering.scope import Indices, Scope, everywhere, guarded, new_lets, opened
 from einmap.emit.lowering.tile_boxes import Boxes, is_table, lane_turns, memories, place_of_indices, point_of
 from einmap.schedule.place import Place
@@ -169,6 +169,7 @@ class LeafLowering:
                 einsum.name, einsum.operation.map, tuple(operands), tuple(results), einsum.operation.reduction,
                 tuple(charges),
                 once,
+                within(einsum, starts),
             ),
         )  # fmt: skip
 
@@ -197,7 +198,8 @@ class LeafLowering:
             targets.append(at)
             if end.component.name != begin.component.name:
                 self._passes(route, begin, end, charges)
-        copy = Copy(route.einsum.name, region, tuple(targets), tuple(dict.fromkeys(charges)))
+        where = within(route.einsum, starts)
+        copy = Copy(route.einsum.name, region, tuple(targets), tuple(dict.fromkeys(charges)), where)
         return (*definitions, copy)
 
     def _passes(self, route: Route, begin: Hold, end: Hold, charges: list[Charge]) -> None:

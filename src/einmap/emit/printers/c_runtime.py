@@ -7,10 +7,22 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 
+from einmap.emit.language.dead_definitions import names_in
 from einmap.emit.language.linear import Linear
-from einmap.emit.language.program import Found, Plain, Program
+from einmap.emit.language.program import ALWAYS, Condition, Found, Plain, Program
 from einmap.emit.printers.comments import einsum_text, plain_text
-from einmap.emit.printers.text import INDENT, comment_safe, indented, looked_up, map_text, neutral_text
+from einmap.emit.printers.text import (
+    INDENT,
+    Words,
+    comment_safe,
+    condition_text,
+    indented,
+    looked_up,
+    map_text,
+    neutral_text,
+)
+
+WORDS = Words(" && ", " || ", "1", "0", "!({0})", "modulo({0}, {1})")
 
 FUNCTIONS = {
     "exp": "exp({0})", "log": "log({0})", "sqrt": "sqrt({0})", "rsqrt": "(1 / sqrt({0}))", "abs": "fabs({0})",
@@ -187,6 +199,12 @@ static double next_index(long size)
     return (double)((long)((seed >> 8) % (unsigned long)(size + 1)) - 1);
 }
 """,
+    "modulo": """\
+static long modulo(long a, long n)
+{
+    return (a % n + n) % n;
+}
+""",
     "is_close": """\
 static int is_close(double a, double b, double largest)
 {
@@ -252,10 +270,10 @@ def _plain(plain: Plain, program: Program) -> Iterator[str]:
 
     if not plain.is_copy and plain.reduction != "sum":
         for tensor, name, indices in plain.outputs:
-            used = {v for index in indices for v in index.names}
+            used = {v for index in indices for v in index.names} | names_in(plain.where)
             neutral = neutral_text(plain.reduction, "INFINITY")
             variables = tuple(v for v in plain.variables if v[0] in used and v[0] != plain.step)
-            yield from loops(variables, [f"{at(tensor, name, indices)} = {neutral};"])
+            yield from loops(variables, [f"{_guard(plain.where)}{at(tensor, name, indices)} = {neutral};"])
     names = {tensor: program.plain_variables.get(tensor, name) for tensor, name, _ in plain.inputs}
     operands = {tensor: _operand(names, tensor, indices) for tensor, _, indices in plain.inputs}
     value = map_text(plain.map, operands, FUNCTIONS, "{0}")
@@ -270,7 +288,12 @@ def _plain(plain: Plain, program: Program) -> Iterator[str]:
             body.append(f"{target} = f{plain.reduction}({target}, {value});")
     if len(body) > 1:
         body = ["{", *indented(body), "}"]
+    body[0] = _guard(plain.where) + body[0]
     yield from loops(tuple(v for v in plain.variables if v[0] != plain.step), body)
+
+
+def _guard(where: Condition) -> str:
+    return "" if where == ALWAYS else f"if ({condition_text(where, WORDS)}) "
 
 
 def _operand(names: Mapping[str, str], tensor: str, indices: tuple[Linear | Found, ...]) -> str:
@@ -305,10 +328,10 @@ def _main(program: Program) -> Iterator[str]:
             yield f"{INDENT}((double *){tensor.name})[i] = {draw};"
         elif tensor.reduction not in (None, "sum"):
             neutral = neutral_text(tensor.reduction or "sum", "INFINITY")
-            indices, variables = plain_text(tensor, program)
+            indices, variables, where = plain_text(tensor, program)
             for depth, (name, first, extent) in enumerate(variables):
                 yield INDENT * depth + f"for (long {name} = {first}; {name} < {first + extent}; {name}++)"
-            yield INDENT * len(variables) + f"{tensor.name}{_index(indices)} = {neutral};"
+            yield INDENT * len(variables) + f"{_guard(where)}{tensor.name}{_index(indices)} = {neutral};"
     yield "nest();"
     yield from _plain_calls(program)
     for counter in program.counters:

@@ -6,9 +6,13 @@ import math
 from collections.abc import Iterator, Mapping
 
 from einmap.einsum.operation import MapExpression
+from einmap.emit.language.dead_definitions import names_in
 from einmap.emit.language.linear import Linear
-from einmap.emit.language.program import BufferVariable, Found, Plain, Program, TensorVariable
-from einmap.emit.printers.text import comment_safe, map_text
+from einmap.emit.language.program import ALWAYS, BufferVariable, Condition, Found, Plain, Program, TensorVariable
+from einmap.emit.printers.text import Words, comment_safe, condition_text, map_text
+
+WORDS = Words(" and ", " or ", "true", "false", "not ({0})", "{0} mod {1}")
+"""Words of pseudocode and of comments."""
 
 
 def about(program: Program) -> Iterator[str]:
@@ -51,7 +55,8 @@ def einsum_text(plain: Plain) -> str:
     value = map_in_words(plain.map, operands)
     if plain.reduction != "sum" and not plain.is_copy:
         value = f"{plain.reduction}imum of {value}"
-    return f"{outputs} = {value}"
+    where = "" if plain.where == ALWAYS else f" where {condition_text(plain.where, WORDS)}"
+    return f"{outputs} = {value}{where}"
 
 
 def buffer_note(buffer: BufferVariable) -> str:
@@ -64,11 +69,13 @@ def buffer_note(buffer: BufferVariable) -> str:
     return f"{buffer.memory}{each}: {held} ({buffer.bits:,.12g}{room} bits), {buffer.tensor} {buffer.use}"
 
 
-def plain_text(tensor: TensorVariable, program: Program) -> tuple[tuple[Linear, ...], tuple[tuple[str, int, int], ...]]:
-    """Indices of a written tensor, and the rank variables in them with first value and extent."""
+def plain_text(
+    tensor: TensorVariable, program: Program
+) -> tuple[tuple[Linear, ...], tuple[tuple[str, int, int], ...], Condition]:
+    """Indices of a written tensor, rank variables that reach all of it with first value and extent, and where."""
     for plain in program.plain:
         for name, _, indices in plain.outputs:
             if name == tensor.tensor:
-                used = {v for index in indices for v in index.names}
-                return indices, tuple(v for v in plain.variables if v[0] in used)
+                used = {v for index in indices for v in index.names} | names_in(plain.where)
+                return indices, tuple(v for v in plain.variables if v[0] in used), plain.where
     raise LookupError(tensor.tensor)

@@ -13,6 +13,7 @@ from einmap.emit.language.program import (
     BufferVariable,
     Charge,
     Clear,
+    Condition,
     Copy,
     Definition,
     Extreme,
@@ -29,10 +30,9 @@ from einmap.emit.language.program import (
     Tiles,
     When,
 )
-from einmap.emit.printers.c_runtime import FUNCTIONS, helpers, main_lines, plain_lines, pointer, string
+from einmap.emit.printers.c_runtime import FUNCTIONS, WORDS, helpers, main_lines, plain_lines, pointer, string
 from einmap.emit.printers.comments import about, buffer_note
 from einmap.emit.printers.text import (
-    Words,
     amount_text,
     by_condition,
     comment_safe,
@@ -43,7 +43,6 @@ from einmap.emit.printers.text import (
     neutral_text,
 )
 
-WORDS = Words(" && ", " || ", "1", "0")
 MOVES = {"fill": "mvin", "take": "take", "store": "mvout"}
 
 
@@ -125,9 +124,8 @@ def _statement(statement: Statement) -> Iterator[str]:
                 yield f"mark({_end(region, flags=True)}, {_sizes(sizes)}, 0);"
         case Operate():
             yield from _operate(statement)
-        case Copy(source=source, targets=targets, charges=charges):
-            for target in targets:
-                yield f"{_element(target)} = {_value(source)};"
+        case Copy(source=source, targets=targets, charges=charges, where=where):
+            yield from _within(where, [f"{_element(target)} = {_value(source)};" for target in targets])
             yield from _count_up(charges, "1")
         case _:
             assert_never(statement)
@@ -213,8 +211,9 @@ def _take_live(take: TakeLive) -> Iterator[str]:
 def _operate(operation: Operate) -> Iterator[str]:
     operands = {tensor: _value(region) for tensor, region in operation.operands}
     value = map_text(operation.map, operands, FUNCTIONS, "{0}")
+    lines = []
     if len(operation.results) > 1 or operation.reduction != "sum":
-        yield f"const double value = {value};"
+        lines.append(f"const double value = {value};")
         value = "value"
     for result in operation.results:
         if result.at.buffer.flags:
@@ -229,8 +228,19 @@ def _operate(operation: Operate) -> Iterator[str]:
                 yield "}"
             yield f"{flag} = 1;"
         at = _element(result.at)
-        yield f"{at} = {value};" if operation.once else reduced(at, value, operation.reduction)
+        lines.append(f"{at} = {value};" if operation.once else reduced(at, value, operation.reduction))
+    yield from _within(operation.where, lines)
     yield from _count_up(operation.charges, "1")
+
+
+def _within(where: Condition, lines: list[str]) -> Iterator[str]:
+    """What is done for a point, where it is in the iteration space."""
+    if where == ALWAYS:
+        yield from lines
+        return
+    yield f"if ({condition_text(where, WORDS)}) {{"
+    yield from indented(lines)
+    yield "}"
 
 
 def reduced(at: str, value: str, reduction: Reduction) -> str:

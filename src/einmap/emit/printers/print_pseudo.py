@@ -14,6 +14,7 @@ from einmap.emit.language.program import (
     BufferVariable,
     Charge,
     Clear,
+    Condition,
     Copy,
     Extreme,
     Found,
@@ -31,10 +32,9 @@ from einmap.emit.language.program import (
     Tiles,
     When,
 )
-from einmap.emit.printers.comments import about, buffer_note, map_in_words
-from einmap.emit.printers.text import Words, condition_text, indented, neutral_text
+from einmap.emit.printers.comments import WORDS, about, buffer_note, map_in_words
+from einmap.emit.printers.text import condition_text, indented, neutral_text
 
-WORDS = Words(" and ", " or ", "true", "false")
 REDUCE = {"sum": "mvout_add", "max": "mvout_max", "min": "mvout_min"}
 """Moves that reduce into what is there."""
 
@@ -112,9 +112,8 @@ class _Printer:
                 yield f"{self.buffer(region)}[...] = {_neutral(reduction)}"
             case Operate():
                 yield from self.operate(statement)
-            case Copy(source=source, targets=targets):
-                for target in targets:
-                    yield f"{self.element(target)} = {self.element(source)}"
+            case Copy(source=source, targets=targets, where=where):
+                yield from self.within(where, [f"{self.element(t)} = {self.element(source)}" for t in targets])
             case _:
                 assert_never(statement)
 
@@ -221,9 +220,15 @@ class _Printer:
     def operate(self, operation: Operate) -> Iterator[str]:
         operands = {tensor: self.element(region) for tensor, region in operation.operands}
         value = map_in_words(operation.map, operands)
-        for result in operation.results:
-            at = self.element(result.at)
-            yield _assignment(at, value, operation)
+        lines = [_assignment(self.element(result.at), value, operation) for result in operation.results]
+        yield from self.within(operation.where, lines)
+
+    def within(self, where: Condition, lines: list[str]) -> Iterator[str]:
+        """What is done for a point, where it is in the iteration space."""
+        if where != ALWAYS:
+            yield f"if {condition_text(where, WORDS, self.text)}:"
+            lines = list(indented(lines))
+        yield from lines
 
 
 def _together(loop: Loop) -> Iterator[Loop]:

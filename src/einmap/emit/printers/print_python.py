@@ -12,6 +12,7 @@ from einmap.emit.language.program import (
     BufferVariable,
     Charge,
     Clear,
+    Condition,
     Copy,
     Definition,
     Extreme,
@@ -43,7 +44,7 @@ from einmap.emit.printers.text import (
     neutral_text,
 )
 
-WORDS = Words(" and ", " or ", "True", "False")
+WORDS = Words(" and ", " or ", "True", "False", "not ({0})", "({0} % {1})")
 FUNCTIONS = {
     "exp": "np.exp({0})", "log": "np.log({0})", "sqrt": "np.sqrt({0})", "rsqrt": "(1 / np.sqrt({0}))",
     "abs": "np.abs({0})", "tanh": "np.tanh({0})", "sigmoid": "(1 / (1 + np.exp(-({0}))))",
@@ -105,11 +106,14 @@ def python_text(program: Program) -> str:
 
 
 def _function(program: Program) -> Iterator[str]:
-    shapes = ", ".join(f"{t.name} {_shape(t.shape)}" for t in program.tensors if t.role == "input")
+    shapes = ", ".join(f"{t.name} {_shape(t.size)}" for t in program.tensors if t.role == "input")
     yield f'"""Inputs: {comment_safe(shapes)}, as float64."""'
     for tensor in program.tensors:
         if tensor.role != "input":
             yield from _tensor(tensor, program)
+        elif tensor.size != tensor.shape:
+            room = ", ".join(f"(0, {n - size})" for n, size in zip(tensor.shape, tensor.size, strict=True))
+            yield f"{tensor.name} = np.pad({tensor.name}, ({room},))  # as far as tiles reach"
     for buffer in program.buffers:
         note = comment_safe(buffer_note(buffer))
         if buffer.whole:
@@ -124,7 +128,7 @@ def _function(program: Program) -> Iterator[str]:
         yield f"{counter.name} = 0"
     yield 'with np.errstate(all="ignore"):'
     yield from indented(_statements(program.body))
-    outputs = [f"{t.tensor!r}: {t.name}" for t in program.tensors if t.role == "output"]
+    outputs = [f"{t.tensor!r}: {t.name}{_own(t)}" for t in program.tensors if t.role == "output"]
     yield f"outputs = {{{', '.join(outputs)}}}".replace("outputs =", "return", 1) + ", {"
     for counter in program.counters:
         yield f"{INDENT}({counter.memory!r}, {counter.tensor!r}, {counter.action!r}): {counter.name},"
@@ -140,11 +144,19 @@ def _tensor(tensor: TensorVariable, program: Program) -> Iterator[str]:
     else:
         yield f"{tensor.name} = np.zeros({_shape(tensor.shape)})  # elements that nothing writes stay 0"
         depth = 0
-        indices, variables = plain_text(tensor, program)
+        indices, variables, where = plain_text(tensor, program)
         for name, first, extent in variables:
             yield INDENT * depth + f"for {name} in range({first}, {first + extent}):"
             depth += 1
+        if where != ALWAYS:
+            yield INDENT * depth + f"if {condition_text(where, WORDS)}:"
+            depth += 1
         yield INDENT * depth + f"{tensor.name}[{', '.join(map(str, indices)) or '()'}] = {neutral}"
+
+
+def _own(tensor: TensorVariable) -> str:
+    """The part of a variable that is the tensor itself."""
+    return "" if tensor.size == tensor.shape else f"[{', '.join(f':{n}' for n in tensor.size)}]"
 
 
 def _shape(shape: tuple[int, ...]) -> str:
@@ -183,9 +195,8 @@ def _statement(statement: Statement) -> Iterator[str]:
                 yield f"{_box(region, sizes, flags=True)} = False"
         case Operate():
             yield from _operate(statement)
-        case Copy(source=source, targets=targets, charges=charges):
-            for target in targets:
-                yield f"{_element(target)} = {_value(source)}"
+        case Copy(source=source, targets=targets, charges=charges, where=where):
+            yield from _within(where, [f"{_element(target)} = {_value(source)}" for target in targets])
             yield from _count_up(charges, "1")
         case _:
             assert_never(statement)
@@ -273,8 +284,9 @@ def _take_live(take: TakeLive) -> Iterator[str]:
 def _operate(operation: Operate) -> Iterator[str]:
     operands = {tensor: _value(region) for tensor, region in operation.operands}
     value = map_text(operation.map, operands, FUNCTIONS, "{0}")
+    lines = []
     if len(operation.results) > 1:
-        yield f"value = {value}"
+        lines.append(f"value = {value}")
         value = "value"
     for result in operation.results:
         at = _element(result.at)
@@ -286,8 +298,17 @@ def _operate(operation: Operate) -> Iterator[str]:
                 yield "else:"
                 yield from indented(_count_up(result.fresh, "1"))
             yield f"{flag} = True"
-        yield f"{at} = {value}" if operation.once else _reduced(at, value, operation.reduction)
+        lines.append(f"{at} = {value}" if operation.once else _reduced(at, value, operation.reduction))
+    yield from _within(operation.where, lines)
     yield from _count_up(operation.charges, "1")
+
+
+def _within(where: Condition, lines: list[str]) -> Iterator[str]:
+    """What is done for a point, where it is in the iteration space."""
+    if where != ALWAYS:
+        yield f"if {condition_text(where, WORDS)}:"
+        lines = list(indented(lines))
+    yield from lines
 
 
 def _reduced(at: str, value: str, reduction: Reduction) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import assert_never
 
 from einmap.einsum.functions import FUNCTIONS
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand, Reduction
 from einmap.emit.language.linear import Linear
-from einmap.emit.language.program import All, Any, Charge, Condition, Is
+from einmap.emit.language.program import All, Any, Charge, Condition, Is, Within
 from einmap.visible import visible
 
 INDENT = "    "
@@ -23,6 +25,9 @@ class Words:
     either: str
     true: str
     false: str
+    negated: str
+    modulo: str
+    """Template of the remainder of {0} by {1}, from 0 on also where {0} is negative."""
 
 
 def condition_text(condition: Condition, words: Words, text: Callable[[Linear], str] = str) -> str:
@@ -40,8 +45,47 @@ def condition_text(condition: Condition, words: Words, text: Callable[[Linear], 
                 f"({condition_text(p, words, text)})" if isinstance(p, All | Any) else condition_text(p, words, text)
                 for p in parts
             )
+        case Within(constraint=constraint, values=values):
+            shown = {v: f"({text(value)})" if len(value.terms) + bool(value.constant) > 1 else text(value)
+                     for v, value in values}  # fmt: skip
+            return _constraint_text(constraint.tree, words, shown)
         case _:
             assert_never(condition)
+
+
+def _constraint_text(node: ast.expr, words: Words, shown: Mapping[str, str], *, inner: bool = False) -> str:
+    """A constraint of an iteration space, in the words of a language; `inner`: in brackets where it has parts."""
+
+    def part(child: ast.expr) -> str:
+        return _constraint_text(child, words, shown, inner=True)
+
+    match node:
+        case ast.Name(id=name):
+            return shown[name]
+        case ast.Constant(value=value):
+            return str(value)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return words.negated.format(_constraint_text(operand, words, shown))
+        case ast.UnaryOp(operand=operand):
+            return f"(-{part(operand)})"
+        case ast.BinOp(left=left, op=ast.Mod(), right=right):
+            return words.modulo.format(part(left), part(right))
+        case ast.BinOp(left=left, op=operator, right=right):
+            text = f"{part(left)} {_ARITHMETIC[type(operator)]} {part(right)}"
+        case ast.BoolOp(op=op, values=values):
+            text = (words.both if isinstance(op, ast.And) else words.either).join(map(part, values))
+        case ast.Compare(left=left, ops=ops, comparators=others):
+            pairs = zip(pairwise([left, *others]), ops, strict=True)
+            ends = {end: _constraint_text(end, words, shown) for end in (left, *others)}
+            text = words.both.join(f"{ends[a]} {_COMPARISON[type(op)]} {ends[b]}" for (a, b), op in pairs)
+            return f"({text})" if inner and len(ops) > 1 else text
+        case _:
+            raise AssertionError(ast.unparse(node))  # parse_constraint takes nothing else
+    return f"({text})" if inner else text
+
+
+_ARITHMETIC: dict[type, str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*"}
+_COMPARISON: dict[type, str] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "=="}
 
 
 def amount_text(sizes: Iterable[Linear]) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from einmap.einsum.functions import Code
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _apply(code: int, a: float, b: float, c: float) -> float:  # noqa: PLR0912 - a compiled kernel is one function
     if code == Code.MULTIPLY:
         return a * b
@@ -68,13 +68,14 @@ def _apply(code: int, a: float, b: float, c: float) -> float:  # noqa: PLR0912 -
     return -a
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def run_leaf(  # noqa: PLR0912, PLR0915 - a compiled kernel is one function
     trips: Any, loop_variable: Any, radix: Any,
     table: Any, table_start: Any, lane_width: Any, lane_part: Any,
     linear: Any, constant: Any, n_inputs: int,
     values: Any, present: Any, live: Any,
     code: Any, products_only: bool, reduction: int, takes_part: Any, added: Any, points: Any,
+    mask: Any, mask_step: Any,
     executed: Any, read_live: Any, read_fresh: Any, completed: Any,
 ) -> int:  # fmt: skip
     """Run all points of one visit in time order, lane by lane; counts go into the last four arrays.
@@ -85,12 +86,15 @@ def run_leaf(  # noqa: PLR0912, PLR0915 - a compiled kernel is one function
     `takes_part[o, lane]`: whether a lane reads the output, being the first of its merged group.
     `added`: how many points have gone into each value of the heap, counted for an output with `points[o]` > 0, which
     is how many make up a result; `completed[o, lane]`: results to which the lane adds the last one.
+    `mask`: which points of the box belong to the iteration space, empty where all do; `mask_step[v]`: step of each
+    variable in it. A point outside takes its time and its traffic, but reads and reduces nothing.
     Returns -1, or the number of the input tensor that was read where no value is.
     """
     n_loops = trips.shape[0]
     n_variables = table_start.shape[0]
     n_lanes = constant.shape[1]
     n_tensors = constant.shape[0]
+    has_mask = mask.shape[0] > 0
     counter = np.zeros(n_loops, np.int64)
     time = np.zeros(n_variables, np.int64)
     point = np.zeros(n_variables, np.int64)
@@ -107,14 +111,22 @@ def run_leaf(  # noqa: PLR0912, PLR0915 - a compiled kernel is one function
             if not inside:
                 continue
             executed[lane] += 1
-            for t in range(n_inputs):
+            if has_mask:
+                offset = 0
+                for v in range(n_variables):
+                    offset += mask_step[v] * point[v]
+                inside = mask[offset] != 0
+            for t in range(n_inputs if inside else 0):
                 offset = constant[t, lane]
                 for v in range(n_variables):
                     offset += linear[t, lane, v] * point[v]
                 if not present[offset]:
                     return t
                 operands[t] = values[offset]
-            if products_only:
+            result = 0.0
+            if not inside:
+                pass
+            elif products_only:
                 result = 1.0
                 for t in range(n_inputs):
                     result *= operands[t]
@@ -144,7 +156,9 @@ def run_leaf(  # noqa: PLR0912, PLR0915 - a compiled kernel is one function
                         read_live[o - n_inputs, lane] += 1
                     else:
                         read_fresh[o - n_inputs, lane] += 1
-                if not present[offset]:
+                if not inside:
+                    pass
+                elif not present[offset]:
                     values[offset] = result
                     present[offset] = 1
                 elif reduction == 0:

@@ -18,5 +18,6 @@ def smallest_call() -> None:
         np.zeros((2, 1, 1), dtype=np.int64), np.array([[0], [1]], dtype=np.int64), 1,
         np.zeros(2), flags, np.zeros_like(flags), np.array([[Code.OPERAND, 0]], dtype=np.float64), True, 0,
         np.ones((1, 1), dtype=np.uint8), np.zeros(2, dtype=np.int64), zero.copy(),
+        np.zeros(0, dtype=np.uint8), zero,
         zero.copy(), column.copy(), column.copy(), column.copy(),
     )  # fmt: skip
