@@ -68,7 +68,7 @@ def test_distribute_is_the_package_alone_and_the_function_has_a_name_of_its_own(
         code = (
             f"import json, einmap; {first}; import einmap.distribute.placements.mesh as mesh;"
             "found = einmap.distribute; from einmap import distribute;"
-            "print(json.dumps([found is distribute, distribute.__name__, found.mesh is mesh,"
+            "print(json.dumps([found is distribute, distribute.__name__, found.placements.mesh is mesh,"
             " callable(einmap.distribute_workload), 'distribute' in einmap.__all__]))"
         )
         assert in_a_new_process(code) == [True, "einmap.distribute", True, True, False]

@@ -1,6 +1,6 @@
 """Build the documentation site: `make docs`, or `python docs/site/build.py OUT`.
 
-The pages of docs/ stand as they are. What a site needs beside them is made here: a table of contents from the tables of
+The pages of docs/ stand as they are. What a site needs beside them is made here: a table of contents from the lists of
 docs/README.md, pages of the files at the root of the repository, and the reference of the Python package from its
 docstrings.
 """
@@ -40,7 +40,7 @@ API_GROUPS = {
 
 
 def contents(index: str) -> Iterator[tuple[str, list[str]]]:
-    """Headings of docs/README.md, each with the pages that its table links to, in order."""
+    """Headings of docs/README.md, each with the pages that its list links to, in order."""
     for part in re.split(r"^## ", index, flags=re.MULTILINE)[1:]:
         heading, _, body = part.partition("\n")
         links = re.findall(r"\]\(([\w./-]+\.md)\)", body)
@@ -76,15 +76,15 @@ def root_page(text: str) -> str:
 
 
 def index_page(readme: str, index: str) -> str:
-    """The first page: how the README begins, the tables of docs/README.md, and their pages as a tree (the side bar)."""
+    """The first page: how the README begins, the lists of docs/README.md, and their pages as a tree (the side bar)."""
     beginning = root_page(readme.split("Both set up everything", maxsplit=1)[0])
-    tables = index.partition("\n## ")[2]
+    lists = index.partition("\n## ")[2]
     trees = [
         "\n".join(["```{toctree}", ":hidden:", f":caption: {heading}", "", *pages, "```"])
         for heading, pages in contents(index)
     ]
     package = "```{toctree}\n:hidden:\n:caption: Python\n\napi\n```"
-    return "\n".join([beginning, with_site_links(f"## {tables}", 0), *trees, package, ""])
+    return "\n".join([beginning, with_site_links(f"## {lists}", 0), *trees, package, ""])
 
 
 def api_page() -> str:

@@ -70,71 +70,6 @@ if TYPE_CHECKING:
 
     __version__: str
 
-__all__ = [
-    "CapacityError",
-    "ComputeUnit",
-    "Cost",
-    "EinmapError",
-    "EngineError",
-    "Execution",
-    "FanoutError",
-    "Frame",
-    "Imported",
-    "JaxEngine",
-    "JaxOptions",
-    "Level",
-    "LiteralString",
-    "Machine",
-    "MapResult",
-    "Mapping",
-    "MappingError",
-    "Mapspace",
-    "MatmulPlan",
-    "Mesh",
-    "NoMappingError",
-    "PartialMapping",
-    "Partitioned",
-    "Plan",
-    "PointResult",
-    "Progress",
-    "Spec",
-    "SpecError",
-    "Template",
-    "communication",
-    "delay_reduction",
-    "distribute_workload",
-    "dump",
-    "dump_mapping",
-    "emit",
-    "engine_named",
-    "evaluate",
-    "execute",
-    "explain",
-    "flatten",
-    "frame_of",
-    "frames_of",
-    "from_jax",
-    "from_onnx",
-    "linearise",
-    "load",
-    "load_machine",
-    "loads",
-    "machine_from_dict",
-    "map_workload",
-    "partition",
-    "plan_cost",
-    "plan_matmul",
-    "plan_of",
-    "pretty_einsums",
-    "pretty_loops",
-    "split",
-    "sweep",
-    "to_csv",
-    "to_frame",
-    "to_mapping",
-    "to_parquet",
-]
-
 # Where each public name is defined; the module is imported when the name is first asked for.
 _HOMES = {
     "CapacityError": "einmap.errors",
@@ -200,6 +135,8 @@ _HOMES = {
     "to_mapping": "einmap.matmul.to_mapping",
     "to_parquet": "einmap.report.frames.write",
 }
+
+__all__ = list(_HOMES)
 
 # Functions that have the name of a sub-package. It is imported now, so that its name is free from then on: a later
 # import of one of its modules would put the sub-package in the place of the function.
