@@ -14,7 +14,6 @@ from einmap.distribute.planner.document import distribution_document
 from einmap.distribute.planner.planner import plan_workload
 from einmap.distribute.planner.planning import PlanRequest
 from einmap.distribute.read import plan_of
-from einmap.distribute.walk.walk import WalkOptions
 from einmap.spec.spec import Spec
 
 MESH = Mesh((("x", 4),))
@@ -122,5 +121,3 @@ def test_what_cannot_match_is_refused():
         planned(layer, same={"X1": "W0"})
     with pytest.raises(SpecError, match="'X1' has the shape 2x256, 'V0' 256x512"):
         planned(layer, same={"X1": "V0"})
-    with pytest.raises(SpecError, match="a Metropolis walk does not know that a result lies as an input does"):
-        planned(layer, same={"X1": "X0"}, walk=WalkOptions(100))

@@ -17,7 +17,6 @@ from einmap.distribute.planner.planning import Planning, PlanRequest
 from einmap.distribute.planner.read_cluster import cluster_of
 from einmap.distribute.search.search import NotFound, cheapest
 from einmap.distribute.search.space import Options, search_space
-from einmap.distribute.walk.walk import WalkOptions
 from einmap.facade import cluster_in
 from einmap.progress import Progress
 from einmap.report.mesh.planned import overlap_line
@@ -215,16 +214,6 @@ def test_the_mapper_of_a_block_is_asked_to_end_too():
     assert not any(found.optimal for found in cluster.pe.arch.costs.values())
     assert (stopped.proven, stopped.bound) == (False, 0)
     assert stopped.cost >= least.cost * (1 - 1e-9)
-
-
-@pytest.mark.parametrize("overlap", [False, True])
-def test_a_walk_has_the_costs_of_the_mapper(overlap):
-    spec, cluster = pods(axes="xy")
-    least = plan_workload(spec.workload, request(cluster)).best
-    walked = plan_workload(spec.workload, request(cluster, walk=WalkOptions(300, 1, overlap=overlap))).best
-    times = plan_cost(walked.plan, cluster, walked.bits)
-    assert walked.cost == pytest.approx(times.overlapped_latency if overlap else times.latency, rel=1e-6)
-    assert times.latency >= least.cost * (1 - 1e-6)
 
 
 def test_the_memory_of_the_pe_is_that_of_its_outermost_memory_unless_it_is_given():

@@ -13,5 +13,4 @@
 - `search`: the exact search for a plan.
 - `selection`: one strategy for each node of a graph, at least cost.
 - `steps`: the steps of a plan in other forms: without names of buffers, as Einsums, as a file has them.
-- `walk`: a Metropolis walk over plans, which proves nothing.
 """

@@ -10,7 +10,6 @@
 - `planner`: the best plan and the best ones that differ from it.
 - `planning`: what to plan for, and what may be chosen for it.
 - `read_cluster`: the key `cluster` of a specification as a cluster.
-- `short_walk`: a plan when the time of an integer program is over.
 - `too_little`: why no plan keeps to the memory, and the least change that helps.
 - `turned`: plans in turns, which the search does not look at, made of plans that it finds.
 - `what_if`: what one change of memory or links would alter.

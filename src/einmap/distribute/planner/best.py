@@ -9,11 +9,9 @@ import numpy as np
 from einmap.distribute.derive import no_way
 from einmap.distribute.planner.chosen import ChosenPlan, chosen_plan
 from einmap.distribute.planner.planning import Planning
-from einmap.distribute.planner.short_walk import found_or_met, thriftiest_or_met
 from einmap.distribute.planner.turned import best_in_turns
 from einmap.distribute.search.search import Found, NotFound, cheapest, thriftiest
 from einmap.distribute.search.space import SearchSpace
-from einmap.distribute.walk.walk import Walked, WalkOptions, walk
 from einmap.errors import SpecError
 from einmap.progress import Progress
 from einmap.visible import brief
@@ -29,9 +27,9 @@ class Best:
     """The best plan in its space, and the best one without the limit on memory, where the limit costs something.
 
     `memory`: bytes that no plan may exceed, None: any; `chosen`: None where no plan was found within it; `proven`: of
-    plans without turns it is the best, or there is none; `walked`: what a Metropolis walk came to, where there was one;
-    `least_peak`: for the metric `memory`, bytes that every plan without turns needs at least; `thriftiest`: where no
-    plan was found within the memory, one that needs least, if that is known.
+    plans without turns it is the best, or there is none; `least_peak`: for the metric `memory`, bytes that every plan
+    without turns needs at least; `thriftiest`: where no plan was found within the memory, one that needs least, if that
+    is known.
     """
 
     __repr__ = brief
@@ -41,18 +39,15 @@ class Best:
     chosen: ChosenPlan | None
     proven: bool
     unlimited: ChosenPlan | None = None
-    walked: Walked | None = None
     least_peak: float | None = None
     thriftiest: ChosenPlan | None = None
 
 
 def best_plan(planning: Planning, progress: Progress | None = None) -> Best:
-    """The best plan, or the best that a walk meets. Where nothing else keeps to the memory, and for the metric `memory`
-    where that needs less, it is a plan in turns, of which nothing is proven. Raises SpecError where no plan does what
-    is asked, whatever the memory, and where none was found in time.
+    """The best plan. Where nothing else keeps to the memory, and for the metric `memory` where that needs less, it is a
+    plan in turns, of which nothing is proven. Raises SpecError where no plan does what is asked, whatever the memory,
+    and where none was found in time.
     """
-    if planning.request.walk is not None:
-        return _walked(planning, planning.request.walk, progress)
     best = _searched(planning, progress)
     if best.chosen is not None and planning.request.metric != "memory":
         return best
@@ -80,7 +75,7 @@ def _searched(planning: Planning, progress: Progress | None) -> Best:
     _tell(progress, "plans within the memory")
     if request.metric == "memory":
         return _thriftiest(planning, space, best_free, progress)
-    found = _within(planning, space, limit, progress)
+    found = cheapest(space, limit, request.time_limit, progress=progress)
     if isinstance(found, NotFound):
         return Best(space, limit, None, found.proven, best_free)
     # less memory is never cheaper
@@ -97,20 +92,14 @@ def _in_any_memory(planning: Planning, space: SearchSpace, progress: Progress | 
     raise SpecError("no plan was found in the time there was, nor that there is none", hint="allow more time")
 
 
-def _within(planning: Planning, space: SearchSpace, limit: float | None, progress: Progress | None) -> Found | NotFound:
-    """The cheapest plan within a limit, or the cheapest that is known when the time is over."""
-    return found_or_met(space, limit, cheapest(space, limit, planning.request.time_limit, progress=progress))
-
-
 def _thriftiest(planning: Planning, space: SearchSpace, best_free: ChosenPlan, progress: Progress | None) -> Best:
     """The fastest of the plans with the least peak memory, as far as that is known."""
-    limit, model = planning.request.limit, planning.model
-    least = _least_memory(planning, space, planning.request.time_limit / 2, progress)
-    least = thriftiest_or_met(space, best_free.peak.bytes, least)
+    request, limit, model = planning.request, planning.request.limit, planning.model
+    least = _least_memory(planning, space, request.time_limit / 2, progress)
     least_peak = least.bound if isinstance(least, Found) else 0.0
     if isinstance(least, Found):
         limit = min(limit or np.inf, least.cost * (1 + LEAST_SLACK))
-    found = _within(planning, space, limit, progress)
+    found = cheapest(space, limit, request.time_limit, progress=progress)
     if isinstance(found, Found):
         chosen = chosen_plan(space, found, model)
     elif isinstance(least, Found) and least.cost <= (limit or np.inf):
@@ -146,17 +135,6 @@ def _least_memory(
 def _timed(chosen: ChosenPlan) -> ChosenPlan:
     """A plan whose cost is its peak memory with what it costs in s."""
     return replace(chosen, cost=sum(part.cost for part in chosen.parts), proven=False)
-
-
-def _walked(planning: Planning, options: WalkOptions, progress: Progress | None) -> Best:
-    limit = planning.request.limit
-    space = planning.space(limit is not None, progress)
-    walked = walk(space, options, limit, planning.request.cluster, progress)
-    if walked.found is not None:
-        chosen = chosen_plan(space, walked.found, planning.model)
-        return Best(space, limit, chosen, chosen.proven, walked=walked)
-    _in_any_memory(planning, space, progress)
-    return Best(space, limit, None, proven=False, walked=walked)
 
 
 def thriftiest_plan(planning: Planning, progress: Progress | None = None) -> ChosenPlan | None:

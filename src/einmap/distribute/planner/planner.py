@@ -14,7 +14,6 @@ from einmap.distribute.planner.planning import Planning, PlanRequest
 from einmap.distribute.planner.too_little import too_little
 from einmap.distribute.planner.what_if import Change, what_changes
 from einmap.distribute.search.search import Found, cheapest
-from einmap.distribute.walk.walk import Walked
 from einmap.einsum.workload import Workload
 from einmap.progress import Progress
 from einmap.visible import brief
@@ -28,9 +27,8 @@ ALTERNATIVES = 3
 class Planned:
     """The best plan; the best that differ from it in the spread of a heavy Einsum; and the best without the limit on
     memory, where the limit costs something. `changes`: what one change of memory or links would alter, if asked for;
-    `walked`: what a Metropolis walk came to, where there was one, which looks for no other plans; `least_peak`: for the
-    metric `memory`, bytes that every plan without turns needs at least; `only_turns`: it is proven that without turns
-    no plan keeps to the memory; `same`: results that lie as graph inputs do.
+    `least_peak`: for the metric `memory`, bytes that every plan without turns needs at least; `only_turns`: it is
+    proven that without turns no plan keeps to the memory; `same`: results that lie as graph inputs do.
     """
 
     __repr__ = brief
@@ -41,7 +39,6 @@ class Planned:
     others: tuple[ChosenPlan, ...]
     unlimited: ChosenPlan | None
     changes: tuple[Change, ...] = ()
-    walked: Walked | None = None
     least_peak: float | None = None
     only_turns: bool = False
     same: Ends = ()
@@ -61,11 +58,11 @@ def plan_workload(
     if best.chosen is None:
         raise too_little(planning, best, progress)
     timed = (progress or Progress()).within(request.time_limit)
-    others = () if best.walked or best.chosen.turns else _others(planning, best, best.chosen, timed)
+    others = () if best.chosen.turns else _others(planning, best, best.chosen, timed)
     chosen, others = _best_first(best.chosen, others)
     changes = () if what_if is None else what_changes(planning, best, what_if, progress)
     only_turns = best.chosen.turns is not None and best.proven
-    known = best.unlimited, changes, best.walked, best.least_peak, only_turns
+    known = best.unlimited, changes, best.least_peak, only_turns
     return Planned(request, best.memory, chosen, others, *known, planning.asked.same)
 
 

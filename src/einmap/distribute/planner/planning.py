@@ -18,7 +18,6 @@ from einmap.distribute.placements.request import Context, Request, checked_reque
 from einmap.distribute.planner.matching_ends import matching_ends
 from einmap.distribute.search.space import Options, SearchSpace, search_space
 from einmap.distribute.selection.solve import TIME_LIMIT
-from einmap.distribute.walk.walk import WalkOptions
 from einmap.einsum.einsum import TensorName
 from einmap.einsum.workload import Workload
 from einmap.errors import EinmapError, SpecError, did_you_mean, raise_all
@@ -30,12 +29,10 @@ from einmap.visible import brief, short
 class PlanRequest:
     """What to plan for. `memory`: bytes on each PE, None: the memory of the cluster's PE; `placements`: tensors that
     lie where they are told, as in `distribute_workload`; `time_limit`: seconds for the best plan, and as many for the
-    plans that differ; `walk`: a Metropolis walk in the place of the exact search, None: none; `same`: results
-    that lie as graph inputs do, so that layers can follow one another, None: the default (`matching_ends`), which a
-    walk does not know.
+    plans that differ; `same`: results that lie as graph inputs do, so that layers can follow one another, None: the
+    default (`matching_ends`).
 
-    Raises SpecError (several problems together) for an unknown metric, one that the walk does not know, and for memory
-    and seconds that are not above 0.
+    Raises SpecError (several problems together) for an unknown metric, and for memory and seconds that are not above 0.
     """
 
     mesh: Mesh
@@ -44,20 +41,10 @@ class PlanRequest:
     memory: float | None = None
     placements: Mapping[TensorName, Any] | None = None
     time_limit: float = TIME_LIMIT
-    walk: WalkOptions | None = None
     same: Mapping[TensorName, TensorName] | None = None
 
     def __post_init__(self) -> None:
         problems: list[EinmapError] = []
-        if self.walk is not None and self.metric == "memory":
-            hint = "give a limit on the memory, or search exactly"
-            text = "a Metropolis walk makes time, bytes or energy small, not memory"
-            problems.append(SpecError(text, hint=hint))
-        elif self.walk is not None and self.walk.overlap and self.metric != "time":
-            problems.append(SpecError(f"with overlap the walk makes time small, not {self.metric}"))
-        if self.walk is not None and self.same:
-            text = "a Metropolis walk does not know that a result lies as an input does"
-            problems.append(SpecError(text, hint="search exactly, or fix both"))
         if self.metric not in PLAN_METRICS:
             hint = did_you_mean(str(self.metric), PLAN_METRICS, listing="metrics")
             problems.append(SpecError(f"no metric {short(self.metric)}", hint=hint))
@@ -114,8 +101,7 @@ class Planning:
     def asked(self) -> Request:
         """The placements that are asked for."""
         asked = checked_request(self.context, self.request.placements)
-        same = {} if self.request.walk is not None else self.request.same
-        return replace(asked, same=matching_ends(self.context, same))
+        return replace(asked, same=matching_ends(self.context, self.request.same))
 
     @cached_property
     def bits(self) -> Mapping[TensorName, float]:

@@ -28,7 +28,7 @@ def too_little(planning: Planning, best: Best, progress: Progress | None = None)
     if not best.proven:
         return SpecError(
             f"no plan within {format_bytes(memory)} was found in the time there was, nor that there is none",
-            hint="allow more evaluations, or search exactly" if best.walked else "allow more time",
+            hint="allow more time",
         )
     plan = best.thriftiest
     if plan is None:

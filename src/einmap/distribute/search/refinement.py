@@ -107,21 +107,6 @@ class WayCosts:
             ways.slow.compute(self._space.context.mesh, ways.works[choice[nodes.einsum(name)]], progress)
         self._look_up()
 
-    def find_all(self, progress: Progress | None) -> None:
-        """Find out all costs; those that are left when the work is asked to end become inf."""
-        mesh = self._space.context.mesh
-        for name, known in self._known.items():
-            ways = self._space.ways[name]
-            for number in np.nonzero(~known)[0]:
-                if progress is not None:
-                    progress.report(f"{name} on the architecture of the PE", int(number), len(known))
-                    if progress.stopped:
-                        self._costs[name][number] = np.inf
-                        continue
-                assert ways.slow is not None
-                self._costs[name][number] = ways.slow.compute(mesh, ways.works[number], progress)
-                known[number] = True
-
     def check_possible(self) -> None:
         """Raise SpecError where an Einsum has no way that a PE can do."""
         for name, costs in self._costs.items():

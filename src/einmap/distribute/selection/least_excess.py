@@ -14,10 +14,13 @@ from dataclasses import replace
 import numpy as np
 
 from einmap.distribute.selection.integer import solve_integer
+from einmap.distribute.selection.messages import met_quickly
 from einmap.distribute.selection.problem import Choice, Costs, Edge, Limit, Selected, Selection
 from einmap.distribute.selection.reduction import reduce
 from einmap.progress import Progress
 
+CLOSE = 0.95
+"""Part of the excess of the best choice below which no smaller one is looked for once the time is over."""
 ROUNDING = 1e-9
 """Part of a limit by which sums of usages may be wrong."""
 
@@ -33,28 +36,35 @@ def is_excess_alone(problem: Selection) -> bool:
 
 
 def least_excess(problem: Selection, time_limit: float, progress: Progress | None = None) -> Selected:
-    """A choice with the least excess, or the best so far with a bound after `time_limit` seconds."""
+    """A choice with the least excess, or the best so far with a bound after `time_limit` seconds, where messages take
+    the place of the integer program and what they do not meet is not looked for.
+    """
     timed = (progress or Progress()).within(time_limit)
     step = _granule(problem)
-    # granules: every choice exceeds a limit by `low` at least; `high` is that of the best choice, or none is above it
-    low, high, ahead = 0, math.ceil(_most(problem) / step), 1
+    # granules: every choice exceeds a limit by `least` at least, none below `low` has been met; `high` is that of the
+    # best choice, or none is above it
+    high, ahead = math.ceil(_most(problem) / step), 1
     low = bisect_left(range(high), True, key=lambda count: without_too_much(_strict(problem, count * step)) is not None)
-    best: Choice | None = None
+    least, best = low, None
     while low < high or best is None:
+        is_over = timed.stopped or low > least
+        if best is not None and is_over and low >= CLOSE * high:
+            break
         # first from below, where little is left, in steps that grow
-        middle = (low + high) // 2 if best is not None else min(high, low + ahead - 1)
+        first = high if is_over else min(high, low + ahead - 1)
+        middle = first if best is None else (low + high) // 2
         ahead *= 2
         choice, is_certain = _within(problem, middle * step, timed)
         if choice is not None:
             best, high = choice, round(problem.excess(choice) / step)
-        elif not is_certain:
+            continue
+        if is_certain:
+            least = middle + 1
+        if middle == high:
             break
-        elif middle == high:
-            return Selected(None, np.inf, np.inf)
-        else:
-            low = middle + 1
+        low = middle + 1
     assert problem.excess_cost is not None
-    bound = low * step * problem.excess_cost
+    bound = np.inf if least > high else least * step * problem.excess_cost
     if best is None:
         return Selected(None, np.inf, bound)
     cost = problem.cost(best)
@@ -87,11 +97,13 @@ def _within(problem: Selection, excess: float, progress: Progress) -> tuple[Choi
     reduced = reduce(pruned)
     if reduced is None:
         return None, True
-    if progress.stopped:
-        return None, False
-    selected = solve_integer(reduced.problem, progress.seconds_left(), progress)
+    selected = Selected(None, np.inf, -np.inf)
+    if not progress.stopped:
+        selected = solve_integer(reduced.problem, progress.seconds_left(), progress)
+    if not selected.proven and selected.choice is None:
+        selected = met_quickly(reduced.problem)
     if selected.choice is None:
-        return None, selected.bound == np.inf
+        return None, selected.proven
     choice = reduced.restored(selected.choice)
     return (choice, True) if problem.excess(choice) <= excess else (None, False)
 

@@ -8,6 +8,7 @@ from einmap.distribute.selection.elimination import eliminate
 from einmap.distribute.selection.integer import solve_integer
 from einmap.distribute.selection.lagrangian import priced
 from einmap.distribute.selection.least_excess import is_excess_alone, least_excess, without_too_much
+from einmap.distribute.selection.messages import met_quickly
 from einmap.distribute.selection.problem import Selected, Selection
 from einmap.distribute.selection.reduction import reduce
 from einmap.distribute.selection.wide import is_wide, solve_wide
@@ -63,12 +64,16 @@ def _entries(problem: Selection) -> int:
 
 
 def _within_limits(problem: Selection, bound: float, time_limit: float, progress: Progress | None) -> Selected:
-    """By the integer program, without what uses too much alone."""
+    """By the integer program, without what uses too much alone; by messages where its time is over."""
     within = problem if problem.excess_cost is not None else without_too_much(problem)
     reduced = None if within is None else reduce(within)
     if reduced is None:
         return Selected(None, np.inf, np.inf)
     selected = solve_integer(reduced.problem, time_limit, progress)
+    if not selected.proven and problem.excess_cost is None:
+        met = met_quickly(reduced.problem)
+        best = min(selected, met, key=lambda one: one.cost)
+        selected = Selected(best.choice, best.cost, max(selected.bound, met.bound))
     bound = max(bound, selected.bound)
     if selected.choice is None:
         return Selected(None, np.inf, bound)

@@ -8,7 +8,7 @@ import numpy as np
 
 from einmap.distribute.selection.integer import solve_integer
 from einmap.distribute.selection.least_excess import without_too_much
-from einmap.distribute.selection.messages import ROUNDING, Messages
+from einmap.distribute.selection.messages import ROUNDING, ROUNDS, Messages
 from einmap.distribute.selection.problem import Choice, Selected, Selection
 from einmap.distribute.selection.reduction import Reduced, reduce, restricted
 from einmap.distribute.selection.windows import improved_by_parts
@@ -16,7 +16,6 @@ from einmap.progress import Progress
 
 WIDE = 300_000
 """Entries of all edges together from which on an integer program is not begun with."""
-ROUNDS = 60
 MESSAGES, PARTS = 0.4, 0.4
 """Parts of the time when the first messages and the search by parts are over."""
 LEFT = 250_000

@@ -11,11 +11,9 @@ from rich.text import Text
 
 from einmap.distribute.costs.cost import PlanCost, plan_cost
 from einmap.distribute.costs.cost_model import PlanMetric
-from einmap.distribute.derive import context_of
 from einmap.distribute.planner.chosen import ChosenPlan
 from einmap.distribute.planner.differences import turns_in_words, what_differs, why_dearer
 from einmap.distribute.planner.document import distribution_document
-from einmap.distribute.planner.matching_ends import Ends, matching_ends
 from einmap.distribute.planner.padding import UnevenLoop, padded_moves, uneven_loops
 from einmap.distribute.planner.patterns import patterns
 from einmap.distribute.planner.planner import Planned
@@ -51,7 +49,6 @@ def head_section(planned: Planned) -> RenderableType:
     return Group(
         Text(f"mesh {mesh}: {mesh.n_devices:,} {'PE' if mesh.n_devices == 1 else 'PEs'}", style="bold"),
         Text(f"cost {amount(best.cost, metric)} ({known_of(planned)})" + _with_work(metric)),
-        *(Text(line) for line in walk_lines(planned)),
         *([] if best.turns is None else [Text(f"in turns: {turns_in_words(best.turns)}")]),
         Text(overlap_line(planned)),
         Text(
@@ -85,32 +82,9 @@ def known_of(planned: Planned) -> str:
     return f"not proven least, at least {amount(best.bound, metric)}"
 
 
-def walk_lines(planned: Planned) -> Sequence[str]:
-    """How a Metropolis walk came to the plan; nothing where the search was exact."""
-    walked, options = planned.walked, planned.request.walk
-    if walked is None or options is None:
-        return []
-    last = walked.trace[-1][0] if walked.trace else 0
-    what = "the cost is the time with overlap; " if options.overlap else ""
-    return [
-        f"{what}a Metropolis walk of {walked.evaluations:,} evaluations (seed {options.seed}), this plan at {last:,}, "
-        f"{100 * walked.accepted / max(1, walked.evaluations):.2g} % of its steps taken",
-        *(
-            f"{result} need not lie as {tensor} does, as it must for the exact search"
-            for result, tensor in _left_out(planned)
-        ),
-    ]
-
-
-def _left_out(planned: Planned) -> Ends:
-    """The default for results that lie as graph inputs do, which a walk does not keep."""
-    request = planned.request
-    return matching_ends(context_of(planned.best.plan.workload, request.mesh), None) if request.same is None else ()
-
-
 def overlap_line(planned: Planned) -> str:
-    """How long the plan takes, without and with overlap of its steps."""
-    cost = _times(planned)
+    """How long the plan takes, without and with overlap of its steps, and a plan that differs if it then takes less."""
+    cost = _times(planned, planned.best)
     alone, together = (format_si(seconds, "s") for seconds in (cost.latency, cost.overlapped_latency))
     if alone == together:
         said = f"time {alone} with and without overlap"
@@ -118,11 +92,15 @@ def overlap_line(planned: Planned) -> str:
         said = f"time {alone} without overlap, {together} where what need not wait runs at once"
     if planned.request.metric == "energy" and planned.request.cluster.pe.arch is not None:
         said += ", with other mappings on each PE: those of least latency"
+    others = [(_times(planned, other).overlapped_latency, other) for other in planned.others]
+    quickest, other = min(others, key=lambda one: one[0], default=(cost.overlapped_latency, planned.best))
+    if quickest < cost.overlapped_latency * (1 - SAME):
+        said += f"; with overlap {format_si(quickest, 's')} for {what_differs(planned.best, other)}"
     return said
 
 
-def _times(planned: Planned) -> PlanCost:
-    return plan_cost(planned.best.plan, planned.request.cluster, planned.best.bits)
+def _times(planned: Planned, chosen: ChosenPlan) -> PlanCost:
+    return plan_cost(chosen.plan, planned.request.cluster, chosen.bits)
 
 
 def placements_section(best: ChosenPlan) -> RenderableType:
@@ -228,14 +206,13 @@ def amount(cost: float, metric: PlanMetric) -> str:
 
 def planned_document(planned: Planned) -> dict[str, Any]:
     """Plain data: costs, placements, loops, moves, names, and the other plans."""
-    times = _times(planned)
+    times = _times(planned, planned.best)
     return {
         "schema": SCHEMA,
         "metric": planned.request.metric,
         "memory_limit_bytes": planned.memory,
         "least_peak_bytes": planned.least_peak,
         "same": dict(planned.same),
-        "search": _search(planned),
         **_plan(planned.best),
         "latency_seconds": times.latency,
         "overlapped_latency_seconds": times.overlapped_latency,
@@ -286,22 +263,6 @@ def _shown_step(step: ShownStep) -> dict[str, Any]:
 
 def _buffer(buffer: Buffer) -> dict[str, Any]:
     return {"tensor": buffer.tensor, "placement": str(buffer.placement), "shape": list(buffer.shape)}
-
-
-def _search(planned: Planned) -> dict[str, Any]:
-    walked, options = planned.walked, planned.request.walk
-    if walked is None or options is None:
-        return {"kind": "exact"}
-    return {
-        "kind": "mcmc",
-        "evaluations": walked.evaluations,
-        "accepted": walked.accepted,
-        "seed": options.seed,
-        "beta": options.beta,
-        "homes": options.homes,
-        "overlap": options.overlap,
-        "trace": [{"evaluations": count, "cost": cost} for count, cost in walked.trace],
-    }
 
 
 def _plan(chosen: ChosenPlan) -> dict[str, Any]:

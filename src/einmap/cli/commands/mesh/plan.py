@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -18,13 +17,7 @@ from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
 from einmap.cli.target import Force
 from einmap.distribute.costs.cost_model import PLAN_METRICS
 from einmap.distribute.planner.planner import plan_workload
-from einmap.distribute.walk.walk import WalkOptions
-from einmap.errors import SpecError, did_you_mean
 from einmap.report.mesh.planned import planned_document, planned_report
-
-SEARCHES = ("exact", "mcmc")
-WALK = "Walk (--search mcmc)"
-DEFAULT_WALK = WalkOptions()
 
 MeshText = Annotated[
     list[str],
@@ -81,27 +74,6 @@ WhatIf = Annotated[
         help="Also say what half or twice the memory, twice the bandwidth or half the latency of each axis alters.",
     ),
 ]
-Searched = Annotated[
-    str,
-    typer.Option(
-        "--search",
-        metavar="|".join(SEARCHES),
-        help="`exact` proves its plan; `mcmc` is a Metropolis walk over plans, for comparison.",
-        rich_help_panel=WALK,
-    ),
-]
-Evaluations = Annotated[
-    int, typer.Option(min=1, metavar="N", help="Plans that the walk looks at.", rich_help_panel=WALK)
-]
-Seed = Annotated[int, typer.Option(metavar="N", help="Seed of the random numbers of the walk.", rich_help_panel=WALK)]
-Overlap = Annotated[
-    bool,
-    typer.Option(
-        "--overlap",
-        help="The walk makes small the time in which what need not wait runs at once.",
-        rich_help_panel=WALK,
-    ),
-]
 WHAT_IF_SECONDS = 60.0
 """For all plans of `--what-if` together."""
 
@@ -124,10 +96,6 @@ def plan_command(
     figures: Figures = None,
     time_limit: TimeLimit = 60.0,
     what_if: WhatIf = False,
-    search: Searched = SEARCHES[0],
-    evaluations: Evaluations = DEFAULT_WALK.evaluations,
-    seed: Seed = DEFAULT_WALK.seed,
-    overlap: Overlap = False,
     define: Define = None,
     root: Root = None,
     top_key: TopKey = None,
@@ -147,12 +115,11 @@ def plan_command(
     out = PlanFiles.of((output, svg, timeline, trace), force, given)
     report = ReportFiles.of(ctx, html, figures, force, given)
     tables = TableFiles.of("einmap.distribute.plans.plan.Plan", csv, parquet, table, force=force, inputs=given)
-    walk = _walk(search, WalkOptions(evaluations, seed, time_limit, overlap=overlap), what_if)
     options = plan_options(",".join(mesh), metric, memory, fix or [], same)
     with reading_inputs(define, *out.targets, *tables.targets) as read:
         spec = load_spec(given, define, None, root, top_key)
     report = report.spared(read.files)
-    request = replace(plan_request(spec, options, cluster, time_limit, root or ()), walk=walk)
+    request = plan_request(spec, options, cluster, time_limit, root or ())
     with searching() as running:
         planned = plan_workload(spec.workload, request, running.progress, WHAT_IF_SECONDS if what_if else None)
     if as_json:
@@ -164,14 +131,3 @@ def plan_command(
     tables.write(planned.best.plan)
     print_notes(spec.distribution_notes)
     write_page(report, planned, spec, files)
-
-
-def _walk(search: str, options: WalkOptions, what_if: bool) -> WalkOptions | None:
-    """The walk that is asked for, if any. Raises SpecError for options that do not go together."""
-    if search not in SEARCHES:
-        raise SpecError(f"--search {search}: no such search", hint=did_you_mean(search, SEARCHES))
-    if options.overlap and search != "mcmc":
-        raise SpecError("--overlap is an option of --search mcmc: the exact search makes sums of times small")
-    if what_if and search == "mcmc":
-        raise SpecError("--what-if is not an option of --search mcmc: its answers would be differences by chance")
-    return options if search == "mcmc" else None
