@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from einmap.cli.commands.examples import first_comment
+from einmap.cli.commands.catalogue.examples import first_comment
 from einmap.frontends.yaml.spec import example_paths
 from einmap.matmul.machine.read_machine import machine_paths
 from einmap.sweep.definition.read import sweep_paths

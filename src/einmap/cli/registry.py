@@ -40,9 +40,9 @@ COMMANDS = {
     "skislope": Entry(
         "lab.skislope", "Show the least traffic to and from main memory as a function of the capacity of one buffer."
     ),
-    "rewrite": Entry("rewrite", "Rewrite a mapping so that it computes the same values, and show what that changes."),
+    "rewrite": Entry("rewriting.rewrite", "Rewrite a mapping so that it computes the same values, and show what that changes."),
     "partition": Entry(
-        "partition",
+        "rewriting.partition",
         "Partition the ranks of a workload, which goes on to compute the same values, and print it.",
     ),
     "plan-matmul": Entry(
@@ -68,14 +68,14 @@ COMMANDS = {
         "exchange.export",
         "Write a workload, architecture and mapping in the format of another tool, and list what it cannot say.",
     ),
-    "dump": Entry("dump", "Write a whole specification as one YAML text: templates rendered, files and merges joined."),
+    "dump": Entry("exchange.dump", "Write a whole specification as one YAML text: templates rendered, files and merges joined."),
     "schema": Entry(
-        "schema",
+        "catalogue.schema",
         "Print the JSON Schema (draft 2020-12) of specification files, which editors check and complete by.",
         needs_arguments=False,
     ),
     "components": Entry(
-        "components",
+        "catalogue.components",
         "List the models of components that `component_class` may name; they give costs that are missing.",
         needs_arguments=False,
     ),
@@ -90,7 +90,7 @@ COMMANDS = {
     ),
     "sweep": Entry("sweep", "Map or evaluate every point of a grid of architectures, and show which are best."),
     "examples": Entry(
-        "examples",
+        "catalogue.examples",
         "List the shipped architectures, workloads, mappings, machines, sweeps, ...; their names stand for files.",
         needs_arguments=False,
     ),

@@ -1,5 +1,6 @@
-"""The commands for files of other tools.
+"""The commands for whole specifications and files of other tools.
 
+- `dump`: `einmap dump`: files in, one specification out, in either dialect.
 - `export`: `einmap export`: a workload, architecture and mapping in the format of another tool.
 - `folder`: a folder that a command is to write.
 - `formats`: the formats of other tools by name, and the modules that read and write them.

@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from einmap.cli.commands.dump import write_or_print
+from einmap.cli.commands.exchange.dump import write_or_print
 from einmap.cli.inputs import OUTPUT
 from einmap.cli.output import print_report
 from einmap.cli.target import Force, Target
