@@ -156,7 +156,7 @@ def test_a_mapping_that_cannot_be_written_after_all_is_still_printed(run, mapper
     def full(*_, **__):
         raise SpecError("cannot write the file: no space left")
 
-    monkeypatch.setattr("einmap.cli.target.write_atomically", full)
+    monkeypatch.setattr("einmap.cli.writing.target.write_atomically", full)
     done = run("map", "simple", "matmul", "-o", tmp_path / "best.yaml")
     assert done.status == 2
     assert "LoopTree" in done.out

@@ -10,7 +10,7 @@ import typer
 from tests.onnx_models import model, node, numbers
 
 from einmap.cli.main import app
-from einmap.cli.target import Target
+from einmap.cli.writing.target import Target
 from einmap.errors import SpecError
 from einmap.frontends.yaml.spec import example_paths
 from einmap.matmul.machine.read_machine import machine_paths

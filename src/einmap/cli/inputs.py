@@ -1,89 +1,76 @@
-"""What the commands take from the command line: files and names, template values, output paths."""
+"""What the commands take from the command line: files and names, template values."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
 import typer
 
-from einmap.cli.target import Target
+from einmap.cli.options import INPUT, argument, group, option, several
+from einmap.cli.writing.target import Writes
 from einmap.errors import EinmapError, SpecError, closest, did_you_mean, raise_all
 from einmap.frontends.files import Reading, exists, noted_reading
 from einmap.frontends.yaml.parsing.scalars import resolve
 from einmap.frontends.yaml.spec import example_paths, load
 from einmap.spec.spec import Spec
 
-INPUT, OUTPUT, EFFORT = "Input", "Output", "Effort"
-"""Panels of the help that several commands have."""
-Files = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="FILES",
-        help="YAML files, patterns such as 'arch/*.yaml', or names of `einmap examples`.",
-        show_default=False,
-    ),
-]
-Define = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--define",
-        "-D",
-        metavar="NAME=VALUE",
-        help="Value of a template variable {{ NAME }}; repeatable.",
-        show_default=False,
-        rich_help_panel=INPUT,
-    ),
-]
-AllowCode = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--allow-code",
-        metavar="FILE.py",
-        help="Run this file: expressions may call its functions; repeatable.",
-        show_default=False,
-        rich_help_panel=INPUT,
-    ),
-]
-SemanticsName = Annotated[
-    str | None,
-    typer.Option(
-        "--semantics",
-        metavar="exact|accelforge",
-        help="Counting rules.",
-        show_default="model.semantics, or exact",
-    ),
-]
-Root = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--root",
-        metavar="DIR",
-        help="Files may include what is below this folder, too; repeatable.",
-        show_default=False,
-        rich_help_panel=INPUT,
-    ),
-]
-TopKey = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--top-key",
-        metavar="KEY",
-        help="Read only a section (arch, ...), or a key that holds all; repeatable.",
-        show_default=False,
-        rich_help_panel=INPUT,
-    ),
-]
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document instead of the report.", rich_help_panel=OUTPUT)
-]
+
+def semantics_option() -> Any:
+    """The field `semantics` of a group: the counting rules."""
+    return option("exact|accelforge", "Counting rules.", shown="model.semantics, or exact")
+
+
+@group
+class Templates:
+    """Values for templates, and folders for includes."""
+
+    define: list[str] = several("NAME=VALUE", "Value of a template variable {{ NAME }}; repeatable.", "-D", panel=INPUT)
+    allow_code: list[Path] = several(
+        "FILE.py", "Run this file: expressions may call its functions; repeatable.", panel=INPUT
+    )
+    root: list[Path] = several("DIR", "Files may include what is below this folder, too; repeatable.", panel=INPUT)
+    top_key: list[str] = several(
+        "KEY", "Read only a section (arch, ...), or a key that holds all; repeatable.", panel=INPUT
+    )
+
+    def spec(self, files: Sequence[str]) -> Spec:
+        """The specification in `files`. Raises SpecError, with the shipped name that was probably meant."""
+        problems: list[EinmapError] = [_unknown(name) for name in files if _is_unknown_name(name)]
+        raise_all(problems)
+        values = definitions(self.define)
+        return load(
+            files, define=values, allow_code=self.allow_code or (), root=self.root, top_key=self.top_key or None
+        )
+
+
+@group
+class Source(Templates):
+    """The files of a specification, and what belongs to them."""
+
+    files: list[str] = argument("FILES", "YAML files, patterns such as 'arch/*.yaml', or names of `einmap examples`.")
+
+    @property
+    def words(self) -> list[str | Path]:
+        """What names files that are read."""
+        return [*self.files, *(self.allow_code or ())]
+
+    @property
+    def command_words(self) -> list[str]:
+        """The files and the values of templates, as words of a command line."""
+        return [*self.files, *(word for one in self.define for word in ("-D", one))]
+
+    def load(self, *targets: Writes | None) -> Spec:
+        """The specification. Raises SpecError, also where a target would replace what is read."""
+        with reading_inputs(self.define, *targets):
+            return self.spec(self.files)
 
 
 @contextmanager
-def reading_inputs(define: Iterable[str] | None, *targets: Target | None) -> Iterator[Reading]:
+def reading_inputs(define: Iterable[str] | None, *targets: Writes | None) -> Iterator[Reading]:
     """Load within what a command needs; at the end the command line is held against what was read.
 
     Raises SpecError when a file that was read, an included one too, is one of `targets`, and when no template asks
@@ -95,21 +82,6 @@ def reading_inputs(define: Iterable[str] | None, *targets: Target | None) -> Ite
         if target is not None:
             target.spare(read.files)
     raise_all([_unused(name, read) for name in definitions(define) if name not in read.variables])
-
-
-def load_spec(
-    files: list[str],
-    define: Iterable[str] | None = None,
-    allow_code: Iterable[Path] | None = None,
-    root: Iterable[Path] | None = None,
-    top_key: list[str] | None = None,
-) -> Spec:
-    """The specification in `files`. Raises SpecError, with the shipped name that was probably meant."""
-    problems: list[EinmapError] = [_unknown(name) for name in files if _is_unknown_name(name)]
-    raise_all(problems)
-    return load(
-        files, define=definitions(define), allow_code=allow_code or (), root=root or (), top_key=top_key or None
-    )
 
 
 def definitions(texts: Iterable[str] | None, flag: str = "-D", example: str = "N=128") -> dict[str, object]:

@@ -15,7 +15,7 @@ INPUT, OUTPUT, EFFORT = "Input", "Output", "Effort"
 _KEY = "option"
 
 
-def option(metavar: str, text: str, *names: str, default: Any = None, **settings: Any) -> Any:
+def option(metavar: str | None, text: str, *names: str, default: Any = None, **settings: Any) -> Any:
     """A field of a group that takes a value; `text`: its help. `default`: its value where it is not given, `...`
     where it has to be.
 
@@ -38,6 +38,16 @@ def flag(text: str, *names: str, default: bool | None = False, **settings: Any) 
 def argument(metavar: str | None = None, text: str | None = None, default: Any = ...) -> Any:
     """A field of a group that is an argument."""
     return _field(typer.Argument, (), default, text, metavar=metavar)
+
+
+def output_option(text: str, metavar: str = "FILE", **settings: Any) -> Any:
+    """The field `output` of a group: the file that `-o` names."""
+    return option(metavar, text, "-o", panel=OUTPUT, **settings)
+
+
+def force_option() -> Any:
+    """The field `force` of a group: whether files may be replaced."""
+    return flag("Replace files that exist; never one that is read.", panel=OUTPUT)
 
 
 def _field(make: Any, names: tuple[str, ...], default: Any, text: str | None, **settings: Any) -> Any:
@@ -63,6 +73,7 @@ class Without:
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
     """The command with a parameter for each option in place of its groups."""
     flat: list[inspect.Parameter] = []
+    single: list[str] = []
     groups: dict[str, Any] = {}
     for parameter in inspect.signature(command, eval_str=True).parameters.values():
         whole = parameter.annotation
@@ -72,14 +83,14 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
             left_out = {name for mark in marks if isinstance(mark, Without) for name in mark.names}
             flat += [one for one in _parameters(kind) if one.name not in left_out]
         else:
+            single.append(parameter.name)
             flat.append(parameter.replace(kind=parameter.KEYWORD_ONLY))
 
     def run(**values: Any) -> None:
         given = {
-            name: kind(**{one.name: values.pop(one.name, None) for one in fields(kind)})
-            for name, kind in groups.items()
+            name: kind(**{one.name: values.get(one.name) for one in fields(kind)}) for name, kind in groups.items()
         }
-        command(**values, **given)
+        command(**{name: values[name] for name in single}, **given)
 
     run.__doc__ = command.__doc__
     run.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]

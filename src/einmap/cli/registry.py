@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -15,92 +16,41 @@ from typer.main import get_command
 from einmap.cli.command import Command, without_types
 from einmap.visible import visible
 
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A command: its module below `einmap.cli.commands`, with a function `NAME_command`, and how its help begins.
-
-    `needs_arguments`: without any the help is shown.
-    """
-
-    module: str
-    summary: str
-    needs_arguments: bool = True
-
-
 COMMANDS = {
-    "evaluate": Entry("evaluate", "Evaluate a mapping: energy, latency, area, traffic and how full memories are."),
-    "map": Entry("map", "Find the best mapping of a workload onto an architecture, and say how good it is."),
-    "search": Entry(
-        "lab.search", "Compare search strategies on the mapspace of one Einsum, judged against the proven optimum."
-    ),
-    "census": Entry(
-        "lab.census", "Show the shape of a mapspace: how many mappings there are, and how valid ones are distributed."
-    ),
-    "skislope": Entry(
-        "lab.skislope", "Show the least traffic to and from main memory as a function of the capacity of one buffer."
-    ),
-    "rewrite": Entry("rewriting.rewrite", "Rewrite a mapping so that it computes the same values, and show what that changes."),
-    "partition": Entry(
-        "rewriting.partition",
-        "Partition the ranks of a workload, which goes on to compute the same values, and print it.",
-    ),
-    "plan-matmul": Entry(
-        "plan_matmul", "Block C <- A B + C, A: M x K, B: K x N, for every memory of a machine, and predict the time."
-    ),
-    "simulate": Entry(
-        "simulate",
-        "Run a mapping on real tensors through explicit buffers, and compare outputs, counts and usage with the model.",
-    ),
-    "emit": Entry("emit", "Print the loop nest of a mapping as code: buffers, loops, mvin and mvout, compute."),
-    "run": Entry(
-        "mesh.run",
-        "Partition Einsums over the PEs of a mesh, run them there on random data, and compare with the whole result.",
-    ),
-    "plan": Entry(
-        "mesh.plan",
-        "Choose how a workload is distributed over a mesh: the best plan, why others lose, where memory binds.",
-    ),
-    "import": Entry(
-        "exchange.import_files", "Read a model in ONNX, or files of another tool, and write them as a specification."
-    ),
-    "export": Entry(
-        "exchange.export",
-        "Write a workload, architecture and mapping in the format of another tool, and list what it cannot say.",
-    ),
-    "dump": Entry("exchange.dump", "Write a whole specification as one YAML text: templates rendered, files and merges joined."),
-    "schema": Entry(
-        "catalogue.schema",
-        "Print the JSON Schema (draft 2020-12) of specification files, which editors check and complete by.",
-        needs_arguments=False,
-    ),
-    "components": Entry(
-        "catalogue.components",
-        "List the models of components that `component_class` may name; they give costs that are missing.",
-        needs_arguments=False,
-    ),
-    "explain": Entry(
-        "explain", "Explain a mapping: what limits it, where energy and traffic come from, what would help."
-    ),
-    "diff": Entry(
-        "diff", "Compare two mappings, architectures, workloads or whole specifications: structure and cost."
-    ),
-    "show": Entry(
-        "show", "Draw a mapping as a LoopTree, an architecture as a tree, or a workload as a graph: an SVG file."
-    ),
-    "sweep": Entry("sweep", "Map or evaluate every point of a grid of architectures, and show which are best."),
-    "examples": Entry(
-        "catalogue.examples",
-        "List the shipped architectures, workloads, mappings, machines, sweeps, ...; their names stand for files.",
-        needs_arguments=False,
-    ),
-    "warmup": Entry(
-        "warmup",
-        "Compile the kernels of the mapper and the simulator, which takes some seconds once on a machine.",
-        needs_arguments=False,
-    ),
+    "evaluate": "evaluate",
+    "map": "map",
+    "search": "lab.search",
+    "census": "lab.census",
+    "skislope": "lab.skislope",
+    "rewrite": "rewriting.rewrite",
+    "partition": "rewriting.partition",
+    "plan-matmul": "plan_matmul",
+    "simulate": "simulate",
+    "emit": "emit",
+    "run": "mesh.run",
+    "plan": "mesh.plan",
+    "import": "exchange.import_files",
+    "export": "exchange.export",
+    "dump": "exchange.dump",
+    "schema": "catalogue.schema",
+    "components": "catalogue.components",
+    "explain": "explain",
+    "diff": "diff",
+    "show": "show",
+    "sweep": "sweep",
+    "examples": "catalogue.examples",
+    "warmup": "warmup",
 }
-"""In the order of the help."""
+"""The modules of the commands below `einmap.cli.commands`, each with a function `NAME_command`; in the order of the
+help.
+"""
+
+
+def summary_of(name: str) -> str:
+    """How the help of a command begins, from the text of its module, which is not imported for that."""
+    file = Path(__file__).parent.joinpath("commands", *COMMANDS[name].split(".")).with_suffix(".py")
+    found = re.search(r'^def \w+_command\(.*?"""(.*?)(?:\n\n|""")', file.read_text(), re.MULTILINE | re.DOTALL)
+    return " ".join(found[1].split()) if found else ""
 
 
 class Commands(MutableMapping[str, Any]):
@@ -154,8 +104,8 @@ class LazyGroup(typer.core.TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         """A placeholder for the help, which imports the command when it runs."""
-        entry = COMMANDS.get(cmd_name)
-        return self.commands.get(cmd_name) if entry is None else _Named(self.commands, cmd_name, entry.summary)
+        is_named = cmd_name in COMMANDS
+        return _Named(self.commands, cmd_name, summary_of(cmd_name)) if is_named else self.commands.get(cmd_name)
 
 
 @contextmanager
@@ -181,10 +131,12 @@ class _Named(typer.core.TyperCommand):
         return self._commands[str(self.name)].make_context(info_name, args, parent, **extra)
 
 
-def _made(name: str, entry: Entry) -> Any:
-    function = getattr(
-        import_module(f"einmap.cli.commands.{entry.module}"), f"{entry.module.rpartition('.')[2]}_command"
-    )
+def _made(name: str, module: str) -> Any:
+    from einmap.cli.options import expanded  # here, since the help of the whole makes no command
+
+    function = getattr(import_module(f"einmap.cli.commands.{module}"), f"{module.rpartition('.')[2]}_command")
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    alone.command(name, cls=Command, no_args_is_help=entry.needs_arguments)(function)
-    return get_command(alone)
+    alone.command(name, cls=Command)(expanded(function))
+    command = get_command(alone)
+    command.no_args_is_help = any(parameter.required for parameter in command.params)
+    return command

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
 
-import typer
-
-from einmap.cli.inputs import AllowCode, AsJson, Define, Root, SemanticsName, TopKey, load_spec, reading_inputs
-from einmap.cli.output import print_json, print_notes, print_report
-from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
-from einmap.cli.target import Force
+from einmap.cli.inputs import Templates, reading_inputs, semantics_option
+from einmap.cli.options import argument, group, several
+from einmap.cli.output import print_notes
+from einmap.cli.writing.results import Tables
 from einmap.errors import EinmapError, Note
 from einmap.model.cost import Cost
 from einmap.model.evaluate import evaluate
@@ -19,58 +17,39 @@ from einmap.spec.spec import Spec
 NEEDED = ("arch", "workload", "mapping")
 """What a specification needs to be evaluated."""
 
-First = Annotated[str, typer.Argument(metavar="A", help="A YAML file or a name that `einmap examples` lists.")]
-Second = Annotated[str, typer.Argument(metavar="B", help="The same, compared with A.")]
-With = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--with",
-        "-w",
-        metavar="FILE",
-        help="A file or name that belongs to both, e.g. their architecture; repeatable.",
-        show_default=False,
-    ),
-]
+
+@group
+class Compared:
+    """What is compared."""
+
+    first: str = argument("A", "A YAML file or a name that `einmap examples` lists.")
+    second: str = argument("B", "The same, compared with A.")
+    shared: list[str] = several(
+        "FILE", "A file or name that belongs to both, e.g. their architecture; repeatable.", "--with", "-w"
+    )
+    semantics: str | None = semantics_option()
 
 
-def diff_command(
-    first: First,
-    second: Second,
-    *,
-    shared: With = None,
-    define: Define = None,
-    allow_code: AllowCode = None,
-    root: Root = None,
-    top_key: TopKey = None,
-    semantics: SemanticsName = None,
-    csv: Csv = None,
-    parquet: Parquet = None,
-    table: TableName = None,
-    force: Force = False,
-    as_json: AsJson = False,
-) -> None:
+def diff_command(compared: Compared, templates: Templates, output: Tables) -> None:
     """Compare two mappings, architectures, workloads or whole specifications: structure and cost.
 
     Costs are compared where A and B, each with the --with files, can be evaluated.
 
     Example: einmap diff simple_matmul_chain_unfused simple_matmul_chain_fused --with simple --with matmul_chain
     """
-    common = shared or []
-    kind = "einmap.report.costs.difference_report.Difference"
-    inputs = [first, second, *common, *(allow_code or ())]
-    tables = TableFiles.of(kind, csv, parquet, table, force=force, inputs=inputs)
-    with reading_inputs(define, *tables.targets):
-        before, after = (load_spec([name, *common], define, allow_code, root, top_key) for name in (first, second))
+    names = (compared.first, compared.second)
+    inputs: list[str | Path] = [*names, *compared.shared, *templates.allow_code]
+    files = output.files("einmap.report.costs.difference_report.Difference", inputs)
+    with reading_inputs(templates.define, files):
+        before, after = (templates.spec([name, *compared.shared]) for name in names)
     notes: list[Note] = []
-    costs = [_cost(spec, name, semantics, notes) for spec, name in ((before, first), (after, second))]
+    costs = [_cost(spec, name, compared.semantics, notes) for spec, name in zip((before, after), names, strict=True)]
     both = (costs[0], costs[1]) if costs[0] is not None and costs[1] is not None else None
     difference = compare_specs(before, after, both)
-    if as_json:
-        print_json({**difference.to_dict(), "notes": [str(note) for note in notes]})
-    else:
-        print_report(difference_report(difference))
+    document = {**difference.to_dict(), "notes": [str(note) for note in notes]}
+    output.show(lambda: document, lambda: difference_report(difference))
     print_notes(notes)
-    tables.write(difference)
+    files.write(difference)
 
 
 def _cost(spec: Spec, name: str, semantics: str | None, notes: list[Note]) -> Cost | None:

@@ -5,33 +5,22 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from einmap.cli.html_report import Figures, Html, ReportFiles, command_words, names_of
-from einmap.cli.inputs import (
-    EFFORT,
-    OUTPUT,
-    AllowCode,
-    AsJson,
-    Define,
-    Files,
-    Root,
-    SemanticsName,
-    TopKey,
-    definitions,
-    load_spec,
-    reading_inputs,
-)
-from einmap.cli.output import console, print_error, print_hint, print_json, print_notes, print_report
+from einmap.cli.inputs import Source, definitions, reading_inputs, semantics_option
+from einmap.cli.options import EFFORT, OUTPUT, flag, group, option, output_option, several
+from einmap.cli.output import console, print_error, print_hint, print_notes
 from einmap.cli.progress_bar import searching
-from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
-from einmap.cli.target import Force, Target
+from einmap.cli.writing.html_report import command_words, names_of
+from einmap.cli.writing.results import Output
+from einmap.cli.writing.target import Target
 from einmap.errors import EinmapError, NoMappingError, SpecError, did_you_mean
 from einmap.frontends.yaml.given import load_given
 from einmap.frontends.yaml.spec import dump_mapping
 from einmap.mapper.fusion_saving import Saving, unfused_comparison
+from einmap.mapper.objective.metrics import METRICS
 from einmap.mapper.problem.options import metrics_named
 from einmap.mapper.result.result import Found, MapResult, objective
 from einmap.model.counting.semantics import semantics_named
@@ -61,136 +50,63 @@ _NOT_OF_MAPPING = (
     "as_json",
 )  # fmt: skip
 """Parameters that do not say which mapping is found by a search that ends by itself."""
+EDP = "energy_delay_product"
+"""The metric that has a shorter name."""
 FUSION = "Fusion"
 """A panel of the help."""
-Metrics = Annotated[
-    str | None,
-    typer.Option(
-        metavar="METRICS",
-        help="What is minimised: edp, energy, latency, dynamic_energy, leak_energy, resource_usage; energy,latency: a "
-        "Pareto front.",
-        show_default="mapper.metrics, or edp",
-    ),
-]
-TimeLimit = Annotated[
-    float | None,
-    typer.Option(
-        "--time-limit",
-        metavar="S",
-        min=0,
-        help="Seconds after which the best so far is given.",
-        show_default=False,
-        rich_help_panel=EFFORT,
-    ),
-]
-MaxEvaluations = Annotated[
-    int | None,
-    typer.Option(
-        "--max-evaluations",
-        metavar="N",
-        min=1,
-        help="Evaluations after which it is given.",
-        show_default=False,
-        rich_help_panel=EFFORT,
-    ),
-]
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N", min=1, help="Threads of the search.", show_default="one for each processor", rich_help_panel=EFFORT
-    ),
-]
-Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Seed of random choices.", rich_help_panel=EFFORT)]
-GivenFile = Annotated[
-    str | None,
-    typer.Option(
-        "--given",
-        metavar="FILE",
-        help="A partly given mapping: its nodes are kept, others come in at !Any {} only (docs/mapper.md).",
-        show_default=False,
-    ),
-]
-MapperOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--option",
-        metavar="NAME=VALUE",
-        help="An option of the mapper, named as under `mapper:`; repeatable.",
-        show_default=False,
-    ),
-]
-Cache = Annotated[
-    str | None,
-    typer.Option(
-        "--cache",
-        metavar="DIR",
-        help="Keep proven results here, and take them from here.",
-        show_default=False,
-        rich_help_panel=EFFORT,
-    ),
-]
-Stats = Annotated[
-    bool,
-    typer.Option("--stats", help="Show what became of all parts of the mapspace.", rich_help_panel=OUTPUT),
-]
-Fuse = Annotated[
-    bool,
-    typer.Option(
+
+
+@group
+class Options:
+    """What is searched, for how long, and what is kept of it."""
+
+    metrics: str | None = option(
+        "METRICS",
+        f"What is minimised: {', '.join(('edp', *(name for name in METRICS if name != EDP)))}; "
+        "energy,latency: a Pareto front.",
+        shown="mapper.metrics, or edp",
+    )
+    semantics: str | None = semantics_option()
+    time_limit: float | None = option("S", "Seconds after which the best so far is given.", min=0, panel=EFFORT)
+    max_evaluations: int | None = option("N", "Evaluations after which it is given.", min=1, panel=EFFORT)
+    workers: int | None = option("N", "Threads of the search.", shown="one for each processor", min=1, panel=EFFORT)
+    seed: int = option("N", "Seed of random choices.", default=0, min=0, panel=EFFORT)
+    given: str | None = option(
+        "FILE", "A partly given mapping: its nodes are kept, others come in at !Any {} only (docs/mapper.md)."
+    )
+    mapper_option: list[str] = several(
+        "NAME=VALUE", "An option of the mapper, named as under `mapper:`; repeatable.", "--option"
+    )
+    fuse: bool = flag(
+        "Intermediate tensors may stay inside, tile by tile; else each Einsum is mapped by itself.",
         "--fuse/--no-fuse",
-        help="Intermediate tensors may stay inside, tile by tile; else each Einsum is mapped by itself.",
-        rich_help_panel=FUSION,
-    ),
-]
-Compare = Annotated[
-    bool,
-    typer.Option(
+        default=True,
+        panel=FUSION,
+    )
+    compare: bool = flag(
+        "Search the best mapping that fuses nothing, too, to say what fusion saves.",
         "--compare/--no-compare",
-        help="Search the best mapping that fuses nothing, too, to say what fusion saves.",
-        rich_help_panel=FUSION,
-    ),
-]
-Output = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="Write the best mapping, as YAML.",
-        show_default=False,
-        rich_help_panel=OUTPUT,
-    ),
-]
+        default=True,
+        panel=FUSION,
+    )
+    cache: str | None = option("DIR", "Keep proven results here, and take them from here.", panel=EFFORT)
+    stats: bool = flag("Show what became of all parts of the mapspace.", panel=OUTPUT)
+    output: Path | None = output_option("Write the best mapping, as YAML.")
+
+    def of_mapper(self) -> dict[str, Any]:
+        """The keywords of the mapper, but for what is read from files. Usage errors and SpecError for bad ones."""
+        options = mapper_options(self.mapper_option)
+        if self.metrics is not None:
+            if "metrics" in options:
+                raise typer.BadParameter("--metrics gives them too", param_hint="--option")
+            options["metrics"] = metrics_of(self.metrics)
+        if self.semantics is not None:
+            semantics_named(self.semantics)
+        own = {"semantics": self.semantics, "max_evaluations": self.max_evaluations}
+        return options | own | {"workers": self.workers, "seed": self.seed, "fuse": self.fuse}
 
 
-def map_command(
-    ctx: typer.Context,
-    files: Files,
-    *,
-    metrics: Metrics = None,
-    semantics: SemanticsName = None,
-    time_limit: TimeLimit = None,
-    max_evaluations: MaxEvaluations = None,
-    workers: Workers = None,
-    seed: Seed = 0,
-    given: GivenFile = None,
-    option: MapperOption = None,
-    fuse: Fuse = True,
-    compare: Compare = True,
-    cache: Cache = None,
-    stats: Stats = False,
-    output: Output = None,
-    csv: Csv = None,
-    parquet: Parquet = None,
-    table: TableName = None,
-    html: Html = None,
-    figures: Figures = None,
-    force: Force = False,
-    define: Define = None,
-    allow_code: AllowCode = None,
-    root: Root = None,
-    top_key: TopKey = None,
-    as_json: AsJson = False,
-) -> None:
+def map_command(asked: Options, output: Output, source: Source) -> None:
     """Find the best mapping of a workload onto an architecture, and say how good it is.
 
     Ctrl-C ends the search and gives the best mapping so far; a second Ctrl-C ends at once.
@@ -199,39 +115,30 @@ def map_command(
 
     Example: einmap map eyeriss resnet50_layer -D LAYER=conv2_2 -D BITS=16 --given partial.yaml
     """
-    options = mapper_options(option)
-    if metrics is not None:
-        if "metrics" in options:
-            raise typer.BadParameter("--metrics gives them too", param_hint="--option")
-        options["metrics"] = metrics_of(metrics)
-    if semantics is not None:
-        semantics_named(semantics)
-    inputs = [*files, *(allow_code or ()), *([] if given is None else [given])]
-    target, report = Target.of(output, force, inputs), ReportFiles.of(ctx, html, figures, force, inputs)
-    tables = TableFiles.of("einmap.mapper.result.result.MapResult", csv, parquet, table, force=force, inputs=inputs)
-    with reading_inputs(define, target, *tables.targets) as read:
-        spec = load_spec(files, define, allow_code, root, top_key)
-        if given is not None:
-            options["given"] = load_given(given, spec, definitions(define), root or ())
-    report = report.spared(read.files)
-    if cache is not None:
-        options["cache"] = _results_in(cache, spec)
-    options |= {"semantics": semantics, "max_evaluations": max_evaluations, "workers": workers, "seed": seed}
-    result, saving = _search(spec, compare and fuse, fuse=fuse, time_limit_s=time_limit, **options)
-    failure = (
-        _written(target, mapping_file(result, command_words(ctx, _NOT_OF_MAPPING))) if target is not None else None
+    options = asked.of_mapper()
+    inputs = [*source.words, *([] if asked.given is None else [asked.given])]
+    target = Target.of(asked.output, output.force, inputs)
+    files = output.files("einmap.mapper.result.result.MapResult", inputs)
+    with reading_inputs(source.define, target, files):
+        spec = source.spec(source.files)
+        if asked.given is not None:
+            options["given"] = load_given(asked.given, spec, definitions(source.define), source.root)
+    if asked.cache is not None:
+        options["cache"] = _results_in(asked.cache, spec)
+    result, saving = _search(spec, asked.compare and asked.fuse, time_limit_s=asked.time_limit, **options)
+    failure = None
+    if target is not None:
+        failure = _written(target, mapping_file(result, command_words(output.ctx, _NOT_OF_MAPPING)))
+    output.show(
+        lambda: document(result, saving),
+        lambda: map_report(result, result.spec, console().width, stats=asked.stats, saving=saving),
     )
-    if as_json:
-        print_json(document(result, saving))
-    else:
-        print_report(map_report(result, result.spec, console().width, stats=stats, saving=saving))
     print_notes(result.cost.notes)
     if failure is not None:
         raise failure
-    if output is not None:
-        print_hint(_wrote(result, output))
-    tables.write(result)
-    report.write(lambda: _page(result, saving, files))
+    if target is not None:
+        print_hint(_wrote(result, target.path))
+    files.write(result, lambda: _page(result, saving, source.files))
 
 
 def _page(result: MapResult, saving: Saving | None, files: Sequence[str]) -> Page:

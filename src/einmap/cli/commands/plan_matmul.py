@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from einmap.cli.html_report import Figures, Html, ReportFiles
-from einmap.cli.inputs import EFFORT, OUTPUT, AsJson, Define, Root, definitions, reading_inputs
-from einmap.cli.output import print_hint, print_json, print_notes, print_report
+from einmap.cli.inputs import Templates, definitions, reading_inputs
+from einmap.cli.options import EFFORT, Without, argument, flag, group, option, output_option, several
+from einmap.cli.output import print_hint, print_notes, print_report
 from einmap.cli.progress_bar import searching
-from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
-from einmap.cli.target import Force, Target
+from einmap.cli.writing.results import Output
+from einmap.cli.writing.target import Target
 from einmap.frontends.yaml.spec import dump
 from einmap.progress import Progress
 from einmap.report.matmul.matmul import plan_report
@@ -31,140 +31,64 @@ WRONG, INTERRUPTED = 1, 130
 BLOCKS, CPU = "Blocks", "This processor"
 """Panels of the help."""
 
-Size = Annotated[int, typer.Argument(show_default=False)]
-MachineName = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME|FILE|this-cpu",
-        help="A machine of `einmap examples`, a YAML file, or the processor at hand.",
-        show_default=False,
-    ),
-]
-DataTypeName = Annotated[
-    str, typer.Option("--dtype", metavar="TYPE", help="Data type of A and B: fp8, bf16, fp32, ...", show_default=False)
-]
-Accumulator = Annotated[str | None, typer.Option(metavar="TYPE", help="Data type of C.", show_default="--dtype")]
-Fit = Annotated[
-    str,
-    typer.Option(
-        metavar="all|resident",
-        help="What has to fit into each memory: all blocks, or the resident one.",
-        rich_help_panel=BLOCKS,
-    ),
-]
-Accumulate = Annotated[
-    str,
-    typer.Option(
-        metavar="owned|atomic",
-        help="owned: workers have blocks of C of their own; atomic: zero, accumulate.",
-        rich_help_panel=BLOCKS,
-    ),
-]
-Joint = Annotated[
-    bool | None,
-    typer.Option(
+
+@group
+class Options:
+    """Which product, on which machine, and how it is blocked."""
+
+    m: int = argument()
+    k: int = argument()
+    n: int = argument()
+    machine: str = option(
+        "NAME|FILE|this-cpu", "A machine of `einmap examples`, a YAML file, or the processor at hand.", default=...
+    )
+    dtype: str = option("TYPE", "Data type of A and B: fp8, bf16, fp32, ...", default=...)
+    accumulator: str | None = option("TYPE", "Data type of C.", shown="--dtype")
+    fit: str = option(
+        "all|resident",
+        "What has to fit into each memory: all blocks, or the resident one.",
+        default="all",
+        panel=BLOCKS,
+    )
+    joint: bool | None = flag(
+        "All levels together, or one after the other from the outermost in.",
         "--joint/--level-by-level",
-        help="All levels together, or one after the other from the outermost in.",
-        show_default="joint where fit is all",
-        rich_help_panel=BLOCKS,
-    ),
-]
-Resident = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="A@LEVEL",
-        help="An operand that lies whole in a level from before; repeatable.",
-        show_default=False,
-        rich_help_panel=BLOCKS,
-    ),
-]
-DoubleBuffer = Annotated[
-    bool,
-    typer.Option(
-        "--double-buffer",
-        help="Overlap transfers with computing; streamed blocks take space twice.",
-        rich_help_panel=BLOCKS,
-    ),
-]
-Grain = Annotated[
-    str | None,
-    typer.Option(metavar="G|M,K,N", help="The least block.", show_default="the machine's", rich_help_panel=BLOCKS),
-]
-Candidates = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        min=1,
-        help="Most block sizes of one dimension that are tried.",
-        show_default="16",
-        rich_help_panel=EFFORT,
-    ),
-]
-TimeLimit = Annotated[
-    float | None,
-    typer.Option(
-        "--time-limit",
-        metavar="S",
-        min=0,
-        help="Seconds after which the best so far is given.",
-        show_default=False,
-        rich_help_panel=EFFORT,
-    ),
-]
-Cores = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, help="Cores to plan for.", show_default="1", rich_help_panel=CPU),
-]
-Measure = Annotated[
-    bool,
-    typer.Option(
-        "--measure",
-        help="Measure rates first; then run the plan, beside plain loops and BLAS.",
-        rich_help_panel=CPU,
-    ),
-]
-Output = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="Write the plan as a specification, for `einmap evaluate`.",
-        show_default=False,
-        rich_help_panel=OUTPUT,
-    ),
-]
+        default=None,
+        shown="joint where fit is all",
+        panel=BLOCKS,
+    )
+    accumulate: str = option(
+        "owned|atomic",
+        "owned: workers have blocks of C of their own; atomic: zero, accumulate.",
+        default="owned",
+        panel=BLOCKS,
+    )
+    double_buffer: bool = flag("Overlap transfers with computing; streamed blocks take space twice.", panel=BLOCKS)
+    resident: list[str] = several(
+        "A@LEVEL", "An operand that lies whole in a level from before; repeatable.", panel=BLOCKS
+    )
+    grain: str | None = option("G|M,K,N", "The least block.", shown="the machine's", panel=BLOCKS)
+    candidates: int | None = option(
+        "N", "Most block sizes of one dimension that are tried.", shown="16", min=1, panel=EFFORT
+    )
+    time_limit: float | None = option("S", "Seconds after which the best so far is given.", min=0, panel=EFFORT)
+    cores: int | None = option("N", "Cores to plan for.", shown="1", min=1, panel=CPU)
+    measure: bool = flag("Measure rates first; then run the plan, beside plain loops and BLAS.", panel=CPU)
+    output: Path | None = output_option("Write the plan as a specification, for `einmap evaluate`.")
+
+    def check(self, define: list[str]) -> None:
+        """A usage error for options that do not go together."""
+        for used, name in ((self.cores is not None, "--cores"), (self.measure, "--measure")):
+            if used and self.machine != THIS_CPU:
+                raise typer.BadParameter(f"only for --machine {THIS_CPU}", param_hint=name)
+        if self.measure and self.cores not in (None, 1):
+            raise typer.BadParameter("the kernel runs on one core: leave out --cores", param_hint="--measure")
+        if define and self.machine == THIS_CPU:
+            raise typer.BadParameter(f"{THIS_CPU} has no variables", param_hint="--define")
 
 
 def plan_matmul_command(
-    ctx: typer.Context,
-    m: Size,
-    k: Size,
-    n: Size,
-    *,
-    machine: MachineName,
-    dtype: DataTypeName,
-    accumulator: Accumulator = None,
-    fit: Fit = "all",
-    joint: Joint = None,
-    accumulate: Accumulate = "owned",
-    double_buffer: DoubleBuffer = False,
-    resident: Resident = None,
-    grain: Grain = None,
-    candidates: Candidates = None,
-    time_limit: TimeLimit = None,
-    cores: Cores = None,
-    measure: Measure = False,
-    define: Define = None,
-    root: Root = None,
-    output: Output = None,
-    csv: Csv = None,
-    parquet: Parquet = None,
-    table: TableName = None,
-    html: Html = None,
-    figures: Figures = None,
-    force: Force = False,
-    as_json: AsJson = False,
+    options: Options, templates: Annotated[Templates, Without({"allow_code", "top_key"})], output: Output
 ) -> None:
     """Block C <- A B + C, A: M x K, B: K x N, for every memory of a machine, and predict the time.
 
@@ -178,42 +102,46 @@ def plan_matmul_command(
     from einmap.matmul.plan import plan_matmul
     from einmap.matmul.to_mapping import to_mapping
 
-    target = Target.of(output, force, [machine])
-    report = ReportFiles.of(ctx, html, figures, force, [machine])
-    tables = TableFiles.of("einmap.matmul.result.MatmulPlan", csv, parquet, table, force=force, inputs=[machine])
-    check_this_cpu(machine, cores, measure, define)
+    target = Target.of(options.output, output.force, [options.machine])
+    files = output.files("einmap.matmul.result.MatmulPlan", [options.machine])
+    options.check(templates.define)
     measured: Measured | None = None
     with searching() as search:
-        with reading_inputs(define, target, *tables.targets) as read:
-            described = machine_at_hand(machine, dtype, cores, measure, define, root, search.progress)
-        report = report.spared(read.files)
+        with reading_inputs(templates.define, target, files):
+            described = machine_at_hand(options, templates, search.progress)
         plan = plan_matmul(
-            m,
-            k,
-            n,
+            options.m,
+            options.k,
+            options.n,
             described.machine,
-            dtype=dtype,
-            accumulator=accumulator,
-            fit=fit,
-            method=None if joint is None else "joint" if joint else "level by level",
-            accumulate=accumulate,
-            double_buffer=double_buffer,
-            resident=homes(resident),
-            grain=grain_of(grain),
-            candidates=candidates or described.candidates,
-            time_limit_s=time_limit,
+            dtype=options.dtype,
+            accumulator=options.accumulator,
+            fit=options.fit,
+            method=None if options.joint is None else "joint" if options.joint else "level by level",
+            accumulate=options.accumulate,
+            double_buffer=options.double_buffer,
+            resident=homes(options.resident),
+            grain=grain_of(options.grain),
+            candidates=options.candidates or described.candidates,
+            time_limit_s=options.time_limit,
             progress=search.progress,
         )
-        if measure:
+        if options.measure:
             measured = measured_or_stopped(plan, search.progress)
     if target is not None:
         target.write(dump(to_mapping(plan)))
-    show(plan, measured, described.note, as_json)
-    if output is not None:
-        print_hint(f"wrote the plan to {output}")
-    tables.write(plan)
-    report.write(lambda: page_of(plan, measured))
-    if measure and measured is None:
+    machine = {} if described.note is None else {"described": described.note}
+    measurement = {} if measured is None else {"measured": measured.to_dict()}
+    output.show(lambda: plan.to_dict() | machine | measurement, lambda: plan_report(plan))
+    if measured is not None and not output.as_json:
+        print_report(measured_section(plan, measured))
+    if described.note is not None:
+        print_hint(described.note)
+    print_notes(plan.notes)
+    if target is not None:
+        print_hint(f"wrote the plan to {target.path}")
+    files.write(plan, lambda: page_of(plan, measured))
+    if options.measure and measured is None:
         print_hint("stopped before there was anything measured")
         raise typer.Exit(INTERRUPTED)
     if measured is not None and not measured.correct:
@@ -227,21 +155,6 @@ def page_of(plan: MatmulPlan, measured: Measured | None) -> Page:
     return matmul_page(plan, measured)
 
 
-def show(plan: MatmulPlan, measured: Measured | None, described: str | None, as_json: bool) -> None:
-    """Print the plan, what was measured, and what the user should know."""
-    if as_json:
-        machine = {} if described is None else {"described": described}
-        measurement = {} if measured is None else {"measured": measured.to_dict()}
-        print_json(plan.to_dict() | machine | measurement)
-    else:
-        print_report(plan_report(plan))
-        if measured is not None:
-            print_report(measured_section(plan, measured))
-    if described is not None:
-        print_hint(described)
-    print_notes(plan.notes)
-
-
 @dataclass(frozen=True, slots=True)
 class MachineAtHand:
     """A machine, what it was made of where nobody wrote that down, and the usual number of candidates for it."""
@@ -251,41 +164,22 @@ class MachineAtHand:
     candidates: int | None = None
 
 
-def check_this_cpu(machine: str, cores: int | None, measure: bool, define: list[str] | None) -> None:
-    """A usage error for options that do not go together."""
-    for used, option in ((cores is not None, "--cores"), (measure, "--measure")):
-        if used and machine != THIS_CPU:
-            raise typer.BadParameter(f"only for --machine {THIS_CPU}", param_hint=option)
-    if measure and cores not in (None, 1):
-        raise typer.BadParameter("the kernel runs on one core: leave out --cores", param_hint="--measure")
-    if define and machine == THIS_CPU:
-        raise typer.BadParameter(f"{THIS_CPU} has no variables", param_hint="--define")
-
-
-def machine_at_hand(
-    name: str,
-    dtype: str,
-    cores: int | None,
-    measure: bool,
-    define: list[str] | None,
-    root: list[Path] | None,
-    progress: Progress,
-) -> MachineAtHand:
+def machine_at_hand(options: Options, templates: Templates, progress: Progress) -> MachineAtHand:
     """The machine of that name or file, or the processor at hand with rates that are measured on request."""
-    if name != THIS_CPU:
+    if options.machine != THIS_CPU:
         from einmap.matmul.machine.read_machine import load_machine
 
-        return MachineAtHand(load_machine(name, definitions(define), root or ()))
+        return MachineAtHand(load_machine(options.machine, definitions(templates.define), templates.root))
     from einmap.matmul.measured import this_cpu
     from einmap.matmul.measured.measure import Stopped, measured_rates
 
     processor = this_cpu.detect()
     try:
-        rates = measured_rates(processor, progress) if measure else this_cpu.assumed_rates(processor)
+        rates = measured_rates(processor, progress) if options.measure else this_cpu.assumed_rates(processor)
     except Stopped:
         rates = this_cpu.assumed_rates(processor)
-    machine = this_cpu.machine_of(processor, rates, dtype, cores or 1)
-    return MachineAtHand(machine, this_cpu.described(processor, rates, dtype), this_cpu.CANDIDATES)
+    machine = this_cpu.machine_of(processor, rates, options.dtype, options.cores or 1)
+    return MachineAtHand(machine, this_cpu.described(processor, rates, options.dtype), this_cpu.CANDIDATES)
 
 
 def measured_or_stopped(plan: MatmulPlan, progress: Progress) -> Measured | None:
@@ -298,10 +192,10 @@ def measured_or_stopped(plan: MatmulPlan, progress: Progress) -> Measured | None
         return None
 
 
-def homes(texts: list[str] | None) -> dict[str, str]:
+def homes(texts: list[str]) -> dict[str, str]:
     """`["A@SLC"]` as a dictionary. A usage error where `@` is missing or an operand is named twice."""
     level_of: dict[str, str] = {}
-    for text in texts or ():
+    for text in texts:
         tensor, at, level = text.partition("@")
         if not at or not tensor or not level:
             raise typer.BadParameter(f"{text!r}: write OPERAND@LEVEL, for example A@SLC", param_hint="--resident")

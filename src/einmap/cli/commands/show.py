@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from einmap.cli.inputs import OUTPUT, AllowCode, Define, Files, Root, TopKey, load_spec, reading_inputs
+from einmap.cli.inputs import Source, reading_inputs
+from einmap.cli.options import flag, force_option, group, option, output_option
 from einmap.cli.output import print_file, print_hint, print_notes
-from einmap.cli.target import Force, Target
+from einmap.cli.writing.target import Target
 from einmap.errors import At, EinmapError, SpecError
 from einmap.frontends.files import read_text_file
 from einmap.report.drawing.draw import What, draw, what_to_draw
@@ -19,67 +19,37 @@ from einmap.spec.spec import Spec
 STDOUT = "-"
 
 
-Output = Annotated[
-    str | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE.svg",
-        help="Where to write; - is stdout.",
-        show_default="here, named after the file",
-        rich_help_panel=OUTPUT,
-    ),
-]
-WhatName = Annotated[
-    str | None,
-    typer.Option(
-        metavar="mapping|arch|workload",
-        help="What to draw; the default is the mapping, or else the only thing given.",
-        show_default=False,
-    ),
-]
-EinsumName = Annotated[
-    str | None, typer.Option("--einsum", metavar="NAME", help="Draw what concerns one Einsum.", show_default=False)
-]
-Costs = Annotated[
-    bool,
-    typer.Option("--costs", help="Evaluate the mapping, and write into its nodes iterations, tiles, and energy."),
-]
-ThemeName = Annotated[
-    str, typer.Option("--theme", metavar="light|dark", help="Dark text on light ground, or light text on dark ground.")
-]
+@group
+class Options:
+    """What is drawn, and where to."""
+
+    output: str | None = output_option("Where to write; - is stdout.", "FILE.svg", shown="here, named after the file")
+    what: str | None = option(
+        "mapping|arch|workload", "What to draw; the default is the mapping, or else the only thing given."
+    )
+    einsum: str | None = option("NAME", "Draw what concerns one Einsum.")
+    costs: bool = flag("Evaluate the mapping, and write into its nodes iterations, tiles, and energy.")
+    theme: str = option("light|dark", "Dark text on light ground, or light text on dark ground.", default="light")
+    force: bool = force_option()
 
 
-def show_command(
-    files: Files,
-    *,
-    output: Output = None,
-    what: WhatName = None,
-    einsum: EinsumName = None,
-    costs: Costs = False,
-    theme: ThemeName = "light",
-    force: Force = False,
-    define: Define = None,
-    allow_code: AllowCode = None,
-    root: Root = None,
-    top_key: TopKey = None,
-) -> None:
+def show_command(options: Options, source: Source) -> None:
     """Draw a mapping as a LoopTree, an architecture as a tree, or a workload as a graph: an SVG file.
 
     Files that hold a mapping are drawn as that; --costs needs an architecture and a workload beside it.
 
     Example: einmap show simple two_matvecs simple_two_matvecs_fused --costs -o fused.svg
     """
-    target = None
+    target, output, what = None, options.output, options.what
     if output is not None and output != STDOUT:
         _check_name(Path(output))
-        target = Target.of(Path(output), force, [*files, *(allow_code or ())])
-    with reading_inputs(define, target) as read:
-        spec = load_spec(files, define, allow_code, root, top_key)
+        target = Target.of(Path(output), options.force, source.words)
+    with reading_inputs(source.define, target) as read:
+        spec = source.spec(source.files)
     name = _name(spec, what_to_draw(spec, what))
     if output is None:
-        target = _default_target(Path(f"{name}.svg"), force, read.files)
-    picture = draw(spec, what, einsum=einsum, costs=costs, title=name, theme=theme)
+        target = _default_target(Path(f"{name}.svg"), options.force, read.files)
+    picture = draw(spec, what, einsum=options.einsum, costs=options.costs, title=name, theme=options.theme)
     if target is None:
         print_file(picture)
     else:

@@ -9,10 +9,11 @@ from typing import Annotated
 import typer
 
 from einmap.arch.component import Compute, Network
-from einmap.cli.inputs import OUTPUT, AllowCode, AsJson, Define, Files, Root, TopKey, load_spec, reading_inputs
-from einmap.cli.output import console, print_hint, print_json, print_notes, print_report
-from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
-from einmap.cli.target import Target
+from einmap.cli.inputs import Source
+from einmap.cli.options import OUTPUT, Without, flag, group, option, several
+from einmap.cli.output import console, print_hint, print_notes
+from einmap.cli.writing.results import Output
+from einmap.cli.writing.target import Target
 from einmap.errors import EinmapError, SpecError, did_you_mean, raise_all
 from einmap.execute.results.result import Execution
 from einmap.model.evaluate import evaluate
@@ -26,71 +27,28 @@ from einmap.spec.spec import Spec
 DIFFERENT = 1
 """Exit status when outputs are wrong, or model and execution differ."""
 
-Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the random values of the input tensors.")]
-Plot = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE.png",
-        help="Draw the occupancy of memories over time.",
-        show_default=False,
-        rich_help_panel=OUTPUT,
-    ),
-]
-Trace = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Write the events of components to a .csv or .parquet file.",
-        show_default=False,
-        rich_help_panel=OUTPUT,
-    ),
-]
-Perfetto = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE.json",
-        help="Write what happens when, as a trace for ui.perfetto.dev.",
-        show_default=False,
-        rich_help_panel=OUTPUT,
-    ),
-]
-ComponentNames = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--component",
-        metavar="NAME",
-        help="A component of which --trace writes the events; repeatable.",
-        show_default="all memories and tolls",
-        rich_help_panel=OUTPUT,
-    ),
-]
-Force = Annotated[
-    bool,
-    typer.Option(
-        "--force",
-        help="Replace files that exist; run also what may take very long or much memory.",
-        rich_help_panel=OUTPUT,
-    ),
-]
+
+@group
+class Options:
+    """What is simulated, and what is kept of it."""
+
+    seed: int = option("N", "Seed of the random values of the input tensors.", default=0, min=0)
+    plot: Path | None = option("FILE.png", "Draw the occupancy of memories over time.", panel=OUTPUT)
+    trace: Path | None = option("FILE", "Write the events of components to a .csv or .parquet file.", panel=OUTPUT)
+    component: list[str] = several(
+        "NAME",
+        "A component of which --trace writes the events; repeatable.",
+        shown="all memories and tolls",
+        panel=OUTPUT,
+    )
+    perfetto: Path | None = option(
+        "FILE.json", "Write what happens when, as a trace for ui.perfetto.dev.", panel=OUTPUT
+    )
+    force: bool = flag("Replace files that exist; run also what may take very long or much memory.", panel=OUTPUT)
 
 
 def simulate_command(
-    files: Files,
-    *,
-    define: Define = None,
-    allow_code: AllowCode = None,
-    root: Root = None,
-    top_key: TopKey = None,
-    seed: Seed = 0,
-    plot: Plot = None,
-    trace: Trace = None,
-    component: ComponentNames = None,
-    perfetto: Perfetto = None,
-    csv: Csv = None,
-    parquet: Parquet = None,
-    table: TableName = None,
-    as_json: AsJson = False,
-    force: Force = False,
+    source: Source, options: Options, output: Annotated[Output, Without({"html", "figures", "force"})]
 ) -> None:
     """Run a mapping on real tensors through explicit buffers, and compare outputs, counts and usage with the model.
 
@@ -98,17 +56,15 @@ def simulate_command(
 
     Example: einmap simulate simple matmul simple_matmul -D M=32 --perfetto trace.json
     """
-    _check_options(plot, trace, component)
-    inputs = [*files, *(allow_code or ())]
-    picture, events, tracks = (Target.of(path, force, inputs) for path in (plot, trace, perfetto))
-    kind = "einmap.report.executions.comparison.Comparison"
-    tables = TableFiles.of(kind, csv, parquet, table, force=force, inputs=inputs)
-    with reading_inputs(define, picture, events, tracks, *tables.targets):
-        spec = load_spec(files, define, allow_code, root, top_key)
-    traced = traced_components(spec, component) if trace is not None else ()
+    _check(options)
+    wanted = (options.plot, options.trace, options.perfetto)
+    picture, events, tracks = (Target.of(path, options.force, source.words) for path in wanted)
+    files = output.files("einmap.report.executions.comparison.Comparison", source.words)
+    spec = source.load(picture, events, tracks, files)
+    traced = traced_components(spec, options.component) if events is not None else ()
     cost = evaluate(spec, semantics="exact")
     timeline = MOST if tracks is not None else 0
-    execution = _execute(spec, seed=seed, trace=traced, timeline=timeline, force=force)
+    execution = _execute(spec, seed=options.seed, trace=traced, timeline=timeline, force=options.force)
     comparison = compare(spec, cost, execution)
     failures: list[EinmapError] = []
     if picture is not None:
@@ -117,22 +73,22 @@ def simulate_command(
         failures += _failure(lambda: events.write(written_events(execution.events, events.path)))
     if tracks is not None:
         failures += _failure(lambda: tracks.write_pieces(perfetto_trace(spec, cost, execution)))
-    if as_json:
-        print_json({**comparison.to_dict(), "notes": [str(note) for note in cost.notes]})
-    else:
-        print_report(simulation_report(comparison, execution, spec, console().width))
+    output.show(
+        lambda: {**comparison.to_dict(), "notes": [str(note) for note in cost.notes]},
+        lambda: simulation_report(comparison, execution, spec, console().width),
+    )
     warnings = [note for note in cost.notes if note.kind == "warning"]  # not the advice on the mapping
     print_notes(warnings)
-    failures += _failure(lambda: tables.write(comparison))
+    failures += _failure(lambda: files.write(comparison))
     raise_all(failures)
-    for path in (plot, trace, perfetto):
+    for path in wanted:
         if path is not None:
             print_hint(f"wrote {path}")
     if not comparison.agrees:
         raise typer.Exit(DIFFERENT)
 
 
-def traced_components(spec: Spec, names: list[str] | None) -> tuple[str, ...]:
+def traced_components(spec: Spec, names: list[str]) -> tuple[str, ...]:
     """The components named, or all that hold or pass tensors. Raises SpecError for unknown names."""
     components = spec.arch().components
     if not names:
@@ -149,9 +105,10 @@ def traced_components(spec: Spec, names: list[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _check_options(plot: Path | None, trace: Path | None, component: list[str] | None) -> None:
+def _check(options: Options) -> None:
     """Find out before the run, not after it, that a file cannot be written in the format that its name says."""
-    if component and trace is None:
+    plot, trace = options.plot, options.trace
+    if options.component and trace is None:
         raise typer.BadParameter("it chooses the events that --trace FILE writes", param_hint="--component")
     if plot is not None:
         if plot.suffix.lower() != ".png":

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from einmap.cli.html_report import Figures, Html, ReportFiles
-from einmap.cli.inputs import EFFORT, OUTPUT, AsJson, Root
+from einmap.cli.inputs import Templates
+from einmap.cli.options import EFFORT, Without, argument, flag, group, option, output_option
 from einmap.cli.output import print_hint, print_json, print_report
 from einmap.cli.progress_bar import searching
-from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
-from einmap.cli.target import Force, Target
+from einmap.cli.writing.results import Output, ResultFiles
+from einmap.cli.writing.target import Target
 from einmap.errors import SpecError, did_you_mean
 from einmap.frontends.files import exists
 
@@ -30,124 +30,53 @@ ACTIONS = ("status", "show", "export")
 """First words that are not sweeps: they ask a store."""
 STORE = "Store"
 """A panel of the help."""
-Words = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="SWEEP | status | show POINT | export",
-        help="A sweep file or shipped sweep to run; or what to tell of a store.",
-        show_default=False,
-    ),
-]
-StoreFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--store",
-        metavar="FILE",
-        help="SQLite file that keeps every finished point.",
-        show_default="SWEEP.sqlite here",
-        rich_help_panel=STORE,
-    ),
-]
-SweepName = Annotated[
-    str | None,
-    typer.Option(
-        "--sweep",
-        metavar="NAME",
-        help="Which sweep of a store.",
-        show_default="the last one",
-        rich_help_panel=STORE,
-    ),
-]
-Workload = Annotated[
-    str | None,
-    typer.Option(
-        "--workload",
-        metavar="NAME",
-        help="Which workload `show -o` writes.",
-        show_default="the first one",
-        rich_help_panel=STORE,
-    ),
-]
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        min=0,
-        help="Processes; 0: none beside this one.",
-        show_default="one for each processor",
-        rich_help_panel=EFFORT,
-    ),
-]
-Scheduler = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="A Dask cluster in the place of processes: tcp://host:8786, tls://..., or local.",
-        show_default=False,
-        rich_help_panel=EFFORT,
-    ),
-]
-Sample = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N", min=1, help="Only N points, a Latin hypercube.", show_default=False, rich_help_panel=EFFORT
-    ),
-]
-Optimise = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        min=1,
-        help="Only N points, proposed by Optuna from what earlier ones cost.",
-        show_default=False,
-        rich_help_panel=EFFORT,
-    ),
-]
-Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the sample or of Optuna.", rich_help_panel=EFFORT)]
-Bounds = Annotated[
-    bool,
-    typer.Option("--bounds", help="Rule out points that a bound keeps off the front.", rich_help_panel=EFFORT),
-]
-Retry = Annotated[
-    bool,
-    typer.Option("--retry", help="Try again what crashed, took too long or too much memory.", rich_help_panel=EFFORT),
-]
-Output = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="With `show`: write the specification with its mapping, as YAML.",
-        show_default=False,
-        rich_help_panel=OUTPUT,
-    ),
-]
+
+
+@group
+class Options:
+    """Which sweep, where it is kept, and how it is worked off."""
+
+    words: list[str] = argument(
+        "SWEEP | status | show POINT | export", "A sweep file or shipped sweep to run; or what to tell of a store."
+    )
+    store: Path | None = option(
+        "FILE", "SQLite file that keeps every finished point.", shown="SWEEP.sqlite here", panel=STORE
+    )
+    sweep: str | None = option("NAME", "Which sweep of a store.", shown="the last one", panel=STORE)
+    workload: str | None = option("NAME", "Which workload `show -o` writes.", shown="the first one", panel=STORE)
+    workers: int | None = option(
+        "N", "Processes; 0: none beside this one.", shown="one for each processor", min=0, panel=EFFORT
+    )
+    scheduler: str | None = option(
+        "ADDRESS", "A Dask cluster in the place of processes: tcp://host:8786, tls://..., or local.", panel=EFFORT
+    )
+    sample: int | None = option("N", "Only N points, a Latin hypercube.", min=1, panel=EFFORT)
+    optimise: int | None = option(
+        "N", "Only N points, proposed by Optuna from what earlier ones cost.", min=1, panel=EFFORT
+    )
+    seed: int = option("N", "Seed of the sample or of Optuna.", default=0, min=0, panel=EFFORT)
+    bounds: bool = flag("Rule out points that a bound keeps off the front.", panel=EFFORT)
+    retry: bool = flag("Try again what crashed, took too long or too much memory.", panel=EFFORT)
+    output: Path | None = output_option("With `show`: write the specification with its mapping, as YAML.")
+
+    def settings(self) -> RunSettings:
+        """How the sweep is run. Raises SpecError for values that do not go together."""
+        from einmap.sweep.settings import RunSettings
+
+        return RunSettings.of(
+            self.store or Path(f"{Path(self.words[0]).stem}.sqlite"),
+            self.workers,
+            self.sample,
+            self.seed,
+            bounds=self.bounds,
+            retry=self.retry,
+            scheduler=self.scheduler,
+            optimise=self.optimise,
+        )
 
 
 def sweep_command(
-    ctx: typer.Context,
-    words: Words,
-    *,
-    store: StoreFile = None,
-    sweep: SweepName = None,
-    workload: Workload = None,
-    workers: Workers = None,
-    scheduler: Scheduler = None,
-    sample: Sample = None,
-    optimise: Optimise = None,
-    seed: Seed = 0,
-    bounds: Bounds = False,
-    retry: Retry = False,
-    output: Output = None,
-    csv: Csv = None,
-    parquet: Parquet = None,
-    table: TableName = None,
-    html: Html = None,
-    figures: Figures = None,
-    force: Force = False,
-    root: Root = None,
-    as_json: AsJson = False,
+    options: Options, output: Output, templates: Annotated[Templates, Without({"define", "allow_code", "top_key"})]
 ) -> None:
     """Map or evaluate every point of a grid of architectures, and show which are best.
 
@@ -158,30 +87,22 @@ def sweep_command(
 
     Example: einmap sweep show 3 --store eyeriss_buffer.sqlite -o point.yaml
     """
-    action, rest = _action(words)
-    inputs = [] if action != "run" else words
-    report = ReportFiles.of(ctx, html, figures, force, inputs)
-    tables = TableFiles.of(KIND, csv, parquet, table, force=force, inputs=inputs)
-    if action == "export" and tables.csv is None and tables.parquet is None:
+    action, rest = _action(options.words)
+    files = output.files(KIND, options.words if action == "run" else [])
+    if action == "export" and output.csv is None and output.parquet is None:
         raise typer.BadParameter("say where to: --csv FILE or --parquet FILE", param_hint="export")
+    interrupted = False
     if action == "run":
-        from einmap.sweep.settings import RunSettings
-
-        path = store or Path(f"{Path(words[0]).stem}.sqlite")
-        settings = RunSettings.of(
-            path, workers, sample, seed, bounds=bounds, retry=retry, scheduler=scheduler, optimise=optimise
-        )
-        opened, kept, interrupted = _run(words[0], root or (), settings, report, tables)
+        opened, kept, interrupted = _run(options.words[0], templates.root, options.settings(), files)
     else:
-        opened, kept = _opened(store, sweep)
-        interrupted = False
+        opened, kept = _opened(options.store, options.sweep)
     try:
         if action == "status":
-            _status(opened, as_json)
+            _status(opened, output.as_json)
         elif action == "show":
-            _show(opened, kept, rest, workload, Target.of(output, force), as_json)
+            _show(opened, kept, int(rest[0]), options, output)
         else:
-            _tell(opened, kept, tables, report, as_json=as_json, is_quiet=action == "export")
+            _tell(opened, kept, files, output, is_quiet=action == "export")
     finally:
         opened.close()
     if interrupted:
@@ -199,9 +120,7 @@ def _action(words: list[str]) -> tuple[str, list[str]]:
     return action, rest
 
 
-def _run(
-    source: str, root: Sequence[Path], settings: RunSettings, report: ReportFiles, tables: TableFiles
-) -> tuple[Store, KeptSweep, bool]:
+def _run(source: str, root: Sequence[Path], settings: RunSettings, files: ResultFiles) -> tuple[Store, KeptSweep, bool]:
     """Work the sweep off; gives the store, still open, the sweep in it, and whether the user interrupted it."""
     from einmap.sweep.definition.read import read_sweep
     from einmap.sweep.run import Run
@@ -212,10 +131,7 @@ def _run(
         run = Run.of(definition, settings, search.progress)
         if run.store.damaged:
             print_hint(f"{told(run.store.damaged)}; computed again")
-        report.spared([Path(file) for file in run.read])
-        for target in tables.targets:
-            if target is not None:
-                target.spare(Path(file) for file in run.read)
+        files.spare([Path(file) for file in run.read])
         try:
             for _ in run.results():
                 pass
@@ -260,16 +176,15 @@ def _status(store: Store, as_json: bool) -> None:
     print_report(table)
 
 
-def _show(
-    store: Store, kept: KeptSweep, rest: list[str], workload: str | None, target: Target | None, as_json: bool
-) -> None:
+def _show(store: Store, kept: KeptSweep, number: int, options: Options, output: Output) -> None:
     """One point, and its specification with the mapping as a file."""
     from einmap.frontends.yaml.spec import dump
     from einmap.report.sweeps.documents import SCHEMA, point_document
     from einmap.report.sweeps.terminal import point_report
     from einmap.sweep.store.replay import replayed
 
-    number, names = int(rest[0]), kept.outline.workloads
+    target = Target.of(options.output, output.force)
+    workload, names = options.workload, kept.outline.workloads
     point = next(store.results(kept, number, whole=True), None)
     if point is None:
         hint = f"it has {kept.total:,} points; --csv lists their numbers"
@@ -277,34 +192,26 @@ def _show(
     if workload is not None and workload not in names:
         hint = did_you_mean(workload, names, listing="workloads")
         raise SpecError(f"the sweep has no workload {workload!r}", hint=hint)
-    if as_json:
-        print_json({"schema": SCHEMA, **point_document(point)})
-    else:
-        print_report(point_report(point))
+    output.show(lambda: {"schema": SCHEMA, **point_document(point)}, lambda: point_report(point))
     if target is not None:
         reader = "run" if kept.outline.action == "plan" else "explain"
         target.write(dump(replayed(store, kept, number, workload or names[0])))
         print_hint(f"wrote the specification to {target.path}; try einmap {reader} {target.path}")
 
 
-def _tell(
-    store: Store, kept: KeptSweep, tables: TableFiles, report: ReportFiles, *, as_json: bool, is_quiet: bool
-) -> None:
+def _tell(store: Store, kept: KeptSweep, files: ResultFiles, output: Output, *, is_quiet: bool) -> None:
     """Print what there is of a sweep, and write its files."""
     from einmap.report.sweeps.documents import sweep_document
     from einmap.report.sweeps.terminal import sweep_report
 
-    is_whole = as_json or tables.table is not None or report.page is not None or report.folder is not None
+    is_whole = output.as_json or any(one is not None for one in (output.table, output.html, output.figures))
     points: list[PointResult] = list(store.results(kept, whole=is_whole))
-    if as_json:
-        print_json(sweep_document(kept, points))
-    elif not is_quiet:
-        print_report(sweep_report(kept, points))
+    if output.as_json or not is_quiet:
+        output.show(lambda: sweep_document(kept, points), lambda: sweep_report(kept, points))
     if not points:
         print_hint("no point is finished: there is nothing to write")
         return
-    tables.write(points)
-    report.write(lambda: _page(kept, points))
+    files.write(points, lambda: _page(kept, points))
 
 
 def _page(kept: KeptSweep, points: list[PointResult]) -> Page:

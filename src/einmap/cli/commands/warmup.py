@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 
-from einmap.cli.inputs import AsJson
 from einmap.cli.output import print_json
 from einmap.cli.progress_bar import searching
+from einmap.cli.writing.results import JsonAlone
 
 SCHEMA = 1
 """Version of the JSON document."""
 
 
-def warmup_command(as_json: AsJson = False) -> None:
+def warmup_command(output: JsonAlone) -> None:
     """Compile the kernels of the mapper and the simulator, which takes some seconds once on a machine.
 
     They are kept beside einmap's own files, or where NUMBA_CACHE_DIR says; a new version of einmap compiles them anew.
@@ -26,7 +26,7 @@ def warmup_command(as_json: AsJson = False) -> None:
     with searching() as search:
         made = [*warm(search.progress), warm_simulator()]
     seconds = time.perf_counter() - start
-    if as_json:
+    if output.as_json:
         kernels = [{"name": kernel.name, "compiled": kernel.compiled, "seconds": kernel.seconds} for kernel in made]
         print_json({"schema": SCHEMA, "seconds": seconds, "kernels": kernels})
         return

@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Annotated
 
 import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from einmap.cli.inputs import AllowCode, AsJson, Define, Root, TopKey, load_spec, reading_inputs
-from einmap.cli.output import print_json, print_notes, print_report
-from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
-from einmap.cli.target import Force
+from einmap.cli.inputs import Templates, reading_inputs
+from einmap.cli.options import argument, flag, group
+from einmap.cli.output import print_notes, print_report
+from einmap.cli.writing.results import Tables
 from einmap.components.base import Attribute, ComponentModel
 from einmap.components.registry import builtin
 from einmap.errors import SpecError
@@ -22,33 +21,18 @@ from einmap.report.costs.provenance import shown
 from einmap.report.text.layout import new_table, section_title
 from einmap.spec.cost_sources import CostSource, component_modeling_log, cost_sources
 
-Names = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[CLASS... | show FILE...]",
-        help="Classes to show; or `show` and the files of an architecture.",
-        show_default=False,
-    ),
-]
+
+@group
+class Options:
+    """Of what is told."""
+
+    names: list[str] = argument(
+        "[CLASS... | show FILE...]", "Classes to show; or `show` and the files of an architecture.", default=[]
+    )
+    log: bool = flag("With `show`: print what each model did, step by step.")
 
 
-Log = Annotated[bool, typer.Option("--log", help="With `show`: print what each model did, step by step.")]
-
-
-def components_command(
-    names: Names = None,
-    *,
-    define: Define = None,
-    allow_code: AllowCode = None,
-    root: Root = None,
-    top_key: TopKey = None,
-    csv: Csv = None,
-    parquet: Parquet = None,
-    table: TableName = None,
-    force: Force = False,
-    log: Log = False,
-    as_json: AsJson = False,
-) -> None:
+def components_command(options: Options, templates: Templates, output: Tables) -> None:
     """List the models of components that `component_class` may name; they give costs that are missing.
 
     With classes: what each model reads, what it gives, and the publication of its figures. With `show` and the files of
@@ -57,31 +41,30 @@ def components_command(
 
     Example: einmap components show eyeriss_components -D BITS=16
     """
-    kind = "einmap.spec.cost_sources.CostSource"
-    tables = TableFiles.of(kind, csv, parquet, table, force=force, inputs=(names or ())[1:])
-    if names and names[0] == "show":
+    names = options.names
+    files = output.files("einmap.spec.cost_sources.CostSource", names[1:])
+    if names[:1] == ["show"]:
         if not names[1:]:
             raise SpecError("`einmap components show` needs the files of an architecture")
-        with reading_inputs(define, *tables.targets):
-            spec = load_spec(names[1:], define, allow_code, root, top_key)
+        with reading_inputs(templates.define, files):
+            spec = templates.spec(names[1:])
             if spec.raw.get("workload") is None:
-                spec = load_spec([*names[1:], "matmul"], define, allow_code, root, top_key)
-        sources = cost_sources(spec, spec.workload.einsums[0].name)
-        show(sources, component_modeling_log(spec, spec.workload.einsums[0].name), log, as_json)
-        tables.write(sources)
+                spec = templates.spec([*names[1:], "matmul"])
+        einsum = spec.workload.einsums[0].name
+        sources, steps = cost_sources(spec, einsum), component_modeling_log(spec, einsum)
+        document = {"costs": [asdict(row) for row in sources], "component_modeling_log": steps}
+        output.show(lambda: document, lambda: cost_table(sources, steps if options.log else {}))
+        files.write(sources)
         print_notes(note for note in spec.notes if note.at is not None and note.at.path.startswith("arch."))
         return
-    if csv is not None or parquet is not None:
+    if output.csv is not None or output.parquet is not None:
         raise typer.BadParameter("tables have the costs of an architecture: einmap components show FILES --csv FILE")
     models = builtin()
     print_report(Group(*map(described, map(models.find, names))) if names else listing(list(models)))
 
 
-def show(sources: tuple[CostSource, ...], steps: Mapping[str, tuple[str, ...]], log: bool, as_json: bool) -> None:
-    """Print the costs of all components with their sources; `steps`: what models did, by component."""
-    if as_json:
-        print_json({"costs": [asdict(row) for row in sources], "component_modeling_log": steps})
-        return
+def cost_table(sources: tuple[CostSource, ...], steps: Mapping[str, tuple[str, ...]]) -> RenderableType:
+    """The costs of all components with their sources; `steps`: what models did, by component."""
     table = new_table("component", "cost", "", "from", left=(0, 1, 3), whole=(0, 1, 2))
     before = ""
     for row in sources:
@@ -92,8 +75,8 @@ def show(sources: tuple[CostSource, ...], steps: Mapping[str, tuple[str, ...]], 
             source = f"{' '.join((shown(row.before, row.quantity), *map(str, row.factors)))}; {source}"
         table.add_row(Text(row.component if row.component != before else ""), Text(what), Text(value), Text(source))
         before = row.component
-    lines = [Text(f"{name}: {step}") for name, done in steps.items() for step in done if step] if log else []
-    print_report(Group(table, *([section_title("modelling"), *lines] if lines else [])))
+    lines = [Text(f"{name}: {step}") for name, done in steps.items() for step in done if step]
+    return Group(table, *([section_title("modelling"), *lines] if lines else []))
 
 
 def listing(models: list[ComponentModel]) -> RenderableType:

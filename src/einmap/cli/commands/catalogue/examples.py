@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from einmap.cli.options import flag, group, option
 from einmap.cli.output import print_report
-from einmap.cli.target import Target
+from einmap.cli.writing.target import Target
 from einmap.errors import At, EinmapError, SpecError, raise_all
 from einmap.frontends.files import read_text_file
 from einmap.frontends.yaml.spec import SPEC_KINDS, example_paths
@@ -19,27 +18,26 @@ from einmap.matmul.machine.read_machine import KIND
 from einmap.report.text.layout import new_table
 from einmap.sweep.definition.read import KIND as SWEEPS
 
-Copy = Annotated[
-    Path | None,
-    typer.Option("--copy", metavar="DIR", help="Write the files into DIR, to change them.", show_default=False),
-]
 
-Features = Annotated[
-    bool, typer.Option("--features", help="List which features the mapper does not search together yet.")
-]
+@group
+class Options:
+    """What is listed or copied."""
+
+    copy: Path | None = option("DIR", "Write the files into DIR, to change them.")
+    features: bool = flag("List which features the mapper does not search together yet.")
 
 
-def examples_command(copy: Copy = None, features: Features = False) -> None:
+def examples_command(options: Options) -> None:
     """List the shipped architectures, workloads, mappings, machines, sweeps, ...; their names stand for files.
 
     Example: einmap examples --copy my_specs
     """
-    if features:
+    if options.features:
         print_report(unknown_pairs())
-    elif copy is None:
+    elif options.copy is None:
         print_report(listing())
     else:
-        print_report(Text("\n".join(copy_examples(copy)), overflow="fold"))
+        print_report(Text("\n".join(copy_examples(options.copy)), overflow="fold"))
 
 
 def unknown_pairs() -> RenderableType:

@@ -4,59 +4,47 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from einmap.cli.commands.exchange.dump import write_or_print
-from einmap.cli.inputs import OUTPUT
+from einmap.cli.options import force_option, group, option, output_option
 from einmap.cli.output import print_report
-from einmap.cli.target import Force, Target
+from einmap.cli.writing.target import Target, write_or_print
 from einmap.errors import SpecError
 from einmap.spec.schema.fields import FieldText, example_texts, find_fields
 from einmap.spec.schema.json_schema import json_schema
 
-Section = Annotated[
-    str | None,
-    typer.Option(
-        "--section",
-        metavar="KEY",
-        help="Only what stands under this top-level key, e.g. arch; or machine, for machine files.",
-        show_default=False,
-    ),
-]
-Field = Annotated[
-    str | None,
-    typer.Option(
-        "--field",
-        metavar="NAME",
-        help="Say what a field means instead, e.g. arch.Memory.size, or tile_shape for all of that name.",
-        show_default=False,
-    ),
-]
-Output = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Write there instead of printing.", rich_help_panel=OUTPUT),
-]
+
+@group
+class Options:
+    """What is told of the schema, and where it is written."""
+
+    section: str | None = option(
+        "KEY", "Only what stands under this top-level key, e.g. arch; or machine, for machine files."
+    )
+    field: str | None = option(
+        "NAME", "Say what a field means instead, e.g. arch.Memory.size, or tile_shape for all of that name."
+    )
+    output: Path | None = output_option("Write there instead of printing.")
+    force: bool = force_option()
 
 
-def schema_command(section: Section = None, field: Field = None, output: Output = None, force: Force = False) -> None:
+def schema_command(options: Options) -> None:
     """Print the JSON Schema (draft 2020-12) of specification files, which editors check and complete by.
 
     docs/input-files.md says how to use it in an editor. With --field: what a field means.
 
     Example: einmap schema -o einmap.schema.json
     """
-    if field is not None:
-        if section is not None or output is not None:
+    if options.field is not None:
+        if options.section is not None or options.output is not None:
             raise SpecError("--field prints text about fields; leave out --section and -o")
-        print_report(Group(*(described(text, names) for text, names in find_fields(field))))
+        print_report(Group(*(described(text, names) for text, names in find_fields(options.field))))
         return
-    target = Target.of(output, force)
-    write_or_print(json.dumps(json_schema(section), indent=2, allow_nan=False) + "\n", target)
+    target = Target.of(options.output, options.force)
+    write_or_print(json.dumps(json_schema(options.section), indent=2, allow_nan=False) + "\n", target)
 
 
 def described(field: FieldText, names: list[str]) -> RenderableType:

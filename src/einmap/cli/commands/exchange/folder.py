@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from einmap.cli.target import Target
+from einmap.cli.writing.target import Target
 from einmap.errors import At, SpecError
 from einmap.frontends.files import check_target, file_exists, write_folder
 

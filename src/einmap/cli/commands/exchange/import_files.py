@@ -5,80 +5,44 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from einmap.cli.commands.exchange.folder import Folder
 from einmap.cli.commands.exchange.formats import ONNX, reader
 from einmap.cli.commands.exchange.summary import check_complete, left_out_table, model_summary
-from einmap.cli.inputs import INPUT, OUTPUT, Define, Root, definitions, reading_inputs
+from einmap.cli.inputs import Templates, definitions, reading_inputs
+from einmap.cli.options import INPUT, Without, argument, flag, force_option, group, option, output_option, several
 from einmap.cli.output import print_file, print_hint, print_notes, print_report
-from einmap.cli.target import Force, Target
+from einmap.cli.writing.target import Target
 from einmap.errors import SpecError
 from einmap.frontends.onnx.read import from_onnx
 from einmap.frontends.translation import GIVEN_FILE, Translation
 from einmap.frontends.yaml.spec import dump
 
-Given = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="FILES", help="An ONNX model, FILE.onnx, or with --from the files of another tool.", show_default=False
-    ),
-]
-From = Annotated[
-    str,
-    typer.Option("--from", metavar="onnx|timeloop|zigzag", help="The format of FILES.", rich_help_panel=INPUT),
-]
-Batch = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N", min=1, help="The first dimension of every input of a model.", show_default="as in the model",
-        rich_help_panel=INPUT,
-    ),
-]  # fmt: skip
-Bits = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N", min=1, max=1024, help="Bits of every number.", show_default="as the files say",
-        rich_help_panel=INPUT,
-    ),
-]  # fmt: skip
-Values = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--value", metavar="NAME=VALUE",
-        help="Value of an input of a model, by which control flow is known: a number, or a list; repeatable.",
-        show_default=False, rich_help_panel=INPUT,
-    ),
-]  # fmt: skip
-Strict = Annotated[
-    bool,
-    typer.Option(
-        "--strict", help="Operators without Einsum form, and all that has no counterpart, are an error.",
-        rich_help_panel=INPUT,
-    ),
-]  # fmt: skip
-Output = Annotated[
-    Path | None,
-    typer.Option(
-        "--output", "-o", metavar="OUT", help="Write there: the workload of a model to a file, others into a folder; "
-        "and print what became of them.", show_default="print the specification", rich_help_panel=OUTPUT,
-    ),
-]  # fmt: skip
+
+@group
+class Options:
+    """What is read, and where the specification is written."""
+
+    files: list[Path] = argument("FILES", "An ONNX model, FILE.onnx, or with --from the files of another tool.")
+    from_: str = option("onnx|timeloop|zigzag", "The format of FILES.", "--from", default=ONNX, panel=INPUT)
+    batch: int | None = option(
+        "N", "The first dimension of every input of a model.", shown="as in the model", min=1, panel=INPUT
+    )
+    value: list[str] = several(
+        "NAME=VALUE",
+        "Value of an input of a model, by which control flow is known: a number, or a list; repeatable.",
+        panel=INPUT,
+    )
+    bits: int | None = option("N", "Bits of every number.", shown="as the files say", min=1, max=1024, panel=INPUT)
+    strict: bool = flag("Operators without Einsum form, and all that has no counterpart, are an error.", panel=INPUT)
+    output: Path | None = output_option(
+        "Write there: the workload of a model to a file, others into a folder; and print what became of them.",
+        "OUT",
+        shown="print the specification",
+    )
+    force: bool = force_option()
 
 
-def import_files_command(
-    files: Given,
-    *,
-    from_: From = ONNX,
-    batch: Batch = None,
-    define: Define = None,
-    root: Root = None,
-    value: Values = None,
-    bits: Bits = None,
-    strict: Strict = False,
-    output: Output = None,
-    force: Force = False,
-) -> None:
+def import_files_command(options: Options, templates: Annotated[Templates, Without({"allow_code", "top_key"})]) -> None:
     """Read a model in ONNX, or files of another tool, and write them as a specification.
 
     A model becomes a cascade of Einsums; its weights are not loaded, and nothing of it is executed. -D gives sizes to
@@ -91,21 +55,21 @@ def import_files_command(
 
     Example: einmap import --from timeloop arch.yaml problem.yaml mapping.yaml -o imported
     """
-    if from_ == ONNX:
+    files, define = options.files, templates.define
+    if options.from_ == ONNX:
         if len(files) != 1:
             raise SpecError(f"a model is one file, {len(files)} are given", hint="files of other tools need --from")
-        known = definitions(value, "--value", "use_cache_branch=1")
-        _import_model(files[0], batch, define, known, bits, strict, Target.of(output, force, [str(files[0])]))
+        _import_model(files[0], options, define)
         return
-    read = reader(from_)
-    if batch is not None:
+    read = reader(options.from_)
+    if options.batch is not None:
         raise SpecError("--batch is for ONNX models", hint="change the problem's size in its file")
-    if value:
+    if options.value:
         raise SpecError("--value is for ONNX models")
-    folder = Folder.of(output, force)
+    folder = Folder.of(options.output, options.force)
     with reading_inputs(define) as noted:
-        result = read(files, define=definitions(define), root=root or (), bits=bits)
-    if strict:
+        result = read(files, define=definitions(define), root=templates.root, bits=options.bits)
+    if options.strict:
         check_complete(result)
     show_translation(result, folder, noted.files)
 
@@ -127,18 +91,14 @@ def show_translation(result: Translation, folder: Folder | None, inputs: list[Pa
     print_notes(result.notes)
 
 
-def _import_model(
-    model: Path,
-    batch: int | None,
-    define: list[str] | None,
-    values: dict[str, object],
-    bits: int | None,
-    strict: bool,
-    target: Target | None,
-) -> None:
+def _import_model(model: Path, options: Options, define: list[str]) -> None:
+    values = definitions(options.value, "--value", "use_cache_branch=1")
+    target = Target.of(options.output, options.force, [model])
     with reading_inputs(define, target):
         sizes = definitions(define)
-        result = from_onnx(model, dimensions=sizes, batch=batch, bits=bits, strict=strict, values=values)
+        result = from_onnx(
+            model, dimensions=sizes, batch=options.batch, bits=options.bits, strict=options.strict, values=values
+        )
     text = f"# {model.name}, imported by einmap\n{dump(result.spec)}"
     if target is None:
         print_file(text)

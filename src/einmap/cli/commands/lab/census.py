@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from einmap.cli.commands.lab.search import Einsum, Objective, Workers
-from einmap.cli.html_report import Figures, Html, ReportFiles, names_of
-from einmap.cli.inputs import (
-    EFFORT,
-    AllowCode,
-    AsJson,
-    Define,
-    Files,
-    Root,
-    SemanticsName,
-    TopKey,
-    load_spec,
-    reading_inputs,
-)
-from einmap.cli.output import print_json, print_report
+from einmap.cli.commands.lab.search import einsum_option, objective_option, processes_option
+from einmap.cli.inputs import Source, semantics_option
+from einmap.cli.options import EFFORT, group, option
 from einmap.cli.progress_bar import searching
-from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
-from einmap.cli.target import Force
+from einmap.cli.writing.html_report import names_of
+from einmap.cli.writing.results import Output
 
 if TYPE_CHECKING:
     from einmap.report.html.parts import Page
@@ -31,34 +17,21 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 """Version of the JSON document."""
-Samples = Annotated[
-    int, typer.Option(metavar="N", min=1, help="Valid mappings that are looked at.", rich_help_panel=EFFORT)
-]
-Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the draws.", rich_help_panel=EFFORT)]
 
 
-def census_command(
-    ctx: typer.Context,
-    files: Files,
-    *,
-    samples: Samples = 20_000,
-    einsum: Einsum = None,
-    metrics: Objective = None,
-    semantics: SemanticsName = None,
-    seed: Seed = 0,
-    workers: Workers = None,
-    csv: Csv = None,
-    parquet: Parquet = None,
-    table: TableName = None,
-    html: Html = None,
-    figures: Figures = None,
-    force: Force = False,
-    define: Define = None,
-    allow_code: AllowCode = None,
-    root: Root = None,
-    top_key: TopKey = None,
-    as_json: AsJson = False,
-) -> None:
+@group
+class Options:
+    """Which mapspace, and how much of it."""
+
+    samples: int = option("N", "Valid mappings that are looked at.", default=20_000, min=1, panel=EFFORT)
+    einsum: str | None = einsum_option()
+    metrics: str | None = objective_option()
+    semantics: str | None = semantics_option()
+    seed: int = option("N", "Seed of the draws.", default=0, min=0, panel=EFFORT)
+    workers: int | None = processes_option()
+
+
+def census_command(options: Options, output: Output, source: Source) -> None:
     """Show the shape of a mapspace: how many mappings there are, and how valid ones are distributed.
 
     Mapspaces of no more mappings than samples are covered; of others uniform draws are taken.
@@ -71,23 +44,15 @@ def census_command(
     from einmap.search.experiment import Question
     from einmap.search.problem import problem_of
 
-    tables = TableFiles.of(
-        "einmap.search.census.Census", csv, parquet, table, force=force, inputs=[*files, *(allow_code or ())]
-    )
-    report = ReportFiles.of(ctx, html, figures, force, [*files, *(allow_code or ())])
-    with reading_inputs(define, *tables.targets) as read:
-        spec = load_spec(files, define, allow_code, root, top_key)
-    report = report.spared(read.files)
-    problem = problem_of(spec, einsum=einsum, metrics=metrics, semantics=semantics, seed=seed)
+    files = output.files("einmap.search.census.Census", source.words)
+    spec = source.load(files)
+    seed = options.seed
+    problem = problem_of(spec, einsum=options.einsum, metrics=options.metrics, semantics=options.semantics, seed=seed)
     question = Question(problem.spec, problem.name, problem.objective, problem.semantics.name, seed)
     with searching() as search:
-        census = take_census(question, samples, workers=workers, progress=search.progress)
-    if as_json:
-        print_json({"schema": SCHEMA, **census.to_dict()})
-    else:
-        print_report(census_report(census))
-    tables.write(census)
-    report.write(lambda: _page(census, files))
+        census = take_census(question, options.samples, workers=options.workers, progress=search.progress)
+    output.show(lambda: {"schema": SCHEMA, **census.to_dict()}, lambda: census_report(census))
+    files.write(census, lambda: _page(census, source.files))
 
 
 def _page(census: Census, files: list[str]) -> Page:

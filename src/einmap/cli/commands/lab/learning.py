@@ -3,43 +3,18 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from einmap.cli.inputs import EFFORT, OUTPUT
 from einmap.cli.output import print_hint
 from einmap.errors import At, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from einmap.cli.target import Target
+    from einmap.cli.writing.target import Target
     from einmap.search.cost_model.cost_model import CostModel
     from einmap.search.experiment import Run
     from einmap.search.problem import SearchProblem
-
-ModelFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--model",
-        metavar="FILE",
-        help="A saved cost model that learned and tree begin with.",
-        show_default=False,
-        rich_help_panel=EFFORT,
-    ),
-]
-SaveModel = Annotated[
-    Path | None,
-    typer.Option(
-        "--save-model",
-        metavar="FILE",
-        help="Save a cost model of what all runs evaluated, and of --model: for other workloads on this architecture.",
-        show_default=False,
-        rich_help_panel=OUTPUT,
-    ),
-]
 
 
 def check_new_runs(target: Target | None, n: int) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from einmap.cli.inputs import EFFORT
 from einmap.cli.progress_bar import searching
 from einmap.errors import EinmapError, SpecError, did_you_mean
 
@@ -21,29 +20,6 @@ if TYPE_CHECKING:
 
 SAME = 1e-9
 """Objectives whose ratio is nearer to 1 are of one mapping."""
-
-Remeasure = Annotated[
-    int | None,
-    typer.Option(
-        "--remeasure",
-        metavar="N",
-        min=1,
-        max=32,
-        help="Execute the N best mappings of each strategy afterwards, and put them in the order of what is measured.",
-        show_default="none",
-        rich_help_panel=EFFORT,
-    ),
-]
-RemeasureBy = Annotated[
-    str | None,
-    typer.Option(
-        "--remeasure-by",
-        metavar="simulator|c",
-        help="simulator (the objective from what a run on random data counts) or c (seconds of compiled C here).",
-        show_default="simulator",
-        rich_help_panel=EFFORT,
-    ),
-]
 
 
 @dataclass(frozen=True)

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from einmap.cli.commands.lab.learning import ModelFile, SaveModel, check_new_runs, write_model
-from einmap.cli.commands.lab.remeasuring import Remeasure, RemeasureBy, Remeasuring
+from einmap.cli.commands.lab.learning import check_new_runs, write_model
+from einmap.cli.commands.lab.remeasuring import Remeasuring
 from einmap.cli.commands.lab.search_report import SearchReport
-from einmap.cli.html_report import Figures, Html, ReportFiles
-from einmap.cli.inputs import (
-    EFFORT,
-    OUTPUT,
-    AllowCode,
-    AsJson,
-    Define,
-    Files,
-    Root,
-    SemanticsName,
-    TopKey,
-    load_spec,
-    reading_inputs,
-)
+from einmap.cli.inputs import Source, semantics_option
+from einmap.cli.options import EFFORT, OUTPUT, group, option
 from einmap.cli.output import print_hint
 from einmap.cli.progress_bar import searching
-from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
-from einmap.cli.target import Force, Target
+from einmap.cli.writing.results import Output
+from einmap.cli.writing.target import Target
 from einmap.errors import EinmapError, did_you_mean
 
 if TYPE_CHECKING:
@@ -40,83 +29,65 @@ INTERRUPTED = 130
 DEFAULT = "optimal,random,mcmc,annealing"
 """Strategies that need no extra."""
 
-Strategies = Annotated[
-    str,
-    typer.Option(
-        "--strategy",
-        metavar="NAMES",
-        help="Names, joined by commas; evolutionary, bayesian, learned and tree need the extra search.",
-    ),
-]
-Einsum = Annotated[
-    str | None,
-    typer.Option("--einsum", metavar="NAME", help="The Einsum, where the workload has several.", show_default=False),
-]
-Objective = Annotated[
-    str | None,
-    typer.Option(
-        "--metrics",
-        metavar="METRIC",
-        help="What is minimised: edp, energy or latency.",
-        show_default="mapper.metrics of the specification, else edp",
-    ),
-]
-Evaluations = Annotated[
-    int, typer.Option(metavar="N", min=1, help="Mappings that a run may evaluate.", rich_help_panel=EFFORT)
-]
-Seconds = Annotated[
-    float | None,
-    typer.Option(metavar="S", help="Seconds that a run may take.", show_default="no limit", rich_help_panel=EFFORT),
-]
-Seeds = Annotated[
-    int, typer.Option(metavar="N", min=1, help="Runs of each strategy, with seeds 0 to N - 1.", rich_help_panel=EFFORT)
-]
-Workers = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, help="Processes.", show_default="one for each processor", rich_help_panel=EFFORT),
-]
-JournalFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--journal",
-        "-o",
-        metavar="FILE",
-        help="Keep finished runs there; the same command goes on from it.",
-        show_default=False,
-        rich_help_panel=OUTPUT,
-    ),
-]
+
+def einsum_option() -> Any:
+    """The field `einsum` of a group: whose mapspace."""
+    return option("NAME", "The Einsum, where the workload has several.")
 
 
-def search_command(
-    ctx: typer.Context,
-    files: Files,
-    *,
-    strategy: Strategies = DEFAULT,
-    einsum: Einsum = None,
-    metrics: Objective = None,
-    semantics: SemanticsName = None,
-    evaluations: Evaluations = 1000,
-    seconds: Seconds = None,
-    seeds: Seeds = 5,
-    workers: Workers = None,
-    model: ModelFile = None,
-    remeasure: Remeasure = None,
-    remeasure_by: RemeasureBy = None,
-    journal: JournalFile = None,
-    save_model: SaveModel = None,
-    csv: Csv = None,
-    parquet: Parquet = None,
-    table: TableName = None,
-    html: Html = None,
-    figures: Figures = None,
-    force: Force = False,
-    define: Define = None,
-    allow_code: AllowCode = None,
-    root: Root = None,
-    top_key: TopKey = None,
-    as_json: AsJson = False,
-) -> None:
+def objective_option() -> Any:
+    """The field `metrics` of a group: one metric."""
+    text = "What is minimised: edp, energy or latency."
+    return option("METRIC", text, shown="mapper.metrics of the specification, else edp")
+
+
+def processes_option() -> Any:
+    """The field `workers` of a group."""
+    return option("N", "Processes.", shown="one for each processor", min=1, panel=EFFORT)
+
+
+@group
+class Options:
+    """What is compared, for how long, and what is kept of it."""
+
+    strategy: str = option(
+        "NAMES",
+        "Names, joined by commas; evolutionary, bayesian, learned and tree need the extra search.",
+        default=DEFAULT,
+    )
+    einsum: str | None = einsum_option()
+    metrics: str | None = objective_option()
+    semantics: str | None = semantics_option()
+    evaluations: int = option("N", "Mappings that a run may evaluate.", default=1000, min=1, panel=EFFORT)
+    seconds: float | None = option("S", "Seconds that a run may take.", shown="no limit", panel=EFFORT)
+    seeds: int = option("N", "Runs of each strategy, with seeds 0 to N - 1.", default=5, min=1, panel=EFFORT)
+    workers: int | None = processes_option()
+    model: Path | None = option("FILE", "A saved cost model that learned and tree begin with.", panel=EFFORT)
+    remeasure: int | None = option(
+        "N",
+        "Execute the N best mappings of each strategy afterwards, and put them in the order of what is measured.",
+        shown="none",
+        min=1,
+        max=32,
+        panel=EFFORT,
+    )
+    remeasure_by: str | None = option(
+        "simulator|c",
+        "simulator (the objective from what a run on random data counts) or c (seconds of compiled C here).",
+        shown="simulator",
+        panel=EFFORT,
+    )
+    journal: Path | None = option(
+        "FILE", "Keep finished runs there; the same command goes on from it.", "--journal", "-o", panel=OUTPUT
+    )
+    save_model: Path | None = option(
+        "FILE",
+        "Save a cost model of what all runs evaluated, and of --model: for other workloads on this architecture.",
+        panel=OUTPUT,
+    )
+
+
+def search_command(options: Options, output: Output, source: Source) -> None:
     """Compare search strategies on the mapspace of one Einsum, judged against the proven optimum.
 
     Each strategy runs with several seeds. Ctrl-C ends the comparison with the runs that are finished.
@@ -131,33 +102,30 @@ def search_command(
     from einmap.search.strategy import Budget
     from einmap.search.summary import summarised
 
-    names = strategies_of(strategy)
+    names = strategies_of(options.strategy)
+    seconds, evaluations, model = options.seconds, options.evaluations, options.model
     budget = Budget(evaluations, seconds if seconds is not None else float("inf"))
     check_budget(budget)
-    asked = Remeasuring.of(remeasure, remeasure_by)
-    inputs = [*files, *(allow_code or ()), *([model] if model is not None else ())]
-    tables = TableFiles.of("einmap.search.summary.StrategySummary", csv, parquet, table, force=force, inputs=inputs)
-    report = ReportFiles.of(ctx, html, figures, force, inputs)
-    saved = Target.of(save_model, force, inputs)
-    with reading_inputs(define, *tables.targets, saved) as read:
-        spec = load_spec(files, define, allow_code, root, top_key)
-    report = report.spared(read.files)
-    problem = problem_of(spec, einsum=einsum, metrics=metrics, semantics=semantics)
-    tasks = [(name, seed) for seed in range(seeds) for name in names if name != "optimal" or seed == 0]
+    asked = Remeasuring.of(options.remeasure, options.remeasure_by)
+    inputs = [*source.words, *([model] if model is not None else ())]
+    files = output.files("einmap.search.summary.StrategySummary", inputs)
+    saved = Target.of(options.save_model, output.force, inputs)
+    spec = source.load(files, saved)
+    problem = problem_of(spec, einsum=options.einsum, metrics=options.metrics, semantics=options.semantics)
+    tasks = [(name, seed) for seed in range(options.seeds) for name in names if name != "optimal" or seed == 0]
     learned = load_cost_model(model, problem=problem) if model is not None else None
     optimum = problem.optimum()
     reference = asked.reference(problem, optimum) if asked is not None else None
-    terms = Terms(budget, learned, save_model is not None)
-    depends_on = _experiment(problem, terms, allow_code or ())
-    runs, interrupted = _runs(problem, tasks, terms, workers, journal, depends_on, saved)
+    terms = Terms(budget, learned, saved is not None)
+    depends_on = _experiment(problem, terms, source.allow_code)
+    runs, interrupted = _runs(problem, tasks, terms, options, depends_on, saved)
     if not runs:
         raise typer.Exit(INTERRUPTED)
     summaries = summarised(runs, optimum.value, evaluations)
     executed = asked.of_runs(problem, reference, runs) if asked is not None and reference is not None else None
     shown = SearchReport(problem, optimum, evaluations, runs, summaries, executed)
-    (shown.show_json if as_json else shown.show)()
-    tables.write(summaries)
-    report.write(lambda: shown.page(files))
+    output.show(shown.document, shown.report)
+    files.write(summaries, lambda: shown.page(source.files))
     if saved is not None:
         write_model(saved, learned, problem, runs)
     if interrupted:
@@ -182,8 +150,7 @@ def _runs(
     problem: SearchProblem,
     tasks: list[tuple[str, int]],
     terms: Terms,
-    workers: int | None,
-    path: Path | None,
+    options: Options,
     depends_on: Mapping[str, Any],
     saved: Target | None,
 ) -> tuple[list[Run], bool]:
@@ -194,8 +161,8 @@ def _runs(
     question = Question(problem.spec, problem.name, problem.objective, problem.semantics.name)
     kept = None
     finished: dict[tuple[str, int], Run] = {}
-    if path is not None:
-        kept = open_journal(path, depends_on)
+    if options.journal is not None:
+        kept = open_journal(options.journal, depends_on)
         finished = {(run.strategy, run.seed): run for run in kept.runs}
         if kept.set_aside is not None:
             print_hint(
@@ -205,7 +172,7 @@ def _runs(
     check_new_runs(saved, len(missing))
     with searching(maps=True) as search:
         try:
-            for run in runs_of(question, missing, terms, workers=workers, progress=search.progress):
+            for run in runs_of(question, missing, terms, workers=options.workers, progress=search.progress):
                 finished[run.strategy, run.seed] = run
                 if kept is not None:
                     kept.append(run)
@@ -217,8 +184,6 @@ def _runs(
 
 def _experiment(problem: SearchProblem, terms: Terms, code: Sequence[Path]) -> dict[str, Any]:
     """What runs depend on, as plain values. `code`: files with functions or models of the user."""
-    import hashlib
-
     from einmap.search.cost_model.model_file import model_bytes
 
     budget, model = terms.budget, terms.model

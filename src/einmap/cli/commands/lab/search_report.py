@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from einmap.cli.html_report import names_of
-from einmap.cli.output import print_json, print_report
+from rich.console import Group, RenderableType
+
+from einmap.cli.writing.html_report import names_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,17 +33,18 @@ class SearchReport:
     summaries: Sequence[StrategySummary]
     executed: Executed | None
 
-    def show(self) -> None:
-        """Print the report."""
+    def report(self) -> RenderableType:
+        """The report for the terminal."""
         from einmap.report.search.strategies import executed_report, search_report
 
-        print_report(search_report(self.problem, self.optimum, self.summaries, self.evaluations))
-        if self.executed is not None:
-            executed = self.executed
-            print_report(executed_report(self.problem, executed.by, executed.reference, executed.strategies))
+        report = search_report(self.problem, self.optimum, self.summaries, self.evaluations)
+        if self.executed is None:
+            return report
+        executed = self.executed
+        return Group(report, executed_report(self.problem, executed.by, executed.reference, executed.strategies))
 
-    def show_json(self) -> None:
-        """Print the JSON document."""
+    def document(self) -> dict[str, Any]:
+        """The JSON document."""
         document: dict[str, Any] = {
             "schema": SCHEMA,
             "einsum": self.problem.name,
@@ -55,9 +57,7 @@ class SearchReport:
             "strategies": [summary.to_dict() for summary in self.summaries],
             "runs": [run.to_dict() for run in self.runs],
         }
-        if self.executed is not None:
-            document["executed"] = self.executed.to_dict()
-        print_json(document)
+        return document if self.executed is None else document | {"executed": self.executed.to_dict()}
 
     def page(self, files: list[str]) -> Page:
         """The HTML report."""

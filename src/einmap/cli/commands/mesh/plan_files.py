@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from einmap.cli.html_report import ReportFiles, names_of
-from einmap.cli.inputs import OUTPUT
+from einmap.cli.options import OUTPUT, group, option, output_option
 from einmap.cli.output import print_hint
-from einmap.cli.target import Target
+from einmap.cli.writing.html_report import names_of
+from einmap.cli.writing.target import Target
 from einmap.distribute.planner.document import distribution_text
 from einmap.distribute.planner.planner import Planned
 from einmap.errors import SpecError
@@ -22,42 +20,22 @@ from einmap.report.mesh.planned import steps_of
 from einmap.report.mesh.trace import plan_trace
 from einmap.spec.spec import Spec
 
-Output = Annotated[
-    Path | None,
-    typer.Option(
-        "--output", "-o", metavar="FILE", help="Write the plan there, for `einmap run`.", rich_help_panel=OUTPUT
-    ),
-]
-Svg = Annotated[
-    Path | None,
-    typer.Option(
-        "--svg",
-        metavar="FILE.svg",
-        help="Draw who holds what, and what moves when.",
-        show_default=False,
-        rich_help_panel=OUTPUT,
-    ),
-]
-TimelineSvg = Annotated[
-    Path | None,
-    typer.Option(
-        "--timeline",
-        metavar="FILE.svg",
-        help="Draw when each step runs, Einsums and moves along each axis.",
-        show_default=False,
-        rich_help_panel=OUTPUT,
-    ),
-]
-Trace = Annotated[
-    Path | None,
-    typer.Option(
-        "--trace",
-        metavar="FILE.json",
-        help="Write that as a trace for ui.perfetto.dev and chrome://tracing.",
-        show_default=False,
-        rich_help_panel=OUTPUT,
-    ),
-]
+if TYPE_CHECKING:
+    from einmap.report.html.parts import Page
+
+
+@group
+class Pictures:
+    """The files that are wanted beside the report."""
+
+    output: Path | None = output_option("Write the plan there, for `einmap run`.")
+    svg: Path | None = option("FILE.svg", "Draw who holds what, and what moves when.", panel=OUTPUT)
+    timeline: Path | None = option(
+        "FILE.svg", "Draw when each step runs, Einsums and moves along each axis.", panel=OUTPUT
+    )
+    trace: Path | None = option(
+        "FILE.json", "Write that as a trace for ui.perfetto.dev and chrome://tracing.", panel=OUTPUT
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +48,9 @@ class PlanFiles:
     trace: Target | None
 
     @staticmethod
-    def of(paths: Sequence[Path | None], force: bool, inputs: Sequence[str]) -> PlanFiles:
+    def of(pictures: Pictures, force: bool, inputs: Sequence[str]) -> PlanFiles:
         """Plan, pictures and trace, checked before anything is read. Raises SpecError for what is in the way."""
+        paths = (pictures.output, pictures.svg, pictures.timeline, pictures.trace)
         seen: set[Path] = set()
         for path in paths:
             if path is not None and path.absolute() in seen:
@@ -107,8 +86,8 @@ def _written(target: Target, content: str | bytes) -> None:
     print_hint(f"wrote {target.path}")
 
 
-def write_page(report: ReportFiles, planned: Planned, spec: Spec, files: Sequence[str]) -> None:
-    """The page and its figures, where they are wanted."""
+def page_of(planned: Planned, spec: Spec, files: Sequence[str]) -> Page:
+    """The HTML report of a plan."""
     from einmap.report.html.pages.plan_page import plan_page
 
-    report.write(lambda: plan_page(planned, spec, names_of(files)))
+    return plan_page(planned, spec, names_of(files))

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from einmap.cli.html_report import Figures, Html, ReportFiles, names_of
-from einmap.cli.inputs import AsJson, Define, Files, Root, TopKey, load_spec, reading_inputs
+from einmap.cli.inputs import Source
+from einmap.cli.options import Without, flag, group, option
 from einmap.cli.output import error_console, print_json, print_notes, print_report
 from einmap.cli.progress_bar import ProgressBar
-from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
-from einmap.cli.target import Force
+from einmap.cli.writing.html_report import names_of
+from einmap.cli.writing.results import Output
 from einmap.distribute.backends.check import sample_inputs
 from einmap.distribute.backends.checked_extent import EXTENTS, chosen_check
 from einmap.distribute.backends.engines import ENGINES, EngineOptions, engine_named
@@ -38,98 +38,43 @@ WRONG = 1
 
 ENGINE = "Engine"
 """A panel of the help."""
-EngineName = Annotated[
-    str, typer.Option("--engine", metavar="|".join(ENGINES), help="What runs the plan.", rich_help_panel=ENGINE)
-]
-Processes = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N", min=1, help="Processes on this host, engine jax.", show_default="1", rich_help_panel=ENGINE
-    ),
-]
-Platform = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Devices of the engine jax: cpu makes one for each PE, any takes the best there are.",
-        show_default="cpu",
-        rich_help_panel=ENGINE,
-    ),
-]
-Hosts = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, help="Hosts that run this command.", show_default="1", rich_help_panel=ENGINE),
-]
-Host = Annotated[
-    int | None, typer.Option(metavar="I", min=0, help="Which of the hosts this one is, from 0.", rich_help_panel=ENGINE)
-]
-Coordinator = Annotated[
-    str | None,
-    typer.Option(metavar="ADDRESS:PORT", help="A free port of host 0.", show_default=False, rich_help_panel=ENGINE),
-]
-MeetingLimit = Annotated[
-    float | None,
-    typer.Option(
-        metavar="SECONDS", help="Time in which all hosts must be there.", show_default="7", rich_help_panel=ENGINE
-    ),
-]
-TimeLimit = Annotated[
-    float | None,
-    typer.Option(
-        metavar="SECONDS", help="Time of the engine jax to compile and run.", show_default="600", rich_help_panel=ENGINE
-    ),
-]
-DtypeName = Annotated[
-    str | None,
-    typer.Option(
-        "--dtype",
-        metavar="float64|float32",
-        help="Type of all values.",
-        show_default="distribution.dtype, or float64",
-    ),
-]
-Seed = Annotated[
-    int, typer.Option(metavar="N", min=0, help="Seed of the random values of the input tensors, and of the sample.")
-]
-CheckExtent = Annotated[
-    str | None,
-    typer.Option(
-        "--check",
-        metavar="|".join(EXTENTS),
-        help="What is computed again to check the outputs: all, values drawn by the seed, or nothing.",
-        show_default="whole where that takes little, else sample",
-    ),
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Derive and print the plan only.")]
 
 
-def run_command(
-    ctx: typer.Context,
-    files: Files,
-    *,
-    define: Define = None,
-    root: Root = None,
-    top_key: TopKey = None,
-    engine: EngineName = ENGINES[0],
-    processes: Processes = None,
-    platform: Platform = None,
-    hosts: Hosts = None,
-    host: Host = None,
-    coordinator: Coordinator = None,
-    meeting_limit: MeetingLimit = None,
-    time_limit: TimeLimit = None,
-    dtype: DtypeName = None,
-    seed: Seed = 0,
-    check: CheckExtent = None,
-    dry_run: DryRun = False,
-    csv: Csv = None,
-    parquet: Parquet = None,
-    table: TableName = None,
-    html: Html = None,
-    figures: Figures = None,
-    force: Force = False,
-    as_json: AsJson = False,
-) -> None:
+@group
+class Options:
+    """What runs the plan, and what is checked."""
+
+    engine: str = option("|".join(ENGINES), "What runs the plan.", default=ENGINES[0], panel=ENGINE)
+    processes: int | None = option("N", "Processes on this host, engine jax.", shown="1", min=1, panel=ENGINE)
+    platform: str | None = option(
+        "NAME",
+        "Devices of the engine jax: cpu makes one for each PE, any takes the best there are.",
+        shown="cpu",
+        panel=ENGINE,
+    )
+    hosts: int | None = option("N", "Hosts that run this command.", shown="1", min=1, panel=ENGINE)
+    host: int | None = option("I", "Which of the hosts this one is, from 0.", min=0, panel=ENGINE)
+    coordinator: str | None = option("ADDRESS:PORT", "A free port of host 0.", panel=ENGINE)
+    meeting_limit: float | None = option("SECONDS", "Time in which all hosts must be there.", shown="7", panel=ENGINE)
+    time_limit: float | None = option(
+        "SECONDS", "Time of the engine jax to compile and run.", shown="600", panel=ENGINE
+    )
+    dtype: str | None = option("float64|float32", "Type of all values.", shown="distribution.dtype, or float64")
+    seed: int = option("N", "Seed of the random values of the input tensors, and of the sample.", default=0, min=0)
+    check: str | None = option(
+        "|".join(EXTENTS),
+        "What is computed again to check the outputs: all, values drawn by the seed, or nothing.",
+        shown="whole where that takes little, else sample",
+    )
+    dry_run: bool = flag("Derive and print the plan only.")
+
+    def of_engine(self) -> EngineOptions:
+        """The options of the engine."""
+        where = (self.processes, self.platform, self.hosts, self.host, self.coordinator)
+        return EngineOptions(*where, self.time_limit, self.meeting_limit)
+
+
+def run_command(source: Annotated[Source, Without({"allow_code"})], options: Options, output: Output) -> None:
     """Partition Einsums over the PEs of a mesh, run them there on random data, and compare with the whole result.
 
     Prints what each PE computes and what it exchanges. Exit status 1: an output is wrong, or the program of the engine
@@ -138,15 +83,12 @@ def run_command(
     Example: einmap run matmul matmul_reduce_scatter -D G=8
     """
     shown = ProgressBar(error_console())
-    options = EngineOptions(processes, platform, hosts, host, coordinator, time_limit, meeting_limit)
-    runner = engine_named(engine, options, Progress(shown.report))
-    report = ReportFiles.of(ctx, html, figures, force, files)
-    tables = TableFiles.of("einmap.report.mesh.distribution.PlanRun", csv, parquet, table, force=force, inputs=files)
-    with reading_inputs(define, *tables.targets) as read:
-        spec = load_spec(files, define, None, root, top_key)
-    report = report.spared(read.files)
-    plan = plan_of(spec, cast(Dtype | None, dtype))
-    checked = chosen_check(plan.workload, "none" if dry_run else check, seed)
+    engine, seed, dry_run, as_json = options.engine, options.seed, options.dry_run, output.as_json
+    runner = engine_named(engine, options.of_engine(), Progress(shown.report))
+    files = output.files("einmap.report.mesh.distribution.PlanRun", source.files)
+    spec = source.load(files)
+    plan = plan_of(spec, cast(Dtype | None, options.dtype))
+    checked = chosen_check(plan.workload, "none" if dry_run else options.check, seed)
     if not dry_run:
         runner.check(plan)
     document = plan_document(plan)
@@ -165,8 +107,7 @@ def run_command(
     if as_json:
         print_json(document)
     print_notes(spec.distribution_notes)
-    tables.write(outcome)
-    report.write(lambda: _page(outcome, spec, engine, files))
+    files.write(outcome, lambda: _page(outcome, spec, engine, source.files))
     if not agrees:
         raise typer.Exit(WRONG)
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import shlex
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, assert_never
+from typing import Any, assert_never
 
 import typer
 from rich.markup import escape
 
 from einmap.cli.command import in_order
-from einmap.cli.inputs import OUTPUT, AllowCode, Define, Files, Root, TopKey, load_spec, reading_inputs
+from einmap.cli.inputs import Source
+from einmap.cli.options import OUTPUT, force_option, group, option, output_option, several
 from einmap.cli.output import print_hint, print_notes, print_text
-from einmap.cli.target import Force, Target
+from einmap.cli.writing.target import Target
 from einmap.einsum.notation.pretty import pretty_einsums, pretty_loops
 from einmap.einsum.rewrites.steps import USAGE, Step, parse_step, partition
 from einmap.errors import EinmapError
@@ -28,69 +29,48 @@ class Form(StrEnum):
     YAML = "yaml"
 
 
-def _steps(kind: str, what: str) -> Any:
-    text = f"{what}: {escape(USAGE[kind])}. Repeatable."
-    return typer.Option(f"--{kind}", metavar="STEP", help=text, show_default=False)
+KINDS = {
+    "split": "Partition a rank, by tile shapes or into parts",
+    "flatten": "Fuse ranks into one",
+    "linearise": "Give a flattened rank one rank variable",
+    "delay": "Reduce a rank later, from a temporary",
+}
+"""The options that are steps, by name."""
 
 
-Split = Annotated[list[str] | None, _steps("split", "Partition a rank, by tile shapes or into parts")]
-Flatten = Annotated[list[str] | None, _steps("flatten", "Fuse ranks into one")]
-Linearise = Annotated[list[str] | None, _steps("linearise", "Give a flattened rank one rank variable")]
-Delay = Annotated[list[str] | None, _steps("delay", "Reduce a rank later, from a temporary")]
-Parallel = Annotated[
-    str | None,
-    typer.Option("--parallel", metavar="VARIABLES", help="Rank variables of spatial loops: m1,h1.", show_default=False),
-]
-Order = Annotated[
-    str | None,
-    typer.Option("--order", metavar="VARIABLES", help="Loops from the outside in: m1,k1,m0,k0.", show_default=False),
-]
-Print = Annotated[Form, typer.Option("--print", help="What to print.", rich_help_panel=OUTPUT)]
-Output = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="Write the specification, as YAML.",
-        show_default=False,
-        rich_help_panel=OUTPUT,
-    ),
-]
+def _steps(kind: str) -> Any:
+    return several("STEP", f"{KINDS[kind]}: {escape(USAGE[kind])}. Repeatable.")
 
 
-def partition_command(
-    ctx: typer.Context,
-    files: Files,
-    *,
-    split: Split = None,
-    flatten: Flatten = None,
-    linearise: Linearise = None,
-    delay: Delay = None,
-    form: Print = Form.EINSUMS,
-    parallel: Parallel = None,
-    order: Order = None,
-    output: Output = None,
-    force: Force = False,
-    define: Define = None,
-    allow_code: AllowCode = None,
-    root: Root = None,
-    top_key: TopKey = None,
-) -> None:
+@group
+class Options:
+    """What is changed, what is printed of it, and where it is written."""
+
+    split: list[str] = _steps("split")
+    flatten: list[str] = _steps("flatten")
+    linearise: list[str] = _steps("linearise")
+    delay: list[str] = _steps("delay")
+    form: Form = option(None, "What to print.", "--print", default=Form.EINSUMS, panel=OUTPUT)
+    parallel: str | None = option("VARIABLES", "Rank variables of spatial loops: m1,h1.")
+    order: str | None = option("VARIABLES", "Loops from the outside in: m1,k1,m0,k0.")
+    output: Path | None = output_option("Write the specification, as YAML.")
+    force: bool = force_option()
+
+
+def partition_command(ctx: typer.Context, options: Options, source: Source) -> None:
     """Partition the ranks of a workload, which goes on to compute the same values, and print it.
 
     The steps are done in the order in which they are given.
 
     Example: einmap partition matmul --split K/4 --split M/4 --delay K1 --print loops --parallel k1
     """
-    options = {"split": split, "flatten": flatten, "linearise": linearise, "delay": delay}
+    form, order, parallel = options.form, options.order, options.parallel
     if form is not Form.LOOPS and (parallel is not None or order is not None):
         raise typer.BadParameter("loops are shown by --print loops only", param_hint="--parallel or --order")
-    words = list(in_order(ctx, options))
+    words = list(in_order(ctx, {kind: getattr(options, kind) for kind in KINDS}))
     steps = [_read(kind, text) for kind, text in words]
-    target = Target.of(output, force, [*files, *(allow_code or ())])
-    with reading_inputs(define, target):
-        spec = load_spec(files, define, allow_code, root, top_key)
+    target = Target.of(options.output, options.force, source.words)
+    spec = source.load(target)
     changed = partition(spec.workload, steps).workload
     # made only where it is asked for, since renames may speak of rank variables that are gone: then it is refused
     made = spec.with_workload(changed) if form is Form.YAML or target is not None else None
@@ -109,8 +89,8 @@ def partition_command(
     if made is not None and spec.raw.get("mapping") is not None:
         print_hint("the mapping is left out: it is for the ranks that were there before")
     if target is not None and made is not None:
-        target.write(_comment(files, define or [], words) + dump(made))
-        print_hint(f"wrote {output}")
+        target.write(_comment(source, words) + dump(made))
+        print_hint(f"wrote {target.path}")
 
 
 def _read(kind: str, text: str) -> Step:
@@ -124,8 +104,7 @@ def _names(text: str | None) -> list[str]:
     return [name for name in "".join((text or "").split()).split(",") if name]
 
 
-def _comment(files: list[str], define: list[str], words: list[tuple[str, str]]) -> str:
-    steps = (word for kind, text in words for word in (f"--{kind}", text))
-    arguments = [*files, *(word for definition in define for word in ("-D", definition)), *steps]
+def _comment(source: Source, words: list[tuple[str, str]]) -> str:
+    arguments = [*source.command_words, *(word for kind, text in words for word in (f"--{kind}", text))]
     lines = f"Partitioned by: {shlex.join(['einmap', 'partition', *arguments])}".splitlines()
     return "".join(f"# {line}\n" for line in lines)

@@ -4,26 +4,15 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.markup import escape
 
-from einmap.cli.inputs import (
-    OUTPUT,
-    AllowCode,
-    AsJson,
-    Define,
-    Files,
-    Root,
-    SemanticsName,
-    TopKey,
-    load_spec,
-    reading_inputs,
-)
-from einmap.cli.output import console, print_hint, print_json, print_notes, print_report
-from einmap.cli.table_files import Csv, Parquet, TableFiles, TableName
-from einmap.cli.target import Force, Target
+from einmap.cli.inputs import Source, semantics_option
+from einmap.cli.options import group, output_option, several
+from einmap.cli.output import console, print_hint, print_notes
+from einmap.cli.writing.results import Tables
+from einmap.cli.writing.target import Target
 from einmap.errors import MappingError, Note
 from einmap.frontends.yaml.spec import dump_mapping
 from einmap.mapping.mapping import Mapping
@@ -41,70 +30,46 @@ from einmap.spec.spec import Spec
 SCHEMA = 1
 """Version of the JSON document."""
 
-Steps = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--do",
-        metavar="REWRITE",
-        help="A rewrite; repeatable: " + escape("; ".join(USAGE.values())) + ". "
+
+@group
+class Options:
+    """What is changed, and where the mapping is written."""
+
+    steps: list[str] = several(
+        "REWRITE",
+        "A rewrite; repeatable: " + escape("; ".join(USAGE.values())) + ". "
         "A LOOP is a rank variable (k, or k#2 for the second loop over it) or an address such as nodes[3].",
-        show_default=False,
-    ),
-]
-Output = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="Write the new mapping, as YAML.",
-        show_default=False,
-        rich_help_panel=OUTPUT,
-    ),
-]
+        "--do",
+    )
+    semantics: str | None = semantics_option()
+    output: Path | None = output_option("Write the new mapping, as YAML.")
 
 
-def rewrite_command(
-    files: Files,
-    *,
-    steps: Steps = None,
-    semantics: SemanticsName = None,
-    output: Output = None,
-    csv: Csv = None,
-    parquet: Parquet = None,
-    table: TableName = None,
-    force: Force = False,
-    define: Define = None,
-    allow_code: AllowCode = None,
-    root: Root = None,
-    top_key: TopKey = None,
-    as_json: AsJson = False,
-) -> None:
+def rewrite_command(options: Options, output: Tables, source: Source) -> None:
     """Rewrite a mapping so that it computes the same values, and show what that changes.
 
     Example: einmap rewrite simple matmul simple_matmul --do 'split k 8' --do 'sink Z@GlobalBuffer'
     """
+    steps = options.steps
     if not steps:
         raise typer.BadParameter("name at least one rewrite, for example 'split k 8'", param_hint="--do")
-    inputs = [*files, *(allow_code or ())]
-    target = Target.of(output, force, inputs)
-    tables = TableFiles.of("einmap.model.cost.Cost", csv, parquet, table, force=force, inputs=inputs)
-    with reading_inputs(define, target, *tables.targets):
-        spec = load_spec(files, define, allow_code, root, top_key)
+    target = Target.of(options.output, output.force, source.words)
+    files = output.files("einmap.model.cost.Cost", source.words)
+    spec = source.load(target, files)
     tree = _checked_mapping(spec)
-    before, problem = _cost_before(spec, semantics)
+    before, problem = _cost_before(spec, options.semantics)
     mapping = _applied(spec, tree, steps)
     copies = put_in(spec.raw, spec.workload)
-    after = evaluate(spec, mapping, semantics)
-    if as_json:
-        print_json(_document(spec, steps, before, after, mapping, copies))
-    else:
-        print_report(change_report(before, after, spec.with_mapping(mapping), mapping, console().width))
+    after = evaluate(spec, mapping, options.semantics)
+    output.show(
+        lambda: _document(spec, steps, before, after, mapping, copies),
+        lambda: change_report(before, after, spec.with_mapping(mapping), mapping, console().width),
+    )
     print_notes([*problem, *after.notes])
     if target is not None:
-        target.write(_mapping_file(mapping, copies, files, define or [], steps))
-        print_hint(f"wrote the mapping to {output}")
-    tables.write(after)
+        target.write(_mapping_file(mapping, copies, source, steps))
+        print_hint(f"wrote the mapping to {target.path}")
+    files.write(after)
 
 
 def _checked_mapping(spec: Spec) -> Mapping:
@@ -133,14 +98,8 @@ def _applied(spec: Spec, mapping: Mapping, steps: list[str]) -> Mapping:
     return mapping
 
 
-def _mapping_file(
-    mapping: Mapping, copies: dict[str, str], files: list[str], define: list[str], steps: list[str]
-) -> str:
-    arguments = [
-        *files,
-        *(w for definition in define for w in ("-D", definition)),
-        *(w for step in steps for w in ("--do", step)),
-    ]
+def _mapping_file(mapping: Mapping, copies: dict[str, str], source: Source, steps: list[str]) -> str:
+    arguments = [*source.command_words, *(word for step in steps for word in ("--do", step))]
     lines = f"Rewritten by: {shlex.join(['einmap', 'rewrite', *arguments])}".splitlines()
     return "\n".join([*(f"# {line}" for line in lines), dump_mapping(mapping, copies)])
 

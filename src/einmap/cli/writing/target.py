@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Annotated
+from typing import Protocol
 
-import typer
-
+from einmap.cli.output import print_file, print_hint
 from einmap.errors import At, SpecError
 from einmap.frontends.files import (
     check_target,
@@ -22,10 +21,13 @@ from einmap.frontends.files import (
 )
 from einmap.frontends.yaml.spec import example_paths
 
-Force = Annotated[
-    bool,
-    typer.Option("--force", help="Replace files that exist; never one that is read.", rich_help_panel="Output"),
-]
+
+class Writes(Protocol):
+    """Something that is written after files were read."""
+
+    def spare(self, files: Sequence[Path]) -> None:
+        """Raise SpecError when one of `files` would be replaced."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +51,12 @@ class Target:
             hint = "leave the option out to print" if str(path) == "-" else "write a name after the option"
             raise SpecError("this is not the name of a file", at=At(str(path)), hint=hint)
         check_target(path)
-        target.spare(file for word in inputs for file in paths_of(str(word)))
+        target.spare([file for word in inputs for file in paths_of(str(word))])
         if path.exists() and not force:
             raise file_exists(path)
         return target
 
-    def spare(self, files: Iterable[Path]) -> None:
+    def spare(self, files: Sequence[Path]) -> None:
         """Raise SpecError when one of `files`, under any name or link, or a file of einmap would be replaced."""
         if any(_is_same(self.path, file) for file in files):
             text = "the output would replace a file of the specification"
@@ -74,6 +76,15 @@ class Target:
     def write_pieces(self, pieces: Iterable[bytes]) -> None:
         """Write a file that is made piece by piece: all of it, or nothing."""
         write_pieces_atomically(self.path, pieces, replace=self.force)
+
+
+def write_or_print(text: str, target: Target | None) -> None:
+    """Write `text` into the file, and say so, or print it."""
+    if target is None:
+        print_file(text)
+        return
+    target.write(text)
+    print_hint(f"wrote {target.path}")
 
 
 def paths_of(file: str) -> list[Path]:

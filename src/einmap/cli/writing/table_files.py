@@ -2,45 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from einmap.cli.inputs import OUTPUT
 from einmap.cli.output import print_hint
-from einmap.cli.target import Target
+from einmap.cli.writing.target import Target
 from einmap.errors import SpecError
 from einmap.optional import require
-
-Csv = Annotated[
-    Path | None,
-    typer.Option(
-        "--csv", metavar="FILE", help="Write the numbers as a CSV table.", show_default=False, rich_help_panel=OUTPUT
-    ),
-]
-Parquet = Annotated[
-    Path | None,
-    typer.Option(
-        "--parquet",
-        metavar="FILE",
-        help="Write them as Parquet; needs the extra tables.",
-        show_default=False,
-        rich_help_panel=OUTPUT,
-    ),
-]
-TableName = Annotated[
-    str | None,
-    typer.Option(
-        "--table",
-        metavar="NAME",
-        help="Which table of the result (docs/tables.md).",
-        show_default=False,
-        rich_help_panel=OUTPUT,
-    ),
-]
 
 
 @dataclass(frozen=True)
@@ -78,10 +50,11 @@ class TableFiles:
             raise typer.BadParameter("--csv names the same file", param_hint="--parquet")
         return TableFiles(Target.of(csv, force, inputs), Target.of(parquet, force, inputs), table)
 
-    @property
-    def targets(self) -> tuple[Target | None, Target | None]:
-        """The places that are written to."""
-        return self.csv, self.parquet
+    def spare(self, files: Sequence[Path]) -> None:
+        """Raise SpecError when one of `files` would be replaced."""
+        for target in (self.csv, self.parquet):
+            if target is not None:
+                target.spare(files)
 
     def write(self, result: Any) -> None:
         """Write what was asked for, and say so. Raises SpecError when a file cannot be written."""

@@ -7,40 +7,19 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 import einmap
-from einmap.cli.inputs import OUTPUT
 from einmap.cli.output import print_hint
-from einmap.cli.target import Target
+from einmap.cli.writing.target import Target
 from einmap.errors import At, SpecError
 from einmap.frontends.files import file_exists
 
 if TYPE_CHECKING:
     from einmap.report.html.parts import Page
 
-Html = Annotated[
-    Path | None,
-    typer.Option(
-        "--html",
-        metavar="FILE.html",
-        help="Write a report with plots and drawings as one file (extra html).",
-        show_default=False,
-        rich_help_panel=OUTPUT,
-    ),
-]
-Figures = Annotated[
-    Path | None,
-    typer.Option(
-        "--figures",
-        metavar="DIR",
-        help="Write its figures as SVG and PNG into this folder (extra html).",
-        show_default=False,
-        rich_help_panel=OUTPUT,
-    ),
-]
 _ENDINGS = (".html", ".htm")
 _OF_REPORT = ("html", "figures", "force", "as_json")
 """Parameters of the commands that change nothing in a report."""
@@ -52,7 +31,6 @@ class Folder:
 
     path: Path
     force: bool
-    read: tuple[Path, ...] = ()
 
     @staticmethod
     def of(path: Path, force: bool) -> Folder:
@@ -66,6 +44,12 @@ class Folder:
             raise SpecError("the folder is not empty", at=At(str(path)), hint=hint)
         return Folder(path, force)
 
+    def spare(self, files: Sequence[Path]) -> None:
+        """Raise SpecError when one of `files` is a picture in the folder, which a figure might replace."""
+        for path in self.path.glob("*"):
+            if path.suffix in (".svg", ".png"):
+                Target(path).spare(files)
+
     def write(self, files: Iterable[tuple[str, bytes]]) -> int:
         """Write the files, each whole or not at all, and say how many. Raises SpecError for what is in the way."""
         try:
@@ -77,9 +61,7 @@ class Folder:
             path = self.path / name
             if path.exists() and not self.force:
                 raise file_exists(path)
-            target = Target(path, self.force)
-            target.spare(self.read)
-            target.write(content)
+            Target(path, self.force).write(content)
             count += 1
         return count
 
@@ -110,11 +92,11 @@ class ReportFiles:
         folder = None if figures is None else Folder.of(figures, force)
         return ReportFiles(Target.of(html, force, inputs), folder, tuple(command_words(ctx, without=_OF_REPORT)))
 
-    def spared(self, read: Sequence[Path]) -> ReportFiles:
-        """These files, once it is known what was read. Raises SpecError when the page would replace an input."""
-        if self.page is not None:
-            self.page.spare(read)
-        return self if self.folder is None else replace(self, folder=replace(self.folder, read=tuple(read)))
+    def spare(self, files: Sequence[Path]) -> None:
+        """Raise SpecError when one of `files` would be replaced."""
+        for one in (self.page, self.folder):
+            if one is not None:
+                one.spare(files)
 
     def write(self, make: Callable[[], Page]) -> None:
         """Make the page where it is wanted, and write it. Raises SpecError for what is in the way."""
