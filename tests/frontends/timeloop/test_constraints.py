@@ -143,6 +143,14 @@ def test_a_level_that_is_to_keep_and_to_bypass_is_a_contradiction(tmp_path):
         imported(tmp_path, PROBLEM + SUBTREES + both)
 
 
+@pytest.mark.parametrize("factors", ["M=2", "{M: 2}", "K=1 M>=2"])
+def test_a_factor_of_a_level_without_copies_is_an_error_with_its_place(tmp_path, factors):
+    more = f"architecture_constraints:\n  targets:\n  - {{type: spatial, target: Main, factors: {factors}}}\n"
+    with pytest.raises(SpecError, match=r"Main has no copies, over which M>?=2 could be spread") as caught:
+        imported(tmp_path, PROBLEM + SUBTREES + more)
+    assert caught.value.at.line == len((PROBLEM + SUBTREES + more).splitlines())
+
+
 def test_the_mapper_keeps_weights_where_the_constraints_say(tmp_path):
     spec = spec_of(imported(tmp_path, MESH.replace("SPATIAL", f"factors: C=16 K=16 P=1 Q=1, {ORDER}")))
     best = map_workload(spec, metrics="energy")
@@ -166,8 +174,7 @@ architecture_constraints:
   - {type: max_overbooked_proportion, target: Buffer, proportion: 0.1}
   - {type: dataspace, target: Reg, keep: [Z], no_coalesce: [A]}
   - {type: dataspace, target: Rag, keep: [Z]}
-  - {type: spatial, target: Main, factors: M=2}
-  - {type: spatial, target: Main, factors: M=1}
+  - {type: spatial, target: Main, factors: M=1 N<=4}
 """
 
 
@@ -176,7 +183,7 @@ def test_all_other_constraints_are_named(tmp_path):
     assert [entry.key for entry in result.left_out] == [
         *("Reg: temporal permutation", "Reg: temporal factors"),
         *("Reg: temporal no_temporal_reuse", "Reg: temporal rmw_first_update"),
-        *("Reg: utilization", "Buffer: max_overbooked_proportion", "no_coalesce", "Rag: dataspace", "Main: spatial"),
+        *("Reg: utilization", "Buffer: max_overbooked_proportion", "no_coalesce", "Rag: dataspace"),
     ]
 
 

@@ -208,9 +208,7 @@ class _Builder:
         elif target not in names and not (target.startswith("inter_") and target.endswith("_spatial")):
             leave(place(directive, "target"), f"{target}: {kind}", "the architecture has no level of this name")
         elif level is None:
-            if self._says_something(directive):
-                what = {"spatial": "copies", "temporal": "loops in time"}.get(kind, "tensors")
-                leave(place(directive, "target"), f"{target}: {kind}", f"this level has no {what}")
+            self._check_nothing_said(directive)
         elif kind == "temporal":
             for key, _ in directive.fields.items:
                 if key not in ("type", "target", "name"):
@@ -219,14 +217,24 @@ class _Builder:
         elif kind == "dataspace":
             self._report.leave_others(directive.fields, DATASPACE, "this constraint has no counterpart")
 
-    def _says_something(self, directive: Directive) -> bool:
-        """Whether a constraint of a level that it does not fit asks for more than that nothing is there."""
-        if directive.kind == "dataspace":
-            return directive.fields.get("keep") is not None
+    def _check_nothing_said(self, directive: Directive) -> None:
+        """Leave what a level is to do that it cannot. Raises SpecError for lanes where there are no copies."""
+        kind, target = directive.kind, directive.target
+        sizes = {} if self._problem is None else self._problem.sizes
         dimensions = () if self._problem is None else self._problem.dimensions
-        raw = directive.fields.get("factors") if dimensions else None
-        written = factors(raw, f"{directive.target}.factors", dimensions, self._scope)
-        return any(factor.value > 1 and factor.operator != "<=" for factor in written)
+        raw = directive.fields.get("factors") if dimensions and kind != "dataspace" else None
+        asked = [
+            factor
+            for factor in factors(raw, f"{target}.factors", dimensions, self._scope)
+            if factor.value > 1 and factor.operator != "<="
+        ]
+        if kind == "spatial" and (spread := [f for f in asked if f.value <= sizes.get(f.dimension, 1)]):
+            first = spread[0]
+            text = f"{target} has no copies, over which {first.dimension}{first.written}{first.value} could be spread"
+            raise SpecError(text, at=place(directive, "factors"), hint="a factor of 1 says that there are none")
+        if asked or (kind == "dataspace" and directive.fields.get("keep") is not None):
+            what = {"spatial": "copies", "temporal": "loops in time"}.get(kind, "tensors")
+            self._report.leave(place(directive, "target"), f"{target}: {kind}", f"this level has no {what}")
 
     # nodes
 
