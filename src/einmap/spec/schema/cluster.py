@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from einmap.spec.schema.base import Expression, Input
-from einmap.spec.schema.documented import documented, one_of
+from einmap.spec.schema.documented import documented
 
 TOPOLOGIES = ("ring", "tree", "torus", "switch", "all_to_all")
 
@@ -13,93 +11,75 @@ TOPOLOGIES = ("ring", "tree", "torus", "switch", "all_to_all")
 class ProcessingElementInput(Input):
     """A processing element (PE) of the cluster."""
 
-    peak: Annotated[
-        dict[str, Expression],
-        documented(
-            "Operations by the data type of the values. An Einsum takes the narrowest type that holds the widest of "
-            "its tensors; a product that is summed is two operations. Needed where there is no `arch`.",
-            {"bf16": "312e12", "fp32": "19.5e12"},
-            unit="operations/s",
-        ),
-    ] = {}
-    arch: Annotated[
-        str | None,
-        documented(
-            "A specification with the key `arch`, a file beside this one or a shipped one: its mapper costs what a PE "
-            "computes, in the place of `peak`, `memory_bandwidth` and the energies of a PE.",
-            "tpu_v4i",
-            without="`peak` says what a PE computes",
-        ),
-    ] = None
-    memory: Annotated[
-        Expression,
-        documented(
-            "Room of the memory of a PE, which no plan exceeds.",
-            "80 * 2**30",
-            unit="bytes",
-            without="without limit, or with `arch` the size of its outermost memory",
-        ),
-    ] = "inf"
-    memory_bandwidth: Annotated[
-        Expression,
-        documented("How fast operands are read and results are written.", "2.0e12", unit="bytes/s"),
-    ] = "inf"
-    energy_per_operation: Annotated[Expression, documented("Energy of one operation.", "0.5e-12", unit="J")] = 0
-    energy_per_bit: Annotated[
-        Expression, documented("Energy of one bit that is read or written in the memory.", "4e-12", unit="J")
-    ] = 0
+    peak: dict[str, Expression] = documented(
+        "Operations by the data type of the values. An Einsum takes the narrowest type that holds the widest of its "
+        "tensors; a product that is summed is two operations. Needed where there is no `arch`.",
+        {"bf16": "312e12", "fp32": "19.5e12"},
+        unit="operations/s",
+        default={},
+    )
+    arch: str | None = documented(
+        "A specification with the key `arch`, a file beside this one or a shipped one: its mapper costs what a PE "
+        "computes, in the place of `peak`, `memory_bandwidth` and the energies of a PE.",
+        "tpu_v4i",
+        without="`peak` says what a PE computes",
+        default=None,
+    )
+    memory: Expression = documented(
+        "Room of the memory of a PE, which no plan exceeds.",
+        "80 * 2**30",
+        unit="bytes",
+        without="without limit, or with `arch` the size of its outermost memory",
+        default="inf",
+    )
+    memory_bandwidth: Expression = documented(
+        "How fast operands are read and results are written.", "2.0e12", unit="bytes/s", default="inf"
+    )
+    energy_per_operation: Expression = documented("Energy of one operation.", "0.5e-12", unit="J", default=0)
+    energy_per_bit: Expression = documented(
+        "Energy of one bit that is read or written in the memory.", "4e-12", unit="J", default=0
+    )
 
 
 class LinkInput(Input):
     """The links along one axis of the mesh."""
 
-    bandwidth: Annotated[Expression, documented("What one PE sends, in a torus each way.", "300e9", unit="bytes/s")]
-    latency: Annotated[Expression, documented("Time of one message beside its bytes.", "10e-6", unit="s")] = 0
-    topology: Annotated[
-        str,
-        one_of(TOPOLOGIES),
-        documented(
-            "How the PEs along the axis are connected. A collective over several axes goes along one after "
-            "another; those of a `torus` may be used at once, both ways.",
-            "switch",
-        ),
-    ] = "ring"
-    efficiency: Annotated[
-        dict[int | float | str, Expression],
-        documented(
-            "Which part of the bandwidth is reached, by the bytes that a PE sends in a collective; in between "
-            "time grows linearly.",
-            {1024: 0.1, 1048576: 0.6, 16777216: 0.9},
-        ),
-    ] = {}
-    size: Annotated[
-        Expression | None,
-        documented("How many PEs lie along the axis at most.", 8, unit="PEs", without="any number"),
-    ] = None
-    energy_per_bit: Annotated[
-        Expression, documented("Energy of one bit that a PE sends or passes on.", "10e-12", unit="J")
-    ] = 0
-    shared_by: Annotated[
-        list[str],
-        documented(
-            "Axes whose PEs share one such link, as the PEs of a node share its network card: PEs that send at once "
-            "divide its bandwidth.",
-            ["x"],
-        ),
-    ] = []
+    bandwidth: Expression = documented("What one PE sends, in a torus each way.", "300e9", unit="bytes/s")
+    latency: Expression = documented("Time of one message beside its bytes.", "10e-6", unit="s", default=0)
+    topology: str = documented(
+        "How the PEs along the axis are connected. A collective over several axes goes along one after another; those "
+        "of a `torus` may be used at once, both ways.",
+        "switch",
+        words=TOPOLOGIES,
+        default="ring",
+    )
+    efficiency: dict[int | float | str, Expression] = documented(
+        "Which part of the bandwidth is reached, by the bytes that a PE sends in a collective; in between time grows "
+        "linearly.",
+        {1024: 0.1, 1048576: 0.6, 16777216: 0.9},
+        default={},
+    )
+    size: Expression | None = documented(
+        "How many PEs lie along the axis at most.", 8, unit="PEs", without="any number", default=None
+    )
+    energy_per_bit: Expression = documented(
+        "Energy of one bit that a PE sends or passes on.", "10e-12", unit="J", default=0
+    )
+    shared_by: list[str] = documented(
+        "Axes whose PEs share one such link, as the PEs of a node share its network card: PEs that send at once "
+        "divide its bandwidth.",
+        ["x"],
+        default=[],
+    )
 
 
 class ClusterInput(Input):
     """The top-level key `cluster`: what a PE can do, and the links along each axis of a mesh."""
 
-    pe: Annotated[
-        ProcessingElementInput,
-        documented("What every PE can do.", {"peak": {"bf16": "312e12"}, "memory": "80 * 2**30"}),
-    ]
-    axes: Annotated[
-        dict[str, LinkInput],
-        documented(
-            "The links along each axis of the mesh; a mesh uses some of these axes.",
-            {"x": {"bandwidth": "300e9", "latency": "10e-6", "topology": "switch", "size": 8}},
-        ),
-    ]
+    pe: ProcessingElementInput = documented(
+        "What every PE can do.", {"peak": {"bf16": "312e12"}, "memory": "80 * 2**30"}
+    )
+    axes: dict[str, LinkInput] = documented(
+        "The links along each axis of the mesh; a mesh uses some of these axes.",
+        {"x": {"bandwidth": "300e9", "latency": "10e-6", "topology": "switch", "size": 8}},
+    )

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import Field
 from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
 
 UNIT, WITHOUT, REFUSED, KIND = "unit", "without", "refused", "kind"
 """Keys beside those of JSON Schema; `json_schema` puts what they say into the description."""
@@ -21,18 +22,21 @@ def documented(
     without: str = "",
     refused: bool = False,
     kind: str = "",
+    words: Iterable[str] = (),
     schema: Mapping[str, Any] | None = None,
+    default: Any = PydanticUndefined,
 ) -> Any:
-    """The description of a field for `Annotated`.
+    """A field with its description, as its value or in `Annotated`.
 
     `text`: what the field does, and when it is needed. `examples`: values that may stand there, the most typical first.
     `unit`: of the number, or what it counts. `without`: what is taken where the field is not written, if the default
     does not say it. `refused`: the field is known so that its message can say what to write. `kind`: what may stand
-    there, if the type does not say it. `schema`: more JSON Schema.
+    there, if the type does not say it. `words`: the texts that it may be; others are refused where their place is
+    known. `schema`: more JSON Schema. `default`: without one the field is required.
     """
-    extra = {UNIT: unit, WITHOUT: without, REFUSED: refused, KIND: kind}
+    extra = {"enum": list(words), UNIT: unit, WITHOUT: without, REFUSED: refused, KIND: kind}
     more: dict[str, Any] = {key: value for key, value in extra.items() if value} | dict(schema or {})
-    return Field(description=text, examples=list(examples), json_schema_extra=more)
+    return Field(default, description=text, examples=list(examples), json_schema_extra=more)
 
 
 def one_of(words: Iterable[str]) -> Any:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from pydantic import StrictBool
 
 from einmap.spec.schema.base import Expression, Input
@@ -13,128 +11,109 @@ from einmap.spec.schema.documented import documented
 class NodeInput(Input):
     """What all nodes share."""
 
-    text: Annotated[
-        str | None, documented("A label. It is not a part of the mapping; `einmap dump` keeps it.", "one row at a time")
-    ] = None
+    text: str | None = documented(
+        "A label. It is not a part of the mapping; `einmap dump` keeps it.", "one row at a time", default=None
+    )
 
 
 class LoopInput(NodeInput):
     """What loops share. Values may differ by Einsum: `rank_variable: {EinsumA: m, EinsumB: p}`."""
 
-    rank_variable: Annotated[
-        str | dict[str, str],
-        documented(
-            "The rank variable that the loop cuts; above a split perhaps another one for each Einsum.",
-            *("m", {"T": "h", "Z": "p"}),
-        ),
-    ]
-    tile_shape: Annotated[
-        Expression | dict[str, Expression] | None,
-        documented(
-            "How many values of the rank variable one iteration has. The loop runs extent / `tile_shape` times, "
-            "rounded up, and the last tile may be shorter; the extent is what the next outer loop over the "
-            "variable leaves, or its bound. The innermost loop over every variable has 1. An integer, such as "
-            "`4 * 8`.",
-            *(16, {"T": 2, "Z": 2}),
-            unit="values of the rank variable",
-            without="open in a partly given mapping, else an error",
-        ),
-    ] = None
-    n_iterations: Annotated[
-        Expression | None,
-        documented("Refused: the number of iterations follows from `tile_shape`.", refused=True),
-    ] = None
+    rank_variable: str | dict[str, str] = documented(
+        "The rank variable that the loop cuts; above a split perhaps another one for each Einsum.",
+        *("m", {"T": "h", "Z": "p"}),
+    )
+    tile_shape: Expression | dict[str, Expression] | None = documented(
+        "How many values of the rank variable one iteration has. The loop runs extent / `tile_shape` times, rounded "
+        "up, and the last tile may be shorter; the extent is what the next outer loop over the variable leaves, or "
+        "its bound. The innermost loop over every variable has 1. An integer, such as `4 * 8`.",
+        *(16, {"T": 2, "Z": 2}),
+        unit="values of the rank variable",
+        without="open in a partly given mapping, else an error",
+        default=None,
+    )
+    n_iterations: Expression | None = documented(
+        "Refused: the number of iterations follows from `tile_shape`.", refused=True, default=None
+    )
 
 
 class TemporalInput(LoopInput):
     """`!Temporal`: iterations one after another."""
 
-    initial_tile_shape: Annotated[
-        Expression | dict[str, Expression] | None,
-        documented(
-            "How many values the first iteration has, where that is another number: a whole window, say, of which "
-            "later iterations need the new part only.",
-            *(4, {"T": 4, "Z": 2}),
-            unit="values of the rank variable",
-            without="as `tile_shape`",
-        ),
-    ] = None
+    initial_tile_shape: Expression | dict[str, Expression] | None = documented(
+        "How many values the first iteration has, where that is another number: a whole window, say, of which later "
+        "iterations need the new part only.",
+        *(4, {"T": 4, "Z": 2}),
+        unit="values of the rank variable",
+        without="as `tile_shape`",
+        default=None,
+    )
 
 
 class SpatialLoopInput(LoopInput):
     """`!Spatial`: iterations side by side, each on a copy that a fanout makes."""
 
-    component: Annotated[str, documented("The node of the architecture whose fanout is used.", "Array")]
-    name: Annotated[str, documented("The dimension of that fanout.", "X")]
+    component: str = documented("The node of the architecture whose fanout is used.", "Array")
+    name: str = documented("The dimension of that fanout.", "X")
 
 
 class TollNodeInput(NodeInput):
     """`!Toll`: tensors pass a toll of the architecture here."""
 
-    tensors: Annotated[
-        list[str] | str,
-        documented(
-            "Names of tensors, or a single name. Several tensors are as many nodes in a row; what an Einsum below does "
-            "not use is not there for it.",
-            *(["A", "B"], "A"),
-        ),
-    ]
-    component: Annotated[
-        str, documented("The memory that holds them, or the toll that they pass, in the architecture.", "GlobalBuffer")
-    ]
-    persistent: Annotated[
-        StrictBool,
-        documented(
-            "Whether the tiles stay in the memory at all times, once for each of `n_instances`, and not only while "
-            "what is below runs. Not for tolls.",
-            True,
-        ),
-    ] = False
+    tensors: list[str] | str = documented(
+        "Names of tensors, or a single name. Several tensors are as many nodes in a row; what an Einsum below does "
+        "not use is not there for it.",
+        *(["A", "B"], "A"),
+    )
+    component: str = documented(
+        "The memory that holds them, or the toll that they pass, in the architecture.", "GlobalBuffer"
+    )
+    persistent: StrictBool = documented(
+        "Whether the tiles stay in the memory at all times, once for each of `n_instances`, and not only while what "
+        "is below runs. Not for tolls.",
+        True,
+        default=False,
+    )
 
 
 class StorageInput(TollNodeInput):
     """`!Storage`: from here down, a memory holds the tile of each tensor that the loops above leave."""
 
-    sliding_window: Annotated[
-        StrictBool | None,
-        documented(
-            "Whether the node is a line buffer: where tiles in a row overlap, only what is new is brought in.",
-            True,
-            without="as `model.sliding_window`",
-        ),
-    ] = None
+    sliding_window: StrictBool | None = documented(
+        "Whether the node is a line buffer: where tiles in a row overlap, only what is new is brought in.",
+        True,
+        without="as `model.sliding_window`",
+        default=None,
+    )
 
 
 class ComputeNodeInput(NodeInput):
     """`!Compute`: runs one Einsum; every branch of the tree ends in one."""
 
-    einsum: Annotated[str, documented("The Einsum that runs here; each is in the tree once.", "Z")]
-    component: Annotated[str, documented("The compute of the architecture that runs it.", "MAC")]
+    einsum: str = documented("The Einsum that runs here; each is in the tree once.", "Z")
+    component: str = documented("The compute of the architecture that runs it.", "MAC")
 
 
 class PartialComputeInput(NodeInput):
     """`!Compute` of a partly given mapping: what is not written is free."""
 
-    einsum: Annotated[
-        str | None,
-        documented("The Einsum that runs here.", "Z", without="the only Einsum, or the one whose mapping is given"),
-    ] = None
-    component: Annotated[
-        str | None, documented("The compute of the architecture that runs it.", "MAC", without="any, as it is best")
-    ] = None
+    einsum: str | None = documented(
+        "The Einsum that runs here.", "Z", without="the only Einsum, or the one whose mapping is given", default=None
+    )
+    component: str | None = documented(
+        "The compute of the architecture that runs it.", "MAC", without="any, as it is best", default=None
+    )
 
 
 class AnyInput(NodeInput):
     """`!Any` of a partly given mapping: nodes may be inserted here."""
 
-    temporal: Annotated[
-        StrictBool,
-        documented(
-            "Whether temporal loops may come in, too: with `false` storage nodes, tolls and lanes alone, so that the "
-            "order of the given loops is the whole order.",
-            False,
-        ),
-    ] = True
+    temporal: StrictBool = documented(
+        "Whether temporal loops may come in, too: with `false` storage nodes, tolls and lanes alone, so that the "
+        "order of the given loops is the whole order.",
+        False,
+        default=True,
+    )
 
 
 class SplitInput(NodeInput):
@@ -147,45 +126,37 @@ class PipelineInput(SplitInput):
     Each works on the tile that the one before has done.
     """
 
-    component: Annotated[
-        str | None,
-        documented(
-            "The node of the architecture that has the fanout `name`.",
-            "Array",
-            without="every stage has compute units of its own",
-        ),
-    ] = None
-    name: Annotated[
-        str | None,
-        documented(
-            "The dimension along which the stages stand side by side: each takes as many lanes as its spatial loops "
-            "over it need.",
-            "X",
-            without="every stage has compute units of its own",
-        ),
-    ] = None
+    component: str | None = documented(
+        "The node of the architecture that has the fanout `name`.",
+        "Array",
+        without="every stage has compute units of its own",
+        default=None,
+    )
+    name: str | None = documented(
+        "The dimension along which the stages stand side by side: each takes as many lanes as its spatial loops over "
+        "it need.",
+        "X",
+        without="every stage has compute units of its own",
+        default=None,
+    )
 
 
 class MappingInput(Input):
     """The top-level key `mapping`: a LoopTree, from the outermost node in."""
 
-    title: Annotated[str | None, documented("A label. It is not a part of the mapping.", "output stationary")] = None
-    shared_inputs: Annotated[
-        dict[str, str],
-        documented(
-            "Inputs of which the mapping holds a copy that several Einsums read, with the name of each copy. `einmap "
-            "map` writes it where that is best.",
-            {"I": "I_shared"},
-        ),
-    ] = {}
-    layouts: Annotated[
-        dict[str, dict[str, list[str] | dict[str, Expression]]],
-        documented(
-            "Layouts that the mapping is made for, by memory and tensor, where the architecture leaves them open: an "
-            "order of ranks, or a block. `einmap map` writes it; it becomes `chosen` of the memory's `layout`.",
-            {"DRAM": {"A": ["M", "K"]}},
-        ),
-    ] = {}
+    title: str | None = documented("A label. It is not a part of the mapping.", "output stationary", default=None)
+    shared_inputs: dict[str, str] = documented(
+        "Inputs of which the mapping holds a copy that several Einsums read, with the name of each copy. `einmap map` "
+        "writes it where that is best.",
+        {"I": "I_shared"},
+        default={},
+    )
+    layouts: dict[str, dict[str, list[str] | dict[str, Expression]]] = documented(
+        "Layouts that the mapping is made for, by memory and tensor, where the architecture leaves them open: an "
+        "order of ranks, or a block. `einmap map` writes it; it becomes `chosen` of the memory's `layout`.",
+        {"DRAM": {"A": ["M", "K"]}},
+        default={},
+    )
 
 
 NODES: dict[str, type[Input]] = {
