@@ -47,9 +47,8 @@ from einmap.spec.schema.arch import (
     ForkInput,
 )
 from einmap.spec.schema.base import Input, SetExpression, check
+from einmap.spec.schema.documented import word_in
 from einmap.spec.schema.placement import ComparisonInput, SpatialInput
-
-_SKEWS = ("none", "once", "each_fold")
 
 MAX_INSTANCES = 2**40
 """Instances of a component."""
@@ -407,9 +406,7 @@ class _Binder:
                 f"dimension {given.name!r} can never have usage <= 1: usage_scale {usage_scale} exceeds fanout {fanout}"
             )
             raise SpecError(text, at=at("usage_scale"))
-        if given.skew not in _SKEWS:
-            hint = did_you_mean(given.skew, _SKEWS, listing="kinds")
-            raise SpecError(f"unknown skew {given.skew!r}", at=at("skew"), hint=hint)
+        word_in(given, "skew", at("skew"), listing="kinds")
         return SpatialDimension(
             given.name,
             fanout,

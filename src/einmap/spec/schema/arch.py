@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from pydantic import StrictBool
 
+from einmap.arch.component import Direction as Directions
+from einmap.arch.component import Links, Reduction, Topology
 from einmap.spec.schema.base import Expression, Input
 from einmap.spec.schema.documented import documented, one_of
 from einmap.spec.schema.latency import ActionTimingInput, MemoryTimingInput
 from einmap.spec.schema.layout import MemoryLayoutInput
 from einmap.spec.schema.placement import SpatialInput, TensorsInput
 
-type Direction = Annotated[str, one_of(("up", "down", "up_and_down"))]
+type Direction = Annotated[str, one_of(get_args(Directions.__value__))]
 
 
 class ActionInput(ActionTimingInput):
@@ -287,7 +289,7 @@ class NetworkInput(CarrierInput):
         "edge; `tree`, lanes are the leaves of a binary tree; `bus`, one step for all lanes; `all_to_all`, one step "
         "leads to any lane.",
         "all_to_all",
-        words=("mesh", "torus", "ring", "systolic", "tree", "bus", "all_to_all"),
+        words=get_args(Topology.__value__),
         default="mesh",
     )
     multicast: StrictBool = documented(
@@ -297,13 +299,13 @@ class NetworkInput(CarrierInput):
         "Whether results of lanes that reduce are added where they meet (`in_network`), or each goes all the way.",
         "at_parent",
         without="`in_network`, of a bus `at_parent`",
-        words=("in_network", "at_parent"),
+        words=get_args(Reduction.__value__),
         default=None,
     )
     links: str = documented(
         "Whether all tensors share the links, or each one has links of its own.",
         "per_tensor",
-        words=("shared", "per_tensor"),
+        words=get_args(Links.__value__),
         default="shared",
     )
 

@@ -7,9 +7,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
+
+from einmap.errors import At, SpecError, did_you_mean
 
 UNIT, WITHOUT, REFUSED, KIND = "unit", "without", "refused", "kind"
 """Keys beside those of JSON Schema; `json_schema` puts what they say into the description."""
@@ -37,6 +39,20 @@ def documented(
     extra = {"enum": list(words), UNIT: unit, WITHOUT: without, REFUSED: refused, KIND: kind}
     more: dict[str, Any] = {key: value for key, value in extra.items() if value} | dict(schema or {})
     return Field(default, description=text, examples=list(examples), json_schema_extra=more)
+
+
+def word_in(model: BaseModel, field: str, at: At, what: str = "", listing: str = "choices") -> Any:
+    """The word in a field of a model. Raises SpecError where it is not one of those that the field lists.
+
+    `what`: what messages call the field; `listing`: what they call its words.
+    """
+    value = getattr(model, field)
+    extra: Any = type(model).model_fields[field].json_schema_extra
+    known: list[str] = extra["enum"]
+    if value not in known:
+        hint = did_you_mean(str(value), known, listing=listing)
+        raise SpecError(f"unknown {what or field} {value!r}", at=at, hint=hint)
+    return value
 
 
 def one_of(words: Iterable[str]) -> Any:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from pydantic import StrictBool
 
+from einmap.arch.component import Buffering, Stalls
 from einmap.spec.schema.base import Expression, Input
 from einmap.spec.schema.documented import documented
 
@@ -46,7 +49,7 @@ class MemoryTimingInput(Input):
         "`double`, into half of `size`; `single`, never: the memory is filled and emptied while nothing below it "
         "works.",
         "double",
-        words=("ideal", "double", "single"),
+        words=get_args(Buffering.__value__),
         default="ideal",
     )
     wind_up: StrictBool = documented(
@@ -59,7 +62,7 @@ class MemoryTimingInput(Input):
         "How transfers of tiles hide behind work: `average`, all of them behind all of it; `tile_by_tile`, those of "
         "each turn behind the work of its neighbours. For `ideal` and `double` buffers.",
         "tile_by_tile",
-        words=("average", "tile_by_tile"),
+        words=get_args(Stalls.__value__),
         default="average",
     )
     ports: PortsInput | None = documented(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from pydantic import StrictBool
 
+from einmap.arch.component import Skew
 from einmap.arch.constraint import OPERATORS
 from einmap.spec.schema.base import Expression, Input, SetExpression
 from einmap.spec.schema.documented import documented
@@ -84,7 +87,7 @@ class SpatialInput(Input):
         "waits n - 1 steps: `once` in an Einsum, or in `each_fold`, a visit of the innermost storage node of a memory "
         "that the copies have.",
         "each_fold",
-        words=("none", "once", "each_fold"),
+        words=get_args(Skew.__value__),
         default="none",
     )
     vector: StrictBool = documented(

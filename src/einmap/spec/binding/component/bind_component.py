@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from einmap.arch.component import (
     Buffering,
@@ -25,7 +25,6 @@ from einmap.errors import (
     Note,
     SpecError,
     attempt,
-    did_you_mean,
     raise_all,
 )
 from einmap.expressions.arithmetic import boolean, evaluate, tensor_set
@@ -51,14 +50,10 @@ from einmap.spec.schema.arch import (
     NetworkInput,
     TollInput,
 )
+from einmap.spec.schema.documented import word_in
 
 type Spatial = tuple[SpatialDimension, ...]
 
-_BUFFERINGS = ("ideal", "double", "single")
-_STALLS = ("average", "tile_by_tile")
-_TOPOLOGIES = ("mesh", "torus", "ring", "systolic", "tree", "bus", "all_to_all")
-_REDUCTIONS = ("in_network", "at_parent")
-_LINKS = ("shared", "per_tensor")
 _NOT_FIELDS = {
     "name",
     "component_class",
@@ -247,7 +242,9 @@ def _component(
             ports = attempt(problems, lambda: ports_of(context, given))
             buffering = attempt(problems, lambda: _buffering(context, given))
             layout = attempt(problems, lambda: layouts_of(context, given, bits)) or ()
-            stalls = attempt(problems, lambda: _stalls(context, given))
+            stalls: Stalls | None = attempt(
+                problems, lambda: word_in(given, "stalls", context.at("stalls"), listing="kinds")
+            )
             replicate = attempt(problems, lambda: _replicated(context, given)) or frozenset[str]()
             raise_all(problems)
             assert size is not None
@@ -283,37 +280,25 @@ def _component(
 
 
 def _buffering(context: ComponentContext, given: MemoryInput) -> Buffering:
-    if given.buffering not in _BUFFERINGS:
-        hint = did_you_mean(given.buffering, _BUFFERINGS, listing="kinds")
-        raise SpecError(f"unknown buffering {given.buffering!r}", at=context.at("buffering"), hint=hint)
+    buffering: Buffering = word_in(given, "buffering", context.at("buffering"), listing="kinds")
     if given.buffering == "single" and given.wind_up:
         text = (
             f"{given.name!r} has one buffer, for whose tiles what is below it waits each time, the first time included"
         )
         raise SpecError(text, at=context.at("wind_up"), hint="leave out wind_up, or write buffering: double")
-    return cast(Buffering, given.buffering)
+    return buffering
 
 
 def _replicated(context: ComponentContext, given: MemoryInput) -> frozenset[str]:
     return tensor_set(given.replicate, context.scope, at=context.at("replicate")).members
 
 
-def _stalls(context: ComponentContext, given: MemoryInput) -> Stalls:
-    if given.stalls not in _STALLS:
-        hint = did_you_mean(given.stalls, _STALLS, listing="kinds")
-        raise SpecError(f"unknown stalls {given.stalls!r}", at=context.at("stalls"), hint=hint)
-    return cast(Stalls, given.stalls)
-
-
 def _topology(context: ComponentContext, given: NetworkInput) -> dict[str, Any]:
     """How the lanes of a network are joined, and what its links can do."""
     reduction = given.reduction or ("at_parent" if given.topology == "bus" else "in_network")
-    found = {"topology": given.topology, "reduction": reduction, "links": given.links}
-    for (field, value), known in zip(found.items(), (_TOPOLOGIES, _REDUCTIONS, _LINKS), strict=True):
-        if value not in known:
-            listing = "topologies" if field == "topology" else "choices"
-            hint = did_you_mean(value, known, listing=listing)
-            raise SpecError(f"unknown {field} {value!r}", at=context.at(field), hint=hint)
+    given = given.model_copy(update={"reduction": reduction})
+    listings = {"topology": "topologies", "reduction": "choices", "links": "choices"}
+    found = {field: word_in(given, field, context.at(field), listing=listings[field]) for field in listings}
     if given.topology == "bus" and reduction == "in_network":
         text = f"results of several lanes cannot be added on their way over the bus {given.name!r}"
         raise SpecError(text, at=context.at("reduction"), hint="leave out reduction, or write reduction: at_parent")

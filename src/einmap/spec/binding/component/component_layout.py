@@ -12,9 +12,9 @@ from einmap.errors import At, EinmapError, SpecError, attempt, did_you_mean, rai
 from einmap.expressions.arithmetic import number
 from einmap.spec.binding.component.component_context import ComponentContext
 from einmap.spec.schema.arch import MemoryInput
+from einmap.spec.schema.documented import word_in
 from einmap.spec.schema.layout import LayoutInput
 
-_LANES = ("apart", "together")
 MOST_BANKS = 4096
 """Banks among which lines are dealt out, at most."""
 
@@ -30,9 +30,7 @@ def layouts_of(
     if layout is None:
         _refuse_banks_without_lines(context, given)
         return ()
-    if layout.lanes not in _LANES:
-        hint = did_you_mean(layout.lanes, _LANES, listing="ways")
-        raise SpecError(f"unknown way to serve lanes {layout.lanes!r}", at=context.at("layout", "lanes"), hint=hint)
+    word_in(layout, "lanes", context.at("layout", "lanes"), "way to serve lanes", "ways")
     line = number(layout.line, context.scope, at=context.at("layout", "line"), what="line", minimum=1, allow_inf=False)
     orders = context.table(layout.order, context.scope, "layout", "order")
     blocks = context.table(layout.block, context.scope, "layout", "block")

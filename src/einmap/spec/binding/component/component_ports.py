@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from einmap.arch.ports import Banks, Conflicts, Ports
-from einmap.errors import EinmapError, SpecError, attempt, did_you_mean, raise_all
+from einmap.errors import EinmapError, SpecError, attempt, raise_all
 from einmap.expressions.arithmetic import number
 from einmap.spec.binding.component.component_context import ComponentContext
 from einmap.spec.schema.arch import MemoryInput
+from einmap.spec.schema.documented import word_in
 from einmap.spec.schema.latency import BanksInput
 
 MOST = 1_000_000
 """Ports or banks of one memory, at most: far more than any has, and powers of them stay numbers."""
-_CONFLICTS = ("none", "random", "interleaved")
 
 
 def ports_of(context: ComponentContext, given: MemoryInput) -> Ports | None:
@@ -69,12 +67,8 @@ def _counts(context: ComponentContext, given: MemoryInput) -> tuple[int, int, in
 
 
 def _banks(context: ComponentContext, given: BanksInput) -> Banks:
-    if given.conflicts not in _CONFLICTS:
-        hint = did_you_mean(given.conflicts, _CONFLICTS, listing="rules")
-        raise SpecError(
-            f"unknown rule of conflicts {given.conflicts!r}", at=context.at("banks", "conflicts"), hint=hint
-        )
-    return Banks(_whole(context, given.number, 1, "banks", "number"), cast(Conflicts, given.conflicts))
+    rule: Conflicts = word_in(given, "conflicts", context.at("banks", "conflicts"), "rule of conflicts", "rules")
+    return Banks(_whole(context, given.number, 1, "banks", "number"), rule)
 
 
 def _whole(context: ComponentContext, value: object, least: int, *path: str) -> int:
