@@ -12,7 +12,7 @@ from tests.model.test_ways import TWO as WEIGHTS_OUTSIDE
 
 from einmap import evaluate, loads, map_workload
 from einmap.errors import NotSupportedError
-from einmap.report.text.report_rows import busy_rows
+from einmap.report.costs.rows import busy_rows
 
 WEIGHTS_INSIDE = """
   - !Storage {tensors: [T0, T2, W0, W1], component: Main}

@@ -6,7 +6,7 @@ from einmap import CapacityError, FanoutError, MappingError, dump, evaluate, loa
 from einmap.errors import NotSupportedError
 from einmap.mapping.pretty import pretty
 from einmap.report.costs.pipelines import summary
-from einmap.report.text.report_rows import busy_rows
+from einmap.report.costs.rows import busy_rows
 
 TREE = """
   - !Storage {tensors: [T0, T2, W0, W1], component: Main}

@@ -8,8 +8,8 @@ from einmap import evaluate, load
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Compute, PerEinsum, Sequential, Storage, Temporal
 from einmap.model.cost import ActionRow, ComponentRow, Cost, LatencyRow, MemoryUsageRow, SpatialUsageRow, TensorUsageRow
+from einmap.report.costs import rows
 from einmap.report.costs.cost_report import cost_report, to_text
-from einmap.report.text import report_rows
 from einmap.report.text.formatting import Scale, area, percent
 from einmap.report.text.loop_tree import loop_tree_lines
 
@@ -70,7 +70,7 @@ def cost(**changes) -> Cost:
 
 
 def test_energy_of_a_component_is_that_of_its_tensors_computes_and_leakage():
-    dram, mac = report_rows.energy_rows(cost())
+    dram, mac = rows.energy_rows(cost())
     assert (dram.component, dict(dram.by_tensor), dram.compute) == ("DRAM", {"A": 2.0, "T": 2.0}, 0.0)
     assert dict(dram.by_power) == {"leak": 4.0}
     assert (dram.total, dram.share) == (8.0, 0.8)
@@ -80,9 +80,9 @@ def test_energy_of_a_component_is_that_of_its_tensors_computes_and_leakage():
 @ALL
 def test_energy_rows_add_up_to_the_energy(example):
     found = evaluate(spec_of(example))
-    assert sum(row.total for row in report_rows.energy_rows(found)) == pytest.approx(found.energy)
-    assert sum(row.energy for row in report_rows.einsum_rows(found)) == pytest.approx(found.energy)
-    assert sum(row.latency for row in report_rows.einsum_rows(found)) == pytest.approx(found.latency)
+    assert sum(row.total for row in rows.energy_rows(found)) == pytest.approx(found.energy)
+    assert sum(row.energy for row in rows.einsum_rows(found)) == pytest.approx(found.energy)
+    assert sum(row.latency for row in rows.einsum_rows(found)) == pytest.approx(found.latency)
 
 
 def test_an_einsum_is_limited_by_what_works_longest_or_by_several_in_balance():
@@ -90,30 +90,30 @@ def test_an_einsum_is_limited_by_what_works_longest_or_by_several_in_balance():
 
 
 def test_components_limit_the_part_of_the_latency_for_which_none_works_longer():
-    dram, mac = report_rows.busy_rows(cost())
+    dram, mac = rows.busy_rows(cost())
     assert (dram.busy, dram.share, dram.limits) == (4.0, 1.0, 1.0)
     assert (mac.busy, mac.share, mac.limits) == (2.0, 0.5, 0.25)
 
 
 def test_an_einsum_names_the_memory_that_it_fills_most():
-    x, y = report_rows.einsum_rows(cost())
+    x, y = rows.einsum_rows(cost())
     assert (x.energy, x.latency, x.memory, x.usage) == (4.0, 3.0, "DRAM", 0.75)
     assert (y.energy_share, y.latency_share, y.usage) == (0.6, 0.25, 0.125)
 
 
 def test_a_memory_lists_the_largest_part_of_each_tensor():
-    (row,) = report_rows.memory_rows(cost())
+    (row,) = rows.memory_rows(cost())
     assert (row.usage, row.size_bits, dict(row.by_tensor)) == (0.75, None, {"A": 0.5, "T": 0.25})
 
 
 def test_use_of_a_fanout_is_averaged_over_time():
-    (row,) = report_rows.spatial_rows(cost())
+    (row,) = rows.spatial_rows(cost())
     assert row.mean == pytest.approx(0.8)
     assert (row.lowest, row.lowest_in, row.highest) == (0.2, "Y", 1.0)
 
 
 def test_leakage_and_computes_are_in_the_totals():
-    total = report_rows.totals(cost())
+    total = rows.totals(cost())
     assert (dict(total.by_power), total.computes, total.edp) == ({"leak": 0.4}, 200, 40.0)
 
 

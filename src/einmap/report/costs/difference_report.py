@@ -5,25 +5,30 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
 from einmap.mapping.difference import NodeChange, tree_changes
 from einmap.mapping.nodes import format_address
 from einmap.model.cost import Cost
 from einmap.model.cost_difference import Changed, row_changes, total_changes
-from einmap.report.text.formatting import NONE, area, percent
-from einmap.report.text.layout import new_table
+from einmap.report.text.formatting import NONE, quantity, title
+from einmap.report.text.layout import Table, laid_out, more, new_table, section, stacked
 from einmap.spec.forms.spec_difference import FieldChange, field_changes
 from einmap.spec.raw import to_python
 from einmap.spec.spec import TOP_LEVEL, Spec
-from einmap.units import format_count, format_si
 from einmap.visible import short
 
 SCHEMA = 1
 """Version of `Difference.to_dict()`."""
 MOST_ROWS = 8
 """Rows of each kind that are shown; all of them are in the JSON document."""
+_TITLES = {
+    "energy": "Energy: what changed most",
+    "actions": "Actions: what changed most",
+    "latency": "Latency of components",
+    "usage": "Usage of memories and fanouts",
+}
 _STYLES = {"added": "green", "removed": "red", "moved": "yellow", "changed": "cyan"}
 
 
@@ -86,36 +91,27 @@ def compare_specs(before: Spec, after: Spec, costs: tuple[Cost, Cost] | None) ->
 
 def difference_report(difference: Difference) -> RenderableType:
     """Structure first, then totals, then what changed most."""
-    sections: list[RenderableType] = []
-    if difference.fields:
-        sections.append(fields_section(difference.fields))
-    if difference.nodes:
-        sections.append(nodes_section(difference.nodes))
-    if not sections:
+    sections = [fields_section(difference.fields), nodes_section(difference.nodes)]
+    if not difference.fields and not difference.nodes:
         sections.append(Text("no difference in structure"))
     if difference.costs is not None:
-        sections.append(totals_section(difference.totals))
-        for kind, title in (
-            ("energy", "Energy: what changed most"),
-            ("actions", "Actions: what changed most"),
-            ("latency", "Latency of components"),
-            ("usage", "Usage of memories and fanouts"),
-        ):
-            rows = [row for row in difference.rows if row.kind == kind]
-            if rows:
-                sections.append(rows_section(title, rows))
-    return Group(*[part for section in sections for part in (section, Text(""))][:-1])
+        lines = [(title(row.name[0]), *_shown(row, row.name[0])[:2], _ratio(row)) for row in difference.totals]
+        sections.append(section("Cost", Table(("", "A", "B", "B / A"), lines)))
+    for kind, head in _TITLES.items():
+        rows = [row for row in difference.rows if row.kind == kind]
+        lines = [(_label(row), *_shown(row, kind), _ratio(row)) for row in rows[:MOST_ROWS]]
+        table = Table(("", "A", "B", "difference", "B / A"), lines)
+        rest = more(len(rows) - MOST_ROWS, " (--json has them all)")
+        sections.append(section(head, table, *rest) if rows else None)
+    return stacked(sections)
 
 
-def fields_section(changes: tuple[FieldChange, ...]) -> RenderableType:
+def fields_section(changes: tuple[FieldChange, ...]) -> RenderableType | None:
     """Field by field, with paths."""
-    table = new_table("field", "A", "B", left=range(3))
+    lines = [(c.path, NONE if c.added else _value(c.before), NONE if c.removed else _value(c.after)) for c in changes]
+    table = laid_out(Table(("field", "A", "B"), lines, left=range(3)))
     table.columns[0].ratio, table.columns[1].ratio, table.columns[2].ratio = 2, 1, 1
-    for change in changes:
-        before = NONE if change.added else _value(change.before)
-        after = NONE if change.removed else _value(change.after)
-        table.add_row(change.path, before, after)
-    return Group(Text("Fields", style="bold"), table)
+    return section("Fields", table) if lines else None
 
 
 def _value(value: Any) -> str:
@@ -126,46 +122,20 @@ def _value(value: Any) -> str:
         if len(written) <= 40:
             return f"{{{written}}}"
         return f"{kind} {name}" if name else f"{kind} of {len(value)} fields"
-    if isinstance(value, str) and len(value) <= 60:
-        return value
-    return short(value, 60)
+    return value if isinstance(value, str) and len(value) <= 60 else short(value, 60)
 
 
-def nodes_section(changes: tuple[NodeChange, ...]) -> RenderableType:
+def nodes_section(changes: tuple[NodeChange, ...]) -> RenderableType | None:
     """Node by node."""
     table = new_table("", "LoopTree A", "LoopTree B", left=range(3))
     for change in changes:
         kind = Text(change.kind, style=_STYLES[change.kind])
         table.add_row(kind, _node(change.before, change.before_at), _node(change.after, change.after_at))
-    return Group(Text("LoopTree", style="bold"), table)
+    return section("LoopTree", table) if changes else None
 
 
 def _node(text: str | None, at: tuple[int, ...] | None) -> str:
     return NONE if text is None or at is None else f"{text}\n{format_address(at)}"
-
-
-def totals_section(rows: tuple[Changed, ...]) -> RenderableType:
-    """Totals of both, equal or not."""
-    units = {"energy": "J", "latency": "s", "edp": "J*s"}
-    names = {"edp": "EDP"}
-    table = new_table("", "A", "B", "B / A")
-    for row in rows:
-        (name,) = row.name
-        shown = [area(n) if name == "area" else format_si(n, units[name]) for n in (row.before, row.after)]
-        table.add_row(names.get(name, name), *shown, _ratio(row))
-    return Group(Text("Cost", style="bold"), table)
-
-
-def rows_section(title: str, rows: list[Changed]) -> RenderableType:
-    """The rows of one kind that changed most."""
-    table = new_table("", "A", "B", "difference", "B / A")
-    for row in rows[:MOST_ROWS]:
-        sign = "+" if row.difference > 0 else ""
-        numbers = [_shown(row.kind, n) for n in (row.before, row.after, row.difference)]
-        table.add_row(_label(row), *numbers[:2], sign + numbers[2], _ratio(row))
-    more = len(rows) - MOST_ROWS
-    rest = [Text(f"  ... and {more} more (--json has them all)")] if more > 0 else []
-    return Group(Text(title, style="bold"), table, *rest)
 
 
 def _label(row: Changed) -> str:
@@ -176,16 +146,10 @@ def _label(row: Changed) -> str:
     return f"{einsum}: {' '.join(rest)}"
 
 
-def _shown(kind: str, n: float) -> str:
-    match kind:
-        case "energy":
-            return format_si(n, "J")
-        case "latency":
-            return format_si(n, "s")
-        case "usage":
-            return percent(n) if n >= 0 else f"-{percent(-n)}"
-        case _:
-            return format_count(n)
+def _shown(row: Changed, name: str) -> tuple[str, str, str]:
+    """Before, after, and the difference with its sign, in the unit of `name`."""
+    sign = "+" if row.difference > 0 else ""
+    return quantity(row.before, name), quantity(row.after, name), sign + quantity(row.difference, name)
 
 
 def _ratio(row: Changed) -> str:

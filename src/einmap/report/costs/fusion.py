@@ -1,42 +1,46 @@
-"""What a mapping fuses, and what that saves, for a terminal."""
+"""What a mapping fuses, and what that saves."""
 
 from __future__ import annotations
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
 from einmap.mapper.fusion_saving import Saving
-from einmap.model.fusion import FusedLoop, Fusion, KeptTensor
-from einmap.report.text.layout import new_table, section_title
-from einmap.units import format_bits, format_count, format_si
+from einmap.model.fusion import FusedLoop, Fusion
+from einmap.report.text.formatting import quantity, shape_text, title
+from einmap.report.text.layout import Table, section, stacked
+from einmap.units import format_bits, format_count
 from einmap.visible import listed
 
 MOST_IN_NEST = 20
 """Einsums of one nest that are named."""
-_TOTALS = {"energy": "J", "latency": "s", "edp": "J*s"}
 
 
 def fusion_section(fusion: Fusion, saving: Saving | None = None) -> RenderableType:
     """Where intermediate tensors are kept, and the Einsums that run in one nest; then what was saved."""
     if not fusion.fused:
-        memories = " and ".join(dict.fromkeys(kept.memory for kept in fusion.tensors))
-        return Group(section_title("Fusion"), Text(f"  none: every intermediate tensor goes through {memories}"))
-    rows = new_table("", "kept in", "tile", "bits", "used by", "below the loops", left=(0, 1, 2, 4, 5))
+        return section("Fusion", Text(f"  none: {nothing_fused(fusion)}"))
+    nests = [Text(f"  in one nest: {listed(nest, most=MOST_IN_NEST)}") for nest in fusion.nests]
+    kept = section("Fusion: where intermediate tensors are kept", kept_table(fusion), *nests)
+    return stacked([kept, section(saving_title(saving), saving_table(saving)) if saving is not None else None])
+
+
+def nothing_fused(fusion: Fusion) -> str:
+    """`every intermediate tensor goes through DRAM`."""
+    memories = dict.fromkeys(kept.memory for kept in fusion.tensors)
+    return f"every intermediate tensor goes through {' and '.join(memories)}"
+
+
+def kept_table(fusion: Fusion) -> Table:
+    """Memory, tile, its size, users, and the loops above each intermediate; those that are not fused are pale."""
+    texts = []
     for kept in fusion.tensors:
-        rows.add_row(kept.tensor, *kept_texts(kept), style="" if kept.fused else "dim")
-    parts: list[RenderableType] = [section_title("Fusion: where intermediate tensors are kept"), rows]
-    parts += [Text(f"  in one nest: {listed(nest, most=MOST_IN_NEST)}") for nest in fusion.nests]
-    if saving is not None:
-        parts += [Text(""), *saving_lines(saving)]
-    return Group(*parts)
-
-
-def saving_lines(saving: Saving) -> list[RenderableType]:
-    """Best against best unfused, with how far the latter can be trusted."""
-    rows = new_table("", "best", "unfused", "", left=(0,))
-    for texts in saving_texts(saving):
-        rows.add_row(*texts)
-    return [section_title(saving_title(saving)), rows]
+        loops = ", ".join(_loop(loop) for loop in kept.loops) or ("none: whole" if kept.fused else "")
+        size = shape_text(kept.shape), format_bits(kept.bits)
+        texts.append((kept.tensor, kept.memory, *size, ", ".join(kept.einsums), loops))
+    head = ("", "kept in", "tile", "bits", "used by", "below the loops")
+    pale = [number for number, kept in enumerate(fusion.tensors) if not kept.fused]
+    return Table(head, texts, left=(0, 1, 2, 4, 5), tones=dict.fromkeys(pale, "dim"))
 
 
 def saving_title(saving: Saving) -> str:
@@ -45,31 +49,19 @@ def saving_title(saving: Saving) -> str:
     return f"Against the best mapping that fuses nothing{doubt}"
 
 
-def saving_texts(saving: Saving) -> list[tuple[str, str, str, str]]:
-    """For each quantity its name, the best, the best unfused, and the difference."""
-    found = []
+def saving_table(saving: Saving) -> Table:
+    """For each quantity the best, the best unfused, and the difference."""
+    texts = []
     for row in saving.rows:
         name, *memories = row.name
-        before, after = (_shown(name, value) for value in (row.before, row.after))
-        label = f"{' + '.join(memories)} traffic" if memories else name.replace("edp", "EDP")
-        found.append((label, after, before, _change(row.ratio)))
-    return found
-
-
-def kept_texts(kept: KeptTensor) -> tuple[str, str, str, str, str]:
-    """Memory, tile, its size, users, and the loops above an intermediate."""
-    shape = "x".join(map(str, kept.shape)) or "1"
-    loops = ", ".join(_loop(loop) for loop in kept.loops) or ("none: whole" if kept.fused else "")
-    return kept.memory, shape, format_bits(kept.bits), ", ".join(kept.einsums), loops
+        label = f"{' + '.join(memories)} traffic" if memories else title(name)
+        texts.append((label, quantity(row.after, name), quantity(row.before, name), _change(row.ratio)))
+    return Table(("", "best", "unfused", ""), texts)
 
 
 def _loop(loop: FusedLoop) -> str:
     where = f" on {loop.lanes[0]}.{loop.lanes[1]}" if loop.lanes else ""
     return f"{loop.name} by {loop.tile_shape} ({format_count(loop.iterations)} x){where}"
-
-
-def _shown(name: str, value: float) -> str:
-    return format_si(value, _TOTALS[name]) if name in _TOTALS else format_bits(value)
 
 
 def _change(ratio: float | None) -> str:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 
-from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.text import Text
+from rich.console import RenderableType
 
 from einmap.model.cost import Cost, PipelineRow
-from einmap.report.text.formatting import Bar, Scale, percent
-from einmap.report.text.layout import new_table, section_title
+from einmap.report.text.formatting import Scale, percent
+from einmap.report.text.layout import Table, indented, laid_out, section
 from einmap.units import format_count, format_si
 
 
@@ -38,18 +36,22 @@ def paces(row: PipelineRow) -> list[str]:
     ]
 
 
-def pipelines_section(cost: Cost) -> RenderableType:
-    """Each Pipeline: tiles, seconds of its stages as part of its own, and which is the slowest."""
-    parts: list[RenderableType] = [section_title("Pipelines: stages that work at one time")]
-    for row in cost.pipelines:
-        scale = Scale.of((stage.latency for stage in row.stages), "s")
-        table = new_table("", scale.unit, "busy", "", "", "")
-        for number, (stage, pace) in enumerate(zip(row.stages, paces(row), strict=True), start=1):
-            share = stage.latency / row.latency if row.latency else 0.0
-            bar = Bar(share, 20, "yellow" if pace == "slowest" and row.limited_by is None else "cyan")
-            names = Text(", ".join(stage.einsums), overflow="fold")
-            table.add_row(f"stage {number}", scale.show(stage.latency), percent(share), bar, names, pace)
-        for column in (3, 4, 5):
-            table.columns[column].justify = "left"
-        parts += [Padding(Text(summary(row)), (0, 0, 0, 2)), table]
-    return Group(*parts)
+def stages_table(row: PipelineRow) -> Table:
+    """Seconds of the stages of a Pipeline as part of its own, and which is the slowest."""
+    scale = Scale.of((stage.latency for stage in row.stages), "s")
+    shares = [stage.latency / row.latency if row.latency else 0.0 for stage in row.stages]
+    slow = paces(row)
+    texts = [
+        (f"stage {number}", scale.show(stage.latency), percent(share), ", ".join(stage.einsums), pace)
+        for number, (stage, share, pace) in enumerate(zip(row.stages, shares, slow, strict=True), start=1)
+    ]
+    marked = [n for n, pace in enumerate(slow) if pace == "slowest" and row.limited_by is None]
+    return Table(("", scale.unit, "busy", "", ""), texts, left=(0, 3, 4), bars={2: shares}, marked=marked)
+
+
+def pipelines_section(cost: Cost) -> RenderableType | None:
+    """Each Pipeline: tiles, its stages, and which is the slowest; None where there is none."""
+    if not cost.pipelines:
+        return None
+    parts = [part for row in cost.pipelines for part in (indented(summary(row)), laid_out(stages_table(row), 20))]
+    return section("Pipelines: stages that work at one time", *parts)

@@ -16,6 +16,7 @@ from einmap.report.executions.occupancy import Series, series_of
 from einmap.report.text.formatting import data_unit, percent
 from einmap.spec.spec import Spec
 from einmap.units import format_bits
+from einmap.visible import listed
 
 EXTRA = "plots"
 """The extra of the package that brings Matplotlib."""
@@ -102,5 +103,5 @@ def _capacity(series: Series, shown: bool) -> str:
 
 def _title(spec: Spec) -> str:
     names = [einsum.name for einsum in spec.workload.einsums]
-    shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-    return f"Occupancy of the fullest instance of each memory, Einsum{'s' if len(names) > 1 else ''} {shown}"
+    noun = "Einsums" if len(names) > 1 else "Einsum"
+    return f"Occupancy of the fullest instance of each memory, {noun} {listed(names, most=4)}"

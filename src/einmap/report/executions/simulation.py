@@ -14,14 +14,14 @@ from rich.text import Text
 from einmap.execute.results.result import Execution
 from einmap.report.executions.comparison import ComparedCount, Comparison, OutputError
 from einmap.report.executions.occupancy import Series, series_of
-from einmap.report.text.formatting import NONE, percent
-from einmap.report.text.layout import new_table
+from einmap.report.text.formatting import NONE, exact, percent
+from einmap.report.text.layout import STYLES, Table, Tone, new_table, section, stacked
 from einmap.spec.spec import Spec
 from einmap.units import format_bits
 
 _LEVELS = "▁▂▃▄▅▆▇█"
 _ASCII_LEVELS = ".:-=+*#@"
-_BAD = "bold red"
+_BAD: Tone = "bad"
 _NARROW = 64
 """Below this width numbers are broken into lines, rather than cut off; above it names are."""
 
@@ -30,19 +30,20 @@ def simulation_report(comparison: Comparison, execution: Execution, spec: Spec, 
     """Everything about one simulation: whether outputs are right, what differs, all numbers, occupancy."""
     series = series_of(execution, spec)
     capacities = {curve.memory: curve.capacity_bits for curve in series}
-    sections = [
-        outputs_section(comparison.outputs),
-        verdict_section(comparison),
-        counts_section((*comparison.actions, *comparison.steps, *comparison.routes), width),
-        usage_section(comparison.usage, capacities),
-        occupancy_section(series, width),
-    ]
-    return Group(*[part for section in sections for part in (section, Text(""))][:-1])
+    return stacked(
+        [
+            outputs_section(comparison.outputs),
+            verdict_section(comparison),
+            counts_section((*comparison.actions, *comparison.steps, *comparison.routes), width),
+            section("Memories: bits in use at most", usage_table(comparison.usage, capacities)),
+            occupancy_section(series, width),
+        ]
+    )
 
 
 def outputs_section(outputs: tuple[OutputError, ...]) -> RenderableType:
     """One line for each written tensor."""
-    return Group(*(Text(output_line(row), style="green" if row.agrees else _BAD) for row in outputs))
+    return Group(*(Text(output_line(row), style=STYLES["good" if row.agrees else _BAD]) for row in outputs))
 
 
 def output_line(row: OutputError) -> str:
@@ -58,7 +59,7 @@ def verdict_section(comparison: Comparison) -> RenderableType:
     compared, differ = len(comparison.rows), len(comparison.mismatches)
     if not differ:
         return Text(f"model and execution agree in all {compared:,} numbers", style="bold green")
-    return Text(f"model and execution differ in {differ:,} of {compared:,} numbers", style=_BAD)
+    return Text(f"model and execution differ in {differ:,} of {compared:,} numbers", style=STYLES[_BAD])
 
 
 def counts_section(rows: tuple[ComparedCount, ...], width: int = 80) -> RenderableType:
@@ -73,23 +74,25 @@ def counts_section(rows: tuple[ComparedCount, ...], width: int = 80) -> Renderab
     for row in _mismatches_first(rows):
         told = (row.einsum, row.component, row.tensor or NONE, row.action)[not several :]
         numbers = exact(row.model), exact(row.simulated), _difference(row, row.difference)
-        table.add_row(*told, *numbers, style="" if row.agrees else _BAD)
-    return Group(Text("Counts", style="bold"), table)
+        table.add_row(*told, *numbers, style="" if row.agrees else STYLES[_BAD])
+    return section("Counts", table)
 
 
-def usage_section(rows: tuple[ComparedCount, ...], capacities: dict[str, float]) -> RenderableType:
+def usage_table(rows: tuple[ComparedCount, ...], capacities: dict[str, float]) -> Table:
     """The fullest instance of each finite memory at its fullest, in bits."""
-    table = new_table("", "model", "simulated", "difference", "capacity", "full")
-    for row in _mismatches_first(rows):
+    ordered, texts = _mismatches_first(rows), []
+    for row in ordered:
         capacity = capacities.get(row.component, math.inf)
-        if math.isinf(capacity):
-            table.add_row(row.component, NONE, NONE, _difference(row, row.difference), "unlimited", NONE)
-            continue
-        bits = [exact(round(part * capacity, 6)) for part in (row.model, row.simulated)]
-        difference = _difference(row, round(row.difference * capacity, 6))
-        style = "" if row.agrees else _BAD
-        table.add_row(row.component, *bits, difference, exact(capacity), percent(row.simulated), style=style)
-    return Group(Text("Memories: bits in use at most", style="bold"), table)
+        numbers = NONE, NONE, _difference(row, row.difference), "unlimited", NONE
+        if math.isfinite(capacity):
+            model, simulated, difference = (
+                round(part * capacity, 6) for part in (row.model, row.simulated, row.difference)
+            )
+            full = exact(capacity), percent(row.simulated)
+            numbers = exact(model), exact(simulated), _difference(row, difference), *full
+        texts.append((row.component, *numbers))
+    tones = {place: _BAD for place, row in enumerate(ordered) if not row.agrees}
+    return Table(("", "model", "simulated", "difference", "capacity", "full"), texts, tones=tones)
 
 
 def occupancy_section(series: tuple[Series, ...], width: int) -> RenderableType:
@@ -102,8 +105,7 @@ def occupancy_section(series: tuple[Series, ...], width: int) -> RenderableType:
         capacity = "unlimited" if math.isinf(curve.capacity_bits) else format_bits(curve.capacity_bits)
         table.add_row(curve.memory, Course(curve, cells), format_bits(curve.peak), capacity)
     end = max((curve.end for curve in series), default=0)
-    title = f"Occupancy over {end:,} operations, in the fullest instance"
-    return Group(Text(title, style="bold"), table)
+    return section(f"Occupancy over {end:,} operations, in the fullest instance", table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,17 +130,6 @@ def course(series: Series, width: int, levels: str = _LEVELS) -> str:
         return " " * width
     parts: NDArray[np.float64] = np.ceil(series.peaks(width) / highest * len(levels))
     return "".join(levels[int(part) - 1] if part else " " for part in parts)
-
-
-def exact(count: float) -> str:
-    """A count with all its digits: one that is off by one must not look the same.
-
-    >>> exact(1234567.0), exact(2.5)
-    ('1,234,567', '2.5')
-    """
-    if float(count).is_integer():
-        return f"{int(count):,}"
-    return f"{count:,.10g}"
 
 
 def _difference(row: ComparedCount, difference: float) -> str:

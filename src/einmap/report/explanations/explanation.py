@@ -5,30 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from einmap.mapping.nodes import format_address
 from einmap.model.explanation.values import (
-    Bottleneck,
     Change,
     Derivation,
     EnergyShare,
     Explanation,
-    Fanout,
     Fullest,
     Life,
     LoopUse,
     NodeCases,
-    Occupied,
     Piece,
-    Stationary,
 )
 from einmap.report.costs.pipelines import pipelines_section
-from einmap.report.text.formatting import NONE, Bar, Scale, percent
-from einmap.report.text.layout import new_table, section_title
+from einmap.report.text.formatting import NONE, Scale, exact, percent, shape_text
+from einmap.report.text.layout import Table, filled, indented, laid_out, more, section, section_title, stacked
 from einmap.units import format_bits, format_si
 
 MOST_CHANGES = 12
@@ -38,6 +33,7 @@ LEAST_CHANGE = 5e-4
 MOST_ENERGY = 10
 """Parts of the energy that are shown."""
 NOTATION = "n 3: a loop over n of 3 iterations, n 3 lanes: one in space; outermost loop first"
+NO_CHANGE = "no single change that was tried saves energy or time"
 FIXED = (
     "Each change alone, evaluated anew. All else is held fixed: the other tile shapes and loops, and what a larger "
     "memory, a faster port or a wider fanout would cost unless the specification says so. `einmap rewrite --do` makes "
@@ -47,29 +43,33 @@ FIXED = (
 
 def explanation_report(explanation: Explanation, width: int = 80) -> RenderableType:
     """Everything about why a mapping costs what it does."""
-    sections = [
-        head_line(explanation),
-        cases_section(explanation.cases, several=len(explanation.order) > 1),
-        stationary_section(explanation.stationary),
-        counts_section(explanation.derivations),
-        lives_section(explanation.lives, len(explanation.order)),
-        memories_section(explanation.fullest),
-        occupied_section(explanation.occupied, explanation.order),
-        bottleneck_section(explanation.bottlenecks),
-        pipelines_section(explanation.cost) if explanation.cost.pipelines else None,
-        energy_section(explanation.energy),
-        fanouts_section(explanation.fanouts),
-        changes_section(explanation.changes, width),
-    ]
-    shown = [section for section in sections if section is not None]
-    return Group(*[part for section in shown for part in (section, Text(""))][:-1])
+    several = len(explanation.order) > 1
+    held = "Occupancy: the most bits at one time while each Einsum runs"
+    stays = "Stationary: what the innermost loops of each level leave in place"
+    return stacked(
+        [
+            head_line(explanation),
+            cases_section(explanation.cases, several=several),
+            filled(stays, stationary_table(explanation)),
+            counts_section(explanation.derivations),
+            filled("Lives of the buffers", lives_table(explanation)),
+            memories_section(explanation.fullest),
+            filled(held, occupancy_table(explanation)) if several else None,
+            filled("Bottlenecks", bottleneck_table(explanation)),
+            pipelines_section(explanation.cost),
+            energy_section(explanation.energy, MOST_ENERGY),
+            filled("Fanouts", fanouts_table(explanation)),
+            changes_section(explanation.changes, width),
+        ]
+    )
 
 
 def head_line(explanation: Explanation) -> Text:
     """`energy 1.36 mJ, latency 5.02 ms, counted as exact`."""
     cost = explanation.cost
-    total = f"energy {format_si(cost.energy, 'J')}, latency {format_si(cost.latency, 's')}, counted as exact"
-    return Text(total, style="bold")
+    return section_title(
+        f"energy {format_si(cost.energy, 'J')}, latency {format_si(cost.latency, 's')}, counted as exact"
+    )
 
 
 # the four cases
@@ -79,19 +79,14 @@ def cases_section(cases: tuple[NodeCases, ...], *, several: bool) -> RenderableT
     """One small table for each tensor at each storage node."""
     if not cases:
         return None
-    parts: list[RenderableType] = [
-        section_title("Storage nodes: what the loops above and below them do"),
-        Padding(Text(NOTATION, style="dim"), (0, 0, 0, 2)),
-    ]
+    parts: list[RenderableType] = [indented(NOTATION, style="dim")]
     for node in cases:
         who = f"{node.einsum}: " if several else ""
         role = ", its outermost holder" if node.backing else ""
         head = f"{who}{node.tensor} in {node.component}{role} ({format_address(node.address)})"
-        table = _wide_table("", "loops above", "loops below", left=(1, 2))
-        for label, above, below in case_rows(node):
-            table.add_row(label, above, below)
-        parts += [Padding(Text(head, style="cyan"), (0, 0, 0, 2)), Padding(table, (0, 0, 0, 2))]
-    return Group(*parts)
+        table = Table(("", "loops above", "loops below"), case_rows(node), left=range(3), whole=(0,))
+        parts += [indented(head, style="cyan"), Padding(laid_out(table), (0, 0, 0, 2))]
+    return section("Storage nodes: what the loops above and below them do", *parts)
 
 
 def case_rows(node: NodeCases) -> list[tuple[str, str, str]]:
@@ -132,8 +127,8 @@ def _chunks(node: NodeCases) -> str:
 
 
 def _tile(node: NodeCases) -> str:
-    ragged = f", ragged: down to {_shape(node.smallest)}" if node.smallest != node.shape else ""
-    tile = f"tile {_shape(node.shape)} ({', '.join(node.ranks)}), {format_bits(node.bits)}{ragged}"
+    ragged = f", ragged: down to {shape_text(node.smallest)}" if node.smallest != node.shape else ""
+    tile = f"tile {shape_text(node.shape)} ({', '.join(node.ranks)}), {format_bits(node.bits)}{ragged}"
     return f"{_loops(node.below, 'relevant')}\n{tile}"
 
 
@@ -161,23 +156,17 @@ def _loop(use: LoopUse) -> str:
     return f"{use.variable} {use.iterations:,}" + (" lanes" if use.dimension else "")
 
 
-def _shape(shape: tuple[int, ...]) -> str:
-    return "x".join(f"{n}" for n in shape) or "1"
-
-
 # stationarity
 
 
-def stationary_section(rows: tuple[Stationary, ...]) -> RenderableType | None:
+def stationary_table(explanation: Explanation) -> Table:
     """What stays while the innermost loops of a level run."""
-    if not rows:
-        return None
-    table = _wide_table("Einsum", "loops of the level", "stationary", "stays for", left=(1, 2))
-    for row in rows:
+    texts = []
+    for row in explanation.stationary:
+        what = "elements" if row.values == 1 else f"tiles {shape_text(row.shape)}"
         loops = "  ".join(_loop(use) for use in row.loops)
-        what = "elements" if row.values == 1 else f"tiles {_shape(row.shape)}"
-        table.add_row(row.einsum, loops, f"{row.tensor}: {what}", f"{row.iterations:,} iterations")
-    return Group(section_title("Stationary: what the innermost loops of each level leave in place"), table)
+        texts.append((row.einsum, loops, f"{row.tensor}: {what}", f"{row.iterations:,} iterations"))
+    return Table(("Einsum", "loops of the level", "stationary", "stays for"), texts, left=(0, 1, 2), whole=(0, 3))
 
 
 # counts
@@ -188,13 +177,11 @@ def counts_section(derivations: tuple[Derivation, ...]) -> RenderableType | None
     if not derivations:
         return None
     several = len({d.einsum for d in derivations}) > 1
-    parts: list[RenderableType] = [section_title("Counts: what each is made of")]
+    parts: list[RenderableType] = []
     for d in derivations:
-        who = f"{d.einsum}: " if several else ""
-        parts.append(Padding(Text(f"{who}{count_line(d)}", style="cyan"), (0, 0, 0, 2)))
-        for piece in d.pieces:
-            parts.append(Padding(Text(piece_line(piece, d)), (0, 0, 0, 6)))
-    return Group(*parts)
+        parts.append(indented(f"{d.einsum}: {count_line(d)}" if several else count_line(d), style="cyan"))
+        parts += [indented(piece_line(piece, d), 6) for piece in d.pieces]
+    return section("Counts: what each is made of", *parts)
 
 
 def count_line(d: Derivation) -> str:
@@ -281,14 +268,13 @@ def _extras(piece: Piece) -> str:
 # lifetimes
 
 
-def lives_section(lives: tuple[Life, ...], einsums: int) -> RenderableType | None:
+def lives_table(explanation: Explanation) -> Table:
     """Every buffer: how large, where its life begins and ends, how often."""
-    if not lives:
-        return None
-    table = _wide_table("", "in", "bits", "times", "lives", left=(1, 4))
-    for life in lives:
-        table.add_row(life.tensor, life.memory, number(life.bits), f"{life.times:,}", _span(life, einsums))
-    return Group(section_title("Lives of the buffers"), table)
+    texts = [
+        (life.tensor, life.memory, number(life.bits), f"{life.times:,}", _span(life, len(explanation.order)))
+        for life in explanation.lives
+    ]
+    return Table(("", "in", "bits", "times", "lives"), texts, left=(0, 1, 4), whole=(0, 2, 3))
 
 
 def _span(life: Life, einsums: int) -> str:
@@ -302,14 +288,11 @@ def _span(life: Life, einsums: int) -> str:
 
 def memories_section(rows: tuple[Fullest, ...]) -> RenderableType | None:
     """What is live at the fullest moment of each memory."""
-    if not rows:
-        return None
-    parts: list[RenderableType] = [section_title("Memories at their fullest")]
+    parts: list[RenderableType] = []
     for row in rows:
-        parts.append(Padding(Text(fullest_line(row), style="cyan"), (0, 0, 0, 2)))
         held = ", ".join(f"{tensor} {number(bits)}" for tensor, _, bits in row.live)
-        parts.append(Padding(Text(held), (0, 0, 0, 6)))
-    return Group(*parts)
+        parts += [indented(fullest_line(row), style="cyan"), indented(held, 6)]
+    return section("Memories at their fullest", *parts) if parts else None
 
 
 def fullest_line(row: Fullest) -> str:
@@ -319,66 +302,59 @@ def fullest_line(row: Fullest) -> str:
     return f"{row.memory} while {row.einsum} runs: {number(row.bits)}{limit} bits, {free}"
 
 
-def occupied_section(rows: tuple[Occupied, ...], order: tuple[str, ...]) -> RenderableType | None:
+def occupancy_table(explanation: Explanation) -> Table:
     """Bits in each memory from Einsum to Einsum."""
-    if len(order) < 2 or not rows:
-        return None
-    memories = tuple(dict.fromkeys(row.memory for row in rows))
-    bits = {(row.einsum, row.memory): row.bits for row in rows}
-    table = _wide_table("while", *memories)
-    for einsum in order:
-        if any((einsum, memory) in bits for memory in memories):
-            table.add_row(einsum, *(number(bits.get((einsum, memory), 0)) for memory in memories))
-    return Group(section_title("Occupancy: the most bits at one time while each Einsum runs"), table)
+    memories = tuple(dict.fromkeys(row.memory for row in explanation.occupied))
+    bits: dict[str, dict[str, float]] = {}
+    for row in explanation.occupied:
+        bits.setdefault(row.einsum, {})[row.memory] = row.bits
+    texts = [
+        (einsum, *(number(bits[einsum].get(memory, 0)) for memory in memories))
+        for einsum in explanation.order
+        if einsum in bits
+    ]
+    return Table(("while", *memories), texts, whole=range(len(memories) + 1))
 
 
 # bottlenecks
 
 
-def bottleneck_section(rows: tuple[Bottleneck, ...]) -> RenderableType | None:
+def bottleneck_table(explanation: Explanation) -> Table:
     """What sets the latency of each Einsum, and what follows."""
-    if not rows:
-        return None
-    table = _wide_table("Einsum", "latency", "set by", "then", "", left=(2, 3, 4))
-    for row in rows:
-        if not row.latency:
-            table.add_row(row.einsum, NONE, "nothing takes time")
-            continue
-        following = next(iter(row.busy[1:]), None)
-        then = NONE if following is None or not following[1] else f"{following[0]} {format_si(following[1], 's')}"
+    texts = []
+    for row in explanation.bottlenecks:
+        then = NONE
+        if len(row.busy) > 1 and row.busy[1][1]:
+            then = f"{row.busy[1][0]} {format_si(row.busy[1][1], 's')}"
         ahead = "" if row.margin is None else "equal" if row.margin == 1 else f"{row.margin:,.3g} x ahead"
-        table.add_row(row.einsum, format_si(row.latency, "s"), row.busy[0][0], then, ahead)
-    return Group(section_title("Bottlenecks"), table)
+        timed = format_si(row.latency, "s"), row.busy[0][0] if row.busy else NONE, then, ahead
+        texts.append((row.einsum, *(timed if row.latency else (NONE, "nothing takes time", "", ""))))
+    return Table(("Einsum", "latency", "set by", "then", ""), texts, left=(0, 2, 3, 4), whole=(0, 1))
 
 
-def energy_section(rows: tuple[EnergyShare, ...]) -> RenderableType | None:
-    """Where the energy goes."""
+def energy_section(rows: Sequence[EnergyShare], most: int) -> RenderableType | None:
+    """Where the energy goes: the largest parts."""
     paid = [row for row in rows if row.energy]
-    if not paid:
-        return None
-    more = len(paid) - MOST_ENERGY
-    rest = [Text(f"  ... and {more} more")] if more > 0 else []
-    return Group(section_title("Where the energy goes"), energy_table(paid[:MOST_ENERGY]), *rest)
+    rest = paid[most:]
+    left_out = more(len(rest), f", {percent(sum(row.share for row in rest))}")
+    return section("Where the energy goes", energy_table(paid[:most]), *left_out) if paid else None
 
 
 def energy_table(rows: Sequence[EnergyShare]) -> Table:
     """Parts of the energy, with their shares as bars."""
     scale = Scale.of((row.energy for row in rows), "J")
-    table = _wide_table("", "", "", scale.unit, "", "", left=(1, 2, 5))
-    for row in rows:
-        names = row.component, row.action, row.tensor or NONE
-        table.add_row(*names, scale.show(row.energy), percent(row.share), Bar(row.share))
-    return table
+    texts = [(r.component, r.action, r.tensor or NONE, scale.show(r.energy), percent(r.share)) for r in rows]
+    bars = {4: [row.share for row in rows]}
+    return Table(("", "", "", scale.unit, ""), texts, left=(0, 1, 2), bars=bars, whole=(0, 3, 4))
 
 
-def fanouts_section(rows: tuple[Fanout, ...]) -> RenderableType | None:
+def fanouts_table(explanation: Explanation) -> Table:
     """Lanes in use."""
-    if not rows:
-        return None
-    table = _wide_table("Einsum", "fanout", "lanes used", "of", left=(1,))
-    for row in rows:
-        table.add_row(row.einsum, f"{row.component}.{row.dimension}", f"{row.used:,}", f"{row.available:,}")
-    return Group(section_title("Fanouts"), table)
+    texts = [
+        (row.einsum, f"{row.component}.{row.dimension}", f"{row.used:,}", f"{row.available:,}")
+        for row in explanation.fanouts
+    ]
+    return Table(("Einsum", "fanout", "lanes used", "of"), texts, left=(0, 1), whole=(0, 2, 3))
 
 
 # changes
@@ -386,23 +362,25 @@ def fanouts_section(rows: tuple[Fanout, ...]) -> RenderableType | None:
 
 def changes_section(changes: tuple[Change, ...], width: int) -> RenderableType:
     """What one change would help, most first."""
-    title = section_title("What one change would help")
+    title = "What one change would help"
     if not changes:
-        return Group(title, Text("  no single change that was tried saves energy or time"))
+        return section(title, Text(f"  {NO_CHANGE}"))
     shown = helpful(changes)
-    table = changes_table(shown, width)
-    more = len(changes) - len(shown)
-    rest = [Text(f"  ... and {more} more, the rest of less effect (--json has them all)")] if more > 0 else []
-    return Group(title, table, *rest, Padding(Text(FIXED, style="dim"), (0, 0, 0, 2)))
+    rest = more(len(changes) - len(shown), ", the rest of less effect (--json has them all)")
+    return section(title, changes_part(shown, width), *rest, indented(FIXED, style="dim"))
 
 
-def changes_table(changes: Sequence[Change], width: int) -> Table:
-    """Changes, with what they do to energy and latency."""
-    table = _wide_table("", "energy", "latency", left=(0,))
+def changes_part(changes: Sequence[Change], width: int) -> RenderableType:
+    """Changes in a column that leaves room for what they do to energy and latency."""
+    table = laid_out(changes_table(changes))
     table.columns[0].max_width = max(30, width - 24)
-    for change in changes:
-        table.add_row(change_line(change), saved(change.energy_change), saved(change.latency_change))
     return table
+
+
+def changes_table(changes: Sequence[Change]) -> Table:
+    """Changes, with what they do to energy and latency."""
+    texts = [(change_line(c), saved(c.energy_change), saved(c.latency_change)) for c in changes]
+    return Table(("", "energy", "latency"), texts, whole=(1, 2))
 
 
 def helpful(changes: tuple[Change, ...]) -> list[Change]:
@@ -437,14 +415,6 @@ def saved(change: float) -> str:
     return NONE if abs(change) < LEAST_CHANGE else f"{change:+.1%}"
 
 
-# small parts
-
-
 def number(n: float) -> str:
     """Whole numbers with all their digits, others with six."""
-    return f"{int(n):,}" if float(n).is_integer() else f"{n:,.6g}"
-
-
-def _wide_table(*headers: str, left: tuple[int, ...] = ()) -> Table:
-    """Numbers to the right; names to the left, and what `left` lists, which may wrap."""
-    return new_table(*headers, left=(0, *left), whole=[i for i in range(len(headers)) if i not in left])
+    return exact(n, 6)

@@ -7,15 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Group, RenderableType
-from rich.padding import Padding
+from rich.console import RenderableType
 from rich.text import Text
 
-from einmap.model.explanation.values import Bottleneck, Change, Derivation, EnergyShare, Explanation, Fullest, Piece
+from einmap.model.explanation.values import Bottleneck, Change, Derivation, Explanation, Fullest, Piece
 from einmap.report.costs.pipelines import pipelines_section
-from einmap.report.explanations.explanation import LEAST_CHANGE, changes_table, energy_table, head_line, number, purpose
+from einmap.report.explanations.explanation import (
+    LEAST_CHANGE,
+    NO_CHANGE,
+    changes_part,
+    energy_section,
+    head_line,
+    number,
+    purpose,
+)
 from einmap.report.text.formatting import NONE, percent
-from einmap.report.text.layout import new_table, section_title
+from einmap.report.text.layout import indented, more, new_table, section, stacked
 from einmap.units import format_bits, format_si
 
 MOST_EINSUMS = 4
@@ -28,17 +35,13 @@ MORE = "Everything: --all. What is about some of it: --einsum, --tensor, --compo
 
 def explanation_summary(explanation: Explanation, width: int = 80) -> RenderableType:
     """What matters most of an explanation, in some forty lines."""
-    sections = [
-        head_line(explanation),
-        _latency(explanation.bottlenecks, explanation.cost.latency),
-        pipelines_section(explanation.cost) if explanation.cost.pipelines else None,
-        _energy(explanation.energy),
-        _traffic(explanation),
-        _changes(explanation.changes, width),
-        Text(MORE, style="dim"),
-    ]
-    shown = [section for section in sections if section is not None]
-    return Group(*[part for section in shown for part in (section, Text(""))][:-1])
+    return stacked(
+        [
+            head_line(explanation), _latency(explanation.bottlenecks, explanation.cost.latency),
+            pipelines_section(explanation.cost), energy_section(explanation.energy, MOST_ENERGY), _traffic(explanation),
+            _changes(explanation.changes, width), Text(MORE, style="dim"),
+        ]
+    )  # fmt: skip
 
 
 def _latency(rows: Sequence[Bottleneck], whole: float) -> RenderableType | None:
@@ -52,9 +55,8 @@ def _latency(rows: Sequence[Bottleneck], whole: float) -> RenderableType | None:
         share = percent(row.latency / whole) if whole else NONE
         table.add_row(row.einsum, format_si(row.latency, "s"), share, _limited(row))
     rest = slowest[MOST_EINSUMS:]
-    return Group(
-        section_title("What limits the latency"), table, *_rest(len(rest), "Einsum", sum(r.latency for r in rest))
-    )
+    what = f" Einsum{'' if len(rest) == 1 else 's'}, {format_si(sum(row.latency for row in rest), 's')}"
+    return section("What limits the latency", table, *more(len(rest), what))
 
 
 def _limited(row: Bottleneck) -> str:
@@ -64,26 +66,8 @@ def _limited(row: Bottleneck) -> str:
     text = f"limited by {row.busy[0][0]}"
     if row.margin is None:
         return text
-    return (
-        f"{text} and {row.busy[1][0]}" if row.margin == 1 else f"{text}, {row.margin:,.2g} x ahead of {row.busy[1][0]}"
-    )
-
-
-def _rest(count: int, noun: str, seconds: float) -> list[Text]:
-    several = "" if count == 1 else "s"
-    return [Text(f"  ... and {count:,} more {noun}{several}, {format_si(seconds, 's')}")] if count else []
-
-
-def _energy(rows: Sequence[EnergyShare]) -> RenderableType | None:
-    """The largest parts of the energy."""
-    paid = [row for row in rows if row.energy]
-    if not paid:
-        return None
-    parts: list[RenderableType] = [section_title("Where the energy goes"), energy_table(paid[:MOST_ENERGY])]
-    rest = paid[MOST_ENERGY:]
-    if rest:
-        parts.append(Text(f"  ... and {len(rest):,} more, {percent(sum(row.share for row in rest))}"))
-    return Group(*parts)
+    ahead = " and" if row.margin == 1 else f", {row.margin:,.2g} x ahead of"
+    return f"{text}{ahead} {row.busy[1][0]}"
 
 
 def _traffic(explanation: Explanation) -> RenderableType | None:
@@ -98,13 +82,11 @@ def _traffic(explanation: Explanation) -> RenderableType | None:
     if not memories:
         return None
     fullest = {row.memory: row for row in explanation.fullest}
-    parts: list[RenderableType] = [section_title("What moves most in each memory, and why")]
+    parts: list[RenderableType] = []
     for name in memories[:MOST_MEMORIES]:
         head, reason = _memory_lines(name, by_memory[name], fullest.get(name), explanation)
-        parts += [Padding(Text(head, style="cyan"), (0, 0, 0, 2)), Padding(Text(reason), (0, 0, 0, 4))]
-    if len(memories) > MOST_MEMORIES:
-        parts.append(Text(f"  ... and {len(memories) - MOST_MEMORIES:,} more"))
-    return Group(*parts)
+        parts += [indented(head, style="cyan"), indented(reason, 4)]
+    return section("What moves most in each memory, and why", *parts, *more(len(memories) - MOST_MEMORIES))
 
 
 def _memory_lines(
@@ -133,14 +115,8 @@ def _reason(piece: Piece, row: Derivation, explanation: Explanation) -> str:
     if piece.way == "copy":
         return f"{piece.values:,} values copied, each once"
     text = f"{piece.values:,} values {purpose(piece, row)}"
-    node = next(
-        (
-            c
-            for c in explanation.cases
-            if (c.einsum, c.tensor, c.address) == (row.einsum, row.tensor, piece.child_address)
-        ),
-        None,
-    )
+    wanted = row.einsum, row.tensor, piece.child_address
+    node = next((case for case in explanation.cases if (case.einsum, case.tensor, case.address) == wanted), None)
     if node is not None and node.fetches > 1:
         loops = ", ".join(f"{use.variable} {use.iterations:,}" for use in node.above if use.kind == "irrelevant")
         since = f" since {loops} {'stand' if ',' in loops else 'stands'} above" if loops else ""
@@ -153,9 +129,5 @@ def _reason(piece: Piece, row: Derivation, explanation: Explanation) -> str:
 def _changes(changes: Sequence[Change], width: int) -> RenderableType | None:
     """The changes that help most."""
     helpful = [c for c in changes if min(c.energy_change, c.latency_change) <= -LEAST_CHANGE]
-    title = section_title("What one change would help most")
-    if not helpful:
-        return Group(title, Text("  no single change that was tried saves energy or time"))
-    rest = len(helpful) - MOST_CHANGES
-    more = [Text(f"  ... and {rest:,} more")] if rest > 0 else []
-    return Group(title, changes_table(helpful[:MOST_CHANGES], width), *more)
+    shown = changes_part(helpful[:MOST_CHANGES], width) if helpful else Text(f"  {NO_CHANGE}")
+    return section("What one change would help most", shown, *more(len(helpful) - MOST_CHANGES))

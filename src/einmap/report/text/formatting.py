@@ -10,8 +10,8 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
 from rich.text import Text
 
-from einmap.report.text.report_rows import Totals
-from einmap.units import format_si
+from einmap.mapper.objective.metrics import ALIASES, METRICS
+from einmap.units import format_bits, format_bytes, format_count, format_si
 
 NONE = "-"
 """What stands where there is nothing."""
@@ -41,6 +41,37 @@ def area(value: float) -> str:
     if 0 < value < 1e-7:
         return f"{value * 1e12:,.3g} µm²"
     return f"{value * 1e6:,.3g} mm²" if value < 1e-3 else f"{value * 1e6:,.0f} mm²"
+
+
+UNITS = {metric.name: metric.unit for metric in METRICS.values()} | {
+    "edp": "J*s", "area": "m^2", "outside": "bits", "leak_power": "W", "refresh_power": "W", "hop_latency": "s",
+    "sent_bytes": "B", "peak_memory": "B",
+}  # fmt: skip
+"""The unit of each quantity that reports name; counts and parts of a whole have none."""
+
+
+def quantity(value: float | None, name: str) -> str:
+    """A value with the unit of its quantity: `6.31 µJ` of `energy`, `25%` of `usage`, `1,024` of `actions`."""
+    if value is None:
+        return NONE
+    if name.endswith("usage"):
+        return percent(value) if value >= 0 else f"-{percent(-value)}"
+    return in_unit(value, UNITS.get(name, ""))
+
+
+def in_unit(value: float, unit: str) -> str:
+    """A value in a unit, with the prefix that suits it; data in bits or bytes by powers of 1024."""
+    if unit == "":
+        return format_count(value)
+    if unit in ("bits", "bytes"):
+        return format_bits(value) if unit == "bits" else format_bytes(value)
+    return area(value) if unit == "m^2" and math.isfinite(value) else format_si(value, unit)
+
+
+def title(name: str) -> str:
+    """A quantity in words: `EDP` for `edp` and `energy_delay_product`, `leak power` for `leak_power`."""
+    known = METRICS.get(ALIASES.get(name, name))
+    return known.title if known else name.replace("_", " ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +145,6 @@ def limited(limits: Mapping[str, float]) -> str:
     return "limited by " + (largest(limiting) or max(limiting, key=lambda name: limiting[name]))
 
 
-def rates(total: Totals) -> str:
-    """`1.2 pJ each, 3.4 T/s`: what one compute costs, and how many a second there are."""
-    energy = f"{format_si(total.energy / total.computes, 'J')} each"
-    return energy + (f", {format_si(total.computes / total.latency, '')}/s" if total.latency else "")
-
-
 def wall_time(seconds: float) -> str:
     """`3.6 s`, `1,234 s`."""
     return f"{seconds:.1f} s" if seconds < 100 else f"{seconds:,.0f} s"
@@ -130,3 +155,27 @@ def excess(gap: float) -> str:
     if gap < 1:
         return f"at most {gap * 100:.2g}% above the lower bound"
     return f"at most {gap + 1:.3g} times the lower bound"
+
+
+def counted(n: int, noun: str) -> str:
+    """`1 PE`, `4,096 PEs`."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def hyphened(name: str) -> str:
+    """`all-gather` for `all_gather`."""
+    return name.replace("_", "-")
+
+
+def shape_text(sizes: Iterable[int]) -> str:
+    """`16x64`, and `1` for a scalar."""
+    return "x".join(map(str, sizes)) or "1"
+
+
+def exact(count: float, digits: int = 10) -> str:
+    """A count with all its digits, one that is not whole with some: one that is off by one must not look the same.
+
+    >>> exact(1234567.0), exact(2.5)
+    ('1,234,567', '2.5')
+    """
+    return f"{int(count):,}" if float(count).is_integer() else f"{count:,.{digits}g}"

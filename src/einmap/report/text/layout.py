@@ -1,13 +1,72 @@
-"""Titles and tables of reports on the terminal."""
+"""Tables as values, which terminal and HTML show alike, and how a terminal shows them and the titles above them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Literal
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
 
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.table import Table
+from rich import table as rich_table
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.padding import Padding
 from rich.text import Text
+
+from einmap.report.text.formatting import NONE, Bar
+
+type Tone = Literal["plain", "good", "warning", "bad", "strong", "dim"]
+STYLES: dict[Tone, str] = {
+    "plain": "", "good": "green", "warning": "yellow", "bad": "bold red", "strong": "bold", "dim": "dim"
+}  # fmt: skip
+"""How a terminal shows tones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of text under `columns`.
+
+    `left`: the columns that are text, not numbers. `bars`: for columns that are parts of a whole (`71%`), what part,
+    row by row; a terminal has a bar behind such a column, HTML behind its text. `marked`: rows whose bars have another
+    colour. `tones`: of rows. `whole`: columns that a terminal does not wrap.
+    """
+
+    kind: ClassVar[str] = "table"
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    left: Collection[int] = (0,)
+    bars: Mapping[int, Sequence[float]] = field(default_factory=dict)
+    marked: Collection[int] = ()
+    tones: Mapping[int, Tone] = field(default_factory=dict)
+    whole: Collection[int] = ()
+    caption: str = ""
+
+
+def laid_out(table: Table, bar: int = 12, gap: int = 2) -> rich_table.Table:
+    """A table for a terminal; `bar`: the width of a whole bar, `gap`: characters between columns."""
+    places = [(n, is_bar) for n in range(len(table.columns)) for is_bar in (False, True)[: 1 + (n in table.bars)]]
+    made = new_table(
+        *("" if is_bar else table.columns[n] for n, is_bar in places),
+        left=[place for place, (n, is_bar) in enumerate(places) if is_bar or n in table.left],
+        whole=[place for place, (n, is_bar) in enumerate(places) if not is_bar and n in table.whole],
+        gap=gap,
+    )
+    for number, row in enumerate(table.rows):
+        colour = "yellow" if number in table.marked else "cyan"
+        cells = [
+            Text(row[n]) if not is_bar else Bar(table.bars[n][number], bar, colour) if row[n] not in ("", NONE) else ""
+            for n, is_bar in places
+        ]
+        made.add_row(*cells, style=STYLES[table.tones.get(number, "plain")])
+    return made
+
+
+def section(title: str, *parts: RenderableType | Table) -> Group:
+    """A section: its title, and its parts; tables as `laid_out` gives them."""
+    return Group(section_title(title), *(laid_out(part) if isinstance(part, Table) else part for part in parts))
+
+
+def filled(title: str, table: Table) -> Group | None:
+    """The section of a table, or None where it has no row."""
+    return section(title, table) if table.rows else None
 
 
 def section_title(text: str) -> Text:
@@ -15,7 +74,25 @@ def section_title(text: str) -> Text:
     return Text(text, style="bold")
 
 
-def new_table(*headers: str, left: Collection[int] = (0,), whole: Collection[int] = (), gap: int = 2) -> Table:
+def stacked(sections: Iterable[RenderableType | None]) -> Group:
+    """Sections with an empty line between them; those that are None are left out."""
+    shown = [section for section in sections if section is not None]
+    return Group(*[part for section in shown for part in (section, Text(""))][:-1])
+
+
+def indented(text: str, by: int = 2, style: str = "") -> Padding:
+    """A text some characters to the right, all its lines."""
+    return Padding(Text(text, style=style), (0, 0, 0, by))
+
+
+def more(count: int, what: str = "") -> list[Text]:
+    """`... and 3 more`, then `what`; nothing where nothing is left out."""
+    return [Text(f"  ... and {count:,} more{what}")] if count > 0 else []
+
+
+def new_table(
+    *headers: str, left: Collection[int] = (0,), whole: Collection[int] = (), gap: int = 2
+) -> rich_table.Table:
     """A table without lines: columns of numbers to the right, those in `left` to the left.
 
     Columns in `whole` do not wrap; `gap`: characters between columns. Words are broken only where the longest ones of
@@ -28,7 +105,7 @@ def new_table(*headers: str, left: Collection[int] = (0,), whole: Collection[int
     return rows
 
 
-class _WordTable(Table):
+class _WordTable(rich_table.Table):
     """A table that takes room from columns that can give it where others would have to break words."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:

@@ -17,7 +17,7 @@ from einmap.cli.writing.results import Tables
 from einmap.components.base import Attribute, ComponentModel
 from einmap.components.registry import builtin
 from einmap.errors import SpecError
-from einmap.report.costs.provenance import shown
+from einmap.report.text.formatting import quantity
 from einmap.report.text.layout import new_table, section_title
 from einmap.spec.cost_sources import CostSource, component_modeling_log, cost_sources
 
@@ -69,10 +69,10 @@ def cost_table(sources: tuple[CostSource, ...], steps: Mapping[str, tuple[str, .
     before = ""
     for row in sources:
         what = row.quantity.replace("_", " ") if row.action is None else f"{row.action} {row.quantity}"
-        value = shown(row.value, row.quantity)
+        value = quantity(row.value, row.quantity)
         source = "; ".join((row.source, *row.scaling))
         if row.factors:
-            source = f"{' '.join((shown(row.before, row.quantity), *map(str, row.factors)))}; {source}"
+            source = f"{' '.join((quantity(row.before, row.quantity), *map(str, row.factors)))}; {source}"
         table.add_row(Text(row.component if row.component != before else ""), Text(what), Text(value), Text(source))
         before = row.component
     lines = [Text(f"{name}: {step}") for name, done in steps.items() for step in done if step]

@@ -11,6 +11,7 @@ from einmap.mapping.mapping import Mapping
 from einmap.model.cost import Cost
 from einmap.model.explanation.energy_terms import EnergyExplanation
 from einmap.model.explanation.values import Explanation
+from einmap.report.costs import rows as report_rows
 from einmap.report.html.notes import note_texts
 from einmap.report.html.parts import Code, Folded, Page, Part, Section, Table
 from einmap.report.html.sections.drawings import architecture_section, loop_tree_section, workload_section
@@ -24,7 +25,6 @@ from einmap.report.html.sections.occupancy import occupancy_section
 from einmap.report.html.sections.roofline import roofline_section
 from einmap.report.html.sections.search import search_section, verdict
 from einmap.report.html.sections.summary import summary_section
-from einmap.report.text import report_rows
 from einmap.report.text.formatting import NONE, largest, percent
 from einmap.spec.spec import Spec
 from einmap.units import format_bits

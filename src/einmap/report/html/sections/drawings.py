@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.pretty import pretty
 from einmap.model.cost import Cost
+from einmap.report.costs import rows as report_rows
 from einmap.report.drawing.arch import arch_svg
 from einmap.report.drawing.looptree import looptree_svg
 from einmap.report.drawing.workload import workload_svg
 from einmap.report.html.parts import Code, Drawing, Folded, Part, Section
-from einmap.report.text import report_rows
 from einmap.report.text.formatting import percent
 from einmap.report.text.loop_tree import loop_tree_lines
 from einmap.spec.spec import Spec

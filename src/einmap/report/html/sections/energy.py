@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 
 from einmap.model.cost import ActionRow, Cost
+from einmap.report.costs import rows as report_rows
 from einmap.report.html.charts import MOST_ROWS, Amount, colours_of, grouped, stacked
 from einmap.report.html.parts import Figure, Folded, Option, Section, Table, Tabs
-from einmap.report.text import report_rows
 from einmap.report.text.formatting import Scale, percent
 
 OPERATIONS = "computing"

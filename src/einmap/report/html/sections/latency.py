@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from einmap.model.cost import Cost, PipelineRow
+from einmap.report.costs import rows as report_rows
 from einmap.report.costs.pipelines import paces, summary
 from einmap.report.html.charts import MOST_ROWS, STEP, Amount, colour, colours_of, stacked
 from einmap.report.html.charts import bars as bar_plot
 from einmap.report.html.parts import Figure, Folded, Option, Paragraph, Part, Section, Table, Tabs
-from einmap.report.text import report_rows
 from einmap.report.text.formatting import NONE, Scale, percent
 
 LEAST_LIMITING = 0.01

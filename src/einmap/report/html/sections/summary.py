@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from einmap.model.cost import Cost
+from einmap.report.costs import rows as report_rows
 from einmap.report.html.parts import Paragraph, Part, Section, Tile, Tiles
-from einmap.report.text import report_rows
 from einmap.report.text.formatting import area, largest, limited, rates
 from einmap.units import format_count, format_si
 

@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from einmap.arch.component import Component, Memory
-from einmap.arch.tree import Architecture
 from einmap.model.cost import ActionRow, Cost
 from einmap.model.timing.ways import has_ways
 from einmap.spec.spec import Spec
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """Energy (J), latency (s), EDP (J*s), area (m^2 or None), computes done.
-
-    `by_power`: parts of the energy, as `EnergyRow.by_power`.
-    """
-
-    energy: float
-    latency: float
-    edp: float
-    area: float | None
-    by_power: Mapping[str, float]
-    computes: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +87,6 @@ class SpatialRow:
     highest: float
 
 
-def totals(cost: Cost) -> Totals:
-    """The numbers of the first lines."""
-    by_power = {name: _part(energy, cost.energy) for name, energy in _by_power(cost.actions).items()}
-    computes = cost.count_by("action").get(("compute",), 0.0)
-    return Totals(cost.energy, cost.latency, cost.edp, cost.area, by_power, computes)
-
-
 def energy_rows(cost: Cost) -> tuple[EnergyRow, ...]:
     """One row for each component that did something, in the order of the architecture."""
     rows = []
@@ -123,11 +100,11 @@ def energy_rows(cost: Cost) -> tuple[EnergyRow, ...]:
                 by_tensor[row.tensor] = by_tensor.get(row.tensor, 0.0) + row.energy
         total = sum(row.energy for row in actions)
         compute = sum(row.energy for row in actions if row.tensor is None and not row.is_constant)
-        rows.append(EnergyRow(component, by_tensor, compute, _by_power(actions), total, _part(total, cost.energy)))
+        rows.append(EnergyRow(component, by_tensor, compute, by_power(actions), total, _part(total, cost.energy)))
     return tuple(rows)
 
 
-def _by_power(actions: Iterable[ActionRow]) -> dict[str, float]:
+def by_power(actions: Iterable[ActionRow]) -> dict[str, float]:
     """J of each power that is drawn all the time, by name."""
     sums: dict[str, float] = {}
     for row in actions:
@@ -138,7 +115,7 @@ def _by_power(actions: Iterable[ActionRow]) -> dict[str, float]:
 
 def powers(cost: Cost) -> tuple[str, ...]:
     """The names of powers that are drawn all the time and cost energy somewhere: `leak`, ..."""
-    return tuple(name for name, energy in _by_power(cost.actions).items() if energy)
+    return tuple(name for name, energy in by_power(cost.actions).items() if energy)
 
 
 def power_name(action: str) -> str:
@@ -219,14 +196,9 @@ def einsum_rows(cost: Cost) -> tuple[EinsumRow, ...]:
     return tuple(rows)
 
 
-def memory_rows(
-    cost: Cost, arch: Architecture | None = None, others: Sequence[Architecture] = ()
-) -> tuple[MemoryRow, ...]:
-    """One row for each memory, outermost first.
-
-    `others`: the architecture as it is for other Einsums, where sizes depend on the Einsum; the largest is shown.
-    """
-    archs = (*((arch,) if arch else ()), *others)
+def memory_rows(cost: Cost, spec: Spec | None = None) -> tuple[MemoryRow, ...]:
+    """One row for each memory, outermost first; where sizes depend on the Einsum with the largest one."""
+    archs = (spec.arch(), *(bound.arch for bound in spec.bound.values())) if spec else ()
     instances = {row.component: row.instances for row in cost.components}
     rows = []
     for row in cost.memory_usage:
@@ -240,7 +212,7 @@ def memory_rows(
     return tuple(rows)
 
 
-def spatial_rows(cost: Cost, arch: Architecture | None = None) -> tuple[SpatialRow, ...]:
+def spatial_rows(cost: Cost, spec: Spec | None = None) -> tuple[SpatialRow, ...]:
     """One row for each fanout that an Einsum passes, outermost first."""
     groups: dict[tuple[str, str], dict[str, float]] = {}
     for row in cost.spatial_usage:
@@ -251,7 +223,8 @@ def spatial_rows(cost: Cost, arch: Architecture | None = None) -> tuple[SpatialR
         whole = sum(time.values())
         mean = sum(usage[e] * time[e] for e in usage) / whole if whole else min(usage.values())
         lowest_in = min(usage, key=lambda einsum: usage[einsum])
-        fanout = _fanout(arch, component, dimension)
+        leaf = spec.arch().leaves.get(component) if spec else None
+        fanout = next((d.fanout for d in leaf.spatial if d.name == dimension), None) if leaf else None
         extremes = usage[lowest_in], lowest_in, max(usage.values())
         rows.append(SpatialRow(component, dimension, fanout, mean, *extremes))
     return tuple(rows)
@@ -295,11 +268,6 @@ def _fullest(cost: Cost, einsum: str) -> tuple[str | None, float]:
         return None, 0.0
     memory = max(usage, key=lambda name: usage[name])
     return memory, usage[memory]
-
-
-def _fanout(arch: Architecture | None, component: str, dimension: str) -> int | None:
-    leaf = arch.leaves.get(component) if arch else None
-    return next((d.fanout for d in leaf.spatial if d.name == dimension), None) if leaf else None
 
 
 def _part(value: float, whole: float) -> float:
