@@ -6,29 +6,51 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
 from einmap.distribute.backends.compare import Compiled, Match, after_compilation
 from einmap.distribute.backends.observed_collectives import PERMUTE, Collective
 from einmap.distribute.placements.mesh import Mesh
-from einmap.report.executions.simulation import exact
-from einmap.report.text.formatting import NONE
-from einmap.report.text.layout import new_table
+from einmap.distribute.plans.collectives import Traffic
+from einmap.report.text.formatting import NONE, exact, hyphened
+from einmap.report.text.layout import Table, section, section_title
+
+
+def traffic_section(rows: Sequence[Traffic], title: str = "Predicted communication, per PE") -> RenderableType:
+    """One row for each collective."""
+    return section(title, traffic_table(rows)) if rows else section_title(f"{title}: none")
+
+
+def traffic_table(rows: Sequence[Traffic]) -> Table:
+    """One row for each collective: bytes are those of one PE in one execution, the last column those of all."""
+    texts = []
+    for row in rows:
+        figures = (row.count, row.operand_bytes, row.result_bytes, row.sent_bytes, row.total_sent_bytes)
+        groups = f"{', '.join(row.axes)}: {row.groups}"
+        texts.append((hyphened(row.kind), row.tensor, groups, *map(exact, figures)))
+    head = ("collective", "tensor", "groups", "times", "operand B", "result B", "sent B", "in all B")
+    return Table(head, texts, left=range(3), whole=range(3))
 
 
 def comparison_section(matches: Sequence[Match]) -> RenderableType:
     """One row for each different collective: how often it was predicted, and how often the program executes it."""
     title = "Communication of the program against the prediction, per PE"
     if not matches:
-        return Text(f"{title}: none, as predicted", style="bold")
-    table = new_table("collective", "tensor", "groups", "operand B", "result B", "predicted", "executed", left=range(3))
+        return section_title(f"{title}: none, as predicted")
+    return section(title, matches_table(matches), _verdict(matches))
+
+
+def matches_table(matches: Sequence[Match]) -> Table:
+    """How often each different collective was predicted and executed; those that differ stand out."""
+    texts = []
     for match in matches:
         row = match.collective
-        names = row.kind.replace("_", "-"), ", ".join(match.tensors) or NONE, _over(match.axes, row)
-        figures = (row.operand_bytes, row.result_bytes, match.predicted, match.lowered)
-        table.add_row(*names, *map(exact, figures), style="" if match.agrees else "bold red")
-    return Group(Text(title, style="bold"), table, _verdict(matches))
+        names = hyphened(row.kind), ", ".join(match.tensors) or NONE, _over(match.axes, row)
+        texts.append((*names, *map(exact, (row.operand_bytes, row.result_bytes, match.predicted, match.lowered))))
+    wrong = [place for place, match in enumerate(matches) if not match.agrees]
+    head = ("collective", "tensor", "groups", "operand B", "result B", "predicted", "executed")
+    return Table(head, texts, left=range(3), tones=dict.fromkeys(wrong, "bad"))
 
 
 def compilation_section(mesh: Mesh, lowered: Sequence[Collective], compiled: Sequence[Collective]) -> RenderableType:
@@ -36,16 +58,15 @@ def compilation_section(mesh: Mesh, lowered: Sequence[Collective], compiled: Seq
     rows = after_compilation(lowered, compiled)
     if not any(row.why for row in rows):
         return Text("The compiled program has the same collectives.")
-    table = new_table("collective", "groups", "executed", "in all B", "compiled", "in all B", left=range(2))
-    notes = []
+    texts, notes = [], []
     for row in rows:
         figures = (row.lowered_count, row.lowered_bytes, row.compiled_count, row.compiled_bytes)
-        axes = _axes(mesh, row)
-        name = row.kind.replace("_", "-")
-        table.add_row(name, _over(axes, row), *map(exact, figures))
+        axes, name = _axes(mesh, row), hyphened(row.kind)
+        texts.append((name, _over(axes, row), *map(exact, figures)))
         if row.why:
             notes.append(Text(f"  {name} over {', '.join(axes) or 'other groups'}: {row.why}", style="yellow"))
-    return Group(Text("Communication after compilation, per PE", style="bold"), table, *notes)
+    head = ("collective", "groups", "executed", "in all B", "compiled", "in all B")
+    return section("Communication after compilation, per PE", Table(head, texts, left=range(2)), *notes)
 
 
 def agreement(matches: Sequence[Match]) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.table import Table
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from einmap.distribute.backends.base import Run
@@ -15,11 +15,19 @@ from einmap.distribute.backends.check import OutputCheck
 from einmap.distribute.backends.checked_extent import Check
 from einmap.distribute.backends.compare import matches
 from einmap.distribute.costs.cost import communication, plan_cost
+from einmap.distribute.placements.mesh import Mesh
 from einmap.distribute.plans.collectives import Traffic
 from einmap.distribute.plans.plan import Plan
 from einmap.distribute.steps.notation import Line, lines
-from einmap.report.executions.simulation import exact
-from einmap.report.mesh.collectives import agreement, comparison_document, comparison_section, compilation_section
+from einmap.report.mesh.collectives import (
+    agreement,
+    comparison_document,
+    comparison_section,
+    compilation_section,
+    traffic_section,
+)
+from einmap.report.text.formatting import counted, exact
+from einmap.report.text.layout import new_table, section, section_title, stacked
 
 SCHEMA = 1
 """Version of the JSON document."""
@@ -38,8 +46,15 @@ class PlanRun:
 
 def plan_report(plan: Plan) -> RenderableType:
     """The Einsums of a plan, its predicted communication, and its totals."""
-    parts = (head_section(plan), einsums_section(lines(plan)), traffic_section(communication(plan)))
-    return Group(*[part for section in parts for part in (section, Text(""))], totals_section(plan))
+    einsums = section("Einsums of each PE", einsums_table(lines(plan)))
+    return stacked(
+        [
+            section_title(f"{mesh_text(plan.mesh)}, {plan.dtype}"),
+            einsums,
+            traffic_section(communication(plan)),
+            totals_section(plan),
+        ]
+    )
 
 
 def run_report(engine: str, outcome: PlanRun) -> RenderableType:
@@ -62,37 +77,19 @@ def _short(fact: object) -> str:
     return f"{fact:.3g}" if isinstance(fact, float) else str(fact)
 
 
-def head_section(plan: Plan) -> RenderableType:
-    """`mesh x=2, y=2: 4 PEs, float64`."""
-    n = plan.mesh.n_devices
-    return Text(f"mesh {plan.mesh}: {n:,} {'PE' if n == 1 else 'PEs'}, {plan.dtype}", style="bold")
+def mesh_text(mesh: Mesh) -> str:
+    """`mesh x=2, y=2: 4 PEs`."""
+    return f"mesh {mesh}: {counted(mesh.n_devices, 'PE')}"
 
 
-def einsums_section(steps: Sequence[Line]) -> RenderableType:
+def einsums_table(steps: Sequence[Line]) -> RichTable:
     """One row for each step: what it is, the Einsum, which index is which."""
-    table = Table(box=None, show_header=False, pad_edge=True, padding=(0, 0, 0, 2))
-    table.add_column(style="cyan", no_wrap=True)
-    table.add_column(overflow="fold")
+    table = new_table("", "", left=(0, 1), whole=(0,))
+    table.show_header, table.columns[0].style = False, "cyan"
     for line in steps:
         where = f"   {line.where}" if line.where else ""
         table.add_row("  " * line.depth + line.what, Text.assemble(line.einsum, (where, "dim")))
-    return Group(Text("Einsums of each PE", style="bold"), table)
-
-
-def traffic_section(rows: Sequence[Traffic], title: str = "Predicted communication, per PE") -> RenderableType:
-    """One row for each collective: bytes are those of one PE in one execution, the last column those of all."""
-    if not rows:
-        return Text(f"{title}: none", style="bold")
-    table = Table(box=None, header_style="dim", pad_edge=True, padding=(0, 0, 0, 2))
-    for name in ("collective", "tensor", "groups"):
-        table.add_column(name, no_wrap=True)
-    for name in ("times", "operand B", "result B", "sent B", "in all B"):
-        table.add_column(name, justify="right", overflow="fold")
-    for row in rows:
-        groups = f"{', '.join(row.axes)}: {row.groups}"
-        figures = (row.count, row.operand_bytes, row.result_bytes, row.sent_bytes, row.total_sent_bytes)
-        table.add_row(row.kind.replace("_", "-"), row.tensor, groups, *map(exact, figures))
-    return Group(Text(title, style="bold"), table)
+    return table
 
 
 def totals_section(plan: Plan) -> RenderableType:

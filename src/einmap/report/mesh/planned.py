@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from einmap.distribute.costs.cost import PlanCost, plan_cost
@@ -19,8 +18,12 @@ from einmap.distribute.planner.patterns import patterns
 from einmap.distribute.planner.planner import Planned
 from einmap.distribute.planner.what_if import Change
 from einmap.distribute.plans.plan import Buffer
+from einmap.report.mesh.distribution import mesh_text
 from einmap.report.mesh.steps import ShownStep, shown_steps
+from einmap.report.text.formatting import in_unit
+from einmap.report.text.layout import Table, laid_out, section, stacked
 from einmap.units import format_bytes, format_si
+from einmap.visible import listed
 
 SCHEMA = 1
 """Version of the JSON document."""
@@ -30,33 +33,34 @@ SAME = 5e-4
 
 def planned_report(planned: Planned) -> RenderableType:
     """All sections, the best plan first."""
-    parts: list[RenderableType] = [head_section(planned), Text("")]
-    parts += [placements_section(planned.best), Text("")]
-    parts += [Text(line, overflow="fold") for line in named_lines(planned)]
-    for title, lines in (
-        ("The best plans that differ", other_lines(planned)),
-        ("What one change would alter", change_lines(planned)),
-    ):
-        if lines:
-            parts += [Text(""), Text(title, style="bold"), *(Text(f"  {line}", overflow="fold") for line in lines)]
-    return Group(*parts)
+    others, changes = (_lines(f"  {line}" for line in lines) for lines in (other_lines(planned), change_lines(planned)))
+    return stacked(
+        [
+            head_section(planned),
+            laid_out(placements_table(planned.best)),
+            Group(*_lines(named_lines(planned))),
+            section("The best plans that differ", *others) if others else None,
+            section("What one change would alter", *changes) if changes else None,
+        ]
+    )
+
+
+def _lines(texts: Iterable[str]) -> list[Text]:
+    return [Text(text, overflow="fold") for text in texts]
 
 
 def head_section(planned: Planned) -> RenderableType:
     """The mesh, the cost, and whether it is proven."""
     best, metric = planned.best, planned.request.metric
-    mesh = planned.request.mesh
-    return Group(
-        Text(f"mesh {mesh}: {mesh.n_devices:,} {'PE' if mesh.n_devices == 1 else 'PEs'}", style="bold"),
-        Text(f"cost {amount(best.cost, metric)} ({known_of(planned)})" + _with_work(metric)),
-        *([] if best.turns is None else [Text(f"in turns: {turns_in_words(best.turns)}")]),
-        Text(overlap_line(planned)),
-        Text(
-            f"each PE sends {format_bytes(best.sent_bytes)} and holds at most {format_bytes(best.peak.bytes)}"
-            + (f" of {format_bytes(planned.memory)}" if planned.memory is not None else "")
-        ),
-        *(Text(f"{result} lies as {tensor} does: layers may follow one another") for result, tensor in planned.same),
-    )
+    limit = f" of {format_bytes(planned.memory)}" if planned.memory is not None else ""
+    texts = [
+        f"cost {amount(best.cost, metric)} ({known_of(planned)}){_with_work(metric)}",
+        *([] if best.turns is None else [f"in turns: {turns_in_words(best.turns)}"]),
+        overlap_line(planned),
+        f"each PE sends {format_bytes(best.sent_bytes)} and holds at most {format_bytes(best.peak.bytes)}{limit}",
+        *(f"{result} lies as {tensor} does: layers may follow one another" for result, tensor in planned.same),
+    ]
+    return section(mesh_text(planned.request.mesh), *map(Text, texts))
 
 
 def _with_work(metric: PlanMetric) -> str:
@@ -68,18 +72,25 @@ def known_of(planned: Planned) -> str:
     """How it is known that no plan is better, or what any plan costs or needs at least."""
     best, metric = planned.best, planned.request.metric
     if best.turns is not None:
+        without = f"no plan without turns {'keeps' if planned.only_turns else 'was found that keeps'} to the memory"
         if metric == "memory":
-            without = f"any plan without turns needs at least {format_bytes(planned.least_peak or 0.0)} of memory"
-        else:
-            without = f"no plan without turns {'keeps' if planned.only_turns else 'was found that keeps'} to the memory"
-        return f"not proven least, of turns only some were tried; {without}"
+            without = least_memory(planned)
+        return "; ".join(text for text in ("not proven least, of turns only some were tried", without) if text)
     if best.proven and metric == "memory":
         return "proven least without turns; the turns that were tried need no less"
     if best.proven:
         return "proven least" if planned.unlimited is None else "proven least without turns"
     if planned.least_peak is not None:
-        return f"not proven least: any plan without turns needs at least {format_bytes(planned.least_peak)} of memory"
-    return f"not proven least, at least {amount(best.bound, metric)}"
+        known = least_memory(planned)
+        return f"not proven least: {known}" if known else "not proven least"
+    return f"not proven least, at least {amount(best.bound, metric)}" if best.bound > 0 else "not proven least"
+
+
+def least_memory(planned: Planned) -> str:
+    """What any plan needs at least; empty where no bound but 0 is known."""
+    if not planned.least_peak:
+        return ""
+    return f"any plan without turns needs at least {format_bytes(planned.least_peak)} of memory"
 
 
 def overlap_line(planned: Planned) -> str:
@@ -103,18 +114,15 @@ def _times(planned: Planned, chosen: ChosenPlan) -> PlanCost:
     return plan_cost(chosen.plan, planned.request.cluster, chosen.bits)
 
 
-def placements_section(best: ChosenPlan) -> RenderableType:
+def placements_table(best: ChosenPlan) -> Table:
     """Where each tensor is kept, and how each Einsum is spread."""
-    table = Table(box=None, header_style="dim", pad_edge=True, padding=(0, 0, 0, 2))
-    for name in ("tensor", "kept", "Einsum", "spread"):
-        table.add_column(name, overflow="fold")
     written = {t: name for name, einsum in best.plan.workload.by_name.items() for t in einsum.outputs}
+    texts = []
     for tensor, homes in best.homes.items():
         einsum = written.get(tensor, "")
-        loops = best.loops.get(einsum, {})
-        spread = ", ".join(f"{variable}: {'*'.join(axes)}" for variable, axes in loops.items())
-        table.add_row(tensor, " and ".join(map(str, homes)), einsum, spread or ("on every PE" if einsum else ""))
-    return table
+        spread = ", ".join(f"{variable}: {'*'.join(axes)}" for variable, axes in best.loops.get(einsum, {}).items())
+        texts.append((tensor, " and ".join(map(str, homes)), einsum, spread or ("on every PE" if einsum else "")))
+    return Table(("tensor", "kept", "Einsum", "spread"), texts, left=range(4))
 
 
 def named_lines(planned: Planned) -> Sequence[str]:
@@ -124,8 +132,7 @@ def named_lines(planned: Planned) -> Sequence[str]:
     sent = [part for part in best.parts if part.sent]
     if sent:
         moves = sorted(sent, key=lambda part: -part.sent)
-        listed = ", ".join(f"{part.what} {format_bytes(part.sent)}" for part in moves[:4])
-        said.append(f"sent: {listed}" + (f" and {len(moves) - 4} more" if len(moves) > 4 else ""))
+        said.append(f"sent: {listed((f'{part.what} {format_bytes(part.sent)}' for part in moves), most=4)}")
     else:
         said.append("sent: nothing")
     said += padding_lines(best)
@@ -154,12 +161,11 @@ def padding_lines(best: ChosenPlan) -> Sequence[str]:
 
 def _uneven(loop: UnevenLoop) -> str:
     axes = "*".join(loop.axes)
-    listed = ", ".join(loop.einsums[:4]) + (f" and {len(loop.einsums) - 4} more" if len(loop.einsums) > 4 else "")
     less = [f"{loop.empty} of {loop.parts} PEs along {axes} have none"] if loop.empty else []
     less += [f"{'the last that has some' if loop.empty else 'the last PE'} has {loop.last}"] * (loop.last < loop.block)
     return (
         f"idle: {loop.variable} of {loop.extent:,} in blocks of {loop.block:,} over {axes}: {', '.join(less)}; "
-        f"{100 * loop.idle:.2g} % of the time of {listed} is lost"
+        f"{100 * loop.idle:.2g} % of the time of {listed(loop.einsums, most=4)} is lost"
     )
 
 
@@ -195,13 +201,7 @@ def other_lines(planned: Planned) -> Sequence[str]:
 
 def amount(cost: float, metric: PlanMetric) -> str:
     """A cost with its unit."""
-    match metric:
-        case "bytes":
-            return format_bytes(cost)
-        case "energy":
-            return format_si(cost, "J")
-        case "time" | "memory":
-            return format_si(cost, "s")
+    return in_unit(cost, {"bytes": "bytes", "energy": "J"}.get(metric, "s"))
 
 
 def planned_document(planned: Planned) -> dict[str, Any]:

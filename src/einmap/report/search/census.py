@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from rich.console import Group, RenderableType
-from rich.text import Text
+from rich.console import RenderableType
 
-from einmap.report.search.strategies import UNITS
-from einmap.report.text.formatting import NONE
-from einmap.report.text.layout import new_table, section_title
+from einmap.report.text.formatting import NONE, UNITS
+from einmap.report.text.layout import Table, laid_out, section, stacked
 from einmap.search.census import Census, Interval, Tie
 from einmap.units import format_count, format_si
 
@@ -19,35 +17,34 @@ PARTS = {"best": 0.0, "1 %": 0.01, "10 %": 0.1, "median": 0.5, "90 %": 0.9, "wor
 
 def census_report(census: Census) -> RenderableType:
     """Sizes and parts, quantiles of the objective, ties, and a histogram."""
-    problem = census.problem
-    unit = UNITS[problem.objective]
-    objective = problem.objective.replace("_", " ")
-    proven = "proven optimal" if census.optimum.proven else "the best known"
+    problem, best = census.problem, census.optimum
+    unit, objective = UNITS[problem.objective], problem.objective.replace("_", " ")
+    proven = "proven optimal" if best.proven else "the best known"
     looked = "all" if census.complete else f"{format_count(census.sample.drawn)} uniform draws"
-    facts = new_table("", "", left=(0, 1))
-    facts.show_header = False
-    facts.add_row("mappings", _size(census))
-    facts.add_row("looked at", f"{looked}, {format_count(census.n_valid)} valid")
-    facts.add_row("valid", _interval(census.valid, census))
-    facts.add_row(f"{proven} {objective}", format_si(census.optimum.value, unit))
-    facts.add_row("within 1 % of it", f"{_interval(census.near_best, census)} of the valid ones")
+    facts = [
+        ("mappings", _size(census)),
+        ("looked at", f"{looked}, {format_count(census.n_valid)} valid"),
+        ("valid", _interval(census.valid, census)),
+        (f"{proven} {objective}", format_si(best.value, unit)),
+        ("within 1 % of it", f"{_interval(census.near_best, census)} of the valid ones"),
+    ]
     if census.fastest is not None and census.least_traffic is not None:
-        facts.add_row(f"least latency {format_si(census.fastest.least, 's')}", _tie(census.fastest))
+        facts.append((f"least latency {format_si(census.fastest.least, 's')}", _tie(census.fastest)))
         fewest = format_count(census.least_traffic.least)
-        facts.add_row(f"fewest actions of {census.memory} {fewest}", _tie(census.least_traffic))
-    quantiles = new_table("", *PARTS)
+        facts.append((f"fewest actions of {census.memory} {fewest}", _tie(census.least_traffic)))
+    table = laid_out(Table(("", ""), facts, left=(0, 1)))
+    table.show_header = False
     values = census.quantiles(tuple(PARTS.values()))
-    quantiles.add_row(objective, *(format_si(value, unit) for value in values))
-    quantiles.add_row("x optimum", *(_ratio(value, census.optimum.value) for value in values))
-    return Group(
-        Text(problem.name, style="bold"),
-        facts,
-        Text(""),
-        section_title("Valid mappings that are no worse"),
-        quantiles,
-        Text(""),
-        section_title(f"Valid mappings by {objective} over the optimum"),
-        _histogram(census),
+    quantiles = [
+        (objective, *(format_si(value, unit) for value in values)),
+        ("x optimum", *(f"{value / best.value:.4g}" if best.value > 0 else NONE for value in values)),
+    ]
+    return stacked(
+        [
+            section(problem.name, table),
+            section("Valid mappings that are no worse", Table(("", *PARTS), quantiles)),
+            section(f"Valid mappings by {objective} over the optimum", _histogram(census)),
+        ]
     )
 
 
@@ -68,10 +65,6 @@ def _interval(part: Interval, census: Census) -> str:
     return f"{100 * part.value:.3g} % (95 %: {100 * part.low:.2g} to {100 * part.high:.2g} %)"
 
 
-def _ratio(value: float, optimum: float) -> str:
-    return f"{value / optimum:.4g}" if optimum > 0 else NONE
-
-
 def _tie(tie: Tie) -> str:
     if tie.count == 1:
         return "1 mapping"
@@ -88,11 +81,11 @@ def times_text(ratio: float) -> str:
     return f"{float(rounded):,.0f} x" if ratio >= 1000 else f"{rounded} x"
 
 
-def _histogram(census: Census) -> RenderableType:
+def _histogram(census: Census) -> Table:
     rows = census.histogram()
     most = max((count for _, _, count in rows), default=1)
-    table = new_table("from", "to", "mappings", "", left=(3,))
-    for low, high, count in rows:
-        bar = "█" * max(round(WIDTH * count / most), 1 if count else 0)
-        table.add_row(times_text(low), times_text(high), format_count(count), bar)
-    return table
+    texts = [
+        (times_text(low), times_text(high), format_count(n), "█" * max(round(WIDTH * n / most), 1 if n else 0))
+        for low, high, n in rows
+    ]
+    return Table(("from", "to", "mappings", ""), texts, left=(3,))

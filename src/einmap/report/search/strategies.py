@@ -6,18 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
-from einmap.report.text.formatting import NONE
-from einmap.report.text.layout import new_table, section_title
+from einmap.report.text.formatting import NONE, UNITS
+from einmap.report.text.layout import Table, indented, section, stacked
 from einmap.search.problem import Optimum, SearchProblem
 from einmap.search.remeasure import Remeasured
-from einmap.search.summary import Quartiles, StrategySummary
+from einmap.search.summary import StrategySummary
 from einmap.units import format_count, format_si
 
-UNITS = {"energy": "J", "latency": "s", "energy_delay_product": "J*s"}
-"""Units of the objectives."""
 SHOWN = (10, 100, 1_000, 10_000, 100_000)
 """Evaluations whose gaps have a column, beside the last ones."""
 
@@ -26,14 +23,13 @@ def search_report(
     problem: SearchProblem, optimum: Optimum, summaries: Sequence[StrategySummary], evaluations: int
 ) -> RenderableType:
     """A line about the problem, a table of gaps, and one of how soon gaps are reached."""
-    return Group(
-        _about(problem, optimum),
-        Text(""),
-        section_title("Gap to the optimum, median [quartiles]"),
-        _gaps(summaries, evaluations),
-        Text(""),
-        section_title("Evaluations, and seconds, until the gap is"),
-        _soon(summaries),
+    note = f"medians over seeds; {NONE}: fewer than half of the seeds got there, in brackets how many did"
+    return stacked(
+        [
+            _about(problem, optimum),
+            section("Gap to the optimum, median [quartiles]", _gaps(summaries, evaluations)),
+            section("Evaluations, and seconds, until the gap is", _soon(summaries), indented(note, style="dim")),
+        ]
     )
 
 
@@ -68,37 +64,30 @@ def gap_text(gap: float) -> str:
     return f"{gap + 1:,.0f} x" if 999.5 <= gap + 1 < 1e6 else f"{gap + 1:.3g} x"
 
 
-def _with_quartiles(quartiles: Quartiles) -> str:
-    return f"{gap_text(quartiles.median)} [{gap_text(quartiles.low)}, {gap_text(quartiles.high)}]"
-
-
-def _gaps(summaries: Sequence[StrategySummary], evaluations: int) -> RenderableType:
+def _gaps(summaries: Sequence[StrategySummary], evaluations: int) -> Table:
     steps = [n for n in SHOWN if n < evaluations]
-    headers = [f"after {format_count(n)}" for n in (*steps, evaluations)]
-    table = new_table("strategy", "seeds", "valid", *headers, "time of a run")
+    texts = []
     for summary in summaries:
-        gaps = dict(summary.by_evaluations)
+        gaps, final = dict(summary.by_evaluations), summary.final
         cells = [gap_text(gaps[n].median) if n in gaps else NONE for n in steps]
-        last = _with_quartiles(summary.final)
+        last = f"{gap_text(final.median)} [{gap_text(final.low)}, {gap_text(final.high)}]"
         seconds = format_si(summary.seconds.median, "s")
-        table.add_row(summary.strategy, str(summary.seeds), f"{100 * summary.valid:.0f} %", *cells, last, seconds)
-    return table
+        texts.append((summary.strategy, str(summary.seeds), f"{100 * summary.valid:.0f} %", *cells, last, seconds))
+    after = (f"after {format_count(n)}" for n in (*steps, evaluations))
+    return Table(("strategy", "seeds", "valid", *after, "time of a run"), texts)
 
 
-def _soon(summaries: Sequence[StrategySummary]) -> RenderableType:
+def _soon(summaries: Sequence[StrategySummary]) -> Table:
     thresholds = [reached.gap for reached in summaries[0].reached] if summaries else []
-    table = new_table("strategy", *(f"{100 * gap:g} %" for gap in thresholds))
+    texts = []
     for summary in summaries:
         cells = []
         for reached in summary.reached:
-            n, seconds = reached.evaluations.median, reached.seconds.median
-            if math.isinf(n):
-                cells.append(f"{NONE} ({reached.seeds} of {summary.seeds})")
-            else:
-                cells.append(f"{format_count(int(n))}, {format_si(seconds, 's')}")
-        table.add_row(summary.strategy, *cells)
-    note = f"medians over seeds; {NONE}: fewer than half of the seeds got there, in brackets how many did"
-    return Group(table, Padding(Text(note, style="dim"), (0, 0, 0, 2)))
+            n, seconds = reached.evaluations.median, format_si(reached.seconds.median, "s")
+            few = f"{NONE} ({reached.seeds} of {summary.seeds})"
+            cells.append(few if math.isinf(n) else f"{format_count(int(n))}, {seconds}")
+        texts.append((summary.strategy, *cells))
+    return Table(("strategy", *(f"{100 * gap:g} %" for gap in thresholds)), texts)
 
 
 def executed_report(
@@ -106,12 +95,8 @@ def executed_report(
 ) -> RenderableType:
     """A table of mappings that were executed, after a blank line."""
     what = "by the simulator" if by == "simulator" else "as C on this machine"
-    title = section_title(f"The best mappings of each strategy, executed {what}")
-    (columns, rows) = executed_rows(problem, by, reference, strategies)
-    table = new_table(*columns)
-    for row in rows:
-        table.add_row(*row)
-    return Group(Text(""), title, table)
+    table = Table(*executed_rows(problem, by, reference, strategies))
+    return Group(Text(""), section(f"The best mappings of each strategy, executed {what}", table))
 
 
 def executed_rows(

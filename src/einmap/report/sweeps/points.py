@@ -7,13 +7,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from einmap.report.text.formatting import NONE, area
-from einmap.sweep.definition.definition import OBJECTIVES
+from einmap.report.text.formatting import quantity, title
+from einmap.report.text.layout import Table
 from einmap.sweep.definition.points.axes import Value
 from einmap.sweep.outcome import Outcome
 from einmap.sweep.result import PointResult
 from einmap.sweep.store.store import KeptSweep
-from einmap.units import format_si
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +66,6 @@ def breakdown(outcome: Outcome) -> tuple[str, list[tuple[str, float]]]:
     return objective, sorted(parts.items(), key=lambda item: (-item[1], item[0]))
 
 
-def shown(value: float | None, objective: str) -> str:
-    """A value of an objective with its unit."""
-    if value is None:
-        return NONE
-    if objective == "area":
-        return area(value)
-    unit = OBJECTIVES[objective]
-    return format_si(value, unit) if unit else f"{value:,.10g}"
-
-
-def title(objective: str) -> str:
-    """The name of an objective in words."""
-    return "EDP" if objective == "energy_delay_product" else objective.replace("_", " ")
-
-
 def axis_text(value: Value) -> str:
     """A value of an axis."""
     if isinstance(value, bool | str):
@@ -101,3 +85,39 @@ def summary(kept: KeptSweep, points: Sequence[PointResult]) -> str:
     counts["missing"] += kept.total - len(points)
     words = [f"{counts[status]:,} {status}" for status in ("done", "failed", "ruled out", "missing") if counts[status]]
     return f"{kept.outline.name}: {kept.total:,} points, {', '.join(words)}"
+
+
+# tables
+
+
+def points_table(points: Sequence[PointResult]) -> Table:
+    """The points with their values and objectives."""
+    texts = [
+        (str(p.number), *map(axis_text, p.values.values()), *(quantity(p.value(name), name) for name in p.objectives))
+        for p in points
+    ]
+    return Table(("point", *points[0].values, *map(title, points[0].objectives)), texts, left=())
+
+
+def best_table(points: Sequence[PointResult]) -> Table:
+    """The best point for each objective."""
+    texts = [
+        (title(name), quantity(p.value(name), name), str(p.number), *map(axis_text, p.values.values()))
+        for name, p in best_points(points).items()
+    ]
+    return Table(("least", "", "point", *points[0].values), texts)
+
+
+def effects_table(rows: Sequence[Effect]) -> Table:
+    """What each axis changes, the largest ratio first."""
+    texts = []
+    for row in sorted(rows, key=lambda row: -row.ratio):
+        at = min(row.best, key=lambda value: row.best[value])
+        texts.append((row.axis, title(row.objective), f"{row.ratio:.3g} x", axis_text(at)))
+    return Table(("axis", "objective", "worst / best", "best at"), texts, left=(0, 1))
+
+
+def failures_table(points: Sequence[PointResult], most: int) -> Table:
+    """Why points failed, the most frequent reason first."""
+    texts = [(f"{count:,}", reason) for reason, count in failures(points)[:most]]
+    return Table(("points", "reason of failure"), texts, left=(1,))
