@@ -60,6 +60,7 @@ def test_a_plan_that_is_not_proven_in_time_is_given_with_its_bound(ends_early):
     assert not stopped.best.proven
     assert least.unlimited.cost <= stopped.best.bound < stopped.best.cost
     assert known_of(stopped).startswith("not proven least, at least ")
+    assert known_of(replace(stopped, best=replace(stopped.best, bound=0.0))) == "not proven least"
 
 
 def test_where_the_integer_program_has_no_plan_yet_messages_give_one(ends_early):
@@ -89,6 +90,8 @@ def test_the_least_memory_is_proven_only_where_both_searches_are(ends_early):
     assert not stopped.best.proven
     assert stopped.least_peak < least.best.peak.bytes <= stopped.best.peak.bytes
     assert known_of(stopped).startswith("not proven least: any plan without turns needs at least ")
+    # a bound of nothing is not worth a word
+    assert known_of(replace(stopped, least_peak=0.0)) == "not proven least"
     document = planned_document(stopped)
     assert (document["proven"], document["least_peak_bytes"]) == (False, stopped.least_peak)
     ends_early(nothing)

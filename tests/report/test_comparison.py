@@ -18,7 +18,7 @@ from einmap.report.executions.comparison import ComparedCount, compare, largest_
 from einmap.report.executions.occupancy import Series, series_of
 from einmap.report.executions.plots import MOST_CHANGES, occupancy_png, plot_occupancy
 from einmap.report.executions.simulation import course, exact, output_line, simulation_report
-from einmap.report.trace.events import csv_of, write_events
+from einmap.report.trace.events import csv_of, written_events
 
 SPEC = load("simple", "matmul", "simple_matmul", define={"M": 16, "K": 8, "N": 16})
 COST = evaluate(SPEC, semantics="exact")
@@ -290,7 +290,7 @@ def test_events_are_lines_of_csv():
 
 def test_events_are_rows_of_parquet(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
-    write_events(EVENTS, tmp_path / "out.parquet")
+    (tmp_path / "out.parquet").write_bytes(written_events(EVENTS, tmp_path / "out.parquet"))
     first, second = parquet.read_table(tmp_path / "out.parquet").to_pylist()
     assert first["tile"] == [{"first": 0, "last": 7}, {"first": 8, "last": 15}]
     assert (second["step"], second["component"], second["instance"], second["count"]) == (64, "Register", [0, 3], 1)

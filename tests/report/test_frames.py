@@ -22,7 +22,7 @@ from einmap.model.explanation.explain import explain
 from einmap.model.fusion import fusion_of
 from einmap.report.costs.difference_report import compare_specs
 from einmap.report.executions.comparison import compare
-from einmap.report.frames.frame import Frame, integer, text, truth
+from einmap.report.frames.frame import Frame, columns
 from einmap.report.frames.kinds import LISTS, ROOMS, tables_of_kind
 from einmap.report.frames.write import csv_text, data_frame, parquet_bytes
 from einmap.report.mesh.distribution import PlanRun
@@ -161,8 +161,8 @@ def test_sums_of_tables_are_those_of_the_result(results):
 
 
 def test_missing_and_huge_values_keep_their_meaning():
-    columns = (*text("name"), *integer("count"), *truth("fits"))
-    frame = Frame("t", columns, (("a", 1, True), ('b,"\n', None, None), ("c", 2**70, False)))
+    given = columns("text name; integer count; truth fits")
+    frame = Frame("t", given, (("a", 1, True), ('b,"\n', None, None), ("c", 2**70, False)))
     assert csv_text(frame) == 'name,count,fits\na,1,True\n"b,""\n",,\nc,1180591620717411303424,False\n'
     shown = data_frame(frame)
     assert (shown["count"].dtype, pandas.isna(shown["count"][1]), shown["count"][2]) == ("float64", True, 2.0**70)
@@ -199,8 +199,8 @@ def test_without_pandas_the_tables_are_there_and_the_error_says_what_to_install(
     with pytest.raises(
         einmap.SpecError, match=r"needs pandas, which is not installed\n  hint: pip install 'einmap\[tables"
     ):
-        data_frame(Frame("t", text("a"), (("b",),)))
-    assert csv_text(Frame("t", text("a"), (("b",),))) == "a\nb\n"
+        data_frame(Frame("t", columns("text a"), (("b",),)))
+    assert csv_text(Frame("t", columns("text a"), (("b",),))) == "a\nb\n"
     assert cost.energy > 0
 
 

@@ -10,7 +10,7 @@ from IPython.core.formatters import DisplayFormatter
 
 import einmap
 from einmap.model.explanation.explain import explain
-from einmap.report.frames.frame import text
+from einmap.report.frames.frame import Column
 from einmap.report.frames.kinds import LISTS, ROOMS
 from einmap.report.notebook.html import MOST_ROWS
 from einmap.report.notebook.register import DISPLAYS, register
@@ -103,7 +103,7 @@ def test_every_result_with_tables_has_a_display(formatter, spec):
 
 
 def test_long_tables_are_cut_and_say_so(formatter):
-    frame = einmap.Frame("steps", text("einsum"), (("Z",),) * 250)
+    frame = einmap.Frame("steps", (Column("einsum", "text"),), (("Z",),) * 250)
     page = displayed(formatter, frame)
     assert page.text.count("Z") == MOST_ROWS
     assert "... and 150 more rows" in page.text
@@ -123,7 +123,10 @@ def test_hostile_names_stay_text(formatter):
         assert "\u202e" not in page.text
         assert "\x1b" not in page.text
         assert "<script>alert(1)" in page.text.replace("\n", "")
-    assert "<script>alert(1)</script>" in displayed(formatter, einmap.Frame(HOSTILE, text(HOSTILE), ((HOSTILE,),))).text
+    assert (
+        "<script>alert(1)</script>"
+        in displayed(formatter, einmap.Frame(HOSTILE, (Column(HOSTILE, "text"),), ((HOSTILE,),))).text
+    )
 
 
 def test_a_value_in_error_says_so_without_a_traceback(formatter):

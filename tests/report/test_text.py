@@ -10,6 +10,7 @@ from einmap.mapping.nodes import Compute, PerEinsum, Sequential, Storage, Tempor
 from einmap.model.cost import ActionRow, ComponentRow, Cost, LatencyRow, MemoryUsageRow, SpatialUsageRow, TensorUsageRow
 from einmap.report.costs import rows
 from einmap.report.costs.cost_report import cost_report, to_text
+from einmap.report.costs.tables import totals
 from einmap.report.text.formatting import Scale, area, percent
 from einmap.report.text.loop_tree import loop_tree_lines
 
@@ -113,8 +114,9 @@ def test_use_of_a_fanout_is_averaged_over_time():
 
 
 def test_leakage_and_computes_are_in_the_totals():
-    total = rows.totals(cost())
-    assert (dict(total.by_power), total.computes, total.edp) == ({"leak": 0.4}, 200, 40.0)
+    told = {name: (value, note) for name, value, note in totals(cost())}
+    assert told["energy"] == ("10 J", "DRAM 80%, MAC 20%; leakage 40%")
+    assert (told["computes"][0], told["EDP"][0]) == ("200", "40 J*s")
 
 
 def test_a_cost_of_nothing_has_rows_without_divisions_by_zero():

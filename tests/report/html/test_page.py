@@ -28,13 +28,13 @@ from einmap.report.html.parts import (
     Page,
     Paragraph,
     Section,
-    Table,
     Tabs,
     Tile,
     Tiles,
 )
 from einmap.report.html.sections.energy import energy_section
 from einmap.report.html.sections.latency import latency_section
+from einmap.report.text.layout import Table
 
 
 class Elements(HTMLParser):

@@ -2,8 +2,9 @@
 
 import einmap
 from einmap.report.html.pages.search_pages import gap_ticks, search_page
-from einmap.report.html.parts import Figure, Table
+from einmap.report.html.parts import Figure
 from einmap.report.search.strategies import gap_text
+from einmap.report.text.layout import Table
 from einmap.search.experiment import Run
 from einmap.search.problem import Optimum, problem_of
 from einmap.search.summary import summarised

@@ -8,4 +8,6 @@
 - `provenance`: where the numbers of a result come from: each part of its energy with a line or a publication, and
   the models used.
 - `rewrite_report`: what a change of the mapping does: energy, latency and space before and after.
+- `rows`: the numbers of a cost, component by component, Einsum by Einsum; nothing here knows how they are shown.
+- `tables`: those as tables of text, which terminal and HTML have in common.
 """

@@ -43,7 +43,7 @@ OUTCOMES = {
 """What may become of a part of the mapspace, and the titles of its columns."""
 SIZES = {
     "templates": "data-\nplacements", "lanes": "uses of\nfanouts", "lattice_points": "tile\nshapes", "loops": "loops",
-    "loops_removed": "removed", "nodes": "nodes", "heads": "heads", "outlines": "outlines",
+    "loops_removed": "removed", "nodes": "nodes", "heads": "outer\nnests", "outlines": "signa-\ntures",
 }  # fmt: skip
 """What is counted of a mapspace, and the titles of its columns."""
 _BARS = (10, 8, 6, 4, 2)

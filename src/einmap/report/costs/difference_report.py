@@ -95,8 +95,8 @@ def difference_report(difference: Difference) -> RenderableType:
     if not difference.fields and not difference.nodes:
         sections.append(Text("no difference in structure"))
     if difference.costs is not None:
-        lines = [(title(row.name[0]), *_shown(row, row.name[0])[:2], _ratio(row)) for row in difference.totals]
-        sections.append(section("Cost", Table(("", "A", "B", "B / A"), lines)))
+        totals = [(title(row.name[0]), *_shown(row, row.name[0])[:2], _ratio(row)) for row in difference.totals]
+        sections.append(section("Cost", Table(("", "A", "B", "B / A"), totals)))
     for kind, head in _TITLES.items():
         rows = [row for row in difference.rows if row.kind == kind]
         lines = [(_label(row), *_shown(row, kind), _ratio(row)) for row in rows[:MOST_ROWS]]

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from einmap.mapper.objective.metrics import METRICS
 from einmap.mapping.nodes import format_address
-from einmap.report.frames.frame import Cell, Column, Row, Table, integer, number, text, truth
+from einmap.report.frames.frame import Cell, Column, Row, Table
+from einmap.report.text.formatting import UNITS
 from einmap.visible import short
 
 if TYPE_CHECKING:
-    from einmap.mapper.fusion_saving import Saving
     from einmap.mapper.result.result import MapResult
     from einmap.model.cost import Cost
     from einmap.model.cost_difference import Changed
@@ -19,18 +19,11 @@ if TYPE_CHECKING:
     from einmap.report.costs.difference_report import Difference
     from einmap.spec.cost_sources import CostSource
 
-_UNITS = {
-    "energy": "J", "latency": "s", "edp": "J*s", "area": "m^2", "leak_power": "W", "outside": "bits", "actions": "",
-    "usage": "", "hop_latency": "s",
-}  # fmt: skip
+table = Table.written
 
 
 def _actions(cost: Cost) -> Iterable[Row]:
     return ((r.einsum, r.component, r.tensor, r.action, r.count, r.energy) for r in cost.actions)
-
-
-def _totals(cost: Cost) -> Iterable[Row]:
-    return [(cost.energy, cost.latency, cost.edp, cost.area, cost.leak_energy, cost.semantics)]
 
 
 def _stages(cost: Cost) -> Iterable[Row]:
@@ -40,45 +33,36 @@ def _stages(cost: Cost) -> Iterable[Row]:
 
 
 _COST = (
-    Table("actions", (*text("einsum", "component", "tensor", "action"), *number("actions", "energy [J]")), _actions),
-    Table(
+    table("actions", "text einsum | component | tensor | action; number actions | energy [J]", _actions),
+    table(
         "totals",
-        (*number("energy [J]", "latency [s]", "EDP [J*s]", "area [m^2]", "leak energy [J]"), *text("semantics")),
-        _totals,
+        "number energy [J] | latency [s] | EDP [J*s] | area [m^2] | leak energy [J]; text semantics",
+        lambda cost: [(cost.energy, cost.latency, cost.edp, cost.area, cost.leak_energy, cost.semantics)],
     ),
-    Table(
+    table(
         "latencies",
-        (*text("einsum", "component"), *number("latency [s]")),
+        "text einsum | component; number latency [s]",
         lambda cost: ((r.einsum, r.component, r.latency) for r in cost.latencies),
     ),
-    Table(
+    table(
         "stages",
-        (
-            *integer("pipeline", "stage"),
-            *text("einsums"),
-            *integer("tiles"),
-            *number("latency [s]", "pipeline latency [s]"),
-        ),
+        "integer pipeline | stage; text einsums; integer tiles; number latency [s] | pipeline latency [s]",
         _stages,
     ),
-    Table(
-        "memories",
-        (*text("component"), *number("usage")),
-        lambda cost: ((r.component, r.usage) for r in cost.memory_usage),
-    ),
-    Table(
+    table("memories", "text component; number usage", lambda cost: ((r.component, r.usage) for r in cost.memory_usage)),
+    table(
         "tensors",
-        (*text("einsum", "component", "tensor"), *number("usage")),
+        "text einsum | component | tensor; number usage",
         lambda cost: ((r.einsum, r.component, r.tensor, r.usage) for r in cost.memory_usage_by_tensor),
     ),
-    Table(
+    table(
         "fanouts",
-        (*text("einsum", "component", "dimension"), *number("usage")),
+        "text einsum | component | dimension; number usage",
         lambda cost: ((r.einsum, r.component, r.dimension, r.usage) for r in cost.spatial_usage),
     ),
-    Table(
+    table(
         "components",
-        (*text("component"), *integer("instances"), *number("area [m^2]", "leak power [W]")),
+        "text component; integer instances; number area [m^2] | leak power [W]",
         lambda cost: ((r.component, r.instances, r.total_area, r.total_leak_power) for r in cost.components),
     ),
 )
@@ -103,49 +87,32 @@ def _costs(result: MapResult) -> Iterable[tuple[Cell, Cost]]:
     return ((index, solution.cost) for index, solution in enumerate(result.front))
 
 
+_METRICS = " | ".join(f"{m.title} [{m.unit}]" if m.unit else m.title for m in METRICS.values())
 _MAP_RESULT = (
-    Table(
-        "front",
-        (
-            *integer("mapping"),
-            *number(*(f"{m.title} [{m.unit}]" if m.unit else m.title for m in METRICS.values())),
-            *truth("optimal"),
-            *text("shared inputs"),
-        ),
-        _front,
-    ),
-    Table(
+    table("front", f"integer mapping; number {_METRICS}; truth optimal; text shared inputs", _front),
+    table(
         "search",
-        (
-            *text("metrics"), *truth("optimal"), *number("lower bound"), *text("unit"),
-            *number("gap", "mapspace size"), *integer("templates", "evaluated"), *number("time [s]"), *text("reason"),
-        ),
+        "text metrics; truth optimal; number lower bound; text unit; number gap | mapspace size; "
+        "integer templates | evaluated; number time [s]; text reason",
         _search,
     ),
-    *(table.of_each(Column("mapping", "integer"), _costs) for table in _COST if table.name != "totals"),
-)  # fmt: skip
+    *(part.of_each(Column("mapping", "integer"), _costs) for part in _COST if part.name != "totals"),
+)
 
 
-def _changed(row: Changed, unit: str) -> Row:
+def _changed(row: Changed) -> Row:
+    unit = UNITS.get(row.name[0] if row.kind == "total" else row.kind, "")
     return (row.kind, " ".join(row.name), unit, row.before, row.after, row.difference, row.ratio)
 
 
-def _unit(row: Changed) -> str:
-    return _UNITS[row.name[0] if row.kind == "total" else row.kind]
-
-
-_CHANGES = (*text("kind", "name", "unit"), *number("before", "after", "difference", "ratio"))
+_CHANGES = "text kind | name | unit; number before | after | difference | ratio"
 
 
 def _fields(difference: Difference) -> Iterable[Row]:
     for field in difference.fields:
         before = None if field.added else short(field.before)
-        yield (
-            "added" if field.added else "removed" if field.removed else "changed",
-            field.path,
-            before,
-            (None if field.removed else short(field.after)),
-        )
+        after = None if field.removed else short(field.after)
+        yield "added" if field.added else "removed" if field.removed else "changed", field.path, before, after
     for node in difference.nodes:
         at = node.after_at if node.after_at is not None else node.before_at
         yield node.kind, f"mapping {'' if at is None else format_address(at)} {node.what}", node.before, node.after
@@ -154,7 +121,7 @@ def _fields(difference: Difference) -> Iterable[Row]:
 def _sources(sources: list[CostSource]) -> Iterable[Row]:
     for cost in sources:
         scaling, factors = ("; ".join(map(str, steps)) or None for steps in (cost.scaling, cost.factors))
-        what = cost.component, cost.action, cost.quantity, _UNITS[cost.quantity]
+        what = cost.component, cost.action, cost.quantity, UNITS[cost.quantity]
         yield *what, cost.value, cost.source, scaling, cost.before, factors
 
 
@@ -164,35 +131,22 @@ def _kept(fusion: Fusion) -> Iterable[Row]:
         yield kept.tensor, kept.memory, kept.bits, loops or None, ", ".join(kept.einsums), kept.fused
 
 
-def _saved(saving: Saving) -> Iterable[Row]:
-    return (_changed(row, _unit(row)) for row in saving.rows)
-
-
 TABLES: dict[str, tuple[Table, ...]] = {
     "Cost": _COST,
     "MapResult": _MAP_RESULT,
-    "Saving": (Table("totals", _CHANGES, _saved),),
+    "Saving": (table("totals", _CHANGES, lambda saving: map(_changed, saving.rows)),),
     "Fusion": (
-        Table(
-            "tensors",
-            (*text("tensor", "component"), *number("tile [bits]"), *text("loops", "einsums"), *truth("fused")),
-            _kept,
-        ),
+        table("tensors", "text tensor | component; number tile [bits]; text loops | einsums; truth fused", _kept),
     ),
     "Difference": (
-        Table("costs", _CHANGES, lambda d: (_changed(row, _unit(row)) for row in (*d.totals, *d.rows))),
-        Table("structure", text("change", "where", "before", "after"), _fields),
+        table("costs", _CHANGES, lambda difference: map(_changed, (*difference.totals, *difference.rows))),
+        table("structure", "text change | where | before | after", _fields),
     ),
     "CostSource": (
-        Table(
+        table(
             "costs",
-            (
-                *text("component", "action", "quantity", "unit"),
-                *number("value"),
-                *text("source", "scaling"),
-                *number("before"),
-                *text("factors"),
-            ),
+            "text component | action | quantity | unit; number value; text source | scaling; number before; "
+            "text factors",
             _sources,
         ),
     ),

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from einmap.report.frames.frame import Row, Table, integer, number, text, truth
+from einmap.report.frames.frame import Row, Table
 
 if TYPE_CHECKING:
+    from einmap.distribute.check import OutputCheck
     from einmap.execute.results.result import Execution
-    from einmap.report.executions.comparison import Comparison
+    from einmap.report.executions.comparison import Comparison, OutputError
 
-_COUNTS = text("einsum", "component", "tensor", "action")
+table = Table.written
+_COUNTS = "text einsum | component | tensor | action"
 
 
 def _instances(execution: Execution) -> Iterable[Row]:
@@ -25,32 +27,30 @@ def _compared(comparison: Comparison) -> Iterable[Row]:
         yield r.einsum or None, r.component, r.tensor, r.action, r.model, r.simulated, r.difference, r.agrees
 
 
+def output_rows(outputs: Iterable[OutputError | OutputCheck]) -> Iterable[Row]:
+    """How far each tensor is from what it should be."""
+    return ((r.tensor, r.max_abs_error, r.max_relative_error, r.agrees) for r in outputs)
+
+
+OUTPUTS = "text tensor; number max error | relative error; truth agrees"
 TABLES: dict[str, tuple[Table, ...]] = {
     "Comparison": (
-        Table(
-            "counts",
-            (*_COUNTS, *number("model", "simulated", "difference"), *truth("agrees")),
-            _compared,
-        ),
-        Table(
-            "outputs",
-            (*text("tensor"), *number("max error", "relative error"), *truth("agrees")),
-            lambda c: ((r.tensor, r.max_abs_error, r.max_relative_error, r.agrees) for r in c.outputs),
-        ),
+        table("counts", f"{_COUNTS}; number model | simulated | difference; truth agrees", _compared),
+        table("outputs", OUTPUTS, lambda comparison: output_rows(comparison.outputs)),
     ),
     "Execution": (
-        Table(
+        table(
             "actions",
-            (*_COUNTS, *number("actions")),
+            f"{_COUNTS}; number actions",
             lambda e: ((r.einsum, r.component, r.tensor, r.action, r.count) for r in e.actions),
         ),
-        Table("instances", (*_COUNTS, *text("instance"), *number("actions")), _instances),
-        Table(
+        table("instances", f"{_COUNTS}; text instance; number actions", _instances),
+        table(
             "occupancy",
-            (*integer("step"), *text("component"), *number("held [bits]")),
+            "integer step; text component; number held [bits]",
             lambda e: ((r.step, r.component, r.bits) for r in e.occupancy),
         ),
-        Table("memories", (*text("component"), *number("usage")), lambda e: e.usage.items()),
-        Table("steps", (*text("einsum"), *integer("steps")), lambda e: e.steps.items()),
+        table("memories", "text component; number usage", lambda e: e.usage.items()),
+        table("steps", "text einsum; integer steps", lambda e: e.steps.items()),
     ),
 }

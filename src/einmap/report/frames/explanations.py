@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from einmap.mapping.nodes import format_address
-from einmap.report.frames.frame import Row, Table, integer, number, text, truth
+from einmap.report.frames.frame import Row, Table
+from einmap.report.text.formatting import shape_text
 
 if TYPE_CHECKING:
     from einmap.model.explanation.energy_terms import EnergyExplanation
@@ -35,7 +36,7 @@ def _cases(explanation: Explanation) -> Iterable[Row]:
     for c in explanation.cases:
         yield (
             c.einsum, c.tensor, c.component, format_address(c.address), c.backing, c.visits, c.fetches, c.reads,
-            c.lanes, c.positions, c.chunks, "x".join(map(str, c.shape)) or "1", c.bits, c.child, c.reuse, c.overlap,
+            c.lanes, c.positions, c.chunks, shape_text(c.shape), c.bits, c.child, c.reuse, c.overlap,
         )  # fmt: skip
 
 
@@ -72,86 +73,73 @@ def _terms(explanation: EnergyExplanation) -> Iterable[Row]:
             )  # fmt: skip
 
 
-_COUNTED = text("einsum", "component", "tensor", "action")
+table = Table.written
+_COUNTED = "text einsum | component | tensor | action"
 TABLES: dict[str, tuple[Table, ...]] = {
     "Explanation": (
-        Table(
+        table(
             "counts",
-            (
-                *_COUNTED, *integer("values"), *number("value [bits]", "actions per value"), *integer("instances"),
-                *number("actions", "traffic [bits]", "energy [J]"),
-            ),
+            f"{_COUNTED}; integer values; number value [bits] | actions per value; integer instances; "
+            "number actions | traffic [bits] | energy [J]",
             _counts,
         ),
-        Table(
+        table(
             "pieces",
-            (
-                *_COUNTED, *text("way", "child", "parent"), *integer("tiles", "tile [values]", "gross [values]"),
-                *integer("kept [values]", "skipped [values]", "shared [values]", "paid [values]"),
-                *number("multicast"),
-            ),
+            f"{_COUNTED}; text way | child | parent; integer tiles | tile [values] | gross [values] | kept [values] | "
+            "skipped [values] | shared [values] | paid [values]; number multicast",
             _pieces,
         ),
-        Table(
+        table(
             "cases",
-            (
-                *text("einsum", "tensor", "component", "node"), *truth("backing"),
-                *integer("visits", "fetches", "reads", "lanes", "positions", "chunks"), *text("tile shape"),
-                *number("tile [bits]"), *text("child"), *number("reuse"), *integer("overlap [values]"),
-            ),
+            "text einsum | tensor | component | node; truth backing; integer visits | fetches | reads | lanes | "
+            "positions | chunks; text tile shape; number tile [bits]; text child; number reuse; "
+            "integer overlap [values]",
             _cases,
         ),
-        Table(
+        table(
             "stationary",
-            (*text("einsum"), *integer("level"), *text("tensor"), *integer("iterations", "tile [values]")),
+            "text einsum; integer level; text tensor; integer iterations | tile [values]",
             lambda e: ((r.einsum, r.level, r.tensor, r.iterations, r.values) for r in e.stationary),
         ),
-        Table(
+        table(
             "lives",
-            (
-                *text("tensor", "component", "node"), *number("size [bits]"), *integer("times"),
-                *text("begins", "ends", "einsums"), *truth("persistent"), *integer("copies"),
-            ),
+            "text tensor | component | node; number size [bits]; integer times; text begins | ends | einsums; "
+            "truth persistent; integer copies",
             _lives,
         ),
-        Table(
+        table(
             "fullest",
-            (*text("component", "einsum"), *number("held [bits]", "capacity [bits]")),
+            "text component | einsum; number held [bits] | capacity [bits]",
             lambda e: ((r.memory, r.einsum, r.bits, r.capacity) for r in e.fullest),
         ),
-        Table(
+        table(
             "occupancy",
-            (*text("einsum", "component"), *number("held [bits]")),
+            "text einsum | component; number held [bits]",
             lambda e: ((r.einsum, r.memory, r.bits) for r in e.occupied),
         ),
-        Table("latencies", (*text("einsum", "component"), *number("busy [s]"), *truth("limits")), _busy),
-        Table(
+        table("latencies", "text einsum | component; number busy [s]; truth limits", _busy),
+        table(
             "energy",
-            (*text("component", "tensor", "action"), *number("energy [J]", "share")),
+            "text component | tensor | action; number energy [J] | share",
             lambda e: ((r.component, r.tensor, r.action, r.energy, r.share) for r in e.energy),
         ),
-        Table(
+        table(
             "fanouts",
-            (*text("einsum", "component", "dimension"), *integer("used", "available")),
+            "text einsum | component | dimension; integer used | available",
             lambda e: ((r.einsum, r.component, r.dimension, r.used, r.available) for r in e.fanouts),
         ),
-        Table(
+        table(
             "changes",
-            (
-                *text("kind", "component", "what"), *number("energy [J]", "latency [s]"),
-                *number("energy change", "latency change"), *truth("fits"), *number("needs [bits]"), *text("rewrite"),
-            ),
+            "text kind | component | what; number energy [J] | latency [s] | energy change | latency change; "
+            "truth fits; number needs [bits]; text rewrite",
             _changes,
         ),
     ),
     "EnergyExplanation": (
-        Table(
+        table(
             "terms",
-            (
-                *_COUNTED, *number("actions", "value"), *text("unit"), *number("energy [J]", "share"),
-                *text("source", "scaling"),
-            ),
+            f"{_COUNTED}; number actions | value; text unit; number energy [J] | share; text source | scaling",
             _terms,
         ),
     ),
-}  # fmt: skip
+}

@@ -50,6 +50,11 @@ class Table:
     columns: tuple[Column, ...]
     rows: Callable[[Any], Iterable[Row]]
 
+    @staticmethod
+    def written(name: str, written: str, rows: Callable[[Any], Iterable[Row]]) -> Table:
+        """A table with its columns in words, see `columns`."""
+        return Table(name, columns(written), rows)
+
     def of(self, result: Any) -> Frame:
         """The table of a result."""
         return Frame(self.name, self.columns, tuple(self.rows(result)))
@@ -66,21 +71,10 @@ class Table:
         return Table(self.name, (first, *self.columns), rows)
 
 
-def text(*names: str) -> tuple[Column, ...]:
-    """Columns of names and words."""
-    return tuple(Column(name, "text") for name in names)
+def columns(written: str) -> tuple[Column, ...]:
+    """Columns, by kind: `text einsum | component; number energy [J]; integer tiles; truth fits`."""
+    kinds = (group.strip().partition(" ") for group in written.split(";"))
+    return tuple(Column(name.strip(), _KINDS[kind]) for kind, _, names in kinds for name in names.split("|"))
 
 
-def number(*names: str) -> tuple[Column, ...]:
-    """Columns of numbers that need not be whole."""
-    return tuple(Column(name, "number") for name in names)
-
-
-def integer(*names: str) -> tuple[Column, ...]:
-    """Columns of whole numbers."""
-    return tuple(Column(name, "integer") for name in names)
-
-
-def truth(*names: str) -> tuple[Column, ...]:
-    """Columns of yes and no."""
-    return tuple(Column(name, "truth") for name in names)
+_KINDS: dict[str, Kind] = {"text": "text", "integer": "integer", "number": "number", "truth": "truth"}

@@ -11,7 +11,9 @@ from einmap.distribute.costs.cost import communication, plan_cost
 from einmap.distribute.placements.mesh import Group
 from einmap.distribute.plans.plan import BYTES, Plan
 from einmap.matmul.machine.machine import DIMENSIONS, TENSORS
-from einmap.report.frames.frame import Row, Table, integer, number, text, truth
+from einmap.report.frames.executions import OUTPUTS, output_rows
+from einmap.report.frames.frame import Row, Table
+from einmap.report.text.formatting import shape_text
 
 if TYPE_CHECKING:
     from einmap.distribute.costs.cost import PlanCost
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from einmap.matmul.result import MatmulPlan
     from einmap.report.mesh.distribution import PlanRun
 
-_COLLECTIVE = (*text("collective", "tensor", "axes"), *integer("groups", "PEs of a group"))
+_COLLECTIVE = "text collective | tensor | axes; integer groups | PEs of a group"
 
 
 def _groups(groups: Sequence[Group]) -> tuple[int, int]:
@@ -44,7 +46,7 @@ def _matches(rows: Iterable[Match]) -> Iterable[Row]:
 
 def _buffers(plan: Plan) -> Iterable[Row]:
     for buffer in plan.buffers:
-        shape = "x".join(map(str, buffer.shape)) or "1"
+        shape = shape_text(buffer.shape)
         yield buffer.name, buffer.tensor, str(buffer.placement), shape, math.prod(buffer.shape) * BYTES[plan.dtype]
 
 
@@ -60,26 +62,14 @@ def _executed(run: PlanRun) -> Iterable[Row]:
     return _matches(matches(communication(run.plan), run.run.lowered))
 
 
-_TRAFFIC = Table(
-    "collectives",
-    (
-        *_COLLECTIVE, *integer("times", "operand [bytes]", "result [bytes]"),
-        *number("sent [bytes]", "sent in all [bytes]"),
-    ),
-    _traffic,
-)  # fmt: skip
-_MATCH_COLUMNS = (
-    *_COLLECTIVE, *integer("operand [bytes]", "result [bytes]", "predicted", "executed"), *truth("agrees"),
-)  # fmt: skip
-_PLAN_COST = Table(
-    "cost",
-    (
-        *number("sent [bytes]"), *integer("points"), *number("mean points"), *integer("buffers [bytes]"),
-        *number("communication [s]", "computation [s]", "latency [s]", "overlapped latency [s]"),
-    ),
-    _plan_cost,
-)  # fmt: skip
-_BUFFERS = Table("buffers", (*text("buffer", "tensor", "placement", "shape"), *integer("size [bytes]")), _buffers)
+table = Table.written
+_TRAFFIC = f"{_COLLECTIVE} | times | operand [bytes] | result [bytes]; number sent [bytes] | sent in all [bytes]"
+_MATCHES = f"{_COLLECTIVE} | operand [bytes] | result [bytes] | predicted | executed; truth agrees"
+_PLAN_COST = (
+    "number sent [bytes]; integer points; number mean points; integer buffers [bytes]; "
+    "number communication [s] | computation [s] | latency [s] | overlapped latency [s]"
+)
+_BUFFERS = "text buffer | tensor | placement | shape; integer size [bytes]"
 
 
 def _levels(plan: MatmulPlan) -> Iterable[Row]:
@@ -109,60 +99,43 @@ def _measured(measured: Measured) -> Iterable[Row]:
     return ((what, run.name, run.seconds, run.rows, run.flops_per_s) for what, run in runs)
 
 
+_BY_DIMENSION = " | ".join(f"block {d} [values]" for d in DIMENSIONS) + "".join(f" | parts {d}" for d in DIMENSIONS)
 TABLES: dict[str, tuple[Table, ...]] = {
     "Plan": (
-        Table("collectives", _TRAFFIC.columns, lambda plan: _traffic(communication(plan))),
-        _BUFFERS,
-        Table("cost", _PLAN_COST.columns, lambda plan: _plan_cost(plan_cost(plan))),
+        table("collectives", _TRAFFIC, lambda plan: _traffic(communication(plan))),
+        table("buffers", _BUFFERS, _buffers),
+        table("cost", _PLAN_COST, lambda plan: _plan_cost(plan_cost(plan))),
     ),
     "PlanRun": (
-        Table("collectives", _TRAFFIC.columns, lambda run: _traffic(communication(run.plan))),
-        Table("executed", _MATCH_COLUMNS, _executed),
-        Table(
-            "outputs",
-            (*text("tensor"), *number("max error", "relative error"), *truth("agrees")),
-            lambda run: ((r.tensor, r.max_abs_error, r.max_relative_error, r.agrees) for r in run.checks),
-        ),
-        Table("buffers", _BUFFERS.columns, lambda run: _buffers(run.plan)),
-        Table("cost", _PLAN_COST.columns, lambda run: _plan_cost(plan_cost(run.plan))),
+        table("collectives", _TRAFFIC, lambda run: _traffic(communication(run.plan))),
+        table("executed", _MATCHES, _executed),
+        table("outputs", OUTPUTS, lambda run: output_rows(run.checks)),
+        table("buffers", _BUFFERS, lambda run: _buffers(run.plan)),
+        table("cost", _PLAN_COST, lambda run: _plan_cost(plan_cost(run.plan))),
     ),
-    "PlanCost": (_PLAN_COST,),
-    "Traffic": (_TRAFFIC,),
-    "Match": (Table("executed", _MATCH_COLUMNS, _matches),),
+    "PlanCost": (table("cost", _PLAN_COST, _plan_cost),),
+    "Traffic": (table("collectives", _TRAFFIC, _traffic),),
+    "Match": (table("executed", _MATCHES, _matches),),
     "MatmulPlan": (
-        Table(
+        table(
             "levels",
-            (
-                *text("level"), *integer("number", "workers used", "algorithm"), *text("resident"),
-                *integer(*(f"block {d} [values]" for d in DIMENSIONS), *(f"parts {d}" for d in DIMENSIONS)),
-                *integer(*(f"block of {t} [bits]" for t in TENSORS)),
-                *number("needed [bits]", "size [bits]", "traffic [bits]", "least traffic [bits]", "time [s]"),
-            ),
+            f"text level; integer number | workers used | algorithm; text resident; integer {_BY_DIMENSION} | "
+            f"{' | '.join(f'block of {t} [bits]' for t in TENSORS)}; "
+            "number needed [bits] | size [bits] | traffic [bits] | least traffic [bits] | time [s]",
             _levels,
         ),
-        Table(
+        table(
             "totals",
-            (
-                *text("machine"), *integer(*(f"size {d} [values]" for d in DIMENSIONS)), *text("method"),
-                *truth("optimal", "feasible"), *number("time [s]", "compute [s]"), *integer("operations [flop]"),
-                *number("rate [flop/s]", "part of peak"),
-            ),
+            f"text machine; integer {' | '.join(f'size {d} [values]' for d in DIMENSIONS)}; text method; "
+            "truth optimal | feasible; number time [s] | compute [s]; integer operations [flop]; "
+            "number rate [flop/s] | part of peak",
             _matmul,
         ),
-        Table(
+        table(
             "layouts",
-            (
-                *text("tensor", "order"), *truth("best"), *integer("run [bits]", "runs"),
-                *number("full lines", "time [s]"),
-            ),
+            "text tensor | order; truth best; integer run [bits] | runs; number full lines | time [s]",
             _layouts,
         ),
     ),
-    "Measured": (
-        Table(
-            "runs",
-            (*text("what", "name"), *number("time [s]"), *integer("rows"), *number("rate [flop/s]")),
-            _measured,
-        ),
-    ),
-}  # fmt: skip
+    "Measured": (table("runs", "text what | name; number time [s]; integer rows; number rate [flop/s]", _measured),),
+}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from einmap.report.frames.frame import Row, Table, integer, number, text, truth
+from einmap.report.frames.frame import Row, Table
 
 if TYPE_CHECKING:
     from einmap.search.census import Census
@@ -30,10 +30,8 @@ def _corners(curve: SkiSlope) -> Iterable[Row]:
 
 def _strategies(summaries: Sequence[StrategySummary]) -> Iterable[Row]:
     for summary in summaries:
-        final, seconds = summary.final, summary.seconds
-        yield (
-            summary.strategy, summary.seeds, final.low, final.median, final.high, seconds.median, summary.valid,
-        )  # fmt: skip
+        final, seconds = summary.final, summary.seconds.median
+        yield summary.strategy, summary.seeds, final.low, final.median, final.high, seconds, summary.valid
 
 
 def _reached(summaries: Sequence[StrategySummary]) -> Iterable[Row]:
@@ -42,42 +40,33 @@ def _reached(summaries: Sequence[StrategySummary]) -> Iterable[Row]:
             yield summary.strategy, reached.gap, reached.seeds, reached.evaluations.median, reached.seconds.median
 
 
+table = Table.written
 TABLES: dict[str, tuple[Table, ...]] = {
     "Census": (
-        Table("mappings", number("energy [J]", "latency [s]"), _mappings),
-        Table(
+        table("mappings", "number energy [J] | latency [s]", _mappings),
+        table(
             "shape",
-            (
-                *text("einsum", "objective"), *truth("complete"), *integer("drawn", "valid"),
-                *number("valid [part]", "within 1 % [part]", "best [J, s or J*s]"),
-            ),
+            "text einsum | objective; truth complete; integer drawn | valid; "
+            "number valid [part] | within 1 % [part] | best [J, s or J*s]",
             _shape,
         ),
     ),
     "SkiSlope": (
-        Table(
-            "corners",
-            (*integer("capacity [bits]"), *number("traffic [bits]", "least traffic [bits]"), *truth("proven")),
-            _corners,
+        table(
+            "corners", "integer capacity [bits]; number traffic [bits] | least traffic [bits]; truth proven", _corners
         ),
     ),
     "StrategySummary": (
-        Table(
+        table(
             "strategies",
-            (
-                *text("strategy"), *integer("seeds"),
-                *number("gap, lower quartile [part]", "gap, median [part]", "gap, upper quartile [part]"),
-                *number("time, median [s]", "valid [part]"),
-            ),
+            "text strategy; integer seeds; number gap, lower quartile [part] | gap, median [part] | "
+            "gap, upper quartile [part] | time, median [s] | valid [part]",
             _strategies,
         ),
-        Table(
+        table(
             "reached",
-            (
-                *text("strategy"), *number("gap"), *integer("seeds"),
-                *number("evaluations, median [mappings]", "time, median [s]"),
-            ),
+            "text strategy; number gap; integer seeds; number evaluations, median [mappings] | time, median [s]",
             _reached,
         ),
     ),
-}  # fmt: skip
+}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from einmap.report.frames.frame import Column, Frame, Kind, Row, Table, integer, number, text, truth
+from einmap.report.frames.frame import Column, Frame, Kind, Row, Table, columns
 from einmap.sweep.result import PointResult, front_of
 
 
@@ -59,26 +59,23 @@ def _components(points: Sequence[PointResult]) -> Iterable[Row]:
                 yield (p.number, name, component, energy)
 
 
-_VALUES = number("energy [J]", "latency [s]")
-_OF_PLANS = (*number("sent [B]", "peak memory [B]"), *integer("PEs"))
+_OF_PLANS = "sent [B] | peak memory [B]; integer PEs"
 TABLES: dict[str, tuple[Table, ...]] = {
     "PointResult": (
         PointTable(
             "points",
-            (
-                *integer("point"), *text("status", "reason"), *_VALUES, *number("EDP [J*s]", "area [m^2]"),
-                *number("leak energy [J]"), *_OF_PLANS, *truth("optimal", "on front"),
+            columns(
+                "integer point; text status | reason; number energy [J] | latency [s] | EDP [J*s] | area [m^2] | "
+                f"leak energy [J] | {_OF_PLANS}; truth optimal | on front"
             ),
             _points,
         ),
-        Table(
+        Table.written(
             "outcomes",
-            (
-                *integer("point"), *text("workload", "status", "reason"), *_VALUES, *number("area [m^2]"),
-                *number("leak energy [J]"), *_OF_PLANS, *truth("optimal"),
-            ),
+            "integer point; text workload | status | reason; number energy [J] | latency [s] | area [m^2] | "
+            f"leak energy [J] | {_OF_PLANS}; truth optimal",
             _outcomes,
         ),
-        Table("components", (*integer("point"), *text("workload", "component"), *number("energy [J]")), _components),
+        Table.written("components", "integer point; text workload | component; number energy [J]", _components),
     )
-}  # fmt: skip
+}

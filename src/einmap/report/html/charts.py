@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from einmap.report.html.colours import SERIES
+from einmap.report.text.formatting import Scale
 
 MOST_SERIES = len(SERIES) - 1
 """What is told apart by colour; the rest is one more colour together."""
@@ -65,45 +66,85 @@ def stacked(
     ]
     names = list(dict.fromkeys(str(row["row"]) for row in rows))
     palette = colours if colours is not None else colours_of([str(row["part"]) for row in rows])
-    used = {str(row["part"]) for row in rows}
     order = {name: place for place, name in enumerate(palette)}
     for row in rows:
         row["order"] = order[str(row["part"])]
-    tooltip: list[dict[str, Any]] = [
-        {"field": "row", "title": "of"},
-        {"field": "part", "title": part},
-        {"field": "value", "type": "quantitative", "format": ",.4g", "title": f"{what} ({unit})"},
-        {"field": "share", "type": "quantitative", "format": ".1%", "title": "part of all"},
+    shown = tooltip(row="of", part=part)
+    shown += [
+        quantitative("value", f"{what} ({unit})", format=",.4g"),
+        quantitative("share", "part of all", format=".1%"),
     ]
-    if any(row["note"] for row in rows):
-        tooltip.append({"field": "note", "title": "more"})
-    amount = {
-        "field": "value",
-        "type": "quantitative",
-        "stack": "zero",
-        "axis": {"title": f"{what} ({unit})", "format": ",.4~g"},
-    }
+    shown += tooltip(note="more") if any(row["note"] for row in rows) else []
     encoding: dict[str, Any] = {
-        "color": legend(palette, used),
+        "color": legend(palette, {str(row["part"]) for row in rows}),
         "order": {"field": "order", "type": "ordinal"},
-        "tooltip": tooltip,
+        "tooltip": shown,
     }
+    amount = {**number("value", f"{what} ({unit})"), "stack": "zero"}
     return {"data": {"values": rows}, **_along(names, amount, encoding)}
 
 
 def _along(names: Sequence[str], amount: dict[str, Any], encoding: dict[str, Any]) -> dict[str, Any]:
     """Few names: rows with labels. Many: columns in their order, without labels."""
     if len(names) <= MOST_ROWS:
-        axis = {"title": None, "grid": False, "ticks": False, "domain": False, "labelPadding": 8}
-        encoding |= {"y": {"field": "row", "type": "nominal", "sort": None, "axis": axis}, "x": amount}
-        return {
-            "height": STEP * max(1, len(names)),
-            "mark": {"type": "bar", "height": {"band": 0.72}},
-            "encoding": encoding,
-        }
-    order = {"title": f"{len(names):,} in order of execution", "labels": False, "ticks": False, "grid": False}
-    encoding |= {"x": {"field": "row", "type": "nominal", "sort": None, "axis": order}, "y": amount}
+        encoding |= {"y": name("row"), "x": amount}
+        bar = {"type": "bar", "height": {"band": 0.72}}
+        return {"height": STEP * max(1, len(names)), "mark": bar, "encoding": encoding}
+    encoding |= {
+        "x": name("row", title=f"{len(names):,} in order of execution", labels=False, domain=True),
+        "y": amount,
+    }
     return {"height": 260, "mark": {"type": "bar", "width": {"band": 1}}, "encoding": encoding}
+
+
+def tooltip(**titles: str) -> list[dict[str, Any]]:
+    """What is shown of a mark: the title of each field."""
+    return [{"field": field, "title": title} for field, title in titles.items()]
+
+
+def quantitative(field: str, title: str, **looks: Any) -> dict[str, Any]:
+    """A number of a tooltip."""
+    return {"field": field, "type": "quantitative", "title": title, **looks}
+
+
+def number(field: str, title: str, scale: Mapping[str, Any] | None = None, **looks: Any) -> dict[str, Any]:
+    """An axis of numbers; `looks`: of the axis."""
+    axis = {"title": title, "format": ",.4~g", **looks}
+    return {"field": field, "type": "quantitative", "axis": axis, **({"scale": scale} if scale else {})}
+
+
+def name(field: str, **looks: Any) -> dict[str, Any]:
+    """An axis of names in the order of the rows, without lines; `looks`: of the axis."""
+    axis = {"title": None, "grid": False, "ticks": False, "domain": False, "labelPadding": 8, **looks}
+    return {"field": field, "type": "nominal", "sort": None, "axis": axis}
+
+
+def spread_number(field: str, title: str, values: Sequence[float], wide: float) -> dict[str, Any]:
+    """An axis of numbers, by powers of ten where the largest is more than `wide` times the least."""
+    least, most = min(values), max(values)
+    if least > 0 and most > wide * least:
+        return logarithmic(field, title, least / 1.5, most * 1.5)
+    return number(field, title, {"zero": False, "padding": 18})
+
+
+def logarithmic(field: str, title: str, least: float, most: float, **looks: Any) -> dict[str, Any]:
+    """An axis by powers of ten from `least` to `most`."""
+    scale = {"type": "log", "domain": [least, most], "nice": False}
+    return number(field, title, scale, values=log_ticks(least, most), **looks)
+
+
+def named(title: str, scale: Scale) -> str:
+    """`energy (µJ)`: the title of an axis."""
+    return f"{title} ({scale.unit})" if scale.unit else title
+
+
+def dashed_line(field: str, value: float) -> dict[str, Any]:
+    """A layer with a line across the plot, such as a capacity."""
+    return {
+        "data": {"values": [{field: value}]},
+        "mark": {"type": "rule", "strokeDash": [6, 4], "strokeWidth": 1.5, "color": "var(--bad)"},
+        "encoding": {"y": {"field": field, "type": "quantitative"}},
+    }
 
 
 def log_ticks(least: float, most: float) -> list[float]:
@@ -122,37 +163,22 @@ def legend(colours: Mapping[str, str], used: Iterable[str], field: str = "part")
     return {"field": field, "type": "nominal", "scale": scale, "legend": legend}
 
 
-def bars(
-    rows: Sequence[Mapping[str, Any]], axis: str, *, tooltip: Sequence[tuple[str, str]], domain: float | None = None
-) -> dict[str, Any]:
-    """Bars with a name (`row`), a `value`, whether they stand out (`marked`), and a `text` at their ends.
+def bars(rows: Sequence[Mapping[str, Any]], axis: str, domain: float | None = None, **titles: str) -> dict[str, Any]:
+    """Bars with a name (`row`), a `value`, a `text` at their ends, and whether they stand out (`marked`).
 
-    `tooltip`: fields and their titles; `domain`: where the axis ends.
+    `domain`: where the axis ends; `titles`: those of fields in tooltips.
     """
-    scale = {} if domain is None else {"scale": {"domain": [0, domain]}}
+    colours = {"condition": {"test": "datum.marked", "value": colour(5)}, "value": colour(0)}
     return {
         "data": {"values": [dict(row) for row in rows]},
         "height": STEP * len(rows),
         "encoding": {
-            "y": {
-                "field": "row",
-                "type": "nominal",
-                "sort": None,
-                "axis": {"title": None, "grid": False, "ticks": False, "domain": False, "labelPadding": 8},
-            },
-            "x": {"field": "value", "type": "quantitative", "axis": {"title": axis, "format": ",.4~g"}, **scale},
-            "tooltip": [{"field": field, "title": title} for field, title in tooltip],
+            "y": name("row"),
+            "x": number("value", axis, None if domain is None else {"domain": [0, domain]}),
+            "tooltip": tooltip(**titles),
         },
         "layer": [
-            {
-                "mark": {"type": "bar", "height": {"band": 0.72}},
-                "encoding": {
-                    "color": {
-                        "condition": {"test": "datum.marked", "value": colour(5)},
-                        "value": colour(0),
-                    }
-                },
-            },
+            {"mark": {"type": "bar", "height": {"band": 0.72}}, "encoding": {"color": colours}},
             {
                 "mark": {"type": "text", "align": "left", "dx": 5, "baseline": "middle"},
                 "encoding": {"text": {"field": "text"}},

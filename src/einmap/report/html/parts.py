@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from einmap.report.drawing.theme import Theme
+from einmap.report.text.layout import Table, Tone
 
 type Part = Paragraph | Tiles | Table | Figure | Drawing | Code | Tabs | Folded | Choices
-type Tone = Literal["plain", "good", "warning", "bad"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,23 +40,6 @@ class Tiles:
 
     kind: ClassVar[str] = "tiles"
     tiles: tuple[Tile, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Rows of text under `columns`. `left`: the columns that are text, not numbers; the first one always is.
-
-    `bars`: for columns that are parts of a whole (`71%`), what part, row by row; drawn behind the text.
-    `strong`: rows that stand out.
-    """
-
-    kind: ClassVar[str] = "table"
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    left: tuple[int, ...] = ()
-    bars: Mapping[int, tuple[float, ...]] | None = None
-    strong: tuple[int, ...] = ()
-    caption: str = ""
 
 
 @dataclass(frozen=True, slots=True)

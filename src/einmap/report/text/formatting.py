@@ -179,3 +179,15 @@ def exact(count: float, digits: int = 10) -> str:
     ('1,234,567', '2.5')
     """
     return f"{int(count):,}" if float(count).is_integer() else f"{count:,.{digits}g}"
+
+
+def summed[K](pairs: Iterable[tuple[K, float]]) -> dict[K, float]:
+    """The sum for each key, in the order in which they come first.
+
+    >>> summed([("A", 1), ("B", 2), ("A", 3)])
+    {'A': 4.0, 'B': 2.0}
+    """
+    sums: dict[K, float] = {}
+    for key, value in pairs:
+        sums[key] = sums.get(key, 0.0) + value
+    return sums

@@ -10,7 +10,6 @@ from typing import Any
 
 from einmap.errors import At, SpecError
 from einmap.execute.results.result import Event
-from einmap.frontends.files import write_atomically, write_bytes_atomically
 from einmap.optional import require
 
 EXTRA = "trace"
@@ -29,15 +28,6 @@ def check_format(path: Path) -> None:
         )
     if path.suffix.lower() == ".parquet":
         require("pyarrow.parquet", EXTRA)
-
-
-def write_events(events: Iterable[Event], path: Path) -> None:
-    """Write the events to a `.csv` or `.parquet` file, all or nothing; SpecError for another ending."""
-    content = written_events(events, path)
-    if isinstance(content, str):
-        write_atomically(path, content)
-    else:
-        write_bytes_atomically(path, content)
 
 
 def written_events(events: Iterable[Event], path: Path) -> str | bytes:

@@ -11,9 +11,9 @@ from einmap.mapping.mapping import Mapping
 from einmap.model.cost import Cost
 from einmap.model.explanation.energy_terms import EnergyExplanation
 from einmap.model.explanation.values import Explanation
-from einmap.report.costs import rows as report_rows
+from einmap.report.costs.tables import fanouts_table, memories_table
 from einmap.report.html.notes import note_texts
-from einmap.report.html.parts import Code, Folded, Page, Part, Section, Table
+from einmap.report.html.parts import Code, Folded, Page, Section
 from einmap.report.html.sections.drawings import architecture_section, loop_tree_section, workload_section
 from einmap.report.html.sections.energy import energy_section
 from einmap.report.html.sections.explained import explained_sections, terms_section
@@ -25,9 +25,9 @@ from einmap.report.html.sections.occupancy import occupancy_section
 from einmap.report.html.sections.roofline import roofline_section
 from einmap.report.html.sections.search import search_section, verdict
 from einmap.report.html.sections.summary import summary_section
-from einmap.report.text.formatting import NONE, largest, percent
+from einmap.report.text.formatting import counted
 from einmap.spec.spec import Spec
-from einmap.units import format_bits
+from einmap.visible import listed
 
 _MOST_NAMED = 4
 
@@ -47,9 +47,8 @@ def map_page(result: MapResult, saving: Saving | None = None, names: Sequence[st
     `saving`: what fusion saves. Raises as `evaluate` does.
     """
     spec, cost, mapping = result.spec, result.cost, result.mapping
-    best = Folded(
-        "the best mapping as YAML", (Code(dump_mapping(mapping, result.front[0].copies, result.front[0].layouts)),)
-    )
+    found = result.front[0]
+    best = Folded("the best mapping as YAML", (Code(dump_mapping(mapping, found.copies, found.layouts)),))
     sections = (
         summary_section(cost, *verdict(result)),
         front_section(result),
@@ -91,53 +90,25 @@ def cost_sections(cost: Cost, spec: Spec, mapping: Mapping) -> tuple[Section, ..
         occupancy_section(spec, mapping),
         usage_section(cost, spec),
         architecture_section(spec, cost),
-        workload_section(spec),
+        workload_section(spec.workload),
     )
     return tuple(section for section in sections if section is not None)
 
 
 def usage_section(cost: Cost, spec: Spec) -> Section:
     """How full each memory is at most, and how much of each fanout works."""
-    arch = spec.arch()
-    memories = report_rows.memory_rows(cost, arch, [bound.arch for bound in spec.bound.values()])
-    full = tuple(
-        (
-            row.component,
-            percent(row.usage) if row.size_bits is None or row.size_bits < float("inf") else NONE,
-            format_bits(row.size_bits) if row.size_bits is not None and row.size_bits < float("inf") else "unlimited",
-            f"{row.instances:,}",
-            largest(row.by_tensor) or NONE,
-        )
-        for row in memories
-    )
-    head = ("memory", "full at most", "capacity", "instances", "largest tensors")
-    parts: list[Part] = [Table(head, full, left=(4,), bars={1: tuple(min(row.usage, 1.0) for row in memories)})]
-    fanouts = report_rows.spatial_rows(cost, arch)
-    if fanouts:
-        lines = tuple(
-            (
-                f"{row.component}.{row.dimension}",
-                percent(row.mean),
-                f"{row.fanout:,}" if row.fanout is not None else NONE,
-                f"{percent(row.lowest)} in {row.lowest_in}" if row.highest - row.lowest > 1e-9 else NONE,
-            )
-            for row in fanouts
-        )
-        bars = {1: tuple(min(row.mean, 1.0) for row in fanouts)}
-        parts.append(Table(("fanout", "in use", "lanes", "least"), lines, left=(3,), bars=bars))
-    return Section("usage", "Memories and fanouts", tuple(parts))
+    fanouts = fanouts_table(cost, spec)
+    parts = (memories_table(cost, spec), *([fanouts] if fanouts.rows else []))
+    return Section("usage", "Memories and fanouts", parts)
 
 
 def title_of(what: str, spec: Spec, names: Sequence[str]) -> str:
     """`Best mapping of QK, AV: tpu_v4i, gpt3`, from the names of files or else of the Einsums."""
     if names:
         return f"{what}: {', '.join(names)}"
-    einsums = [einsum.name for einsum in spec.workload.einsums]
-    more = f" and {len(einsums) - _MOST_NAMED} more" if len(einsums) > _MOST_NAMED else ""
-    return f"{what} of {', '.join(einsums[:_MOST_NAMED])}{more}"
+    return f"{what} of {listed(spec.workload.by_name, most=_MOST_NAMED)}"
 
 
 def _subtitle(spec: Spec) -> str:
     arch = spec.arch()
-    n = len(spec.workload.einsums)
-    return f"{n:,} Einsum{'' if n == 1 else 's'} on {', '.join(arch.components)}"
+    return f"{counted(len(spec.workload.einsums), 'Einsum')} on {', '.join(arch.components)}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from einmap.distribute.backends.base import Run
@@ -14,28 +16,14 @@ from einmap.distribute.plans.collectives import Traffic
 from einmap.distribute.plans.plan import BYTES, Buffer, Plan
 from einmap.distribute.steps.notation import lines
 from einmap.frontends.yaml.spec import dump
-from einmap.report.drawing.workload import workload_svg
-from einmap.report.executions.simulation import exact
-from einmap.report.html.charts import STEP, bars, colours_of, legend
+from einmap.report.html.charts import STEP, bars, colours_of, legend, name, number, tooltip
 from einmap.report.html.notes import note_texts
-from einmap.report.html.parts import (
-    Code,
-    Drawing,
-    Figure,
-    Folded,
-    Option,
-    Page,
-    Paragraph,
-    Part,
-    Section,
-    Table,
-    Tabs,
-    Tile,
-    Tiles,
-)
-from einmap.report.html.sections.drawings import short_title
-from einmap.report.mesh.distribution import PlanRun, check_line, run_agrees
-from einmap.report.text.formatting import NONE, data_unit, percent
+from einmap.report.html.parts import Code, Figure, Folded, Option, Page, Paragraph, Part, Section, Tabs, Tile, Tiles
+from einmap.report.html.sections.drawings import workload_section
+from einmap.report.mesh.collectives import matches_table, traffic_table
+from einmap.report.mesh.distribution import PlanRun, check_line, mesh_text, run_agrees
+from einmap.report.text.formatting import NONE, data_unit, exact, hyphened, percent, shape_text
+from einmap.report.text.layout import Table
 from einmap.spec.spec import Spec
 from einmap.units import format_bytes
 
@@ -48,19 +36,17 @@ def distribution_page(outcome: PlanRun, spec: Spec, engine: str = "", names: Seq
     """A plan, and what an engine found where it was run. `names`: of the files that it was made from."""
     plan, run = outcome.plan, outcome.run
     workload = plan.workload
-    title = short_title("Workload", list(workload.by_name))
-    drawing = Drawing("workload", "Einsums and tensors", lambda theme: workload_svg(workload, title=title, theme=theme))
     sections = [
         _summary(outcome, engine),
         _einsums(plan),
         _holders(plan),
         _communication(plan, run),
-        Section("workload", "Workload", (drawing,)),
+        workload_section(workload),
         Section("inputs", "Inputs", (Folded("specification", (Code(dump(spec)),)),)),
     ]
     head = f"Distribution: {', '.join(names) or ', '.join(e.name for e in workload.einsums)}"
     notes = note_texts(spec.distribution_notes)
-    return Page(head, f"mesh {plan.mesh}: {plan.mesh.n_devices:,} PEs, {plan.dtype}", tuple(sections), notes=notes)
+    return Page(head, f"{mesh_text(plan.mesh)}, {plan.dtype}", tuple(sections), notes=notes)
 
 
 def _summary(outcome: PlanRun, engine: str) -> Section:
@@ -81,48 +67,31 @@ def _summary(outcome: PlanRun, engine: str) -> Section:
     tiles = Tiles(
         (
             Tile("processing elements", f"{plan.mesh.n_devices:,}", f"mesh {plan.mesh}"),
-            Tile("sent by each PE", _bytes(cost.sent_bytes), f"{exact(cost.sent_bytes)} bytes"),
-            Tile(
-                "points of the busiest PE",
-                exact(cost.points),
-                f"of the iteration spaces; {cost.mean_points:.4g} on average",
-            ),
-            Tile("buffers of each PE", _bytes(cost.buffer_bytes), f"{exact(cost.buffer_bytes)} bytes"),
+            Tile("sent by each PE", format_bytes(cost.sent_bytes), f"{exact(cost.sent_bytes)} bytes"),
+            Tile("points of the busiest PE", exact(cost.points), f"{cost.mean_points:.4g} on average"),
+            Tile("buffers of each PE", format_bytes(cost.buffer_bytes), f"{exact(cost.buffer_bytes)} bytes"),
         )
     )
     return Section("summary", "Summary", (*verdict, tiles))
 
 
-def _bytes(count: float) -> str:
-    return format_bytes(count)
-
-
 def _einsums(plan: Plan) -> Section:
-    rows = tuple((f"{'  ' * line.depth}{line.what}", line.einsum, line.where or NONE) for line in lines(plan))
+    rows = [(f"{'  ' * line.depth}{line.what}", line.einsum, line.where or NONE) for line in lines(plan)]
     lead = "What each PE does, step by step; PEs are told by their coordinates, a prime marks those of another PE."
-    return Section("einsums", "Einsums of each PE", (Table(("step", "Einsum", "where"), rows, left=(1, 2)),), lead)
+    table = Table(("step", "Einsum", "where"), rows, left=range(3))
+    return Section("einsums", "Einsums of each PE", (table,), lead)
 
 
 def _holders(plan: Plan) -> Section:
-    width = BYTES[plan.dtype]
-    rows = []
+    rows, shares = [], []
     for buffer in plan.buffers:
-        values = _product(buffer.shape)
-        whole = _product(tuple(size for _, size in buffer.sizes))
-        rows.append(
-            (
-                buffer.name,
-                buffer.tensor,
-                " x ".join(f"{size:,}" for _, size in buffer.sizes) or "1",
-                str(buffer.placement),
-                " x ".join(f"{size:,}" for size in buffer.shape) or "1",
-                _bytes(values * width),
-                percent(values / whole),
-            )
-        )
+        whole = tuple(size for _, size in buffer.sizes)
+        shares.append(math.prod(buffer.shape) / math.prod(whole))
+        size = format_bytes(math.prod(buffer.shape) * BYTES[plan.dtype])
+        shapes = shape_text(whole), str(buffer.placement), shape_text(buffer.shape)
+        rows.append((buffer.name, buffer.tensor, *shapes, size, percent(shares[-1])))
     head = ("buffer", "of tensor", "whole", "placement", "on each PE", "takes", "part")
-    shares = tuple(min(1.0, _product(b.shape) / _product(tuple(s for _, s in b.sizes))) for b in plan.buffers)
-    table = Table(head, tuple(rows), left=(1, 3), bars={6: shares})
+    table = Table(head, rows, left=(0, 1, 3), bars={6: shares})
     ends = dict.fromkeys(name for _, name in (*plan.inputs, *plan.outputs))
     split = [plan.by_name[name] for name in ends if plan.by_name[name].ranks][:_MOST_TENSORS]
     tabs = Tabs(tuple(Option(buffer.name, (_placed(plan.mesh, buffer),)) for buffer in split))
@@ -138,38 +107,20 @@ def _placed(mesh: Mesh, buffer: Buffer) -> Figure:
         for rank, size in buffer.sizes:
             span = held(size, buffer.placement.of(rank), mesh, device)
             if len(span):
-                rows.append(
-                    {
-                        "pe": f"PE {device}",
-                        "place": place,
-                        "rank": rank,
-                        "from": span.start / size,
-                        "to": span.stop / size,
-                        "text": f"{span.start:,} to {span.stop - 1:,} of {size:,}",
-                    }
-                )
-    quiet = {"title": None, "ticks": False, "domain": False, "labelPadding": 8, "grid": False}
+                text = f"{span.start:,} to {span.stop - 1:,} of {size:,}"
+                part = {"rank": rank, "from": span.start / size, "to": span.stop / size, "text": text}
+                rows.append({"pe": f"PE {device}", "place": place, **part})
     plot = {
         "data": {"values": rows},
         "height": len(devices) * max(STEP, 11 * len(buffer.ranks)),
         "mark": {"type": "bar", "height": {"band": 0.8}},
         "encoding": {
-            "y": {"field": "pe", "type": "nominal", "sort": None, "axis": quiet, "scale": {"paddingInner": 0.25}},
+            "y": {**name("pe"), "scale": {"paddingInner": 0.25}},
             "yOffset": {"field": "rank", "type": "nominal", "sort": None},
-            "x": {
-                "field": "from",
-                "type": "quantitative",
-                "scale": {"domain": [0, 1]},
-                "axis": {"title": "part of the rank", "format": ".0%"},
-            },
+            "x": number("from", "part of the rank", {"domain": [0, 1]}, format=".0%"),
             "x2": {"field": "to"},
             "color": legend(colours_of(buffer.ranks), buffer.ranks, "rank"),
-            "tooltip": [
-                {"field": "pe", "title": "PE"},
-                {"field": "place", "title": "at"},
-                {"field": "rank", "title": "rank"},
-                {"field": "text", "title": "holds"},
-            ],
+            "tooltip": tooltip(pe="PE", place="at", rank="rank", text="holds"),
         },
     }
     more = f" The first {_MOST_PES} of {mesh.n_devices:,} PEs." if mesh.n_devices > _MOST_PES else ""
@@ -185,41 +136,10 @@ def _communication(plan: Plan, run: Run | None) -> Section:
     rows = communication(plan)
     if not rows:
         return Section("communication", "Communication", (Paragraph("Nothing is exchanged."),))
-    head = ("collective", "tensor", "groups", "times", "operand", "result", "sent", "sent in all")
-    table = Table(
-        head,
-        tuple(
-            (
-                _name(row),
-                row.tensor,
-                f"{', '.join(row.axes)}: {row.groups}",
-                f"{row.count:,}",
-                *(exact(n) for n in (row.operand_bytes, row.result_bytes, row.sent_bytes, row.total_sent_bytes)),
-            )
-            for row in rows
-        ),
-        left=(1, 2),
-        caption="Bytes of one PE.",
-    )
-    parts: list[Part] = [_sent(rows), table]
+    parts: list[Part] = [_sent(rows), replace(traffic_table(rows), caption="Bytes of one PE.")]
     if run is not None and run.lowered is not None:
-        compared = matches(rows, run.lowered)
-        parts.append(
-            Table(
-                ("executed by the program", "tensor", "predicted", "executed"),
-                tuple(
-                    (
-                        m.collective.kind.replace("_", "-"),
-                        ", ".join(m.tensors) or NONE,
-                        f"{m.predicted:,}",
-                        f"{m.lowered:,}",
-                    )
-                    for m in compared
-                ),
-                left=(1,),
-                strong=tuple(i for i, m in enumerate(compared) if not m.agrees),
-            )
-        )
+        caption = "What the program executes, per PE."
+        parts.append(replace(matches_table(matches(rows, run.lowered)), caption=caption))
     lead = "What one PE sends in each step; rings are optimal in bandwidth."
     return Section("communication", "Communication", tuple(parts), lead)
 
@@ -229,31 +149,11 @@ def _sent(rows: Sequence[Traffic]) -> Figure:
     size, unit = (1, "bytes") if most < 1024 else data_unit(8 * most)
     factor = size / 8 if unit != "bytes" else 1
     values = [
-        {
-            "row": f"{number}: {_name(row)} {row.tensor}",
-            "value": row.total_sent_bytes / factor,
-            "marked": False,
-            "text": _bytes(row.total_sent_bytes),
-            "times": f"{row.count:,}",
-        }
-        for number, row in enumerate(rows, start=1)
+        {"row": f"{place}: {hyphened(row.kind)} {row.tensor}", "value": row.total_sent_bytes / factor, "marked": False}
+        | {"text": format_bytes(row.total_sent_bytes), "times": f"{row.count:,}"}
+        for place, row in enumerate(rows, start=1)
     ]
-    plot = bars(
-        values,
-        f"sent by each PE ({unit})",
-        tooltip=(("row", "step"), ("text", "sent"), ("times", "times")),
-        domain=most / factor * 1.2 or 1.0,
-    )
+    titles = {"row": "step", "text": "sent", "times": "times"}
+    plot = bars(values, f"sent by each PE ({unit})", most / factor * 1.2 or 1.0, **titles)
     text = f"Bytes that each PE sends in each of {len(rows)} collectives."
     return Figure("communication", "Sent by each PE, step by step", plot, text)
-
-
-def _name(row: Traffic) -> str:
-    return row.kind.replace("_", "-")
-
-
-def _product(sizes: Sequence[int]) -> int:
-    product = 1
-    for size in sizes:
-        product *= size
-    return product

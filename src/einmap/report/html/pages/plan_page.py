@@ -5,36 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from einmap.distribute.cost_model import PlanMetric
 from einmap.distribute.planner.chosen import ChosenPlan
 from einmap.distribute.planner.differences import turns_in_words, what_differs, why_dearer
 from einmap.distribute.planner.document import distribution_text
 from einmap.distribute.planner.planner import Planned
 from einmap.frontends.yaml.spec import dump
-from einmap.report.drawing.workload import workload_svg
-from einmap.report.html.charts import bars, colour
+from einmap.report.html.charts import bars, colour, dashed_line, number, tooltip
 from einmap.report.html.notes import note_texts
-from einmap.report.html.parts import (
-    Code,
-    Drawing,
-    Figure,
-    Folded,
-    Page,
-    Paragraph,
-    Part,
-    Section,
-    Table,
-    Tile,
-    Tiles,
-    Tone,
-)
-from einmap.report.html.sections.drawings import short_title
+from einmap.report.html.parts import Code, Drawing, Figure, Folded, Page, Paragraph, Part, Section, Tile, Tiles
+from einmap.report.html.sections.drawings import workload_section
+from einmap.report.mesh.distribution import mesh_text
 from einmap.report.mesh.pictures.holders import holders_svg
 from einmap.report.mesh.pictures.lanes import lanes_svg
-from einmap.report.mesh.planned import amount, change_lines, known_of, named_lines, steps_of
+from einmap.report.mesh.planned import amount, change_lines, known_of, named_lines, placements_table, steps_of
 from einmap.report.mesh.steps import ShownStep
-from einmap.report.text.formatting import NONE, data_unit
+from einmap.report.text.formatting import NONE, counted, data_unit
+from einmap.report.text.layout import Table
 from einmap.spec.spec import Spec
 from einmap.units import format_bytes, format_si
+from einmap.visible import listed
 
 _MOST_PARTS = 20
 """Steps whose cost is drawn, the dearest."""
@@ -44,9 +34,7 @@ _MOST_ROWS = 400
 
 def plan_page(planned: Planned, spec: Spec, names: Sequence[str] = ()) -> Page:
     """What was chosen for a workload on a mesh. `names`: of the files that it was made from, for the title."""
-    steps, mesh, workload = steps_of(planned), planned.request.mesh, planned.best.plan.workload
-    title = short_title("Workload", list(workload.by_name))
-    drawing = Drawing("workload", "Einsums and tensors", lambda theme: workload_svg(workload, title=title, theme=theme))
+    steps, workload = steps_of(planned), planned.best.plan.workload
     plan = Folded("the plan as YAML", (Code(distribution_text(planned.best)),))
     sections = (
         _summary(planned, steps),
@@ -57,24 +45,20 @@ def plan_page(planned: Planned, spec: Spec, names: Sequence[str] = ()) -> Page:
         _others(planned),
         _changes(planned),
         _steps(steps),
-        Section("workload", "Workload", (drawing,)),
+        workload_section(workload),
         Section("inputs", "Inputs", (plan, Folded("specification", (Code(dump(spec)),)))),
     )
     head = f"Plan: {', '.join(names) or ', '.join(workload.by_name)}"
-    count = "1 PE" if mesh.n_devices == 1 else f"{mesh.n_devices:,} PEs"
     notes = note_texts(spec.distribution_notes)
     shown = tuple(section for section in sections if section is not None)
-    return Page(head, f"mesh {mesh}: {count}, least {planned.request.metric}", shown, notes=notes)
+    return Page(head, f"{mesh_text(planned.request.mesh)}, least {planned.request.metric}", shown, notes=notes)
 
 
 def _summary(planned: Planned, steps: Sequence[ShownStep]) -> Section:
     best, metric = planned.best, planned.request.metric
-    verdict, tone = "No plan costs less: it is proven.", _tone("good")
-    if not best.proven:
-        verdict = f"It is not proven that no plan costs less; none costs less than {amount(best.bound, metric)}."
-        if best.turns is not None:
-            verdict = f"In turns {turns_in_words(best.turns)}: {known_of(planned)}."
-        tone = _tone("warning")
+    turns = "" if best.turns is None else f"In turns {turns_in_words(best.turns)}: "
+    known = f"{turns}{known_of(planned)}."
+    verdict = Paragraph(known[0].upper() + known[1:], "good" if best.proven and not turns else "warning")
     limit = f"of {format_bytes(planned.memory)}" if planned.memory is not None else "at most, no limit"
     together = max((step.end for step in steps), default=0.0)
     tiles = Tiles(
@@ -85,24 +69,12 @@ def _summary(planned: Planned, steps: Sequence[ShownStep]) -> Section:
             Tile("held by each PE", format_bytes(best.peak.bytes), limit),
         )
     )
-    return Section("summary", "Summary", (Paragraph(verdict, tone), tiles, *map(Paragraph, named_lines(planned))))
-
-
-def _tone(tone: Tone) -> Tone:
-    return tone
+    return Section("summary", "Summary", (verdict, tiles, *map(Paragraph, named_lines(planned))))
 
 
 def _placements(best: ChosenPlan) -> Section:
-    written = {t: name for name, einsum in best.plan.workload.by_name.items() for t in einsum.outputs}
-    rows = []
-    for tensor, homes in best.homes.items():
-        einsum = written.get(tensor, "")
-        spread = ", ".join(f"{variable}: {'*'.join(axes)}" for variable, axes in best.loops.get(einsum, {}).items())
-        whole = "on every PE" if einsum else NONE
-        rows.append((tensor, " and ".join(map(str, homes)), einsum or "graph input", spread or whole))
-    table = Table(("tensor", "kept", "written by", "spread"), tuple(rows), left=(1, 2, 3))
     lead = "Where each tensor is kept, and how the Einsum that writes it is spread over the PEs."
-    return Section("placements", "Placements", (table,), lead)
+    return Section("placements", "Placements", (placements_table(best),), lead)
 
 
 def _holders(planned: Planned, steps: Sequence[ShownStep]) -> Section:
@@ -126,8 +98,8 @@ def _timeline(planned: Planned, steps: Sequence[ShownStep]) -> Section:
             | {"text": amount(part.cost, metric), "sent": format_bytes(part.sent) if part.sent else "nothing"}
             for number, part in enumerate(dear, start=1)
         ]
-        tooltip = (("row", "step"), ("text", "costs"), ("sent", "sent by each PE"))
-        plot = bars(rows, "part of the cost", tooltip=tooltip, domain=1.15 * dear[0].cost / whole)
+        titles = {"row": "step", "text": "costs", "sent": "sent by each PE"}
+        plot = bars(rows, "part of the cost", 1.15 * dear[0].cost / whole, **titles)
         text = f"The {len(dear)} dearest steps; moves stand out."
         parts.append(Figure("cost-by-step", "What costs most", plot, text, text))
     return Section("timeline", "When", tuple(parts), "Einsums run one after another, and so do moves along each axis.")
@@ -147,33 +119,21 @@ def _memory(planned: Planned, steps: Sequence[ShownStep]) -> Section | None:
         "mark": {"type": "rect"},
         "data": {"values": rows},
         "encoding": {
-            "x": {"field": "step", "type": "quantitative", "axis": {"title": "step", "tickMinStep": 1}},
+            "x": number("step", "step", tickMinStep=1),
             "x2": {"field": "end"},
-            "y": {
-                "field": "held",
-                "type": "quantitative",
-                "axis": {"title": f"held by each PE ({unit})"},
-                "scale": {"zero": True},
-            },
+            "y": number("held", f"held by each PE ({unit})", {"zero": True}),
             "y2": {"datum": 0},
             "color": {"value": colour(0)},
-            "tooltip": [
-                {"field": "step", "title": "step"},
-                {"field": "what", "title": "does"},
-                {"field": "text", "title": "held"},
-            ],
+            "tooltip": tooltip(step="step", what="does", text="held"),
         },
     }
-    layers = [held]
-    if planned.memory is not None:
-        rule = {"mark": {"type": "rule", "strokeDash": [6, 4], "strokeWidth": 2}}
-        limit = {"data": {"values": [{"limit": 8 * planned.memory / size}]}}
-        layers.append({**rule, **limit, "encoding": {"y": {"field": "limit", "type": "quantitative"}}})
+    limit = [] if planned.memory is None else [dashed_line("limit", 8 * planned.memory / size)]
+    layers = [held, *limit]
     peak = planned.best.peak
     tensors = dict.fromkeys(planned.best.plan.by_name[name].tensor for name in peak.buffers)
     text = (
         f"Bytes that each PE holds at each step, graph inputs always. The most, {format_bytes(peak.bytes)}, at step "
-        f"{peak.step + 1}: {', '.join(list(tensors)[:12])}{' and more' if len(tensors) > 12 else ''}."
+        f"{peak.step + 1}: {listed(tensors, most=12)}."
     )
     text += " The dashed line is the memory of a PE." if planned.memory is not None else ""
     figure = Figure("memory", "Memory of a PE, step by step", {"height": 220, "layer": layers}, text, text)
@@ -187,21 +147,17 @@ def _others(planned: Planned) -> Section | None:
         plans.append(("without the limit on memory", planned.unlimited))
     if not plans:
         return None
-    rows = tuple(
-        (
-            what or "other moves",
-            amount(other.cost, metric),
-            format_bytes(other.sent_bytes),
-            format_bytes(other.peak.bytes),
-            why_dearer(best, other, lambda cost: amount(cost, metric)),
-        )
-        for what, other in plans
-    )
-    own = ("the best plan", amount(best.cost, metric), format_bytes(best.sent_bytes))
-    first = (*own, format_bytes(best.peak.bytes), NONE)
+    rows = [("the best plan", *_figures(best, metric), NONE)]
+    for what, other in plans:
+        why = why_dearer(best, other, lambda cost: amount(cost, metric))
+        rows.append((what or "other moves", *_figures(other, metric), why))
     head = ("plan", "cost", "sent by each PE", "held by each PE", "against the best")
     lead = "The best plans that spread one of the heaviest Einsums in another way, and why they lose."
-    return Section("others", "Other plans", (Table(head, (first, *rows), left=(4,), strong=(0,)),), lead)
+    return Section("others", "Other plans", (Table(head, rows, left=(0, 4), tones={0: "strong"}),), lead)
+
+
+def _figures(plan: ChosenPlan, metric: PlanMetric) -> tuple[str, str, str]:
+    return amount(plan.cost, metric), format_bytes(plan.sent_bytes), format_bytes(plan.peak.bytes)
 
 
 def _changes(planned: Planned) -> Section | None:
@@ -211,25 +167,20 @@ def _changes(planned: Planned) -> Section | None:
         (change.what, line.removeprefix(f"{change.what}: "))
         for change, line in zip(planned.changes, change_lines(planned), strict=True)
     )
-    table = Table(("change", "then"), rows, left=(1,))
+    table = Table(("change", "then"), rows, left=(0, 1))
     return Section("what-if", "What one change would alter", (table,), "The workload planned again for each.")
 
 
 def _steps(steps: Sequence[ShownStep]) -> Section:
-    rows = tuple(
+    rows = [
         (
-            f"{step.position + 1}",
-            step.name,
-            step.how,
-            format_si(step.start, "s"),
+            f"{step.position + 1}", step.name, step.how, format_si(step.start, "s"),
             format_si(step.end - step.start, "s") if step.end > step.start else NONE,
-            format_bytes(step.sent) if step.sent else NONE,
-            format_bytes(step.held),
+            format_bytes(step.sent) if step.sent else NONE, format_bytes(step.held),
         )
         for step in steps[:_MOST_ROWS]
-    )
+    ]  # fmt: skip
     head = ("step", "does", "how", "begins", "takes", "sent by each PE", "held by each PE")
     more = f"The first {_MOST_ROWS:,} of {len(steps):,} steps." if len(steps) > _MOST_ROWS else ""
-    table = Table(head, rows, left=(1, 2), caption=more)
-    count = f"{len(steps):,} step{'' if len(steps) == 1 else 's'}"
-    return Section("steps", "Steps", (Folded(count, (table,)),))
+    table = Table(head, rows, left=(0, 1, 2), caption=more)
+    return Section("steps", "Steps", (Folded(counted(len(steps), "step"), (table,)),))

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from einmap.report.html.charts import bars, colours_of, legend, log_ticks
-from einmap.report.html.parts import Figure, Page, Section, Table, Tile, Tiles
+from einmap.report.html.charts import bars, colours_of, legend, log_ticks, number, tooltip
+from einmap.report.html.parts import Figure, Page, Section, Tile, Tiles
 from einmap.report.search.census import times_text
-from einmap.report.search.strategies import UNITS, gap_text
+from einmap.report.search.skislope import corners_table, unit_of
+from einmap.report.search.strategies import gap_text
+from einmap.report.text.formatting import UNITS
+from einmap.report.text.layout import Table
 from einmap.search.census import Census
 from einmap.search.problem import Optimum, SearchProblem
 from einmap.search.skislope import SkiSlope
 from einmap.search.summary import Quartiles, StrategySummary
-from einmap.units import format_bits, format_count, format_si
+from einmap.units import format_count, format_si
 
 SMALLEST = 1e-4
 """Gaps below this stand at the lower end of the plot: a logarithm has no zero."""
@@ -103,32 +107,22 @@ def _gaps(key: str, unit: str, curves: Mapping[str, Sequence[tuple[float, Quarti
         # otherwise as pale as the bands
         colours["legend"]["symbolOpacity"] = 1
 
-    def axis(**looks: Any) -> dict[str, Any]:
-        return {"type": "quantitative", "scale": {"type": "log", "nice": False}, "axis": looks}
-
     times = [at for points in curves.values() for at, _ in points]
-    x = {
-        "field": "at",
-        **axis(
-            title="wall time" if unit == "seconds" else unit,
-            labelExpr=TIME_LABEL[unit],
-            values=log_ticks(min(times, default=1), max(times, default=1)),
-        ),
-    }
+    scale, ticks = {"type": "log", "nice": False}, log_ticks(min(times, default=1), max(times, default=1))
+    across = "wall time" if unit == "seconds" else unit
     largest = max((float(row["high"] or row["median"]) for row in rows), default=1)
-    y = axis(title="gap to the optimum; 10 x: ten times the optimum", values=gap_ticks(largest), labelExpr=GAP_LABEL)
-    shown = {"strategy": "strategy", "at": unit, "text": "gap"}
-    tooltip = [{"field": field, "title": title} for field, title in shown.items()]
+    looks = {"values": gap_ticks(largest), "labelExpr": GAP_LABEL}
+    median, low = (
+        number(field, "gap to the optimum; 10 x: ten times the optimum", scale, **looks) for field in ("median", "low")
+    )
+    shown = tooltip(strategy="strategy", at=unit, text="gap")
     plot: dict[str, Any] = {
         "data": {"values": rows},
         "height": 320,
-        "encoding": {"x": x, "color": colours},
+        "encoding": {"x": number("at", across, scale, labelExpr=TIME_LABEL[unit], values=ticks), "color": colours},
         "layer": [
-            {
-                "mark": {"type": "area", "opacity": 0.12},
-                "encoding": {"y": {**y, "field": "low"}, "y2": {"field": "high"}},
-            },
-            {"mark": {"type": "line", "point": True}, "encoding": {"y": {**y, "field": "median"}, "tooltip": tooltip}},
+            {"mark": {"type": "area", "opacity": 0.12}, "encoding": {"y": low, "y2": {"field": "high"}}},
+            {"mark": {"type": "line", "point": True}, "encoding": {"y": median, "tooltip": shown}},
         ],
     }
     description = f"Median gap to the optimum by {unit} of {', '.join(curves)}."
@@ -149,28 +143,21 @@ def census_page(census: Census, name: str = "") -> Page:
         )
     )
     rows = [
-        {
-            "row": f"{times_text(low).removesuffix(' x')} to {times_text(high)}",
-            "value": count,
-            "text": format_count(count),
-            "marked": False,
-        }
+        {"row": f"{times_text(low).removesuffix(' x')} to {times_text(high)}", "value": count, "marked": False}
+        | {"text": format_count(count)}
         for low, high, count in census.histogram()
     ]
-    plot = bars(rows, "valid mappings", tooltip=(("row", "over the optimum"), ("text", "mappings")))
-    figure = Figure(
-        "histogram",
-        f"Valid mappings by {objective} over the optimum",
-        plot,
-        f"Histogram of {census.n_valid:,} valid mappings by {objective}, on a logarithmic scale.",
-    )
+    plot = bars(rows, "valid mappings", row="over the optimum", text="mappings")
+    title = f"Valid mappings by {objective} over the optimum"
+    text = f"Histogram of {census.n_valid:,} valid mappings by {objective}, on a logarithmic scale."
+    figure = Figure("histogram", title, plot, text)
     sections = (Section("summary", "Summary", (tiles,)), Section("distribution", "Distribution", (figure,)))
     return Page(f"Census: {name or problem.name}", f"Einsum {problem.name}", sections)
 
 
 def skislope_page(curve: SkiSlope, name: str = "") -> Page:
     """Traffic by capacity with the lower bound, and a row for each corner."""
-    unit, what = curve.width or 1.0, "values" if curve.width else "bits"
+    unit, what = unit_of(curve)
     colours = colours_of((LEAST, BOUND))
     rows = [
         {"curve": label, "capacity": corner.capacity / unit, "traffic": traffic / unit}
@@ -179,10 +166,7 @@ def skislope_page(curve: SkiSlope, name: str = "") -> Page:
         if traffic > 0
     ]
 
-    def axis(field: str, title: str) -> dict[str, Any]:
-        scale = {"type": "log", "nice": False}
-        return {"field": field, "type": "quantitative", "scale": scale, "axis": {"title": title, "format": "~s"}}
-
+    scale = {"type": "log", "nice": False}
     plot: dict[str, Any] = {
         "data": {"values": rows},
         "height": 340,
@@ -195,26 +179,15 @@ def skislope_page(curve: SkiSlope, name: str = "") -> Page:
             for label, interpolate in ((LEAST, "step-after"), (BOUND, "linear"))
         ],
         "encoding": {
-            "x": axis("capacity", f"capacity of the buffer, {what}"),
-            "y": axis("traffic", f"traffic to and from main memory, {what}"),
+            "x": number("capacity", f"capacity of the buffer, {what}", scale, format="~s"),
+            "y": number("traffic", f"traffic to and from main memory, {what}", scale, format="~s"),
             "color": legend(colours, colours, "curve"),
             "tooltip": [{"field": field} for field in ("curve", "capacity", "traffic")],
         },
     }
     names = ", ".join(curve.workload.einsum_names)
     figure = Figure("skislope", "Least traffic by capacity", plot, f"Least traffic of {names} by capacity of a buffer.")
-    table = Table(
-        ("capacity", "", f"traffic, {what}", "", "x bound"),
-        tuple(
-            (
-                f"{corner.capacity / unit:,.0f}",
-                format_bits(corner.capacity),
-                f"{corner.traffic / unit:,.0f}",
-                format_bits(corner.traffic),
-                f"{corner.traffic / curve.least(corner.capacity):.3g}",
-            )
-            for corner in curve.corners
-        ),
-    )
+    corners = corners_table(curve)
+    table = replace(corners, columns=corners.columns[:-1], rows=[row[:-1] for row in corners.rows])
     lead = "Every corner is the smallest capacity for its traffic" + (", proven." if curve.proven else ".")
     return Page(f"Ski slope: {name or names}", names, (Section("curve", "Curve", (figure, table), lead),))

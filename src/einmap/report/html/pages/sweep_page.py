@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from einmap.report.html.charts import colour, log_ticks
-from einmap.report.html.parts import Choices, Code, Figure, Folded, Option, Page, Part, Section, Table, Tile, Tiles
+from einmap.report.html.charts import colour, named, spread_number, tooltip
+from einmap.report.html.parts import Choices, Code, Figure, Folded, Option, Page, Part, Section, Tile, Tiles
 from einmap.report.sweeps.points import (
     Effect,
     axis_text,
     best_points,
     breakdown,
     effects,
-    failures,
-    shown,
+    effects_table,
+    failures_table,
+    points_table,
     summary,
-    title,
 )
-from einmap.report.text.formatting import NONE, Scale, percent
+from einmap.report.text.formatting import Scale, percent, quantity, title
+from einmap.report.text.layout import Table, Tone
 from einmap.sweep.definition.definition import OBJECTIVES
 from einmap.sweep.definition.points.axes import Value
 from einmap.sweep.result import PointResult, front_of
@@ -48,7 +50,7 @@ def sweep_page(kept: KeptSweep, points: Sequence[PointResult]) -> Page:
         _front(front, done),
         _axes(kept, front, done),
         _effects(points),
-        _table(kept, points, front),
+        _table(points, front),
         _failed(points),
     ]
     outline = kept.outline
@@ -59,7 +61,7 @@ def sweep_page(kept: KeptSweep, points: Sequence[PointResult]) -> Page:
 
 def _summary(kept: KeptSweep, points: Sequence[PointResult], front: Sequence[PointResult]) -> tuple[Part, ...]:
     tiles = [
-        Tile(f"least {title(name)}", shown(point.value(name), name), f"point {point.number}: {_values_text(point)}")
+        Tile(f"least {title(name)}", quantity(point.value(name), name), f"point {point.number}: {_values_text(point)}")
         for name, point in best_points(points).items()
     ]
     text = summary(kept, points).partition(": ")[2]
@@ -73,7 +75,7 @@ def _values_text(point: PointResult) -> str:
 
 
 def _label(point: PointResult) -> str:
-    objectives = ", ".join(f"{title(name)} {shown(point.value(name), name)}" for name in point.objectives)
+    objectives = ", ".join(f"{title(name)} {quantity(point.value(name), name)}" for name in point.objectives)
     return f"{point.number}: {_values_text(point)}; {objectives}"
 
 
@@ -94,20 +96,19 @@ def _front(front: Sequence[PointResult], done: Sequence[PointResult]) -> Section
 
 def _point_parts(point: PointResult) -> tuple[Part, ...]:
     tiles = tuple(
-        Tile(title(name), shown(point.value(name), name)) for name in OBJECTIVES if point.value(name) is not None
+        Tile(title(name), quantity(point.value(name), name)) for name in OBJECTIVES if point.value(name) is not None
     )
     parts: list[Part] = [Tiles(tiles)]
     for name, outcome in point.outcomes.items():
         objective, ordered = breakdown(outcome)
         total = sum(value for _, value in ordered)
-        shares = tuple(value / total if total else 0.0 for _, value in ordered)
-        rows = tuple(
-            (part, shown(value, objective), percent(share))
+        shares = [value / total if total else 0.0 for _, value in ordered]
+        rows = [
+            (part, quantity(value, objective), percent(share))
             for (part, value), share in zip(ordered, shares, strict=True)
-        )
-        caption = f"{name}: {shown(outcome.energy, 'energy')}, {shown(outcome.latency, 'latency')}"
-        bars = {2: tuple(min(max(share, 0.0), 1.0) for share in shares)}
-        parts.append(Table((name, title(objective), "part"), rows, bars=bars, caption=caption))
+        ]
+        caption = f"{name}: {quantity(outcome.energy, 'energy')}, {quantity(outcome.latency, 'latency')}"
+        parts.append(Table((name, title(objective), "part"), rows, bars={2: shares}, caption=caption))
         what = "plan" if outcome.seconds_by_step else "mapping"
         parts.append(Folded(f"{what} of {name}", (Code(outcome.mapping),)))
     return tuple(parts)
@@ -115,64 +116,50 @@ def _point_parts(point: PointResult) -> tuple[Part, ...]:
 
 def _scatter(chosen: Sequence[PointResult], front: Sequence[PointResult], done: Sequence[PointResult]) -> Figure:
     """The first two objectives, or the objective over the first axis; the front stands out."""
-    objectives = done[0].objectives
-    first = objectives[0]
-    second = objectives[1] if len(objectives) > 1 else None
+    objectives = done[0].objectives[:2]
     places = {point.number: index for index, point in enumerate(chosen)}
     on_front = {point.number for point in front}
     drawn = _thinned(done, on_front, MOST_DRAWN)
-    scales = {name: _scale(name, drawn) for name in objectives[:2]}
+    scales = {name: _scale(name, [point.value(name) or 0.0 for point in drawn]) for name in objectives}
     axis = next(iter(done[0].values))
     rows: list[dict[str, Any]] = []
     for point in drawn:
-        y = second or first
-        x: Any = (point.value(first) or 0.0) / scales[first].factor if second else axis_text(point.values[axis])
-        row = {"x": x, "y": (point.value(y) or 0.0) / scales[y].factor, "label": _label(point)}
+        *x, y = ((point.value(name) or 0.0) / scales[name].factor for name in objectives)
+        row = {"x": x[0] if x else axis_text(point.values[axis]), "y": y, "label": _label(point)}
         rows.append({**row, "index": places.get(point.number, -1), "front": point.number in on_front})
-    y = second or first
-    across = (
-        _quantity("x", _named(title(first), scales[first]), [row["x"] for row in rows])
-        if second
-        else {"field": "x", "type": "ordinal", "sort": None, "axis": {"title": axis, "labelAngle": 0}}
-    )
+    titles = [named(title(name), scales[name]) for name in objectives]
+    across = {"field": "x", "type": "ordinal", "sort": None, "axis": {"title": axis, "labelAngle": 0}}
+    if len(objectives) > 1:
+        across = spread_number("x", titles[0], [row["x"] for row in rows], _WIDE)
+        rows.sort(key=lambda row: bool(row["front"]))
     is_chosen = {"test": "datum.index >= 0 && datum.index === chosen"}
     plot = {
-        "data": {"values": sorted(rows, key=lambda row: bool(row["front"])) if second else rows},
+        "data": {"values": rows},
         "height": 340,
         "params": [{"name": "chosen", "value": 0}],
         "mark": {"type": "point", "filled": True, "stroke": "var(--ink)", "cursor": "pointer", "size": 90},
         "encoding": {
             "x": across,
-            "y": _quantity("y", _named(title(y), scales[y]), [row["y"] for row in rows]),
+            "y": spread_number("y", titles[-1], [row["y"] for row in rows], _WIDE),
             "color": {
                 "condition": [{**is_chosen, "value": colour(5)}, {"test": "datum.front", "value": colour(0)}],
                 "value": "var(--muted)",
             },
             "opacity": {"condition": {"test": "datum.front", "value": 1}, "value": 0.35},
             "strokeWidth": {"condition": {**is_chosen, "value": 3}, "value": 0},
-            "tooltip": [{"field": "label", "title": "point"}],
+            "tooltip": tooltip(label="point"),
         },
     }
-    names = " and ".join(title(name) for name in objectives[:2])
-    text = f"{len(done):,} points by {names}, {len(front):,} on the front."
-    if len(drawn) < len(done):
-        text += f" {len(drawn):,} of them are drawn."
+    text = f"{len(done):,} points by {' and '.join(map(title, objectives))}, {len(front):,} on the front."
+    text += f" {len(drawn):,} of them are drawn." if len(drawn) < len(done) else ""
     return Figure("sweep-front", "All points and the front", plot, text, text)
 
 
-def _scale(objective: str, points: Sequence[PointResult]) -> Scale:
-    return _scale_of(objective, (point.value(objective) or 0.0 for point in points))
-
-
-def _scale_of(objective: str, values: Iterable[float]) -> Scale:
+def _scale(objective: str, values: Iterable[float]) -> Scale:
     if objective == "area":
         return Scale(1e-6, "mm^2", 2)
     unit = OBJECTIVES[objective]
     return Scale.of(values, unit) if unit else Scale(1.0, "", 0)
-
-
-def _named(name: str, scale: Scale) -> str:
-    return f"{name} ({scale.unit})" if scale.unit else name
 
 
 def _thinned(points: Sequence[PointResult], always: set[int], most: int) -> list[PointResult]:
@@ -181,19 +168,6 @@ def _thinned(points: Sequence[PointResult], always: set[int], most: int) -> list
         return list(points)
     step = math.ceil(len(points) / most)
     return [point for index, point in enumerate(points) if point.number in always or index % step == 0]
-
-
-def _quantity(field: str, name: str, values: list[float]) -> dict[str, Any]:
-    """An axis of numbers, by powers of ten where they are far apart."""
-    axis: dict[str, Any] = {"title": name, "format": ",.4~g"}
-    least, most = min(values), max(values)
-    if least > 0 and most > _WIDE * least:
-        ends = [least / 1.5, most * 1.5]
-        axis["values"] = log_ticks(*ends)
-        scale: dict[str, Any] = {"type": "log", "domain": ends, "nice": False}
-    else:
-        scale = {"zero": False, "padding": 18}
-    return {"field": field, "type": "quantitative", "scale": scale, "axis": axis}
 
 
 # parallel coordinates
@@ -207,12 +181,10 @@ def _axes(kept: KeptSweep, front: Sequence[PointResult], done: Sequence[PointRes
     drawn = _thinned(done, on_front, MOST_LINES)
     columns: dict[str, tuple[list[float], str, str]] = {}
     for name in kept.outline.axes:
-        places, low, high = _places([point.values[name] for point in drawn])
-        columns[name] = (places, low, high)
+        columns[name] = _places([point.values[name] for point in drawn])
     for name in kept.outline.objectives:
         values = [point.value(name) or 0.0 for point in drawn]
-        places = _shares(values)
-        columns[f"{title(name)} "] = (places, shown(min(values), name), shown(max(values), name))
+        columns[f"{title(name)} "] = (_shares(values), quantity(min(values), name), quantity(max(values), name))
     rows = [
         {"point": point.number, "axis": name, "at": places[index], "label": _label(point),
          "front": "on the front" if point.number in on_front else "others"}
@@ -256,7 +228,7 @@ def _parallel(rows: list[dict[str, Any]], ends: list[dict[str, Any]], names: lis
                 "legend": {"title": None},
             },
             "opacity": {"condition": {**is_front, "value": 0.9}, "value": 0.3},
-            "tooltip": [{"field": "label", "title": "point"}],
+            "tooltip": tooltip(label="point"),
         },
     }
     return {"height": 320, "layer": [lines, *labels]}
@@ -288,70 +260,49 @@ def _effects(points: Sequence[PointResult]) -> Section | None:
     rows = sorted(effects(points), key=lambda effect: -effect.ratio)
     if not rows:
         return None
-    cells = []
-    for effect in rows:
-        at = min(effect.best, key=lambda value: effect.best[value])
-        worst = max(effect.best, key=lambda value: effect.best[value])
-        cells.append((effect.axis, title(effect.objective), f"{effect.ratio:.3g} x", axis_text(at), axis_text(worst)))
-    head = ("axis", "objective", "worst / best", "best at", "worst at")
     lead = "For each value of an axis the best point that has it: how far these are apart."
     plots = [_curve(effect, number) for number, effect in enumerate(rows[:MOST_CURVES], start=1)]
-    return Section("sensitivity", "Sensitivity", (Table(head, tuple(cells), left=(1,)), *plots), lead)
+    return Section("sensitivity", "Sensitivity", (effects_table(rows), *plots), lead)
 
 
 def _curve(effect: Effect, number: int) -> Figure:
     """The least value of an objective for each value of an axis."""
-    scale = _scale_of(effect.objective, effect.best.values())
-    rows = [
-        {
-            "x": axis_text(value),
-            "y": least / scale.factor,
-            "label": f"{axis_text(value)}: {shown(least, effect.objective)}",
-        }
+    scale, name = _scale(effect.objective, effect.best.values()), title(effect.objective)
+    rows: list[dict[str, Any]] = [
+        {"x": axis_text(value), "y": least / scale.factor}
+        | {"label": f"{axis_text(value)}: {quantity(least, effect.objective)}"}
         for value, least in effect.best.items()
     ]
-    name = title(effect.objective)
-    across = {"field": "x", "type": "ordinal", "sort": None, "axis": {"title": effect.axis, "labelOverlap": True}}
     plot = {
         "data": {"values": rows},
         "height": 220,
         "mark": {"type": "line", "point": {"size": 60}, "color": colour(0)},
         "encoding": {
-            "x": across,
-            "y": _quantity("y", _named(f"least {name}", scale), [float(str(row["y"])) for row in rows]),
-            "tooltip": [{"field": "label", "title": "least"}],
+            "x": {"field": "x", "type": "ordinal", "sort": None, "axis": {"title": effect.axis, "labelOverlap": True}},
+            "y": spread_number("y", named(f"least {name}", scale), [row["y"] for row in rows], _WIDE),
+            "tooltip": tooltip(label="least"),
         },
     }
     text = f"The least {name} for each value of {effect.axis}."
     return Figure(f"sensitivity-{number}", f"{name} by {effect.axis}", plot, text, text)
 
 
-def _table(kept: KeptSweep, points: Sequence[PointResult], front: Sequence[PointResult]) -> Section | None:
+def _table(points: Sequence[PointResult], front: Sequence[PointResult]) -> Section | None:
     if not points:
         return None
     on_front = {point.number for point in front}
-    shown_points = [*front, *(point for point in points if point.number not in on_front)][:MOST_ROWS]
-    shown_points.sort(key=lambda point: point.number)
-    head = ("point", *kept.outline.axes, *(title(name) for name in kept.outline.objectives), "status")
-    rows = tuple(
-        (
-            str(point.number),
-            *(axis_text(value) for value in point.values.values()),
-            *(shown(point.value(name), name) if point.status == "done" else NONE for name in kept.outline.objectives),
-            "on the front" if point.number in on_front else point.status,
-        )
-        for point in shown_points
-    )
-    strong = tuple(index for index, point in enumerate(shown_points) if point.number in on_front)
-    caption = (
-        "" if len(shown_points) == len(points) else f"{len(shown_points):,} of {len(points):,}; --csv has them all."
-    )
-    return Section("points", "Points", (Table(head, rows, left=(len(head) - 1,), strong=strong, caption=caption),))
+    shown = [*front, *(point for point in points if point.number not in on_front)][:MOST_ROWS]
+    shown.sort(key=lambda point: point.number)
+    table = points_table(shown)
+    status = ["on the front" if point.number in on_front else point.status for point in shown]
+    rows = [(*row, state) for row, state in zip(table.rows, status, strict=True)]
+    tones: dict[int, Tone] = {n: "strong" for n, point in enumerate(shown) if point.number in on_front}
+    caption = "" if len(shown) == len(points) else f"{len(shown):,} of {len(points):,}; --csv has them all."
+    columns = (*table.columns, "status")
+    whole = replace(table, columns=columns, rows=rows, left=(0, len(columns) - 1), tones=tones, caption=caption)
+    return Section("points", "Points", (whole,))
 
 
 def _failed(points: Sequence[PointResult]) -> Section | None:
-    rows = failures(points)[:MOST_ROWS]
-    if not rows:
-        return None
-    cells = tuple((reason, f"{count:,}") for reason, count in rows)
-    return Section("failed", "Failed points", (Table(("reason", "points"), cells),))
+    table = failures_table(points, MOST_ROWS)
+    return Section("failed", "Failed points", (table,)) if table.rows else None

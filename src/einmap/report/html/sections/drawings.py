@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from einmap.einsum.workload import Workload
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.pretty import pretty
 from einmap.model.cost import Cost
@@ -13,7 +14,7 @@ from einmap.report.drawing.arch import arch_svg
 from einmap.report.drawing.looptree import looptree_svg
 from einmap.report.drawing.workload import workload_svg
 from einmap.report.html.parts import Code, Drawing, Folded, Part, Section
-from einmap.report.text.formatting import percent
+from einmap.report.text.formatting import counted, percent
 from einmap.report.text.loop_tree import loop_tree_lines
 from einmap.spec.spec import Spec
 
@@ -51,15 +52,13 @@ def plain_loop_tree(mapping: Mapping) -> tuple[Part, ...]:
     return drawing, Folded("as text", (Code(pretty(mapping)),))
 
 
-def workload_section(spec: Spec) -> Section:
+def workload_section(workload: Workload) -> Section:
     """The Einsums and what flows between them."""
-    workload = spec.workload
-    n, values = len(workload.einsums), sum(math.prod(size for _, size in e.bounds) for e in workload.einsums)
-    count = f"{n:,} Einsum{'' if n == 1 else 's'}, {len(workload.users):,} tensors"
-    lead = f"{count}, {values:,} points of all iteration spaces."
+    values = sum(math.prod(size for _, size in e.bounds) for e in workload.einsums)
+    count = f"{counted(len(workload.einsums), 'Einsum')}, {len(workload.users):,} tensors"
     title = short_title("Workload", list(workload.by_name))
     drawing = Drawing("workload", "Einsums and tensors", lambda theme: workload_svg(workload, title=title, theme=theme))
-    return Section("workload", "Workload", (drawing,), lead)
+    return Section("workload", "Workload", (drawing,), f"{count}, {values:,} points of all iteration spaces.")
 
 
 def architecture_section(spec: Spec, cost: Cost) -> Section:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from operator import attrgetter
 
 from einmap.model.cost import ActionRow, Cost
 from einmap.report.costs import rows as report_rows
+from einmap.report.costs.tables import OPERATIONS, energy_table, energy_unit
 from einmap.report.html.charts import MOST_ROWS, Amount, colours_of, grouped, stacked
-from einmap.report.html.parts import Figure, Folded, Option, Section, Table, Tabs
-from einmap.report.text.formatting import Scale, percent
-
-OPERATIONS = "computing"
-"""What costs energy and is of no tensor."""
+from einmap.report.html.parts import Figure, Folded, Option, Section, Tabs
+from einmap.report.text.formatting import Scale, percent, summed
 
 type Key = Callable[[ActionRow], str]
+_component, _einsum = attrgetter("component"), attrgetter("einsum")
 
 
 def energy_section(cost: Cost) -> Section | None:
@@ -31,15 +31,9 @@ def energy_section(cost: Cost) -> Section | None:
     ]
     if len(cost.latency_by_einsum) > 1:
         views.append(Option("by Einsum", (_view(cost, "Einsum", "component", _einsum, _component, components),)))
-    return Section("energy", "Energy", (Tabs(tuple(views)), Folded("numbers", (_table(cost),))))
-
-
-def _component(row: ActionRow) -> str:
-    return row.component
-
-
-def _einsum(row: ActionRow) -> str:
-    return row.einsum
+    sums = _sums((row for row in cost.actions if row.tensor is not None), _what)
+    table = replace(energy_table(cost, grouped(sums, "others")), caption=f"Energy ({energy_unit(cost)}).")
+    return Section("energy", "Energy", (Tabs(tuple(views)), Folded("numbers", (table,))))
 
 
 def _what(row: ActionRow) -> str:
@@ -50,32 +44,22 @@ def _view(cost: Cost, along: str, of: str, bar: Key, part: Key, colours: Mapping
     parts = grouped(_sums(cost.actions, part), f"other {of}s")
     bars = _sums(cost.actions, bar)
     rows = grouped(bars, f"other {along}s", MOST_ROWS - 1) if along == "tensor" else {name: name for name in bars}
-    sums: dict[tuple[str, str], float] = {}
-    for row in cost.actions:
-        key = rows[bar(row)], parts[part(row)]
-        sums[key] = sums.get(key, 0.0) + row.energy
-    totals: dict[str, float] = {}
-    for (name, _), energy in sums.items():
-        totals[name] = totals.get(name, 0.0) + energy
+    sums = summed(((rows[bar(row)], parts[part(row)]), row.energy) for row in cost.actions)
+    totals = summed((name, energy) for (name, _), energy in sums.items())
     if along == "tensor":
         sums = dict(sorted(sums.items(), key=lambda item: -totals[item[0][0]]))
     elif along == "component":
         order = {row.component: place for place, row in enumerate(cost.components)}
         sums = dict(sorted(sums.items(), key=lambda item: order.get(item[0][0], 0)))
     scale = Scale.of(totals.values(), "J")
+    shares = {name: percent(total / cost.energy) for name, total in totals.items()}
     amounts = [
-        Amount(
-            name,
-            what,
-            energy / scale.factor,
-            energy / cost.energy,
-            f"all of {name}: {percent(totals[name] / cost.energy)}",
-        )
+        Amount(name, what, energy / scale.factor, energy / cost.energy, f"all of {name}: {shares[name]}")
         for (name, what), energy in sums.items()
     ]
     plot = stacked(amounts, scale.unit, "energy", of, _with_rest(colours, parts.values()))
     most = max(totals, key=lambda name: totals[name])
-    text = f"Energy by {along}, stacked by {of}: most in {most}, {percent(totals[most] / cost.energy)} of all."
+    text = f"Energy by {along}, stacked by {of}: most in {most}, {shares[most]} of all."
     return Figure(f"energy-by-{along.lower()}", f"Energy by {along}, stacked by {of}", plot, text)
 
 
@@ -89,26 +73,4 @@ def _with_rest(colours: Mapping[str, str], names: Iterable[str]) -> dict[str, st
 
 
 def _sums(rows: Iterable[ActionRow], key: Key) -> dict[str, float]:
-    sums: dict[str, float] = {}
-    for row in rows:
-        sums[key(row)] = sums.get(key(row), 0.0) + row.energy
-    return sums
-
-
-def _table(cost: Cost) -> Table:
-    """Joules by component and what they are for, the largest tensors only where there are many."""
-    rows = report_rows.energy_rows(cost)
-    scale = Scale.of((row.total for row in rows), "J")
-    sums = {name: math.fsum(row.by_tensor.get(name, 0.0) for row in rows) for name in report_rows.tensors(cost)}
-    names = grouped(sums, "others")
-    columns = list(dict.fromkeys(names.values()))
-    powers = report_rows.powers(cost)
-    head = ("", *columns, OPERATIONS, *map(report_rows.power_name, powers), f"total ({scale.unit})", "part")
-    lines = []
-    for row in rows:
-        cells = dict.fromkeys(columns, 0.0)
-        for name, energy in row.by_tensor.items():
-            cells[names[name]] += energy
-        numbers = [*cells.values(), row.compute, *(row.by_power.get(name, 0.0) for name in powers), row.total]
-        lines.append((row.component, *map(scale.show, numbers), percent(row.share)))
-    return Table(head, tuple(lines), bars={len(head) - 1: tuple(row.share for row in rows)})
+    return summed((key(row), row.energy) for row in rows)

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from einmap.mapping.nodes import format_address
 from einmap.model.explanation.energy_terms import EnergyExplanation
 from einmap.model.explanation.values import Explanation, NodeCases
-from einmap.report.costs.provenance import shown, source_line, term_count, term_name
+from einmap.report.costs.provenance import source_line, terms_table
 from einmap.report.explanations.explanation import (
     FIXED,
+    NO_CHANGE,
     NOTATION,
+    bottleneck_table,
     case_rows,
-    change_line,
+    changes_table,
     count_line,
+    energy_table,
     helpful,
     piece_line,
-    saved,
 )
-from einmap.report.html.parts import Code, Folded, Paragraph, Part, Section, Table
-from einmap.report.text.formatting import NONE, percent
-from einmap.units import format_bits, format_si
+from einmap.report.html.parts import Code, Folded, Paragraph, Part, Section
+from einmap.report.text.formatting import NONE, shape_text
+from einmap.report.text.layout import Table
+from einmap.units import format_bits
 
 _MOST = 300
 """Rows of a table, and counts with all their pieces."""
@@ -32,101 +37,52 @@ def explained_sections(explanation: Explanation) -> tuple[Section, ...]:
 def terms_section(explanation: EnergyExplanation) -> Section:
     """The energy as a sum, and where the number of each term comes from."""
     terms = [term for term in explanation.terms if term.energy]
-    several = len({einsum for term in terms for einsum in term.einsums}) > 1
-    rows = tuple(
-        (
-            term.component,
-            term_name(term, several),
-            term_count(term),
-            shown(term.each.value, term.each.quantity),
-            format_si(term.energy, "J"),
-            percent(term.share),
-            source_line(term.each),
-        )
-        for term in terms[:_MOST]
-    )
-    head = ("component", "what", "actions", "each", "energy", "part", "where the number comes from")
-    bars = {5: tuple(max(0.0, min(1.0, term.share)) for term in terms[:_MOST])}
-    parts: list[Part] = [Table(head, rows, left=(1, 6), bars=bars)]
-    if len(terms) > _MOST:
-        parts.append(Paragraph(f"... and {len(terms) - _MOST:,} more, of less energy; --json has them all."))
+    table = terms_table(explanation, _MOST, {n: source_line(term.each) for n, term in enumerate(terms[:_MOST])})
+    shares = [term.share for term in terms[:_MOST]]
+    bars = {5: shares + [0.0] * (len(table.rows) - len(shares))}
     lead = f"Actions x energy of one, largest first; counted as {explanation.semantics}."
-    return Section("terms", "What the energy is made of", tuple(parts), lead)
+    return Section("terms", "What the energy is made of", (replace(table, left=(0, 1, 6), bars=bars),), lead)
 
 
 def _help(explanation: Explanation) -> Section:
-    changes = helpful(explanation.changes)
-    rows = tuple((change_line(c), saved(c.energy_change), saved(c.latency_change)) for c in changes)
-    parts: list[Part] = [Paragraph("No single change that was tried saves energy or time.")]
-    if rows:
-        parts = [Table(("one change", "energy", "latency"), rows), Paragraph(FIXED)]
-    margins = tuple(
-        (
-            row.einsum,
-            format_si(row.latency, "s"),
-            row.busy[0][0] if row.busy else NONE,
-            f"{row.margin:.3g} x" if row.margin is not None else NONE,
-            row.busy[1][0] if len(row.busy) > 1 else NONE,
-        )
-        for row in explanation.bottlenecks[:_MOST]
-    )
-    head = ("Einsum", "latency", "slowest", "times the next one", "next")
-    parts.append(Table(head, margins, left=(2, 4), caption="How far the slowest component is ahead of the next one."))
-    return Section("help", "What one change would help", tuple(parts))
+    changes = changes_table(helpful(explanation.changes))
+    tried: list[Part] = [changes, Paragraph(FIXED)] if changes.rows else [Paragraph(f"{NO_CHANGE.capitalize()}.")]
+    table = bottleneck_table(explanation)
+    caption = "How far the slowest component is ahead of the next one."
+    margins = replace(table, rows=table.rows[:_MOST], caption=caption)
+    return Section("help", "What one change would help", (*tried, margins))
 
 
 def _reuse(explanation: Explanation) -> Section:
     head = ("tensor", "held in", "node", "reuse", "fetched", "chunks", "tile", "size", "used by")
-    rows = tuple(_row(node) for node in explanation.cases[:_MOST])
-    cases = Folded("what the loops above and below each node do", (Paragraph(NOTATION), *_cases(explanation)))
-    counts = [
-        line
-        for derivation in explanation.derivations[:_MOST]
-        for line in (
-            f"{derivation.einsum}: {count_line(derivation)}",
-            *(f"    {piece_line(piece, derivation)}" for piece in derivation.pieces),
-        )
-    ]
+    rows = [_row(node) for node in explanation.cases[:_MOST]]
+    cases = Folded("what the loops above and below each node do", (Paragraph(NOTATION), _cases(explanation)))
+    counts = []
+    for derivation in explanation.derivations[:_MOST]:
+        counts.append(f"{derivation.einsum}: {count_line(derivation)}")
+        counts += [f"    {piece_line(piece, derivation)}" for piece in derivation.pieces]
     more = len(explanation.derivations) - _MOST
     counts += [f"... and {more:,} more"] if more > 0 else []
-    energy = Table(
-        ("component", "tensor", "action", "energy", "part"),
-        tuple(
-            (row.component, row.tensor or NONE, row.action, format_si(row.energy, "J"), percent(row.share))
-            for row in explanation.energy[:_MOST]
-        ),
-        left=(1, 2),
-        bars={4: tuple(row.share for row in explanation.energy[:_MOST])},
-    )
     parts = (
-        Table(head, rows, left=(1, 2, 8)),
+        Table(head, rows, left=(0, 1, 2, 8)),
         cases,
         Folded("what each count is made of", (Code("\n".join(counts)),)),
-        Folded("energy, largest part first", (energy,)),
+        Folded("energy, largest part first", (energy_table(explanation.energy[:_MOST]),)),
     )
     lead = "How often each value is used from a storage node after it was fetched into it once."
     return Section("reuse", "Reuse", parts, lead)
 
 
 def _row(node: NodeCases) -> tuple[str, ...]:
-    return (
-        f"{node.einsum}: {node.tensor}",
-        node.component,
-        format_address(node.address),
-        f"{node.reuse:,.4g} x",
-        NONE if node.backing else f"{node.fetches:,} x",
-        NONE if node.chunks is None else f"{node.chunks:,}",
-        " x ".join(str(n) for n in node.shape) or "1",
-        format_bits(node.bits),
-        node.child,
-    )
+    held = f"{node.einsum}: {node.tensor}", node.component, format_address(node.address), f"{node.reuse:,.4g} x"
+    fetched = NONE if node.backing else f"{node.fetches:,} x"
+    chunks = NONE if node.chunks is None else f"{node.chunks:,}"
+    return *held, fetched, chunks, shape_text(node.shape), format_bits(node.bits), node.child
 
 
-def _cases(explanation: Explanation) -> list[Part]:
+def _cases(explanation: Explanation) -> Table:
     rows = []
     for node in explanation.cases[:_MOST]:
         name = f"{node.einsum}: {node.tensor} in {node.component} ({format_address(node.address)})"
-        for label, above, below in case_rows(node):
-            rows.append((name, label, above.replace("\n", "; "), below.replace("\n", "; ")))
-            name = ""
-    return [Table(("node", "", "loops above", "loops below"), tuple(rows), left=(1, 2, 3))]
+        rows += [(name if not n else "", *texts) for n, texts in enumerate(case_rows(node))]
+    return Table(("node", "", "loops above", "loops below"), rows, left=range(4))

@@ -6,13 +6,12 @@ from typing import Any
 
 from einmap.mapper.objective.metrics import METRICS
 from einmap.mapper.result.result import Found, MapResult, objective
-from einmap.report.html.charts import colour, log_ticks
+from einmap.report.html.charts import colour, named, spread_number, tooltip
 from einmap.report.html.parts import Choices, Code, Figure, Option, Part, Section
 from einmap.report.html.sections.drawings import loop_tree_parts
 from einmap.report.html.sections.summary import cost_tiles
-from einmap.report.text.formatting import Scale
+from einmap.report.text.formatting import Scale, quantity
 from einmap.report.text.loop_tree import loop_tree_lines
-from einmap.units import format_si
 
 _LEAD = (
     "No mapping is better than another one of these in all metrics. Click a mark, or choose from the list, to see a "
@@ -55,11 +54,10 @@ def spread(count: int, most: int) -> tuple[int, ...]:
 
 
 def _parts(solution: Found, is_drawn: bool, number: int) -> tuple[Part, ...]:
+    tiles = cost_tiles(solution.cost)
     if is_drawn:
-        return cost_tiles(solution.cost), *loop_tree_parts(
-            solution.mapping, solution.spec, solution.cost, f"front-{number}"
-        )
-    return cost_tiles(solution.cost), Code("\n".join(loop_tree_lines(solution.mapping, solution.spec, 110)))
+        return tiles, *loop_tree_parts(solution.mapping, solution.spec, solution.cost, f"front-{number}")
+    return tiles, Code("\n".join(loop_tree_lines(solution.mapping, solution.spec, 110)))
 
 
 def _label(number: int, solution: Found, metrics: tuple[str, ...]) -> str:
@@ -68,47 +66,39 @@ def _label(number: int, solution: Found, metrics: tuple[str, ...]) -> str:
 
 
 def _shown(value: float, metric: str) -> str:
-    return format_si(value, METRICS[metric].unit) if METRICS[metric].unit else f"{value:.1%}"
+    return quantity(value, metric) if METRICS[metric].unit else f"{value:.1%}"
 
 
 def _figure(front: tuple[Found, ...], metrics: tuple[str, ...], chosen: tuple[int, ...]) -> Figure:
     """The first two metrics as axes; a third one as size. `chosen`: the places of mappings that can be looked at."""
     index_of = {place: index for index, place in enumerate(chosen)}
     shown = sorted({*chosen, *spread(len(front), _MOST_MARKS)})
-    first, second = metrics[0], metrics[1]
-    scales = {name: _scale(front, name) for name in metrics}
+    axes = dict(zip("xyz", metrics, strict=False))
+    scales = {axis: _scale(front, name) for axis, name in axes.items()}
     rows: list[dict[str, Any]] = [
-        {
-            "index": index_of.get(place),
-            "x": objective(solution.cost, first) / scales[first].factor,
-            "y": objective(solution.cost, second) / scales[second].factor,
-            **({"z": objective(solution.cost, metrics[2]) / scales[metrics[2]].factor} if len(metrics) > 2 else {}),
-            "label": _label(place + 1, solution, metrics),
-        }
-        for place, solution in ((place, front[place]) for place in shown)
+        {"index": index_of.get(place), "label": _label(place + 1, front[place], metrics)}
+        | {axis: objective(front[place].cost, name) / scales[axis].factor for axis, name in axes.items()}
+        for place in shown
     ]
+    titles = {axis: named(METRICS[name].title, scales[axis]) for axis, name in axes.items()}
     is_chosen = {"test": "datum.index === chosen"}
     encoding: dict[str, Any] = {
-        "x": _axis("x", first, scales[first], [float(row["x"]) for row in rows]),
-        "y": _axis("y", second, scales[second], [float(row["y"]) for row in rows]),
+        axis: spread_number(axis, titles[axis], [float(row[axis]) for row in rows], _WIDE) for axis in "xy"
+    } | {
         "color": {"condition": {**is_chosen, "value": colour(5)}, "value": colour(0)},
         "opacity": {
             "condition": [{**is_chosen, "value": 1}, {"test": "datum.index === null", "value": 0.25}],
             "value": 0.85,
         },
         "strokeWidth": {"condition": {**is_chosen, "value": 3}, "value": 1},
-        "tooltip": [{"field": "label", "title": "mapping"}],
+        "tooltip": tooltip(label="mapping"),
     }
-    if len(metrics) > 2:
-        title = f"{METRICS[metrics[2]].title} {_unit(scales[metrics[2]])}".rstrip()
-        scale = {"range": [60, 500] if len(shown) <= _MOST else [15, 160], "zero": False}
-        encoding["size"] = {
-            "field": "z",
-            "type": "quantitative",
-            "scale": scale,
-            "legend": {"title": title, "symbolType": "circle", "titleFontWeight": "normal"},
-        }
-    size = {} if len(metrics) > 2 else {"size": 130 if len(shown) <= _MOST else 45}
+    few = len(shown) <= _MOST
+    if "z" in axes:
+        legend = {"title": titles["z"], "symbolType": "circle", "titleFontWeight": "normal"}
+        scale = {"range": [60, 500] if few else [15, 160], "zero": False}
+        encoding["size"] = {"field": "z", "type": "quantitative", "scale": scale, "legend": legend}
+    size = {} if "z" in axes else {"size": 130 if few else 45}
     plot = {
         "data": {"values": rows},
         "height": 320,
@@ -125,23 +115,3 @@ def _scale(front: tuple[Found, ...], metric: str) -> Scale:
     if not METRICS[metric].unit:
         return Scale(0.01, "%", 1)
     return Scale.of((objective(solution.cost, metric) for solution in front), METRICS[metric].unit)
-
-
-def _unit(scale: Scale) -> str:
-    return f"({scale.unit})" if scale.unit else ""
-
-
-def _axis(field: str, metric: str, scale: Scale, values: list[float]) -> dict[str, Any]:
-    """By powers of ten where the values are far apart."""
-    axis: dict[str, Any] = {"title": f"{METRICS[metric].title} {_unit(scale)}".rstrip(), "format": ",.4~g"}
-    least, most = min(values), max(values)
-    if least > 0 and most > _WIDE * least:
-        ends = [least / 1.5, most * 1.5]
-        axis["values"] = log_ticks(*ends)
-        return {
-            "field": field,
-            "type": "quantitative",
-            "scale": {"type": "log", "domain": ends, "nice": False},
-            "axis": axis,
-        }
-    return {"field": field, "type": "quantitative", "scale": {"zero": False, "padding": 18}, "axis": axis}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from einmap.mapper.fusion_saving import Saving
 from einmap.mapping.mapping import Mapping
 from einmap.model.fusion import fusion_of
-from einmap.report.costs.fusion import kept_texts, saving_texts, saving_title
-from einmap.report.html.parts import Folded, Paragraph, Part, Section, Table
+from einmap.report.costs.fusion import kept_table, nothing_fused, saving_table, saving_title
+from einmap.report.html.parts import Folded, Paragraph, Part, Section
 from einmap.spec.spec import Spec
 
 _MOST = 40
@@ -18,23 +20,13 @@ def fusion_section(mapping: Mapping, spec: Spec, saving: Saving | None = None) -
         return None
     fusion = fusion_of(mapping, spec)
     if not fusion.fused:
-        memories = " and ".join(dict.fromkeys(kept.memory for kept in fusion.tensors))
-        text = f"Nothing is fused: every intermediate tensor goes through {memories}."
-        return Section("fusion", "Fusion", (Paragraph(text),))
-    head = ("tensor", "kept in", "tile", "size", "used by", "below the loops")
-    rows = tuple((kept.tensor, *kept_texts(kept)) for kept in fusion.tensors)
-    strong = tuple(number for number, kept in enumerate(fusion.tensors) if kept.fused)
-    table = Table(head, rows, left=(1, 2, 4, 5), strong=strong if len(strong) < len(rows) else ())
-    nests: list[Part] = [Paragraph(f"In one nest: {', '.join(nest)}.") for nest in fusion.nests[:_MOST]]
-    parts: list[Part] = [
-        table if len(rows) <= _MOST else Folded(f"{len(rows):,} intermediate tensors", (table,)),
-        *nests,
-    ]
+        return Section("fusion", "Fusion", (Paragraph(f"Nothing is fused: {nothing_fused(fusion)}."),))
+    table, count = kept_table(fusion), len(fusion.tensors)
+    parts: list[Part] = [table if count <= _MOST else Folded(f"{count:,} intermediate tensors", (table,))]
+    parts += [Paragraph(f"In one nest: {', '.join(nest)}.") for nest in fusion.nests[:_MOST]]
     if len(fusion.nests) > _MOST:
         parts.append(Paragraph(f"... and {len(fusion.nests) - _MOST:,} more nests."))
     if saving is not None:
-        compared = ("", "best", "unfused", "change")
-        parts.append(Table(compared, tuple(saving_texts(saving)), caption=saving_title(saving)))
-    return Section(
-        "fusion", "Fusion", tuple(parts), "Where intermediate tensors are kept, and which Einsums run together."
-    )
+        parts.append(replace(saving_table(saving), caption=saving_title(saving)))
+    lead = "Where intermediate tensors are kept, and which Einsums run together."
+    return Section("fusion", "Fusion", tuple(parts), lead)

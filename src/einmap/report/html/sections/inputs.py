@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from einmap.frontends.yaml.spec import dump
-from einmap.report.costs.provenance import shown
-from einmap.report.html.parts import Code, Folded, Part, Section, Table
-from einmap.report.text.formatting import NONE
+from einmap.report.html.parts import Code, Folded, Part, Section
+from einmap.report.text.formatting import NONE, quantity
+from einmap.report.text.layout import Table
 from einmap.spec.cost_sources import CostSource, cost_sources_of_all
 from einmap.spec.spec import Spec
 
@@ -23,28 +23,16 @@ def inputs_section(spec: Spec, *more: Part) -> Section:
     return Section("inputs", "Inputs", (*parts, *more), _LEAD)
 
 
-def _sources(sources: Iterable[CostSource]) -> Table:
+def _sources(sources: Sequence[CostSource]) -> Table:
     several = any(row.einsums for row in sources)
-    head = (
-        "component",
-        "action",
-        "quantity",
-        "value",
-        "source",
-        "what was done",
-        *(["for Einsums"] if several else []),
-    )
+    head = ("component", "action", "quantity", "value", "source", "what was done", "for Einsums")
     rows = [
         (
-            row.component,
-            row.action or NONE,
-            row.quantity.replace("_", " "),
-            shown(row.value, row.quantity),
-            row.source,
-            "; ".join(row.steps) or NONE,
-            *([", ".join(row.einsums) or "all"] if several else []),
+            row.component, row.action or NONE, row.quantity.replace("_", " "), quantity(row.value, row.quantity),
+            row.source, "; ".join(row.steps) or NONE, ", ".join(row.einsums) or "all",
         )
         for row in sources
-    ]
+    ]  # fmt: skip
     caption = "One instance of each component, one action; what was done to the number of the source gives the value."
-    return Table(head, tuple(rows), left=(1, 2, 4, 5, 6), caption=caption)
+    last = 7 if several else 6
+    return Table(head[:last], [row[:last] for row in rows], left=(0, 1, 2, 4, 5, 6), caption=caption)

@@ -11,9 +11,19 @@ from einmap.arch.component import Memory
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.model.evaluate import Workings, workings_of
 from einmap.model.explanation.lifetimes import live_buffers
-from einmap.report.html.charts import MOST_ROWS, MOST_SERIES, colours_of, grouped, legend
+from einmap.report.html.charts import (
+    MOST_ROWS,
+    MOST_SERIES,
+    colours_of,
+    dashed_line,
+    grouped,
+    legend,
+    name,
+    number,
+    tooltip,
+)
 from einmap.report.html.parts import Figure, Option, Paragraph, Part, Section, Tabs
-from einmap.report.text.formatting import data_unit, percent
+from einmap.report.text.formatting import data_unit, percent, summed
 from einmap.spec.spec import Spec
 from einmap.units import format_bits
 
@@ -54,7 +64,7 @@ def steps_of(workings: Workings) -> list[tuple[Memory, tuple[Step, ...]]]:
     """For each memory what lives there step by step; those of limited size first."""
     memories: dict[str, Memory] = {}
     steps: dict[str, list[Step]] = {}
-    for number, (einsum, buffers) in enumerate(live_buffers(workings).items(), start=1):
+    for place, (einsum, buffers) in enumerate(live_buffers(workings).items(), start=1):
         by_memory: dict[str, dict[str, float]] = {}
         for buffer in buffers:
             name = buffer.memory.name
@@ -63,7 +73,7 @@ def steps_of(workings: Workings) -> list[tuple[Memory, tuple[Step, ...]]]:
             held = by_memory.setdefault(name, {})
             held[buffer.tensor] = held.get(buffer.tensor, 0.0) + float(buffer.bits)
         for name, held in by_memory.items():
-            steps.setdefault(name, []).append(Step(number, einsum, held))
+            steps.setdefault(name, []).append(Step(place, einsum, held))
     order = sorted(memories, key=lambda name: math.isinf(memories[name].size_bits))
     return [(memories[name], tuple(steps[name])) for name in order]
 
@@ -79,15 +89,11 @@ def _figure(memory: Memory, steps: tuple[Step, ...]) -> Figure:
     capacity = memory.size_bits
     shows_line = math.isfinite(capacity) and peak >= _LOW * capacity
     size, unit = data_unit(max(peak, capacity if shows_line else 0.0))
-    rows = []
-    for step in steps:
-        held: dict[str, float] = {}
-        for tensor, bits in step.bits.items():
-            held[names[tensor]] = held.get(names[tensor], 0.0) + bits
-        rows += [
-            {"einsum": step.einsum, "tensor": tensor, "value": bits / size, "bits": format_bits(bits)}
-            for tensor, bits in held.items()
-        ]
+    rows = [
+        {"einsum": step.einsum, "tensor": tensor, "value": bits / size, "bits": format_bits(bits)}
+        for step in steps
+        for tensor, bits in summed((names[tensor], bits) for tensor, bits in step.bits.items()).items()
+    ]
     fullest = max(steps, key=lambda step: math.fsum(step.bits.values()))
     room = f", {percent(peak / capacity)} of {format_bits(capacity)}" if math.isfinite(capacity) and capacity else ""
     text = f"At most {format_bits(peak)}{room}, while {fullest.einsum} runs."
@@ -101,46 +107,25 @@ def _plot(
     rows: list[dict[str, Any]], einsums: list[str], title: str, top: float, capacity: float | None
 ) -> dict[str, Any]:
     few = len(einsums) <= MOST_ROWS
-    colours = colours_of([name for name in dict.fromkeys(row["tensor"] for row in rows) if name != _OTHERS])
+    colours = colours_of([row["tensor"] for row in rows if row["tensor"] != _OTHERS])
     colours[_OTHERS] = "var(--series-11)"
-    places = {name: place for place, name in enumerate(colours)}
+    places = {tensor: place for place, tensor in enumerate(colours)}
     rows = [{**row, "order": places[row["tensor"]]} for row in rows]
     channel = legend(colours, [row["tensor"] for row in rows], "tensor")
     if len(colours) > MOST_SERIES + 1:  # colours repeat: tooltips tell what is what
         channel["legend"] = None
-    axis: dict[str, Any] = {
-        "title": None if few else f"{len(einsums):,} Einsums in order",
-        "grid": False,
-        "ticks": False,
-    }
-    axis |= {"labels": few, "labelAngle": 0 if len(einsums) <= 5 else -40}
+    axis = name("einsum", title=None if few else f"{len(einsums):,} Einsums in order", domain=True, labels=few)
+    axis["axis"] |= {"labelAngle": 0 if len(einsums) <= 5 else -40, "labelPadding": 2}
     bars = {
         "data": {"values": rows},
         "mark": {"type": "bar", "width": {"band": 0.94 if few else 1}},
         "encoding": {
-            "x": {"field": "einsum", "type": "nominal", "sort": None, "scale": {"domain": einsums}, "axis": axis},
-            "y": {
-                "field": "value",
-                "type": "quantitative",
-                "scale": {"domain": [0, top], "nice": False},
-                "axis": {"title": title, "format": ",.4~g"},
-            },
+            "x": {**axis, "scale": {"domain": einsums}},
+            "y": number("value", title, {"domain": [0, top], "nice": False}),
             "color": channel,
             "order": {"field": "order", "type": "ordinal"},
-            "tooltip": [
-                {"field": "einsum", "title": "while"},
-                {"field": "tensor", "title": "holds"},
-                {"field": "bits", "title": "takes"},
-            ],
+            "tooltip": tooltip(einsum="while", tensor="holds", bits="takes"),
         },
     }
     layers: list[dict[str, Any]] = [bars]
-    if capacity is not None:
-        layers.append(
-            {
-                "data": {"values": [{"capacity": capacity}]},
-                "mark": {"type": "rule", "strokeDash": [6, 4], "strokeWidth": 1.5, "color": "var(--bad)"},
-                "encoding": {"y": {"field": "capacity", "type": "quantitative"}},
-            }
-        )
-    return {"height": 260, "layer": layers}
+    return {"height": 260, "layer": layers if capacity is None else [*layers, dashed_line("capacity", capacity)]}

@@ -9,7 +9,7 @@ from typing import Any
 
 from einmap.model.cost import Cost
 from einmap.model.roofline import Point, Roof, Roofline, roofline
-from einmap.report.html.charts import colours_of, legend, log_ticks
+from einmap.report.html.charts import colours_of, legend, logarithmic, tooltip
 from einmap.report.html.parts import Figure, Section
 from einmap.spec.spec import Spec
 from einmap.units import format_si
@@ -76,7 +76,7 @@ def _lines(limits: Roofline, frame: _Frame, axes: dict[str, Any], colours: Mappi
             "color": legend({**colours, **peaks}, used, "memory"),
             "detail": {"field": "line"},
             "strokeDash": {"condition": {"test": "datum.kind === 'peak'", "value": [6, 3]}, "value": [1, 0]},
-            "tooltip": [{"field": "text", "title": "roof"}],
+            "tooltip": tooltip(text="roof"),
         },
     }
 
@@ -89,25 +89,20 @@ def _marks(points: list[dict[str, Any]], axes: dict[str, Any]) -> dict[str, Any]
         "encoding": {
             **axes,
             "color": {"field": "memory", "type": "nominal"},
-            "tooltip": [
-                {"field": "einsum", "title": "Einsum"},
-                {"field": "memory", "title": "at the memory"},
-                {"field": "intensity", "title": "operations per byte"},
-                {"field": "rate", "title": "operations per second"},
-            ],
+            "tooltip": tooltip(
+                einsum="Einsum",
+                memory="at the memory",
+                intensity="operations per byte",
+                rate="operations per second",
+            ),
         },
     }
 
 
 def _point(point: Point) -> dict[str, Any]:
-    return {
-        "einsum": point.einsum,
-        "memory": point.memory,
-        "x": point.intensity,
-        "y": point.rate,
-        "intensity": f"{point.intensity:.4g}",
-        "rate": format_si(point.rate, ""),
-    }
+    return {"einsum": point.einsum, "memory": point.memory, "x": point.intensity, "y": point.rate} | {
+        "intensity": f"{point.intensity:.4g}", "rate": format_si(point.rate, "")
+    }  # fmt: skip
 
 
 def _named(points: Iterable[Point]) -> list[dict[str, Any]]:
@@ -121,11 +116,10 @@ def _named(points: Iterable[Point]) -> list[dict[str, Any]]:
     places: dict[tuple[float, float], list[str]] = {}
     for name, point in first.items():
         places.setdefault((_near(point.intensity), _near(point.rate)), []).append(name)
-    labels = []
-    for names in places.values():
-        point = first[names[0]]
-        labels.append({"einsum": ", ".join(names), "x": point.intensity, "y": point.rate})
-    return labels
+    return [
+        {"einsum": ", ".join(names), "x": first[names[0]].intensity, "y": first[names[0]].rate}
+        for names in places.values()
+    ]
 
 
 def _near(value: float) -> float:
@@ -171,14 +165,9 @@ def _peaks(peaks: tuple[Roof, ...], limits: Roofline, frame: _Frame) -> list[dic
 
 
 def _axes(frame: _Frame) -> dict[str, Any]:
-    def axis(field: str, title: str, least: float, most: float, shown: str) -> dict[str, Any]:
-        scale = {"type": "log", "domain": [least, most], "nice": False}
-        ticks = {"title": title, "format": shown, "values": log_ticks(least, most)}
-        return {"field": field, "type": "quantitative", "scale": scale, "axis": ticks}
-
     return {
-        "x": axis("x", "operations per byte", frame.left, frame.right, ",~g"),
-        "y": axis("y", "operations per second", frame.low, frame.high, "~s"),
+        "x": logarithmic("x", "operations per byte", frame.left, frame.right, format=",~g"),
+        "y": logarithmic("y", "operations per second", frame.low, frame.high, format="~s"),
     }
 
 

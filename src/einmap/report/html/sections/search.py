@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 from einmap.mapper.result.result import MapResult, MapStats
-from einmap.report.costs.cost_report import OUTCOMES, quality, shared_texts
+from einmap.report.costs.cost_report import fates_table, quality, shared_texts, sizes_table
 from einmap.report.html.charts import bars
-from einmap.report.html.parts import Figure, Paragraph, Part, Section, Table, Tile, Tiles, Tone
+from einmap.report.html.parts import Figure, Paragraph, Part, Section, Tile, Tiles
 from einmap.report.text.formatting import NONE, Scale, excess, percent
+from einmap.report.text.layout import Tone
 from einmap.units import format_count, format_si, powers_of_ten
 
 _MOST_ROWS = 60
@@ -61,64 +62,23 @@ def _proof(result: MapResult) -> Tile:
 def _times(stats: MapStats) -> Figure:
     scale = Scale.of(stats.steps.values(), "s")
     rows = [
-        {
-            "row": step,
-            "value": seconds / scale.factor,
-            "marked": False,
-            "text": percent(seconds / stats.seconds),
-            "share": percent(seconds / stats.seconds),
-        }
+        {"row": step, "value": seconds / scale.factor, "marked": False, "text": percent(seconds / stats.seconds)}
         for step, seconds in stats.steps.items()
     ]
     end = max(stats.steps.values()) / scale.factor * 1.15 or 1.0
-    plot = bars(rows, f"time ({scale.unit})", tooltip=(("row", "step"), ("share", "of the whole")), domain=end)
+    plot = bars(rows, f"time ({scale.unit})", end, row="step", text="of the whole")
     return Figure("search-time", "Time of the steps", plot, "Wall time of the steps of the search.")
 
 
 def _by_einsum(stats: MapStats) -> list[Part]:
     rows = [(name, row) for name, row in stats.by_einsum.items() if not row.get("same_as")]
-    alike = len(stats.by_einsum) - len(rows)
     if not rows:
         return []
-    caption = f"{alike:,} more Einsums are like one of these but for names, and share its search." if alike else ""
-    parts: list[Part] = [_sizes(rows[:_MOST_ROWS], caption)]
-    fates = [(name, row) for name, row in rows if row.get("outcomes")]
-    if fates:
-        head = (
-            "what became of the mappings",
-            *(title.replace("\n", " ").replace("- ", "") for title in OUTCOMES.values()),
-        )
-        lines = tuple(
-            (name, *(powers_of_ten(row["outcomes"][key]["mappings"]) for key in OUTCOMES))
-            for name, row in fates[:_MOST_ROWS]
-        )
-        parts.append(Table(head, lines))
+    alike, shown = len(stats.by_einsum) - len(rows), rows[:_MOST_ROWS]
+    more = f" {alike:,} more Einsums are like one of these but for names, and share its search." if alike else ""
+    parts: list[Part] = [replace(sizes_table(shown), caption=f"Mapspace of each Einsum.{more}")]
+    fates = fates_table(shown)
+    parts += [replace(fates, caption="What became of the mappings.")] if fates.rows else []
     if len(rows) > _MOST_ROWS:
         parts.append(Paragraph(f"{len(rows) - _MOST_ROWS:,} more Einsums are left out here; --json has them all."))
     return parts
-
-
-_KEYS = {
-    "templates": "dataplacements",
-    "lanes": "uses of fanouts",
-    "lattice_points": "tile shapes",
-    "loops": "loops",
-    "loops_removed": "removed",
-    "nodes": "nodes",
-    "heads": "heads",
-    "outlines": "outlines",
-}
-
-
-def _sizes(rows: list[tuple[str, dict[str, Any]]], caption: str) -> Table:
-    keys = [key for key in _KEYS if any(key in row for _, row in rows)]
-    head = ("mapspace of each Einsum", "mappings", *(_KEYS[key] for key in keys))
-    lines = tuple(
-        (
-            name,
-            powers_of_ten(row["mapspace_size"]),
-            *(format_count(row[key]) if key in row else NONE for key in keys),
-        )
-        for name, row in rows
-    )
-    return Table(head, lines, caption=caption)
