@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from einmap.report.frames.frame import Row, Table
 
 if TYPE_CHECKING:
-    from einmap.distribute.check import OutputCheck
+    from einmap.distribute.backends.check import OutputCheck
     from einmap.execute.results.result import Execution
     from einmap.report.executions.comparison import Comparison, OutputError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from einmap.distribute.cost_model import PlanMetric
+from einmap.distribute.costs.cost_model import PlanMetric
 from einmap.distribute.planner.chosen import ChosenPlan
 from einmap.distribute.planner.differences import turns_in_words, what_differs, why_dearer
 from einmap.distribute.planner.document import distribution_text
