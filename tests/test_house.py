@@ -38,7 +38,7 @@ MANY_ARGUMENTS: dict[str, str] = {
     "sweep/sweep.py:sweep": "public: a keyword for each option",
 }
 """Functions of more than 8 arguments, with the reason."""
-FULL_ROOMS = {"frontends/timeloop": "one step of reading a file each"} | dict.fromkeys(
+FULL_ROOMS = dict.fromkeys(
     ["mapper/cost_bounds", "mapper/fusion/fronts"],
     "to be divided",
 )

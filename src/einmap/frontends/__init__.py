@@ -7,12 +7,12 @@
 - `code`: functions and component models from Python files: run only when the user names the file.
 - `code_models`: component models that are classes of Python files.
 - `files`: files: text read whole, with clear errors.
+- `foreign`: files of other tools: their values, each checked with its place; what is left out.
 - `jax`: functions of JAX: their equations -> Einsums.
 - `onnx`: ONNX models: operators -> Einsums; weights are not loaded.
 - `store`: a directory that keeps texts under keys, for several processes at a time, any of which may be killed.
 - `accelforge`: a specification -> files for AccelForge.
 - `zigzag`: ZigZag's workloads, hardware and mappings -> a specification.
 - `timeloop`: Timeloop's problems, architectures and mappings -> a specification, and back.
-- `translation`: what files of another tool become, and what is left out.
 - `yaml`: YAML specifications: text -> raw tree, and back.
 """

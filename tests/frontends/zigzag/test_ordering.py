@@ -6,7 +6,7 @@ import pytest
 from tests.frontends.zigzag.test_read import HARDWARE, imported, left
 
 from einmap import SpecError
-from einmap.frontends.translation import GIVEN_FILE
+from einmap.frontends.foreign import GIVEN_FILE
 
 PRODUCT = """
 - {id: 0, operator_type: Gemm, equation: "O[b][k]+=W[k][c]*I[b][c]", loop_dims: [B, K, C], loop_sizes: [4, 8, 6],

@@ -2,7 +2,6 @@
 
 - `architecture`: the section `arch`: costs as numbers, only fields that it has.
 - `loop_tree`: the section `mapping`, every loop with one name for its rank variable.
-- `report`: what is left out on the way.
 - `workload`: the section `workload`, sizes and widths as numbers, renames at each Einsum.
 - `write`: a specification -> workload.yaml, architecture.yaml and mapping.yaml.
 """

@@ -10,7 +10,7 @@ from math import isinf
 from einmap.arch.component import Compute, Leaf, Memory, Toll, Units
 from einmap.arch.ports import Ports
 from einmap.errors import At, NotSupportedError, SpecError
-from einmap.frontends.accelforge.report import Report
+from einmap.frontends.foreign import Report
 from einmap.spec.raw import Raw, RawList, RawMap, RawScalar, from_python, tag_of
 from einmap.spec.schema.latency import ActionTimingInput
 from einmap.spec.spec import Spec

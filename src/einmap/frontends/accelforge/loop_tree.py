@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from einmap.errors import NotSupportedError
-from einmap.frontends.accelforge.report import Report
+from einmap.frontends.foreign import Report
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.nodes import Compute, Node, PerEinsum, Pipeline, Sequential, Spatial, Split, Storage, Temporal
 from einmap.spec.forms.loop_tree import write_mapping

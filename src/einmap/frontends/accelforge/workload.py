@@ -11,7 +11,7 @@ from einmap.einsum.einsum import Einsum
 from einmap.einsum.gather import refuse_gathers
 from einmap.einsum.spaces.projection import Affine
 from einmap.expressions.sets import NameSet
-from einmap.frontends.accelforge.report import Report
+from einmap.frontends.foreign import Report
 from einmap.spec.forms.write_workload import write_workload
 from einmap.spec.names import RESERVED
 from einmap.spec.raw import LiteralString

@@ -5,9 +5,8 @@ from __future__ import annotations
 from einmap.errors import SpecError
 from einmap.frontends.accelforge.architecture import write_arch
 from einmap.frontends.accelforge.loop_tree import common_names, write_nodes
-from einmap.frontends.accelforge.report import Report
 from einmap.frontends.accelforge.workload import write_einsums
-from einmap.frontends.translation import Translation
+from einmap.frontends.foreign import Report, Translation
 from einmap.frontends.yaml.dump import to_yaml
 from einmap.spec.raw import Raw, RawMap, from_python
 from einmap.spec.spec import Spec
@@ -51,7 +50,7 @@ def write(spec: Spec) -> Translation:
         texts["architecture.yaml"] = _text(sections)
     if tree is not None:
         texts["mapping.yaml"] = _text({"mapping": write_nodes(spec, tree, names, report)})
-    return Translation(texts, tuple(report.entries.values()))
+    return report.translation(texts)
 
 
 def _text(sections: dict[str, Raw]) -> str:

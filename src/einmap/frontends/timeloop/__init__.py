@@ -13,7 +13,6 @@ Read `read` (files in), `sections` (which key says what, in which version), then
 - `problem`: the problem -> an Einsum, its rank sizes and bits.
 - `read`: files -> workload.yaml, architecture.yaml and mapping.yaml.
 - `sections`: the sections that files give, joined.
-- `values`: values of the files, each checked with its place, and what is left out.
 - `write`: a specification -> Timeloop's files.
 - `write_arch`: the way to a compute unit -> nodes of version 0.4.
 - `write_mapping`: a LoopTree -> factors and permutations of levels.

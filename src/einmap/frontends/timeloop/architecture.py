@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from einmap.components.base import AttributeValue
 from einmap.errors import At, Note, SpecError, did_you_mean
 from einmap.expressions.scope import Scope
+from einmap.frontends.foreign import Report, a_flag, a_number, a_text, an_integer, named
 from einmap.frontends.timeloop.components import MODEL_ATTRIBUTES, TECHNOLOGY, Prices, technology_of
 from einmap.frontends.timeloop.constraints import DATASPACE, KINDS, Directive, Kept, factors, kept, place
 from einmap.frontends.timeloop.fanout_limits import KEYS as SPATIAL
@@ -16,7 +17,6 @@ from einmap.frontends.timeloop.fanout_limits import Limit, Spread
 from einmap.frontends.timeloop.levels import Level
 from einmap.frontends.timeloop.names import identifier
 from einmap.frontends.timeloop.problem import Problem
-from einmap.frontends.timeloop.values import Report, a_flag, a_number, a_text, an_integer, named
 from einmap.spec.raw import RawList, RawMap, RawScalar, from_python
 
 CYCLE = 1e-9

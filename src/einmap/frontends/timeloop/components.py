@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from einmap.components.base import AttributeValue
 from einmap.components.registry import builtin
 from einmap.errors import EinmapError
+from einmap.frontends.foreign import Report, a_list, a_map, a_text, named
 from einmap.frontends.timeloop.levels import Level
-from einmap.frontends.timeloop.values import Report, a_list, a_map, a_text, named
 from einmap.spec.raw import Raw, RawList, RawMap, RawScalar, from_python
 
 SECTIONS = ("compound_components", "components")

@@ -14,10 +14,10 @@ from itertools import product
 
 from einmap.errors import SpecError
 from einmap.expressions.scope import Scope
+from einmap.frontends.foreign import Report, an_integer
 from einmap.frontends.timeloop.constraints import Directive, factors, permutation, place
 from einmap.frontends.timeloop.levels import Level
 from einmap.frontends.timeloop.problem import Problem
-from einmap.frontends.timeloop.values import Report, an_integer
 
 KEYS = ("factors", "permutation", "split", "default_max_factor", "default_min_factor")
 _BOTH = frozenset("XY")

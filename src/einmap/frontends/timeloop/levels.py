@@ -9,7 +9,7 @@ from typing import Literal
 
 from einmap.errors import At, NotSupportedError, SpecError
 from einmap.expressions.scope import Scope
-from einmap.frontends.timeloop.values import Report, a_flag, a_list, a_map, a_text, an_integer, named
+from einmap.frontends.foreign import Report, a_flag, a_list, a_map, a_text, an_integer, named
 from einmap.spec.raw import Raw, RawList, RawMap, RawScalar, tag_of
 
 type Attributes = Mapping[str, Raw]

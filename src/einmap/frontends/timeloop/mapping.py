@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from einmap.einsum.spaces.projection import Relevance
 from einmap.errors import Note, SpecError, did_you_mean
 from einmap.expressions.scope import Scope
+from einmap.frontends.foreign import Report, an_integer, named
 from einmap.frontends.timeloop.architecture import Machine, axes, level_of
 from einmap.frontends.timeloop.constraints import (
     DATASPACE,
@@ -30,7 +31,6 @@ from einmap.frontends.timeloop.constraints import (
 from einmap.frontends.timeloop.levels import Level
 from einmap.frontends.timeloop.overlaps import Hold, Loop, overlaps, relevance_of
 from einmap.frontends.timeloop.problem import DataSpace, Problem
-from einmap.frontends.timeloop.values import Report, an_integer, named
 from einmap.spec.raw import Raw, RawMap, from_python
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from einmap.einsum.spaces.projection import Affine
 from einmap.errors import At, SpecError, did_you_mean
 from einmap.expressions.scope import Scope
+from einmap.frontends.foreign import Report, a_flag, a_list, a_map, a_text, an_integer, named
 from einmap.frontends.timeloop.names import identifier, rank_variable
-from einmap.frontends.timeloop.values import Report, a_flag, a_list, a_map, a_text, an_integer, named
 from einmap.spec.raw import Raw, RawList, RawMap, RawScalar, from_python
 
 MAX_DIMENSIONS = 64

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from einmap.errors import At, SpecError
+from einmap.frontends.foreign import Report, Translation, named
 from einmap.frontends.timeloop.architecture import Design, Machine, machine_of
 from einmap.frontends.timeloop.components import SECTIONS as CLASSES
 from einmap.frontends.timeloop.components import read_classes
@@ -14,8 +15,6 @@ from einmap.frontends.timeloop.levels import read_levels, read_storage_list
 from einmap.frontends.timeloop.mapping import read_mapping
 from einmap.frontends.timeloop.problem import Problem, read_problem
 from einmap.frontends.timeloop.sections import Sections, read_sections
-from einmap.frontends.timeloop.values import Report, named
-from einmap.frontends.translation import Translation
 from einmap.frontends.yaml.dump import to_yaml
 
 BITS = 8
@@ -51,7 +50,7 @@ def read(
             text = f"a mapping is read together with its {missing}, which no file has"
             raise SpecError(text, at=named(mapping.at, "mapping"), hint=f"name the file with the {missing}, too")
         texts["mapping.yaml"] = to_yaml(read_mapping(mapping, machine, problem, report, sections.scope))
-    return Translation(texts, tuple(report.left_out), tuple(report.notes))
+    return report.translation(texts)
 
 
 def _machine(sections: Sections, problem: Problem | None, report: Report) -> Machine | None:

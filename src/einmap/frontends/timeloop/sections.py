@@ -9,7 +9,7 @@ from pathlib import Path
 from einmap.errors import EinmapError, SpecError, attempt, raise_all
 from einmap.expressions.arithmetic import evaluate
 from einmap.expressions.scope import Lazy, Scope
-from einmap.frontends.timeloop.values import Report, a_map, named
+from einmap.frontends.foreign import Report, a_map, named
 from einmap.frontends.yaml.folders import Roots
 from einmap.frontends.yaml.include import Documents
 from einmap.frontends.yaml.load import matching_files

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from einmap.errors import SpecError
-from einmap.frontends.timeloop.values import Report
+from einmap.frontends.foreign import Report, Translation
 from einmap.frontends.timeloop.write_arch import write_arch
 from einmap.frontends.timeloop.write_mapping import write_mapping
 from einmap.frontends.timeloop.write_problem import write_problem
-from einmap.frontends.translation import Translation
 from einmap.frontends.yaml.dump import to_yaml
 from einmap.mapping.nodes import Compute
 from einmap.spec.raw import Raw, RawMap
@@ -37,7 +36,7 @@ def write(spec: Spec) -> Translation:
         texts["architecture.yaml"] = _section("architecture", arch.raw)
         if spec.mapping is not None:
             texts["mapping.yaml"] = _section("mapping", write_mapping(spec, arch.axes, problem.dimensions, report))
-    return Translation(texts, tuple(report.left_out), tuple(report.notes))
+    return report.translation(texts)
 
 
 def _section(name: str, raw: Raw) -> str:

@@ -10,9 +10,9 @@ from einmap.arch.component import Compute, Container, Leaf, Memory, SpatialDimen
 from einmap.arch.constraint import Comparison
 from einmap.arch.ports import Ports
 from einmap.errors import At, EinmapError, NotSupportedError, SpecError
+from einmap.frontends.foreign import Report
 from einmap.frontends.timeloop.architecture import TOTAL_LATENCY
 from einmap.frontends.timeloop.components import MODEL_ATTRIBUTES, TECHNOLOGY
-from einmap.frontends.timeloop.values import Report
 from einmap.frontends.timeloop.write_problem import VERSION
 from einmap.spec.raw import Raw, RawList, RawMap, from_python
 from einmap.spec.schema.arch import ComponentInput, HolderInput

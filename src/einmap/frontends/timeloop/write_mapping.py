@@ -17,7 +17,7 @@ from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.spaces.projection import Relevance
 from einmap.errors import At, NotSupportedError
-from einmap.frontends.timeloop.values import Report
+from einmap.frontends.foreign import Report
 from einmap.mapping.mapping import PlacedNode
 from einmap.mapping.nodes import Sequential, Spatial, Storage, Temporal
 from einmap.spec.raw import Raw, from_python

@@ -9,7 +9,7 @@ from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.gather import refuse_gathers
 from einmap.einsum.operation import product_of
 from einmap.errors import At, SpecError
-from einmap.frontends.timeloop.values import Report
+from einmap.frontends.foreign import Report
 from einmap.spec.raw import Raw, from_python
 
 VERSION = 0.4

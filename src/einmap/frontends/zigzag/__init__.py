@@ -3,7 +3,6 @@
 Read `read` (files in), then one module for each kind of file.
 
 - `equation`: the equation of a layer, and the relations of its dimensions.
-- `fields`: values of the files, each checked with its place, and what is left out.
 - `hardware`: the hardware -> the section `arch`.
 - `hierarchy`: memories and dimensions of the array in one order.
 - `layers`: the layers of a workload.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from einmap.einsum.spaces.projection import Affine
 from einmap.errors import SpecError, did_you_mean
-from einmap.frontends.zigzag.fields import Value
+from einmap.frontends.foreign import Value
 
 _EQUATION = re.compile(
     r"(\w+)((?:\[\w+\])+)\s*\+?=\s*(\w+)((?:\[\w*\])*)(?:\s*([*+])\s*(\w+)((?:\[\w*\])*))?", re.ASCII

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from einmap.errors import Note, NotSupportedError, SpecError
-from einmap.frontends.zigzag.fields import Fields, Report, Value
+from einmap.frontends.foreign import Fields, Report, Value
 from einmap.frontends.zigzag.hierarchy import placed
 from einmap.frontends.zigzag.memories import ZigzagMemory, joules, read_memories
 from einmap.frontends.zigzag.roles import ROLES

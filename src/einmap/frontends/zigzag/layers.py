@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from einmap.errors import At, SpecError
+from einmap.frontends.foreign import Fields, Report, Value
 from einmap.frontends.zigzag.equation import Equation, read_equation, read_relations
-from einmap.frontends.zigzag.fields import Fields, Report, Value
 from einmap.frontends.zigzag.roles import ROLES
 from einmap.spec.names import RESERVED, is_name
 

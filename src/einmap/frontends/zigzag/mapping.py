@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from einmap.errors import At, SpecError
-from einmap.frontends.zigzag.fields import Fields, Report, Value
+from einmap.frontends.foreign import Fields, Report, Value
 from einmap.frontends.zigzag.hardware import Hardware, check_dimension
 from einmap.frontends.zigzag.layers import Layer
 from einmap.frontends.zigzag.ordering import Entry, given_nodes, read_ordering

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from einmap.errors import At, SpecError, did_you_mean
-from einmap.frontends.zigzag.fields import Fields, Value
+from einmap.frontends.foreign import Fields, Value
 from einmap.frontends.zigzag.roles import ROLES
 from einmap.spec.names import RESERVED, is_name
 

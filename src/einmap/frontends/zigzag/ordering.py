@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from einmap.errors import At
-from einmap.frontends.zigzag.fields import Report, Value
+from einmap.frontends.foreign import Report, Value
 from einmap.frontends.zigzag.layers import Layer
 
 REST = "*"

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Literal
 
 from einmap.errors import At, SpecError
-from einmap.frontends.translation import GIVEN_FILE, Translation
+from einmap.frontends.files import read_text_file
+from einmap.frontends.foreign import GIVEN_FILE, LONGEST_KEY, Report, Translation, Value
 from einmap.frontends.yaml.dump import to_yaml
-from einmap.frontends.zigzag.fields import Report, Value, read_document
+from einmap.frontends.yaml.parsing.parse import parse_yaml
 from einmap.frontends.zigzag.hardware import Hardware, read_hardware
 from einmap.frontends.zigzag.layers import Layer, read_layers
 from einmap.frontends.zigzag.mapping import (
@@ -25,7 +26,7 @@ from einmap.frontends.zigzag.mapping import (
 )
 from einmap.frontends.zigzag.roles import DEFAULT_LINKS
 from einmap.frontends.zigzag.workload import cascade
-from einmap.spec.raw import RawList, RawMap, from_python
+from einmap.spec.raw import RawList, RawMap, RawScalar, from_python
 
 type Kind = Literal["workload", "hardware", "mapping"]
 _ONNX = "models in ONNX are read without --from: einmap import MODEL.onnx"
@@ -73,7 +74,7 @@ def read(files: Sequence[Path], *, define: Mapping[str, object], root: Sequence[
     written = {
         name: f"# from ZigZag's files, written by einmap\n{to_yaml(from_python(tree))}" for name, tree in texts.items()
     }
-    return Translation(written, report.left_out(), tuple(report.notes))
+    return report.counted(written)
 
 
 def _links(layer: Layer, mappings: Mapping[str, Given]) -> Mapping[str, str]:
@@ -93,12 +94,21 @@ def _mappings(documents: Mapping[Kind, Value], hardware: Hardware | None, report
     return {DEFAULT: Given(spatial, {}, DEFAULT_LINKS, (), hardware.dataflows.at)}
 
 
+def _document(file: Path, report: Report) -> Value:
+    """The document in a file. A key that is given twice has its last value, as in ZigZag, and is noted."""
+    repeated: list[RawScalar] = []
+    raw = parse_yaml(read_text_file(file), str(file), repeated=repeated)
+    for key in repeated:
+        report.leave(key.at or At(str(file)), str(key.text)[:LONGEST_KEY], "it is given again below, which counts")
+    return Value(raw, "")
+
+
 def _documents(files: Sequence[Path], report: Report) -> dict[Kind, Value]:
     documents: dict[Kind, Value] = {}
     for file in files:
         if file.suffix == ".onnx":
             raise SpecError("this is not one of ZigZag's YAML files", at=At(str(file)), hint=_ONNX)
-        document = read_document(file, report)
+        document = _document(file, report)
         kind = _kind(document, file)
         if kind in documents:
             first = documents[kind].at.file

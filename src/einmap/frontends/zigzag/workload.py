@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from einmap.einsum.notation.parse import format_projection
 from einmap.einsum.spaces.projection import Affine
 from einmap.errors import NotSupportedError
+from einmap.frontends.foreign import Report
 from einmap.frontends.zigzag.equation import Operand
-from einmap.frontends.zigzag.fields import Report
 from einmap.frontends.zigzag.layers import Layer
 from einmap.frontends.zigzag.roles import DEFAULT_LINKS, ROLES
 from einmap.spec.names import RESERVED, is_name

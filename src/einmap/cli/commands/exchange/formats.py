@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from einmap.errors import SpecError, did_you_mean
-from einmap.frontends.translation import Translation
+from einmap.frontends.foreign import Translation
 from einmap.spec.spec import Spec
 
 ONNX = "onnx"

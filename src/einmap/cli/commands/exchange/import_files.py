@@ -13,8 +13,8 @@ from einmap.cli.options import INPUT, Without, argument, flag, force_option, gro
 from einmap.cli.output import print_file, print_hint, print_notes, print_report
 from einmap.cli.writing.target import Target
 from einmap.errors import SpecError
+from einmap.frontends.foreign import GIVEN_FILE, Translation
 from einmap.frontends.onnx.read import from_onnx
-from einmap.frontends.translation import GIVEN_FILE, Translation
 from einmap.frontends.yaml.spec import dump
 
 

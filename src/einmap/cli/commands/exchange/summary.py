@@ -7,7 +7,7 @@ from rich.text import Text
 
 from einmap.errors import SpecError, raise_all
 from einmap.frontends.cascade.imported import Imported
-from einmap.frontends.translation import LeftOut, Translation
+from einmap.frontends.foreign import LeftOut, Translation
 from einmap.report.text.layout import new_table, section_title
 
 
