@@ -7,6 +7,11 @@ import math
 _PREFIXES = (*"qryzafpnµm", "", *"kMGTPEZYRQ")
 _SMALLEST = -10
 """Power of 1000 that the first prefix stands for."""
+DATA_TYPE_BITS = {
+    "fp4": 4, "int4": 4, "fp6": 6, "fp8": 8, "int8": 8, "fp16": 16, "bf16": 16, "int16": 16,
+    "tf32": 32, "fp32": 32, "int32": 32, "fp64": 64, "int64": 64,
+}  # fmt: skip
+"""Bits that a value of each data type takes."""
 _BYTES = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 

@@ -14,6 +14,7 @@ from itertools import pairwise
 from einmap.arch.component import Component, Memory, is_carrying
 from einmap.arch.tree import outermost_memory
 from einmap.errors import At, NotSupportedError
+from einmap.mapper.objective.metrics import OF_ENERGY_AND_LATENCY
 from einmap.mapper.problem.options import Options
 from einmap.mapper.problem.searchable import why_not_fused
 from einmap.model.timing.buffering import turns
@@ -158,9 +159,7 @@ def _outermost_units(call: Call) -> str | None:
 
 def _no_sums(call: Call) -> str | None:
     """A metric that is not made of energy and latency."""
-    from einmap.mapper.pipelined.cascade_search import JUDGED
-
-    return next((goal for goal in call.options.goals if goal not in JUDGED), None)
+    return next((goal for goal in call.options.goals if goal not in OF_ENERGY_AND_LATENCY), None)
 
 
 FEATURES: Mapping[str, Feature] = {

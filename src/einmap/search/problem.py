@@ -17,6 +17,7 @@ from einmap.mapper.cost_bounds.tile_limits import shapes_within_limits
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.mapper import best_mappings
 from einmap.mapper.mapspace.mapspace import Point, Subspace
+from einmap.mapper.objective.metrics import OF_ENERGY_AND_LATENCY, of_energy_and_latency
 from einmap.mapper.problem.options import metrics_named
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.template import OpenSpatial, Template
@@ -26,8 +27,6 @@ from einmap.model.counting.semantics import Semantics, semantics_named
 from einmap.search.space.space import SearchSpace, search_space
 from einmap.spec.spec import Spec
 
-OBJECTIVES = ("energy", "latency", "energy_delay_product")
-"""Objectives that single mappings are judged by here."""
 AT_ONCE = 16_384
 """Points whose arrays are evaluated together."""
 FEW = 4
@@ -95,13 +94,7 @@ class SearchProblem:
 
     def objective_of(self, costs: BatchCost) -> Floats:
         """The objective of some costs, in its unit."""
-        match self.objective:
-            case "energy":
-                return costs.energy
-            case "latency":
-                return costs.latency
-            case _:
-                return costs.energy * costs.latency
+        return of_energy_and_latency(self.objective, costs.energy, costs.latency)
 
     def costs(self, points: Sequence[Point]) -> BatchCost:
         """Energy (J), latency (s) and validity of each point; what cannot be counted is not valid."""
@@ -183,7 +176,10 @@ class SearchProblem:
         """The best mapping, found by the mapper. Raises NoMappingError where nothing fits."""
         result = best_mappings(self.spec, fuse=False, metrics=self.objective, semantics=self.semantics, workers=1)
         point = self.space.encode(result.mapping)
-        value = float(self.evaluate([point])[0]) if point is not None else _for_one_instance(self, result.cost)
+        times = self.spec.workload.n_instances * self.einsum.n_instances
+        value = of_energy_and_latency(self.objective, result.cost.energy / times, result.cost.latency / times)
+        if point is not None:
+            value = float(self.evaluate([point])[0])
         if not np.isfinite(value):
             raise NoMappingError("the best mapping cannot be evaluated here")
         return Optimum(value, result.mapping, point, result.optimal, result.stats.seconds)
@@ -207,13 +203,6 @@ def _table(subspace: Subspace, digits: Ints) -> Floats:
     return np.stack(columns, axis=1) if columns else np.zeros((len(digits), 0))
 
 
-def _for_one_instance(problem: SearchProblem, cost: object) -> float:
-    """The objective of a whole workload for one instance of its Einsum."""
-    times = problem.spec.workload.n_instances * problem.einsum.n_instances
-    energy, latency = float(getattr(cost, "energy")) / times, float(getattr(cost, "latency")) / times  # noqa: B009
-    return {"energy": energy, "latency": latency}.get(problem.objective, energy * latency)
-
-
 def problem_of(
     spec: Spec, *, einsum: str | None = None, metrics: str | None = None, semantics: str | None = None, seed: int = 0
 ) -> SearchProblem:
@@ -226,8 +215,8 @@ def problem_of(
     chosen = _chosen(spec.workload, einsum)
     written = spec.mapper_options.metrics if metrics is None else metrics
     goals = metrics_named(written)
-    if len(goals) > 1 or goals[0] not in OBJECTIVES:
-        hint = f"choose one of {', '.join(OBJECTIVES)}"
+    if len(goals) > 1 or goals[0] not in OF_ENERGY_AND_LATENCY:
+        hint = f"choose one of {', '.join(OF_ENERGY_AND_LATENCY)}"
         raise SpecError(f"mappings are judged by one objective here, not by {', '.join(goals)}", hint=hint)
     spec.refuse_recurrences("the search lab")
     if len(spec.workload.einsums) > 1:

@@ -19,6 +19,7 @@ from einmap.emit.emit import emit
 from einmap.errors import EinmapError, NotSupportedError, SpecError, did_you_mean
 from einmap.execute.execute import execute
 from einmap.mapper.mapspace.mapspace import Point
+from einmap.mapper.objective.metrics import of_energy_and_latency
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.model.evaluate import evaluate
 from einmap.model.timing.latency import busy_time
@@ -119,7 +120,7 @@ def _by_simulator(problem: SearchProblem) -> Callable[[LoopTree], float]:
         latency = max(float(busy_time(components[name], of_one, einsum)) for name, of_one in calls.items())
         # the simulator counts actions; what leaks in a second does not depend on them
         energy += cost.leak_energy / cost.latency * latency if cost.latency else 0.0
-        return {"energy": energy, "latency": latency}.get(problem.objective, energy * latency)
+        return of_energy_and_latency(problem.objective, energy, latency)
 
     return measure
 

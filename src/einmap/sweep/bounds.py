@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from einmap.mapper.exhaustive.compulsory_traffic import lower_bounds
+from einmap.mapper.objective.metrics import Parts, values_of
 from einmap.spec.shared_inputs import shareable
 from einmap.spec.spec import Spec
 from einmap.sweep.outcome import Outcome
@@ -75,19 +76,14 @@ def least_objectives(
         name: sum(weights[workload] * getattr(part, name) for workload, part in parts.items() if weights[workload])
         for name in ("dynamic", "leak", "latency")
     }
-    energy = sums["dynamic"] + sums["leak"]
-    values = {
-        "energy": energy,
-        "latency": sums["latency"],
+    whole = Parts(sums["dynamic"] + sums["leak"], **sums)
+
+    def least(name: str, value: float) -> float:
+        if name == "area":
+            # the very sums that results have
+            return max(part.area for part in parts.values())
         # a product bounds nothing where a factor may be negative
-        "energy_delay_product": energy * sums["latency"] if energy >= 0 else -math.inf,
-        "area": max(part.area for part in parts.values()),
-        "dynamic_energy": sums["dynamic"],
-        "leak_energy": sums["leak"],
-    }
-    # areas are the very sums that results have
-    return tuple(value if name == "area" else _lowered(value) for name, value in ((n, values[n]) for n in objectives))
+        bounds_nothing = not math.isfinite(value) or (name == "energy_delay_product" and whole.energy < 0)
+        return -math.inf if bounds_nothing else value - abs(value) * ROUNDING
 
-
-def _lowered(value: float) -> float:
-    return value - abs(value) * ROUNDING if math.isfinite(value) else -math.inf
+    return tuple(map(least, objectives, values_of(objectives, whole)))

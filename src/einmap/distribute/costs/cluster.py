@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
@@ -28,10 +28,6 @@ from einmap.visible import brief
 
 type ArchGoal = Literal["latency", "energy"]
 """What a mapping on the architecture of a PE makes small."""
-DATA_TYPE_BITS: Mapping[str, int] = {
-    "fp4": 4, "fp8": 8, "int8": 8, "bf16": 16, "fp16": 16, "tf32": 32, "fp32": 32, "fp64": 64,
-}  # fmt: skip
-"""Bits of a value of each data type."""
 SMALLEST, LARGEST = 1e-30, 1e30
 """Of rates, times, sizes and energies in SI units: with these no sum or quotient of costs overflows."""
 

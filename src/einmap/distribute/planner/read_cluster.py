@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 from einmap.distribute.costs.cluster import (
-    DATA_TYPE_BITS,
     Cluster,
     Link,
     ProcessingElement,
@@ -28,6 +27,7 @@ from einmap.spec.schema.base import Input, sound_values
 from einmap.spec.schema.cluster import ClusterInput, LinkInput, ProcessingElementInput
 from einmap.spec.schema.documented import hint_of
 from einmap.spec.spec import Spec
+from einmap.units import DATA_TYPE_BITS
 from einmap.visible import short
 
 KEY = "cluster"

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from einmap.mapper.objective.pareto_sums import nondominated
 from einmap.mapper.templates.statistics import SubspaceTally
 from einmap.mapping.mapping import Mapping
+from einmap.pareto import nondominated
 
 
 @dataclass

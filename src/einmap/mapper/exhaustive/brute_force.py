@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,11 +27,12 @@ from einmap.mapper.mapspace.dataplacement import Dataplacement
 from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.mapspace.lanes.spatial_mappings import n_lanes
 from einmap.mapper.mapspace.mapspace import MOST_SUBSPACES, BuildingEffort, Mapspace, Subspace, mapspace_of
-from einmap.mapper.objective.pareto_sums import nondominated
+from einmap.mapper.objective.metrics import OF_ENERGY_AND_LATENCY, of_energy_and_latency
 from einmap.mapper.problem.request import Request
 from einmap.model.batch.batch import Batch, BatchCost
 from einmap.model.counting.semantics import Semantics
 from einmap.numbers import coprime_near, rank
+from einmap.pareto import nondominated
 from einmap.progress import Progress
 
 CHUNK = 16_384
@@ -45,8 +46,6 @@ CLIMBERS = 4
 
 AT_A_TIME = 16
 """Choices that are evaluated one after another, before the search looks whether to stop."""
-
-type Objective = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
 
 
 @dataclass
@@ -232,17 +231,12 @@ class Search:
         if not len(points) or self._stopped:
             return np.full(len(points), np.inf)
         cost = self.evaluate(index, points)
-        value = _OBJECTIVES[self.objectives[0]](cost.energy, cost.latency)
+        value = of_energy_and_latency(self.objectives[0], cost.energy, cost.latency)
+        if self.objectives[0] == "latency":
+            value = value * (1 + 1e-12 * cost.energy / (cost.energy + 1))
         result = np.full(len(points), np.inf)
         result[: len(value)] = np.where(cost.fits, value, np.inf)
         return result
-
-
-_OBJECTIVES: dict[str, Objective] = {
-    "energy": lambda energy, _: energy,
-    "latency": lambda energy, latency: latency * (1 + 1e-12 * energy / (energy + 1)),
-    "energy_delay_product": lambda energy, latency: energy * latency,
-}
 
 
 def _add(seen: set[bytes], key: bytes) -> bool:
@@ -272,10 +266,6 @@ BUILDING = 1 / 3
 """Part of the time that building the mapspace may take."""
 LEAST_SUBSPACES = 1_000
 """So many are built however few evaluations are asked for."""
-
-
-COLUMNS = {"energy": 0, "latency": 1, "energy_delay_product": 2}
-"""Objectives that brute force knows."""
 
 
 def brute_force(
@@ -324,17 +314,17 @@ def _check_request(einsum: Einsum, request: Request) -> None:
     if request.uneven_loops or request.uneven_lanes or request.coarseness != 1:
         text = f"Einsum {einsum.name!r} can only be searched with factors that divide, and with all of them"
         raise NotSupportedError(text, hint="leave out the options for imperfect loops and coarseness")
-    if not set(request.goals) <= set(COLUMNS):
-        wrong = [goal for goal in request.goals if goal not in COLUMNS]
+    wrong = [goal for goal in request.goals if goal not in OF_ENERGY_AND_LATENCY]
+    if wrong:
         text = f"Einsum {einsum.name!r} is searched mapping by mapping, which cannot minimise {', '.join(wrong)}"
-        raise NotSupportedError(text, hint=f"metrics that it can minimise: {', '.join(COLUMNS)}")
+        raise NotSupportedError(text, hint=f"metrics that it can minimise: {', '.join(OF_ENERGY_AND_LATENCY)}")
 
 
 def _optimum(search: Search, searched: Searched, request: Request) -> Optimum:
     """The best of what was tried, and how much that was."""
     space, einsum = search.space, search.space.einsum
-    points = np.stack([searched.front.energy, searched.front.latency], axis=1).reshape(-1, 2)
-    values = np.concatenate([points, points.prod(axis=1)[:, None]], axis=1)[:, [COLUMNS[g] for g in request.goals]]
+    energy, latency = np.array(searched.front.energy), np.array(searched.front.latency)
+    values = np.stack([of_energy_and_latency(goal, energy, latency) for goal in request.goals], axis=1)
     best: Sequence[int] = [int(i) for i in nondominated(values)] if len(values) else []
     return Optimum(
         values=[tuple(float(x) for x in values[i]) for i in best],

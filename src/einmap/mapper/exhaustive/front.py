@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from einmap.arrays import Bools, Floats
-from einmap.mapper.objective.pareto_sums import nondominated
 from einmap.mapper.objective.tolerances import ROUNDING
+from einmap.pareto import nondominated
 from einmap.units import format_si
 
 

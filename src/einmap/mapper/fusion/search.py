@@ -18,9 +18,10 @@ from einmap.mapper.fusion.paths.state_graph import Stage
 from einmap.mapper.fusion.problem import CascadeProblem
 from einmap.mapper.fusion.refinement.lazy_refinement import LazyRefinement
 from einmap.mapper.fusion.tree import LinearNest, TreeBuilder
-from einmap.mapper.objective.pareto_sums import PARTS, nondominated
+from einmap.mapper.objective.pareto_sums import PARTS
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.renamed import renamed_nodes
+from einmap.pareto import nondominated
 from einmap.progress import Progress
 
 

@@ -30,12 +30,13 @@ from einmap.mapper.independent.joined import joined
 from einmap.mapper.independent.whole_tensors import exchanged_whole
 from einmap.mapper.infeasibility.diagnosis import is_empty, reasons
 from einmap.mapper.mapspace.enumeration import share_of
-from einmap.mapper.objective.pareto_sums import PARTS, nondominated, sums
+from einmap.mapper.objective.pareto_sums import PARTS, sums
 from einmap.mapper.problem.options import Options
 from einmap.mapper.problem.request import Remainder, Request
 from einmap.mapper.problem.searchable import check_stalls_searchable, why_not_fused, why_not_searchable
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.renamed import renamed_nodes
+from einmap.pareto import nondominated
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
 

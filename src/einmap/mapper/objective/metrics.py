@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from einmap.arrays import Floats
 from einmap.model.cost import Cost
 
 
-class Parts(NamedTuple):
-    """What the metrics of a mapping are made of: J, J, J, s. `energy` is that of actions (`dynamic`) and leakage."""
+class Parts[N](NamedTuple):
+    """What the metrics of a mapping are made of: J, J, J, s, numbers or arrays of them.
 
-    energy: float
-    dynamic: float
-    leak: float
-    latency: float
+    `energy` is that of actions (`dynamic`) and leakage.
+    """
+
+    energy: N
+    dynamic: N
+    leak: N
+    latency: N
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ class Metric:
     flag: int
     parts: tuple[str, ...]
     code: int | None
-    of: Callable[[Parts], float] | None
+    of: Callable[[Parts[Any]], Any] | None
     of_cost: Callable[[Cost], float]
     title: str
     is_timed: bool
@@ -71,9 +75,19 @@ METRICS = {
 """By name. A new metric is one entry here and, where kernels are to minimise it, its formula in `objective_kernels`."""
 ALIASES = {alias: metric.name for metric in METRICS.values() for alias in metric.aliases}
 DEFAULT = "energy_delay_product"
+OF_ENERGY_AND_LATENCY = tuple(name for name, metric in METRICS.items() if {*metric.parts} <= {"energy", "latency"})
+"""Metrics that energy and latency make, as of single mappings that are evaluated many at a time."""
 
 
-def values_of(names: Sequence[str], parts: Parts) -> tuple[float, ...]:
+def of_energy_and_latency[N: (float, Floats)](name: str, energy: N, latency: N) -> N:
+    """The value of one of OF_ENERGY_AND_LATENCY for energies (J) and latencies (s)."""
+    of = METRICS[name].of
+    assert of is not None
+    value: N = of(Parts(energy, energy, energy, latency))
+    return value
+
+
+def values_of(names: Sequence[str], parts: Parts[float]) -> tuple[float, ...]:
     """The values of some metrics; 0 for names that are not metrics made of these parts."""
     metrics = [METRICS.get(name) for name in names]
     return tuple(0.0 if metric is None or metric.of is None else metric.of(parts) for metric in metrics)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from einmap.arrays import Floats, Ints
+from einmap.arrays import Floats
 from einmap.mapper.objective.metrics import METRICS
+from einmap.pareto import nondominated
 
 PARTS = {name: metric.parts for name, metric in METRICS.items() if metric.of is not None}
 """What has to be added up over Einsums for each objective."""
@@ -20,23 +21,6 @@ class Sums:
 
     values: Floats
     chosen: tuple[tuple[int, ...], ...]
-
-
-def nondominated(values: Floats) -> Ints:
-    """Rows that no other row is at most as large as in everything; of equal rows the first. Sorted by column."""
-    order = np.lexsort(values.T[::-1])
-    if values.shape[1] <= 2:
-        last = values[order, -1]
-        before = np.concatenate([[np.inf], np.minimum.accumulate(last)[:-1]])
-        better = last < before
-        better[:1] = True  # the first one also where every value is infinite
-        kept: Ints = order[better]
-        return kept
-    front: list[int] = []
-    for row in order:
-        if not any((values[other] <= values[row]).all() for other in front):
-            front.append(int(row))
-    return np.array(front, dtype=np.int64)
 
 
 def sums(fronts: Sequence[Floats], weights: Sequence[int]) -> Sums:

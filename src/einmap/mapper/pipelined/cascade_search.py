@@ -15,6 +15,7 @@ from einmap.einsum.einsum import Einsum
 from einmap.mapper.fusion.budget import Budget, StoppedError
 from einmap.mapper.fusion.problem import CascadeProblem
 from einmap.mapper.fusion.tree import TreeBuilder, gathered
+from einmap.mapper.objective.metrics import METRICS
 from einmap.mapper.pipelined.pipeline_search import Origin, PipelineSearch
 from einmap.mapper.pipelined.stage_fronts import StageFronts
 from einmap.mapper.pipelined.stage_sums import OriginFront
@@ -23,9 +24,6 @@ from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
-
-JUDGED = {"energy": (0,), "latency": (1,), "energy_delay_product": (0, 1)}
-"""Which of energy and latency a metric depends on."""
 
 
 @dataclass
@@ -50,7 +48,8 @@ class CascadeSearch:
     def _best(self) -> OriginFront[tuple[Origin, ...]]:
         """The best cuts of the whole cascade."""
         einsums = self.spec.workload.einsums
-        judged = tuple(sorted({column for goal in self.options.goals for column in JUDGED[goal]}))
+        parts = {part for goal in self.options.goals for part in METRICS[goal].parts}
+        judged = tuple(column for column, part in enumerate(("energy", "latency")) if part in parts)
         problem = CascadeProblem(self.spec, self.options)
         fronts: dict[object, StageFronts] = {}
         leak_power = self.spec.arch(einsums[0].name).total_constant_power

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from einmap.arrays import Bools, Floats, Ints
-from einmap.mapper.objective.pareto_sums import nondominated
 from einmap.mapper.pipelined.stage_fronts import GroupRows
+from einmap.pareto import nondominated
 
 PAIRS_AT_A_TIME = 200_000
 """Rows of chains in a stage that are put together at a time."""
@@ -58,7 +58,7 @@ def _pairs(rows: GroupRows, begin: int, end: int, more: GroupRows, judged: Seque
     costs = rows.costs[first] + more.costs[second]
     running = np.maximum(rows.running[first], more.running[second])
     staying = rows.staying[first] + more.staying[second]
-    kept = undominated(_compared(costs, running, staying, judged))
+    kept = _undominated(costs, running, staying, judged)
     origins = [(*rows.origins[first[i]], *more.origins[second[i]]) for i in kept]
     return GroupRows(costs[kept], running[kept], staying[kept], origins)
 
@@ -75,20 +75,11 @@ def _joined(blocks: Sequence[GroupRows], empty: GroupRows) -> GroupRows:
 
 
 def _best(rows: GroupRows, judged: Sequence[int]) -> GroupRows:
-    kept = undominated(_compared(rows.costs, rows.running, rows.staying, judged))
+    kept = _undominated(rows.costs, rows.running, rows.staying, judged)
     return GroupRows(rows.costs[kept], rows.running[kept], rows.staying[kept], [rows.origins[i] for i in kept])
 
 
-def _compared(costs: Floats, running: Floats, staying: Floats, judged: Sequence[int]) -> Floats:
-    """What matters of rows: latency also where energy alone is asked for, since leakage lasts for it."""
-    return np.concatenate([costs[:, 0 if 0 in judged else 1 :], running, staying], axis=1)
-
-
-def undominated(values: Floats) -> Ints:
-    """Rows that no other row is at most as large as in everything; of equal rows the first."""
-    left: Ints = np.argsort(values.sum(axis=1), kind="stable")
-    kept = []
-    while len(left):
-        kept.append(left[0])
-        left = left[1:][~(values[left[0]] <= values[left[1:]]).all(axis=1)]
-    return np.array(kept, dtype=np.int64)
+def _undominated(costs: Floats, running: Floats, staying: Floats, judged: Sequence[int]) -> Ints:
+    """Rows that no other one beats; latency matters where energy alone is asked for, too: leakage lasts for it."""
+    values = np.concatenate([costs[:, 0 if 0 in judged else 1 :], running, staying], axis=1)
+    return nondominated(values, np.argsort(values.sum(axis=1), kind="stable"))

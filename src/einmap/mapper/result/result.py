@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from einmap.mapper.objective.metrics import METRICS
-from einmap.mapper.objective.pareto_sums import nondominated
 from einmap.mapper.objective.tolerances import tie_breaker, tied
 from einmap.mapping.mapping import Mapping
 from einmap.model.cost import Cost
+from einmap.pareto import nondominated
 from einmap.spec.chosen_layouts import Lies
 from einmap.spec.spec import Spec
 from einmap.visible import brief

@@ -22,6 +22,7 @@ from einmap.matmul.blocks.innermost import ComputeMany, innermost_seconds
 from einmap.matmul.blocks.lower_bounds import SLACK, LowerBounds
 from einmap.matmul.blocks.space import Options, options_of
 from einmap.matmul.machine.machine import Sizes
+from einmap.pareto import nondominated
 from einmap.progress import Progress
 from einmap.units import format_si
 
@@ -43,7 +44,7 @@ class Front:
         """The `parts` that cost less than 1 at `prices` and that no other part beats."""
         seconds = np.concatenate([np.empty((0, n_sizes)), *(part.seconds for part in parts)])
         choices = [choice for part in parts for choice in part.choices]
-        kept = nondominated(seconds, prices)
+        kept = _worthwhile(seconds, prices)
         return Front(seconds[kept], tuple(choices[row] for row in kept))
 
 
@@ -143,7 +144,7 @@ class JointSearch:
             times[:, index] = innermost_seconds(self.stages[-1], options, size, self.compute)
             kept = times @ prices < 1
             options, times = options.take(kept), times[kept]
-        rows = nondominated(times, prices)
+        rows = _worthwhile(times, prices)
         return Front(times[rows], tuple((options.choice(row),) for row in rows))
 
     def _exceeds_cutoff(self, position: int, axes: Axes, prices: Floats) -> bool:
@@ -181,16 +182,11 @@ class JointSearch:
         return Front(np.stack(times, axis=1), tuple((choice, *inner_choices) for inner_choices in front.choices))
 
 
-def nondominated(times: Floats, prices: Floats) -> list[int]:
+def _worthwhile(times: Floats, prices: Floats) -> list[int]:
     """Rows that cost less than 1 and that no other row beats, cheapest first; of equal ones the first."""
     cost = times @ prices
     order = np.argsort(cost, kind="stable")
-    order = order[cost[order] < 1]
-    kept = []
-    while len(order):
-        kept.append(int(order[0]))
-        order = order[(times[order] < times[order[0]]).any(axis=1)]
-    return kept
+    return [int(row) for row in nondominated(times, order[cost[order] < 1])]
 
 
 def parts_of(axes: Axes, choice: Choice) -> Axes:

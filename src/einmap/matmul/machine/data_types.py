@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from einmap.errors import SpecError, did_you_mean
+from einmap.units import DATA_TYPE_BITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,11 +16,7 @@ class DataType:
     bits: int
 
 
-_BITS = {
-    "fp4": 4, "int4": 4, "fp6": 6, "fp8": 8, "int8": 8, "fp16": 16, "bf16": 16, "int16": 16,
-    "fp32": 32, "int32": 32, "fp64": 64, "int64": 64,
-}  # fmt: skip
-DATA_TYPES = {name: DataType(name, bits) for name, bits in _BITS.items()}
+DATA_TYPES = {name: DataType(name, bits) for name, bits in DATA_TYPE_BITS.items()}
 """What `data_type` knows, by name."""
 
 

@@ -7,16 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from einmap.frontends.yaml.folders import FolderNames
+from einmap.mapper.objective.metrics import METRICS, OF_ENERGY_AND_LATENCY
 from einmap.sweep.definition.points.grid import Grid
 from einmap.visible import brief
 
 OBJECTIVES = {
-    "energy": "J",
-    "latency": "s",
-    "energy_delay_product": "J*s",
+    **{name: METRICS[name].unit for name in OF_ENERGY_AND_LATENCY},
     "area": "m^2",
-    "dynamic_energy": "J",
-    "leak_energy": "J",
+    **{name: METRICS[name].unit for name in ("dynamic_energy", "leak_energy")},
     "sent_bytes": "B",
     "peak_memory": "B",
     "processing_elements": "",

@@ -18,6 +18,7 @@ from einmap.frontends.files import exists
 from einmap.frontends.yaml.folders import FolderNames, Roots
 from einmap.frontends.yaml.include import Documents
 from einmap.frontends.yaml.spec import example_paths
+from einmap.mapper.objective.metrics import ALIASES, DEFAULT
 from einmap.mapper.problem.options import metrics_named
 from einmap.model.counting.semantics import semantics_named
 from einmap.spec.raw import Raw, RawMap, content, from_python, place
@@ -32,7 +33,6 @@ from einmap.visible import short
 KIND = "sweeps"
 """The folder of shipped sweeps."""
 _TOP = ("sweep",)
-_ALIASES = {"edp": "energy_delay_product"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ def _asked(fields: SweepInput, at: Callable[..., At]) -> Asked:
 
 def _objective(action: str, given: str, at: At) -> str:
     """The name of an objective that the action gives."""
-    name = _ALIASES.get(given, given)
+    name = ALIASES.get(given, given)
     absent = NOT_OF_PLANS if action == "plan" else OF_PLANS
     listed = [one for one in OBJECTIVES if one not in absent]
     if name not in OBJECTIVES:
@@ -221,7 +221,7 @@ def _metric(fields: SweepInput, at: Callable[..., At]) -> str:
             hint = did_you_mean(metric, PLAN_METRICS, listing="metrics of plans")
             raise SpecError(f"unknown metric {metric!r} of plans", at=at("metric"), hint=hint)
         return metric
-    metrics = metrics_named(fields.metric or "energy_delay_product", option="metric", at=at("metric"))
+    metrics = metrics_named(fields.metric or DEFAULT, option="metric", at=at("metric"))
     if len(metrics) != 1:
         hint = "a point is one mapping of each workload; `objectives` compare points"
         raise SpecError("a mapping is searched for one metric", at=at("metric"), hint=hint)

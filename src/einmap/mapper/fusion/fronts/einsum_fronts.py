@@ -38,11 +38,11 @@ from einmap.mapper.fusion.fronts.table_store import NO_LIMIT, Groups, TableStore
 from einmap.mapper.objective import objective_kernels
 from einmap.mapper.objective.objectives import OWN
 from einmap.mapper.objective.pareto_archive import Archive
-from einmap.mapper.objective.pareto_sums import nondominated
 from einmap.mapper.objective.tolerances import TIE
 from einmap.mapper.problem.request import Remainder
 from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.mapping import nodes as tree
+from einmap.pareto import nondominated
 
 CHOICES_AT_A_TIME = 1_000_000
 """Choices that one call of the kernel looks at, about 20 ms."""

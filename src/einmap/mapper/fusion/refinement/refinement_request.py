@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from einmap.mapper.objective.pareto_sums import nondominated
 from einmap.mapper.problem.request import Remainder
+from einmap.pareto import nondominated
 
 
 @dataclass
