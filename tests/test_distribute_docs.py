@@ -20,11 +20,9 @@ from einmap.frontends.yaml.spec import example_paths
 PAGE = Path(__file__).parent.parent / "docs" / "distribute.md"
 BLOCK = re.compile(r"^```\n\$ (einmap [^\n]*)\n(.*?)```$", re.MULTILINE | re.DOTALL)
 COMMANDS = [match[1] for match in BLOCK.finditer(PAGE.read_text())]
-ROW = re.compile(r"^\| `(\w+ \w+(?: -D \w+=\w+)*)` \| ([^|]*) \|[^|]*\|[^|]*\|[^|]*\|$", re.MULTILINE)
+ROW = re.compile(r"^\| `(\w+ \w+(?: -D \w+=\w+)*)` \| ([^|]*) \|[^|]*\|[^|]*\|$", re.MULTILINE)
 EXAMPLES = [match[0] for match in ROW.finditer(PAGE.read_text())]
-SUMMARY = re.compile(
-    r"each PE sends (\S+)\s+bytes,\s+evaluates\s+(\S+)\s+points.*\sbuffers\s+of\s+(\S+)\s+bytes", re.DOTALL
-)
+SUMMARY = re.compile(r"each PE sends (\S+)\s+bytes,.*\sbuffers\s+of\s+(\S+)\s+bytes", re.DOTALL)
 
 
 def printed(command: str) -> str:
