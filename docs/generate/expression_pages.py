@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from docs.generate import expression_texts as texts
 from docs.generate import template_texts as templates
-from docs.generate.layout import code, page, paragraph, table
+from docs.generate.layout import code, listed, page, paragraph, table
 
 from einmap.einsum.functions import FUNCTIONS, MapFunction
 from einmap.einsum.operation import REDUCTIONS
@@ -32,11 +32,11 @@ def words(names: Iterable[str]) -> str:
 def expressions() -> str:
     """Functions, operators, keywords and sets, and all that templates know."""
     forms = [
-        (f"{code(example)} is {code(value_of(example))}", code(form), meaning)
+        (f"{code(form)}: {meaning}", f"{code(example)} is {code(value_of(example))}")
         for form, meaning, example in (*texts.OPERATORS, *texts.KEYWORDS)
     ]
     functions = [
-        (f"{code(example)} is {code(value_of(example))}", code(f"{name}({arguments})"), meaning)
+        (f"{code(f'{name}({arguments})')}: {meaning}", f"{code(example)} is {code(value_of(example))}")
         for name, (arguments, meaning, example) in texts.FUNCTIONS.items()
     ]
     return page(
@@ -47,22 +47,24 @@ def expressions() -> str:
                   "[input-files.md](../input-files.md#templates) how templates work. The grammar of expressions is "
                   "Python's; their work and memory are bounded."),
         "## Operators and forms",
-        table(("example", "form", "value"), forms),
+        listed("; ", forms),
         paragraph(f"Refused: {texts.REFUSED}."),
         "## Functions",
         paragraph(f"Constants: {words(texts.CONSTANTS)}. As in Python and its module `math`: "
                   f"{words(texts.AS_IN_PYTHON)}. A name of the specification, or a function of your own, goes before "
                   "a function of the same name. Beside them:"),
-        table(("example", "function", "value"), functions),
+        listed("; ", functions),
         "## Sets",
         paragraph("A set selects tensors, or rank variables, of one Einsum. `&`, `|`, `-`, `^`, `~`, `in` and `len` "
                   "work on sets; two sets must be of one kind."),
-        table(("name", "what is in it"),
-              [*((code(n), m) for n, m in texts.SETS.items()), *((code(n), m) for n, m in texts.OTHER_SETS)]),
-        table(("part of a set", "what it is"), [(code(f"s.{n}"), m) for n, m in texts.SET_PARTS.items()]),
+        listed(": ", [(code(n), m) for n, m in (*texts.SETS.items(), *texts.OTHER_SETS)]),
+        "Parts of a set `s`:",
+        listed(": ", [(code(f"s.{n}"), m) for n, m in texts.SET_PARTS.items()]),
         "## What components say",
-        table(("in expressions of `arch`", "value"), [(code(n), m) for n, m in texts.COMPONENT_PARTS]),
-        table(("in `total_latency`", "value"), [(code(n), m) for n, m in texts.LATENCY_NAMES]),
+        "In expressions of `arch`:",
+        listed(": ", [(code(n), m) for n, m in texts.COMPONENT_PARTS]),
+        "In `total_latency`:",
+        listed(": ", [(code(n), m) for n, m in texts.LATENCY_NAMES]),
         *template_parts(),
     )  # fmt: skip
 
@@ -72,7 +74,7 @@ def template_parts() -> list[str]:
     return [
         "## Templates",
         paragraph("As in [Jinja2](https://jinja.palletsprojects.com/en/stable/templates/), and nothing else of it:"),
-        table(("what", "names"), [
+        listed(": ", [
             ("statements", words(templates.STATEMENTS)),
             ("filters", f"{words(templates.FILTERS)}; `safe` is `string`, since nothing is escaped"),
             ("tests", words(templates.TESTS)),
@@ -81,7 +83,7 @@ def template_parts() -> list[str]:
                           "(a filter here) and `getcwd`"),
         ]),
         "Only here:",
-        table(("statement or function", "value"), [(code(n), m) for n, m in (templates.ASSERT, *templates.FILES)]),
+        listed(": ", [(code(n), m) for n, m in (templates.ASSERT, *templates.FILES)]),
     ]  # fmt: skip
 
 

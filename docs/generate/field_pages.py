@@ -22,12 +22,9 @@ from einmap.spec.schema import (
 )
 
 KINDS = paragraph(
-    "How to read a field: what it may be, its unit, what is taken without it; then what it does. An *expression* is "
-    "computed ([expressions](expressions.md)), a *set* selects tensors or rank variables "
-    "([sets](expressions.md#sets)). "
-    "A *dictionary* whose keys are sets of tensors gives each tensor at most one value. *Older* and *newer dialect* "
-    "are "
-    "told apart in [formats.md](../formats.md#two-dialects). `einmap schema --field NAME` prints any of these fields."
+    "Of a field: what it may be, its unit, what is taken without it; then what it does. An *expression* is computed, a "
+    "*set* selects tensors or rank variables ([expressions](expressions.md)); *older* and *newer* are "
+    "[dialects](../formats.md#two-dialects). `einmap schema --field NAME` prints the same."
 )
 
 ARCH_SNIPPET = """

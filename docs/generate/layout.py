@@ -56,6 +56,11 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
 
 
+def listed(between: str, rows: Iterable[Sequence[str]]) -> str:
+    """A list of items, whose parts are joined."""
+    return "\n".join(paragraph(between.join(row), "- ", "  ") for row in rows)
+
+
 def page(title: str, *parts: str) -> str:
     """A whole page."""
     return "\n\n".join([f"# {title}", NOTE, *(part.strip("\n") for part in parts)]) + "\n"
