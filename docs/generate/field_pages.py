@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from docs.generate.layout import fields_list, meaning, page, paragraph, table
+from docs.generate.layout import fields_list, listed, meaning, page, paragraph, table
 
 from einmap.einsum.operation import REDUCTIONS
 from einmap.mapper.objective.metrics import METRICS
@@ -83,19 +83,15 @@ arch:
 def architecture() -> str:
     """`arch`."""
     tags = [
-        ("`!Memory`", "holds tiles of tensors", "[component](#every-component), "
-                                                "[values](#components-that-move-values), "
-         "[holder](#memories-and-tolls), [memory](#memory)"),
-        ("`!Toll`", "pays for values that pass", "[component](#every-component), "
-         "[values](#components-that-move-values), [holder](#memories-and-tolls), [toll](#toll)"),
-        ("`!Network`", "pays for the way of values to lanes", "[component](#every-component), "
-         "[values](#components-that-move-values), [network](#network)"),
-        ("`!Compute`", "runs Einsums, ends a path", "[component](#every-component), [compute](#compute)"),
-        ("`!Container`, older `!Fanout`", "a fanout alone", "[container](#container)"),
-        ("`!Fork`", "a side branch", "[fork](#fork)"),
-        ("`!Hierarchical`", "a list within the list", "[hierarchical](#hierarchical)"),
-        ("`!Array`", "memories, networks and tolls spread over lanes", "[array](#array)"),
-    ]  # fmt: skip
+        ("`!Memory`", "holds tiles of tensors"),
+        ("`!Toll`", "pays for values that pass"),
+        ("`!Network`", "pays for the way of values to lanes"),
+        ("`!Compute`", "runs Einsums, ends a path"),
+        ("`!Container`, older `!Fanout`", "a fanout alone"),
+        ("`!Fork`", "a side branch"),
+        ("`!Hierarchical`", "a list within the list"),
+        ("`!Array`", "memories, networks and tolls spread over lanes"),
+    ]
     needed = [(f"`!{tag}`", ", ".join(f"`{name}`" for name in names)) for tag, names in NEEDED_ACTIONS.items()]
     return page(
         "Architecture: the key `arch`",
@@ -104,7 +100,7 @@ def architecture() -> str:
                   "in its list, so the *path* of a compute is what stands before it; a `!Fork` branches off. What is "
                   "written is evaluated for each Einsum, and nodes may refer to nodes above them."),
         KINDS, "## An example", ARCH_SNIPPET,
-        "## Nodes", table(("tag", "what it is", "fields"), tags),
+        "## Nodes", listed(": ", tags),
         "## The key itself", fields_list(arch.ArchInput),
         "## Container", meaning(arch.ContainerInput), "All components have these two fields as well.",
         fields_list(arch.ContainerInput),
