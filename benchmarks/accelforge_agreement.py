@@ -4,8 +4,7 @@
     python benchmarks/accelforge_agreement.py --peer .venv-peer/bin/python
 
 The peer wants Graphviz's `dot` on the PATH. Numbers of einmap are those under `--semantics accelforge`; the peer keeps
-some of its own in single precision, so equal means to six digits. Prints the
-table of docs/from-accelforge.md, both numbers where they differ.
+some of its own in single precision, so equal means to six digits. Prints a table, with both numbers where they differ.
 """
 
 from __future__ import annotations

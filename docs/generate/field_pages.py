@@ -173,9 +173,9 @@ def workload_page() -> str:
         KINDS, "## An example", WORKLOAD_SNIPPET,
         "## The key `workload`", fields_list(workload.WorkloadInput),
         "## Einsums", meaning(workload.EinsumInput), fields_list(workload.EinsumInput),
-        paragraph(f"Map expressions are told in [map functions](map-functions.md), the reductions are {reductions}. An "
+        paragraph(f"Map expressions are in [map functions](map-functions.md), the reductions are {reductions}. An "
                   "index of the string form is a rank variable (`m`: rank `M`), or `RANK: index` with a sum of rank "
-                  "variables times integers (`W: 2*p + r`). A tensor that is used several times is told in "
+                  "variables times integers (`W: 2*p + r`). A tensor used several times: "
                   "[formats.md](../formats.md#a-tensor-used-several-times)."),
         "## Accesses: elements of `tensor_accesses`", meaning(workload.AccessInput), fields_list(workload.AccessInput),
         "## Bounds of rank variables", paragraph(
@@ -251,7 +251,7 @@ def mapping_page() -> str:
         "Mapping: the key `mapping`",
         paragraph("A LoopTree: nodes from the outside in, each the parent of the next. The loops above a node cut the "
                   "iteration space, and a storage node holds what is left of its tensors. Without a mapping, `einmap "
-                  "map` finds one. What is counted is told in [semantics.md](../semantics.md)."),
+                  "map` finds one. [What is counted](../semantics.md)."),
         KINDS, "## An example", MAPPING_SNIPPET, "Several Einsums are branches of a split:", SPLIT_SNIPPET,
         "## The key itself", fields_list(mapping.MappingInput),
         "## Every node", meaning(mapping.NodeInput), fields_list(mapping.NodeInput),

@@ -313,5 +313,5 @@ def test_what_is_not_known_is_told_with_its_place_and_remedy():
     assert error.value.at.path == 'arch.nodes[2] "Noc"'
     assert str(error.value).endswith(
         "the mapper does not know a network with a memory that takes turns (single, wind_up) yet ('Noc', 'Buffer'): "
-        "who waits for whom is told for memories only\n  hint: map without it, then evaluate the mapping found with it"
+        "who waits for whom is known for memories only\n  hint: map without it, then evaluate the mapping found with it"
     )

@@ -30,7 +30,7 @@ class RankSplitInput(Input):
         default=None,
     )
     halo: StrictInt = documented(
-        "How many coordinates behind its block a PE holds as well, which are those of the next PEs: what an Einsum "
+        "How many coordinates after its block a PE holds as well, which are those of the next PEs: what an Einsum "
         "reads through a window such as `p + r`.",
         2,
         unit="coordinates",
