@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from einmap.distribute.selection import elimination
 from einmap.distribute.selection.elimination import eliminate
 from einmap.distribute.selection.integer import solve_integer
-from einmap.distribute.selection.lagrangian import priced
 from einmap.distribute.selection.problem import Edge, Limit, Selection
 from einmap.distribute.selection.solve import solve
 
@@ -216,19 +215,6 @@ def test_both_solvers_reach_the_least_of_all_choices(problem):
         assert selected.cost == pytest.approx(least) or selected.cost == least == INF
         assert selected.proven
         assert selected.choice is None or problem.cost(selected.choice) == selected.cost
-
-
-@settings(max_examples=40, deadline=None)
-@given(problem=problems())
-def test_prices_bound_the_least_cost_from_below_and_meet_the_limits(problem):
-    problem = Selection(problem.nodes, problem.edges, problem.limits)
-    if not problem.limits:
-        return
-    least = min(problem.cost(choice) for choice in product(*(range(len(costs)) for costs in problem.nodes)))
-    selected = priced(problem)
-    assert selected.bound <= least + 1e-9
-    assert selected.cost >= least - 1e-9
-    assert selected.choice is None or problem.cost(selected.choice) == selected.cost < INF
 
 
 def test_too_wide_a_graph_is_left_to_the_integer_program(monkeypatch):

@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from einmap.distribute.selection import solve as solve_module
 from einmap.distribute.selection import wide
 from einmap.distribute.selection.messages import Messages
 from einmap.distribute.selection.problem import Edge, Limit, Selection
@@ -74,6 +75,16 @@ def test_a_wide_problem_is_solved_to_the_optimum(seed):
     assert selected.cost == least
     assert selected.bound == pytest.approx(least, rel=1e-6)
     assert (selected.choice is None) == (least == np.inf)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_messages_before_the_integer_program_leave_the_optimum(seed, monkeypatch):
+    monkeypatch.setattr(solve_module, "LARGE", 0)
+    problem = drawn(seed)
+    least = min(every_choice(problem).values(), default=np.inf)
+    selected = solve(problem)
+    assert selected.cost == least
+    assert selected.proven
 
 
 def test_bounds_get_close_without_limits_where_the_graph_is_a_tree():

@@ -5,7 +5,6 @@ The problem of every planner that places tensors: Alpa, XLA's solver and the IOP
 - `elimination`: exact where the graph is narrow: one node after another is minimised out.
 - `integer`: exact by an integer program, with limits; needs highspy.
 - `kernels`: compiled loops of `messages` and `local_search`.
-- `lagrangian`: limits by prices: a bound and a choice where the integer program is too large.
 - `least_excess`: the least excess over limits, where nothing else costs anything.
 - `local_search`: better choices by small changes.
 - `messages`: bounds and choices by messages along the edges, however wide the graph.

@@ -6,7 +6,6 @@ import numpy as np
 
 from einmap.distribute.selection.elimination import eliminate
 from einmap.distribute.selection.integer import solve_integer
-from einmap.distribute.selection.lagrangian import priced
 from einmap.distribute.selection.least_excess import is_excess_alone, least_excess, without_too_much
 from einmap.distribute.selection.messages import met_quickly
 from einmap.distribute.selection.problem import Selected, Selection
@@ -17,7 +16,9 @@ from einmap.progress import Progress
 TIME_LIMIT = 60.0
 """Seconds that the integer program takes at most."""
 LARGE = 50_000
-"""Entries of all edges together from which on prices are tried before the integer program."""
+"""Entries of all edges together from which on messages come before the integer program: they take 1 processor second
+for 75,000, and it 10 and more.
+"""
 
 
 def solve(problem: Selection, time_limit: float = TIME_LIMIT, progress: Progress | None = None) -> Selected:
@@ -43,39 +44,33 @@ def solve(problem: Selection, time_limit: float = TIME_LIMIT, progress: Progress
             return Selected(None, np.inf, np.inf)
         if problem.excess(choice) <= 0:
             return Selected(choice, problem.cost(choice), bound)
-    # by prices where that is quick, so that there is an answer when the time is over
-    quick = Selected(None, np.inf, bound)
-    if eliminated is not None and problem.excess_cost is None and _entries(problem) > LARGE:
-        quick = priced(problem, progress=progress)
-        bound = max(bound, quick.bound)
-        if quick.proven:
-            return quick
     if is_wide(problem):
-        selected = solve_wide(problem, time_limit, progress)
-    else:
-        selected = _within_limits(problem, bound, time_limit, progress)
-    if selected.cost <= quick.cost:
-        return selected
-    return Selected(quick.choice, quick.cost, max(bound, selected.bound))
+        return _bounded(solve_wide(problem, time_limit, progress), bound)
+    return _bounded(_within_limits(problem, time_limit, progress), bound)
 
 
-def _entries(problem: Selection) -> int:
-    return sum(edge.costs.size for edge in problem.edges)
+def _bounded(selected: Selected, bound: float) -> Selected:
+    """The choice with the larger of its bound and another one."""
+    return Selected(selected.choice, selected.cost, max(bound, selected.bound))
 
 
-def _within_limits(problem: Selection, bound: float, time_limit: float, progress: Progress | None) -> Selected:
-    """By the integer program, without what uses too much alone; by messages where its time is over."""
+def _within_limits(problem: Selection, time_limit: float, progress: Progress | None) -> Selected:
+    """By the integer program, without what uses too much alone; by messages before it where it is large, else where its
+    time is over.
+    """
     within = problem if problem.excess_cost is not None else without_too_much(problem)
     reduced = None if within is None else reduce(within)
     if reduced is None:
         return Selected(None, np.inf, np.inf)
-    selected = solve_integer(reduced.problem, time_limit, progress)
-    if not selected.proven and problem.excess_cost is None:
+    is_large = sum(edge.costs.size for edge in problem.edges) > LARGE
+    met = Selected(None, np.inf, -np.inf)
+    if is_large and problem.excess_cost is None:
         met = met_quickly(reduced.problem)
-        best = min(selected, met, key=lambda one: one.cost)
-        selected = Selected(best.choice, best.cost, max(selected.bound, met.bound))
-    bound = max(bound, selected.bound)
-    if selected.choice is None:
-        return Selected(None, np.inf, bound)
-    choice = reduced.restored(selected.choice)
-    return Selected(choice, problem.cost(choice), bound)
+    selected = met if met.proven else solve_integer(reduced.problem, time_limit, progress)
+    if not (selected.proven or is_large) and problem.excess_cost is None:
+        met = met_quickly(reduced.problem)
+    best = _bounded(min(selected, met, key=lambda one: one.cost), max(selected.bound, met.bound))
+    if best.choice is None:
+        return best
+    choice = reduced.restored(best.choice)
+    return Selected(choice, problem.cost(choice), best.bound)
