@@ -255,6 +255,14 @@ def attempt[T](problems: list[EinmapError], step: Callable[[], T]) -> T | None:
         return None
 
 
+def attempt_all(**steps: Callable[[], Any]) -> dict[str, Any]:
+    """What the steps give, by name. Raises the problems of all of them together."""
+    problems: list[EinmapError] = []
+    found = {name: attempt(problems, step) for name, step in steps.items()}
+    raise_all(problems)
+    return found
+
+
 def _single(problem: EinmapError) -> tuple[EinmapError, ...]:
     return problem.problems if isinstance(problem, ManyErrors) else (problem,)
 

@@ -59,6 +59,11 @@ class Source(Templates):
         return [*self.files, *(self.allow_code or ())]
 
     @property
+    def names(self) -> list[str]:
+        """Names of the files and examples without folders and endings, for titles."""
+        return [Path(file).stem if file.endswith((".yaml", ".yml")) else Path(file).name for file in self.files]
+
+    @property
     def command_words(self) -> list[str]:
         """The files and the values of templates, as words of a command line."""
         return [*self.files, *(word for one in self.define for word in ("-D", one))]

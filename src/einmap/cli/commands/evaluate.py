@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING
 from einmap.cli.inputs import Source, semantics_option
 from einmap.cli.options import flag, group
 from einmap.cli.output import console, print_notes
-from einmap.cli.writing.html_report import names_of
 from einmap.cli.writing.results import Output
 from einmap.model.evaluate import evaluate
 from einmap.report.costs.cost_report import cost_report
 from einmap.report.costs.provenance import cost_document
-from einmap.spec.spec import Spec
 
 if TYPE_CHECKING:
-    from einmap.model.cost import Cost
-    from einmap.report.html.parts import Page
+    pass
 
 
 @group
@@ -39,11 +36,4 @@ def evaluate_command(source: Source, options: Options, output: Output) -> None:
     cost = evaluate(spec, semantics=options.semantics, strict=options.strict)
     output.show(lambda: cost_document(cost, spec), lambda: cost_report(cost, spec, spec.mapping, console().width))
     print_notes(cost.notes)
-    files.write(cost, lambda: _page(cost, spec, source.files))
-
-
-def _page(cost: Cost, spec: Spec, files: list[str]) -> Page:
-    from einmap.report.html.pages.cost_page import evaluation_page
-
-    assert spec.mapping is not None
-    return evaluation_page(cost, spec, spec.mapping, names_of(files))
+    files.write(cost, "einmap.report.html.pages.cost_page.evaluation_page", cost, spec, spec.mapping, source.names)

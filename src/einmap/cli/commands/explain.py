@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from einmap.cli.inputs import Source
 from einmap.cli.options import flag, group, several
 from einmap.cli.output import console, print_notes
-from einmap.cli.writing.html_report import names_of
 from einmap.cli.writing.results import Output
 from einmap.errors import EinmapError, Note, SpecError, did_you_mean, raise_all
-from einmap.model.explanation.energy_terms import EnergyExplanation, explain_energy
+from einmap.model.evaluate import evaluate
+from einmap.model.explanation.energy_terms import explain_energy
 from einmap.model.explanation.explain import explain
 from einmap.model.explanation.filters import only
 from einmap.report.costs.provenance import energy_report
@@ -19,8 +19,7 @@ from einmap.report.explanations.explanation_summary import explanation_summary
 from einmap.spec.spec import Spec
 
 if TYPE_CHECKING:
-    from einmap.model.explanation.values import Explanation
-    from einmap.report.html.parts import Page
+    pass
 
 
 @group
@@ -58,7 +57,8 @@ def explain_command(source: Source, options: Options, output: Output) -> None:
         terms = explain_energy(spec).only(*options.names)
         output.show(terms.to_dict, lambda: energy_report(terms))
         print_notes([note for note in terms.notes if note.kind == "warning"])
-        files.write(terms, lambda: _energy_page(terms, spec, source.files))
+        cost = evaluate(spec) if output.has_page else None
+        files.write(terms, "einmap.report.html.pages.cost_page.energy_page", terms, cost, spec, source.names)
         return
     explanation = only(explain(spec), *options.names)
     report = explanation_report if options.everything or any(options.names) else explanation_summary
@@ -67,21 +67,14 @@ def explain_command(source: Source, options: Options, output: Output) -> None:
     if spec.model_options.semantics != "exact":
         notes.append(Note(f"the specification asks for {spec.model_options.semantics}; explained is what exact counts"))
     print_notes(notes)
-    files.write(explanation, lambda: _page(explanation, spec, source.files))
-
-
-def _page(explanation: Explanation, spec: Spec, files: list[str]) -> Page:
-    from einmap.report.html.pages.cost_page import explanation_page
-
-    assert spec.mapping is not None
-    return explanation_page(explanation, spec, spec.mapping, names_of(files))
-
-
-def _energy_page(explanation: EnergyExplanation, spec: Spec, files: list[str]) -> Page:
-    from einmap.model.evaluate import evaluate
-    from einmap.report.html.pages.cost_page import energy_page
-
-    return energy_page(explanation, evaluate(spec), spec, names_of(files))
+    files.write(
+        explanation,
+        "einmap.report.html.pages.cost_page.explanation_page",
+        explanation,
+        spec,
+        spec.mapping,
+        source.names,
+    )
 
 
 def _check_names(spec: Spec, asked: Options) -> None:

@@ -13,8 +13,8 @@ from einmap.cli.inputs import Source, definitions, reading_inputs, semantics_opt
 from einmap.cli.options import EFFORT, OUTPUT, flag, group, option, output_option, several
 from einmap.cli.output import console, print_error, print_hint, print_notes
 from einmap.cli.progress_bar import searching
-from einmap.cli.writing.html_report import command_words, names_of
-from einmap.cli.writing.results import Output
+from einmap.cli.writing.html_report import command_words
+from einmap.cli.writing.results import INTERRUPTED, SCHEMA, Output
 from einmap.cli.writing.target import Target
 from einmap.errors import EinmapError, NoMappingError, SpecError, did_you_mean
 from einmap.frontends.yaml.given import load_given
@@ -35,12 +35,7 @@ from einmap.spec.spec import Spec
 
 if TYPE_CHECKING:
     from einmap.mapper.result.result_cache import ResultCache
-    from einmap.report.html.parts import Page
 
-SCHEMA = 1
-"""Version of the JSON document."""
-INTERRUPTED = 130
-"""Exit status when the search was interrupted before it found anything."""
 LEAST_TIME = 0.5
 """Seconds that must be left of the time limit for a comparison with mappings that fuse nothing."""
 LEAST_COMPARED = 10.0
@@ -138,13 +133,7 @@ def map_command(asked: Options, output: Output, source: Source) -> None:
         raise failure
     if target is not None:
         print_hint(_wrote(result, target.path))
-    files.write(result, lambda: _page(result, saving, source.files))
-
-
-def _page(result: MapResult, saving: Saving | None, files: Sequence[str]) -> Page:
-    from einmap.report.html.pages.cost_page import map_page
-
-    return map_page(result, saving, names_of(files))
+    files.write(result, "einmap.report.html.pages.cost_page.map_page", result, saving, source.names)
 
 
 def _results_in(directory: str, spec: Spec) -> ResultCache:

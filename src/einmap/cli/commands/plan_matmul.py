@@ -12,7 +12,7 @@ from einmap.cli.inputs import Templates, definitions, reading_inputs
 from einmap.cli.options import EFFORT, Without, argument, flag, group, option, output_option, several
 from einmap.cli.output import print_hint, print_notes, print_report
 from einmap.cli.progress_bar import searching
-from einmap.cli.writing.results import Output
+from einmap.cli.writing.results import INTERRUPTED, Output
 from einmap.cli.writing.target import Target
 from einmap.frontends.yaml.spec import dump
 from einmap.progress import Progress
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from einmap.matmul.machine.machine import Machine
     from einmap.matmul.measured.measure import Measured
     from einmap.matmul.result import MatmulPlan
-    from einmap.report.html.parts import Page
 
 THIS_CPU = "this-cpu"
 """The name of the processor at hand."""
-WRONG, INTERRUPTED = 1, 130
+WRONG = 1
+"""Exit status when the product that was computed is wrong."""
 BLOCKS, CPU = "Blocks", "This processor"
 """Panels of the help."""
 
@@ -140,19 +140,12 @@ def plan_matmul_command(
     print_notes(plan.notes)
     if target is not None:
         print_hint(f"wrote the plan to {target.path}")
-    files.write(plan, lambda: page_of(plan, measured))
+    files.write(plan, "einmap.report.html.pages.matmul_page.matmul_page", plan, measured)
     if options.measure and measured is None:
         print_hint("stopped before there was anything measured")
         raise typer.Exit(INTERRUPTED)
     if measured is not None and not measured.correct:
         raise typer.Exit(WRONG)
-
-
-def page_of(plan: MatmulPlan, measured: Measured | None) -> Page:
-    """The HTML report of a plan."""
-    from einmap.report.html.pages.matmul_page import matmul_page
-
-    return matmul_page(plan, measured)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,19 +12,16 @@ from einmap.cli.inputs import Templates
 from einmap.cli.options import EFFORT, Without, argument, flag, group, option, output_option
 from einmap.cli.output import print_hint, print_json, print_report
 from einmap.cli.progress_bar import searching
-from einmap.cli.writing.results import Output, ResultFiles
+from einmap.cli.writing.results import INTERRUPTED, Output, ResultFiles
 from einmap.cli.writing.target import Target
 from einmap.errors import SpecError, did_you_mean
 from einmap.frontends.files import exists
 
 if TYPE_CHECKING:
-    from einmap.report.html.parts import Page
     from einmap.sweep.result import PointResult
     from einmap.sweep.settings import RunSettings
     from einmap.sweep.store.store import KeptSweep, Store
 
-INTERRUPTED = 130
-"""Exit status when the sweep was interrupted."""
 KIND = "einmap.sweep.result.PointResult"
 ACTIONS = ("status", "show", "export")
 """First words that are not sweeps: they ask a store."""
@@ -204,17 +201,11 @@ def _tell(store: Store, kept: KeptSweep, files: ResultFiles, output: Output, *, 
     from einmap.report.sweeps.documents import sweep_document
     from einmap.report.sweeps.terminal import sweep_report
 
-    is_whole = output.as_json or any(one is not None for one in (output.table, output.html, output.figures))
+    is_whole = output.as_json or output.table is not None or output.has_page
     points: list[PointResult] = list(store.results(kept, whole=is_whole))
     if output.as_json or not is_quiet:
         output.show(lambda: sweep_document(kept, points), lambda: sweep_report(kept, points))
     if not points:
         print_hint("no point is finished: there is nothing to write")
         return
-    files.write(points, lambda: _page(kept, points))
-
-
-def _page(kept: KeptSweep, points: list[PointResult]) -> Page:
-    from einmap.report.html.pages.sweep_page import sweep_page
-
-    return sweep_page(kept, points)
+    files.write(points, "einmap.report.html.pages.sweep_page.sweep_page", kept, points)

@@ -6,10 +6,7 @@ import time
 
 from einmap.cli.output import print_json
 from einmap.cli.progress_bar import searching
-from einmap.cli.writing.results import JsonAlone
-
-SCHEMA = 1
-"""Version of the JSON document."""
+from einmap.cli.writing.results import SCHEMA, JsonAlone
 
 
 def warmup_command(output: JsonAlone) -> None:

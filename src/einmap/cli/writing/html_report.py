@@ -149,8 +149,3 @@ def _long(names: Sequence[str]) -> str:
 
 def _several(value: object) -> Sequence[object]:
     return value if isinstance(value, list | tuple) else [value]
-
-
-def names_of(files: Sequence[str]) -> list[str]:
-    """Names of files and examples without folders and endings, for titles."""
-    return [Path(file).stem if file.endswith((".yaml", ".yml")) else Path(file).name for file in files]

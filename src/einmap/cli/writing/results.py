@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +18,10 @@ from einmap.cli.writing.table_files import TableFiles
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from einmap.report.html.parts import Page
+SCHEMA = 1
+"""Version of the JSON documents of commands."""
+INTERRUPTED = 130
+"""Exit status of work that was interrupted before there was a result."""
 
 
 @group
@@ -47,6 +51,11 @@ class Output:
         tables = TableFiles.of(kind, self.csv, self.parquet, self.table, force=self.force, inputs=inputs)
         return ResultFiles(tables, report)
 
+    @property
+    def has_page(self) -> bool:
+        """Whether an HTML report or its figures are wanted."""
+        return self.html is not None or self.figures is not None
+
     def show(self, document: Callable[[], Mapping[str, Any]], report: Callable[[], RenderableType]) -> None:
         """Print the result: one JSON document, or the report."""
         if self.as_json:
@@ -72,8 +81,12 @@ class ResultFiles:
         self.tables.spare(files)
         self.report.spare(files)
 
-    def write(self, result: Any, page: Callable[[], Page] | None = None) -> None:
-        """Write what is wanted, and say so; `page`: makes the HTML report. Raises SpecError for what is in the way."""
+    def write(self, result: Any, page: str = "", *arguments: Any) -> None:
+        """Write what is wanted, and say so. Raises SpecError for what is in the way.
+
+        `page`: the full name of the function that makes the HTML report of these arguments; it is imported for one.
+        """
         self.tables.write(result)
-        if page is not None:
-            self.report.write(page)
+        if page:
+            module, _, name = page.rpartition(".")
+            self.report.write(lambda: getattr(import_module(module), name)(*arguments))

@@ -8,15 +8,10 @@ from einmap.cli.commands.lab.search import einsum_option, objective_option, proc
 from einmap.cli.inputs import Source, semantics_option
 from einmap.cli.options import EFFORT, group, option
 from einmap.cli.progress_bar import searching
-from einmap.cli.writing.html_report import names_of
-from einmap.cli.writing.results import Output
+from einmap.cli.writing.results import SCHEMA, Output
 
 if TYPE_CHECKING:
-    from einmap.report.html.parts import Page
-    from einmap.search.census import Census
-
-SCHEMA = 1
-"""Version of the JSON document."""
+    pass
 
 
 @group
@@ -52,10 +47,4 @@ def census_command(options: Options, output: Output, source: Source) -> None:
     with searching() as search:
         census = take_census(question, options.samples, workers=options.workers, progress=search.progress)
     output.show(lambda: {"schema": SCHEMA, **census.to_dict()}, lambda: census_report(census))
-    files.write(census, lambda: _page(census, source.files))
-
-
-def _page(census: Census, files: list[str]) -> Page:
-    from einmap.report.html.pages.search_pages import census_page
-
-    return census_page(census, " ".join(names_of(files)))
+    files.write(census, "einmap.report.html.pages.search_pages.census_page", census, " ".join(source.names))

@@ -16,7 +16,7 @@ from einmap.cli.inputs import Source, semantics_option
 from einmap.cli.options import EFFORT, OUTPUT, group, option
 from einmap.cli.output import print_hint
 from einmap.cli.progress_bar import searching
-from einmap.cli.writing.results import Output
+from einmap.cli.writing.results import INTERRUPTED, Output
 from einmap.cli.writing.target import Target
 from einmap.errors import EinmapError, did_you_mean
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from einmap.search.experiment import Run, Terms
     from einmap.search.problem import SearchProblem
 
-INTERRUPTED = 130
-"""Exit status when the comparison was interrupted before a run was finished."""
 DEFAULT = "optimal,random,mcmc,annealing"
 """Strategies that need no extra."""
 
@@ -125,7 +123,16 @@ def search_command(options: Options, output: Output, source: Source) -> None:
     executed = asked.of_runs(problem, reference, runs) if asked is not None and reference is not None else None
     shown = SearchReport(problem, optimum, evaluations, runs, summaries, executed)
     output.show(shown.document, shown.report)
-    files.write(summaries, lambda: shown.page(source.files))
+    rows = shown.rows() if output.has_page else None
+    files.write(
+        summaries,
+        "einmap.report.html.pages.search_pages.search_page",
+        problem,
+        optimum,
+        summaries,
+        " ".join(source.names),
+        rows,
+    )
     if saved is not None:
         write_model(saved, learned, problem, runs)
     if interrupted:

@@ -7,19 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 
-from einmap.cli.writing.html_report import names_of
+from einmap.cli.writing.results import SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from einmap.cli.commands.lab.remeasuring import Executed
-    from einmap.report.html.parts import Page
     from einmap.search.experiment import Run
     from einmap.search.problem import Optimum, SearchProblem
     from einmap.search.summary import StrategySummary
-
-SCHEMA = 1
-"""Version of the JSON document."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +55,11 @@ class SearchReport:
         }
         return document if self.executed is None else document | {"executed": self.executed.to_dict()}
 
-    def page(self, files: list[str]) -> Page:
-        """The HTML report."""
-        from einmap.report.html.pages.search_pages import search_page
+    def rows(self) -> Any:
+        """What was executed, for the HTML report; None where nothing was."""
         from einmap.report.search.strategies import executed_rows
 
-        rows = None
-        if self.executed is not None:
-            executed = self.executed
-            rows = executed_rows(self.problem, executed.by, executed.reference, executed.strategies)
-        return search_page(self.problem, self.optimum, self.summaries, " ".join(names_of(files)), rows)
+        if self.executed is None:
+            return None
+        executed = self.executed
+        return executed_rows(self.problem, executed.by, executed.reference, executed.strategies)

@@ -7,15 +7,10 @@ from typing import TYPE_CHECKING
 from einmap.cli.inputs import Source
 from einmap.cli.options import EFFORT, flag, group, option
 from einmap.cli.progress_bar import searching
-from einmap.cli.writing.html_report import names_of
-from einmap.cli.writing.results import Output
+from einmap.cli.writing.results import SCHEMA, Output
 
 if TYPE_CHECKING:
-    from einmap.report.html.parts import Page
-    from einmap.search.skislope import SkiSlope
-
-SCHEMA = 1
-"""Version of the JSON document."""
+    pass
 
 
 @group
@@ -66,10 +61,4 @@ def skislope_command(options: Options, output: Output, source: Source) -> None:
             progress=search.progress,
         )
     output.show(lambda: {"schema": SCHEMA, **curve.to_dict()}, lambda: skislope_report(curve))
-    files.write(curve, lambda: _page(curve, source.files))
-
-
-def _page(curve: SkiSlope, files: list[str]) -> Page:
-    from einmap.report.html.pages.search_pages import skislope_page
-
-    return skislope_page(curve, " ".join(names_of(files)))
+    files.write(curve, "einmap.report.html.pages.search_pages.skislope_page", curve, " ".join(source.names))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from einmap.cli.commands.mesh.plan_files import Pictures, PlanFiles, page_of
+from einmap.cli.commands.mesh.plan_files import Pictures, PlanFiles
 from einmap.cli.commands.mesh.plan_options import plan_options, plan_request
 from einmap.cli.commands.mesh.shipped import name_shipped
 from einmap.cli.inputs import Source, reading_inputs
@@ -76,4 +76,4 @@ def plan_command(
         name_shipped(planned, spec)
     out.write(planned)
     print_notes(spec.distribution_notes)
-    files.write(planned.best.plan, lambda: page_of(planned, spec, source.files))
+    files.write(planned.best.plan, "einmap.report.html.pages.plan_page.plan_page", planned, spec, source.names)

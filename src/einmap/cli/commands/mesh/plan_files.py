@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from einmap.cli.options import OUTPUT, group, option, output_option
 from einmap.cli.output import print_hint
-from einmap.cli.writing.html_report import names_of
 from einmap.cli.writing.target import Target
 from einmap.distribute.planner.document import distribution_text
 from einmap.distribute.planner.planner import Planned
@@ -18,10 +16,6 @@ from einmap.report.mesh.pictures.holders import holders_svg
 from einmap.report.mesh.pictures.lanes import lanes_svg
 from einmap.report.mesh.planned import steps_of
 from einmap.report.mesh.trace import plan_trace
-from einmap.spec.spec import Spec
-
-if TYPE_CHECKING:
-    from einmap.report.html.parts import Page
 
 
 @group
@@ -84,10 +78,3 @@ class PlanFiles:
 def _written(target: Target, content: str | bytes) -> None:
     target.write(content)
     print_hint(f"wrote {target.path}")
-
-
-def page_of(planned: Planned, spec: Spec, files: Sequence[str]) -> Page:
-    """The HTML report of a plan."""
-    from einmap.report.html.pages.plan_page import plan_page
-
-    return plan_page(planned, spec, names_of(files))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated, cast
 
 import typer
 
@@ -11,7 +10,6 @@ from einmap.cli.inputs import Source
 from einmap.cli.options import Without, flag, group, option
 from einmap.cli.output import error_console, print_json, print_notes, print_report
 from einmap.cli.progress_bar import ProgressBar
-from einmap.cli.writing.html_report import names_of
 from einmap.cli.writing.results import Output
 from einmap.distribute.backends.check import sample_inputs
 from einmap.distribute.backends.checked_extent import EXTENTS, chosen_check
@@ -28,10 +26,6 @@ from einmap.report.mesh.distribution import (
     run_document,
     run_report,
 )
-from einmap.spec.spec import Spec
-
-if TYPE_CHECKING:
-    from einmap.report.html.parts import Page
 
 WRONG = 1
 """Exit status when an output or the communication is wrong."""
@@ -107,12 +101,13 @@ def run_command(source: Annotated[Source, Without({"allow_code"})], options: Opt
     if as_json:
         print_json(document)
     print_notes(spec.distribution_notes)
-    files.write(outcome, lambda: _page(outcome, spec, engine, source.files))
+    files.write(
+        outcome,
+        "einmap.report.html.pages.distribution_page.distribution_page",
+        outcome,
+        spec,
+        engine,
+        source.names,
+    )
     if not agrees:
         raise typer.Exit(WRONG)
-
-
-def _page(outcome: PlanRun, spec: Spec, engine: str, files: Sequence[str]) -> Page:
-    from einmap.report.html.pages.distribution_page import distribution_page
-
-    return distribution_page(outcome, spec, engine, names_of(files))

@@ -11,7 +11,7 @@ from rich.markup import escape
 from einmap.cli.inputs import Source, semantics_option
 from einmap.cli.options import group, output_option, several
 from einmap.cli.output import console, print_hint, print_notes
-from einmap.cli.writing.results import Tables
+from einmap.cli.writing.results import SCHEMA, Tables
 from einmap.cli.writing.target import Target
 from einmap.errors import MappingError, Note
 from einmap.frontends.yaml.spec import dump_mapping
@@ -26,9 +26,6 @@ from einmap.spec.forms.loop_tree import write_mapping
 from einmap.spec.raw import to_python
 from einmap.spec.shared_inputs import put_in
 from einmap.spec.spec import Spec
-
-SCHEMA = 1
-"""Version of the JSON document."""
 
 
 @group

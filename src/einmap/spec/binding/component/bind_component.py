@@ -15,7 +15,6 @@ from einmap.arch.component import (
     Memory,
     Network,
     SpatialDimension,
-    Stalls,
     Toll,
 )
 from einmap.arch.constraint import Latency
@@ -25,6 +24,7 @@ from einmap.errors import (
     Note,
     SpecError,
     attempt,
+    attempt_all,
     raise_all,
 )
 from einmap.expressions.arithmetic import boolean, evaluate, tensor_set
@@ -236,35 +236,19 @@ def _component(
 ) -> Component:
     match given:
         case MemoryInput():
-            problems: list[EinmapError] = []
-            size = attempt(problems, lambda: context.number("size", given.size, minimum=0))
-            placement = attempt(problems, lambda: placement_of(context, given.tensors))
-            ports = attempt(problems, lambda: ports_of(context, given))
-            buffering = attempt(problems, lambda: _buffering(context, given))
-            layout = attempt(problems, lambda: layouts_of(context, given, bits)) or ()
-            stalls: Stalls | None = attempt(
-                problems, lambda: word_in(given, "stalls", context.at("stalls"), listing="kinds")
+            fields = attempt_all(
+                size_bits=lambda: context.number("size", given.size, minimum=0),
+                placement=lambda: placement_of(context, given.tensors),
+                ports=lambda: ports_of(context, given),
+                buffering=lambda: _buffering(context, given),
+                layout=lambda: layouts_of(context, given, bits),
+                stalls=lambda: word_in(given, "stalls", context.at("stalls"), listing="kinds"),
+                replicate=lambda: tensor_set(given.replicate, context.scope, at=context.at("replicate")).members,
             )
-            replicate = attempt(problems, lambda: _replicated(context, given)) or frozenset[str]()
-            raise_all(problems)
-            assert size is not None
-            assert buffering is not None
-            assert stalls is not None
-            skip = given.skip_initial_output_write
-            return Memory(
-                **shared,
-                # of a double-buffered memory one half is filled while the other one is used
-                size_bits=size / 2 if buffering == "double" else size,
-                bits_per_value=tuple(bits.items()),
-                placement=placement,
-                skip_initial_output_write=skip,
-                ports=ports,
-                buffering=buffering,
-                wind_up=given.wind_up,
-                layout=layout,
-                stalls=stalls,
-                replicate=replicate,
-            )
+            if fields["buffering"] == "double":  # one half is filled while the other one is used
+                fields["size_bits"] /= 2
+            fields |= {"skip_initial_output_write": given.skip_initial_output_write, "wind_up": given.wind_up}
+            return Memory(**shared, **fields, bits_per_value=tuple(bits.items()))
         case TollInput():
             placement = placement_of(context, given.tensors)
             refuse_back(context, placement)
@@ -287,10 +271,6 @@ def _buffering(context: ComponentContext, given: MemoryInput) -> Buffering:
         )
         raise SpecError(text, at=context.at("wind_up"), hint="leave out wind_up, or write buffering: double")
     return buffering
-
-
-def _replicated(context: ComponentContext, given: MemoryInput) -> frozenset[str]:
-    return tensor_set(given.replicate, context.scope, at=context.at("replicate")).members
 
 
 def _topology(context: ComponentContext, given: NetworkInput) -> dict[str, Any]:

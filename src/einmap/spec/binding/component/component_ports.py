@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from einmap.arch.ports import Banks, Conflicts, Ports
-from einmap.errors import EinmapError, SpecError, attempt, raise_all
+from einmap.errors import SpecError, attempt_all
 from einmap.expressions.arithmetic import number
 from einmap.spec.binding.component.component_context import ComponentContext
 from einmap.spec.schema.arch import MemoryInput
@@ -37,12 +37,12 @@ def ports_of(context: ComponentContext, given: MemoryInput) -> Ports | None:
     if given.ports is not None and given.separate_read_write_ports:
         text = f"ports and separate_read_write_ports both say which ports {given.name!r} has"
         raise SpecError(text, at=context.at("separate_read_write_ports"), hint="leave out one of them")
-    problems: list[EinmapError] = []
-    counts = attempt(problems, lambda: _counts(context, given))
-    banks = attempt(problems, lambda: None if given.banks is None else _banks(context, given.banks))
-    raise_all(problems)
-    assert counts is not None
-    return Ports(*counts, banks)
+    found = attempt_all(
+        counts=lambda: _counts(context, given),
+        banks=lambda: None if given.banks is None else _banks(context, given.banks),
+    )
+    read, write, either = found["counts"]
+    return Ports(read, write, either, found["banks"])
 
 
 def _counts(context: ComponentContext, given: MemoryInput) -> tuple[int, int, int]:
