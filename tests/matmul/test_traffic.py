@@ -9,7 +9,39 @@ from tests.matmul.machines import random_plan
 
 from einmap import ComputeUnit, Level, Machine, evaluate, execute, map_workload, plan_matmul, to_mapping
 from einmap.matmul.compulsory_traffic import square_block
-from einmap.matmul.to_mapping import actions_of, specification
+from einmap.matmul.machine.machine import TENSORS
+from einmap.matmul.to_mapping import specification
+
+
+def actions_of(plan):
+    """What the planner's traffic means for each memory of the equivalent architecture, in bits read and written.
+
+    A load is read above and written here, a store the other way round. An accumulated value is a zero written and read
+    here, read and written above. Each multiply-add reads its three values in the innermost memory and writes one.
+    """
+    actions = {}
+
+    def add(component, tensor, action, bits):
+        key = (component, tensor, action)
+        actions[key] = actions.get(key, 0) + bits
+
+    multiply_adds = math.prod(plan.product.size)
+    for tensor, bits in zip(TENSORS, plan.product.bits, strict=True):
+        holder = plan.machine.main
+        for row in plan.levels:
+            if not row.stage.moved[TENSORS.index(tensor)]:
+                continue
+            moves, here = row.traffic.of(tensor), row.stage.level.name
+            down, up = moves.loads + moves.accumulates, moves.stores + moves.accumulates
+            add(holder, tensor, "read", bits * down)
+            add(here, tensor, "write", bits * down)
+            add(here, tensor, "read", bits * up)
+            add(holder, tensor, "write", bits * up)
+            holder = here
+        add(holder, tensor, "read", bits * multiply_adds)
+        if tensor == "C":
+            add(holder, tensor, "write", bits * multiply_adds)
+    return {key: bits for key, bits in actions.items() if bits}
 
 
 def counted(plan):

@@ -117,52 +117,16 @@ def test_a_damaged_sweep_leaves_no_points_to_another(small, tmp_path):
     assert list(sweep(small, store=path, workers=0)) == undisturbed
 
 
-def as_before_checksums(path):
-    """Make a store of the version without checksums from one with."""
-    with sqlite3.connect(path, isolation_level=None) as database:
-        for (table,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
-            database.execute(f"ALTER TABLE {table} DROP COLUMN checksum")
-        database.execute("PRAGMA user_version = 3")
-    database.close()
-
-
-def test_a_store_without_checksums_gets_them_and_what_cannot_be_read_is_left_out(small, tmp_path):
-    path = tmp_path / "s.sqlite"
-    undisturbed = list(sweep(small, store=path, workers=0))
-    true, _ = all_of(path)
-    as_before_checksums(path)
-    assert all_of(path) == (true, ())
-    for change in (
-        "UPDATE documents SET energy_by_component = '{\"MAC\": 1' WHERE rowid = 1",
-        "UPDATE points SET axis_values = '[[1]]' WHERE number = 2",
-        "UPDATE cases SET workload = 7 WHERE number = 3",
-        "UPDATE outcomes SET energy = 'much' WHERE key = (SELECT MAX(key) FROM outcomes)",
-        "UPDATE sweeps SET outline = '[]'",
-        "UPDATE sweeps SET outline = REPLACE(outline, 'latency', 'latencY')",
-    ):
-        as_before_checksums(path)
-        with sqlite3.connect(path) as database:
-            database.execute(change)
-        database.close()
-        if "sweeps" in change:
-            with pytest.raises(SpecError, match="the store has no sweep"):
-                all_of(path)
-        else:
-            (_, whole, *_), damaged = all_of(path)
-            assert damaged or "cases" in change
-            assert all(whole[n] == undisturbed[n] for n in whole if whole[n].outcomes)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            assert list(sweep(small, store=path, workers=0)) == undisturbed
-
-
-def test_a_store_without_checksums_whose_columns_are_damaged_is_refused(small, tmp_path):
+def test_a_store_of_another_format_is_refused_and_left_as_it_is(small, tmp_path):
     path = tmp_path / "s.sqlite"
     list(sweep(small, store=path, workers=0))
-    as_before_checksums(path)
-    path.write_bytes(path.read_bytes().replace(b"energy REAL", b"energy REA\xcc"))
-    with pytest.raises(SpecError, match="damaged"):
-        all_of(path)
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA user_version = 3")
+    database.close()
+    before = path.read_bytes()
+    with pytest.raises(SpecError, match="this store has format 3, this einmap reads 4"):
+        sweep(small, store=path, workers=0)
+    assert path.read_bytes() == before
 
 
 def test_many_damaged_rows_are_counted():

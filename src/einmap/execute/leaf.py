@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
@@ -267,6 +267,23 @@ class Leaf:
             for some, n in zip(sets, counts, strict=True)
         ]
 
+    def _steps(self, access: TensorAccess, tables: Sequence[Any]) -> Iterator[list[tuple[Instance, tuple[int, ...]]]]:
+        """The points of a visit in the order of the kernel, lanes at work together: each with its index of a tensor."""
+        part, width = self.lane_part
+        first = dict(self.route.einsum.first_values)
+        for step in product(*(range(int(n)) for n in self.loops[0])):
+            at = [0] * len(self.variables)
+            for i, v, radix in zip(step, *self.loops[1:], strict=True):
+                at[v] += i * int(radix)
+            together = []
+            for n, lane in enumerate(self.lanes):
+                values = {v: int(tables[i][at[i] * width[i] + part[n, i]]) for i, v in enumerate(self.variables)}
+                if min(values.values(), default=0) >= 0:
+                    indices = self.route.indices[access.tensor]
+                    index = (i.constant + sum(a * (values[v] + first.get(v, 0)) for v, a in i.terms) for i in indices)
+                    together.append((lane, tuple(index)))
+            yield together
+
     def _in_units(
         self,
         access: TensorAccess,
@@ -276,30 +293,18 @@ class Leaf:
     ) -> InUnits:
         """The operations of a visit told by the unit that has the value; `before`: tables, and which values were live.
 
-        The points are gone through once more, in the order of the kernel.
+        The points are gone through once more.
         """
         hold, merged = chain[0][-1], chain[1][-1]
         tables, live = before
-        part, width = self.lane_part
-        first = dict(self.route.einsum.first_values)
         of_lane = {lane: self.route.outward(lane, self.route.unit_level, hold.level) for lane in self.lanes}
         shape = {lane: tiles[access.tensor][at].shape for lane, at in of_lane.items() if at in tiles[access.tensor]}
         counts = {lane: Touches.none(n) for lane, n in shape.items()}
-        for step in product(*(range(int(n)) for n in self.loops[0])):
-            at = [0] * len(self.variables)
-            for i, v, radix in zip(step, *self.loops[1:], strict=True):
-                at[v] += i * int(radix)
-            for n, lane in enumerate(self.lanes):
-                values = {v: int(tables[i][at[i] * width[i] + part[n, i]]) for i, v in enumerate(self.variables)}
-                if min(values.values(), default=0) < 0:
-                    continue
-                index = tuple(
-                    i.constant + sum(a * (values[v] + first.get(v, 0)) for v, a in i.terms) - low
-                    for i, (low, _) in zip(
-                        self.route.indices[access.tensor], tiles[access.tensor][of_lane[lane]].box, strict=True
-                    )
-                )
-                counts[lane].touch(index, live[of_lane[lane]], takes_part=all(lane[i] == 0 for i in merged))
+        for step in self._steps(access, tables):
+            for lane, index in step:
+                box = tiles[access.tensor][of_lane[lane]].box
+                at = tuple(i - low for i, (low, _) in zip(index, box, strict=True))
+                counts[lane].touch(at, live[of_lane[lane]], takes_part=all(lane[i] == 0 for i in merged))
         moving = Moving(self.units, self.route, hold, self.route.unit_level)
         boxes = {lane: tiles[access.tensor][of_lane[lane]].box for lane in counts}
         return InUnits(moving, counts, boxes, moving.fetching(merged, counts))
@@ -309,22 +314,12 @@ class Leaf:
     ) -> None:
         """Count the lines that lanes read together, step by step. `source`: the memory, and lanes that are merged."""
         hold, merged = source
-        part, width = self.lane_part
-        first = dict(self.route.einsum.first_values)
         key = self.route.einsum.name, hold.component.name, access.tensor, "read"
-        for step in product(*(range(int(n)) for n in self.loops[0])):
-            at = [0] * len(self.variables)
-            for i, v, radix in zip(step, *self.loops[1:], strict=True):
-                at[v] += i * int(radix)
+        for step in self._steps(access, tables):
             touched: dict[tuple[Instance, Instance], set[tuple[int, ...]]] = {}
-            for n, lane in enumerate(self.lanes):
-                values = {v: int(tables[i][at[i] * width[i] + part[n, i]]) for i, v in enumerate(self.variables)}
-                if any(lane[i] for i in merged) or min(values.values(), default=0) < 0:
+            for lane, index in step:
+                if any(lane[i] for i in merged):
                     continue
-                index = [
-                    i.constant + sum(a * (values[v] + first.get(v, 0)) for v, a in i.terms)
-                    for i in self.route.indices[access.tensor]
-                ]
                 instance = self.route.outward(lane, self.route.unit_level, hold.level)
                 group = instance, group_of(self.route, hold, lane, self.route.unit_level)
                 lines = lines_of(self.route, hold, tuple((i, i + 1) for i in index))

@@ -26,9 +26,6 @@ WORKERS = "workers"
 ENERGY = 1e-12
 """Joules for a bit that main memory reads or writes."""
 
-type Actions = dict[tuple[str, str, str], int]
-"""Bits by component, tensor and action."""
-
 
 def to_mapping(plan: MatmulPlan) -> Spec:
     """Architecture, workload and mapping of a plan, for `evaluate`, `execute` and pictures.
@@ -109,34 +106,3 @@ def _storage(stage: Stage, tensors: tuple[str, ...]) -> Iterator[Storage]:
 
 def _temporal(dimension: int, tile: int) -> Temporal:
     return Temporal(PerEinsum(DIMENSIONS[dimension]), PerEinsum(tile))
-
-
-def actions_of(plan: MatmulPlan) -> Actions:
-    """What the planner's traffic means for each memory of the equivalent architecture, in bits read and written.
-
-    A load is read above and written here, a store the other way round. An accumulated value is a zero written and read
-    here, read and written above. Each multiply-add reads its three values in the innermost memory and writes one.
-    """
-    actions: Actions = {}
-
-    def add(component: str, tensor: str, action: str, bits: int) -> None:
-        key = (component, tensor, action)
-        actions[key] = actions.get(key, 0) + bits
-
-    multiply_adds = math.prod(plan.product.size)
-    for tensor, bits in zip(TENSORS, plan.product.bits, strict=True):
-        holder = plan.machine.main
-        for row in plan.levels:
-            if not row.stage.moved[TENSORS.index(tensor)]:
-                continue
-            moves, here = row.traffic.of(tensor), row.stage.level.name
-            down, up = moves.loads + moves.accumulates, moves.stores + moves.accumulates
-            add(holder, tensor, "read", bits * down)
-            add(here, tensor, "write", bits * down)
-            add(here, tensor, "read", bits * up)
-            add(holder, tensor, "write", bits * up)
-            holder = here
-        add(holder, tensor, "read", bits * multiply_adds)
-        if tensor == "C":
-            add(holder, tensor, "write", bits * multiply_adds)
-    return {key: bits for key, bits in actions.items() if bits}

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-
-from einmap.sweep.definition.definition import OBJECTIVES
 
 KEYS: Mapping[str, tuple[str, ...]] = {
     "sweeps": ("id",),
@@ -19,7 +16,6 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "bases": ("key",),
 }
 """The tables, and what tells their rows apart."""
-_TYPES: Mapping[str, type] = {"INTEGER": int, "REAL": float, "TEXT": str}
 _SHOWN = 4
 """Damaged rows that are named; others are counted."""
 
@@ -40,22 +36,6 @@ def with_checksum(values: Sequence[object]) -> tuple[object, ...]:
 def real(value: float | None) -> float | None:
     """A number as SQLite gives it back from a column of reals: a float, no NaN and no negative zero."""
     return None if value is None or value != value else float(value) + 0.0  # noqa: PLR0124
-
-
-def add_checksums(connection: sqlite3.Connection) -> None:
-    """Give each row of a store that has none a checksum. A row that nothing can be read from gets none."""
-    for table, key in KEYS.items():
-        columns = connection.execute(f"PRAGMA table_info({table})").fetchall()
-        if not all(column[2] in _TYPES for column in columns):
-            raise sqlite3.DatabaseError(f"the columns of {table} are not as they were made")
-        rows = [row for row in connection.execute(f"SELECT * FROM {table}") if _is_readable(columns, row)]
-        connection.execute(f"ALTER TABLE {table} ADD COLUMN checksum INTEGER")
-        places = [[column[1] for column in columns].index(name) for name in key]
-        where = " AND ".join(f"{name} IS ?" for name in key)
-        connection.executemany(
-            f"UPDATE {table} SET checksum = ? WHERE {where}",
-            ((checksum(row), *(row[place] for place in places)) for row in rows),
-        )
 
 
 def leave_out_damaged(connection: sqlite3.Connection, *, remove: bool) -> tuple[str, ...]:
@@ -125,58 +105,3 @@ def _names(connection: sqlite3.Connection, table: str, key: tuple[Any, ...]) -> 
     text = f"SELECT number FROM cases WHERE {column} IS {_TEXT} LIMIT {_SHOWN + 1}"
     users = connection.execute(text, _bound(key)).fetchall()
     return [f"{what} of point {number}" for (number,) in users] or [f"{what} of no point"]
-
-
-def _is_readable(columns: Sequence[tuple[Any, ...]], row: Sequence[object]) -> bool:
-    """Whether each value has the type of its column, and texts of JSON say what they should."""
-    for (_, name, kind, is_set, _, is_key), value in zip(columns, row, strict=True):
-        if not (isinstance(value, _TYPES[kind]) or (value is None and not is_set and not is_key)):
-            return False
-        check = _JSON.get(name)
-        if check is not None:
-            try:
-                if not check(json.loads(str(value))):
-                    return False
-            except ValueError:
-                return False
-    return True
-
-
-def _are_pairs(found: Any) -> bool:
-    """Names and values of axes or settings."""
-    return isinstance(found, list) and all(
-        isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) and _is_value(pair[1]) for pair in found
-    )
-
-
-def _is_value(found: Any) -> bool:
-    return isinstance(found, int | float | str) or (isinstance(found, dict) and isinstance(found.get("text"), str))
-
-
-def _are_numbers(found: Any) -> bool:
-    """Names and numbers."""
-    return isinstance(found, dict) and all(isinstance(value, int | float) for value in found.values())
-
-
-def _are_fields(found: Any) -> bool:
-    """The fields of an outline."""
-    texts = ("name", "action", "metric")
-    return (
-        isinstance(found, dict)
-        and {*found} == {*texts, "axes", "weights", "objectives", "limits"}
-        and all(isinstance(found[name], str) for name in texts)
-        and all(_are_numbers(found[name]) for name in ("weights", "limits"))
-        and all(isinstance(found[name], list) for name in ("axes", "objectives"))
-        and all(isinstance(name, str) for name in found["axes"])
-        and {*map(str, found["objectives"]), *found["limits"]} <= {*OBJECTIVES}
-    )
-
-
-_JSON = {
-    "axis_values": _are_pairs,
-    "settings": _are_pairs,
-    "energy_by_component": _are_numbers,
-    "seconds_by_step": _are_numbers,
-    "outline": _are_fields,
-}
-"""Columns that hold JSON, and what it has to be."""

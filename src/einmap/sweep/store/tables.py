@@ -9,14 +9,12 @@ from pathlib import Path
 
 from einmap.errors import At, SpecError
 from einmap.frontends.files import check_target
-from einmap.sweep.store.checksums import add_checksums, leave_out_damaged
+from einmap.sweep.store.checksums import leave_out_damaged
 
 APPLICATION = 0x65_69_6E_6D
 """What SQLite's header says of a store: `einm`."""
 FORMAT = 4
 """Version of the tables."""
-WITHOUT_CHECKSUMS = 3
-"""The version before, whose rows get checksums when a store is opened."""
 PATIENCE = 60.0
 """Seconds that one process waits for another that writes."""
 _SCHEMA = """
@@ -89,13 +87,11 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         _make(connection)
     connection.text_factory = lambda found: found.decode(errors="surrogateescape")  # a flipped bit may end UTF-8
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version not in (FORMAT, WITHOUT_CHECKSUMS):
+    if version != FORMAT:
         raise SpecError(f"this store has format {version}, this einmap reads {FORMAT}", at=at, hint=_HINT)
     # the structure, indices included; checksums tell of the values
     if (problem := connection.execute("PRAGMA integrity_check(1)").fetchone()[0]) != "ok":
         raise SpecError(f"the store is damaged: {problem}", at=at, hint=_HINT)
-    if version == WITHOUT_CHECKSUMS:
-        _add_checksums(connection)
     connection.execute("PRAGMA synchronous=FULL")  # a finished point outlives a power cut
 
 
@@ -106,12 +102,4 @@ def _make(connection: sqlite3.Connection) -> None:
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version={FORMAT}")
         connection.execute(f"PRAGMA application_id={APPLICATION}")
-    connection.execute("COMMIT")
-
-
-def _add_checksums(connection: sqlite3.Connection) -> None:
-    connection.execute("BEGIN EXCLUSIVE")
-    if connection.execute("PRAGMA user_version").fetchone()[0] == WITHOUT_CHECKSUMS:  # else another process did it
-        add_checksums(connection)
-        connection.execute(f"PRAGMA user_version={FORMAT}")
     connection.execute("COMMIT")

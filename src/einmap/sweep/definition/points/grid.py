@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from einmap.errors import At, ExpressionError, SpecError
+from einmap.errors import At, SpecError
 from einmap.expressions.arithmetic import boolean
 from einmap.expressions.scope import Scope
 from einmap.sweep.definition.points.axes import Axis, Dimension, Value
@@ -75,6 +75,13 @@ class Grid:
             indices.append(index)
         return tuple(reversed(indices))
 
+    def number(self, indices: Sequence[int]) -> int:
+        """The inverse of `indices`."""
+        number = 0
+        for index, count in zip(indices, self.shape, strict=True):
+            number = number * count + index
+        return number
+
     def numbers(self) -> Sequence[int]:
         """The positions of all points that the conditions keep. Raises SpecError where there is none."""
         if self.size > MOST_POINTS:
@@ -118,11 +125,7 @@ class Grid:
             [min(int(place * n / count), n - 1) for place in random.permutation(count) + random.random(count)]
             for n in self.shape
         ]
-        for indices in zip(*columns, strict=True):
-            number = 0
-            for index, n in zip(indices, self.shape, strict=True):
-                number = number * n + index
-            yield number
+        yield from map(self.number, zip(*columns, strict=True))
 
     def check(self) -> None:
         """Raise ExpressionError for a condition that cannot be evaluated at the first point."""
@@ -131,6 +134,3 @@ class Grid:
     def _empty(self) -> SpecError:
         texts = ", ".join(condition.text for condition in self.where)
         return SpecError(f"the conditions leave no point: {texts}", at=self.where[0].at if self.where else None)
-
-
-__all__ = ["Condition", "ExpressionError", "Grid", "Point"]

@@ -84,7 +84,7 @@ class Optimised:
             for _ in range(min(AT_ONCE, self.total - len(self._told))):
                 trial = self._study.ask(self._distributions)
                 indices = [trial.params[name] for name in self._distributions]
-                number = self._number(indices)
+                number = self.grid.number(indices)
                 if not self._is_free(number):
                     self._study.tell(trial, state=self._failed)
                     free = self._near(indices)
@@ -104,7 +104,7 @@ class Optimised:
         for tries in range(MOST_TRIES):
             far = 1 + tries // len(counts)
             moved = np.array(indices) + self._random.integers(-far, far, len(counts), endpoint=True)
-            number = self._number([int(index) for index in np.clip(moved, 0, counts - 1)])
+            number = self.grid.number([int(index) for index in np.clip(moved, 0, counts - 1)])
             if self._is_free(number):
                 return number
         return next((number for number in self._spare if self._is_free(number)), None)
@@ -114,12 +114,6 @@ class Optimised:
         names = list(self._distributions)
         self._study.enqueue_trial(dict(zip(names, self.grid.indices(number), strict=True)))
         return self._study.ask(self._distributions)
-
-    def _number(self, indices: list[int]) -> int:
-        number = 0
-        for index, count in zip(indices, self.grid.shape, strict=True):
-            number = number * count + index
-        return number
 
     def _tell(self, trial: Any, values: tuple[float, ...] | None) -> None:
         with _quiet():
