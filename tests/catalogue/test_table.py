@@ -12,7 +12,8 @@ OUTCOMES = {"error", "warning", "legal"}
 
 def documented():
     """Number and outcomes of each row, in written order; what says nothing is an error."""
-    rows = re.findall(r"^(\d+)\. .*?(?: \(\*\*(.*)\*\*\))?$", TABLE.read_text(encoding="utf-8"), re.MULTILINE)
+    text = re.sub(r"\n +", " ", TABLE.read_text(encoding="utf-8"))  # lines of one row
+    rows = re.findall(r"^(\d+)\. .*?(?: \(\*\*(.*)\*\*\))?$", text, re.MULTILINE)
     return [(int(number), set((outcomes or "error").split(", "))) for number, outcomes in rows]
 
 
