@@ -13,16 +13,12 @@ from benchmarks.search_problems import PUBLISHED, SHIPPED, unreachable_minimum
 from einmap.report.html.pages.search_pages import gap_ticks
 from einmap.report.search.strategies import gap_text
 from einmap.search.experiment import Run
-from einmap.search.summary import ROUNDING, Quartiles, checkpoints, gap
+from einmap.search.summary import Quartiles, checkpoints, gap
 
 if TYPE_CHECKING:
     from benchmarks.search_strategies import Experiment
 
 MARKS = re.compile(r"(<!-- strategies -->\n).*?(<!-- end -->\n)", re.DOTALL)
-CLOSE = 0.1
-"""The gap that a run must reach."""
-NEVER = "-"
-"""The cell of a problem on which no run of a strategy reaches it."""
 SMALLEST = 1e-4
 """Gaps below this stand at the lower end of a plot."""
 COLOURS = {
@@ -65,15 +61,13 @@ class _Tables:
         self.most_seeds = max(map(len, runs.values()), default=0)
 
     def of_groups(self, names: Sequence[str], strategies: Sequence[str]) -> Iterator[str]:
-        """Gaps after 1,000 evaluations and at the end, and evaluations until a gap of 10 % is reached, if ever."""
+        """Gaps after 1,000 evaluations and at the end."""
         most = {strategy: self.experiment.budget(strategy) for strategy in strategies}
         for _, members in _groups(names):
             fewer = [s for s in strategies if most[s] < 1000]
             note = f" ({', '.join(f'`{s}`: {most[s]:,}' for s in fewer)})" if fewer else ""
             what = f"gap after 1,000, {max(most.values()):,} evaluations{note}"
             yield from _table(what, members, strategies, self._gaps)
-            there = [s for s in strategies if any(self._reached(name, s) != NEVER for name in members)]
-            yield from _table("evaluations to 10 %", members, there, self._reached)
 
     def _gaps(self, name: str, strategy: str) -> str:
         """`69.0%, 0`: the median gap after 1,000 evaluations, and after all where runs go so far."""
@@ -86,16 +80,6 @@ class _Tables:
             seeds = f" ({len(gaps)})" if len(gaps) < self.most_seeds else ""
             texts += [f"{_short(Quartiles.of(gaps).median)}{seeds}"] if gaps else []
         return ", ".join(texts) if texts else "not run"
-
-    def _reached(self, name: str, strategy: str) -> str:
-        """`438`: the median of evaluations to a gap of 10 %; `(4 of 10)`: so many seeds, fewer than half, got there."""
-        runs = self.runs[name, strategy]
-        if not runs:
-            return "not run"
-        counts = [run.reached(self.optima[name] * (1 + CLOSE + ROUNDING))[0] for run in runs]
-        n, there = Quartiles.of(counts).median, sum(map(math.isfinite, counts))
-        few = f"({there} of {len(counts)})" if there else NEVER
-        return f"{n:,.0f}" if math.isfinite(n) else few
 
 
 def _short(gap: float) -> str:
