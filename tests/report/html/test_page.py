@@ -11,8 +11,9 @@ import pytest
 from tests.report.html.reports import HOSTILE, evaluation, front, fused
 
 from einmap.errors import At, Note
+from einmap.report.drawing.svg import to_svg
 from einmap.report.drawing.theme import LIGHT
-from einmap.report.drawing.workload import workload_svg
+from einmap.report.drawing.workload import workload_picture
 from einmap.report.html import vega
 from einmap.report.html.charts import Amount, log_ticks, stacked
 from einmap.report.html.colours import ON_PAGE, values
@@ -99,7 +100,9 @@ def hostile_page():
     _, spec = fused()
     rows = [Amount(HOSTILE, HOSTILE, 1.0, note=HOSTILE), Amount("B", "b", 2.0)]
     figure = Figure(HOSTILE, HOSTILE, stacked(rows, HOSTILE, HOSTILE, HOSTILE), HOSTILE, HOSTILE)
-    drawing = Drawing(HOSTILE, HOSTILE, lambda theme: workload_svg(spec.workload, title=HOSTILE, theme=theme), HOSTILE)
+    drawing = Drawing(
+        HOSTILE, HOSTILE, lambda theme: to_svg(workload_picture(spec.workload, title=HOSTILE, theme=theme)), HOSTILE
+    )
     table = Table((HOSTILE, HOSTILE), ((HOSTILE, HOSTILE),), bars={1: (0.5,)}, caption=HOSTILE)
     option = Option(HOSTILE, (table, drawing))
     parts = (
@@ -130,7 +133,7 @@ def test_texts_are_never_markup_script_or_invisible():
 
 
 def test_a_large_drawing_waits_in_a_template(monkeypatch):
-    drawing = Drawing("d", "D", lambda theme: workload_svg(fused()[1].workload, theme=theme))
+    drawing = Drawing("d", "D", lambda theme: to_svg(workload_picture(fused()[1].workload, theme=theme)))
     page = Page("p", "", (Section("s", "S", (drawing,)),))
     assert 'class="late"' not in to_html(page)
     monkeypatch.setattr("einmap.report.html.page.LARGE", 100)
@@ -139,7 +142,7 @@ def test_a_large_drawing_waits_in_a_template(monkeypatch):
 
 
 def test_colours_of_drawings_are_names_that_the_page_defines(text):
-    used = set(re.findall(r"var\(--([\w-]+)\)", workload_svg(fused()[1].workload, theme=ON_PAGE)))
+    used = set(re.findall(r"var\(--([\w-]+)\)", to_svg(workload_picture(fused()[1].workload, theme=ON_PAGE))))
     assert used and used <= set(values(LIGHT))
     everywhere = set(re.findall(r"var\(--([\w-]+)\)", text.split('<script type="module">', maxsplit=1)[0]))
     assert everywhere - set(values(LIGHT)) == {"part", "width"}

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from einmap.arch.component import Component, Memory
 from einmap.model.cost import ActionRow, Cost
 from einmap.model.timing.ways import has_ways
+from einmap.report.text.formatting import summed
 from einmap.spec.spec import Spec
 
 
@@ -89,28 +90,22 @@ class SpatialRow:
 
 def energy_rows(cost: Cost) -> tuple[EnergyRow, ...]:
     """One row for each component that did something, in the order of the architecture."""
+    by_component: dict[str, list[ActionRow]] = {}
+    for row in cost.actions:
+        by_component.setdefault(row.component, []).append(row)
     rows = []
-    for component in (row.component for row in cost.components):
-        actions = [row for row in cost.actions if row.component == component]
-        if not actions:
-            continue
-        by_tensor: dict[str, float] = {}
-        for row in actions:
-            if row.tensor is not None:
-                by_tensor[row.tensor] = by_tensor.get(row.tensor, 0.0) + row.energy
-        total = sum(row.energy for row in actions)
-        compute = sum(row.energy for row in actions if row.tensor is None and not row.is_constant)
-        rows.append(EnergyRow(component, by_tensor, compute, by_power(actions), total, _part(total, cost.energy)))
+    for component, actions in ((c.component, by_component.get(c.component, [])) for c in cost.components):
+        if actions:
+            by_tensor = summed((row.tensor, row.energy) for row in actions if row.tensor is not None)
+            total = sum(row.energy for row in actions)
+            compute = sum(row.energy for row in actions if row.tensor is None and not row.is_constant)
+            rows.append(EnergyRow(component, by_tensor, compute, by_power(actions), total, _part(total, cost.energy)))
     return tuple(rows)
 
 
 def by_power(actions: Iterable[ActionRow]) -> dict[str, float]:
     """J of each power that is drawn all the time, by name."""
-    sums: dict[str, float] = {}
-    for row in actions:
-        if row.is_constant:
-            sums[row.action] = sums.get(row.action, 0.0) + row.energy
-    return sums
+    return summed((row.action, row.energy) for row in actions if row.is_constant)
 
 
 def powers(cost: Cost) -> tuple[str, ...]:
@@ -260,10 +255,7 @@ def waiting_reasons(cost: Cost, spec: Spec | None = None) -> tuple[str, ...]:
 
 
 def _fullest(cost: Cost, einsum: str) -> tuple[str | None, float]:
-    usage: dict[str, float] = {}
-    for row in cost.memory_usage_by_tensor:
-        if row.einsum == einsum:
-            usage[row.component] = usage.get(row.component, 0.0) + row.usage
+    usage = summed((row.component, row.usage) for row in cost.memory_usage_by_tensor if row.einsum == einsum)
     if not usage:
         return None, 0.0
     memory = max(usage, key=lambda name: usage[name])

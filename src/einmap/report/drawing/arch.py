@@ -14,7 +14,6 @@ from einmap.expressions.scope import Scope, lazy_layer
 from einmap.report.drawing.font import words
 from einmap.report.drawing.page import Entry, Heading, page
 from einmap.report.drawing.shapes import Kind, Line, Picture, Shape
-from einmap.report.drawing.svg import to_svg
 from einmap.report.drawing.theme import GREY, LIGHT, PURPLE, VERMILION, Paint, Theme, memory_hues
 from einmap.report.drawing.tidy import Chain, tree_layout
 from einmap.spec.binding.bind_arch import BranchInput, LeafInput
@@ -54,22 +53,6 @@ class Branch:
 type Part = Unit | Branch
 
 
-def arch_svg(
-    spec: Spec,
-    *,
-    einsum: str | None = None,
-    title: str = "",
-    theme: Theme = LIGHT,
-    notes: Mapping[str, Sequence[str]] | None = None,
-) -> str:
-    """The architecture of a specification as SVG text: as it is for `einsum` (the first one), or as it is written.
-
-    `notes`: lines to write into a component, by its name, or into a fanout (`PEs.X`). Without a workload, sizes that
-    depend on one are shown as expressions. Raises SpecError.
-    """
-    return to_svg(arch_picture(spec, einsum=einsum, title=title, theme=theme, notes=notes))
-
-
 def arch_picture(
     spec: Spec,
     *,
@@ -78,27 +61,30 @@ def arch_picture(
     theme: Theme = LIGHT,
     notes: Mapping[str, Sequence[str]] | None = None,
 ) -> Picture:
-    """The picture of an architecture before it is written."""
+    """The architecture of a specification: as it is for `einsum` (the first one), or as it is written.
+
+    `notes`: lines to write into a component, by its name, or into a fanout (`PEs.X`). Without a workload, sizes that
+    depend on one are shown as expressions. Raises SpecError.
+    """
     is_bound = einsum is not None or spec.raw.get("workload") is not None
     parts = tuple(bound_parts(spec.arch(einsum).nodes)) if is_bound else written_parts(spec)
-    memories = tuple(unit.name for unit in _units(parts) if unit.kind == "Memory")
+    units = tuple(_units(parts))
+    memories, kinds = tuple(unit.name for unit in units if unit.kind == "Memory"), {unit.kind for unit in units}
     painter = _Painter(theme, memory_hues(memories), notes or {})
-    chain = painter.chain(parts, 1)
-    kinds = {unit.kind for unit in _units(parts)}
-    legend = [
-        Entry("cylinder", theme.paint(painter.hues[memories[0]]) if memories else theme.paint(None), "memory"),
-        Entry("double box", theme.paint(PURPLE), "fanout: copies of all below"),
-        Entry("hexagon", theme.paint(VERMILION), "toll"),
-        Entry("pill", theme.paint(VERMILION), "network between the lanes below"),
-        Entry("ellipse", theme.paint(GREY), "compute"),
-    ]
-    shown = {"cylinder": "Memory" in kinds, "hexagon": "Toll" in kinds, "ellipse": "Compute" in kinds}
-    shown["pill"] = "Network" in kinds
-    shown["double box"] = any(unit.fanouts for unit in _units(parts))
+    hue = painter.hues[memories[0]] if memories else None
+    legend = {
+        "Memory": Entry("cylinder", theme.paint(hue), "memory"),
+        "fanout": Entry("double box", theme.paint(PURPLE), "fanout: copies of all below"),
+        "Toll": Entry("hexagon", theme.paint(VERMILION), "toll"),
+        "Network": Entry("pill", theme.paint(VERMILION), "network between the lanes below"),
+        "Compute": Entry("ellipse", theme.paint(GREY), "compute"),
+    }
+    shown = kinds | ({"fanout"} if any(unit.fanouts for unit in units) else set())
     is_one_of_several = is_bound and len(spec.workload.einsums) > 1
     subtitle = f"as it is for Einsum {einsum or spec.workload.einsums[0].name}" if is_one_of_several else ""
     heading = Heading(title or "Architecture", subtitle, _outline(parts))
-    return page(tree_layout(chain), heading, [entry for entry in legend if shown[entry.kind]], theme)
+    entries = [entry for kind, entry in legend.items() if kind in shown]
+    return page(tree_layout(painter.chain(parts, 1)), heading, entries, theme)
 
 
 def bound_parts(nodes: Iterable[Node]) -> Iterable[Part]:

@@ -6,10 +6,11 @@ from typing import Literal, get_args
 
 from einmap.errors import SpecError, did_you_mean
 from einmap.model.evaluate import evaluate
-from einmap.report.drawing.arch import arch_svg
+from einmap.report.drawing.arch import arch_picture
 from einmap.report.drawing.looptree import looptree_svg
+from einmap.report.drawing.svg import to_svg
 from einmap.report.drawing.theme import Theme, theme_named
-from einmap.report.drawing.workload import workload_svg
+from einmap.report.drawing.workload import workload_picture
 from einmap.spec.spec import Spec
 
 type What = Literal["mapping", "arch", "workload"]
@@ -37,9 +38,9 @@ def draw(
         raise SpecError(f"costs belong to a mapping, and this draws the {_WORDS[chosen]}")
     match chosen:
         case "arch":
-            return arch_svg(spec, einsum=einsum, title=title, theme=colours)
+            return to_svg(arch_picture(spec, einsum=einsum, title=title, theme=colours))
         case "workload":
-            return workload_svg(spec.workload, einsum=einsum, title=title, theme=colours)
+            return to_svg(workload_picture(spec.workload, einsum=einsum, title=title, theme=colours))
         case "mapping":
             return _mapping_svg(spec, einsum, costs, title, colours)
 

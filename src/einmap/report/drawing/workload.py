@@ -14,7 +14,6 @@ from einmap.report.drawing.font import GLUE, words
 from einmap.report.drawing.layered import graph_layout
 from einmap.report.drawing.page import Entry, Heading, page
 from einmap.report.drawing.shapes import Line, Picture, Shape
-from einmap.report.drawing.svg import to_svg
 from einmap.report.drawing.theme import BLUE, GREEN, LIGHT, ORANGE, Theme
 from einmap.units import format_bits
 
@@ -24,15 +23,10 @@ MOST_NAMES = 20
 _ROLES = {"input": BLUE, "intermediate": ORANGE, "output": GREEN}
 
 
-def workload_svg(workload: Workload, *, einsum: str | None = None, title: str = "", theme: Theme = LIGHT) -> str:
-    """The cascade as SVG text, or one Einsum of it. Raises SpecError when there is no such Einsum."""
-    return to_svg(workload_picture(workload, einsum=einsum, title=title, theme=theme))
-
-
 def workload_picture(
     workload: Workload, *, einsum: str | None = None, title: str = "", theme: Theme = LIGHT
 ) -> Picture:
-    """The picture of a workload before it is written."""
+    """The cascade, or one Einsum of it. Raises SpecError when there is no such Einsum."""
     einsums = workload.einsums if einsum is None else (_named(workload, einsum),)
     definitions = _definitions(einsums)
     shapes = [_einsum_shape(e, theme) for e in einsums]

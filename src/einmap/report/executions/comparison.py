@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from einmap.arch.component import Compute, Network
 from einmap.einsum.numeric import run
-from einmap.execute.results.result import CountKey, Execution
+from einmap.execute.results.result import Execution
 from einmap.model.cost import Cost, LatencyRow
 from einmap.model.evaluate import workings_of
 from einmap.model.timing.systolic import is_skewed, skew_seconds
 from einmap.model.traffic.network import network_use
+from einmap.report.text.formatting import summed
 from einmap.spec.spec import Spec
 
 SCHEMA = 1
@@ -183,18 +184,10 @@ def largest_errors(values: NDArray[np.float64], expected: NDArray[np.float64]) -
 
 def _actions(cost: Cost, execution: Execution) -> Iterator[ComparedCount]:
     """In the order of the model; what only the execution did comes last. Leakage is not an action of a machine."""
-    model = _summed(((r.einsum, r.component, r.tensor, r.action), r.count) for r in cost.actions if r.count is not None)
-    simulated = _summed(((r.einsum, r.component, r.tensor, r.action), r.count) for r in execution.actions)
+    model = summed(((r.einsum, r.component, r.tensor, r.action), r.count) for r in cost.actions if r.count)
+    simulated = summed(((r.einsum, r.component, r.tensor, r.action), r.count) for r in execution.actions if r.count)
     for key in dict.fromkeys((*model, *simulated)):
         yield ComparedCount(*key, model.get(key, 0), simulated.get(key, 0))
-
-
-def _summed(rows: Iterable[tuple[CountKey, float]]) -> dict[CountKey, float]:
-    totals: dict[CountKey, float] = {}
-    for key, count in rows:
-        if count:
-            totals[key] = totals.get(key, 0) + count
-    return totals
 
 
 def _usage(cost: Cost, execution: Execution) -> Iterator[ComparedCount]:

@@ -8,5 +8,6 @@
 - `plans`: tables of distribution plans and their collectives, and of plans of one matrix product.
 - `sweeps`: tables of the points of a sweep.
 - `searches`: tables of search strategies, of a census of a mapspace and of a ski slope.
+- `shown`: a frame as a table of texts, for notebooks and reports.
 - `write`: a table as a pandas DataFrame, a CSV file or a Parquet file.
 """

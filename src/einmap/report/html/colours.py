@@ -61,24 +61,9 @@ def _seen(colour: str, theme: Theme) -> str:
     return colour if theme is LIGHT else mixed(colour, "#ffffff", 0.86)
 
 
+_NAMES = ("ground", "rule", "accent", "bar", "good", "warning", "bad")
 _OF_PAGE = {
-    "light": {
-        "ground": "#f6f7f9",
-        "rule": "#dcdfe4",
-        "accent": BLUE,
-        "bar": "#bcd9ec",
-        "good": GREEN,
-        "warning": ORANGE,
-        "bad": "#c0392b",
-    },
-    "dark": {
-        "ground": "#0d1014",
-        "rule": "#333a43",
-        "accent": SKY,
-        "bar": "#245a7e",
-        "good": "#35b98f",
-        "warning": ORANGE,
-        "bad": "#f0705f",
-    },
+    "light": dict(zip(_NAMES, ("#f6f7f9", "#dcdfe4", BLUE, "#bcd9ec", GREEN, ORANGE, "#c0392b"), strict=True)),
+    "dark": dict(zip(_NAMES, ("#0d1014", "#333a43", SKY, "#245a7e", "#35b98f", ORANGE, "#f0705f"), strict=True)),
 }
 """Colours that only pages have: the ground behind sections, rules, what is marked."""

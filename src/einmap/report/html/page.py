@@ -46,6 +46,7 @@ def to_html(page: Page) -> str:
             style=Markup(_style()),
             settings=_json({"config": vega.config()}),
             scripts=[Markup(script) for script in scripts],
+            kind=lambda part: type(part).__name__,
             plot=_plot,
             drawing=_drawing,
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from einmap.report.drawing.theme import Theme
 from einmap.report.text.layout import Table, Tone
@@ -19,7 +19,6 @@ type Part = Paragraph | Tiles | Table | Figure | Drawing | Code | Tabs | Folded 
 class Paragraph:
     """Running text; `tone` gives it the colour of good or bad news."""
 
-    kind: ClassVar[str] = "paragraph"
     text: str
     tone: Tone = "plain"
 
@@ -38,7 +37,6 @@ class Tile:
 class Tiles:
     """Numbers side by side."""
 
-    kind: ClassVar[str] = "tiles"
     tiles: tuple[Tile, ...]
 
 
@@ -49,7 +47,6 @@ class Figure:
     `description` says what is seen for those who do not see it; `caption` stands below.
     """
 
-    kind: ClassVar[str] = "figure"
     name: str
     title: str
     plot: Mapping[str, Any]
@@ -61,7 +58,6 @@ class Figure:
 class Drawing:
     """A picture of `report.drawing`. `name`: of its files; `draw` gives its SVG text in a theme."""
 
-    kind: ClassVar[str] = "drawing"
     name: str
     title: str
     draw: Callable[[Theme], str]
@@ -72,7 +68,6 @@ class Drawing:
 class Code:
     """Text in lines, as it is."""
 
-    kind: ClassVar[str] = "code"
     text: str
 
 
@@ -88,7 +83,6 @@ class Option:
 class Tabs:
     """Several views of one thing, side by side as tabs."""
 
-    kind: ClassVar[str] = "tabs"
     options: tuple[Option, ...]
 
 
@@ -96,7 +90,6 @@ class Tabs:
 class Folded:
     """Parts that are shown when asked for."""
 
-    kind: ClassVar[str] = "folded"
     label: str
     parts: tuple[Part, ...]
 
@@ -108,7 +101,6 @@ class Choices:
     `label`: what is chosen, in words. Figures in the options would be drawn all at once: none may be there.
     """
 
-    kind: ClassVar[str] = "choices"
     label: str
     figure: Figure
     options: tuple[Option, ...]

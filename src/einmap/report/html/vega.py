@@ -17,6 +17,8 @@ from einmap.report.drawing.theme import LIGHT
 from einmap.report.html.colours import values
 from einmap.visible import visible
 
+_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+"""The version of Vega-Lite, as an address that nothing is fetched from."""
 EXTRA = "html"
 """The extra of the package that brings vl-convert."""
 WIDTH = 640
@@ -41,31 +43,19 @@ def library() -> str:
 def config() -> dict[str, Any]:
     """How all plots look; colours are names, see `colours`."""
     text = {"labelColor": "var(--ink)", "titleColor": "var(--muted)", "labelFontSize": 12, "titleFontSize": 12}
-    axis = {
-        "domainColor": "var(--rule)",
-        "gridColor": "var(--rule)",
-        "tickColor": "var(--rule)",
-        "titleFontWeight": "normal",
-        "titlePadding": 8,
-        **text,
-    }
+    rules = dict.fromkeys(("domainColor", "gridColor", "tickColor"), "var(--rule)")
     legend = {
-        "orient": "top",
-        "symbolLimit": 40,
-        "labelLimit": 150,
-        "title": None,
-        "symbolType": "square",
-        "rowPadding": 4,
-        **text,
-    }
+        "orient": "top", "symbolLimit": 40, "labelLimit": 150, "title": None, "symbolType": "square", "rowPadding": 4,
+        "columns": 4,
+    }  # fmt: skip
     return {
         "font": _FONT,
         "background": None,
         "view": {"stroke": None},
-        "axis": axis,
+        "axis": {**rules, "titleFontWeight": "normal", "titlePadding": 8, **text},
         "axisX": {"tickCount": 6},
         "axisY": {"labelLimit": 190},
-        "legend": {**legend, "columns": 4},
+        "legend": legend | text,
         "bar": {"cornerRadiusEnd": 0},
         "text": {"color": "var(--ink)", "fontSize": 11},
         "rule": {"color": "var(--ink)"},
@@ -76,7 +66,7 @@ def config() -> dict[str, Any]:
 def on_page(plot: Mapping[str, Any]) -> dict[str, Any]:
     """The whole specification of a plot as wide as the page has room."""
     autosize = {"type": "fit-x", "contains": "padding"}
-    return {"$schema": _schema(), "width": "container", "autosize": autosize, **_shown(plot)}
+    return {"$schema": _SCHEMA, "width": "container", "autosize": autosize, **_shown(plot)}
 
 
 def svg(plot: Mapping[str, Any]) -> str:
@@ -96,15 +86,10 @@ def drawn_png(text: str) -> bytes:
 
 def _in_file(plot: Mapping[str, Any]) -> dict[str, Any]:
     colours = values(LIGHT)
-    whole = {"$schema": _schema(), "width": WIDTH, **_shown(plot), "config": {**config(), "background": "#ffffff"}}
+    whole = {"$schema": _SCHEMA, "width": WIDTH, **_shown(plot), "config": config() | {"background": "#ffffff"}}
     text = _VARIABLE.sub(lambda name: colours[name[1]], json.dumps(whole))
     specification: dict[str, Any] = json.loads(text)
     return specification
-
-
-def _schema() -> str:
-    """The version of Vega-Lite, as an address that nothing is fetched from."""
-    return "https://vega.github.io/schema/vega-lite/v6.json"
 
 
 def _shown(value: Any) -> Any:

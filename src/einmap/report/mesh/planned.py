@@ -246,19 +246,11 @@ def steps_of(planned: Planned) -> tuple[ShownStep, ...]:
 
 def _shown_step(step: ShownStep) -> dict[str, Any]:
     return {
-        "what": step.name,
-        "how": step.how,
-        "kind": step.kind,
-        "axes": list(step.axes),
-        "reads": [_buffer(buffer) for buffer in step.reads],
-        "writes": [_buffer(buffer) for buffer in step.writes],
-        "lanes": list(step.lanes),
-        "start_seconds": step.start,
-        "end_seconds": step.end,
-        "sent_bytes": step.sent,
-        "held_bytes": step.held,
-        "critical": step.is_critical,
-    }
+        "what": step.name, "how": step.how, "kind": step.kind, "axes": list(step.axes),
+        "reads": [_buffer(buffer) for buffer in step.reads], "writes": [_buffer(buffer) for buffer in step.writes],
+        "lanes": list(step.lanes), "start_seconds": step.start, "end_seconds": step.end, "sent_bytes": step.sent,
+        "held_bytes": step.held, "critical": step.is_critical,
+    }  # fmt: skip
 
 
 def _buffer(buffer: Buffer) -> dict[str, Any]:

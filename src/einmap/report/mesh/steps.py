@@ -70,21 +70,11 @@ def shown_steps(plan: Plan, cluster: Cluster, bits: Mapping[TensorName, float]) 
         results = written & used if isinstance(step, Repeat) else written
         made.append(
             ShownStep(
-                position,
-                kind,
-                name,
-                how,
-                axes,
-                _read(plan, step),
+                position, kind, name, how, axes, _read(plan, step),
                 tuple(buffer for buffer in plan.buffers if buffer.name in results),
-                span.lanes,
-                span.start,
-                span.end,
-                _sent(plan, step, bits),
-                held[position],
-                position in critical,
+                span.lanes, span.start, span.end, _sent(plan, step, bits), held[position], position in critical,
             )
-        )
+        )  # fmt: skip
     return tuple(made)
 
 

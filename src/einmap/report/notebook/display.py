@@ -13,6 +13,7 @@ from einmap.report.drawing.looptree import looptree_svg
 from einmap.report.frames.frame import Frame
 from einmap.report.frames.kinds import frame_of, frames_of
 from einmap.report.notebook.html import block, facts, folded, line, picture, table, whole
+from einmap.report.text.formatting import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,8 +97,7 @@ def plan_html(plan: Plan) -> Iterator[str]:
     """What each processing element does, step by step, and what they exchange."""
     from einmap.distribute.steps.notation import lines
 
-    elements = plan.mesh.n_devices
-    yield line(f"mesh {plan.mesh}: {elements:,} {'PE' if elements == 1 else 'PEs'}, {plan.dtype}", bold=True)
+    yield line(f"mesh {plan.mesh}: {counted(plan.mesh.n_devices, 'PE')}, {plan.dtype}", bold=True)
     yield block(
         "\n".join(f"{'  ' * row.depth}{row.what:<16} {row.einsum}   {row.where}".rstrip() for row in lines(plan))
     )
@@ -129,6 +129,5 @@ def _drawn(solution: Found) -> str:
 
 def _tables(frames: Iterable[Frame], *, first_open: bool = False) -> Iterator[str]:
     for number, frame in enumerate(frame for frame in frames if frame.rows):
-        yield folded(
-            f"{frame.name.capitalize()} ({len(frame.rows):,})", table(frame), is_open=first_open and not number
-        )
+        title = f"{frame.name.capitalize()} ({len(frame.rows):,})"
+        yield folded(title, table(frame), is_open=first_open and not number)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from einmap.mapping.nodes import format_address
 from einmap.model.explanation.energy_terms import EnergyExplanation
-from einmap.model.explanation.values import Explanation, NodeCases
+from einmap.model.explanation.values import Explanation
 from einmap.report.costs.provenance import source_line, terms_table
 from einmap.report.explanations.explanation import (
     FIXED,
@@ -20,11 +20,16 @@ from einmap.report.explanations.explanation import (
     helpful,
     piece_line,
 )
+from einmap.report.frames.kinds import frame_of
+from einmap.report.frames.shown import shown
 from einmap.report.html.parts import Code, Folded, Paragraph, Part, Section
-from einmap.report.text.formatting import NONE, shape_text
 from einmap.report.text.layout import Table
-from einmap.units import format_bits
 
+_CASES = {
+    "einsum": "Einsum", "tensor": "tensor", "component": "held in", "node": "node", "reuse": "reuse",
+    "fetches": "fetched", "chunks": "chunks", "tile shape": "tile", "tile [bits]": "size", "child": "used by",
+}  # fmt: skip
+"""Columns of the table of storage nodes."""
 _MOST = 300
 """Rows of a table, and counts with all their pieces."""
 
@@ -54,8 +59,6 @@ def _help(explanation: Explanation) -> Section:
 
 
 def _reuse(explanation: Explanation) -> Section:
-    head = ("tensor", "held in", "node", "reuse", "fetched", "chunks", "tile", "size", "used by")
-    rows = [_row(node) for node in explanation.cases[:_MOST]]
     cases = Folded("what the loops above and below each node do", (Paragraph(NOTATION), _cases(explanation)))
     counts = []
     for derivation in explanation.derivations[:_MOST]:
@@ -64,20 +67,13 @@ def _reuse(explanation: Explanation) -> Section:
     more = len(explanation.derivations) - _MOST
     counts += [f"... and {more:,} more"] if more > 0 else []
     parts = (
-        Table(head, rows, left=(0, 1, 2, 8)),
+        shown(frame_of(explanation, "cases"), _MOST, _CASES),
         cases,
         Folded("what each count is made of", (Code("\n".join(counts)),)),
         Folded("energy, largest part first", (energy_table(explanation.energy[:_MOST]),)),
     )
     lead = "How often each value is used from a storage node after it was fetched into it once."
     return Section("reuse", "Reuse", parts, lead)
-
-
-def _row(node: NodeCases) -> tuple[str, ...]:
-    held = f"{node.einsum}: {node.tensor}", node.component, format_address(node.address), f"{node.reuse:,.4g} x"
-    fetched = NONE if node.backing else f"{node.fetches:,} x"
-    chunks = NONE if node.chunks is None else f"{node.chunks:,}"
-    return *held, fetched, chunks, shape_text(node.shape), format_bits(node.bits), node.child
 
 
 def _cases(explanation: Explanation) -> Table:

@@ -50,19 +50,10 @@ class Canvas:
 
     def picture(self, title: str, description: str) -> Picture:
         """The picture, as large as what it holds."""
-        right = [placed.box.right for placed in self._shapes] + [text.x + text.line.width for text in self._texts]
-        bottom = [placed.box.bottom for placed in self._shapes] + [t.y + t.line.height for t in self._texts]
-        for edge in self._edges:
-            right += [x for x, _ in edge.points]
-            bottom += [y for _, y in edge.points]
-        return Picture(
-            round(max(right, default=0.0) + MARGIN),
-            round(max(bottom, default=0.0) + MARGIN),
-            tuple(self._shapes),
-            tuple(self._edges),
-            self.theme,
-            tuple(self._texts),
-            (),
-            title,
-            description,
-        )
+        boxes, texts = [placed.box for placed in self._shapes], self._texts
+        points = [point for edge in self._edges for point in edge.points]
+        right = [box.right for box in boxes] + [t.x + t.line.width for t in texts] + [x for x, _ in points]
+        bottom = [box.bottom for box in boxes] + [t.y + t.line.height for t in texts] + [y for _, y in points]
+        size = round(max(right, default=0.0) + MARGIN), round(max(bottom, default=0.0) + MARGIN)
+        edges = tuple(self._edges)
+        return Picture(*size, tuple(self._shapes), edges, self.theme, tuple(texts), (), title, description)

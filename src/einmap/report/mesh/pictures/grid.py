@@ -16,19 +16,7 @@ from einmap.distribute.placements.mesh import AxisName, Mesh
 from einmap.distribute.placements.placement import held
 from einmap.distribute.plans.plan import Buffer
 from einmap.report.drawing.shapes import Box, Line
-from einmap.report.drawing.theme import (
-    BLUE,
-    BROWN,
-    GREEN,
-    GREY,
-    INDIGO,
-    ORANGE,
-    PURPLE,
-    SKY,
-    TEAL,
-    VERMILION,
-    YELLOW,
-)
+from einmap.report.drawing.theme import BLUE, BROWN, GREEN, GREY, INDIGO, ORANGE, PURPLE, SKY, TEAL, VERMILION, YELLOW
 from einmap.report.mesh.pictures.canvas import Canvas
 
 BLOCK_HUES = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, TEAL, YELLOW, INDIGO, BROWN)
