@@ -11,9 +11,8 @@ from einmap.arch.tree import Array, Fork, Hierarchical, Node
 from einmap.errors import ExpressionError
 from einmap.expressions.arithmetic import evaluate
 from einmap.expressions.scope import Scope, lazy_layer
-from einmap.report.drawing.font import words
 from einmap.report.drawing.page import Entry, Heading, page
-from einmap.report.drawing.shapes import Kind, Line, Picture, Shape
+from einmap.report.drawing.shapes import Kind, Line, Picture, Shape, text_lines
 from einmap.report.drawing.theme import GREY, LIGHT, PURPLE, VERMILION, Paint, Theme, memory_hues
 from einmap.report.drawing.tidy import Chain, tree_layout
 from einmap.spec.binding.bind_arch import BranchInput, LeafInput
@@ -191,20 +190,21 @@ class _Painter:
     def shapes(self, unit: Unit, copies: int | str) -> list[Shape]:
         """A node, its fanout above it."""
         shapes = [self.fanout(unit)] if unit.fanouts else []
-        name = [Line(text, 13, bold=True) for text in words(unit.name, WIDEST, 13, bold=True)]
-        notes = [Line(f"{copies:,} instances", 11, muted=True)] if isinstance(copies, int) and copies > 1 else []
-        notes += [] if unit.enabled or unit.name in self.notes else [Line("disabled", 11, muted=True)]
-        notes += self.noted(unit.name)
+        lines = text_lines(unit.name, WIDEST, 13, bold=True)
         kind, paint = self.look(unit)
-        if kind is not None:
-            size = [Line(text) for text in words(_size(unit.size), WIDEST, 12)] if unit.size is not None else []
-            size += [Line(unit.topology.replace("_", " "))] if unit.topology else []
-            size += [Line(text) for text in words(_units_text(unit), WIDEST, 12)] if unit.array else []
-            shapes.append(Shape(kind, (*name, *size, *notes), paint, f"{unit.kind} {unit.name}"))
-        return shapes
+        if kind is None:
+            return shapes
+        texts = [_size(unit.size) if unit.size is not None else "", unit.topology.replace("_", " ")]
+        for text in (*texts, _units_text(unit) if unit.array else ""):
+            lines += text_lines(text, WIDEST)
+        if isinstance(copies, int) and copies > 1:
+            lines.append(Line(f"{copies:,} instances", 11, muted=True))
+        if not unit.enabled and unit.name not in self.notes:
+            lines.append(Line("disabled", 11, muted=True))
+        return [*shapes, Shape(kind, (*lines, *self.noted(unit.name)), paint, f"{unit.kind} {unit.name}")]
 
     def noted(self, name: str) -> list[Line]:
-        return [Line(part, 11, muted=True) for text in self.notes.get(name, ()) for part in words(text, WIDEST, 11)]
+        return [line for text in self.notes.get(name, ()) for line in text_lines(text, WIDEST, 11, muted=True)]
 
     def look(self, unit: Unit) -> tuple[Kind | None, Paint]:
         match unit.kind:
@@ -220,10 +220,10 @@ class _Painter:
                 return (None if unit.fanouts else "box"), self.theme.paint(None)
 
     def fanout(self, unit: Unit) -> Shape:
-        lines = [Line(text, 12, bold=True) for text in words(unit.name, WIDEST, 12, bold=True)]
+        lines = text_lines(unit.name, WIDEST, bold=True)
         for name, copies in unit.fanouts:
             shown = f"{copies:,}" if isinstance(copies, int) else copies
-            lines += [Line(text) for text in words(f"{name} × {shown}", WIDEST, 12)]
+            lines += text_lines(f"{name} × {shown}", WIDEST)
             lines += self.noted(f"{unit.name}.{name}")
         return Shape("double box", tuple(lines), self.theme.paint(PURPLE), f"fanout of {unit.name}")
 

@@ -117,12 +117,10 @@ def _in_rows(parts: Sequence[Sequence[int]], laid_out: Sequence[Layout], edges: 
     for part, layout in zip(parts, laid_out, strict=True):
         if x and x + layout.width > WIDEST:
             x, y, height = 0.0, y + height + APART, 0.0
-        for node, shape in zip(part, layout.shapes, strict=True):
-            placed[node] = Placed(shape.shape, shape.box.moved(x, y))
+        placed |= {node: shape.moved(x, y) for node, shape in zip(part, layout.shapes, strict=True)}
         for edge in layout.edges:
-            source, target = part[edge.source], part[edge.target]
-            points = tuple((px + x, py + y) for px, py in edge.points)
-            routes[source, target] = Edge(source, target, points, edge.arrow)
+            ends = part[edge.source], part[edge.target]
+            routes[ends] = Edge(*ends, edge.moved(x, y).points, edge.arrow)
         x, height = x + layout.width + APART, max(height, layout.height)
     return Layout(tuple(placed[node] for node in range(len(placed))), tuple(routes[edge] for edge in edges))
 

@@ -26,9 +26,9 @@ from einmap.mapping.nodes import (
 from einmap.mapping.pretty import describe, manner, manner_of_split, pretty
 from einmap.model.cost import Cost
 from einmap.report.drawing.costs import NodeCosts, cost_annotations
-from einmap.report.drawing.font import GLUE, words, wrapped
+from einmap.report.drawing.font import GLUE, wrapped
 from einmap.report.drawing.page import Entry, Heading, page
-from einmap.report.drawing.shapes import Kind, Line, Picture, Shape
+from einmap.report.drawing.shapes import Kind, Line, Picture, Shape, text_lines
 from einmap.report.drawing.svg import to_svg
 from einmap.report.drawing.theme import GREY, LIGHT, PURPLE, VERMILION, Paint, Theme, memory_hues
 from einmap.report.drawing.tidy import Chain, tree_layout
@@ -115,11 +115,6 @@ def _description(nodes: tuple[Node, ...]) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
 
 
-def _split_lines(node: Split) -> list[Line]:
-    """How the branches of a split run."""
-    return _lines(words(manner_of_split(node), WIDEST, 11), 11, muted=True)
-
-
 @dataclass(frozen=True)
 class _Painter:
     mapping: Mapping
@@ -133,7 +128,8 @@ class _Painter:
         for index, node in enumerate(nodes):
             address = (*prefix, index)
             if isinstance(node, Split):
-                shapes.append(Shape("pill", tuple(_split_lines(node)), self.theme.paint(None)))
+                how = text_lines(manner_of_split(node), WIDEST, 11, muted=True)
+                shapes.append(Shape("pill", tuple(how), self.theme.paint(None)))
                 inner = enumerate(node.branches)
                 return Chain(tuple(shapes), tuple(self.chain(part, (*address, i), i + 1) for i, part in inner))
             shapes.append(self.node(node, address))
@@ -151,33 +147,24 @@ class _Painter:
             case Temporal(rank_variable=variable, tile_shape=tile, initial_tile_shape=initial):
                 return "box", _loop_lines("for", variable, tile, initial)
             case Spatial(rank_variable=variable, tile_shape=tile, component=component, name=name):
+                where = wrapped([component, name], WIDEST, 12, bold=True, joint=".")
                 lines = _loop_lines("spatial-for", variable, tile, PerEinsum())
-                return "double box", lines + _lines(
-                    wrapped([component, name], WIDEST, 12, bold=True, joint="."), bold=True
-                )
+                return "double box", lines + [Line(text, bold=True) for text in where]
             case Storage(tensors=tensors, component=component):
                 shown = [_with_shape(tensor, costs) for tensor in tensors]
-                how = words(manner(node).strip(), WIDEST, 12)
-                return "cylinder", [*_name(component), *_tensors(shown), *_lines(how, muted=True)]
+                how = text_lines(manner(node).strip(), WIDEST, muted=True)
+                return "cylinder", [*_name(component), *_tensors(shown), *how]
             case Toll(tensors=tensors, component=component):
                 return "hexagon", [*_name(component), *_tensors(tensors)]
             case Compute(einsum=einsum, component=component):
-                return "ellipse", [*_name(einsum), *_lines(words(component, WIDEST, 12))]
+                return "ellipse", [*_name(einsum), *text_lines(component, WIDEST)]
             case _:
                 assert_never(node)
 
     def paint(self, node: LeafNode) -> Paint:
-        match node:
-            case Storage(component=component):
-                return self.theme.paint(self.hues[component])
-            case Spatial():
-                return self.theme.paint(PURPLE)
-            case Toll():
-                return self.theme.paint(VERMILION)
-            case Compute():
-                return self.theme.paint(GREY)
-            case _:
-                return self.theme.paint(None)
+        if isinstance(node, Storage):
+            return self.theme.paint(self.hues[node.component])
+        return self.theme.paint({Spatial: PURPLE, Toll: VERMILION, Compute: GREY}.get(type(node)))
 
     @property
     def hues(self) -> dict[str, str]:
@@ -220,16 +207,12 @@ def _shapes(chain: Chain) -> Iterable[Shape]:
 
 
 def _name(text: str) -> list[Line]:
-    return _lines(words(text, WIDEST, 13, bold=True), size=13, bold=True)
-
-
-def _lines(texts: Iterable[str], size: float = 12, *, bold: bool = False, muted: bool = False) -> list[Line]:
-    return [Line(text, size, bold, muted) for text in texts]
+    return text_lines(text, WIDEST, 13, bold=True)
 
 
 def _tensors(names: Sequence[str]) -> list[Line]:
-    narrow = wrapped(names, WIDEST, 12)
-    return _lines(narrow if len(narrow) <= MANY else wrapped(names, WIDER, 12))
+    narrow = text_lines(names, WIDEST)
+    return narrow if len(narrow) <= MANY else text_lines(names, WIDER)
 
 
 def _with_shape(tensor: str, costs: NodeCosts) -> str:
@@ -244,11 +227,10 @@ def _loop_lines(word: str, variable: PerEinsum[str], tile: PerEinsum[int], initi
         groups.setdefault((variable.of(name), tile.of(name), initial.of(name)), []).append(name)
     if len(groups) <= 1:
         parts = next(iter(groups), (variable.default, tile.default, initial.default))
-        return _lines(words(_loop_text(word, *parts), WIDEST, 12))
+        return text_lines(_loop_text(word, *parts), WIDEST)
     lines: list[Line] = []
     for parts, names in groups.items():
-        lines += _lines(words(_loop_text(word, *parts), WIDEST, 12))
-        lines += _lines(wrapped(names, WIDEST, 11), 11, muted=True)
+        lines += text_lines(_loop_text(word, *parts), WIDEST) + text_lines(names, WIDEST, 11, muted=True)
     return lines
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from einmap.report.drawing.font import words
-from einmap.report.drawing.shapes import Box, Edge, Kind, Line, Picture, Placed, Shape, Text
+from einmap.report.drawing.shapes import Box, Kind, Picture, Placed, Shape, Text, text_lines
 from einmap.report.drawing.theme import Paint, Theme
 from einmap.report.drawing.tidy import Layout
 
@@ -46,24 +45,15 @@ def page(layout: Layout, heading: Heading, legend: Sequence[Entry], theme: Theme
     texts = (*head, *labels)
     right = [MARGIN + layout.width, *(text.x + text.line.width for text in texts)]
     bottom = [top + layout.height, *(sample.box.bottom for sample in samples), *(t.y + t.line.height for t in texts)]
-    return Picture(
-        round(max(right) + MARGIN),
-        round(max(bottom) + MARGIN),
-        tuple(Placed(p.shape, p.box.moved(MARGIN, top)) for p in layout.shapes),
-        tuple(
-            Edge(e.source, e.target, tuple((x + MARGIN, y + top) for x, y in e.points), e.arrow) for e in layout.edges
-        ),
-        theme,
-        texts,
-        samples,
-        heading.title,
-        heading.description,
-    )
+    shapes = tuple(placed.moved(MARGIN, top) for placed in layout.shapes)
+    edges = tuple(edge.moved(MARGIN, top) for edge in layout.edges)
+    size = round(max(right) + MARGIN), round(max(bottom) + MARGIN)
+    return Picture(*size, shapes, edges, theme, texts, samples, heading.title, heading.description)
 
 
 def _heading(heading: Heading) -> list[Text]:
-    lines = [Line(text, 16, bold=True) for text in words(heading.title, _TITLE_WIDTH, 16, bold=True)]
-    lines += [Line(text, 12, muted=True) for text in words(heading.subtitle, _TITLE_WIDTH, 12)]
+    lines = text_lines(heading.title, _TITLE_WIDTH, 16, bold=True)
+    lines += text_lines(heading.subtitle, _TITLE_WIDTH, muted=True)
     texts: list[Text] = []
     y = MARGIN - 4
     for line in lines:
@@ -81,7 +71,7 @@ def _legend(
     samples: list[Placed] = []
     texts: list[Text] = []
     for entry in entries:
-        lines = [Line(text) for text in words(entry.label, _LABEL_WIDTH, 12)]
+        lines = text_lines(entry.label, _LABEL_WIDTH)
         needed = _SAMPLE_WIDTH + _ENTRY_GAP + max((line.width for line in lines), default=0.0)
         if x > origin[0] and x + needed > origin[0] + width:
             x, y, row = origin[0], y + row + _ENTRY_GAP, 0.0

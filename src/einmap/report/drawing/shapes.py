@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from einmap.report.drawing.font import text_width
+from einmap.report.drawing.font import text_width, words, wrapped
 from einmap.report.drawing.theme import Paint, Theme
 
 type Kind = Literal["box", "double box", "cylinder", "ellipse", "hexagon", "pill", "disc"]
@@ -44,6 +45,14 @@ class Line:
     def height(self) -> float:
         """Pixels, with the space to the next line."""
         return self.size * LEADING
+
+
+def text_lines(
+    text: str | Sequence[str], width: float, size: float = 12.0, *, bold: bool = False, muted: bool = False
+) -> list[Line]:
+    """A text in lines of at most `width` pixels, broken at blanks; several texts with commas between them."""
+    broken = words(text, width, size, bold=bold) if isinstance(text, str) else wrapped(text, width, size, bold=bold)
+    return [Line(part, size, bold, muted) for part in broken]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +149,10 @@ class Placed:
     shape: Shape
     box: Box
 
+    def moved(self, dx: float, dy: float) -> Placed:
+        """The same shape elsewhere."""
+        return Placed(self.shape, self.box.moved(dx, dy))
+
 
 @dataclass(frozen=True, slots=True)
 class Edge:
@@ -149,6 +162,10 @@ class Edge:
     target: int
     points: tuple[Point, ...]
     arrow: bool = False
+
+    def moved(self, dx: float, dy: float) -> Edge:
+        """The same line elsewhere."""
+        return replace(self, points=tuple((x + dx, y + dy) for x, y in self.points))
 
 
 @dataclass(frozen=True, slots=True)

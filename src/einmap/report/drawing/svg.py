@@ -127,19 +127,15 @@ def _shape(placed: Placed, theme: Theme) -> Iterator[str]:
 
 
 def _outline(shape: Shape, box: Box) -> Iterator[str]:
-    x, y, width, height = _n(box.x), _n(box.y), _n(box.width), _n(box.height)
     match shape.kind:
         case "box":
-            yield f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="2"/>'
+            yield _rectangle(box, 2)
         case "double box":
-            yield f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="2"/>'
             inner = Box(box.x + INSET, box.y + INSET, box.width - 2 * INSET, box.height - 2 * INSET)
-            yield (
-                f'<rect x="{_n(inner.x)}" y="{_n(inner.y)}" width="{_n(inner.width)}" height="{_n(inner.height)}" '
-                'fill="none" rx="1"/>'
-            )
+            yield _rectangle(box, 2)
+            yield _rectangle(inner, 1, 'fill="none" ')
         case "pill" | "disc":
-            yield f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="{_n(box.height / 2)}"/>'
+            yield _rectangle(box, box.height / 2)
         case "ellipse":
             middle = f'cx="{_n(box.middle)}" cy="{_n(box.y + box.height / 2)}"'
             yield f'<ellipse {middle} rx="{_n(box.width / 2)}" ry="{_n(box.height / 2)}"/>'
@@ -149,16 +145,16 @@ def _outline(shape: Shape, box: Box) -> Iterator[str]:
             yield from _cylinder(box)
 
 
+def _rectangle(box: Box, radius: float, style: str = "") -> str:
+    place = f'x="{_n(box.x)}" y="{_n(box.y)}" width="{_n(box.width)}" height="{_n(box.height)}"'
+    return f'<rect {place} {style}rx="{_n(radius)}"/>'
+
+
 def _hexagon(box: Box) -> str:
     slant, half = min(SLANT, box.width / 4), box.height / 2
-    corners = [
-        (box.x, box.y + half),
-        (box.x + slant, box.y),
-        (box.right - slant, box.y),
-        (box.right, box.y + half),
-        (box.right - slant, box.bottom),
-        (box.x + slant, box.bottom),
-    ]
+    left, right, middle = box.x + slant, box.right - slant, box.y + half
+    upper, lower = [(box.x, middle), (left, box.y), (right, box.y)], [(right, box.bottom), (left, box.bottom)]
+    corners = [*upper, (box.right, middle), *lower]
     return _path(corners) + "Z"
 
 

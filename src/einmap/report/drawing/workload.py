@@ -10,10 +10,10 @@ from einmap.einsum.notation import pretty
 from einmap.einsum.spaces.projection import Lookup
 from einmap.einsum.workload import Workload
 from einmap.errors import SpecError, did_you_mean
-from einmap.report.drawing.font import GLUE, words
+from einmap.report.drawing.font import GLUE
 from einmap.report.drawing.layered import graph_layout
 from einmap.report.drawing.page import Entry, Heading, page
-from einmap.report.drawing.shapes import Line, Picture, Shape
+from einmap.report.drawing.shapes import Line, Picture, Shape, text_lines
 from einmap.report.drawing.theme import BLUE, GREEN, LIGHT, ORANGE, Theme
 from einmap.units import format_bits
 
@@ -88,8 +88,7 @@ def _role(workload: Workload, tensor: str) -> str:
 def _einsum_shape(einsum: Einsum, theme: Theme) -> Shape:
     text = equation(einsum)
     bounds = ", ".join(f"{variable} {extent:,}" for variable, extent in einsum.bounds)
-    lines = [Line(part, 13, bold=True) for part in words(einsum.name, WIDEST, 13, bold=True)]
-    lines += [Line(part) for part in words(text, WIDEST, 12)]
+    lines = text_lines(einsum.name, WIDEST, 13, bold=True) + text_lines(text, WIDEST)
     if einsum.is_copy:
         lines.append(Line("copy", 11, muted=True))
     if einsum.n_instances > 1:
@@ -100,8 +99,8 @@ def _einsum_shape(einsum: Einsum, theme: Theme) -> Shape:
 def _tensor_shape(einsum: Einsum, access: TensorAccess, role: str, theme: Theme) -> Shape:
     extents = [index.size if isinstance(index, Lookup) else index.extent(einsum.extents) for _, index in access.written]
     bits = math.prod(extents) * access.bits_per_value
-    lines = [Line(part, 13, bold=True) for part in words(access.tensor, WIDEST, 13, bold=True)]
-    lines += [Line(part) for part in words(" × ".join(f"{extent:,}" for extent in extents) or "1", WIDEST, 12)]
+    lines = text_lines(access.tensor, WIDEST, 13, bold=True)
+    lines += text_lines(" × ".join(f"{extent:,}" for extent in extents) or "1", WIDEST)
     lines.append(Line(format_bits(bits) + (", persistent" if access.persistent else ""), 11, muted=True))
     ranks = ", ".join(rank for rank, _ in access.written)
     tip = f"{access.tensor}[{ranks}], {role}, {access.bits_per_value:g} bits per value"
