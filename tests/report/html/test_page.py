@@ -11,13 +11,13 @@ import pytest
 from tests.report.html.reports import HOSTILE, evaluation, front, fused
 
 from einmap.errors import At, Note
+from einmap.report.costs.cost_report import to_text
 from einmap.report.drawing.svg import to_svg
 from einmap.report.drawing.theme import LIGHT
 from einmap.report.drawing.workload import workload_picture
 from einmap.report.html import vega
 from einmap.report.html.charts import Amount, log_ticks, stacked
 from einmap.report.html.colours import ON_PAGE, values
-from einmap.report.html.notes import note_texts
 from einmap.report.html.page import LARGE, to_html
 from einmap.report.html.parts import (
     Choices,
@@ -35,7 +35,7 @@ from einmap.report.html.parts import (
 )
 from einmap.report.html.sections.energy import energy_section
 from einmap.report.html.sections.latency import latency_section
-from einmap.report.text.layout import Table
+from einmap.report.text.layout import Table, section
 
 
 class Elements(HTMLParser):
@@ -158,8 +158,8 @@ def test_a_front_has_a_template_for_each_mapping():
 
 def test_notes_name_files_without_their_folders():
     at = At("/home/someone/secret/spec.yaml", 3, 1)
-    assert note_texts([Note("look", at)]) == ("spec.yaml:3:1: look",)
-    assert note_texts([Note("n")] * 300)[-1] == "... and 100 more"
+    assert Page.of("", "", (), [Note("look", at)]).notes == ("spec.yaml:3:1: look",)
+    assert Page.of("", "", (), [Note("n")] * 300).notes[-1] == "... and 100 more"
 
 
 def test_ticks_by_powers_of_ten():
@@ -171,3 +171,17 @@ def test_a_section_without_numbers_is_left_out():
     cost, _ = fused()
     assert energy_section(replace(cost, energy=0.0)) is None
     assert latency_section(replace(cost, latency=0.0)) is None
+
+
+def test_a_table_says_the_same_on_a_page_and_on_a_terminal():
+    rows = (("A", "90%"), ("B\nb", "-"), ("total", ""))
+    table = Table(("", "bits in\nuse"), rows, bars={1: (0.9, 0.0, 0.0)}, marked=(0,), tones={2: "strong"})
+    lines = to_text(section("Memories", table), 40).splitlines()
+    assert [line.split() for line in lines] == [
+        ["Memories"], ["bits", "in"], ["use"], ["A", "90%", "███████████░"], ["B", "-"], ["b"], ["total"],
+    ]  # fmt: skip
+    text = to_html(Page("", "", (Section("s", "S", (table,)),)))
+    assert '<th scope="col">bits in use</th>' in text
+    assert '<span class="bar marked" style="--part:0.9000">90%</span>' in text
+    assert ('<th scope="row">B; b</th>' in text, '<tr class="strong">' in text) == (True, True)
+    assert text.count('class="bar') == 1  # what is not there has no bar

@@ -9,6 +9,7 @@ from typing import Any
 from einmap.errors import SpecError, did_you_mean
 from einmap.report.frames.frame import Frame, Table
 
+_ONE_A_ROW = (".StrategySummary", ".CostSource", ".Traffic", ".Match", ".PointResult")
 ROOMS = {
     "einmap.model.cost.Cost": "costs",
     "einmap.mapper.result.result.MapResult": "costs",
@@ -33,6 +34,10 @@ ROOMS = {
     "einmap.sweep.result.PointResult": "sweeps",
 }
 """The module of this room that has the tables of a kind, in `TABLES` by the name of the class. All kinds there are."""
+
+
+LISTS = frozenset(kind for kind in ROOMS if kind.endswith(_ONE_A_ROW))
+"""Kinds of which functions give several: one stands for one row."""
 
 
 def tables_of_kind(kind: str) -> tuple[Table, ...]:
@@ -84,15 +89,3 @@ def _kind_and_value(result: Any) -> tuple[str, Any]:
         what = f"a list of {kind.rpartition('.')[2]}" if several else f"a {kind.rpartition('.')[2]}"
         raise SpecError(f"{what} is not a result with a table", hint=f"results: {', '.join(results)}")
     return kind, [result] if kind in LISTS and not several else result
-
-
-LISTS = frozenset(
-    (
-        "einmap.search.summary.StrategySummary",
-        "einmap.spec.cost_sources.CostSource",
-        "einmap.distribute.plans.collectives.Traffic",
-        "einmap.distribute.backends.compare.Match",
-        "einmap.sweep.result.PointResult",
-    )
-)
-"""Kinds of which functions give several: one stands for one row."""

@@ -7,7 +7,6 @@ stand in `sections`, and of its own.
 - `charts`: kinds of plots that several sections use.
 - `colours`: colours of a page, by name, in light and dark.
 - `figures`: the figures of a page as SVG and PNG files.
-- `notes`: notes of results as text.
 - `page`: a page as HTML text.
 - `parts`: what a report is made of, as plain values.
 - `sections`: sections that several pages have.

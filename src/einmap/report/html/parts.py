@@ -5,12 +5,17 @@ Nothing here knows HTML: `page` writes it. Texts are those of a specification or
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import Any
 
+from einmap.errors import Note
 from einmap.report.drawing.theme import Theme
 from einmap.report.text.layout import Table, Tone
+
+MOST_NOTES = 200
+"""Notes on a page; how many more there are stands below them."""
 
 type Part = Paragraph | Tiles | Table | Figure | Drawing | Code | Tabs | Folded | Choices
 
@@ -126,6 +131,20 @@ class Page:
     command: str = ""
     version: str = ""
     notes: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(title: str, subtitle: str, sections: Iterable[Section | None], notes: Iterable[Note] = ()) -> Page:
+        """A page of those sections that there are. It is passed on: notes name files without their folders."""
+        shown = tuple(section for section in sections if section is not None)
+        texts = [_note_text(note) for note in notes]
+        more = [f"... and {len(texts) - MOST_NOTES:,} more"] if len(texts) > MOST_NOTES else []
+        return Page(title, subtitle, shown, notes=(*texts[:MOST_NOTES], *more))
+
+
+def _note_text(note: Note) -> str:
+    if note.at is None or note.at.file is None:
+        return str(note)
+    return str(replace(note, at=replace(note.at, file=PurePath(note.at.file).name)))
 
 
 def inner(part: Part) -> tuple[Part, ...]:

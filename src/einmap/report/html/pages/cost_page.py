@@ -12,7 +12,6 @@ from einmap.model.cost import Cost
 from einmap.model.explanation.energy_terms import EnergyExplanation
 from einmap.model.explanation.values import Explanation
 from einmap.report.costs.tables import fanouts_table, memories_table
-from einmap.report.html.notes import note_texts
 from einmap.report.html.parts import Code, Folded, Page, Section
 from einmap.report.html.sections.drawings import architecture_section, loop_tree_section, workload_section
 from einmap.report.html.sections.energy import energy_section
@@ -38,7 +37,7 @@ def evaluation_page(cost: Cost, spec: Spec, mapping: Mapping, names: Sequence[st
     Raises as `evaluate` does.
     """
     sections = (summary_section(cost), *cost_sections(cost, spec, mapping), inputs_section(spec))
-    return Page(title_of("Evaluation", spec, names), _subtitle(spec), sections, notes=note_texts(cost.notes))
+    return Page.of(title_of("Evaluation", spec, names), _subtitle(spec), sections, cost.notes)
 
 
 def map_page(result: MapResult, saving: Saving | None = None, names: Sequence[str] = ()) -> Page:
@@ -58,7 +57,7 @@ def map_page(result: MapResult, saving: Saving | None = None, names: Sequence[st
         inputs_section(spec, best),
     )
     title = title_of("Best mapping" if len(result.front) == 1 else "Best mappings", spec, names)
-    return Page(title, _subtitle(spec), tuple(s for s in sections if s is not None), notes=note_texts(cost.notes))
+    return Page.of(title, _subtitle(spec), sections, cost.notes)
 
 
 def explanation_page(explanation: Explanation, spec: Spec, mapping: Mapping, names: Sequence[str] = ()) -> Page:
@@ -70,19 +69,18 @@ def explanation_page(explanation: Explanation, spec: Spec, mapping: Mapping, nam
         *cost_sections(cost, spec, mapping),
         inputs_section(spec),
     )
-    return Page(title_of("Explanation", spec, names), _subtitle(spec), sections, notes=note_texts(explanation.notes))
+    return Page.of(title_of("Explanation", spec, names), _subtitle(spec), sections, explanation.notes)
 
 
 def energy_page(explanation: EnergyExplanation, cost: Cost, spec: Spec, names: Sequence[str] = ()) -> Page:
     """Every joule of a mapping followed to a line or a publication; `cost` is that of the specification's mapping."""
     sections = (summary_section(cost), terms_section(explanation), energy_section(cost), inputs_section(spec))
-    shown = tuple(section for section in sections if section is not None)
-    return Page(title_of("Energy", spec, names), _subtitle(spec), shown, notes=note_texts(explanation.notes))
+    return Page.of(title_of("Energy", spec, names), _subtitle(spec), sections, explanation.notes)
 
 
-def cost_sections(cost: Cost, spec: Spec, mapping: Mapping) -> tuple[Section, ...]:
+def cost_sections(cost: Cost, spec: Spec, mapping: Mapping) -> tuple[Section | None, ...]:
     """Everything about one mapping but the first numbers and the inputs."""
-    sections = (
+    return (
         loop_tree_section(mapping, spec, cost),
         energy_section(cost),
         latency_section(cost),
@@ -92,7 +90,6 @@ def cost_sections(cost: Cost, spec: Spec, mapping: Mapping) -> tuple[Section, ..
         architecture_section(spec, cost),
         workload_section(spec.workload),
     )
-    return tuple(section for section in sections if section is not None)
 
 
 def usage_section(cost: Cost, spec: Spec) -> Section:

@@ -17,7 +17,6 @@ from einmap.distribute.plans.plan import BYTES, Buffer, Plan
 from einmap.distribute.steps.notation import lines
 from einmap.frontends.yaml.spec import dump
 from einmap.report.html.charts import STEP, bars, colours_of, legend, name, number, tooltip
-from einmap.report.html.notes import note_texts
 from einmap.report.html.parts import Code, Figure, Folded, Option, Page, Paragraph, Part, Section, Tabs, Tile, Tiles
 from einmap.report.html.sections.drawings import workload_section
 from einmap.report.mesh.collectives import matches_table, traffic_table
@@ -45,8 +44,7 @@ def distribution_page(outcome: PlanRun, spec: Spec, engine: str = "", names: Seq
         Section("inputs", "Inputs", (Folded("specification", (Code(dump(spec)),)),)),
     ]
     head = f"Distribution: {', '.join(names) or ', '.join(e.name for e in workload.einsums)}"
-    notes = note_texts(spec.distribution_notes)
-    return Page(head, f"{mesh_text(plan.mesh)}, {plan.dtype}", tuple(sections), notes=notes)
+    return Page.of(head, f"{mesh_text(plan.mesh)}, {plan.dtype}", sections, spec.distribution_notes)
 
 
 def _summary(outcome: PlanRun, engine: str) -> Section:

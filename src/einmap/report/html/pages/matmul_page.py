@@ -11,7 +11,6 @@ from einmap.matmul.result import MatmulPlan
 from einmap.matmul.to_mapping import loop_tree, to_mapping
 from einmap.model.roofline import Point, Roof, Roofline
 from einmap.report.html.charts import Amount, colours_of, stacked, tooltip
-from einmap.report.html.notes import note_texts
 from einmap.report.html.parts import Code, Figure, Folded, Page, Paragraph, Part, Section, Tile, Tiles
 from einmap.report.html.sections.drawings import plain_loop_tree
 from einmap.report.html.sections.roofline import roofline_figure
@@ -51,8 +50,7 @@ def matmul_page(plan: MatmulPlan, measured: Measured | None = None) -> Page:
     ]
     title = f"Matrix product {m:,} x {k:,} x {n:,} on {plan.machine.name}"
     subtitle = f"C <- A B + C in {types_text(plan)}; {', '.join(rule_texts(plan))}"
-    shown = tuple(section for section in sections if section is not None)
-    return Page(title, subtitle, shown, notes=note_texts(plan.notes))
+    return Page.of(title, subtitle, sections, plan.notes)
 
 
 def _summary(plan: MatmulPlan, measured: Measured | None) -> Section:

@@ -12,7 +12,6 @@ from einmap.distribute.planner.document import distribution_text
 from einmap.distribute.planner.planner import Planned
 from einmap.frontends.yaml.spec import dump
 from einmap.report.html.charts import bars, colour, dashed_line, number, tooltip
-from einmap.report.html.notes import note_texts
 from einmap.report.html.parts import Code, Drawing, Figure, Folded, Page, Paragraph, Part, Section, Tile, Tiles
 from einmap.report.html.sections.drawings import workload_section
 from einmap.report.mesh.distribution import mesh_text
@@ -49,9 +48,8 @@ def plan_page(planned: Planned, spec: Spec, names: Sequence[str] = ()) -> Page:
         Section("inputs", "Inputs", (plan, Folded("specification", (Code(dump(spec)),)))),
     )
     head = f"Plan: {', '.join(names) or ', '.join(workload.by_name)}"
-    notes = note_texts(spec.distribution_notes)
-    shown = tuple(section for section in sections if section is not None)
-    return Page(head, f"{mesh_text(planned.request.mesh)}, least {planned.request.metric}", shown, notes=notes)
+    subtitle = f"{mesh_text(planned.request.mesh)}, least {planned.request.metric}"
+    return Page.of(head, subtitle, sections, spec.distribution_notes)
 
 
 def _summary(planned: Planned, steps: Sequence[ShownStep]) -> Section:

@@ -56,7 +56,7 @@ def sweep_page(kept: KeptSweep, points: Sequence[PointResult]) -> Page:
     outline = kept.outline
     what = "of given mappings" if outline.action == "evaluate" else f"searched for {title(outline.metric)}"
     subtitle = f"{', '.join(outline.axes)}; workloads {', '.join(outline.workloads)}; {what}"
-    return Page(f"Sweep {outline.name}", subtitle, tuple(section for section in sections if section is not None))
+    return Page.of(f"Sweep {outline.name}", subtitle, sections)
 
 
 def _summary(kept: KeptSweep, points: Sequence[PointResult], front: Sequence[PointResult]) -> tuple[Part, ...]:
