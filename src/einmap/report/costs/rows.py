@@ -144,8 +144,6 @@ def busy_rows(cost: Cost) -> tuple[BusyRow, ...]:
 
 def _busy(cost: Cost) -> dict[str, float]:
     """Seconds that the busiest instance of each component works: where stages divide it, that of the busiest stage."""
-    busy: dict[str, float] = {}
-    by_stage: dict[tuple[int, str], dict[int, float]] = {}
     place = {
         (einsum, component): (number, position)
         for number, pipeline in enumerate(cost.pipelines)
@@ -153,16 +151,14 @@ def _busy(cost: Cost) -> dict[str, float]:
         for einsum in stage.einsums
         for component in pipeline.divided
     }
-    for row in cost.latencies:
-        if (row.einsum, row.component) not in place:
-            busy[row.component] = busy.get(row.component, 0.0) + row.latency
-            continue
-        number, position = place[row.einsum, row.component]
-        of_stages = by_stage.setdefault((number, row.component), {})
-        of_stages[position] = of_stages.get(position, 0.0) + row.latency
-    for (_, component), of_stages in by_stage.items():
-        busy[component] = busy.get(component, 0.0) + max(of_stages.values())
-    return busy
+    shared = [row for row in cost.latencies if (row.einsum, row.component) not in place]
+    divided = [row for row in cost.latencies if (row.einsum, row.component) in place]
+    by_stage = summed(((row.component, *place[row.einsum, row.component]), row.latency) for row in divided)
+    longest: dict[tuple[str, int], float] = {}
+    for (component, number, _), seconds in by_stage.items():
+        longest[component, number] = max(longest.get((component, number), 0.0), seconds)
+    both = [*((row.component, row.latency) for row in shared), *((key[0], longest[key]) for key in longest)]
+    return summed(both)
 
 
 def _waited(cost: Cost) -> dict[str, float]:
@@ -225,33 +221,29 @@ def spatial_rows(cost: Cost, spec: Spec | None = None) -> tuple[SpatialRow, ...]
     return tuple(rows)
 
 
+_WAITS = (
+    ("buffering", "single", "what is below {} waits while it is filled and emptied (buffering: single)"),
+    ("wind_up", True, "what is below {} waits for its first tiles, and its last ones leave at the end (wind_up)"),
+    ("stalls", "tile_by_tile", "turns wait for tiles of {} (stalls: tile_by_tile)"),
+)
+"""A field of memories, the value with which something waits, and why."""
+
+
 def waiting_reasons(cost: Cost, spec: Spec | None = None) -> tuple[str, ...]:
     """Why Einsums take longer than their busiest component: what their components ask for; `spec` tells it."""
-    asked: dict[str, dict[str, None]] = {}
     units: dict[str, list[Component]] = {row.einsum: [] for row in cost.longer} if spec else {}
     for row in cost.latencies:
         if spec and row.einsum in units:
             units[row.einsum].append(spec.arch(row.einsum).components[row.component])
-    for used in units.values():
-        for unit in used[1:]:  # nothing fills the outermost one
-            if isinstance(unit, Memory):
-                kinds = {
-                    "single": unit.buffering == "single",
-                    "winds": unit.wind_up,
-                    "stalls": unit.stalls != "average",
-                }
-                for kind in (kind for kind, is_so in kinds.items() if is_so):
-                    asked.setdefault(kind, {})[unit.name] = None
-        if has_ways(used):
-            asked["ways"] = {}
-    texts = {
-        "single": "what is below {} waits while it is filled and emptied (buffering: single)",
-        "winds": "what is below {} waits for its first tiles, and its last ones leave at the end (wind_up)",
-        "stalls": "turns wait for tiles of {} (stalls: tile_by_tile)",
-        "ways": "values are on their way (pipeline_latency)",
-    }
-    found = tuple(text.format(" and ".join(asked[kind])) for kind, text in texts.items() if kind in asked)
-    return found or ("components wait for one another",)
+    # nothing fills the outermost one
+    memories = [unit for used in units.values() for unit in used[1:] if isinstance(unit, Memory)]
+    found = []
+    for field, value, text in _WAITS:
+        names = dict.fromkeys(unit.name for unit in memories if getattr(unit, field) == value)
+        found += [text.format(" and ".join(names))] if names else []
+    if any(has_ways(used) for used in units.values()):
+        found.append("values are on their way (pipeline_latency)")
+    return tuple(found) or ("components wait for one another",)
 
 
 def _fullest(cost: Cost, einsum: str) -> tuple[str | None, float]:

@@ -163,6 +163,23 @@ def legend(colours: Mapping[str, str], used: Iterable[str], field: str = "part")
     return {"field": field, "type": "nominal", "scale": scale, "legend": legend}
 
 
+def choosable(
+    rows: Sequence[Mapping[str, Any]], height: int, rim: int, encoding: Mapping[str, Any], **looks: Any
+) -> dict[str, Any]:
+    """Points of which one is chosen by its `index`; `rim`: of those that are not, `encoding`: all but the rim."""
+    widths = {"condition": {**IS_CHOSEN, "value": 3}, "value": rim}
+    return {
+        "data": {"values": rows},
+        "height": height,
+        "params": [{"name": "chosen", "value": 0}],
+        "mark": {"type": "point", "filled": True, "stroke": "var(--ink)", "cursor": "pointer", **looks},
+        "encoding": {**encoding, "strokeWidth": widths},
+    }
+
+
+IS_CHOSEN = {"test": "datum.index !== null && datum.index === chosen"}
+
+
 def bars(rows: Sequence[Mapping[str, Any]], axis: str, domain: float | None = None, **titles: str) -> dict[str, Any]:
     """Bars with a name (`row`), a `value`, a `text` at their ends, and whether they stand out (`marked`).
 

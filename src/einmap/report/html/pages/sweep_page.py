@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from einmap.report.html.charts import colour, named, spread_number, tooltip
+from einmap.report.html.charts import IS_CHOSEN, choosable, colour, named, spread_number, tooltip
 from einmap.report.html.parts import Choices, Code, Figure, Folded, Option, Page, Part, Section, Tile, Tiles
 from einmap.report.sweeps.points import (
     Effect,
@@ -126,30 +126,21 @@ def _scatter(chosen: Sequence[PointResult], front: Sequence[PointResult], done: 
     for point in drawn:
         *x, y = ((point.value(name) or 0.0) / scales[name].factor for name in objectives)
         row = {"x": x[0] if x else axis_text(point.values[axis]), "y": y, "label": _label(point)}
-        rows.append({**row, "index": places.get(point.number, -1), "front": point.number in on_front})
+        rows.append({**row, "index": places.get(point.number), "front": point.number in on_front})
     titles = [named(title(name), scales[name]) for name in objectives]
     across = {"field": "x", "type": "ordinal", "sort": None, "axis": {"title": axis, "labelAngle": 0}}
     if len(objectives) > 1:
         across = spread_number("x", titles[0], [row["x"] for row in rows], _WIDE)
         rows.sort(key=lambda row: bool(row["front"]))
-    is_chosen = {"test": "datum.index >= 0 && datum.index === chosen"}
-    plot = {
-        "data": {"values": rows},
-        "height": 340,
-        "params": [{"name": "chosen", "value": 0}],
-        "mark": {"type": "point", "filled": True, "stroke": "var(--ink)", "cursor": "pointer", "size": 90},
-        "encoding": {
-            "x": across,
-            "y": spread_number("y", titles[-1], [row["y"] for row in rows], _WIDE),
-            "color": {
-                "condition": [{**is_chosen, "value": colour(5)}, {"test": "datum.front", "value": colour(0)}],
-                "value": "var(--muted)",
-            },
-            "opacity": {"condition": {"test": "datum.front", "value": 1}, "value": 0.35},
-            "strokeWidth": {"condition": {**is_chosen, "value": 3}, "value": 0},
-            "tooltip": tooltip(label="point"),
-        },
+    fills = [{**IS_CHOSEN, "value": colour(5)}, {"test": "datum.front", "value": colour(0)}]
+    encoding = {
+        "x": across,
+        "y": spread_number("y", titles[-1], [row["y"] for row in rows], _WIDE),
+        "color": {"condition": fills, "value": "var(--muted)"},
+        "opacity": {"condition": {"test": "datum.front", "value": 1}, "value": 0.35},
+        "tooltip": tooltip(label="point"),
     }
+    plot = choosable(rows, 340, 0, encoding, size=90)
     text = f"{len(done):,} points by {' and '.join(map(title, objectives))}, {len(front):,} on the front."
     text += f" {len(drawn):,} of them are drawn." if len(drawn) < len(done) else ""
     return Figure("sweep-front", "All points and the front", plot, text, text)

@@ -6,7 +6,7 @@ from typing import Any
 
 from einmap.mapper.objective.metrics import METRICS
 from einmap.mapper.result.result import Found, MapResult, objective
-from einmap.report.html.charts import colour, named, spread_number, tooltip
+from einmap.report.html.charts import IS_CHOSEN, choosable, colour, named, spread_number, tooltip
 from einmap.report.html.parts import Choices, Code, Figure, Option, Part, Section
 from einmap.report.html.sections.drawings import loop_tree_parts
 from einmap.report.html.sections.summary import cost_tiles
@@ -81,16 +81,14 @@ def _figure(front: tuple[Found, ...], metrics: tuple[str, ...], chosen: tuple[in
         for place in shown
     ]
     titles = {axis: named(METRICS[name].title, scales[axis]) for axis, name in axes.items()}
-    is_chosen = {"test": "datum.index === chosen"}
     encoding: dict[str, Any] = {
         axis: spread_number(axis, titles[axis], [float(row[axis]) for row in rows], _WIDE) for axis in "xy"
     } | {
-        "color": {"condition": {**is_chosen, "value": colour(5)}, "value": colour(0)},
+        "color": {"condition": {**IS_CHOSEN, "value": colour(5)}, "value": colour(0)},
         "opacity": {
-            "condition": [{**is_chosen, "value": 1}, {"test": "datum.index === null", "value": 0.25}],
+            "condition": [{**IS_CHOSEN, "value": 1}, {"test": "datum.index === null", "value": 0.25}],
             "value": 0.85,
         },
-        "strokeWidth": {"condition": {**is_chosen, "value": 3}, "value": 1},
         "tooltip": tooltip(label="mapping"),
     }
     few = len(shown) <= _MOST
@@ -98,14 +96,8 @@ def _figure(front: tuple[Found, ...], metrics: tuple[str, ...], chosen: tuple[in
         legend = {"title": titles["z"], "symbolType": "circle", "titleFontWeight": "normal"}
         scale = {"range": [60, 500] if few else [15, 160], "zero": False}
         encoding["size"] = {"field": "z", "type": "quantitative", "scale": scale, "legend": legend}
-    size = {} if "z" in axes else {"size": 130 if few else 45}
-    plot = {
-        "data": {"values": rows},
-        "height": 320,
-        "params": [{"name": "chosen", "value": 0}],
-        "mark": {"type": "point", "filled": True, "stroke": "var(--ink)", "cursor": "pointer", **size},
-        "encoding": encoding,
-    }
+    size: dict[str, Any] = {} if "z" in axes else {"size": 130 if few else 45}
+    plot = choosable(rows, 320, 1, encoding, **size)
     others = f"; {len(chosen)} of them, in full colour, can be chosen" if len(chosen) < len(front) else ""
     text = f"{len(front):,} mappings by {' and '.join(METRICS[name].title for name in metrics)}{others}."
     return Figure("front", "Best mappings", plot, text, text)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from einmap.model.cost import Cost
 from einmap.model.roofline import Point, Roof, Roofline, roofline
@@ -23,8 +22,7 @@ _MOST_NAMES = 12
 _MOST_POINTS = 1_500
 
 
-@dataclass(frozen=True, slots=True)
-class _Frame:
+class _Frame(NamedTuple):
     """The least and the largest value of both axes."""
 
     left: float
