@@ -42,9 +42,9 @@ def test_every_node_is_annotated_and_the_energy_is_shared_out_completely(case):
     assert problems(looptree_picture(spec.mapping, spec, cost)) == []
     for placed in spec.mapping.placed:
         if isinstance(placed.node, Storage):
-            assert found.nodes[placed.address].tiles.keys() <= set(placed.node.tensors)
+            assert found.nodes[placed.address].facts.tiles.keys() <= set(placed.node.tensors)
         if isinstance(placed.node, Temporal):
-            assert found.nodes[placed.address].loop.endswith(("iteration", "iterations"))
+            assert found.nodes[placed.address].lines(0)[0].endswith(("iteration", "iterations"))
     copies = any(einsum.is_copy for einsum in spec.workload.einsums)
     if not copies:
         assert found.elsewhere == pytest.approx(cost.leak_energy, abs=1e-9 * cost.energy)
@@ -92,7 +92,7 @@ def test_one_einsum_has_its_own_share_of_what_is_common():
         energies = [part.nodes[address].energy or 0.0 for part in parts if address in part.nodes]
         assert sum(energies) == pytest.approx(node.energy or 0.0)
     assert sum(part.energy for part in parts) == pytest.approx(cost.energy)
-    assert parts[1].nodes[0,].tiles.keys() == {"WB", "B"}
+    assert parts[1].nodes[0,].facts.tiles.keys() == {"WB", "B"}
 
 
 def test_a_node_that_costs_no_energy_says_nothing_of_it():

@@ -216,7 +216,8 @@ def _tensors(names: Sequence[str]) -> list[Line]:
 
 
 def _with_shape(tensor: str, costs: NodeCosts) -> str:
-    return f"{tensor}{GLUE}{costs.tiles[tensor][0]}" if tensor in costs.tiles else tensor
+    tile = costs.facts.tiles.get(tensor)
+    return f"{tensor}{GLUE}{tile[0].replace('x', '×')}" if tile else tensor
 
 
 def _loop_lines(word: str, variable: PerEinsum[str], tile: PerEinsum[int], initial: PerEinsum[int]) -> list[Line]:

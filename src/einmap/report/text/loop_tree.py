@@ -6,6 +6,7 @@ import math
 import textwrap
 from collections.abc import Iterable
 from collections.abc import Mapping as MappingOf
+from dataclasses import dataclass, field
 
 from einmap.arch.component import Memory
 from einmap.einsum.einsum import TensorAccess
@@ -14,6 +15,7 @@ from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Address
 from einmap.mapping.pretty import pretty
 from einmap.model.counting.path import EinsumPath, Loop, Station, path_of
+from einmap.report.text.formatting import shape_text
 from einmap.spec.spec import Spec
 from einmap.units import format_bits
 
@@ -31,7 +33,7 @@ def loop_tree_lines(mapping: Mapping, spec: Spec | None = None, width: int = 80)
     for m by 16                4 x
       [GlobalBuffer holds A]   A 16x64: 1 KiB of 64 KiB
     """
-    notes = node_notes(mapping, spec) if spec else {}
+    notes = {address: _note(fact) for address, fact in node_facts(mapping, spec).items()} if spec else {}
 
     def annotate(address: Address) -> str:
         return _MARK + notes[address] if address in notes else ""
@@ -41,35 +43,58 @@ def loop_tree_lines(mapping: Mapping, spec: Spec | None = None, width: int = 80)
     return [line.replace(_GLUE, " ") for node, note in pairs for line in _aligned(node, note, column, width)]
 
 
-def node_notes(mapping: Mapping, spec: Spec) -> dict[Address, str]:
-    """What to say beside each node; a node of several Einsums is described by the first one that uses it."""
-    notes: dict[Address, str] = {}
-    held: dict[Address, dict[str, tuple[str, float]]] = {}
-    memories: dict[Address, Memory] = {}
-    for name in mapping.path_of:
+@dataclass(slots=True)
+class NodeFacts:
+    """What is known of one node. `tiles`: shape (`16x64`) and bits of each tensor's largest tile; `capacity` in bits.
+
+    `trips`: iterations of a loop, or the lanes that it uses of the `fanout`, where it is spatial.
+    """
+
+    tiles: dict[str, tuple[str, float]] = field(default_factory=dict)
+    capacity: float = math.inf
+    trips: int | None = None
+    fanout: int | None = None
+
+    @property
+    def bits(self) -> float:
+        """Bits of all tiles."""
+        return math.fsum(bits for _, bits in self.tiles.values())
+
+
+def node_facts(mapping: Mapping, spec: Spec, einsums: Iterable[str] | None = None) -> dict[Address, NodeFacts]:
+    """Tiles and trips of each node, of some Einsums; a loop of several is described by the first one that uses it."""
+    facts: dict[Address, NodeFacts] = {}
+    for name in mapping.path_of if einsums is None else einsums:
         path = path_of(mapping, spec.workload.by_name[name], spec.arch(name))
-        for address, note in loop_notes(path).items():
-            notes.setdefault(address, note)
+        extents = dict(path.einsum.extents)
+        for loop in path.loops:
+            fact = facts.setdefault(loop.address, NodeFacts())
+            if fact.trips is None:
+                fact.trips = _trips(loop, extents[loop.variable])
+                fact.fanout = loop.dimension.fanout if loop.dimension else None
+            extents[loop.variable] = _largest_tile(loop, extents[loop.variable])
         for tensor, stations in path.stations.items():
             for station in stations:
-                if isinstance(station.component, Memory):
-                    steps = spec.workload.steps_held(tensor) if station is stations[0] else {}
-                    tile = tile_of(path, station, path.einsum.by_tensor[tensor], station.component, steps)
-                    held.setdefault(station.address, {}).setdefault(tensor, tile)
-                    memories[station.address] = station.component
-    return {**notes, **{address: _storage_note(tiles, memories[address]) for address, tiles in held.items()}}
+                if not isinstance(station.component, Memory):
+                    continue
+                steps = spec.workload.steps_held(tensor) if station is stations[0] else {}
+                tile = tile_of(path, station, path.einsum.by_tensor[tensor], station.component, steps)
+                fact = facts.setdefault(station.address, NodeFacts())
+                if tile[1] > fact.tiles.get(tensor, ("", -1.0))[1]:
+                    fact.tiles[tensor] = tile
+                fact.capacity = station.component.size_bits
+    return facts
 
 
-def loop_notes(path: EinsumPath) -> dict[Address, str]:
-    """`4 x` for a temporal loop of four iterations, `128 of 256 X` for a spatial one on half of a fanout."""
-    extents = dict(path.einsum.extents)
-    notes: dict[Address, str] = {}
-    for loop in path.loops:
-        trips = _trips(loop, extents[loop.variable])
-        extents[loop.variable] = _largest_tile(loop, extents[loop.variable])
-        fanout = f"{trips:,} of {loop.dimension.fanout:,}" if loop.dimension else f"{trips:,} x"
-        notes[loop.address] = fanout
-    return notes
+def _note(fact: NodeFacts) -> str:
+    """`4 x` for a temporal loop of four iterations, `128 of 256` for a spatial one on half of a fanout."""
+    if fact.trips is not None:
+        return f"{fact.trips:,} x" if fact.fanout is None else f"{fact.trips:,} of {fact.fanout:,}"
+    shapes = ", ".join(f"{tensor}{_GLUE}{shape}" for tensor, (shape, _) in fact.tiles.items())
+    if len(fact.tiles) > _MOST_TENSORS:
+        shapes = f"{len(fact.tiles)} tensors"
+    capacity = "" if math.isinf(fact.capacity) else f" of {_glued(fact.capacity)}"
+    return f"{shapes}: {_glued(fact.bits)}{capacity}"
 
 
 def tile_of(
@@ -81,15 +106,14 @@ def tile_of(
     """
     extents = dict(path.einsum.extents)
     for loop in path.loops:
-        above = loop.position < station.position if loop.level is None else loop.level <= station.level
-        if above:
+        if loop.position < station.position if loop.level is None else loop.level <= station.level:
             extents[loop.variable] = _largest_tile(loop, extents[loop.variable])
     more = steps or {}
     sizes = [index.extent(extents) + more.get(rank, 1) - 1 for rank, index in access.projection]
     if access.gathered and station is path.stations[access.tensor][0]:
         # a table lies whole where it lies outermost; further in are rows by position
         sizes = [i.size if isinstance(i, Lookup) else i.extent(extents) for _, i in access.written]
-    return "x".join(map(str, sizes)) or "1", math.prod(sizes) * memory.bits[access.tensor]
+    return shape_text(sizes), math.prod(sizes) * memory.bits[access.tensor]
 
 
 def _trips(loop: Loop, extent: int) -> int:
@@ -101,15 +125,6 @@ def _trips(loop: Loop, extent: int) -> int:
 
 def _largest_tile(loop: Loop, extent: int) -> int:
     return min(extent, max(int(loop.shape), int(loop.initial or 0)))
-
-
-def _storage_note(tiles: dict[str, tuple[str, float]], memory: Memory) -> str:
-    shapes = ", ".join(f"{tensor}{_GLUE}{shape}" for tensor, (shape, _) in tiles.items())
-    if len(tiles) > _MOST_TENSORS:
-        shapes = f"{len(tiles)} tensors"
-    used = _glued(sum(bits for _, bits in tiles.values()))
-    capacity = "" if math.isinf(memory.size_bits) else f" of {_glued(memory.size_bits)}"
-    return f"{shapes}: {used}{capacity}"
 
 
 def _glued(bits: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,6 +10,8 @@ from typing import Any
 from einmap.errors import At, SpecError
 from einmap.execute.results.result import Event
 from einmap.optional import require
+from einmap.report.frames.frame import Column, Frame
+from einmap.report.frames.write import csv_text
 
 EXTRA = "trace"
 """The extra of the package that brings PyArrow."""
@@ -38,14 +39,11 @@ def written_events(events: Iterable[Event], path: Path) -> str | bytes:
 
 def csv_of(events: Iterable[Event]) -> str:
     """One line for each event; lanes as `0 3`, the first and last index of each rank as `0..15 4..7`."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for event in events:
-        lanes = " ".join(str(lane) for lane in event.instance)
-        tile = " ".join(f"{first}..{last}" for first, last in event.tile)
-        writer.writerow((event.step, event.component, lanes, event.tensor, event.action, event.count, tile))
-    return text.getvalue()
+    rows = []
+    for e in events:
+        tile = " ".join(f"{first}..{last}" for first, last in e.tile)
+        rows.append((e.step, e.component, " ".join(map(str, e.instance)), e.tensor, e.action, e.count, tile))
+    return csv_text(Frame("events", tuple(Column(name, "text") for name in COLUMNS), tuple(rows)))
 
 
 def parquet_of(events: Iterable[Event]) -> bytes:
@@ -56,15 +54,8 @@ def parquet_of(events: Iterable[Event]) -> bytes:
     indices = arrow.struct([("first", whole), ("last", whole)])
     types = (whole, name, arrow.list_(whole), name, name, whole, arrow.list_(indices))
     events = list(events)
-    columns = [
-        [event.step for event in events],
-        [event.component for event in events],
-        [event.instance for event in events],
-        [event.tensor for event in events],
-        [event.action for event in events],
-        [event.count for event in events],
-        [[{"first": first, "last": last} for first, last in event.tile] for event in events],
-    ]
+    columns: list[list[Any]] = [[getattr(event, name) for event in events] for name in COLUMNS[:-1]]
+    columns.append([[{"first": first, "last": last} for first, last in event.tile] for event in events])
     arrays = [arrow.array(column, kind) for column, kind in zip(columns, types, strict=True)]
     content = io.BytesIO()
     parquet.write_table(arrow.table(dict(zip(COLUMNS, arrays, strict=True))), content)
