@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,8 +11,6 @@ from typing import Any
 from einmap.errors import At, SpecError
 from einmap.execute.results.result import Event
 from einmap.optional import require
-from einmap.report.frames.frame import Column, Frame
-from einmap.report.frames.write import csv_text
 
 EXTRA = "trace"
 """The extra of the package that brings PyArrow."""
@@ -39,11 +38,13 @@ def written_events(events: Iterable[Event], path: Path) -> str | bytes:
 
 def csv_of(events: Iterable[Event]) -> str:
     """One line for each event; lanes as `0 3`, the first and last index of each rank as `0..15 4..7`."""
-    rows = []
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
     for e in events:
         tile = " ".join(f"{first}..{last}" for first, last in e.tile)
-        rows.append((e.step, e.component, " ".join(map(str, e.instance)), e.tensor, e.action, e.count, tile))
-    return csv_text(Frame("events", tuple(Column(name, "text") for name in COLUMNS), tuple(rows)))
+        writer.writerow((e.step, e.component, " ".join(map(str, e.instance)), e.tensor, e.action, e.count, tile))
+    return text.getvalue()
 
 
 def parquet_of(events: Iterable[Event]) -> bytes:
