@@ -150,7 +150,7 @@ class Placed:
     box: Box
 
     def moved(self, dx: float, dy: float) -> Placed:
-        """The same shape elsewhere."""
+        """The shape, moved to another place."""
         return Placed(self.shape, self.box.moved(dx, dy))
 
 
@@ -164,7 +164,7 @@ class Edge:
     arrow: bool = False
 
     def moved(self, dx: float, dy: float) -> Edge:
-        """The same line elsewhere."""
+        """The line, moved to another place."""
         return replace(self, points=tuple((x + dx, y + dy) for x, y in self.points))
 
 
