@@ -51,3 +51,8 @@ def _parts(text: str) -> list[str]:
         else:
             parts[-1] += letter
     return parts
+
+
+def nest_to_format(text: str) -> str:
+    """`nest` of a text, for a specification that `str.format` fills in."""
+    return nest(text).replace("{", "{{").replace("}", "}}")

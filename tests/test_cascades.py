@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from tests.amounts import few_and_many
 from tests.cascades import REFUSALS, cases, draw_case, drawn_cases, evaluated, valid_case
 from tests.random_specs.features import features, shown
 from tests.random_specs.workloads import MAX_OPERATIONS
@@ -40,18 +41,8 @@ def test_most_cases_are_valid():
     assert sum(accepted(seed) is not None for seed in FEW) > 0.85 * len(FEW)
 
 
-@pytest.mark.parametrize("first", range(0, 60, 30))
-def test_evaluate_says_nothing_but_what_it_may(first):
-    says_nothing_else(range(first, first + 30))
-
-
-@pytest.mark.slow
-@pytest.mark.simulator
-def test_evaluate_says_nothing_but_what_it_may_about_many_cases():
-    says_nothing_else(range(60, 600))
-
-
-def says_nothing_else(seeds):
+@few_and_many("seeds", (range(60),), (range(60, 600),), part="simulator")
+def test_evaluate_says_nothing_but_what_it_may(seeds):
     for case in map(drawn, seeds):
         for semantics in ("exact", "accelforge"):
             try:
@@ -214,19 +205,9 @@ def leaves(nodes):
             yield node
 
 
-def reads_what_is_there(seeds):
+@few_and_many("seeds", (FEW,), (SEEDS[len(FEW) :],), part="simulator")
+def test_nothing_is_read_before_it_is_there(seeds):
     for seed in seeds:
         if accepted(seed) is not None:
             walk = Walk(accepted(seed)[0])
             assert not any(walk.missing.values()), shown(drawn(seed))
-
-
-@pytest.mark.parametrize("first", range(0, len(FEW), 30))
-def test_nothing_is_read_before_it_is_there(first):
-    reads_what_is_there(range(first, first + 30))
-
-
-@pytest.mark.slow
-@pytest.mark.simulator
-def test_nothing_is_read_before_it_is_there_in_many_cases():
-    reads_what_is_there(SEEDS[len(FEW) :])

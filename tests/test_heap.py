@@ -6,6 +6,15 @@ import pytest
 from einmap.gc_pause import FEW, GROWTH, RARELY, set_aside
 
 
+@pytest.fixture(autouse=True)
+def usual_thresholds():
+    """Those of the interpreter."""
+    before = gc.get_threshold()
+    gc.set_threshold(700, 10, 10)
+    yield
+    gc.set_threshold(*before)
+
+
 class Cycle:
     """An object that only a garbage collection can free."""
 
@@ -20,6 +29,17 @@ def test_what_is_there_is_set_aside_and_taken_back():
             assert gc.get_freeze_count() > FEW
         assert gc.get_freeze_count() > FEW
     assert gc.get_freeze_count() <= before < FEW
+
+
+def test_what_is_set_aside_is_not_counted_within(monkeypatch):
+    counted = []
+    count = gc.get_freeze_count
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: counted.append(count()) or counted[-1])
+    for _ in range(2):
+        with set_aside(), set_aside():
+            pass
+    assert len(counted) == 2
+    assert max(counted) < FEW
 
 
 def test_collections_are_rare_within_and_as_before_afterwards():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,11 +20,12 @@ GROWTH = 1.25
 
 @dataclass
 class _Uncollected:
-    """What Python forgets when objects are set aside. `young`: collections of the youngest; `objects`: left by the
-    last look at all of them."""
+    """What Python forgets when objects are set aside. `young`: collections of the youngest; `blocks`: of memory that
+    the last look at all objects left; `within`: whether objects are set aside here already."""
 
     young: int = 0
-    objects: int = 0
+    blocks: int = 0
+    within: bool = False
 
     def look(self) -> None:
         """Collect all garbage if Python would have done so."""
@@ -32,9 +34,10 @@ class _Uncollected:
         if self.young < YOUNG:
             return
         self.young = 0
-        if len(gc.get_objects()) > GROWTH * self.objects:
+        # to count objects takes a hundred times as long
+        if sys.getallocatedblocks() > GROWTH * self.blocks:
             gc.collect()
-            self.objects = len(gc.get_objects())
+            self.blocks = sys.getallocatedblocks()
 
 
 _UNCOLLECTED = _Uncollected()
@@ -47,11 +50,13 @@ def set_aside() -> Iterator[None]:
     What is made within is looked at rarely. Nothing is done where somebody has set objects aside already: they are
     theirs to take back.
     """
-    if not gc.isenabled() or gc.get_freeze_count() > FEW:
+    # all that is set aside is gone through to be counted, so that nobody counts it within
+    if not gc.isenabled() or _UNCOLLECTED.within or gc.get_freeze_count() > FEW:
         yield
         return
     usual = gc.get_threshold()
     _UNCOLLECTED.look()
+    _UNCOLLECTED.within = True
     gc.freeze()
     if usual[0]:
         gc.set_threshold(*map(max, usual, RARELY))
@@ -60,3 +65,4 @@ def set_aside() -> Iterator[None]:
     finally:
         gc.set_threshold(*usual)
         gc.unfreeze()
+        _UNCOLLECTED.within = False

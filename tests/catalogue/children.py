@@ -21,8 +21,8 @@ from pathlib import Path
 
 MEMORY = 4_000_000_000
 """Bytes of address space of a command beyond what importing einmap takes; libraries reserve more than they use."""
-PATIENCE = 6
-"""Seconds on the wall for each second of the processor: other processes may run as well."""
+PATIENCE = 60
+"""Seconds on the wall for each second of the processor, for a process that sleeps: many others may run as well."""
 
 
 @dataclass(frozen=True)

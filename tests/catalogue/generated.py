@@ -43,19 +43,19 @@ GENERATED = {
     "05-evaluate-26-ranks-of-2to40.yaml": ranks(26),
     "05-evaluate-400-ranks-of-2to40.yaml": ranks(400),
     "07-loops-1000.yaml": BASE.replace(LAST, LAST * 1000),
-    "11-merge-sources-30000.yaml": f"x-b: {{<<: [{each('{k#: 1}', 30_000, ', ')}]}}\n{BASE}",
+    "11-merge-sources-10000.yaml": f"x-b: {{<<: [{each('{k#: 1}', 10_000, ', ')}]}}\n{BASE}",
     "12-expressions-1000.yaml": sized(
         "  width: 8\n" + each('  v#: "sum([1 for i in range(9999) for j in range(9)])+#"\n', 1000), 1000
     ),
-    "13-memories-1000.yaml": BASE.replace(
+    "13-memories-400.yaml": BASE.replace(
         BUFFER,
         each(
-            "  - !Memory {name: B#, size: inf, component_class: Dummy, tensors: {keep: Nothing, may_keep: All}}\n", 1000
+            "  - !Memory {name: B#, size: inf, component_class: Dummy, tensors: {keep: Nothing, may_keep: All}}\n", 400
         )
         + BUFFER,
     ),
-    "14-errors-2000.yaml": errors(2000),
-    "15-variables-2000-undefined.yaml": sized(each("  v#: w#x\n", 2000), 600).partition("mapping:\n")[0],
+    "14-errors-700.yaml": errors(700),
+    "15-variables-700-undefined.yaml": sized(each("  v#: w#x\n", 700), 600).partition("mapping:\n")[0],
     "base.yaml": BASE,
 }
 """Texts by the name of the file."""

@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 import pytest
+from tests.amounts import few_and_many
 from tests.random_specs.arrays import draw_machine, draw_mapping
 
 from einmap import MappingError, Spec, evaluate, loads, map_workload
@@ -155,15 +156,9 @@ def judged(seed, drawn=60):
     return counted
 
 
-def test_no_mapping_that_is_drawn_is_better():
-    assert sum(judged(seed) > 0 for seed in (2, 5, 18)) == 3
-
-
-@pytest.mark.slow
-@pytest.mark.mapper
-@pytest.mark.parametrize("part", range(4))
-def test_no_mapping_that_is_drawn_is_better_on_many_problems(part):
-    assert sum(judged(seed, 200) > 0 for seed in range(100 + 40 * part, 140 + 40 * part)) >= 5
+@few_and_many("seeds, tries, least", ((2, 5, 18), 60, 3), (range(100, 260), 200, 5), parts=4)
+def test_no_mapping_that_is_drawn_is_better(seeds, tries, least):
+    assert sum(judged(seed, tries) > 0 for seed in seeds) >= least
 
 
 def test_mappings_that_cannot_be_counted_are_named():
@@ -227,15 +222,9 @@ def against_brute_force(seed, most):
     return is_all and is_proven
 
 
-def test_tables_find_what_brute_force_finds():
-    assert all(against_brute_force(seed, 6_000) for seed in (1034, 1035, 1039, 1040, 1045))
-
-
-@pytest.mark.slow
-@pytest.mark.mapper
-@pytest.mark.parametrize("part", range(2))
-def test_tables_find_what_brute_force_finds_on_many_problems(part):
-    assert sum(against_brute_force(seed, 6_000) for seed in range(1020 + 20 * part, 1040 + 20 * part)) >= 5
+@few_and_many("seeds", ((1034, 1035, 1039, 1040, 1045),), (range(1020, 1060),), parts=2)
+def test_tables_find_what_brute_force_finds(seeds):
+    assert sum(against_brute_force(seed, 6_000) for seed in seeds) >= 5
 
 
 def search_front(seed):
@@ -269,17 +258,9 @@ def bounded(monkeypatch):
     return above
 
 
-def test_no_mapping_costs_less_than_its_bound(bounded):
-    for seed in (1005, 1013, 1015, 1017, 1020):
+@few_and_many("seeds, least", ((1005, 1013, 1015, 1017, 1020), 20), (range(3000, 3060), 100))
+def test_no_mapping_costs_less_than_its_bound(seeds, least, bounded):
+    for seed in seeds:
         search_front(seed)
-    assert len(bounded) > 20
-    assert min(bounded) > -1e-9
-
-
-@pytest.mark.slow
-@pytest.mark.mapper
-def test_no_mapping_of_many_problems_costs_less_than_its_bound(bounded):
-    for seed in range(3000, 3060):
-        search_front(seed)
-    assert len(bounded) > 100
+    assert len(bounded) > least
     assert min(bounded) > -1e-9

@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from tests.amounts import few_and_many
 from tests.mapper.given_matching import Matcher
 from tests.mapper.problems import draw_problem, spec_of
 
@@ -157,17 +158,7 @@ def agrees(seed):
     return True
 
 
-@pytest.mark.parametrize("seed", range(QUICK))
-def test_the_best_mapping_like_a_given_one_is_found(seed):
-    agrees(seed)
-
-
-@pytest.mark.slow
-@pytest.mark.mapper
-@pytest.mark.parametrize("seed", range(QUICK, 300))
-def test_the_best_mapping_like_a_given_one_is_found_for_many(seed):
-    agrees(seed)
-
-
-def test_most_given_mappings_have_one_that_is_like_them():
-    assert sum(agrees(seed) for seed in range(QUICK)) > QUICK * 2 // 3
+@few_and_many("seeds", (range(QUICK),), (range(QUICK, 300),), parts=10)
+def test_the_best_mapping_like_a_given_one_is_found(seeds):
+    # most given mappings have one that is like them
+    assert sum(map(agrees, seeds)) > len(seeds) / 2

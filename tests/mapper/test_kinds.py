@@ -5,6 +5,7 @@ import random
 from itertools import islice
 
 import pytest
+from tests.amounts import few_and_many
 from tests.mapper.kinds import KINDS, draw_kinds, memories, two_outputs
 from tests.mapper.layouts import add_layouts
 from tests.mapper.problems import draw_array, draw_problem, spec_of
@@ -132,24 +133,29 @@ def uneven(seed, most):
     return against_evaluations(seed, most, draw, loops=loops, lanes=lanes)
 
 
-def test_kinds_that_are_rare():
-    assert sum(against_brute_force(seed, 2_000) for seed in range(14)) >= 3
+@few_and_many("seeds, most, least", (range(14), 2_000, 3), (range(1000, 1300), 3_000, 30), parts=3)
+def test_kinds_that_are_rare(seeds, most, least):
+    assert sum(against_brute_force(seed, most) for seed in seeds) >= least
 
 
-def test_imperfect_factors_beside_lanes_of_every_kind():
-    assert sum(uneven(seed, 250) for seed in range(40)) >= 2
+@few_and_many("seeds, most, least", (range(40), 250, 2), (range(2000, 2400), 300, 10), parts=4)
+def test_imperfect_factors_beside_lanes_of_every_kind(seeds, most, least):
+    assert sum(uneven(seed, most) for seed in seeds) >= least
 
 
-def test_two_outputs_are_searched_exactly():
-    assert sum(against_evaluations(seed, 150, two_outputs, by_tables=False) for seed in range(12)) >= 2
+@few_and_many("seeds, most, least", (range(12), 150, 2), (range(100, 250), 400, 20))
+def test_two_outputs_are_searched_exactly(seeds, most, least):
+    assert sum(against_evaluations(seed, most, two_outputs, by_tables=False) for seed in seeds) >= least
 
 
-def test_fronts_with_the_usage_of_memories():
-    assert sum(usages(seed, 150) for seed in range(30)) >= 4
+@few_and_many("seeds, most, least", (range(30), 150, 4), (range(1000, 1250), 400, 60))
+def test_fronts_with_the_usage_of_memories(seeds, most, least):
+    assert sum(usages(seed, most) for seed in seeds) >= least
 
 
-def test_lines_in_banks():
-    assert sum(in_banks(seed, 100) for seed in range(16)) >= 3
+@few_and_many("seeds, most, least", (range(16), 100, 3), (range(1000, 1200), 300, 40))
+def test_lines_in_banks(seeds, most, least):
+    assert sum(in_banks(seed, most) for seed in seeds) >= least
 
 
 def test_an_einsum_of_one_value_whose_lines_lie_in_banks():
@@ -165,35 +171,3 @@ def test_the_kinds_are_all_drawn():
     drawn = str([draw_kinds(random.Random(f"kinds {seed}")) for seed in range(100)])
     assert len(KINDS) == 7
     assert all(word in drawn for word in ("60", "'B': 0", "** 2", "product==", "'>='", "'own'", "'fanout': 1,"))
-
-
-@pytest.mark.slow
-@pytest.mark.mapper
-@pytest.mark.parametrize("part", range(3))
-def test_kinds_that_are_rare_on_many_problems(part):
-    assert sum(against_brute_force(seed, 3_000) for seed in range(1000 + 100 * part, 1100 + 100 * part)) >= 30
-
-
-@pytest.mark.slow
-@pytest.mark.mapper
-@pytest.mark.parametrize("part", range(4))
-def test_imperfect_factors_beside_lanes_of_every_kind_on_many_problems(part):
-    assert sum(uneven(seed, 300) for seed in range(2000 + 100 * part, 2100 + 100 * part)) >= 10
-
-
-@pytest.mark.slow
-@pytest.mark.mapper
-def test_two_outputs_are_searched_exactly_on_many_problems():
-    assert sum(against_evaluations(seed, 400, two_outputs, by_tables=False) for seed in range(100, 250)) >= 20
-
-
-@pytest.mark.slow
-@pytest.mark.mapper
-def test_fronts_with_the_usage_of_memories_on_many_problems():
-    assert sum(usages(seed, 400) for seed in range(1000, 1250)) >= 60
-
-
-@pytest.mark.slow
-@pytest.mark.mapper
-def test_lines_in_banks_on_many_problems():
-    assert sum(in_banks(seed, 300) for seed in range(1000, 1200)) >= 40

@@ -4,18 +4,10 @@ import math
 import random
 
 import pytest
-from tests.mapper.networks import (
-    HANDED_ON,
-    ROUND,
-    TOPOLOGIES,
-    draw,
-    draw_handed_on,
-    draw_round,
-    draw_two_places,
-    draw_wide,
-)
+from tests.amounts import few_and_many
+from tests.mapper.networks import HANDED_ON, ROUND, TOPOLOGIES, draw_two_places, draw_wide
 from tests.mapper.problems import spec_of
-from tests.mapper.test_latency_options import compared as compared_with
+from tests.mapper.test_features import compared
 from tests.mapper.test_optimal import agrees
 
 from einmap import evaluate, loads, map_workload
@@ -23,47 +15,8 @@ from einmap.mapper.cost_bounds import compute_path, use_dominance
 from einmap.mapper.mapspace.lanes.fanout_table import with_orders
 
 
-def compared(seed, most, drawn=draw):
-    return compared_with(seed, most, drawn, ("exact",))
-
-
-def test_the_optimum_is_that_of_brute_force():
-    assert sum(compared(seed, 3_000) for seed in range(5)) >= 2
-
-
-def test_the_optimum_is_that_of_brute_force_round_rings_and_on_a_bus():
-    assert sum(compared(seed, 3_000, draw_round) for seed in range(5)) >= 2
-
-
-def test_the_optimum_is_that_of_brute_force_in_trees_and_systolic_arrays():
-    assert sum(compared(seed, 2_000, draw_handed_on) for seed in range(4)) >= 2
-
-
 def test_the_optimum_is_that_of_brute_force_where_the_busiest_link_may_be_on_the_way_back():
     assert sum(compared(seed, 1_000, lambda rng: draw_wide(rng, ("torus", "ring"))) for seed in range(3)) >= 1
-
-
-def cheapest_in_two_places(seed):
-    return agrees(spec_of(draw_two_places(random.Random(seed))), ["energy"], "exact", 2_000, seed)
-
-
-def test_the_optimum_is_that_of_brute_force_where_lanes_above_a_network_reduce():
-    assert all(cheapest_in_two_places(seed) for seed in (1, 3, 6))
-
-
-@pytest.mark.slow
-@pytest.mark.mapper
-def test_the_optimum_is_that_of_brute_force_for_many_networks_below_lanes_that_reduce():
-    assert sum(cheapest_in_two_places(seed) for seed in range(100, 300)) >= 180
-
-
-@pytest.mark.slow
-@pytest.mark.mapper
-@pytest.mark.parametrize("part", range(4))
-def test_the_optimum_is_that_of_brute_force_on_many_problems(part):
-    assert sum(compared(seed, 100_000) for seed in range(1000 + 100 * part, 1100 + 100 * part)) >= 50
-    assert sum(compared(seed, 30_000, draw_round) for seed in range(2000 + 50 * part, 2050 + 50 * part)) >= 25
-    assert sum(compared(seed, 30_000, draw_handed_on) for seed in range(3000 + 50 * part, 3050 + 50 * part)) >= 25
 
 
 @pytest.mark.slow
@@ -71,6 +24,15 @@ def test_the_optimum_is_that_of_brute_force_on_many_problems(part):
 @pytest.mark.parametrize("topologies", [ROUND, HANDED_ON, ("mesh", "all_to_all")])
 def test_the_optimum_is_that_of_brute_force_along_long_fanouts(topologies):
     assert sum(compared(seed, 3_000, lambda rng: draw_wide(rng, topologies)) for seed in range(100, 160)) >= 30
+
+
+def cheapest_in_two_places(seed):
+    return agrees(spec_of(draw_two_places(random.Random(seed))), ["energy"], "exact", 2_000, seed)
+
+
+@few_and_many("seeds, least", ((1, 3, 6), 3), (range(100, 300), 180))
+def test_the_optimum_is_that_of_brute_force_where_lanes_above_a_network_reduce(seeds, least):
+    assert sum(map(cheapest_in_two_places, seeds)) >= least
 
 
 ROW = """

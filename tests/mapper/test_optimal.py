@@ -6,6 +6,7 @@ from itertools import islice
 from unittest.mock import patch
 
 import pytest
+from tests.amounts import few_and_many
 from tests.mapper.problems import draw_gather, draw_problem, spec_of
 from tests.mapper.specs import MAIN, MATMUL, compute, memory, spec, two_level
 from tests.mapper.uneven import every_mapping
@@ -112,16 +113,9 @@ def one_at_a_time(monkeypatch):
 
 
 @pytest.mark.usefixtures("one_at_a_time")
-def test_bounds_without_tables_rule_nothing_good_out():
-    assert sum(compared(seed, 2_000) for seed in range(8000, 8020)) >= 5
-
-
-@pytest.mark.slow
-@pytest.mark.mapper
-@pytest.mark.usefixtures("one_at_a_time")
-@pytest.mark.parametrize("part", range(3))
-def test_bounds_without_tables_rule_nothing_good_out_on_many_problems(part):
-    assert sum(compared(seed, 10_000) for seed in range(8000 + 40 * part, 8040 + 40 * part)) >= 10
+@few_and_many("seeds, most, least", (range(8000, 8020), 2_000, 5), (range(8000, 8120), 10_000, 10), parts=3)
+def test_bounds_without_tables_rule_nothing_good_out(seeds, most, least):
+    assert sum(compared(seed, most) for seed in seeds) >= least
 
 
 def test_strided_windows_move_less_in_small_tiles():
@@ -200,24 +194,10 @@ def test_every_objective_is_minimised():
     assert done >= 5
 
 
-def test_fronts_of_any_objectives_are_complete():
-    done = sum(
-        enumerated(seed, 250, (1, 2, 3, 4), lambda rng: rng.sample(ADDITIVE, rng.choice([2, 3])))
-        for seed in range(4000, 4030)
-    )
-    assert done >= 5
-
-
-@pytest.mark.slow
-@pytest.mark.mapper
-def test_every_objective_is_minimised_and_fronts_are_complete_on_many_problems():
-    one = sum(enumerated(seed, 250, (1, 2, 3, 4), lambda rng: [rng.choice(ADDITIVE)]) for seed in range(3030, 3100))
-    some = sum(
-        enumerated(seed, 250, (1, 2, 3, 4), lambda rng: rng.sample(ADDITIVE, rng.choice([2, 3])))
-        for seed in range(4030, 4100)
-    )
-    assert one >= 15
-    assert some >= 15
+@few_and_many("seeds, least", (range(4000, 4030), 5), (range(4030, 4100), 15))
+def test_fronts_of_any_objectives_are_complete(seeds, least):
+    goals = lambda rng: rng.sample(ADDITIVE, rng.choice([2, 3]))  # noqa: E731
+    assert sum(enumerated(seed, 250, (1, 2, 3, 4), goals) for seed in seeds) >= least
 
 
 def imperfect(seed, most):
@@ -226,15 +206,9 @@ def imperfect(seed, most):
     return enumerated(seed, most, (1, 2, 3, 3, 5, 7), lambda rng: [rng.choice(ADDITIVE)], loops=loops, lanes=lanes)
 
 
-def test_imperfect_factors_are_searched_exactly():
-    assert sum(imperfect(seed, 250) for seed in range(5000, 5030)) >= 5
-
-
-@pytest.mark.slow
-@pytest.mark.mapper
-@pytest.mark.parametrize("part", range(6))
-def test_imperfect_factors_are_searched_exactly_on_many_problems(part):
-    assert sum(imperfect(seed, 1500) for seed in range(5900 + 100 * part, 6000 + 100 * part)) >= 20
+@few_and_many("seeds, most, least", (range(5000, 5030), 250, 5), (range(5900, 6500), 1500, 20), parts=6)
+def test_imperfect_factors_are_searched_exactly(seeds, most, least):
+    assert sum(imperfect(seed, most) for seed in seeds) >= least
 
 
 def test_imperfect_factors_find_what_a_prime_bound_needs():
@@ -377,11 +351,6 @@ def products_compared(seeds, monkeypatch):
     return done
 
 
-def test_the_best_product_of_sums_is_found_on_parts_of_the_fronts(monkeypatch):
-    assert products_compared(range(9000, 9012), monkeypatch) >= 4
-
-
-@pytest.mark.slow
-@pytest.mark.mapper
-def test_the_best_product_of_sums_is_found_on_parts_of_many_fronts(monkeypatch):
-    assert products_compared(range(9012, 9072), monkeypatch) >= 20
+@few_and_many("seeds, least", (range(9000, 9012), 4), (range(9012, 9072), 20))
+def test_the_best_product_of_sums_is_found_on_parts_of_the_fronts(seeds, least, monkeypatch):
+    assert products_compared(seeds, monkeypatch) >= least

@@ -4,6 +4,7 @@ import random
 from pathlib import Path
 
 import pytest
+from tests.amounts import few_and_many
 from tests.mapper.problems import draw_problem, spec_of
 from tests.mapper.specs import MAIN, MATMUL, compute, container, memory, spec
 
@@ -289,15 +290,9 @@ def smallest_tiles_decide(semantics, seeds):
 
 
 @pytest.mark.parametrize("semantics", ["exact", "accelforge"])
-def test_the_smallest_tiles_fit_where_a_mapping_exists_and_only_there(semantics):
-    smallest_tiles_decide(semantics, range(8))
-
-
-@pytest.mark.slow
-@pytest.mark.mapper
-@pytest.mark.parametrize("semantics", ["exact", "accelforge"])
-def test_the_smallest_tiles_fit_many_problems_that_have_a_mapping_and_no_others(semantics):
-    smallest_tiles_decide(semantics, range(8, 60))
+@few_and_many("seeds", (range(8),), (range(8, 60),))
+def test_the_smallest_tiles_fit_where_a_mapping_exists_and_only_there(seeds, semantics):
+    smallest_tiles_decide(semantics, seeds)
 
 
 def first_suggestions_help(seeds):
@@ -318,11 +313,6 @@ def first_suggestions_help(seeds):
     return explained
 
 
-def test_the_first_suggestion_gives_random_problems_a_mapping():
-    assert first_suggestions_help(range(4)) > 0
-
-
-@pytest.mark.slow
-@pytest.mark.mapper
-def test_the_first_suggestion_gives_many_random_problems_a_mapping():
-    assert first_suggestions_help(range(4, 40)) > 10
+@few_and_many("seeds, least", (range(4), 0), (range(4, 40), 10))
+def test_the_first_suggestion_gives_random_problems_a_mapping(seeds, least):
+    assert first_suggestions_help(seeds) > least

@@ -4,7 +4,7 @@ import math
 import random
 
 import numpy as np
-import pytest
+from tests.amounts import few_and_many
 from tests.mapper.fusion.every import judged, reordered
 from tests.mapper.kinds import memories
 from tests.mapper.latency_options import ports
@@ -85,28 +85,16 @@ def compared(seed, most):
     return True
 
 
-def test_the_optimum_is_the_best_of_all_mappings():
-    assert sum(compared(seed, 100) for seed in range(60)) >= 5
+@few_and_many("seeds, most, least", (range(60), 100, 5), (range(1000, 1240), 1_500, 12), parts=4)
+def test_the_optimum_is_the_best_of_all_mappings(seeds, most, least):
+    assert sum(compared(seed, most) for seed in seeds) >= least
 
 
-def test_cascades_are_mapped_as_well_as_can_be():
-    assert [judged(seed, "stalls", 60) for seed in (4, 5, 6)] == ["proven"] * 3
-
-
-@pytest.mark.slow
-@pytest.mark.mapper
-@pytest.mark.parametrize("part", range(4))
-def test_optima_of_many_problems_are_the_best_of_all_mappings(part):
-    assert sum(compared(seed, 1_500) for seed in range(1000 + 60 * part, 1060 + 60 * part)) >= 12
-
-
-@pytest.mark.slow
-@pytest.mark.fusion
-@pytest.mark.parametrize("part", range(4))
-def test_many_cascades_are_mapped_as_well_as_can_be(part):
-    found = [outcome for seed in range(100 + 30 * part, 130 + 30 * part) if (outcome := judged(seed, "stalls", 3_000))]
+@few_and_many("seeds, most, least", ((4, 5, 6), 60, 3), (range(100, 220), 3_000, 10), parts=4, part="fusion")
+def test_cascades_are_mapped_as_well_as_can_be(seeds, most, least):
+    found = [outcome for seed in seeds if (outcome := judged(seed, "stalls", most))]
     assert set(found) == {"proven"}
-    assert len(found) >= 10
+    assert len(found) >= least
 
 
 def stalling():

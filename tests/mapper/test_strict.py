@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 import pytest
+from tests.amounts import few_and_many
 from tests.mapper.specs import CONV, MATMUL, compute, container, memory, spec
 
 import einmap
@@ -119,15 +120,9 @@ def passed(seeds):
     return done
 
 
-def test_mappings_for_random_architectures_pass_strict_evaluation():
-    assert passed(range(8, 20)) > 8
-
-
-@pytest.mark.slow
-@pytest.mark.mapper
-@pytest.mark.parametrize("part", range(4))
-def test_mappings_for_many_random_architectures_pass_strict_evaluation(part):
-    assert passed(range(20 * part, 20 * part + 20)) > 12
+@few_and_many("seeds, least", (range(8, 20), 8), (range(80), 12), parts=4)
+def test_mappings_for_random_architectures_pass_strict_evaluation(seeds, least):
+    assert passed(seeds) > least
 
 
 def with_limited_toll(inside, **limits):

@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 import pytest
+from tests.amounts import few_and_many
 from tests.mapper.problems import draw_problem, spec_of
 from tests.mapper.test_optimal import covers, front
 
@@ -74,8 +75,9 @@ def wide(seed, most, nodes=3):
     return all(part["brute_force"] is None and part["lanes"] > 20 for part in parts)
 
 
-def test_many_uses_of_the_fanouts_are_searched_completely():
-    assert sum(wide(seed, 3_000) for seed in range(11_000, 11_008)) >= 2
+@few_and_many("seeds, least", (range(11_000, 11_008), 2), (range(11_008, 11_038), 7))
+def test_many_uses_of_the_fanouts_are_searched_completely(seeds, least):
+    assert sum(wide(seed, 3_000) for seed in seeds) >= least
 
 
 @pytest.fixture
@@ -87,21 +89,9 @@ def three_lanes(monkeypatch):
 
 
 @pytest.mark.usefixtures("three_lanes")
-def test_so_they_are_in_portions_of_three():
-    assert sum(wide(seed, 3_000) for seed in range(11_100, 11_106)) >= 1
-
-
-@pytest.mark.slow
-@pytest.mark.mapper
-@pytest.mark.usefixtures("three_lanes")
-def test_so_they_are_in_portions_of_three_on_many_problems():
-    assert sum(wide(seed, 3_000) for seed in range(11_100, 11_130)) >= 5
-
-
-@pytest.mark.slow
-@pytest.mark.mapper
-def test_many_uses_of_the_fanouts_are_searched_completely_on_small_problems():
-    assert sum(wide(seed, 3_000) for seed in range(11_008, 11_038)) >= 7
+@few_and_many("seeds, least", (range(11_100, 11_106), 1), (range(11_100, 11_130), 5))
+def test_so_they_are_in_portions_of_three(seeds, least):
+    assert sum(wide(seed, 3_000) for seed in seeds) >= least
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 import pytest
+from tests.amounts import few_and_many
 from tests.mapper.fusion.combine import front
 from tests.mapper.fusion.problems import draw_problem as draw_cascade
 from tests.mapper.problems import draw_problem, spec_of
@@ -53,15 +54,9 @@ def compare_einsums(seeds, most):
     return len(results)
 
 
-def test_ties_of_random_einsums_are_broken_as_by_brute_force():
-    assert compare_einsums(range(14), 500) >= 4
-
-
-@pytest.mark.slow
-@pytest.mark.mapper
-@pytest.mark.parametrize("part", range(4))
-def test_ties_of_many_random_einsums_are_broken_as_by_brute_force(part):
-    assert compare_einsums(range(1_000 + 200 * part, 1_200 + 200 * part), 5_000) >= 60
+@few_and_many("seeds, most, least", (range(14), 500, 4), (range(1_000, 1_800), 5_000, 60), parts=4)
+def test_ties_of_random_einsums_are_broken_as_by_brute_force(seeds, most, least):
+    assert compare_einsums(seeds, most) >= least
 
 
 def compare_cascade(seed):
@@ -81,15 +76,9 @@ def compare_cascade(seed):
     return True
 
 
-def test_ties_of_random_cascades_are_broken_as_by_brute_force():
-    assert sum(compare_cascade(seed) for seed in range(5)) >= 3
-
-
-@pytest.mark.slow
-@pytest.mark.fusion
-@pytest.mark.parametrize("part", range(4))
-def test_ties_of_many_random_cascades_are_broken_as_by_brute_force(part):
-    assert sum(compare_cascade(seed) for seed in range(1_000 + 50 * part, 1_050 + 50 * part)) >= 30
+@few_and_many("seeds, least", (range(5), 3), (range(1_000, 1_200), 30), parts=4, part="fusion")
+def test_ties_of_random_cascades_are_broken_as_by_brute_force(seeds, least):
+    assert sum(compare_cascade(seed) for seed in seeds) >= least
 
 
 def test_the_fastest_mapping_of_a_matmul_takes_no_more_energy_than_the_one_with_the_least():

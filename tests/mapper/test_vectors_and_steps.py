@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from tests.amounts import few_and_many
 from tests.mapper.kinds import memories, variables
 from tests.mapper.problems import draw_problem, spec_of
 from tests.mapper.specs import MAIN, MATMUL, compute, memory, spec
@@ -57,17 +58,11 @@ def compared(seed, most):
     return result is not None
 
 
-def test_the_optimum_is_that_of_brute_force():
-    outcomes = [compared(seed, 2_000) for seed in range(9)]
-    assert outcomes.count(True) >= 2
+@few_and_many("seeds, most, least", (range(9), 2_000, 2), (range(1000, 1300), 50_000, 120))
+def test_the_optimum_is_that_of_brute_force(seeds, most, least):
+    outcomes = [compared(seed, most) for seed in seeds]
+    assert outcomes.count(True) >= least
     assert outcomes.count(False) >= 1
-
-
-@pytest.mark.slow
-@pytest.mark.mapper
-def test_the_optimum_is_that_of_brute_force_on_many_problems():
-    outcomes = [compared(seed, 50_000) for seed in range(1000, 1300)]
-    assert outcomes.count(True) >= 120
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from tests.amounts import few_and_many
 from tests.execute.agreement import differences
 from tests.model.executed import differences as unexplained
 from tests.model.worked import counts, latencies, usages
@@ -167,14 +168,9 @@ def judged(seeds):
     return counted
 
 
-def test_40_random_mappings_over_arrays_cost_what_they_do():
-    assert judged(range(40)) >= 35
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("part", range(4))
-def test_600_random_mappings_over_arrays_cost_what_they_do(part):
-    assert judged(range(1000 + 150 * part, 1150 + 150 * part)) >= 130
+@few_and_many("seeds, least", (range(40), 35), (range(1000, 1600), 130), parts=4, part="simulator")
+def test_random_mappings_over_arrays_cost_what_they_do(seeds, least):
+    assert judged(seeds) >= least
 
 
 FUSED = """

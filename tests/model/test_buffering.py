@@ -7,6 +7,7 @@ from itertools import product
 import pytest
 from tests.cascades import valid_case
 from tests.execute.test_latency_options import nodes
+from tests.nests import nest_to_format
 
 from einmap import CapacityError, NoMappingError, SpecError, evaluate, execute, loads, map_workload
 from einmap.errors import NotSupportedError
@@ -28,17 +29,7 @@ workload:
   rank_sizes: {{M: 4, K: 6}}
   bits_per_value: {{All: 8}}
   einsums: ["Z[m] = A[m, k] * B[k]"]
-mapping:
-  nodes:
-  - !Storage {{tensors: [A, B, Z], component: DRAM}}
-  - !Temporal {{rank_variable: m, tile_shape: 2}}
-  - !Storage {{tensors: [A, Z], component: GLB}}
-  - !Temporal {{rank_variable: k, tile_shape: 3}}
-  - !Storage {{tensors: [A, B], component: REG}}
-  - !Temporal {{rank_variable: m, tile_shape: 1}}
-  - !Temporal {{rank_variable: k, tile_shape: 1}}
-  - !Compute {{einsum: Z, component: MAC}}
-"""
+""" + nest_to_format("DRAM: A B Z / m 2 / GLB: A Z / k 3 / REG: A B / m 1 / k 1 / Z @ MAC")
 
 
 def spec(size=1024, leak=0, dram="", glb="", reg="", between=""):

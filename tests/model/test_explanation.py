@@ -6,6 +6,7 @@ import random
 from collections import Counter
 
 import pytest
+from tests.amounts import few_and_many
 from tests.cascades import valid_case, valid_networks, valid_windows
 from tests.execute.test_pipelines import drawn as drawn_pipeline
 from tests.execute.test_pipelines import is_even
@@ -329,28 +330,15 @@ def test_the_tile_that_stays_is_the_largest_also_where_the_rest_is_smaller_than_
     assert list(differences(spec, explanation)) == []
 
 
-def test_every_number_of_an_explanation_is_what_execution_counts():
-    assert wrong_numbers(range(20)) == []
+@few_and_many("seeds", (range(20),), (range(1_000, 1_500),), parts=5, part="simulator")
+def test_every_number_of_an_explanation_is_what_execution_counts(seeds):
+    assert wrong_numbers(seeds) == []
 
 
 @pytest.mark.parametrize("drawn", [valid_windows, valid_networks])
-def test_every_number_about_windows_and_networks_is_what_execution_counts(drawn):
-    assert wrong_numbers(range(8), drawn) == []
-
-
-@pytest.mark.slow
-@pytest.mark.simulator
-@pytest.mark.parametrize("part", range(5))
-@pytest.mark.parametrize("drawn", [valid_windows, valid_networks])
-def test_every_number_about_250_windows_and_networks_is_what_execution_counts(drawn, part):
-    assert wrong_numbers(range(1_000 + 50 * part, 1_000 + 50 * part + 50), drawn) == []
-
-
-@pytest.mark.slow
-@pytest.mark.simulator
-@pytest.mark.parametrize("part", range(5))
-def test_every_number_of_500_explanations_is_what_execution_counts(part):
-    assert wrong_numbers(range(1_000 + 100 * part, 1_000 + 100 * part + 100)) == []
+@few_and_many("seeds", (range(8),), (range(1_000, 1_250),), parts=5, part="simulator")
+def test_every_number_about_windows_and_networks_is_what_execution_counts(seeds, drawn):
+    assert wrong_numbers(seeds, drawn) == []
 
 
 def wrong_of_pipelines(seeds):
@@ -393,14 +381,9 @@ def wrong_of_pipelines(seeds):
     return wrong, held_twice
 
 
-def test_every_number_about_pipelines_is_what_execution_counts():
-    # in the last one both stages have a node of their own for one input in one memory
-    wrong, held_twice = wrong_of_pipelines([*range(12), 323])
+# in the last one of a few both stages have a node of their own for one input in one memory
+@few_and_many("seeds", ((*range(12), 323),), (range(100, 700),), part="simulator")
+def test_every_number_about_pipelines_is_what_execution_counts(seeds):
+    wrong, held_twice = wrong_of_pipelines(seeds)
     assert wrong == []
     assert held_twice >= 1
-
-
-@pytest.mark.slow
-@pytest.mark.simulator
-def test_every_number_about_more_pipelines_is_what_execution_counts():
-    assert wrong_of_pipelines(range(100, 700))[0] == []

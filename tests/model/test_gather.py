@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from tests.amounts import few_and_many
 from tests.cascades import draw_case, valid_case
 from tests.execute.agreement import differences
 from tests.mapper.specs import compute, memory, spec
@@ -143,12 +144,6 @@ def disagreements(seeds):
     return found
 
 
-def test_30_random_mappings_with_gathers_cost_what_they_do():
-    assert disagreements(range(30)) == []
-
-
-@pytest.mark.slow
-@pytest.mark.simulator
-@pytest.mark.parametrize("part", range(4))
-def test_1000_random_mappings_with_gathers_cost_what_they_do(part):
-    assert disagreements(range(1_000 + 250 * part, 1_250 + 250 * part)) == []
+@few_and_many("seeds", (range(30),), (range(1_000, 2_000),), parts=4, part="simulator")
+def test_random_mappings_with_gathers_cost_what_they_do(seeds):
+    assert disagreements(seeds) == []

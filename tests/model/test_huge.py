@@ -1,6 +1,7 @@
 """Counts of sizes that no machine has are right: nothing overflows."""
 
 import pytest
+from tests.nests import nest_to_format
 
 import einmap
 
@@ -15,26 +16,7 @@ workload:
   bits_per_value: {{All: 1}}
   einsums: ["D[q,n,b,g] = X[P: q, n, b, g]", "E[q,n,b,g] = X[P: q+4, n, b, g] * D[q,n,b,g]"]
   iteration_space_shape: {{q: 0 <= q < 8}}
-mapping:
-  nodes:
-  - !Storage {{tensors: [X, D, E], component: Main}}
-  - !Temporal {{rank_variable: n, tile_shape: 1}}
-  - !Storage {{tensors: [X], component: L1}}
-  - !Sequential
-    nodes:
-    - !Nested
-      nodes:
-      - !Temporal {{rank_variable: q, tile_shape: 1}}
-      - !Temporal {{rank_variable: b, tile_shape: 1}}
-      - !Temporal {{rank_variable: g, tile_shape: 1}}
-      - !Compute {{einsum: D, component: MAC}}
-    - !Nested
-      nodes:
-      - !Temporal {{rank_variable: q, tile_shape: 1}}
-      - !Temporal {{rank_variable: b, tile_shape: 1}}
-      - !Temporal {{rank_variable: g, tile_shape: 1}}
-      - !Compute {{einsum: E, component: MAC}}
-"""
+""" + nest_to_format("Main: X D E / n 1 / L1: X / (q 1 / b 1 / g 1 / D @ MAC | q 1 / b 1 / g 1 / E @ MAC)")
 
 
 def counts(n):

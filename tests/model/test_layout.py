@@ -2,6 +2,7 @@
 
 import pytest
 from tests.model.executed import differences
+from tests.nests import nest_to_format
 
 from einmap import SpecError, evaluate, execute, loads
 from einmap.errors import NotSupportedError
@@ -22,18 +23,7 @@ workload:
   rank_sizes: {{M: 4, K: 10}}
   bits_per_value: {{All: 8}}
   einsums: ["Z[m] = A[m, k] * B[k]"]
-mapping:
-  nodes:
-  - !Storage {{tensors: [A, B, Z], component: DRAM}}
-  - !Temporal {{rank_variable: m, tile_shape: 2}}
-  - !Temporal {{rank_variable: k, tile_shape: 5}}
-  - !Storage {{tensors: [A, B, Z], component: GLB}}
-  - !Spatial {{rank_variable: k, tile_shape: 2, component: Array, name: X}}
-  - !Storage {{tensors: [A, B], component: REG}}
-  - !Temporal {{rank_variable: m, tile_shape: 1}}
-  - !Temporal {{rank_variable: k, tile_shape: 1}}
-  - !Compute {{einsum: Z, component: MAC}}
-"""
+""" + nest_to_format("DRAM: A B Z / m 2 / k 5 / GLB: A B Z / k 2 @ Array.X / REG: A B / m 1 / k 1 / Z @ MAC")
 
 
 def spec(**layouts):

@@ -4,7 +4,7 @@ import json
 import random
 from copy import deepcopy
 
-import pytest
+from tests.amounts import few_and_many
 from tests.cascades import valid_case
 from tests.execute.test_latency_options import nodes, with_options, with_pipelines
 
@@ -87,14 +87,8 @@ def compared(seed):
     return after < before
 
 
-def test_better_machines_are_never_slower():
-    found = [outcome for seed in range(30) if (outcome := compared(seed)) is not None]
+@few_and_many("seeds, least", (range(30), 2), (range(1000, 4000), 300), part="simulator")
+def test_better_machines_are_never_slower(seeds, least):
+    found = [outcome for seed in seeds if (outcome := compared(seed)) is not None]
     assert len(found) >= 10
-    assert sum(found) >= 2
-
-
-@pytest.mark.slow
-@pytest.mark.simulator
-def test_better_machines_are_never_slower_on_many_mappings():
-    found = [outcome for seed in range(1000, 4000) if (outcome := compared(seed)) is not None]
-    assert sum(found) >= 300
+    assert sum(found) >= least

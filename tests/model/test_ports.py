@@ -8,6 +8,7 @@ from itertools import product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.nests import nest_to_format
 
 from einmap import SpecError, evaluate, execute, loads
 from einmap.arch.ports import Banks, Ports
@@ -24,14 +25,7 @@ workload:
   rank_sizes: {{M: 4, K: 3}}
   bits_per_value: {{All: 8}}
   einsums: ["Z[m] = A[m, k] * B[k]"]
-mapping:
-  nodes:
-  - !Storage {{tensors: [A, B, Z], component: DRAM}}
-  - !Temporal {{rank_variable: m, tile_shape: 1}}
-  - !Storage {{tensors: [A, B, Z], component: REG}}
-  - !Temporal {{rank_variable: k, tile_shape: 1}}
-  - !Compute {{einsum: Z, component: MAC}}
-"""
+""" + nest_to_format("DRAM: A B Z / m 1 / REG: A B Z / k 1 / Z @ MAC")
 
 
 def latency(ports):

@@ -1,6 +1,7 @@
 """Fill and drain of systolic arrays and transfers that take time to begin, counted by hand."""
 
 import pytest
+from tests.nests import nest_to_format
 
 from einmap import SpecError, evaluate, execute, loads, map_workload
 from einmap.errors import NotSupportedError
@@ -87,18 +88,7 @@ workload:
   rank_sizes: {{M: 4, K: 6}}
   bits_per_value: {{All: 8}}
   einsums: ["Z[m] = A[m, k] * B[k]"]
-mapping:
-  nodes:
-  - !Storage {{tensors: [A, B, Z], component: DRAM}}
-  - !Storage {{tensors: [B], component: GLB}}
-  - !Temporal {{rank_variable: m, tile_shape: 2}}
-  - !Storage {{tensors: [Z], component: GLB}}
-  - !Temporal {{rank_variable: k, tile_shape: 2}}
-  - !Storage {{tensors: [A], component: GLB}}
-  - !Temporal {{rank_variable: k, tile_shape: 1}}
-  - !Temporal {{rank_variable: m, tile_shape: 1}}
-  - !Compute {{einsum: Z, component: MAC}}
-"""
+""" + nest_to_format("DRAM: A B Z / GLB: B / m 2 / GLB: Z / k 2 / GLB: A / k 1 / m 1 / Z @ MAC")
 
 
 def starts(**startups):

@@ -4,6 +4,7 @@ import random
 from itertools import pairwise, product
 
 import pytest
+from tests.amounts import few_and_many
 from tests.model.test_networks import HOP, ROW, SCALED, hops, spec
 from tests.model.worked import counts, latencies
 
@@ -241,13 +242,7 @@ def compare(seed):
     assert moved == {t: n for t, n in expected.items() if n}, seed
 
 
-def test_hops_are_those_of_routes_that_are_laid_value_by_value():
-    for seed in range(40):
-        compare(seed)
-
-
-@pytest.mark.slow
-@pytest.mark.simulator
-def test_hops_are_those_of_routes_that_are_laid_value_by_value_in_200_cases():
-    for seed in range(200):
+@few_and_many("seeds", (range(40),), (range(200),), part="simulator")
+def test_hops_are_those_of_routes_that_are_laid_value_by_value(seeds):
+    for seed in seeds:
         compare(seed)

@@ -9,18 +9,15 @@ Einsum stand above an intermediate, bits by tensor but never by memory, and no `
 import math
 import random
 
-import pytest
+from tests.amounts import few_and_many
 from tests.mapper.fusion.combine import front, optimum
 from tests.mapper.fusion.problems import GATHERS, draw_problem
 from tests.mapper.fusion.wide import draw_wide
+from tests.mapper.test_optimal import covers
 
 import einmap
 
 GOALS = ("energy", "latency", "energy_delay_product", "energy,latency")
-IN_FAST_TESTS = 14
-IN_SLOW_TESTS = 50
-WIDE_IN_FAST_TESTS = 5
-WIDE_IN_SLOW_TESTS = 100
 KINDS = {
     "1 levels", "2 levels", "3 levels", "2 Einsums", "3 Einsums", "element-wise", "halo", "stride", "renamed", "residual",
     "loops: 0", "loops: 1", "loops: 2", "loops: 3", "loops: inf", "loops over one variable", "fanout", "toll", "bits",
@@ -58,14 +55,6 @@ def tried(problem, goal):
     return [] if math.isinf(best) else [(best,)]
 
 
-def covers(ours, theirs):
-    """Whether each of their points is matched or beaten by one of ours."""
-    return all(
-        any(all(o <= t * (1 + 1e-9) + 1e-12 for o, t in zip(mine, other, strict=True)) for mine in ours)
-        for other in theirs
-    )
-
-
 def agrees(problem, goal, seed):
     """Compare the search with brute force on one cascade; whether some mapping fits."""
     ours, theirs = searched(problem, goal), tried(problem, goal)
@@ -83,16 +72,9 @@ def compare(seed, wide=False):
     agrees(problem, rng.choice(GOALS), seed)
 
 
-def test_optima_of_random_cascades_are_those_of_brute_force():
-    for seed in range(IN_FAST_TESTS):
-        compare(seed)
-
-
-@pytest.mark.slow
-@pytest.mark.fusion
-@pytest.mark.parametrize("part", range(8))
-def test_optima_of_many_random_cascades_are_those_of_brute_force(part):
-    for seed in range(1_000 + IN_SLOW_TESTS * part, 1_000 + IN_SLOW_TESTS * (part + 1)):
+@few_and_many("seeds", (range(14),), (range(1_000, 1_400),), parts=8, part="fusion")
+def test_optima_of_random_cascades_are_those_of_brute_force(seeds):
+    for seed in seeds:
         compare(seed)
 
 
@@ -103,16 +85,9 @@ def test_every_kind_of_problem_is_drawn():
     assert frozenset().union(*drawn) == KINDS
 
 
-def test_optima_of_cascades_of_all_kinds_are_those_of_brute_force():
-    for seed in range(WIDE_IN_FAST_TESTS):
-        compare(seed, wide=True)
-
-
-@pytest.mark.slow
-@pytest.mark.fusion
-@pytest.mark.parametrize("part", range(18))
-def test_optima_of_many_cascades_of_all_kinds_are_those_of_brute_force(part):
-    for seed in range(20_000 + WIDE_IN_SLOW_TESTS * part, 20_000 + WIDE_IN_SLOW_TESTS * (part + 1)):
+@few_and_many("seeds", (range(5),), (range(20_000, 21_800),), parts=18, part="fusion")
+def test_optima_of_cascades_of_all_kinds_are_those_of_brute_force(seeds):
+    for seed in seeds:
         compare(seed, wide=True)
 
 
@@ -121,13 +96,6 @@ def compare_gathers(seed):
     return agrees(draw_problem(rng, tuple(GATHERS), small=True), rng.choice(GOALS), seed)
 
 
-def test_optima_of_random_cascades_with_gathers_are_those_of_brute_force():
-    assert sum(compare_gathers(seed) for seed in range(8)) >= 6
-
-
-@pytest.mark.slow
-@pytest.mark.fusion
-@pytest.mark.parametrize("part", range(3))
-def test_optima_of_many_random_cascades_with_gathers_are_those_of_brute_force(part):
-    for seed in range(1_000 + 40 * part, 1_040 + 40 * part):
-        compare_gathers(seed)
+@few_and_many("seeds, least", (range(8), 6), (range(1_000, 1_120), 0), parts=3, part="fusion")
+def test_optima_of_random_cascades_with_gathers_are_those_of_brute_force(seeds, least):
+    assert sum(compare_gathers(seed) for seed in seeds) >= least

@@ -8,6 +8,7 @@ import math
 import random
 
 import pytest
+from tests.amounts import few_and_many
 from tests.mapper.fusion.attack import Attack
 from tests.mapper.fusion.combine import GOALS
 from tests.mapper.fusion.wide import draw_wide
@@ -16,8 +17,8 @@ from tests.mapper.refuted.beaten import beaten
 import einmap
 
 TRIES = 300
-IN_FAST_TESTS = 2
-IN_SLOW_TESTS = 40
+FEW = 2
+MANY = 40
 
 
 def attacked(seed):
@@ -54,13 +55,8 @@ def test_the_attack_finds_what_was_lost():
     assert best == problem.value(problem.better)
 
 
-def test_random_mappings_do_not_beat_what_is_proven():
-    assert sum(attacked(seed) for seed in range(IN_FAST_TESTS)) > 0
-
-
-@pytest.mark.slow
-@pytest.mark.fusion
-@pytest.mark.parametrize("part", range(5))
-def test_many_random_mappings_do_not_beat_what_is_proven(part):
-    seeds = range(50_000 + IN_SLOW_TESTS * part, 50_000 + IN_SLOW_TESTS * (part + 1))
-    assert sum(attacked(seed) for seed in seeds) > IN_SLOW_TESTS * TRIES / 10
+@few_and_many(
+    "seeds, least", (range(FEW), 0), (range(50_000, 50_000 + 5 * MANY), MANY * TRIES / 10), parts=5, part="fusion"
+)
+def test_random_mappings_do_not_beat_what_is_proven(seeds, least):
+    assert sum(attacked(seed) for seed in seeds) > least

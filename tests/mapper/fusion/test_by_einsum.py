@@ -6,9 +6,10 @@ All results are kept in one directory, so that a kept one that is taken for anot
 import math
 import random
 
-import pytest
+from tests.amounts import few_and_many
 from tests.mapper.fusion.by_einsum import draw_by_einsum
-from tests.mapper.fusion.test_against_brute_force import GOALS, covers, tried
+from tests.mapper.fusion.test_against_brute_force import GOALS, tried
+from tests.mapper.test_optimal import covers
 
 import einmap
 
@@ -47,13 +48,6 @@ def compare(seed, cache):
     return result.optimal
 
 
-def test_what_differs_by_einsum_is_searched_for_each(tmp_path):
-    assert [compare(seed, tmp_path) for seed in range(8)].count(True) >= 5
-
-
-@pytest.mark.slow
-@pytest.mark.fusion
-@pytest.mark.parametrize("part", range(4))
-def test_what_differs_by_einsum_is_searched_for_each_of_many_cascades(part, tmp_path):
-    found = [compare(seed, tmp_path) for seed in range(1000 + 100 * part, 1100 + 100 * part)]
-    assert found.count(True) >= 70
+@few_and_many("seeds, least", (range(8), 5), (range(1000, 1400), 70), parts=4, part="fusion")
+def test_what_differs_by_einsum_is_searched_for_each(seeds, least, tmp_path):
+    assert [compare(seed, tmp_path) for seed in seeds].count(True) >= least

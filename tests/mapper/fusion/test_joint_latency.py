@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from tests.amounts import few_and_many
 from tests.mapper.fusion.every import drawn, judged
 
 import einmap
@@ -10,27 +11,22 @@ import einmap
 
 def outcomes(kind, seeds, most):
     """How the mapper does beside all mappings, or the first of them."""
-    return [outcome for seed in seeds if (outcome := judged(seed, kind, most)) is not None]
+    found = [outcome for seed in seeds if (outcome := judged(seed, kind, most)) is not None]
+    assert found
+    return found
 
 
-def test_einsums_that_wait_for_values_are_mapped_as_well_as_can_be():
-    found = outcomes("ways", (4, 5, 6), 60)
-    assert found.count("proven") == 3
+@few_and_many("seeds, most, share", ((4, 5, 6), 60, 1), (range(100, 220), 3_000, 0.8), parts=4, part="fusion")
+def test_einsums_that_wait_for_values_are_mapped_as_well_as_can_be(seeds, most, share):
+    found = outcomes("ways", seeds, most)
+    assert found.count("proven") >= share * len(found)
 
 
-def test_bounds_of_einsums_that_overlap_hold():
-    assert outcomes("overlap", (4, 5, 6), 60) == ["proven"] * 3
-
-
-@pytest.mark.slow
-@pytest.mark.fusion
-@pytest.mark.parametrize("part", range(4))
-def test_bounds_of_many_cascades_hold(part):
-    waiting = outcomes("ways", range(100 + 30 * part, 130 + 30 * part), 3_000)
-    assert waiting.count("proven") >= 0.8 * len(waiting)
-    overlapping = outcomes("overlap", range(100 + 30 * part, 130 + 30 * part), 3_000)
-    assert overlapping.count("proven") >= 0.9 * len(overlapping)
-    assert "neither" not in overlapping
+@few_and_many("seeds, most, share", ((4, 5, 6), 60, 1), (range(100, 220), 3_000, 0.9), parts=4, part="fusion")
+def test_bounds_of_einsums_that_overlap_hold(seeds, most, share):
+    found = outcomes("overlap", seeds, most)
+    assert found.count("proven") >= share * len(found)
+    assert "neither" not in found
 
 
 def two_readers_of_an_input(kind):

@@ -2,7 +2,7 @@
 
 import random
 
-import pytest
+from tests.amounts import few_and_many
 from tests.mapper.fusion.by_einsum import draw_by_einsum
 from tests.mapper.fusion.problems import draw_problem
 from tests.mapper.kinds import draw_kinds
@@ -56,12 +56,6 @@ def limited(seed):
     return proven
 
 
-def test_limits_leave_nothing_wrongly_proven():
-    assert sum(limited(seed) for seed in range(6)) >= 3
-
-
-@pytest.mark.slow
-@pytest.mark.fusion
-@pytest.mark.parametrize("part", range(2))
-def test_limits_leave_nothing_wrongly_proven_on_many_problems(part):
-    assert sum(limited(seed) for seed in range(1000 + 60 * part, 1060 + 60 * part)) >= 60
+@few_and_many("seeds, least", (range(6), 3), (range(1000, 1120), 60), parts=2, part="fusion")
+def test_limits_leave_nothing_wrongly_proven(seeds, least):
+    assert sum(limited(seed) for seed in seeds) >= least

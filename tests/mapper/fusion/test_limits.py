@@ -9,7 +9,7 @@ import json
 import random
 from collections import Counter
 
-import pytest
+from tests.amounts import few_and_many
 from tests.mapper.fusion.problems import draw_problem
 
 import einmap
@@ -20,8 +20,8 @@ OF_ALL = {"max_pmapping_templates_per_einsum", "max_evaluations", "time_limit_s"
 """Limits with which the lower bound is one of all mappings."""
 NARROWING = {"max_fused_loops", "tiling_coarseness", "objective_tolerance", "fuse"}
 """Limits with which what is proven is proven of fewer mappings, or up to a tolerance."""
-IN_FAST_TESTS = 12
-IN_SLOW_TESTS = 50
+FEW = 12
+MANY = 50
 
 
 def with_copy(rng, einsums):
@@ -113,13 +113,6 @@ def judged(seed):
     return "compared"
 
 
-def test_limits_give_nothing_that_the_whole_search_refutes():
-    assert Counter(judged(seed) for seed in range(IN_FAST_TESTS))["compared"] > IN_FAST_TESTS / 2
-
-
-@pytest.mark.slow
-@pytest.mark.fusion
-@pytest.mark.parametrize("part", range(9))
-def test_many_limits_give_nothing_that_the_whole_search_refutes(part):
-    seeds = range(1_000 + IN_SLOW_TESTS * part, 1_000 + IN_SLOW_TESTS * (part + 1))
-    assert Counter(judged(seed) for seed in seeds)["compared"] > IN_SLOW_TESTS / 2
+@few_and_many("seeds", (range(FEW),), (range(1_000, 1_000 + 9 * MANY),), parts=9, part="fusion")
+def test_limits_give_nothing_that_the_whole_search_refutes(seeds):
+    assert Counter(judged(seed) for seed in seeds)["compared"] > len(seeds) / 2

@@ -6,6 +6,7 @@ import random
 from itertools import product
 
 import pytest
+from tests.amounts import few_and_many
 from tests.execute.agreement import differences
 from tests.mapper.fusion.chains import EinsumFronts
 from tests.mapper.fusion.combine import CascadeProblem, front, optimum
@@ -197,17 +198,10 @@ def test_a_front_holds_the_optima():
 
 
 @pytest.mark.parametrize("name", CASCADES)
-def test_evaluate_agrees_with_sums_and_space_of_random_combinations(name):
+@few_and_many("tries", (range(1),), (range(6),), part="fusion")
+def test_evaluate_agrees_with_sums_and_space_of_random_combinations(name, tries):
     rng = random.Random(name)
-    agrees(draw_problem(rng, (name,), small=True), rng, most=6)
-
-
-@pytest.mark.slow
-@pytest.mark.fusion
-@pytest.mark.parametrize("name", CASCADES)
-def test_evaluate_agrees_with_sums_and_space_of_many_combinations(name):
-    rng = random.Random(name)
-    for _ in range(6):
+    for _ in tries:
         agrees(draw_problem(rng, (name,), small=True), rng, most=6)
 
 

@@ -4,6 +4,7 @@ import random
 from collections import Counter
 
 import pytest
+from tests.amounts import few_and_many
 from tests.mapper.fusion.every import beside_all
 from tests.mapper.fusion.rare import KINDS, draw_rare
 
@@ -20,15 +21,7 @@ def compare(seed, kind, most):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_cascades_of_rare_kinds_are_mapped_as_well_as_can_be(kind):
-    found = Counter(compare(seed, kind, 30) for seed in range(2))
-    assert found["proven"] + found["best"] >= 1
-
-
-@pytest.mark.slow
-@pytest.mark.fusion
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("part", range(2))
-def test_many_cascades_of_rare_kinds_are_mapped_as_well_as_can_be(part, kind):
-    found = Counter(compare(seed, kind, 1_000) for seed in range(100 + 50 * part, 150 + 50 * part))
-    assert found["proven"] + found["best"] >= 20
+@few_and_many("seeds, most, least", (range(2), 30, 1), (range(100, 200), 1_000, 20), parts=2, part="fusion")
+def test_cascades_of_rare_kinds_are_mapped_as_well_as_can_be(seeds, most, least, kind):
+    found = Counter(compare(seed, kind, most) for seed in seeds)
+    assert found["proven"] + found["best"] >= least

@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from tests.amounts import few_and_many
 from tests.execute.agreement import differences
 from tests.mapper.specs import compute, memory, spec
 
@@ -226,17 +227,10 @@ CASCADES = [
 
 
 @pytest.mark.parametrize("semantics", ["exact", "accelforge"])
-@pytest.mark.parametrize("seed", range(3))
-def test_sharing_is_never_worse_and_its_mappings_run(seed, semantics):
-    shared_or_not(seed, semantics)
-
-
-@pytest.mark.slow
-@pytest.mark.fusion
-@pytest.mark.parametrize("semantics", ["exact", "accelforge"])
-@pytest.mark.parametrize("seed", range(3, 20))
-def test_sharing_is_never_worse_on_many_problems(seed, semantics):
-    shared_or_not(seed, semantics)
+@few_and_many("seeds", (range(3),), (range(3, 20),), part="fusion")
+def test_sharing_is_never_worse_and_its_mappings_run(seeds, semantics):
+    for seed in seeds:
+        shared_or_not(seed, semantics)
 
 
 def shared_or_not(seed, semantics):

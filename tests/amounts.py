@@ -1,0 +1,30 @@
+"""How much a random test draws: a few problems always, many of them in the slow tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+
+def few_and_many(
+    names: str, few: Sequence[Any], many: Sequence[Any], *, parts: int = 1, part: str = "mapper"
+) -> pytest.MarkDecorator:
+    """Give a test the values `few`, and as slow tests the values `many`; `names`: of the arguments, the seeds first."""
+    return pytest.mark.parametrize(names, amounts(few, many, parts=parts, part=part))
+
+
+def amounts(
+    few: Sequence[Any], many: Sequence[Any], *, parts: int = 1, part: str = "mapper", of: str | None = None
+) -> list[Any]:
+    """Values of arguments, the seeds first: `few`, and marked slow `many`, whose seeds are divided into `parts`.
+
+    `part`: of the slow tests, as pyproject.toml lists them; `of`: what stands before the seeds.
+    """
+    before, name = ((), "") if of is None else ((of,), f"{of} ")
+    seeds, *others = many
+    size, marks = len(seeds) // parts, [pytest.mark.slow, getattr(pytest.mark, part)]
+    divided = [(*before, seeds[size * i : size * (i + 1)], *others) for i in range(parts)]
+    slow = [pytest.param(*values, marks=marks, id=f"{name}many {i}") for i, values in enumerate(divided)]
+    return [pytest.param(*before, *few, id=f"{name}few"), *slow]
