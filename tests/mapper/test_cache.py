@@ -13,7 +13,9 @@ from einmap import facade
 from einmap.errors import NoMappingError, SpecError
 from einmap.mapper import mapper
 from einmap.mapper.problem.options import read_options
+from einmap.mapper.problem.problem import Problem
 from einmap.mapper.result import result_cache
+from einmap.mapper.result.outcome import Outcome
 from einmap.mapper.result.result import MapResult, MapStats
 from einmap.mapper.result.result_cache import Entry
 from einmap.mapping.template import AnyPlace, OpenCompute, PartialMapping
@@ -142,7 +144,7 @@ def test_the_key_is_the_same_in_every_process(two_processes):
 def key_with_a_given_set(_):
     given = two_level()
     patterns = mapper.patterns_of(einmap.map_workload(given, metrics="energy").mapping, given)
-    return result_cache.key_of("code", given, read_options(given), patterns, True)
+    return result_cache.key_of("code", Problem(given, read_options(given), patterns))
 
 
 def test_results_that_are_not_complete_are_not_kept(tmp_path):
@@ -176,7 +178,7 @@ def resealed(text, change):
     """An entry that says something else, with the hash that belongs to it."""
     entry = json.loads(text)
     change(entry["result"])
-    holder = Entry(None, entry["key"], None, None)
+    holder = Entry(None, entry["key"], None)
     return json.dumps({**entry, "sha256": holder._check(entry["result"])})
 
 
@@ -187,11 +189,11 @@ def with_other_digit(text, field):
 
 
 def energy(result):
-    result["front"][0]["values"][0] *= 1 + 1e-15
+    result["points"][0]["values"][0] *= 1 + 1e-15
 
 
 def tile(result):
-    loop = next(node for node in result["front"][0]["mapping"]["nodes"] if node["type"] == "Temporal")
+    loop = next(node for node in result["points"][0]["mapping"]["nodes"] if node["type"] == "Temporal")
     loop["tile_shape"] = 3
 
 
@@ -203,20 +205,20 @@ BROKEN = {
     "empty": lambda text: "",
     "truncated": lambda text: text[: len(text) // 2],
     "one character less": lambda text: text[:-1],
-    "another format": lambda text: text.replace('{"format":1', '{"format":2'),
+    "another format": lambda text: text.replace('{"format":2', '{"format":1'),
     "another key": lambda text: with_other_digit(text, '"key":"'),
     "another hash": lambda text: with_other_digit(text, '"sha256":"'),
     "another digit": lambda text: with_other_digit(text, '"values":['),
     "more than was written": lambda text: text.replace("{", '{"more":1,', 1),
-    "another reason": lambda text: text.replace("every mapping", "some mapping"),
+    "another reason": lambda text: text.replace('"every":"mapping', '"every":"other mapping'),
     "no dictionary": lambda text: "[1]",
     "foreign": lambda text: '{"name": "mine"}',
     "deep": lambda text: "[" * 100_000,
     "zeros": lambda text: "\0" * len(text),
     "another cost": lambda text: resealed(text, energy),
     "a mapping that does not fit": lambda text: resealed(text, tile),
-    "no mapping": lambda text: resealed(text, lambda result: result.update(front=[])),
-    "other metrics": lambda text: resealed(text, lambda result: result.update(metrics=["energy"])),
+    "no mapping": lambda text: resealed(text, lambda result: result.update(points=[])),
+    "other metrics": lambda text: resealed(text, lambda result: result.update(goals=["energy"])),
     "other statistics": lambda text: resealed(text, unknown),
 }
 
@@ -275,10 +277,11 @@ def test_two_processes_may_write_at_the_same_time(tmp_path, two_processes):
 def write_and_read_often(folder):
     given = two_level()
     result = einmap.map_workload(given, cache=folder)
-    entry = facade.results_in(folder).entry(given, read_options(given), {}, True)
+    entry = facade.results_in(folder).entry(Problem(given, read_options(given)))
+    outcome = entry.read()
     for _ in range(30):
-        entry.write(result)
-        assert entry.read().front == result.front
+        entry.write(outcome)
+        assert entry.read().points == outcome.points
     return result.cost
 
 
@@ -290,6 +293,8 @@ def test_what_is_added_to_calls_and_results_must_be_thought_of_here():
     kept = {"front", "metrics", "optimal", "lower_bound", "reason", "stats", "cached", "ties_broken"}
     kept |= {"not_searched", "stopped"}  # nothing is kept where something was not searched
     assert {f.name for f in fields(MapResult)} == kept
+    anew = {"goals", "points", "stats", "cached", "ended", "left_out", "unfit"}
+    assert {f.name for f in fields(Outcome)} == {*result_cache.CLAIMS} | anew
     assert {f.name for f in fields(MapStats)} == {
         "mapspace_size", "templates", "evaluated", "seconds", "by_einsum", "steps",
     }  # fmt: skip

@@ -5,10 +5,13 @@ import random
 import pytest
 from tests.execute.agreement import differences
 from tests.mapper.specs import compute, container, memory, spec
+from tests.mapper.test_recurrences import problem as recurrence
 
 import einmap
 from einmap.mapper.compose.padded import Padding, _larger
+from einmap.mapper.compose.ways import as_it_is
 from einmap.mapper.problem.options import read_options
+from einmap.mapper.problem.problem import Problem
 from einmap.mapping import nodes as tree
 from einmap.model.fusion import fusion_of
 
@@ -37,7 +40,9 @@ def ragged(given, mapping, kind=tree.Temporal):
 def groups(einsums, sizes, **workload):
     given = spec([memory("L0", "inf", 10), compute()], einsums, sizes, **workload)
     asked = read_options(given)
-    return {"".join(sorted({v for _, v in group})) for group in Padding(given, asked, asked, 1).groups()}
+    return {
+        "".join(sorted({v for _, v in group})) for group in Padding(Problem(given, asked), asked, 1, as_it_is).groups()
+    }
 
 
 @pytest.mark.parametrize(("size", "sizes"), [(160, (7, 5, 4, 6)), (320, (7, 5, 4, 6)), (160, (17, 4, 4, 4))])
@@ -53,6 +58,19 @@ def test_a_fused_mapping_with_imperfect_factors_is_better_than_both_others(size,
     assert not result.optimal
     assert "some mappings with imperfect factors" in result.reason
     assert 0 < result.lower_bound < result.cost.energy
+
+
+def test_recurrences_are_mapped_with_imperfect_factors():
+    einsums = ["R[t, n, b] = H[S: t, M: m, b] * U[m, n]", "H[S: t + 1, M: n, b] = P[t, n, b] + R[t, n, b]"]
+    given = recurrence(buffer=24, einsums=einsums, T=2, M=5, N=5, B=5)
+    perfect = einmap.map_workload(given, metrics="energy")
+    result = einmap.map_workload(given, metrics="energy", explore_imperfect_temporal_loops=True)
+    # U is fetched for two tiles of b, of 3 and 2, in place of five
+    assert result.cost.energy < perfect.cost.energy
+    assert ragged(given, result.mapping)
+    assert differences(given.with_mapping(result.mapping), result.cost) == []
+    assert (result.optimal, result.lower_bound) == (False, None)
+    assert any(text.startswith("some mappings with imperfect factors") for text in result.not_searched)
 
 
 def test_lanes_are_imperfect_only_where_that_is_asked_for():

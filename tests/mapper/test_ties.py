@@ -110,8 +110,6 @@ def test_a_search_that_ends_before_its_ties_are_broken_is_proven_all_the_same(wo
     spec = einmap.load("simple", workload)
     whole = einmap.map_workload(spec, metrics="latency", workers=1)
     most = whole.stats.evaluated - 1
-    # of limited evaluations some are kept back for when nothing fused is found
-    most = most * 4 // 3 if workload == "feed_forward" else most
     ended = einmap.map_workload(spec, metrics="latency", workers=1, max_evaluations=most)
     assert ended.optimal
     assert ended.gap == 0

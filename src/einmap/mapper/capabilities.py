@@ -262,7 +262,6 @@ UNKNOWN: tuple[Unknown, ...] = (
     Unknown("recurrence", "unfused", "its Einsums run below one loop over the steps"),
     Unknown("recurrence", "brute force", "its Einsums run below one loop over the steps"),
     Unknown("recurrence", "given", "places of a given mapping belong to one Einsum each"),
-    Unknown("recurrence", "imperfect", "fused loops have factors that divide"),
     Unknown("recurrence", "resource_usage", "it is not a sum over Einsums"),
     Unknown("recurrence", "pipelines", "a step waits for the one before"),
     Unknown("recurrence", "ways", "a step waits for values that are on their way"),

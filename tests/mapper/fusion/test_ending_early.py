@@ -8,13 +8,14 @@ from tests.mapper.clocks import counted_calls
 
 import einmap
 from einmap.mapper.compose import stopped_search
-from einmap.mapper.compose.stopped_search import begun
+from einmap.mapper.compose.stopped_search import OneByOne
 from einmap.mapper.fusion.budget import StoppedError
 from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
 from einmap.mapper.fusion.refinement.lazy_refinement import LazyRefinement
 from einmap.mapper.fusion.search import FusedSearch
 from einmap.mapper.independent import independent_search as independent
 from einmap.mapper.problem.options import read_options
+from einmap.mapper.problem.problem import Budget, Problem
 from einmap.model.fusion import fusion_of
 
 SMALL = {"N_TOKENS": 8, "D_MODEL": 4, "D_FF": 8}
@@ -143,9 +144,9 @@ def test_there_is_a_gap_where_there_was_no_time_for_bounds(monkeypatch):
 
 
 def test_where_time_is_too_short_for_the_einsums_one_by_one_nothing_is_fused():
-    asked = read_options(small(), metrics="edp", workers=1)
-    assert begun(small(), asked, einmap.Progress().within(60))[1]
-    assert not begun(small(), asked, einmap.Progress().within(0))[1]
+    problem = Problem(small(), read_options(small(), metrics="edp", workers=1))
+    left = [OneByOne(problem, Budget(einmap.Progress().within(seconds))).left for seconds in (60, 0)]
+    assert [budget.progress.stopped for budget in left] == [False, True]
 
 
 def stop_it(refinement):

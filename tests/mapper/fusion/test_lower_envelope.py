@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from einmap.mapper.fusion.paths.least_products import least_products, slope_at_best
 from einmap.mapper.fusion.paths.lower_envelope import corners, worth
-from einmap.mapper.fusion.refinement.refinement_request import RefinementRequest
+from einmap.mapper.fusion.refinement.front_listing import RefinementRequest
 from einmap.mapper.problem.request import Remainder
 
 UNITS = np.eye(2)

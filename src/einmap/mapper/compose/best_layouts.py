@@ -9,41 +9,41 @@ which these are dealt out, energies below 0, several metrics) every choice of la
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from einmap.arch.component import Component
 from einmap.mapper.objective.tolerances import TIE
 from einmap.mapper.problem.options import Options
-from einmap.mapper.result.result import MapResult, best_of, objective
-from einmap.mapper.result.verdict import with_ties
+from einmap.mapper.problem.problem import Budget
+from einmap.mapper.result.outcome import Outcome, united
 from einmap.spec.chosen_layouts import Lies
 from einmap.spec.open_layouts import Choice
 from einmap.spec.spec import Spec
 
-type Search = Callable[[Spec, Options], MapResult]
-"""Searches a specification whose layouts are settled, with some options."""
+
+class OfLayouts(Protocol):
+    """Searches a specification whose layouts are settled, for some seconds and choices; None for no limit of these."""
+
+    def __call__(self, spec: Spec, /, *, time_limit_s: float, max_evaluations: int | None) -> Outcome:
+        """The outcome. Raises NoMappingError."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ends:
-    """When a part of the work ends: seconds since the whole began, and choices that were looked at by then."""
-
-    seconds: float
-    work: float
+STOPPED = "stopped before all choices of layouts were searched"
+"""Why a search ended that was done for some choices."""
 
 
-def best_layouts(spec: Spec, choices: Sequence[Choice], asked: Options, search: Search) -> MapResult:
+def best_layouts(spec: Spec, choices: Sequence[Choice], asked: Options, search: OfLayouts) -> Outcome:
     """The best mapping, or the front, over all layouts; the `spec` of each point has those that it is for.
 
     `choices`: what is open, at least one. Raises NoMappingError when no mapping fits, whatever the layouts are.
     """
     # what has fewest alternatives first: its bounds rule out most
     run = _Run(spec, sorted(choices, key=lambda c: len(c.alternatives)), asked, search)
-    run.settle({}, run.ends, -math.inf)
+    run.settle({}, run.budget, -math.inf)
     if not run.results:
-        run.leaf({choice: choice.alternatives[0] for choice in choices}, run.ends)
+        run.leaf({choice: choice.alternatives[0] for choice in choices}, run.budget)
     return run.result()
 
 
@@ -59,8 +59,8 @@ class _Run:
     spec: Spec
     choices: list[Choice]
     asked: Options
-    search: Search
-    results: list[MapResult] = field(default_factory=list)
+    search: OfLayouts
+    results: list[Outcome] = field(default_factory=list)
     """Of each choice of layouts that was searched."""
     bounds: list[float] = field(default_factory=list)
     """What was ruled out, or left out, costs at least."""
@@ -68,7 +68,7 @@ class _Run:
     work: int = 0
 
     def __post_init__(self) -> None:
-        self.start = time.monotonic()
+        self.budget = Budget.of(self.asked, None)
         units: list[Component] = [
             unit for bound in self.chosen({}).bound.values() for unit in bound.arch.components.values()
         ]
@@ -80,17 +80,10 @@ class _Run:
             and all(choice.adds_up for choice in self.choices)
         )
 
-        self.ends = Ends(self.asked.time_limit, self.asked.max_evaluations or math.inf)
-
     @property
     def is_over(self) -> bool:
         """Whether time or choices are used up."""
-        return self.work >= self.ends.work or time.monotonic() - self.start >= self.ends.seconds
-
-    def share(self, ends: Ends, parts: int) -> Ends:
-        """The end of the first of so many parts of what is left; what a part leaves goes on to the next ones."""
-        now = time.monotonic() - self.start
-        return Ends(now + (ends.seconds - now) / parts, self.work + (ends.work - self.work) / parts)
+        return self.budget.after(self.work).is_over
 
     def chosen(self, settled: Settled) -> Spec:
         """The specification with some layouts settled; the others move value by value."""
@@ -99,37 +92,35 @@ class _Run:
             by_memory.setdefault(choice.memory, {})[choice.tensor] = settled.get(choice, [])
         return self.spec.with_layouts(by_memory)
 
-    def searched(self, settled: Settled, ends: Ends) -> MapResult:
+    def searched(self, settled: Settled, budget: Budget) -> Outcome:
         """The result for some layouts."""
-        most = None if math.isinf(ends.work) else max(int(ends.work - self.work), 1)
-        left = max(ends.seconds - (time.monotonic() - self.start), 0.0)
-        result = self.search(self.chosen(settled), replace(self.asked, time_limit=left, max_evaluations=most))
+        most = None if math.isinf(budget.work) else int(budget.work)
+        result = self.search(self.chosen(settled), time_limit_s=budget.progress.seconds_left(), max_evaluations=most)
         self.work += result.stats.evaluated
         return result
 
-    def leaf(self, settled: Settled, ends: Ends) -> None:
+    def leaf(self, settled: Settled, budget: Budget) -> None:
         """Search the mappings for layouts that are all settled."""
-        self.results.append(self.searched(settled, ends))
-
-    def least(self, result: MapResult) -> float:
-        """What all mappings of a result cost at least, 0 where that is not known."""
-        return result.lower_bound if result.lower_bound is not None else 0.0
+        self.results.append(self.searched(settled, budget))
 
     @property
     def best(self) -> float:
         """The least value of the first metric so far."""
-        costs = [result.cost for result in self.results]
-        return min((objective(cost, self.asked.goals[0]) for cost in costs), default=math.inf)
+        return min((result.value for result in self.results), default=math.inf)
 
-    def settle(self, settled: Settled, ends: Ends, least: float) -> None:
-        """Search all layouts of the tensors that are not settled yet; `least`: what they cost at least."""
+    def settle(self, settled: Settled, budget: Budget, least: float) -> None:
+        """Search all layouts of the tensors that are not settled yet; `least`: what they cost at least.
+
+        Each has an even part of what those before it left.
+        """
         if len(settled) == len(self.choices):
-            self.leaf(settled, ends)
+            self.leaf(settled, budget)
             return
+        begin = self.work
         choice = self.choices[len(settled)]
         ways = [(least, number, {**settled, choice: lies}) for number, lies in enumerate(choice.alternatives)]
         if self.bounded and len(ways) > 1 and len(settled) + 1 < len(self.choices):
-            ways = self.with_bounds(ways, self.share(ends, 2))
+            ways = self.with_bounds(ways, budget.share(1 / 2))
         for done, (least_of_way, _, way) in enumerate(sorted(ways, key=lambda each: each[:2])):
             if self.bounded and least_of_way >= self.best * (1 - TIE):
                 self.bounds.append(least_of_way)
@@ -137,40 +128,30 @@ class _Run:
                 self.bounds.append(max(least_of_way, 0.0))
                 self.left_out = True
             else:
-                self.settle(way, self.share(ends, len(ways) - done), least_of_way)
+                left = budget.after(self.work - begin)
+                self.settle(way, left.share(1 / (len(ways) - done)), least_of_way)
 
-    def with_bounds(self, ways: list[Way], ends: Ends) -> list[Way]:
+    def with_bounds(self, ways: list[Way], budget: Budget) -> list[Way]:
         """Each way with what it costs at least: as much as where all that is not settled moves value by value."""
         found: list[Way] = []
+        begin = self.work
         for least, number, way in ways:
-            bound = least if self.is_over else self.least(self.searched(way, self.share(ends, len(ways) - number)))
+            share = budget.after(self.work - begin).share(1 / (len(ways) - number))
+            bound = least if self.is_over else self.searched(way, share).lower_bound or 0.0
             found.append((max(bound, least), number, way))
         return found
 
-    def result(self) -> MapResult:
+    def result(self) -> Outcome:
         """The best of all layouts that were searched."""
-        goals = self.asked.goals
-        front = best_of([point for result in self.results for point in result.front], goals)
-        first = min(self.results, key=lambda result: objective(result.cost, goals[0]))
-        optimal = not self.left_out and all(result.optimal for result in self.results)
+        found = united(self.results)
         n = math.prod(len(choice.alternatives) for choice in self.choices)
-        text = f"not all of {n:,} choices of layouts were" if self.left_out else f"all {n:,} choices of layouts were"
-        least: float | None = None
-        if len(goals) == 1:
-            least = min(self.bounds + [self.least(result) for result in self.results])
-            least = objective(front[0].cost, goals[0]) if optimal else least or None
-        others = dict.fromkeys(text for result in self.results for text in result.not_searched)
-        unproven = next((result for result in self.results if not result.optimal), first)
-        stats = replace(first.stats, evaluated=self.work, seconds=time.monotonic() - self.start)
-        result = MapResult(
-            tuple(front),
-            goals,
-            optimal,
-            least,
-            f"{unproven.reason}; {text}",
-            stats,
-            not_searched=tuple(others),
-            stopped=self.left_out or any(result.stopped for result in self.results),
+        note = f"{'not ' * self.left_out}all {'of ' * self.left_out}{n:,} choices of layouts were"
+        return replace(
+            found,
+            ended=found.ended or (STOPPED if self.left_out else None),
+            bound=min(self.bounds + [result.lower_bound or 0.0 for result in self.results]) or None,
+            # bounds rule out layouts that are as good as others
+            ties_broken=False,
+            stats=replace(found.stats, evaluated=self.work),
+            notes=(*found.notes, note),
         )
-        # bounds rule out layouts that are as good as others
-        return with_ties(result, broken=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -14,8 +13,8 @@ from einmap.mapper.compose.whether import Whether
 from einmap.mapper.infeasibility.diagnosis import REPORTED, hint_of
 from einmap.mapper.infeasibility.oracle import UndecidedError
 from einmap.mapper.infeasibility.remedy_steps import bits, grain
-from einmap.mapper.problem.options import Options
-from einmap.model.evaluate import evaluate
+from einmap.mapper.problem.problem import Problem
+from einmap.mapper.result.outcome import evaluated
 from einmap.progress import Progress
 from einmap.spec.raw import format_path
 from einmap.spec.spec import Spec
@@ -29,15 +28,15 @@ LONGEST = 10.0
 
 
 def explain_infeasible_cascade(
-    spec: Spec, asked: Options, error: MappingError | NoMappingError, token: Progress, *, fuse: bool
+    problem: Problem, error: MappingError | NoMappingError, token: Progress, *, fuse: bool
 ) -> NoMappingError:
     """The error for a workload that has no mapping, with changes of which each was tried on the whole workload.
 
     `error`: what is wrong where each Einsum is mapped by itself. For each finite memory the least size is searched
     with which there is a mapping; that takes no longer than is left of the time, and 10 s where there is no limit.
     """
-    limit = LONGEST if token.deadline is None else min(max(token.deadline - time.monotonic(), 1.0), LONGEST)
-    whether = Whether(asked, fuse, token.within(limit))
+    spec, limit = problem.spec, min(max(token.seconds_left(), 1.0), LONGEST)
+    whether = Whether(problem.options, fuse, token.within(limit))
     single = len(spec.workload.einsums) == 1
     sizes = Sizes(spec, whether)
     remedies: list[Remedy] = []
@@ -168,7 +167,7 @@ class Sizes:
         if mapping is None:
             return None
         size = max(each.size_bits for each in self.everywhere(memory, spec))
-        usage = evaluate(spec, mapping, self.whether.options.rules).memory_usage
+        usage = evaluated(spec, mapping, self.whether.options.rules).cost.memory_usage
         part = max((row.usage for row in usage if row.component == memory), default=0.0)
         return math.ceil(round(part * size, 6))
 

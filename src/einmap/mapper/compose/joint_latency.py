@@ -7,7 +7,7 @@ split (`model.ways`), the whole is not such a sum. But
   else takes time, that is a sum over Einsums: the least one is a lower bound, and so is the largest of these for all
   components. A port of a memory counts as a component. Besides, mappings are taken that are best without overlap, or
   if all counts for nothing that may be moved at any time. Where that is not enough, the front of all these sums is
-  found for small cascades (`busy_fronts`).
+  found for small cascades.
 - What Einsums wait for once are sums of a few pipeline latencies. So mappings are searched by how long any Einsum waits
   on the way in, and on the way out, at most: no longer than the one, no less in all than the next smaller one. That is
   exact where no two splits wait differently, and a lower bound elsewhere.
@@ -18,30 +18,36 @@ What is best by a bound is evaluated as it is; the best of all is proven where i
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import NamedTuple
 
+import numpy as np
+
 from einmap.arch.component import Action, Compute, Leaf, Memory, Network, Toll
 from einmap.arch.ports import Share
 from einmap.arch.tree import Architecture
+from einmap.arrays import Floats
 from einmap.errors import NoMappingError
+from einmap.mapper.compose.combinators import NoneInTimeError, Search, attempted, bounded_by, relaxed
+from einmap.mapper.compose.ways import with_shared_inputs
+from einmap.mapper.cost_bounds.columns import columns_of
+from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.objective.metrics import METRICS
-from einmap.mapper.objective.tolerances import ROUNDING
+from einmap.mapper.objective.objectives import OWN, busy_form, operations_of
+from einmap.mapper.objective.tolerances import TIE
 from einmap.mapper.problem.options import Options
-from einmap.mapper.result.result import Found, MapResult, best_of, objective
-from einmap.mapper.result.verdict import Coverage, ending, judged, narrowed_by, with_ties
-from einmap.model.evaluate import evaluate
+from einmap.mapper.problem.problem import Budget, Known, Problem
+from einmap.mapper.problem.searchable import why_not_fused
+from einmap.mapper.result.outcome import Outcome
+from einmap.mapper.result.result import Found, MapStats
 from einmap.model.timing.overlap import check_overlap
 from einmap.model.timing.ways import has_ways
-from einmap.progress import Progress
 from einmap.spec.spec import Spec
 
-type Search = Callable[[Spec, Options], MapResult]
-"""Searches a specification with some options."""
+ENERGY = "energy"
 MOST_MAPPINGS = 1_000_000
 """Mappings of the Einsums of a cascade, in all, of which the front of all that overlaps is made."""
 MOST_CHOICES = 3_000_000
@@ -63,152 +69,162 @@ def is_joint(spec: Spec, asked: Options) -> bool:
     return timed and any(has_ways(arch.components.values()) for arch in archs)
 
 
-def joint_result(spec: Spec, asked: Options, search: Search, token: Progress) -> MapResult:
-    """The best mapping found, or the front, with the bound. Raises NoMappingError when no mapping fits.
-
-    `token`: when to stop what is not a search of its own.
+def overlapping(search: Search) -> Search:
+    """Fused Einsums that overlap: the largest bound of one component that is busy for all Einsums, until a mapping
+    reaches it.
     """
-    joint = (_Overlapping if spec.model_options.overlap_einsums else _Waiting)(spec, asked, search, token)
-    start = time.monotonic()
-    bound = joint.bound(start)
-    return joint.result(bound, time.monotonic() - start)
 
-
-@dataclass
-class _Joint:
-    """Searches whose costs are sums over Einsums, and all that they found as it is."""
-
-    spec: Spec
-    asked: Options
-    search: Search
-    token: Progress
-    found: list[Found] = field(default_factory=list)
-    results: list[MapResult] = field(default_factory=list)
-    work: int = 0
-    """Choices that were looked at beside those of results."""
-
-    def result(self, bound: float | None, seconds: float) -> MapResult:
-        """The best of all, and whether it reaches the bound."""
-        proven = self.reaches(bound)
-        stopped = [ending(result) for result in self.results if result.stopped]
-        covered = Coverage(
-            every="fused mapping" if proven else "fused mapping below the bound",
-            narrowed=narrowed_by(self.asked, fused=True),
-            ended=None if proven else next(iter(stopped), None),
-            pruned=() if proven else self.left(),
-            bound=bound,
-        )
-        evaluated = self.work + sum(result.stats.evaluated for result in self.results)
-        stats = replace(self.results[0].stats, evaluated=evaluated, seconds=seconds)
-        result = judged(best_of(self.found, self.asked.goals), self.asked.goals, covered, stats)
-        return with_ties(result, broken=False)
-
-    @property
-    def best(self) -> float:
-        """The least value of the first metric so far."""
-        return min((objective(found.cost, self.asked.goals[0]) for found in self.found), default=math.inf)
-
-    def reaches(self, bound: float | None) -> bool:
-        """Whether the best mapping of one metric is as good as a bound."""
-        return bound is not None and len(self.asked.goals) == 1 and self.best <= bound * (1 + ROUNDING)
-
-    def left(self) -> tuple[str, ...]:
-        """What of the mapspace was not searched, in words."""
-        own = [text for result in self.results for text in result.not_searched]
-        why = "fused mappings between the bound and the best one, since their latency is not a sum over Einsums"
-        return (*dict.fromkeys(own), why)
-
-    def share(self, start: float, left: int) -> Options:
-        """The options of one of the searches that are left, with its part of what is limited."""
-        limit, most = self.asked.time_limit, self.asked.max_evaluations
-        seconds = limit if math.isinf(limit) else max(limit - (time.monotonic() - start), 0.0) / left
-        return replace(self.asked, time_limit=seconds, max_evaluations=most and max(most // left, 1))
-
-    def take(self, spec: Spec, options: Options) -> float | None:
-        """The lower bound of a search; what is best in it is evaluated as it is. Infinite where nothing fits."""
-        # sums that are equal are not latencies that are
-        try:
-            result = self.search(spec, replace(options, breaks_ties=False))
-        except NoMappingError:
-            if self.found:
-                return math.inf
-            raise
-        self.results.append(result)
-        for point in result.front:
-            own = self.spec.with_shared_inputs(point.copies) if point.shared_inputs else self.spec
-            cost = evaluate(own, point.mapping, self.asked.rules)
-            self.found.append(Found(cost, point.mapping, own, point.shared_inputs))
-        return result.lower_bound
-
-
-@dataclass
-class _Overlapping(_Joint):
-    """Fused Einsums that overlap."""
-
-    def bound(self, start: float) -> float | None:
-        """The largest lower bound of one component that is busy for all Einsums."""
-        archs = _archs(self.spec)
+    def run(problem: Problem, budget: Budget) -> Outcome:
         kept = dict.fromkeys(
             (name, i)
-            for arch in archs
+            for arch in _archs(problem.spec)
             for name, unit in arch.components.items()
             if not isinstance(unit, Network)
             for i in range(len(_shares(unit)))
         )
-        one_by_one = self.spec.with_altered_archs(_as_it_is)
-        for number, overlapping in enumerate((True, False)):
-            options = self.share(start, len(kept) + 2 - number)
-            self.take(one_by_one, replace(options, overlapping=overlapping))
+        # without overlap, and with that of nodes that work ahead: good mappings, no bounds
+        searches = [(relaxed(search, partial(_one_by_one, overlapping=ahead)), False) for ahead in (True, False)]
+        searches += [(relaxed(search, partial(_of_one, keeping=one)), True) for one in kept]
+        outcomes: list[Outcome] = []
         bounds: list[float] = []
-        for number, one in enumerate(kept):
-            altered = self.spec.with_altered_archs(partial(_alone, keeping=one))
-            bound = self.take(altered, self.share(start, len(kept) - number))
-            bounds += [] if bound is None else [bound]
-            if self.reaches(max(bounds, default=None)):
-                return max(bounds)
-        bounds += self.of_front(start)
-        return max(bounds, default=None)
+        found: Outcome | None = None
+        for number, (one, is_bound) in enumerate(searches):
+            outcome = attempted(one, problem, budget.share(1 / (len(searches) - number)))
+            if isinstance(outcome, NoMappingError):
+                if not outcomes:
+                    raise outcome
+                continue
+            outcomes.append(outcome)
+            budget = budget.after(outcome.stats.evaluated)
+            bounds += [outcome.bound] if is_bound and outcome.bound is not None else []
+            found = bounded_by(outcomes, max(bounds, default=None), problem)
+            if found.is_complete:
+                return found
+        assert found is not None
+        if found.stats.mapspace_size > MOST_MAPPINGS or found.ended is not None:
+            return found
+        front = _busy_front(problem, found.value, replace(budget, work=min(budget.work, MOST_CHOICES)))
+        bounds += [] if front is None or front.bound is None else [front.bound]
+        return bounded_by([*outcomes, *([front] if front else [])], max(bounds, default=None), problem)
 
-    def of_front(self, start: float) -> list[float]:
-        """What all mappings take at least by the front of all that overlaps, where the cascade is small."""
-        # Here, not above: it imports the compiler, which only a search needs
-        from einmap.mapper.compose.busy_fronts import busy_front
-
-        if self.results[0].stats.mapspace_size > MOST_MAPPINGS or any(result.stopped for result in self.results):
-            return []
-        left, most = self.share(start, 1), MOST_CHOICES
-        if left.max_evaluations is not None:
-            most = min(most, left.max_evaluations - sum(result.stats.evaluated for result in self.results))
-        token = self.token.within(left.time_limit if math.isfinite(left.time_limit) else None)
-        front = busy_front(self.spec, self.asked, self.best, token, most) if most > 0 else None
-        if front is None:
-            return []
-        self.work += front.work
-        self.found += front.found
-        return [] if front.bound is None else [front.bound]
+    return run
 
 
-@dataclass
-class _Waiting(_Joint):
-    """Fused Einsums that wait once for values on their way."""
+def _busy_front(problem: Problem, best: float, budget: Budget) -> Outcome | None:
+    """The front of all sums that the latency of Einsums that overlap is the largest of.
 
-    def bound(self, start: float) -> float | None:
-        """The least lower bound of all ways to wait."""
-        inward, outward = (_intervals(_waits(self.spec, output=output)) for output in (False, True))
+    A cascade takes at least as long as each component is busy for all Einsums, and as long as they take in turn with
+    what is their own (`model.overlap`); with one split it takes no longer. Each of these is a sum over Einsums: the
+    seconds of each latency form of a component, of the operations on each compute, and what is own of each. So the
+    search of cascades finds the front of these sums, and the least largest sum on it is a lower bound.
+
+    The points are the mappings of the front, as they are; the bound is None where the search did not end. `best`: the
+    least value known. None for other metrics than latency and the energy-delay product, and Einsums without tables.
+    """
+    spec, options = problem.spec, problem.options
+    if options.goals not in (("latency",), ("energy_delay_product",)):
+        return None
+    einsums = [einsum for einsum in spec.workload.einsums if not einsum.is_copy]
+    if any(why_not_fused(e, spec.bound[e.name].arch, options.goals) for e in einsums):
+        return None
+    with_energy = options.goals != ("latency",)
+    goals = ((ENERGY,) if with_energy else ()) + (OWN, *_forms(spec))
+    known = Known(rows=_seeds(spec, goals, best))
+    found: list[Found] = []
+    bounds, work, ways = [best], 0, with_shared_inputs(problem)
+    whole = not ways.left_out
+    for way in ways.ways:
+        search = way.search(replace(options, goals=goals), known)
+        found += [way.point(tree, options) for tree in search.run(budget.progress, budget.work / len(ways.ways))]
+        values = search.reached_rows
+        if len(values):
+            seconds = values[:, with_energy:].max(axis=1)
+            bounds.append(float((seconds * values[:, 0] if with_energy else seconds).min()))
+        whole &= search.complete and search.impossible is None
+        work += search.budget.work
+    return Outcome(options.goals, tuple(found), MapStats(evaluated=work), bound=min(bounds) if whole else None)
+
+
+def _forms(spec: Spec) -> list[str]:
+    """The names of all sums of seconds."""
+    names: dict[str, None] = {}
+    for einsum in spec.workload.einsums:
+        arch = spec.bound[einsum.name].arch
+        for unit in arch.computes:
+            if not unit.enabled:
+                continue
+            leaves = arch.path(unit.name)
+            for component, places in columns_of(einsum, leaves).of_components(leaves).items():
+                names |= dict.fromkeys(busy_form(component, number) for number in range(len(places)))
+            names[operations_of(unit.name)] = None
+    return list(names)
+
+
+def _seeds(spec: Spec, goals: tuple[str, ...], best: float) -> Floats:
+    """Points: what is not better than one of them is not better than the best known value.
+
+    That is all of which one sum of seconds is as long as the best, or with the least energy has its product.
+    """
+    if not math.isfinite(best):
+        return np.zeros((0, len(goals)))
+    least, timed = 1.0, [i for i, goal in enumerate(goals) if goal != ENERGY]
+    if ENERGY in goals:
+        least = sum(
+            least_costs(e, spec.bound[e.name].arch, (ENERGY,))[0] * spec.workload.n_instances * e.n_instances
+            for e in spec.workload.einsums
+        )
+    rows = np.zeros((len(timed) if least > 0 else 0, len(goals)))
+    for row, i in zip(rows, timed, strict=False):
+        row[i] = best / least * (1 + TIE)
+    return rows
+
+
+def waiting(search: Search) -> Search:
+    """Fused Einsums that wait once for values on their way: the least bound of all ways to wait."""
+
+    def run(problem: Problem, budget: Budget) -> Outcome:
+        spec, goals = problem.spec, problem.options.goals
+        inward, outward = (_intervals(_waits(spec, output=output)) for output in (False, True))
         ways = sorted(product(inward, outward), key=lambda pair: (pair[0].least + pair[1].least, pair))
-        floor = self.take(self.spec.with_waiting(0.0), self.share(start, len(ways) + 1))
-        runs = [einsum.n_instances for einsum in self.spec.workload.einsums if not einsum.is_copy]
-        bounds: list[float | None] = []
+        runs = [einsum.n_instances for einsum in spec.workload.einsums if not einsum.is_copy]
+        free = relaxed(search, lambda it: replace(it, spec=spec.with_waiting(0.0)))
+        outcomes = [free(problem, budget.share(1 / (len(ways) + 1)))]
+        budget = budget.after(outcomes[0].stats.evaluated)
+        floor, bounds = outcomes[0].bound, list[float | None]()
         for number, (into, out) in enumerate(ways):
             # in each run of the first Einsum, whoever waits
             seconds = (into.least + out.least) * min(runs) / runs[0]
-            together = None if floor is None else floor + seconds * runs[0] * self.spec.workload.n_instances
-            if self.asked.goals == ("latency",) and together is not None and together >= self.best:
+            together = None if floor is None else floor + seconds * runs[0] * spec.workload.n_instances
+            if goals == ("latency",) and together is not None and together >= min(o.value for o in outcomes):
                 bounds.append(together)
                 continue
-            options = replace(self.share(start, len(ways) - number), waiting=(into.most, out.most, seconds))
-            bounds.append(self.take(self.spec.with_waiting(seconds), options))
-        return None if None in bounds else min(bound for bound in bounds if bound is not None)
+            one = relaxed(search, partial(_within, most=(into.most, out.most, seconds)))
+            outcome = attempted(one, problem, budget.share(1 / (len(ways) - number)))
+            if isinstance(outcome, NoMappingError):
+                bounds.append(None if isinstance(outcome, NoneInTimeError) else math.inf)
+                continue
+            outcomes.append(outcome)
+            budget = budget.after(outcome.stats.evaluated)
+            bounds.append(outcome.bound)
+        bound = None if None in bounds else min(bound for bound in bounds if bound is not None)
+        return bounded_by(outcomes, bound, problem)
+
+    return run
+
+
+def _one_by_one(problem: Problem, overlapping: bool) -> Problem:
+    """Einsums one after the other. `overlapping`: what nodes take that work ahead counts for nothing."""
+    return replace(problem.asking(overlapping=overlapping), spec=problem.spec.with_altered_archs(lambda arch: arch))
+
+
+def _of_one(problem: Problem, keeping: tuple[str, int]) -> Problem:
+    """The machine on which one component alone takes time."""
+    return replace(problem, spec=problem.spec.with_altered_archs(partial(_alone, keeping=keeping)))
+
+
+def _within(problem: Problem, most: tuple[float, float, float]) -> Problem:
+    """Mappings that wait no longer than this inward and outward, and in any case so many seconds."""
+    return replace(problem.asking(waiting=most), spec=problem.spec.with_waiting(most[2]))
 
 
 class _Interval(NamedTuple):
@@ -244,10 +260,6 @@ def _waits(spec: Spec, *, output: bool) -> list[float]:
 def _archs(spec: Spec) -> list[Architecture]:
     """The architectures of Einsums that are not the same as others."""
     return [spec.bound[name].arch for name, bound in spec.bound.items() if bound.like == name]
-
-
-def _as_it_is(arch: Architecture) -> Architecture:
-    return arch
 
 
 def _shares(leaf: Leaf) -> Sequence[Share | None]:

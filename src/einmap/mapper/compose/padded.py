@@ -10,21 +10,27 @@ larger ranks need not be best for these.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from einmap.errors import EinmapError
-from einmap.mapper.fusion.search import FusedSearch
+from einmap.errors import EinmapError, NoMappingError
+from einmap.mapper.compose.combinators import Search, attempted
+from einmap.mapper.compose.einsum_by_einsum import cause, few_sizes, not_fused
+from einmap.mapper.compose.ways import Ways
 from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.problem.options import Options
-from einmap.mapper.result.result import Found, objective
+from einmap.mapper.problem.problem import Budget, Problem
+from einmap.mapper.result.outcome import Outcome, evaluated, united
+from einmap.mapper.result.result import Found, best_of, objective
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
-from einmap.model.evaluate import evaluate
 from einmap.numbers import divisors
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
 
+PERFECT = 2 / 3
+"""Part of what is left of the time for fused mappings with perfect factors."""
 FARTHEST = 1 / 4
 """How much larger a rank may be made, as a part of it; small ones by 2 in any case."""
 SIZES = 3
@@ -36,17 +42,54 @@ type Variable = tuple[str, str]
 """An Einsum and one of its rank variables."""
 
 
-@dataclass(frozen=True)
-class Padding:
-    """Searches with larger ranks. `uneven`: the options, of which `even` are those with perfect factors.
+def with_imperfect_factors(even: Search, ways_of: Callable[[Problem], Ways], exact: Search | None = None) -> Search:
+    """The points are the best mappings with perfect factors, some with imperfect ones that are better, and the best of
+    those of which another search knows the imperfect factors, too; the bound is the one of that search.
 
-    `most`: choices that each search may look at.
+    `even`: asked for perfect factors alone. `ways_of`: where imperfect ones are looked for. `exact`: knows them.
     """
 
-    spec: Spec
-    uneven: Options
+    def run(problem: Problem, budget: Budget) -> Outcome:
+        known = None if exact is None else attempted(exact, problem, budget)
+        if isinstance(known, Outcome) and not known.left_out:
+            return known
+        perfect = problem.asking(uneven_loops=False, uneven_lanes=False)
+        outcome = attempted(even, perfect, replace(budget, progress=share_of(budget.progress, PERFECT)))
+        if isinstance(outcome, NoMappingError):
+            if isinstance(known, Outcome):
+                return known
+            raise known or outcome
+        found = replace(outcome, every=f"{outcome.every} with perfect factors", bound=None)
+        missing: tuple[str, ...] = (f"some mappings with imperfect factors, since {few_sizes(problem)}",)
+        if exact is not None:
+            every = "fused mapping with perfect factors and every unfused one"
+            found = united([known, outcome] if isinstance(known, Outcome) else [outcome], every)
+            found = replace(found, narrowed=(), bound=known.lower_bound if isinstance(known, Outcome) else None)
+            missing = not_fused(problem, few_sizes(problem), "some mappings with imperfect factors")
+        padding = Padding(problem, perfect.options, max(outcome.stats.evaluated, LEAST_WORK), ways_of)
+        points = [*found.points, *padding.found(found.value, budget.progress)]
+        left_out = [text for text in found.left_out if text not in not_fused(problem, cause(problem))]
+        return replace(found, points=tuple(best_of(points, found.goals)), left_out=(*left_out, *missing))
+
+    return run
+
+
+@dataclass(frozen=True)
+class Padding:
+    """Searches with larger ranks. `even`: the options without imperfect factors.
+
+    `most`: choices that each search may look at. `ways_of`: see `with_imperfect_factors`.
+    """
+
+    problem: Problem
     even: Options
     most: float
+    ways_of: Callable[[Problem], Ways]
+
+    @property
+    def spec(self) -> Spec:
+        """The workload as it is."""
+        return self.problem.spec
 
     def found(self, best: float, token: Progress) -> list[Found]:
         """Mappings with imperfect factors, each better by the first metric than those before, and than `best`."""
@@ -71,14 +114,13 @@ class Padding:
             for einsum in self.spec.workload.einsums
         )
         larger = self.spec.with_einsums(replace(self.spec.workload, einsums=einsums), lambda _, arch: arch)
-        for mapping in FusedSearch(larger, self.even).run(token, self.most):
-            if not self._may_be(mapping):
-                continue
-            try:
-                cost = evaluate(self.spec, mapping, self.even.rules, strict=True)
-            except EinmapError:
-                continue  # smaller tiles may break a constraint that the whole ones keep
-            yield Found(cost, mapping, self.spec)
+        for way in self.ways_of(Problem(larger, self.even)).ways:
+            for tree_of_way in way.search(self.even).run(token, self.most):
+                _, mapping, _ = way.settled(tree_of_way)
+                # smaller tiles may break a constraint that the whole ones keep
+                with suppress(EinmapError):
+                    if self._may_be(mapping):
+                        yield evaluated(self.spec, mapping, self.even.rules, strict=True)
 
     def groups(self) -> list[tuple[Variable, ...]]:
         """Rank variables that stand for one rank in all Einsums, where each indexes tensors alone, from 0 on."""
@@ -115,7 +157,8 @@ class Padding:
                 if not isinstance(node, tree.Temporal | tree.Spatial):
                     continue
                 variable, shape = str(node.rank_variable.of(einsum.name)), int(node.tile_shape.of(einsum.name) or 1)
-                allowed = self.uneven.uneven_loops if isinstance(node, tree.Temporal) else self.uneven.uneven_lanes
+                options = self.problem.options
+                allowed = options.uneven_loops if isinstance(node, tree.Temporal) else options.uneven_lanes
                 if extents[variable] % shape and not allowed:
                     return False
                 extents[variable] = shape

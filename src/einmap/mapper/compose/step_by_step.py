@@ -7,29 +7,29 @@ from einmap.einsum.spaces.recurrence import Recurrence
 from einmap.errors import EinmapError
 from einmap.mapper.given.pattern import FREE, GivenCompute, GivenHolder, GivenLoop, Pattern
 from einmap.mapper.independent.independent_search import IndependentSearch
-from einmap.mapper.problem.options import Options
+from einmap.mapper.problem.problem import Problem
+from einmap.mapper.result.outcome import evaluated
 from einmap.mapper.result.result import Found
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
-from einmap.model.evaluate import evaluate
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
 
 
-def step_by_step(spec: Spec, asked: Options, token: Progress) -> list[Found]:
+def step_by_step(problem: Problem, token: Progress) -> list[Found]:
     """A mapping whose tensors all lie in the outermost memory between Einsums; none where that is not valid.
 
     Each Einsum has a mapping of its own, with the loop over the steps of its recurrence outside of all others; these
     loops are then one. It takes up to LONGEST seconds of its own, so it is there when time is over.
     """
+    spec = problem.spec
     given = {name: _each_step(spec, name, r.variable) for r in _looped(spec) for name in r.einsums}
     if None in given.values():
         return []
     patterns = {name: pattern for name, pattern in given.items() if pattern is not None}
     try:
-        apart = IndependentSearch(spec, asked, patterns).soon(token)
-        mapping = _with_one_loop(spec, apart)
-        return [Found(evaluate(spec, mapping, asked.rules), mapping, spec)]
+        apart = IndependentSearch(spec, problem.options, patterns).quick_mapping(token)
+        return [evaluated(spec, _with_one_loop(spec, apart), problem.options.rules)]
     except EinmapError:
         return []
 

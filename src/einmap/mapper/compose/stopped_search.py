@@ -1,4 +1,4 @@
-"""Fallback when a fused search is stopped: map each Einsum by itself, and report a lower bound."""
+"""What there is where a search of a cascade is stopped, or finds nothing: each Einsum by itself, begun before it."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from einmap.errors import MappingError, NoMappingError
-from einmap.mapper.compose.fused_result import bound_of, not_searched_by
-from einmap.mapper.fusion.search import FusedSearch
-from einmap.mapper.independent.einsum_result import statistics_of
+from einmap.mapper.compose.cascade_sizes import explain_infeasible_cascade
+from einmap.mapper.compose.combinators import NoneInTimeError
+from einmap.mapper.compose.einsum_by_einsum import statistics, unfused_outcome
+from einmap.mapper.compose.step_by_step import step_by_step
+from einmap.mapper.independent.first import LONGEST
 from einmap.mapper.independent.independent_search import IndependentSearch
 from einmap.mapper.mapspace.enumeration import share_of
-from einmap.mapper.problem.options import Options
-from einmap.mapper.result.result import Found, MapResult, MapStats, best_of
-from einmap.mapper.result.verdict import Coverage, judged
+from einmap.mapper.problem.problem import Budget, Problem
+from einmap.mapper.result.outcome import Outcome, evaluated, united
+from einmap.mapper.result.result import Found, best_of
 from einmap.mapping.mapping import Mapping
-from einmap.model.evaluate import evaluate
 from einmap.progress import Progress
-from einmap.spec.spec import Spec
 
 RESERVE = 0.4
 """Part of a limited time that is kept for the Einsums one by one, should the fused search not be done by then."""
@@ -31,140 +32,171 @@ OF_EVALUATIONS = 0.25
 """Part of limited evaluations that is kept for it."""
 
 
-def all_but_reserve(token: Progress) -> Progress:
-    """The token for the time that a fused search may take."""
-    if token.deadline is None:
-        return token
-    left = max(token.deadline - time.monotonic(), 0.0)
-    return token.within(left - min(left * RESERVE, MOST_RESERVED))
-
-
-def reserved(token: Progress) -> Progress:
-    """The token for the time that is kept for the Einsums one by one; the same one where time is not limited."""
-    if token.deadline is None:
-        return token
-    return token.within(min(max(token.deadline - time.monotonic(), 0.0) * RESERVE, MOST_RESERVED))
-
-
-def begun(spec: Spec, asked: Options, token: Progress) -> tuple[IndependentSearch, bool]:
-    """The Einsums one by one; with good mappings of them, as far as these are found soon, where time is limited.
-
-    They take little work, but how long that takes is not known to who comes to it at the end of the time. Also whether
-    a fused search is worth trying: not where time is so short that not even they are found in their part of it.
-    """
-    whole = IndependentSearch(spec, asked)
-    if token.deadline is not None and asked.max_evaluations is None:
-        left = max(token.deadline - time.monotonic(), 0.0)
-        part = reserved(token)
-        try:
-            whole.soon(part, late=False)
-        except (MappingError, NoMappingError):
-            # where there is none at all one that fuses may fit
-            return whole, left * RESERVE >= MOST_RESERVED or not part.stopped
-    return whole, True
-
-
-def for_fused(asked: Options) -> float:
-    """Evaluations that a fused search may take."""
-    return math.inf if asked.max_evaluations is None else max(asked.max_evaluations * (1 - OF_EVALUATIONS), 1.0)
+def reserve(token: Progress) -> float:
+    """Seconds that are kept for the Einsums one by one; inf where time is not limited."""
+    return min(token.seconds_left() * RESERVE, MOST_RESERVED) if token.deadline is not None else math.inf
 
 
 @dataclass
-class Early:
-    """Results of searches that were stopped. `start`: when the call of the mapper began (a performance counter)."""
+class OneByOne:
+    """Each Einsum by itself, in place of a search of the whole cascade.
 
-    spec: Spec
-    asked: Options
-    searches: Sequence[FusedSearch]
-    token: Progress
-    start: float
-    whole: IndependentSearch
-    """The Einsums one by one, with what was found of them before the search."""
+    Einsums take little work, but how long that takes is not known to who comes to it at the end of the time: where
+    time is limited, good mappings of them are found before the search, as far as that is done in its reserve.
+    """
 
-    def unfused(self) -> MapResult:
-        """Good mappings that fuse nothing, not proven. Raises NoMappingError when there is none, or none in time."""
-        whole = self.whole
+    problem: Problem
+    budget: Budget
+
+    @cached_property
+    def einsums(self) -> IndependentSearch:
+        """The Einsums, with what was found of them before the search."""
+        return IndependentSearch(self.problem.spec, self.problem.options)
+
+    @cached_property
+    def left(self) -> Budget:
+        """All but the reserve; nothing where time is so short that not even the Einsums are found in that."""
+        token, most = self.budget.progress, max(self.budget.work * (1 - OF_EVALUATIONS), 1.0)
+        if token.deadline is not None and math.isinf(most):
+            seconds = reserve(token)
+            part = token.within(seconds)
+            try:
+                self.einsums.quick_mapping(part, late=False)
+            except (MappingError, NoMappingError):
+                # where there is none at all one that fuses may fit
+                if seconds < MOST_RESERVED and part.stopped:
+                    return Budget(token.within(0), most)
+        if token.deadline is not None:
+            token = token.within(token.seconds_left() - reserve(token))
+        return Budget(token, most)
+
+    def instead(self, outcome: Outcome) -> Outcome:
+        """The best of what was found fused, and of good mappings that fuse nothing.
+
+        Raises NoMappingError when there is none, or none in time.
+        """
         try:
-            front = self.best_unfused(whole)
+            return united([outcome, self.unfused(outcome)])
+        except NoMappingError:
+            if outcome.points:
+                return outcome
+            raise
+
+    def unfused(self, outcome: Outcome) -> Outcome:
+        """Good mappings that fuse nothing, not proven. Raises NoMappingError when there is none, or none in time."""
+        budget = self.budget.after(outcome.stats.evaluated)
+        try:
+            front = self.best_unfused(budget)
         except (MappingError, NoMappingError) as error:
             text = f"the search was stopped before any fused mapping was found; Einsum by Einsum: {error.message}"
             remedies = error.remedies if isinstance(error, NoMappingError) else ()
-            raise NoMappingError(text, at=error.at, hint=error.hint, remedies=remedies) from None
-        by_einsum = {name: {**row, "complete": False} for name, row in statistics_of(whole.parts).items()}
-        distinct = [part for part in by_einsum.values() if part["same_as"] is None]
-        stats = MapStats(
-            mapspace_size=float(sum(part["mapspace_size"] for part in by_einsum.values())),
-            templates=sum(part["templates"] for part in distinct),
-            evaluated=sum(search.budget.work for search in self.searches) + sum(part["evaluated"] for part in distinct),
-            seconds=time.perf_counter() - self.start,
-            by_einsum=by_einsum,
-        )
-        reason = "stopped before any fused mapping was found, so each Einsum is mapped by itself"
-        return self.judged(front, reason, stats)
+            raise NoneInTimeError(text, at=error.at, hint=error.hint, remedies=remedies) from None
+        stats = statistics(self.einsums)
+        by_einsum = {name: {**row, "complete": False} for name, row in stats.by_einsum.items()}
+        why = "stopped before any fused mapping was found, so each Einsum is mapped by itself"
+        if outcome.points:
+            why = "stopped; each Einsum mapped by itself is better than what was found fused"
+        return Outcome(outcome.goals, tuple(front), replace(stats, by_einsum=by_einsum), ended=why, bound=outcome.bound)
 
-    def judged(self, front: Sequence[Found], reason: str, stats: MapStats) -> MapResult:
-        """What may be claimed of some mappings."""
-        covered = Coverage(
-            "fused mapping", ended=reason, pruned=not_searched_by(self.searches), bound=bound_of(self.searches)
-        )
-        return judged(front, self.asked.goals, covered, stats)
-
-    def best_unfused(self, whole: IndependentSearch) -> list[Found]:
+    def best_unfused(self, budget: Budget) -> list[Found]:
         """What a search of each Einsum by itself comes to in a second, or in the time that is left."""
-        now = time.monotonic()
-        token = self.token
+        einsums, token, options = self.einsums, budget.progress, self.problem.options
         if token.stopped or token.deadline is not None:
-            until = now + AT_LEAST if token.stopped or token.deadline is None else token.deadline
-            token = Progress(token.callback).within(max(until - now, AT_LEAST))
-        mappings = self.of_each_metric(whole, share_of(token, 0.5))
-        if not token.stopped and self.asked.max_evaluations is None:
+            seconds = 0.0 if token.stopped else token.seconds_left()
+            token = Progress(token.callback).within(max(seconds, AT_LEAST))
+        mappings = self.of_each_metric(replace(budget, progress=share_of(token, 0.5)))
+        if not token.stopped and math.isinf(budget.work):
             try:
-                whole.run(token)
-                mappings += whole.best()
+                einsums.run(token)
+                mappings += einsums.best()
             except (MappingError, NoMappingError):
                 pass
-        evaluated: list[Found] = []
+        points: list[Found] = []
         wrong: MappingError | None = None
         for mapping in mappings:
             try:
-                cost = evaluate(self.spec, mapping, self.asked.rules, strict=True)
-                evaluated.append(Found(cost, mapping, self.spec))
+                points.append(evaluated(self.problem.spec, mapping, options.rules, strict=True))
             except MappingError as error:
                 wrong = error
-        if wrong is not None and not evaluated:
+        if wrong is not None and not points:
             text = f"each has a mapping, but these do not fit together: {wrong.message}"
             raise NoMappingError(text, at=wrong.at, hint="give it more time or evaluations")
-        return best_of(evaluated, self.asked.goals)
+        return best_of(points, options.goals)
 
-    def of_each_metric(self, whole: IndependentSearch, token: Progress) -> list[Mapping]:
+    def of_each_metric(self, budget: Budget) -> list[Mapping]:
         """A good mapping for each metric, each for its part of the time and of the evaluations that are left.
 
         Raises NoMappingError where some Einsum has none.
         """
-        goals, mappings = self.asked.goals, list[Mapping]()
+        goals, mappings = self.problem.options.goals, list[Mapping]()
         for number, goal in enumerate(goals):
-            left = len(goals) - number
-            if mappings and token.stopped:
+            if mappings and budget.progress.stopped:
                 break
-            mappings.append(whole.soon(share_of(token, 1 / left), self.evaluations() / len(goals), goal))
+            part = share_of(budget.progress, 1 / (len(goals) - number))
+            mappings.append(self.einsums.quick_mapping(part, budget.work / len(goals), goal))
         return mappings
 
-    def evaluations(self) -> float:
-        """Evaluations that are left."""
-        if self.asked.max_evaluations is None:
-            return math.inf
-        return max(self.asked.max_evaluations - sum(search.budget.work for search in self.searches), 0)
 
-    def better(self, result: MapResult) -> MapResult:
-        """What a search found before it was stopped, or mappings that fuse nothing where these are better."""
-        try:
-            other = self.unfused()
-        except NoMappingError:
-            return result
-        front = best_of([*result.front, *other.front], self.asked.goals)
-        if not any(mapping in other.front for mapping in front):
-            return replace(result, stats=replace(result.stats, seconds=other.stats.seconds))
-        if not any(mapping in result.front for mapping in front):
-            reason = "stopped; each Einsum mapped by itself is better than what was found fused"
-            return self.judged(front, reason, other.stats)
-        return replace(result, front=tuple(front), stats=replace(result.stats, seconds=other.stats.seconds))
+@dataclass
+class StepByStep:
+    """Each Einsum by itself below a loop over the steps of its recurrence, in place of a search of the whole."""
+
+    problem: Problem
+    budget: Budget
+
+    @property
+    def left(self) -> Budget:
+        """The whole budget: what is found before the search takes a part of the time alone."""
+        return self.budget
+
+    def __post_init__(self) -> None:
+        token = self.budget.progress
+        self.early: Sequence[Found] = ()
+        if token.deadline is not None:
+            # what is there when time is over is found first, as far as there is time for it
+            self.early = step_by_step(self.problem, token.within(reserve(token)))
+
+    def instead(self, outcome: Outcome) -> Outcome:
+        """The best of what was found before the search and in it, or what is found late. Raises NoneInTimeError."""
+        points = [*outcome.points, *self.early] or step_by_step(
+            self.problem, Progress(self.budget.progress.callback).within(AT_LEAST)
+        )
+        if points:
+            return replace(outcome, points=tuple(best_of(points, outcome.goals)))
+        recurrence = self.problem.spec.workload.recurrences[0]
+        text = f"the Einsums {', '.join(recurrence.einsums)} are a recurrence, which is mapped as a whole"
+        raise NoneInTimeError(
+            f"no mapping was found in time: {text}",
+            at=self.problem.spec.place_of_einsum(recurrence.einsums[0]),
+            hint="give more time, or allow fewer fused loops (max_fused_loops)",
+        )
+
+
+def nothing_fused(problem: Problem, budget: Budget, outcome: Outcome) -> Outcome:
+    """The Einsums one by one where no fused mapping fits: they tell why. Raises NoMappingError."""
+    spec, token, start = problem.spec, budget.progress, time.perf_counter()
+    whole = IndependentSearch(spec, problem.options, together=False)
+    try:
+        # what was left out of a search may be what fits
+        if (unfit := outcome.unfit) is not None and unfit in spec.workload.by_name and not outcome.left_out:
+            raise whole.why_nothing(unfit, token)
+        whole.run(token, budget.work)
+        kind = "fused mapping that was looked at" if outcome.left_out else "mapping of the fused search"
+        return unfused_outcome(problem, whole, token, start, f"no {kind} fits")
+    except (MappingError, NoMappingError) as error:
+        raise explain_infeasible_cascade(problem, error, token, fuse=True) from None
+
+
+def no_steps(problem: Problem, budget: Budget, outcome: Outcome) -> Outcome:
+    """Each Einsum by itself below a loop over the steps, where a search left something out. Raises NoMappingError."""
+    recurrence = problem.spec.workload.recurrences[0]
+    names, at = ", ".join(recurrence.einsums), problem.spec.place_of_einsum(recurrence.einsums[0])
+    below = f"in which {names} run step by step below one loop over {recurrence.variable}"
+    if outcome.left_out:
+        points = step_by_step(problem, Progress(budget.progress.callback).within(LONGEST))
+        if points:
+            return Outcome(outcome.goals, tuple(points), outcome.stats, left_out=outcome.left_out, bound=outcome.bound)
+        text = f"no mapping was found {below}; not searched: {', nor '.join(outcome.left_out)}"
+        raise NoMappingError(text, at=at, hint="raise what limits the search")
+    hint = "enlarge memories, or let the outermost one keep all tensors"
+    raise NoMappingError(f"no mapping fits {below}", at=at, hint=hint)

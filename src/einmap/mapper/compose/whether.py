@@ -22,8 +22,8 @@ from einmap.mapper.infeasibility.oracle import Oracle, UndecidedError, resized
 from einmap.mapper.problem.options import Options
 from einmap.mapper.problem.request import Request
 from einmap.mapper.problem.searchable import why_not_fused
+from einmap.mapper.result.outcome import evaluated
 from einmap.mapping.mapping import Mapping
-from einmap.model.evaluate import evaluate
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
 
@@ -46,9 +46,9 @@ class Whether:
         if not all(oracle.admits(spec.bound[name].arch) for name, oracle in self.each(spec)):
             return None
         try:
-            unfused = IndependentSearch(spec, self.options).any()
+            unfused = IndependentSearch(spec, self.options).first_found()
             if unfused is not None:
-                evaluate(spec, unfused, self.options.rules, strict=True)
+                evaluated(spec, unfused, self.options.rules, strict=True)
                 return unfused
         except MappingError:
             pass

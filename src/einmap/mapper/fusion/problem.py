@@ -30,6 +30,7 @@ from einmap.mapper.mapspace.tile_lattice import ranks_not_plain
 from einmap.mapper.objective.pareto_sums import PARTS
 from einmap.mapper.objective.tolerances import ROUNDING
 from einmap.mapper.problem.options import Options
+from einmap.mapper.problem.problem import NOTHING, Known
 from einmap.mapper.problem.request import Remainder, Request, Waiting
 from einmap.mapper.problem.searchable import check_stalls_searchable, why_not_fused
 from einmap.progress import Progress
@@ -59,7 +60,7 @@ class CascadeProblem:
     """The Einsums of a cascade and what each can do. `optional`: copy Einsums that may be left out.
 
     `inside`: whether intermediate tensors may be kept inside of the outermost memory that may keep them. `steps`: of
-    its recurrences, with the `spec` that they give it.
+    its recurrences, with the `spec` that they give it. `known`: what is no better than this is not looked for.
     """
 
     spec: Spec
@@ -67,25 +68,21 @@ class CascadeProblem:
     optional: frozenset[str] = frozenset()
     inside: bool = True
     steps: CascadeSteps = NO_STEPS
-    limited: tuple[str, float] | None = None
-    """Another metric, of which each mapping must have less than this (J or s)."""
+    known: Known = NOTHING
 
     def __post_init__(self) -> None:
         self.workload = self.spec.workload
         self.goals = tuple(dict.fromkeys(part for goal in self.options.goals for part in PARTS.get(goal, (goal,))))
         self.objective: CascadeObjective = ProductOfSums()
-        if self.limited is not None:
-            name, limit = self.limited
+        if self.known.limit is not None:
+            name, limit = self.known.limit
             self.goals, self.objective = (*self.goals, name), LimitedSum(limit)
         self.slots = SlotAssignment(self.workload)
         self.impossible: str | None = None
         self.prepared = False
         self.budget = Budget(Progress())
-        self.reached_values: Floats = np.zeros((0, len(self.goals)))
-        self.all_reached: Floats = self.reached_values
-        """Costs of all mappings that were found for several objectives."""
-        self.seeds: Floats = np.zeros((0, len(self.goals)))
-        """Costs of mappings that are known before the search; what is no better than they is not looked for."""
+        self.known_rows: Floats = np.zeros((0, len(self.goals))) if self.known.rows is None else self.known.rows
+        """Costs of mappings that are known, and of those found for several objectives; no better ones are wanted."""
         self._persistent_bits: dict[Fronts, Floats] = {}
         self.members: list[Member] = []
         self.distinct: list[Member] = []
@@ -324,14 +321,9 @@ class CascadeProblem:
         """What the rest of the cascade adds, in units of one instance of an Einsum that runs so often."""
         if most is not None:
             return self.objective.remainder(self.weights, rest, times, most)
-        if len(self.known_values):
-            return Remainder((self.known_values - rest[: len(self.goals)]) / times * (1 + ROUNDING), -1.0)
+        if len(self.known_rows):
+            return Remainder((self.known_rows - rest[: len(self.goals)]) / times * (1 + ROUNDING), -1.0)
         return None
-
-    @property
-    def known_values(self) -> Floats:
-        """Costs of the whole that are reached already."""
-        return np.concatenate([self.seeds, self.reached_values])
 
     def persistent_bits(self, chains: Fronts) -> Floats:
         """Bits of each memory of the space that an Einsum's persistent tensors take."""

@@ -19,6 +19,7 @@ from einmap.mapper.fusion.problem import CascadeProblem
 from einmap.mapper.fusion.refinement.lazy_refinement import LazyRefinement
 from einmap.mapper.fusion.tree import LinearNest, TreeBuilder
 from einmap.mapper.objective.pareto_sums import PARTS
+from einmap.mapper.problem.problem import Known
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.renamed import renamed_nodes
 from einmap.pareto import nondominated
@@ -33,24 +34,26 @@ class FusedSearch(CascadeProblem):
         super().__post_init__()
         self.known_bound = 0.0
         self.proving = True
-        self.value = math.inf
+        self.value = self.known.value
         """The least objective that is known; before the search too where it has to be less than something."""
-        self.spent = 0
         self.seconds: dict[str, float] = {}
         self.best_so_far: list[LoopTree] = []
 
-    def begin_with(self, other: FusedSearch) -> None:
-        """Look for nothing that is no better than what another search of the same Einsums has found."""
-        self.value = other.value
-        if len(self.options.goals) > 1:
-            self.seeds = other.all_reached
+    def reached(self) -> Known:
+        """What another search of the same Einsums knows after this one."""
+        return replace(self.known, value=self.value, rows=self.known_rows)
+
+    @property
+    def reached_rows(self) -> Floats:
+        """Costs of all mappings that were found for several objectives, one row each."""
+        return self.known_rows[0 if self.known.rows is None else len(self.known.rows) :]
 
     def run(self, progress: Progress, most: float = math.inf) -> list[LoopTree]:
         """The best mappings, or the front; best first by the first objective. Empty when there is none, or no time.
 
-        `most`: choices that may be looked at; what was `spent` on it before counts.
+        `most`: choices that may be looked at.
         """
-        self.budget = Budget(progress, most, self.spent)
+        self.budget = Budget(progress, most)
         self.seconds, self.best_so_far = {}, []
         try:
             return self._run(progress)
@@ -67,9 +70,8 @@ class FusedSearch(CascadeProblem):
             if len(self.options.goals) > 1 and self.options.most_fused > 1 and self.options.goals == self.goals:
                 # what is reached with few loops rules most of the others out
                 few = self.best_so_far = self.with_few_loops()
-                values, mappings = self.reached_values, self.within(None)
-                values = np.concatenate([values, self.reached_values]) if mappings else values
-                return [(few + mappings)[i] for i in nondominated(values)]
+                mappings = few + self.within(None)
+                return [mappings[i] for i in nondominated(self.reached_rows)]
             return self.within(None)
         first: list[LoopTree] = []
         if self.options.most_fused > 1:
@@ -106,8 +108,7 @@ class FusedSearch(CascadeProblem):
             values = answer.reached[-1].costs[rows]
             self.value = float(self.objectives(values[:1])[0, 0])
             if len(self.options.goals) > 1 and self.options.goals == self.goals:
-                self.reached_values = values
-                self.all_reached = np.concatenate([self.all_reached, values])
+                self.known_rows = np.concatenate([self.known_rows, values])
         return [self.tree(answer, row) for row in rows]
 
     @property

@@ -27,7 +27,7 @@ from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.independent.einsum_result import EinsumResult, not_found, optimum_of
 from einmap.mapper.independent.first import LONGEST, first_mapping
 from einmap.mapper.independent.joined import joined
-from einmap.mapper.independent.whole_tensors import exchanged_whole
+from einmap.mapper.independent.whole_tensors import tensors_exchanged_whole
 from einmap.mapper.infeasibility.diagnosis import is_empty, reasons
 from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.objective.pareto_sums import PARTS, sums
@@ -90,23 +90,23 @@ class IndependentSearch:
         return [f"usage of {memory.name}" for memory in sized]
 
     @cached_property
-    def whole(self) -> Names:
+    def exchanged_whole(self) -> Names:
         """Tensors that Einsums exchange whole below the outermost memory."""
-        return exchanged_whole(self.spec) if self.together else frozenset()
+        return tensors_exchanged_whole(self.spec) if self.together else frozenset()
 
     def weight(self, einsum: Einsum) -> int:
         """How often an Einsum runs."""
         return self.workload.n_instances * einsum.n_instances
 
-    def run(self, token: Progress) -> None:
-        """Search each distinct Einsum once; time and evaluations are shared out evenly.
+    def run(self, token: Progress, most: float = math.inf) -> None:
+        """Search each distinct Einsum once; time and the choices that may be looked at (`most`) are shared out evenly.
 
         Where time or evaluations are over before a mapping of an Einsum is found, it gets one that is found soon.
         """
         self.prepare(token)
         distinct = self.distinct
         self.decide(token)
-        self.share_evaluations(math.inf if self.options.max_evaluations is None else self.options.max_evaluations)
+        self.share_evaluations(most)
         if self.goals == ("energy", "latency") and self.options.goals == ("energy_delay_product",):
             self.limit_fronts(token)
         workers = self.options.workers
@@ -124,12 +124,12 @@ class IndependentSearch:
     def decide(self, token: Progress) -> None:
         """Find out whether each Einsum has a mapping at all, before any is searched. Raises NoMappingError."""
         for part in self.distinct:
-            search = part.search or (self.judged(part, token) if self.options.brute_force else None)
+            search = part.search or (self.feasibility_search(part, token) if self.options.brute_force else None)
             if search is not None and not token.stopped and search.fits_nowhere(token):
                 part.optimum = search.nothing()
                 raise self.nothing(part, token)
 
-    def judged(self, part: EinsumResult, token: Progress) -> EinsumSearch | None:
+    def feasibility_search(self, part: EinsumResult, token: Progress) -> EinsumSearch | None:
         """What tells whether an Einsum fits of which brute force was asked for; None where only brute force can."""
         einsum, arch = part.einsum, self.spec.bound[part.einsum.name].arch
         if why_not_searchable(einsum, arch, self.goals) is not None:
@@ -155,7 +155,9 @@ class IndependentSearch:
         """The distinct Einsums."""
         return [part for part in self.parts.values() if part.same_as is None]
 
-    def soon(self, token: Progress, budget: float = math.inf, goal: str | None = None, late: bool = True) -> LoopTree:
+    def quick_mapping(
+        self, token: Progress, budget: float = math.inf, goal: str | None = None, late: bool = True
+    ) -> LoopTree:
         """A good mapping of each Einsum by itself for one objective, for when there is no time for the best.
 
         `budget`: choices that may be looked at. `goal`: the objective, the first one by default. `late`: whether the
@@ -183,9 +185,9 @@ class IndependentSearch:
                 part.optimum = self.any_mapping(part, share, most)
             if not part.optimum.mappings:
                 raise self.nothing(part, token)
-        return joined(self.spec, self.whole, [self.mapping(einsum, 0) for einsum in self.workload.einsums])
+        return joined(self.spec, self.exchanged_whole, [self.mapping(einsum, 0) for einsum in self.workload.einsums])
 
-    def any(self) -> LoopTree | None:
+    def first_found(self) -> LoopTree | None:
         """Some mapping of each Einsum by itself, put together; None where none of some Einsum is found soon.
 
         They may not fit together.
@@ -196,7 +198,7 @@ class IndependentSearch:
             part.optimum = self.any_mapping(part, over, 0)
             if not part.optimum.mappings:
                 return None
-        return joined(self.spec, self.whole, [self.mapping(einsum, 0) for einsum in self.workload.einsums])
+        return joined(self.spec, self.exchanged_whole, [self.mapping(einsum, 0) for einsum in self.workload.einsums])
 
     def any_mapping(self, part: EinsumResult, token: Progress, budget: float) -> Optimum:
         """Any mapping of an Einsum, soon, where there was no time or budget for a search; a good one while there is.
@@ -288,7 +290,7 @@ class IndependentSearch:
         for einsum in self.workload.einsums:
             arch = self.spec.bound[einsum.name].arch
             is_given = einsum.name in self.given
-            is_alone = not is_given and not self.whole & einsum.tensors
+            is_alone = not is_given and not self.exchanged_whole & einsum.tensors
             why = (why_not_searchable if is_alone else why_not_fused)(einsum, arch, self.goals)
             why = "brute force was asked for" if self.options.brute_force else why
             if token.stopped and not is_given and (self.parts or not plan_first):
@@ -318,7 +320,7 @@ class IndependentSearch:
     def request(self, einsum: str) -> Request:
         """What is asked of an Einsum's search."""
         bound = self.workload.by_name[einsum]
-        shared = self.whole & bound.tensors
+        shared = self.exchanged_whole & bound.tensors
         return Request(
             self.goals,
             self.options.rules,
@@ -391,7 +393,7 @@ class IndependentSearch:
         values = self.objectives(total.values)
         rows = [int(np.argmin(values[:, 0]))] if values.shape[1] == 1 else [int(i) for i in nondominated(values)]
         chosen = (zip(einsums, total.chosen[row], strict=True) for row in rows)
-        return [joined(self.spec, self.whole, [self.mapping(e, i) for e, i in each]) for each in chosen]
+        return [joined(self.spec, self.exchanged_whole, [self.mapping(e, i) for e, i in each]) for each in chosen]
 
     def objectives(self, parts: NDArray[np.float64]) -> NDArray[np.float64]:
         """The objectives that were asked for, from sums of what they are made of."""

@@ -18,7 +18,7 @@ MOST_LOOKED_AT = 1_000
 """Choices of what the memories keep that are looked at."""
 
 
-def exchanged_whole(spec: Spec) -> Names:
+def tensors_exchanged_whole(spec: Spec) -> Names:
     """Shared tensors of a workload above whose outermost nodes no loop may stand where nothing is fused."""
     workload = spec.workload
     exchanged: set[str] = set()

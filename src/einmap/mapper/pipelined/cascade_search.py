@@ -19,11 +19,31 @@ from einmap.mapper.objective.metrics import METRICS
 from einmap.mapper.pipelined.pipeline_search import Origin, PipelineSearch
 from einmap.mapper.pipelined.stage_fronts import StageFronts
 from einmap.mapper.pipelined.stage_sums import OriginFront
+from einmap.mapper.problem import problem as asked
 from einmap.mapper.problem.options import Options
+from einmap.mapper.result.outcome import Outcome, evaluated
+from einmap.mapper.result.result import MapStats
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
+
+
+def pipelines(problem: asked.Problem, budget: asked.Budget) -> Outcome:
+    """All cuts of a cascade into Pipelines; no points where nothing fits. Raises NotSupportedError."""
+    spec, options = problem.spec, problem.options
+    search = CascadeSearch(spec, options, options.most_stages)
+    trees = search.run(budget.progress)
+    each = f" and {options.most_in_stage} Einsums in each" if options.most_in_stage > 1 else ""
+    kind = f"cascade of Pipelines of at most {options.most_stages} stages{each}"
+    searched = f"{kind}, which exchange through the outermost memory,"
+    return Outcome(
+        options.goals,
+        tuple([evaluated(spec, tree, options.rules) for tree in trees]),
+        MapStats(evaluated=search.budget.work),
+        ended="stopped" if search.cut else None,
+        notes=(f"not every {searched} was" if search.cut else f"every {searched} was, too",),
+    )
 
 
 @dataclass

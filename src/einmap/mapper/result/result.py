@@ -59,10 +59,10 @@ class MapStats:
 
     __repr__ = brief
 
-    mapspace_size: float
-    templates: int
-    evaluated: int
-    seconds: float
+    mapspace_size: float = 0.0
+    templates: int = 0
+    evaluated: int = 0
+    seconds: float = 0.0
     by_einsum: dict[str, dict[str, Any]] = field(default_factory=dict)
     steps: dict[str, float] = field(default_factory=dict)
 

@@ -8,24 +8,23 @@ from __future__ import annotations
 import hashlib
 import json
 import numbers
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol
 
-from einmap.mapper.given.pattern import Pattern
-from einmap.mapper.problem.options import Options
-from einmap.mapper.result.result import Found, MapResult, MapStats, objective
-from einmap.mapper.result.verdict import without_advice
+from einmap.mapper.problem.problem import Problem
+from einmap.mapper.result.outcome import Outcome, evaluated
+from einmap.mapper.result.result import MapStats, objective
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.model.cost import Cost
-from einmap.model.evaluate import evaluate
 from einmap.spec.forms.loop_tree import read_mapping, write_mapping
 from einmap.spec.raw import content, from_python, to_python
-from einmap.spec.spec import Spec
 
-FORMAT = 1
+FORMAT = 2
 """Version of the entries."""
+CLAIMS = ("every", "by_trying", "narrowed", "bound", "tolerance", "ties_broken", "notes")
+"""What is kept of an outcome beside its points."""
 IRRELEVANT = frozenset({"workers", "time_limit"})
 """Options that a complete result does not depend on."""
 
@@ -47,14 +46,24 @@ class ResultCache:
     store: TextStore
     code: str
 
-    def entry(self, spec: Spec, asked: Options, given: Mapping[str, Pattern], fuse: bool) -> Entry | None:
+    def entry(self, problem: Problem) -> Entry | None:
         """The entry of a call; None when code of the user decides what the specification means.
 
         What a function or a Python model does cannot be told from its name.
         """
-        if spec.runs_code:
-            return None
-        return Entry(self.store, key_of(self.code, spec, asked, given, fuse), spec, asked)
+        return None if problem.spec.runs_code else Entry(self.store, key_of(self.code, problem), problem)
+
+
+def cached(search: Callable[[], Outcome], cache: ResultCache | None, problem: Problem) -> Outcome:
+    """The outcome of a search; the one that is kept where the same was asked before and the search was complete."""
+    entry = cache.entry(problem) if cache is not None else None
+    kept = entry.read() if entry is not None else None
+    if kept is not None:
+        return kept
+    outcome = search()
+    if entry is not None:
+        entry.write(outcome)
+    return outcome
 
 
 @dataclass(frozen=True)
@@ -63,11 +72,10 @@ class Entry:
 
     store: TextStore
     key: str
-    spec: Spec
-    asked: Options
+    problem: Problem
 
-    def read(self) -> MapResult | None:
-        """The result that was kept; None when there is none, or none that can be trusted."""
+    def read(self) -> Outcome | None:
+        """The outcome that was kept; None when there is none, or none that can be trusted."""
         text = self.store.read(self.key)
         if text is None:
             return None
@@ -76,36 +84,27 @@ class Entry:
         except Exception:  # whatever a broken entry brings about, the answer is a new search
             return None
 
-    def write(self, result: MapResult) -> None:
-        """Keep a result if it is complete."""
-        if result.stopped or result.not_searched:
-            return
-        self.store.write(self.key, _text(self._around(_plain_result(result))))
+    def write(self, outcome: Outcome) -> None:
+        """Keep an outcome if it is complete."""
+        if outcome.is_complete:
+            self.store.write(self.key, _text(self._around(_plain_outcome(outcome))))
 
-    def _result(self, entry: Any) -> MapResult | None:
-        stored = entry["result"]
-        if entry != self._around(stored) or stored["metrics"] != list(self.asked.goals):
+    def _result(self, entry: Any) -> Outcome | None:
+        stored, goals = entry["result"], self.problem.options.goals
+        if entry != self._around(stored) or stored["goals"] != list(goals):
             return None
-        front = []
-        for point in stored["front"]:
+        points = []
+        for point in stored["points"]:
             mapping, copies = _mapping(point["mapping"]), dict(point["copies"])
-            spec = self.spec.with_shared_inputs(copies) if copies else self.spec
-            cost = evaluate(spec, mapping, self.asked.rules)
-            if _values(cost, self.asked.goals) != point["values"]:
+            spec = self.problem.spec.with_shared_inputs(copies) if copies else self.problem.spec
+            found = evaluated(spec, mapping, self.problem.options.rules, tuple(copies))
+            if _values(found.cost, goals) != point["values"]:
                 return None
-            front.append(without_advice(Found(cost, mapping, spec, tuple(copies))))
-        if not front:
+            points.append(found)
+        if not points:
             return None
-        return MapResult(
-            front=tuple(front),
-            metrics=self.asked.goals,
-            optimal=stored["optimal"],
-            lower_bound=stored["lower_bound"],
-            reason=stored["reason"],
-            ties_broken=stored["ties_broken"],
-            stats=MapStats(**stored["stats"]),
-            cached=True,
-        )
+        claims: Any = {name: tuple(kept) if isinstance(kept, list) else kept for name, kept in stored["claims"].items()}
+        return Outcome(goals, tuple(points), MapStats(**stored["stats"]), **claims, cached=True)
 
     def _around(self, stored: Any) -> dict[str, Any]:
         """The document of a cache entry that holds a result."""
@@ -116,36 +115,34 @@ class Entry:
         return hashlib.sha256(f"{self.key}\n{_text(stored)}".encode()).hexdigest()
 
 
-def key_of(code: str, spec: Spec, asked: Options, given: Mapping[str, Pattern], fuse: bool) -> str:
+def key_of(code: str, problem: Problem) -> str:
     """64 hexadecimal digits, equal for calls with the same complete result: the same einmap, content and options."""
+    spec, asked = problem.spec, problem.options
     everything = {
         "format": FORMAT,
         "einmap": [_version(), code],
         "spec": content(spec.raw),
         "models": spec.models.fingerprint,
         "options": {f.name: _plain(getattr(asked, f.name)) for f in fields(asked) if f.name not in IRRELEVANT},
-        "given": {name: _plain(pattern.tokens) for name, pattern in sorted(given.items())},
-        "fuse": bool(fuse),
+        "given": {name: _plain(pattern.tokens) for name, pattern in sorted(problem.given.items())},
+        "fuse": bool(problem.fuse),
     }
     return hashlib.sha256(_text(everything).encode()).hexdigest()
 
 
-def _plain_result(result: MapResult) -> dict[str, Any]:
-    """The result without its costs, in the types of JSON."""
+def _plain_outcome(outcome: Outcome) -> dict[str, Any]:
+    """A complete outcome without its costs, in the types of JSON."""
     return {
-        "metrics": list(result.metrics),
-        "optimal": result.optimal,
-        "lower_bound": result.lower_bound,
-        "reason": result.reason,
-        "ties_broken": result.ties_broken,
-        "stats": asdict(result.stats),
-        "front": [
+        "goals": list(outcome.goals),
+        "claims": {name: getattr(outcome, name) for name in CLAIMS},
+        "stats": asdict(outcome.stats),
+        "points": [
             {
-                "values": _values(point.cost, result.metrics),
+                "values": _values(point.cost, outcome.goals),
                 "mapping": to_python(write_mapping(point.mapping)),
                 "copies": point.copies,
             }
-            for point in result.front
+            for point in outcome.points
         ],
     }
 

@@ -7,6 +7,6 @@
   beyond the cutoff.
 - `option_bounds`: lower bounds of options: what is known of the fronts of each Einsum, and what every option costs
   and takes at least by that.
-- `front_listing`: lists signature classes and completes fronts of Einsums, each up to a limit.
-- `refinement_request`: what is to be known of an Einsum's fronts, and up to which limit.
+- `front_listing`: what is to be known of an Einsum's fronts, and up to which limit: signature classes are listed, and
+  fronts completed.
 """

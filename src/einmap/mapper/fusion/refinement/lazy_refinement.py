@@ -26,10 +26,9 @@ from einmap.mapper.fusion.paths.options import OptionTable, option_of, unexpande
 from einmap.mapper.fusion.paths.shortest_paths import ContendedMemories, PackedOptions, ShortestPaths, packed
 from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
 from einmap.mapper.fusion.problem import CascadeProblem
-from einmap.mapper.fusion.refinement.front_listing import FrontListing
+from einmap.mapper.fusion.refinement.front_listing import FrontListing, RefinementRequest
 from einmap.mapper.fusion.refinement.option_bounds import OptionBounds
 from einmap.mapper.fusion.refinement.option_floors import OptionFloors
-from einmap.mapper.fusion.refinement.refinement_request import RefinementRequest
 from einmap.mapper.fusion.refinement.relaxation import Relaxation
 from einmap.mapper.objective.tolerances import ROUNDING
 from einmap.mapper.problem.request import Remainder

@@ -183,7 +183,7 @@ class Relaxation:
         paths = self.paths if most is None or most > self.tightened_up_to else self.tightened_paths
         reached = None if most is None else cascade.objective.reached(most)
         cutoff = None if most is None or math.isinf(most) or reached is not None else most
-        reached = cascade.known_values * (1 + ROUNDING) if reached is None else reached
+        reached = cascade.known_rows * (1 + ROUNDING) if reached is None else reached
         join = LabelSetting(self.graph, parts, self.room, len(cascade.goals), paths, cutoff, reached)
         labels = join.run(cascade.watch("putting together Einsums up to {}"))
         return Answer(self.graph, parts, labels)

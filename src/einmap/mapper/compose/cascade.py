@@ -1,0 +1,150 @@
+"""The search of a cascade as a whole, on one way, and what it leaves out: Einsums that tables cannot search, and what
+had no room.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from einmap.errors import NotSupportedError
+from einmap.mapper.compose.ways import Way
+from einmap.mapper.exhaustive.compulsory_traffic import least_costs
+from einmap.mapper.fusion.paths.lower_envelope import corners
+from einmap.mapper.fusion.search import FusedSearch
+from einmap.mapper.objective.pareto_sums import PARTS
+from einmap.mapper.problem.problem import Budget, Known, Problem
+from einmap.mapper.result.outcome import Outcome, ended_after, narrowed_by
+from einmap.mapper.result.result import Found, MapStats, objective
+
+
+def cascade(problem: Problem, budget: Budget, way: Way) -> tuple[Outcome, Known]:
+    """Search a cascade on one way, and say what the search of the next one need not look for.
+
+    A front begins with the best mapping for each metric by itself. Raises NotSupportedError for an Einsum of a
+    recurrence that tables cannot search.
+    """
+    start = time.perf_counter()
+    ends, work = _ends_of_front(problem, budget, way)
+    goals, known = problem.options.goals, problem.known
+    if ends and all(PARTS.get(goal, (goal,)) == (goal,) for goal in goals):
+        rows = np.array([[objective(end.cost, goal) for goal in goals] for end in ends])
+        known = replace(known, rows=rows if known.rows is None else np.concatenate([known.rows, rows]))
+    search = way.search(problem.options, known)
+    trees = search.run(budget.progress, budget.after(work).work)
+    _refuse_tried(search)
+    points = (*ends, *(way.point(tree, problem.options) for tree in trees))
+    return _outcome(search, points, work, start), search.reached()
+
+
+def _ends_of_front(problem: Problem, budget: Budget, way: Way) -> tuple[list[Found], int]:
+    """The best mapping for each of several metrics by itself, for a half of the time and of the choices.
+
+    Also the choices that were looked at. A front that is stopped is then hardly beaten by a search for one of its
+    metrics, and its search need not look for what is no better.
+    """
+    goals, ends, work = problem.options.goals, list[Found](), 0
+    # fronts of recurrences are small: their ends take more choices than they save
+    for number, goal in enumerate(goals if len(goals) > 1 and not way.steps.of else ()):
+        part = budget.share(1 / (2 * len(goals) - number))
+        search = way.search(replace(problem.options, goals=(goal,)))
+        trees = search.run(part.progress, max((budget.work / 2 - work) / (len(goals) - number), 1.0))
+        ends += [way.point(tree, problem.options) for tree in trees]
+        work += search.budget.work
+    return ends, work
+
+
+def _refuse_tried(search: FusedSearch) -> None:
+    """Raise NotSupportedError for an Einsum of a recurrence that tables cannot search."""
+    for member in search.members:
+        why, name = member.chains.why_brute_force, member.einsum.name
+        if why is not None and name in search.steps.of:
+            text = f"Einsum {name!r} is a part of a recurrence, and is searched mapping by mapping ({why})"
+            raise NotSupportedError(f"{text}; that is not supported yet", at=search.spec.place_of_einsum(name))
+
+
+def _outcome(search: FusedSearch, points: Sequence[Found], work: int, start: float) -> Outcome:
+    """What a search came to. `work`: choices that were looked at before; `start`: when it began."""
+    by_einsum, total = search.stats(), time.perf_counter() - start
+    kept = {name for found in points for name in found.spec.workload.by_name}
+    kept |= {part["same_as"] for name, part in by_einsum.items() if name in kept}
+    stats = MapStats(
+        mapspace_size=float(sum(part["mapspace_size"] for part in by_einsum.values())),
+        templates=sum(part["templates"] for part in by_einsum.values() if part["same_as"] is None),
+        evaluated=search.budget.work + work,
+        seconds=total,
+        by_einsum={name: part for name, part in by_einsum.items() if name in kept},
+        steps={**search.seconds, "evaluation": max(total - sum(search.seconds.values()), 0.0)},
+    )
+    # it was stopped, or had no time to list all dataplacements
+    is_cut = search.budget.cut or any(member.chains.is_cut for member in search.distinct)
+    left_out = tuple(dict.fromkeys(_not_searched(search)))
+    kind = "fused mapping" if search.inside else "unfused mapping (each Einsum by itself)"
+    return Outcome(
+        search.options.goals,
+        tuple(points),
+        stats,
+        every=f"other {kind}" if left_out else kind,
+        narrowed=narrowed_by(search.options, fused=search.inside),
+        ended=ended_after(stats.evaluated) if is_cut else None,
+        left_out=left_out,
+        bound=None if len(search.options.goals) > 1 or search.known.limit else known_bound(search),
+        # what breaks a tie was asked for, and all of it is found
+        ties_broken=search.known.limit is not None and search.complete,
+        unfit=search.impossible,
+    )
+
+
+def known_bound(search: FusedSearch) -> float | None:
+    """What the one objective of a search is at least, also where it was stopped or had to leave something out."""
+    members = {member.einsum.name: member for member in search.members}
+    proven = 0.0
+    if search.least and all(member.chains.covers_mapspace for member in search.members):
+        proven = search.lower_bound()
+    total = np.zeros(len(search.weights))
+    for einsum in search.workload.einsums:
+        member = members.get(einsum.name)
+        costs = np.array(least_costs(einsum, search.spec.bound[einsum.name].arch, search.goals))
+        # an infinite latency counts for nothing where its weight is 0, as a sum of products would not have it
+        floor = np.multiply(search.weights, costs, where=search.weights > 0, out=np.zeros(search.weights.shape)).sum(1)
+        searched = np.full(len(floor), -np.inf)
+        if member is not None and member.chains.covers_mapspace and member.chains in search.least:
+            # where there was no time for bounds it is nothing
+            searched = search.least[member.chains]
+        least = np.fmax(searched, floor)
+        if (least == -np.inf).any():
+            return proven if proven > 0 else None
+        total += search.times(einsum) * least
+    return max(proven, float(corners(search.weights, total[None])[0].prod(axis=1).min()))
+
+
+def _not_searched(search: FusedSearch) -> list[str]:
+    texts: list[str] = []
+    for member in search.distinct:
+        chains, name = member.chains, member.einsum.name
+        texts += chains.omissions
+        if chains.why_brute_force is not None and chains.request.intermediates:
+            texts.append(
+                f"mappings that keep {_kept(search, name)} inside tile by tile, and some that keep them whole: "
+                f"{_alone(search, name, chains.why_brute_force)}"
+            )
+    return texts
+
+
+def _alone(search: FusedSearch, name: str, why: str) -> str:
+    """Why an Einsum is searched by brute force."""
+    alike = sum(name in (member.einsum.name, member.same_as) for member in search.members) - 1
+    others = f" and {alike} like it" if alike else ""
+    return f"Einsum {name!r}{others} is searched mapping by mapping ({why})"
+
+
+def _kept(search: FusedSearch, name: str) -> str:
+    """Intermediate tensors of an Einsum."""
+    copies = [search.workload.by_name[copy] for copy in search.optional]
+    copied = {t: source for copy in copies for t in copy.outputs for source in copy.inputs}
+    einsum = search.workload.by_name[name]
+    inside = [a.tensor for a in einsum.accesses if a.tensor in search.workload.intermediates]
+    return " or ".join(f"a copy of {copied[t]}" if t in copied else t for t in dict.fromkeys(inside))

@@ -1,0 +1,90 @@
+"""What a search is asked for, and how long it may take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from einmap.arrays import Floats
+from einmap.mapper.given.pattern import Pattern
+from einmap.mapper.mapspace.enumeration import share_of
+from einmap.mapper.problem.options import Options
+from einmap.progress import Progress
+from einmap.spec.shared_inputs import shareable
+from einmap.spec.spec import Spec
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known before a search of a cascade: it looks for nothing that is no better.
+
+    `value`: of the one objective (J, s, J*s). `rows`: costs of mappings, a column for each objective; None for none.
+    `limit`: another metric, and what each mapping must have less of (J, s).
+    """
+
+    value: float = math.inf
+    rows: Floats | None = None
+    limit: tuple[str, float] | None = None
+
+
+NOTHING = Known()
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A workload on an architecture, and what is asked of its mapping.
+
+    `given`: what is given, by Einsum; those not named are free. `fuse`: whether Einsums may share loops.
+    """
+
+    spec: Spec
+    options: Options
+    given: Mapping[str, Pattern] = field(default_factory=dict)
+    fuse: bool = True
+    known: Known = NOTHING
+
+    def asking(self, **options: object) -> Problem:
+        """The problem with some options changed."""
+        return replace(self, options=replace(self.options, **options))  # type: ignore[arg-type]
+
+    @property
+    def knows_cascades(self) -> bool:
+        """Whether the options are such that a cascade can be searched as a whole."""
+        options = self.options
+        simple = not (options.brute_force or self.given or options.uneven_loops or options.uneven_lanes)
+        return simple and "resource_usage" not in options.goals
+
+    @property
+    def may_fuse(self) -> bool:
+        """Whether fused mappings are asked for, there is anything to fuse, and the search of cascades knows it."""
+        workload = self.spec.workload
+        several = workload.intermediates or (self.options.share_inputs and shareable(workload))
+        return self.fuse and bool(several) and self.knows_cascades
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a search may take. `progress`: says when to stop; `work`: choices that may be looked at."""
+
+    progress: Progress
+    work: float = math.inf
+
+    @classmethod
+    def of(cls, options: Options, progress: Progress | None) -> Budget:
+        """What the options of a call allow, from now on."""
+        limit = options.time_limit if math.isfinite(options.time_limit) else None
+        return cls((progress or Progress()).within(limit), options.max_evaluations or math.inf)
+
+    def share(self, part: float) -> Budget:
+        """A part of what is left of the time and of the choices."""
+        return Budget(share_of(self.progress, part), max(self.work * part, 1.0))
+
+    def after(self, work: float) -> Budget:
+        """What is left once so many choices have been looked at; at least one."""
+        return replace(self, work=max(self.work - work, 1.0))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a search had better not begin."""
+        return self.progress.stopped or self.work <= 1
