@@ -2,12 +2,12 @@
 
 - `backends`: engines that run a plan.
 - `choices`: the ways to spread one Einsum over a mesh.
-- `costs`: what moves and local Einsums cost on a cluster, and a whole plan.
+- `costs`: costs of moves and local Einsums on a cluster, and of a whole plan.
 - `derive`: distribute_workload(): from a workload, a mesh and placements to a plan.
 - `hops`: moves that lead from one placement of a tensor to another in one step.
 - `placements`: how tensors and Einsums lie on a mesh of processing elements (PEs), and what a user asks for.
 - `planner`: the best plan, why others lose, and what it is called.
-- `plans`: what every PE does, step by step: plans, what they send, hold and compute.
+- `plans`: plans, step by step for every PE: what they send, hold and compute.
 - `read`: the key `distribution` of a specification as a plan.
 - `rewrites`: plans whose steps run in turns.
 - `search`: the exact search for a plan.

@@ -65,7 +65,9 @@ def distribute_workload(
 
 
 def context_of(workload: Workload, mesh: Mesh, imperfect: bool = True, locate: Locate = no_place) -> Context:
-    """What requests are checked against. Raises NotSupportedError for what cannot be distributed, with the reason."""
+    """The context that requests are checked against. Raises NotSupportedError for what cannot be distributed, with the
+    reason.
+    """
     refuse_recurrences(workload.recurrences, "distribution", locate(()))
     _check_supported(workload)
     sizes = {tensor: dict(ranks) for tensor, ranks in tensor_sizes(workload).items()}

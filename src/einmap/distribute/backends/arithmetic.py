@@ -34,8 +34,8 @@ NEUTRAL = {"sum": 0.0, "max": -math.inf, "min": math.inf}
 
 
 def neutral(reduction: Reduction, dtype: Dtype) -> float:
-    """What changes no sum, maximum or minimum of finite numbers, and is finite itself: a maximum so far, of which a
-    difference is taken before anything has been seen, must not be infinite.
+    """A value that changes no sum, maximum or minimum of finite numbers, and is finite itself: a maximum so far, of
+    which a difference is taken before anything has been seen, must not be infinite.
     """
     largest = float(np.finfo(dtype).max)
     return {"sum": 0.0, "max": -largest, "min": largest}[reduction]
@@ -62,7 +62,7 @@ class Here:
 
 @dataclass(frozen=True)
 class Arrays:
-    """What evaluates arrays: a module with numpy's names, and its product-and-sum, as `numpy.einsum`."""
+    """The library that evaluates arrays: a module with numpy's names, and its product-and-sum, as `numpy.einsum`."""
 
     xp: Any
     einsum: Callable[..., Array]
@@ -110,7 +110,7 @@ class Scene:
 
     @cached_property
     def groups(self) -> tuple[CutGroup, ...]:
-        """What cuts points off the box."""
+        """Half spaces that cut points off the box."""
         return cut_groups(self.einsum) if self.einsum.cuts else ()
 
     def inside(self, group: CutGroup, all_of: Sequence[RankVar] = ()) -> View:

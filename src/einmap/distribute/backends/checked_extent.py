@@ -28,7 +28,7 @@ WHOLE_POINTS = 2 * 10**8
 
 @dataclass(frozen=True)
 class Check:
-    """What is checked of a result. `sample`: what is drawn, for `extent` sample; `seed`: by which it is drawn; `why`:
+    """The checked part of a result. `sample`: what is drawn, for `extent` sample; `seed`: by which it is drawn; `why`:
     in words, where nobody asked for it.
     """
 
@@ -60,7 +60,7 @@ class Check:
 
 
 def chosen_check(workload: Workload, extent: str | None, seed: int) -> Check:
-    """What is asked for; without, the whole result where that takes little, else a sample.
+    """The check that is asked for; without, the whole result where that takes little, else a sample.
 
     Raises SpecError for another word, and where a sample takes too much.
     """

@@ -30,7 +30,7 @@ PRODUCT_POINTS, OTHER_POINTS, PRODUCT_VALUES = 1e10, 3e7, 5e8
 
 
 def drawn_sample(workload: Workload, seed: int) -> Needed:
-    """What is needed for the values that are checked, the same for the same seed.
+    """The inputs that the checked values need, the same for the same seed.
 
     Raises SpecError where even one value of each output takes too much time or memory.
     """

@@ -42,7 +42,7 @@ class Compiled:
 
     @property
     def why(self) -> str:
-        """What the compiler did; empty where nothing."""
+        """Words for what the compiler did; empty where nothing."""
         fewer, less = self.compiled_count < self.lowered_count, self.compiled_bytes < self.lowered_bytes
         if (self.compiled_count, self.compiled_bytes) == (self.lowered_count, self.lowered_bytes):
             return ""

@@ -119,7 +119,7 @@ def _put(plan: Plan, step: Put, memory: Memory, device: int, turn: int) -> Tenso
 
 
 def _move(plan: Plan, step: Move, sources: list[Tensor], turn: int) -> list[Tensor]:
-    """What each PE holds afterwards. See `plan.Move` for what the kinds mean."""
+    """The array of each PE afterwards. See `plan.Move` for what the kinds mean."""
     if step.kind in ("broadcast", "reduce") or (step.kind == "slice" and step.scatter is None):
         return _to_or_from_part(plan, step, sources)
     received: list[Tensor | None] = [None] * plan.mesh.n_devices
@@ -141,7 +141,7 @@ def _move(plan: Plan, step: Move, sources: list[Tensor], turn: int) -> list[Tens
 
 
 def _to_or_from_part(plan: Plan, step: Move, sources: list[Tensor]) -> list[Tensor]:
-    """What each PE holds after a broadcast, a reduction on a part of the mesh, or after others have given it up."""
+    """The array of each PE after a broadcast, a reduction on a part of the mesh, or after others have given it up."""
     held = list(sources)
     for pairs in rounds_of(plan, step):
         before = list(held)
@@ -157,7 +157,7 @@ def _to_or_from_part(plan: Plan, step: Move, sources: list[Tensor]) -> list[Tens
 
 
 def _received(plan: Plan, step: Move, arrays: list[Tensor], place: int, here: Here) -> Tensor:
-    """What the PE at `place` of a group gets from the arrays of the group."""
+    """The array that the PE at `place` of a group gets from those of the group."""
     buffer = plan.by_name[step.target]
     match step.kind:
         case "all_gather":
@@ -184,7 +184,7 @@ def _received(plan: Plan, step: Move, arrays: list[Tensor], place: int, here: He
 
 
 def _with_halo(plan: Plan, step: Move, array: Tensor, sent_by: Tensor | None) -> Tensor:
-    """What a PE has with what the next one sends behind it; padding where there is no next one."""
+    """The array of a PE with that of the next one after it; padding where there is no next one."""
     axis = _axis(plan.by_name[step.target].ranks, step.gather)
     start, count = fetched_by(plan, step)
     shape = [count if other == axis else size for other, size in enumerate(array.shape)]

@@ -14,7 +14,7 @@ from einmap.distribute.plans.collectives import Kind, Traffic
 from einmap.errors import InvariantError
 
 PERMUTE = "collective_permute"
-"""What moves from single PEs to single PEs are in a program, shifts and permutes alike."""
+"""The kind of moves from single PEs to single PEs in a program, shifts and permutes alike."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -33,7 +33,7 @@ class Collective:
 
     @property
     def total_bytes(self) -> int:
-        """What one PE puts in, all executions."""
+        """Bytes that one PE puts in, all executions."""
         return self.count * self.operand_bytes
 
 
@@ -46,7 +46,7 @@ def merged(collectives: Iterable[Collective]) -> tuple[Collective, ...]:
 
 
 def predicted(traffic: Iterable[Traffic]) -> tuple[Collective, ...]:
-    """What a program must hold if a plan's traffic is right."""
+    """Collectives that a program must hold if a plan's traffic is right."""
     free: Kind = "slice"
     return merged(one for row in traffic if row.kind != free for one in _predicted(row))
 

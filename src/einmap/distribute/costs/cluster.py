@@ -27,7 +27,7 @@ from einmap.progress import Progress
 from einmap.visible import brief
 
 type ArchGoal = Literal["latency", "energy"]
-"""What a mapping on the architecture of a PE makes small."""
+"""The objective of a mapping on the architecture of a PE."""
 SMALLEST, LARGEST = 1e-30, 1e30
 """Of rates, times, sizes and energies in SI units: with these no sum or quotient of costs overflows."""
 
@@ -125,7 +125,7 @@ class PeArch(Protocol):
         """The cost in s or J, if the mapper has been asked for it or for that of an Einsum that is like it."""
 
     def cost(self, einsum: Einsum, extents: tuple[int, ...], goal: ArchGoal, progress: Progress | None = None) -> float:
-        """What the best mapping costs: s or J; inf where there is none. `progress` may end its search early."""
+        """Cost of the best mapping: s or J; inf where there is none. `progress` may end its search early."""
 
     def why_not(self, einsum: Einsum, extents: tuple[int, ...]) -> EinmapError | None:
         """Why there is no mapping; None where there is one."""
@@ -319,7 +319,7 @@ def _whole(kind: Kind, operand: float, result: float) -> float:
 
 
 def default_cluster(mesh: Mesh) -> Cluster:
-    """What is taken where no cluster is given: links of 100 GB/s and 1 us, PEs of 100 Tera-operations/s."""
+    """The cluster where none is given: links of 100 GB/s and 1 us, PEs of 100 Tera-operations/s."""
     return flat_cluster(mesh, 100e9, 1e-6, 100e12)
 
 

@@ -1,4 +1,4 @@
-"""What a plan sends and how long it takes."""
+"""Bytes that a plan sends, and how long it takes."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _moves(steps: Sequence[PlanStep], count: int) -> Iterator[tuple[Move, int]]:
 
 
 def traffic_of(plan: Plan, move: Move, count: int = 1) -> Traffic:
-    """What one collective puts in and gets out, padding included, and what it sends."""
+    """Values of one collective that go in, come out and are sent, padding included."""
     source, target = plan.by_name[move.source], plan.by_name[move.target]
     parts, width = plan.mesh.parts(move.axes), BYTES[plan.dtype]
     sizes = dict(source.sizes)
@@ -150,7 +150,7 @@ def plan_cost(plan: Plan, cluster: Cluster | None = None, bits: Mapping[TensorNa
 
 
 def step_costs(plan: Plan, model: ClusterCost, bits: Mapping[TensorName, float]) -> tuple[float, ...]:
-    """What each step of a plan costs by `model`, those of a loop all turns together: seconds as in `plan_cost`, bytes
+    """Costs of the steps of a plan by `model`, those of a loop all turns together: seconds as in `plan_cost`, bytes
     and joules as the search counts them, padding included.
     """
     if model.metric in ("time", "memory"):
@@ -270,7 +270,7 @@ def _critical(spans: Sequence[Span], before: Sequence[set[int]]) -> tuple[int, .
 
 @dataclass(frozen=True, slots=True)
 class _Timed:
-    """What single steps of a plan take on a cluster."""
+    """Seconds of single steps of a plan on a cluster."""
 
     plan: Plan
     cluster: Cluster
@@ -356,7 +356,7 @@ def _summed(
 
 
 def _work(plan: Plan, local: Local, points: PointCount, bits: Mapping[TensorName, float]) -> LocalWork:
-    """What a PE does for a local Einsum with so many points."""
+    """Work of a PE for a local Einsum with so many points."""
     touched = [plan.by_name[name] for _, name in (*local.operands, *local.results)]
     widths = [bits.get(buffer.tensor, 8 * BYTES[plan.dtype]) for buffer in touched]
     moved = sum(math.prod(buffer.shape) * width for buffer, width in zip(touched, widths, strict=True))

@@ -1,4 +1,4 @@
-"""What moves and local Einsums cost: the parameter of every search for a plan."""
+"""Costs of moves and local Einsums: the parameter of every search for a plan."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PER_MOVE = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class LocalWork:
-    """What each PE does for an Einsum. `extents`: of its rank variables on the PE, in its order; `operations` of the
+    """Work of each PE for an Einsum. `extents`: of its rank variables on the PE, in its order; `operations` of the
     busiest PE, and their `mean` over the PEs; `moved`: bits of all that one reads and writes, each once; `bits`: of its
     widest values; `mean_moved`: as `moved`, on average over the PEs and without padding, None: there is none.
     """
@@ -49,7 +49,7 @@ class LocalWork:
 
 
 class EinsumCost(Protocol):
-    """What one Einsum costs, by the work of a PE. Equal, and with equal hashes, where the same work costs the same."""
+    """Cost of one Einsum by the work of a PE. Equal, and with equal hashes, where the same work costs the same."""
 
     def __hash__(self) -> int: ...
 
@@ -74,7 +74,7 @@ class SlowEinsumCost(EinsumCost, Protocol):
         """A lower bound of `compute`, found quickly."""
 
     def known(self, mesh: Mesh, work: LocalWork) -> float | None:
-        """What `compute` gives, where that is found quickly."""
+        """The result of `compute`, where that is found quickly."""
 
     def why_not(self, work: LocalWork) -> EinmapError | None:
         """Why a PE cannot do the work; None where it can."""
@@ -91,7 +91,7 @@ class CostModel(Protocol):
         """Of one collective; bits that one PE puts in and gets out, and which part of the PEs sends."""
 
     def of(self, einsum: Einsum) -> EinsumCost:
-        """What an Einsum costs, by the work of a PE."""
+        """Cost of an Einsum by the work of a PE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class ClusterCost:
         return self.move(hop.kind, mesh, hop.axes, operand, result, hop.senders)
 
     def of(self, einsum: Einsum) -> EinsumCost:
-        """What an Einsum costs: by its operations and what it moves, or by the architecture of the PE."""
+        """Cost of an Einsum: by its operations and what it moves, or by the architecture of the PE."""
         arch = self.cluster.pe.arch
         if arch is None or self.metric == "bytes":
             return self
@@ -152,7 +152,7 @@ class ClusterCost:
 
 @dataclass(frozen=True, slots=True)
 class MappedCost:
-    """What Einsums that are like `einsum` cost on PEs with an architecture: s of one PE, or J of all of them."""
+    """Costs of Einsums that are like `einsum` on PEs with an architecture: s of one PE, or J of all of them."""
 
     arch: PeArch
     einsum: Einsum
@@ -172,7 +172,7 @@ class MappedCost:
         return self._of_all(mesh, self.arch.least(self.einsum, work.extents, self.goal))
 
     def known(self, mesh: Mesh, work: LocalWork) -> float | None:
-        """What `compute` gives, where the mapper has been asked before."""
+        """The result of `compute`, where the mapper has been asked before."""
         cost = self.arch.known(self.einsum, work.extents, self.goal)
         return None if cost is None else self._of_all(mesh, cost)
 
@@ -185,7 +185,7 @@ class MappedCost:
 
 
 def hop_cost(model: CostModel, mesh: Mesh, hop: Hop, bits: float) -> float:
-    """What a move of a tensor costs whose values have so many bits; slices cost nothing."""
+    """Cost of a move of a tensor whose values have so many bits; slices cost nothing."""
     if hop.kind == "slice":
         return 0.0
     if isinstance(model, ClusterCost):

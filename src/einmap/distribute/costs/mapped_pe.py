@@ -1,4 +1,4 @@
-"""What the Einsums of a workload cost on the architecture of a PE, remembered by shape."""
+"""Costs of the Einsums of a workload on the architecture of a PE, remembered by shape."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class MappedPe:
 
     spec: Spec
     costs: dict[Hashable, Mapped] = field(default_factory=dict, repr=False)
-    """What has been found so far."""
+    """Costs found so far."""
     _wholes: dict[Einsum, Spec] = field(default_factory=dict, repr=False)
     _firsts: dict[Hashable, Einsum] = field(default_factory=dict, repr=False)
 
@@ -93,7 +93,7 @@ class MappedPe:
         return None if found is None else found.cost
 
     def cost(self, einsum: Einsum, extents: tuple[int, ...], goal: ArchGoal, progress: Progress | None = None) -> float:
-        """What the best mapping costs: s or J; inf where there is none. `progress` may end the search of the mapper,
+        """Cost of the best mapping: s or J; inf where there is none. `progress` may end the search of the mapper,
         which then gives its best so far, that is not proven. Raises SpecError where the architecture is wrong.
         """
         return self._mapped(einsum, extents, goal, progress).cost

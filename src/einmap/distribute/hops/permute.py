@@ -22,7 +22,7 @@ from einmap.distribute.plans.collectives import Pairs
 from einmap.einsum.spaces.projection import Rank
 
 type _Role = tuple[str, int]
-"""What an axis is for: a rank (`=` for addends) that it splits, and the blocks that one step along the axis passes."""
+"""The use of an axis: a rank (`=` for addends) that it splits, and the blocks that one step along the axis passes."""
 
 _ADDENDS = "="
 
@@ -65,7 +65,7 @@ def permuted_pairs(mesh: Mesh, before: Placement, after: Placement) -> Pairs:
 
 
 def _blocks(mesh: Mesh, placement: Placement) -> object:
-    """What placements have in common between which blocks can be exchanged."""
+    """The key that placements share between which blocks can be exchanged."""
     splits = tuple((split.rank, split.block, split.halo, mesh.parts(split.axes)) for split in placement.splits)
     return splits, mesh.parts(placement.partial), placement.reduction
 
@@ -86,7 +86,7 @@ def _routes(sizes: tuple[int, ...], pairs: Pairs, filled: tuple[float, ...]) -> 
 
 
 def _roles(mesh: Mesh, placement: Placement, other: Placement) -> dict[AxisName, _Role]:
-    """What each axis is for. Which addend is which is of no matter, so axes with addends in both keep theirs."""
+    """The use of each axis. Which addend is which is of no matter, so axes with addends in both keep theirs."""
     both = [axis for axis in placement.partial if axis in other.partial]
     addends = (*both, *(axis for axis in placement.partial if axis not in both))
     lists = [(split.rank, split.axes) for split in placement.splits] + [(_ADDENDS, addends)]

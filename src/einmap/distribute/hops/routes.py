@@ -104,7 +104,7 @@ class Routes:
 def _around(
     line: NDArray[np.intp], lines: int, start: NDArray[np.intp], distance: NDArray[np.intp], parts: int
 ) -> _Loads:
-    """What each link of rings carries forward and back: (2, lines, links), link i between PEs i and i + 1."""
+    """Load of each link of rings forward and back: (2, lines, links), link i between PEs i and i + 1."""
     links = np.zeros((2, lines, parts))
     back = parts - distance
     forward_part = np.where(distance < back, 1.0, np.where(distance == back, 0.5, 0.0))

@@ -35,7 +35,7 @@ class Route:
 
     @property
     def sent_values(self) -> int:
-        """What all PEs together send."""
+        """Values that all PEs together send."""
         return sum(hop.sent_values for hop in self.hops)
 
 

@@ -1,4 +1,4 @@
-"""What a user asks for: placements of tensors and loops of Einsums, checked against workload and mesh."""
+"""The request of a user: placements of tensors and loops of Einsums, checked against workload and mesh."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What requests are checked against. `sizes`: of each tensor's ranks."""
+    """The context that requests are checked against. `sizes`: of each tensor's ranks."""
 
     workload: Workload
     mesh: Mesh

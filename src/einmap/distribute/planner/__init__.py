@@ -5,12 +5,12 @@
 - `differences`: why one plan costs more than another, in a sentence.
 - `document`: a plan as the key `distribution` of a specification.
 - `matching_ends`: layers that follow one another: results that lie as graph inputs do.
-- `padding`: what does not divide: PEs whose blocks are empty or short, and moves that send padding.
-- `patterns`: what a plan is called: data, column and row tensor parallel.
+- `padding`: sizes that do not divide: PEs whose blocks are empty or short, and moves that send padding.
+- `patterns`: names of plans: data, column and row tensor parallel.
 - `planner`: the best plan and the best ones that differ from it.
-- `planning`: what to plan for, and what may be chosen for it.
+- `planning`: a workload and a request for a plan, and the space of plans.
 - `read_cluster`: the key `cluster` of a specification as a cluster.
 - `too_little`: why no plan keeps to the memory, and the least change that helps.
 - `turned`: plans in turns, which the search does not look at, made of plans that it finds.
-- `what_if`: what one change of memory or links would alter.
+- `what_if`: changes of memory or links, one at a time.
 """

@@ -25,7 +25,7 @@ from einmap.visible import brief
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one step of a plan costs. `what`: "computing Z" or "all-gather of K"; `sent`: bytes that one PE sends."""
+    """Cost of one step of a plan. `what`: "computing Z" or "all-gather of K"; `sent`: bytes that one PE sends."""
 
     what: str
     cost: float
@@ -66,7 +66,7 @@ class ChosenPlan:
 
     @property
     def sent_bytes(self) -> float:
-        """What one PE sends."""
+        """Bytes that one PE sends."""
         return sum(part.sent for part in self.parts)
 
 
@@ -89,7 +89,7 @@ def in_turns(chosen: ChosenPlan, turns: Turns, plan: Plan, model: ClusterCost) -
 
 
 def parts_of(space: SearchSpace, chosen: ChosenPlan, model: ClusterCost) -> tuple[Part, ...]:
-    """What each step costs by a cost model, which need not be the one that it was chosen by."""
+    """Costs of the steps by a cost model, which need not be the one that it was chosen by."""
     if chosen.turns is not None:
         return _parts_in_turns(chosen.plan, chosen.turns, model, chosen.bits)
     return tuple(_part(space, action, model) for action in chosen.actions)

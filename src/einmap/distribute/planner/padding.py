@@ -1,4 +1,4 @@
-"""What does not divide: PEs whose blocks are empty or short, and moves that send padding."""
+"""Sizes that do not divide: PEs whose blocks are empty or short, and moves that send padding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan is called: data, column and row tensor parallel.
+"""Names of plans: data, column and row tensor parallel.
 
 Of an Einsum with a weight (a graph input beside the operand that is worked on), a split rank variable is a *column*
 of the weight where it indexes the weight and the result, a *row* where it is reduced, and *data* where it indexes the
@@ -21,7 +21,7 @@ type Role = Literal["data", "column", "row", "along", "reduced"]
 
 
 def role_of(workload: Workload, einsum: Einsum, variable: RankVar) -> Role:
-    """What splitting a rank variable of an Einsum means."""
+    """Meaning of a split rank variable of an Einsum."""
     operands = [access for access in einsum.accesses if not access.output]
     written = any(variable in access.variables for access in einsum.accesses if access.output)
     weights = [access for access in operands[1:] if access.tensor not in workload.producers]

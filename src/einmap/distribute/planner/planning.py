@@ -1,4 +1,4 @@
-"""What to plan for, and what may be chosen for it."""
+"""A workload and a request for a plan, and the space of plans."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from einmap.visible import brief, short
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """What to plan for. `memory`: bytes on each PE, None: the memory of the cluster's PE; `placements`: tensors that
-    lie where they are told, as in `distribute_workload`; `time_limit`: seconds for the best plan, and as many for the
-    plans that differ; `same`: results that lie as graph inputs do, so that layers can follow one another, None: the
+    """A request for a plan. `memory`: bytes on each PE, None: the memory of the cluster's PE; `placements`: tensors
+    that lie where they are told, as in `distribute_workload`; `time_limit`: seconds for the best plan, and as many for
+    the plans that differ; `same`: results that lie as graph inputs do, so that layers can follow one another, None: the
     default (`matching_ends`).
 
     Raises SpecError (several problems together) for an unknown metric, and for memory and seconds that are not above 0.
@@ -89,12 +89,12 @@ class Planning:
 
     @cached_property
     def model(self) -> ClusterCost:
-        """What moves and Einsums cost."""
+        """Costs of moves and Einsums."""
         return ClusterCost(self.request.cluster, self.request.metric)
 
     @cached_property
     def context(self) -> Context:
-        """What requests are checked against."""
+        """The context that requests are checked against."""
         return context_of(self.workload, self.request.mesh)
 
     @cached_property

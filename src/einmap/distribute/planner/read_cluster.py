@@ -32,7 +32,7 @@ from einmap.visible import short
 
 KEY = "cluster"
 _COSTS = ("peak", "memory_bandwidth", "energy_per_operation", "energy_per_bit")
-"""What an architecture says of a PE itself."""
+"""Fields of a PE that its architecture takes the place of."""
 
 type ArchReader = Callable[[str, At], Spec]
 """Reads the specification that a cluster names as the architecture of its PEs, from where it is named."""
@@ -96,7 +96,7 @@ class _Fields:
         return self._read(name, _count)
 
     def written(self, name: str) -> Raw | None:
-        """What stands under a key, right or wrong; None where nothing does."""
+        """The raw value of a key, right or wrong; None where there is none."""
         whole = get_value(self.raw, self.path)
         return whole.get(name) if isinstance(whole, RawMap) else None
 
@@ -106,7 +106,7 @@ class _Fields:
         return self.attempt(partial(check, self.raw, (*self.path, name), self.values[name]), name)
 
     def attempt[T](self, step: Callable[[], T], name: str) -> T | None:
-        """What `step` gives; None after adding its problem, with an example of the field as advice."""
+        """The result of `step`; None after adding its problem, with an example of the field as advice."""
         before = len(self.problems)
         value = attempt(self.problems, step)
         for problem in self.problems[before:]:

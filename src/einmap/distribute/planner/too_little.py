@@ -87,7 +87,7 @@ def _that_help(planning: Planning, memory: float, progress: Progress) -> tuple[l
 
 
 def _that_does_not(request: PlanRequest) -> str:
-    """What was tried in vain."""
+    """Words for what was tried in vain."""
     most = {axis: link.size for axis, link in request.cluster.links if link.size is not None}
     ended = [axis for axis, size in most.items() if size < FACTORS[-1] * _size(request.mesh, axis)]
     if not ended:

@@ -1,4 +1,4 @@
-"""What one change of memory or links would alter: the same workload is planned again with it."""
+"""Changes of memory or links, one at a time: the same workload is planned again with each."""
 
 from __future__ import annotations
 

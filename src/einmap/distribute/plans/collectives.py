@@ -1,4 +1,4 @@
-"""What moves between PEs: the kinds of collectives, what each sends, and what a plan sends in all."""
+"""Collectives between PEs: their kinds, what each sends, and what a plan sends in all."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Traffic:
 
     @property
     def total_sent_bytes(self) -> float:
-        """What one PE sends in all executions."""
+        """Bytes that one PE sends in all executions."""
         return self.count * self.sent_bytes
 
 
@@ -220,7 +220,7 @@ def _scattered(order: Sequence[int], sizes: Sequence[int], kind: Kind) -> tuple[
 
 
 type OfStage = Callable[[Stage], float]
-"""What a stage costs."""
+"""Cost of a stage."""
 
 
 def one_after_another(kind: Kind, sizes: tuple[int, ...], cost: OfStage) -> float:

@@ -1,4 +1,4 @@
-"""What cuts points off the box of an Einsum: linear inequalities, in groups that speak of the same rank variables."""
+"""Linear inequalities that cut points off the box of an Einsum, in groups that speak of the same rank variables."""
 
 from __future__ import annotations
 

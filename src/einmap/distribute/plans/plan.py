@@ -115,7 +115,7 @@ class Move:
       those over the other axes, and a PE at position `s` over `skew` sends to `i + offset*s`;
     - permute: PEs exchange whole buffers, so that each has that of its place in the target's placement; `axes`: those
       that mean different things in the two placements (`hops.permute` says who sends to whom);
-    - halo: each PE but the last gets from the next one what its halo of `gather` lacks, behind what it has;
+    - halo: each PE but the last gets from the next one what its halo of `gather` lacks, after what it has;
     - broadcast: the PEs along the one axis get what those hold that the source's placement says (`on`);
     - reduce: the PEs that the target's placement says (`on`) get the sum, maximum or minimum of all along the one axis;
     - slice: `scatter` is padded to n*b coordinates, where b is its block in the target; PE `i` keeps block `i`, with

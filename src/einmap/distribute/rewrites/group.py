@@ -154,8 +154,8 @@ def led(einsum: Einsum, access: TensorAccess, variable: RankVar) -> tuple[tuple[
 
 
 def gathers(plan: Plan, group: Group, axes: Iterable[str]) -> dict[BufferName, Gathered]:
-    """What is all-gathered over some of the axes for nobody else, in the rank that goes block by block, by the gathered
-    buffer.
+    """Tensors that are all-gathered over some of the axes for nobody else, in the rank that goes block by block, by the
+    gathered buffer.
     """
     later = group.read_later(plan)
     moves = {

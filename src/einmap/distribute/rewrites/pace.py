@@ -50,7 +50,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Blocks:
-    """What is gathered: over which axes, among how many PEs, how many values of the rank variable are in a block."""
+    """Blocks that are gathered: over which axes, among how many PEs, with how many values of the rank variable."""
 
     axes: Axes
     parts: int

@@ -15,7 +15,7 @@ from einmap.einsum.spaces.projection import Affine, Rank
 
 
 def part_einsum(member: Member, part: Part) -> Einsum:
-    """What an Einsum computes in a turn. The Einsum itself where nothing is left out."""
+    """The part of an Einsum that is computed in a turn. The Einsum itself where nothing is left out."""
     einsum = member.einsum
     if einsum.is_copy or part.map == einsum.operation.map:
         return einsum

@@ -43,7 +43,7 @@ type Factors = Mapping[Key, Amount]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What an Einsum computes in a turn: its map without the factors that are given later, and these, by the rank
+    """The part of an Einsum in a turn: its map without the factors that are given later, and these, by the rank
     variables of the Einsum.
     """
 

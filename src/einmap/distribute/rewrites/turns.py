@@ -132,7 +132,7 @@ class _Builder:
         return steps
 
     def advance(self) -> list[PlanStep]:
-        """What the next turn reads: from the next PE, or gathered."""
+        """Steps for what the next turn reads: from the next PE, or gathered."""
         steps: list[PlanStep] = []
         for gathered in {one.move.source: one for one in self.gathered.values()}.values():
             source, here = self.plan.by_name[gathered.move.source], self._here(gathered)
@@ -190,7 +190,7 @@ class _Builder:
         return self._made[use, name]
 
     def _here(self, gathered: Gathered) -> BufferName:
-        """What a turn has of a tensor that would be gathered: a block, or a gathered panel."""
+        """The buffer of a turn for a tensor that would be gathered: a block, or a gathered panel."""
         move = gathered.move
         source = self.plan.by_name[move.source]
         if not self.pace.panels:
@@ -261,7 +261,7 @@ class _Builder:
                     raise SpecError(text, at=at, hint="leave it out of the turns")
 
     def completions(self) -> list[PlanStep]:
-        """What totals lack until other totals are complete."""
+        """Steps that give totals what they lack until other totals are complete."""
         steps: list[PlanStep] = []
         complete = {tensor: name for name, tensor in self.group.made.items()}
         for member in self.group.members:
@@ -310,7 +310,7 @@ class _Builder:
         return None
 
     def _so_far(self, name: BufferName, total: BufferName, fill: Fill) -> BufferName:
-        """What a result is before a turn; `total`: what it is after it."""
+        """The buffer of a result before a turn; `total`: after it."""
         known = ("so far", name) in self._made
         buffer = self.plan.by_name[name]
         so_far = self._once("so far", name, buffer.tensor, "A", buffer.placement)

@@ -41,7 +41,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Searched:
-    """What was selected, and the space and the problem that its numbers are of."""
+    """A selection, and the space and the problem that its numbers are of."""
 
     space: SearchSpace
     problem: Problem

@@ -143,7 +143,7 @@ class _State:
         return self._remembered(("above", *self._key(key), position), lambda: (least - least.min(),))[0]
 
     def _moved(self, access: Access, least: Costs, sign: float) -> Costs:
-        """What is shifted at an access after `sign` times a part's least cost has been added."""
+        """The shifts at an access after `sign` times a part's least cost has been added."""
         shifted = self._shifted[access]
         alike = self._parts[access[0]], self._parts[access[1],], self._accesses[access[0]].index(access)
 

@@ -23,7 +23,7 @@ MAX_TRIED = 60_000
 
 @dataclass(frozen=True, slots=True)
 class HomeRole:
-    """What a tensor is there for: the homes that are `allowed`, where each reader may read it, where it may come out
+    """The role of a tensor: the homes that are `allowed`, where each reader may read it, where it may come out
     (None: a graph input), whether it is pinned to `allowed`, and whether memory is `limited` or its ends
     have to match those of others, so that no home replaces another one.
     """

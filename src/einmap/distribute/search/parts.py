@@ -39,14 +39,14 @@ class EinsumPart:
         return tuple(zip(orders, starts, strict=True))
 
     def costs(self, shifted: Shifted) -> Costs:
-        """What each way costs after the shifts."""
+        """Cost of each way after the shifts."""
         total = self.ways.costs.copy()
         for which, moved in zip(self._which, shifted, strict=True):
             total -= moved[which]
         return total
 
     def with_neighbours(self, shifted: Shifted, least: Shifted) -> Costs:
-        """What each way costs at least with its tensors; `least`: of each tensor by placement."""
+        """Least cost of each way with its tensors; `least`: of each tensor by placement."""
         total = self.costs(shifted)
         for which, some in zip(self._which, least, strict=True):
             total += some[which]
@@ -76,7 +76,7 @@ class TensorPart:
         return np.ascontiguousarray(self.homes.paths.distances[self.homes.first])
 
     def _by_access(self, shifted: Shifted) -> list[Costs]:
-        """What it costs at least from where the tensor is written to each placement, then from there to each reader."""
+        """Least costs from where the tensor is written to each placement, then from there to each reader."""
         paths = self.homes.paths
         made = []
         for access, moved in enumerate(shifted):
@@ -93,7 +93,7 @@ class TensorPart:
         return self.writer is not None and access == 0
 
     def costs(self, shifted: Shifted) -> Costs:
-        """What each home costs after the shifts; of pairs that are not listed, by first home and any placement."""
+        """Cost of each home after the shifts; of pairs that are not listed, by first home and any placement."""
         homes = self.homes
         own = self._between if homes.cut else homes.costs
         return np.asarray(sum((self._at_homes(*some) for some in enumerate(self._by_access(shifted))), own))

@@ -96,7 +96,7 @@ def _matching(result: Homes, tensor: Homes) -> Costs:
 
 
 def _moving(homes: Homes, lies: Numbers, output: bool) -> Costs:
-    """What moving costs between an Einsum and the home, by way and home."""
+    """Costs of moves between an Einsum and the home, by way and home."""
     if output:
         return np.asarray(homes.paths.distances[np.ix_(lies, homes.first)])
     return np.asarray(homes.reach[:, lies].T)

@@ -31,7 +31,7 @@ type Solver = Callable[[Selection], Selected]
 def solve_refined(
     space: SearchSpace, problem: Problem, solver: Solver, progress: Progress | None = None, priced: bool = True
 ) -> Selected:
-    """What `solver` gives once all costs of its choice are known.
+    """The choice of `solver` once all its costs are known.
 
     `progress` may end it: then the best choice so far whose costs are known, with a bound. `priced`: ways cost what
     they cost; else nothing, where they can be done at all. Raises SpecError where an Einsum has no way that can be

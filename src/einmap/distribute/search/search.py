@@ -97,7 +97,7 @@ def _has_slow_costs(space: SearchSpace) -> bool:
 
 
 def _of_some_homes(selected: Selected) -> Selected:
-    """What is known where pairs of homes were left out."""
+    """The selection without its bound, where pairs of homes were left out."""
     return replace(selected, bound=0.0)
 
 

@@ -123,7 +123,7 @@ class _TooMany(SpecError):
 
 
 def least_of_all(context: Context, model: CostModel, bits: Mapping[TensorName, float]) -> float:
-    """What any plan costs at least: each Einsum spread evenly over all PEs, which then read and write an equal part of
+    """Least cost of any plan: each Einsum spread evenly over all PEs, which then read and write an equal part of
     each tensor, and no moves. What takes long to find out counts nothing.
     """
     total, parts = 0.0, context.mesh.n_devices

@@ -26,7 +26,7 @@ class Graph(NamedTuple):
 
 
 class Shifts(NamedTuple):
-    """What has been shifted out of edge e to its first node, from `rows_at[e]` in `rows`, and to its second node, from
+    """Costs shifted out of edge e to its first node, from `rows_at[e]` in `rows`, and to its second node, from
     `columns_at[e]` in `columns`; `left`: what each strategy costs with what was shifted to it.
     """
 
@@ -38,7 +38,7 @@ class Shifts(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """What strategies and pairs use of limits: terms of node v from `nodes_at[v]`, of edge e from `edges_at[e]`; term i
+    """Usage of limits by strategies and pairs: terms of node v from `nodes_at[v]`, of edge e from `edges_at[e]`; term i
     is of limit `limit[i]`, its table begins at `values_at[i]` in `values`. `most`: the limits.
     """
 
@@ -166,7 +166,7 @@ def sweep(graph: Graph, shifts: Shifts, forward: bool, paid: float, reached: Arr
 
 @numba.njit(cache=True, nogil=True)
 def exact_bound(graph: Graph, shifts: Shifts, costs: Array) -> float:
-    """What any choice costs at least, from `costs` of the strategies and what was shifted, without what rounding adds
+    """Least cost of any choice, from `costs` of the strategies and what was shifted, without what rounding adds
     up to over many sweeps.
     """
     left, total = costs.copy(), 0.0

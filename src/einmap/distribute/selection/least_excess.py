@@ -72,7 +72,7 @@ def least_excess(problem: Selection, time_limit: float, progress: Progress | Non
 
 
 def _granule(problem: Selection) -> int:
-    """What all usages, and the limits, are multiples of."""
+    """The largest number that all usages, and the limits, are multiples of."""
     usages = [table for _, table in (*problem.usage.nodes, *problem.usage.edges)]
     divisor = math.gcd(*(int(limit.limit) for limit in problem.limits))
     for table in usages:

@@ -86,7 +86,7 @@ def _excess(graph: Graph, terms: Terms, used: Array, v: int) -> float:
 def _at(
     graph: Graph, terms: Terms, costs: Array, choice: Array, used: Array, v: int, s: int
 ) -> tuple[float, float, float]:
-    """What node `v` with its edges costs with strategy `s`, as `judged`; `used` is without the node."""
+    """Cost of node `v` with its edges with strategy `s`, as `judged`; `used` is without the node."""
     forbidden, cost = 0.0, costs[graph.starts[v] + s]
     for e in graph.edges_of[graph.edges_at[v] : graph.edges_at[v + 1]]:
         own = graph.tables[graph.tables_at[e] + _place(graph, choice, v, e, s)]

@@ -41,7 +41,7 @@ ROUNDING = 1e-7
 
 @dataclass(eq=False)
 class Messages:
-    """What is shifted and charged, the best choice (None: none keeps to the limits), its cost, and a bound of all."""
+    """State of the shifts and prices, the best choice (None: none keeps to the limits), its cost, and a bound of all."""
 
     problem: Selection
     choice: Choice | None = None
@@ -188,13 +188,13 @@ class Messages:
         self._charge_edges(change)
 
     def _of_edges(self, choice: Array) -> Costs:
-        """What the pairs of a choice use, table by table."""
+        """Usage of the pairs of a choice, table by table."""
         edges = [self.problem.edges[number] for number, _ in self._usage.edges]
         tables = [table for _, table in self._usage.edges]
         return np.array([t[choice[e.first], choice[e.second]] for e, t in zip(edges, tables, strict=True)])
 
     def _of_strategies(self, prices: Costs) -> Costs:
-        """What each strategy is charged."""
+        """Charge of each strategy."""
         if not len(self._lengths):
             return np.zeros(len(self._costs))
         weights = self._usage.by_table(prices / self._units)[: len(self._lengths)]
@@ -246,7 +246,7 @@ def graph_of(problem: Selection) -> Graph:
 
 
 def terms_of(problem: Selection) -> Terms:
-    """What the limits of a problem are on, by node and by edge."""
+    """Terms of the limits of a problem, by node and by edge."""
     usage: Usage = problem.usage
     tables = [*usage.nodes, *usage.edges]
     values_at = _begins(np.array([table.size for _, table in tables])) if tables else np.zeros(0, dtype=np.int64)

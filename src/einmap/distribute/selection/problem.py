@@ -16,7 +16,7 @@ type Choice = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class Edge:
-    """What two nodes cost together: `costs[s, t]` for strategy `s` of `first` and `t` of `second`; inf: never both."""
+    """Costs of two nodes together: `costs[s, t]` for strategy `s` of `first` and `t` of `second`; inf: never both."""
 
     first: int
     second: int
@@ -48,7 +48,7 @@ class Selection:
     excess_cost: float | None = None
 
     def cost(self, choice: Sequence[int]) -> float:
-        """What a choice costs, with what is charged for excess; inf where a limit is exceeded that may not be."""
+        """Cost of a choice, with the charge for excess; inf where a limit is exceeded that may not be."""
         total = sum(float(costs[choice[node]]) for node, costs in enumerate(self.nodes))
         total += sum(float(edge.costs[choice[edge.first], choice[edge.second]]) for edge in self.edges)
         excess = self.excess(choice)
@@ -73,7 +73,7 @@ class Selection:
 
     @cached_property
     def usage(self) -> Usage:
-        """What the limits are on, each table once."""
+        """Tables of the limits, each once."""
         return Usage.of(self.limits)
 
 

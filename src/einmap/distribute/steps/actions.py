@@ -1,4 +1,4 @@
-"""What a plan does, before its buffers have names: versions of a tensor are told by their placement alone."""
+"""Actions of a plan before its buffers have names: versions of a tensor are told by their placement alone."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ LETTER: Mapping[Kind, str] = {
     "reduce": "O",
     "slice": "S",
 }
-"""What a buffer is called after the move that fills it."""
+"""The letter of a buffer after the move that fills it."""
 
 
 class Names:

@@ -53,7 +53,7 @@ def read_steps(context: Context, request: Request, value: Any) -> tuple[PlanActi
 
 
 class _Reader:
-    """What the steps so far have done. `held`: versions of each tensor, in the order in which they were made."""
+    """State after the steps so far. `held`: versions of each tensor, in the order in which they were made."""
 
     def __init__(self, context: Context, request: Request) -> None:
         self.context = context
@@ -80,7 +80,7 @@ class _Reader:
             self._move(where, fields)
 
     def contradictions(self) -> list[EinmapError]:
-        """What is missing, and what the other keys say that the steps do not."""
+        """Problems: what is missing, and what the other keys say that the steps do not."""
         context, request = self.context, self.request
         problems: list[EinmapError] = [
             context.error((STEPS,), f"no step computes Einsum {name!r}")

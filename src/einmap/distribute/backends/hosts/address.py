@@ -64,7 +64,8 @@ class Address:
         return literal is not None and _is_local(family, (self.name, 0))
 
     def resolved(self, deadline: float) -> list[SocketAddress]:
-        """What the name stands for, in the order in which it should be tried; `deadline` as of `time.monotonic`.
+        """Addresses that the name stands for, in the order in which it should be tried; `deadline` as of
+        `time.monotonic`.
 
         Raises EngineError where it stands for nothing, or nobody says so in time.
         """

@@ -1,4 +1,4 @@
-"""What must be the same on all hosts, and in words where it is not."""
+"""Facts that must be the same on all hosts, and words where they are not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from einmap.visible import short
 MAX_LINES = 300
 """Lines of plans that are compared in words; beyond, plans are told apart by a digest of all of them."""
 LONGEST_FACT = 200
-"""Characters of a fact; a longer one is cut, and its digest is put behind."""
+"""Characters of a fact; a longer one is cut, and ends with its digest."""
 NOWHERE = "not there"
 """The value of a fact that a host does not know."""
 
@@ -31,7 +31,7 @@ type Level = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a host says of itself. `levels`: facts by name; those of a level may differ because those before do."""
+    """The words of a host about itself. `levels`: facts by name; those of a level may differ because those before do."""
 
     levels: tuple[Level, ...]
 
@@ -41,7 +41,7 @@ class Facts:
 
     @classmethod
     def decoded(cls, document: object) -> Facts | None:
-        """What `encoded` gave; None for anything else, whoever wrote it."""
+        """The facts that `encoded` gave; None for anything else, whoever wrote it."""
         match document:
             case list() if all(isinstance(level, list) for level in document):
                 levels = [[_fact(one) for one in level] for level in document]
@@ -78,7 +78,9 @@ def facts_of(
 
 
 def differences(by_host: Mapping[int, Facts]) -> list[str]:
-    """What is not the same on all hosts, one text each; of facts that depend on others only the first that differ."""
+    """Facts that are not the same on all hosts, one text each; of facts that depend on others only the first that
+    differ.
+    """
     depth = max((len(facts.levels) for facts in by_host.values()), default=0)
     for level in range(depth):
         values = {host: dict(f.levels[level]) if level < len(f.levels) else {} for host, f in by_host.items()}

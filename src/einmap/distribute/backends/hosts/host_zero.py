@@ -31,7 +31,7 @@ class PortTakenError(Exception):
 
 @dataclass(frozen=True)
 class _Guest:
-    """What a connected host says of itself."""
+    """The words of a connected host about itself."""
 
     host: int
     hosts: int

@@ -85,7 +85,7 @@ class Connection:
 
 
 def _described(line: bytes) -> str:
-    """What seems to speak."""
+    """A description of what seems to speak."""
     # the first frame of an HTTP/2 server is its settings, of type 4; that of a client begins with these letters
     if line.startswith(b"PRI * HTTP/2") or (line[:1] == b"\0" and line[3:4] == b"\4"):
         return "it speaks as JAX does: another einmap that has begun already, or one that is older"

@@ -61,7 +61,7 @@ class Meeting(Protocol):
 
 @dataclass(frozen=True)
 class Event:
-    """What came over a connection: a document, or how it ended: an exception that says who spoke, or None."""
+    """One arrival over a connection: a document, or how it ended: an exception that says who spoke, or None."""
 
     connection: Connection
     said: dict[str, Any] | StrangerError | None
@@ -123,7 +123,7 @@ class Inbox:
 
 
 def refusal(kind: str, problems: Iterable[str], hint: str) -> EngineError | SpecError:
-    """What all hosts raise where they cannot run together. `kind`: "different" or "missing"."""
+    """The error that all hosts raise where they cannot run together. `kind`: "different" or "missing"."""
     problems = list(problems)
     if len(problems) == 1:
         text = f"the hosts cannot run together: {problems[0]}"

@@ -38,7 +38,7 @@ def encode(value: object) -> Any:
 
 
 def decode(document: Any) -> Any:
-    """What `encode` was given. Raises KeyError for a type that no plan has."""
+    """The value that `encode` was given. Raises KeyError for a type that no plan has."""
     match document:
         case list():
             return tuple(decode(item) for item in document)

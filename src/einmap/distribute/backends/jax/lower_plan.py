@@ -44,7 +44,7 @@ from einmap.einsum.operation import Reduction
 
 type Array = Any
 type Memory = dict[BufferName, Array]
-"""What one PE holds, by buffer."""
+"""The array of one PE, by buffer."""
 
 # Accelerators multiply float32 with fewer bits unless told otherwise.
 _JAX = Arrays(jnp, partial(jnp.einsum, precision=lax.Precision.HIGHEST))
@@ -213,7 +213,7 @@ def _position(axes: tuple[AxisName, ...]) -> Any:
 
 
 def _move(plan: Plan, step: Move, values: Array, turn: Any) -> Array:
-    """What a PE holds afterwards. See `plan.Move` for what the kinds mean."""
+    """The array of a PE afterwards. See `plan.Move` for what the kinds mean."""
     target = plan.by_name[step.target]
     parts = plan.mesh.parts(step.axes)
     match step.kind:
@@ -261,7 +261,7 @@ def _move(plan: Plan, step: Move, values: Array, turn: Any) -> Array:
 
 
 def _permuted(plan: Plan, step: Move, values: Array) -> Array:
-    """What the PE gets; its own values where it is no receiver."""
+    """The array that the PE gets; its own where it is not a receiver."""
     axes, pairs = _in_mesh_order(plan.mesh, step.axes, pairs_of(plan, step))
     moved = lax.ppermute(values, axes, pairs)
     receives = np.zeros(plan.mesh.parts(axes), dtype=bool)
@@ -270,7 +270,7 @@ def _permuted(plan: Plan, step: Move, values: Array) -> Array:
 
 
 def _along_tree(plan: Plan, step: Move, values: Array) -> Array:
-    """What the PE has after a broadcast or a reduction on a part of the mesh, a permute of some PEs for each round."""
+    """The array of the PE after a broadcast or a reduction on a part of the mesh, a permute of some PEs for each round."""
     for pairs in rounds_of(plan, step):
         sent = lax.ppermute(values, step.axes, pairs)
         receives = np.zeros(plan.mesh.parts(step.axes), dtype=bool)

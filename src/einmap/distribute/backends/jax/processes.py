@@ -59,7 +59,7 @@ main()
 
 @dataclass(frozen=True)
 class Command:
-    """What to start: arguments of `worker`, and changes of the environment."""
+    """A process to start: arguments of `worker`, and changes of the environment."""
 
     arguments: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class _Child:
 
 @dataclass(frozen=True)
 class _Event:
-    """What a process did: it answered, or (None) its output ended. `elsewhere`: what happened on another host."""
+    """The act of a process: it answered, or (None) its output ended. `elsewhere`: what happened on another host."""
 
     child: int
     message: Message | None
@@ -311,7 +311,7 @@ def _last_lines(child: _Child) -> list[str]:
 
 
 def _raised(answer: Message) -> tuple[str, list[str]]:
-    """What a process raised, first lines of the whole chain, and the further lines."""
+    """The error of a process: first lines of the whole chain, and the further lines."""
     causes = [str(cause).splitlines() for cause in answer.document["causes"]]
     what = "raised " + ", caused by ".join(lines[0] for lines in causes)
     return what, [line.rstrip() for lines in causes for line in lines[1:] if line.strip()][:LAST_LINES]

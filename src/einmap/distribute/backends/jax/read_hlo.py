@@ -87,7 +87,7 @@ def _collective(computation: _Computation, kind: str, rest: str, times: int) -> 
 
 
 def _arguments(rest: str) -> str:
-    """What stands before the parenthesis that ends the operands."""
+    """The text before the parenthesis that ends the operands."""
     depth = 1
     for i, character in enumerate(rest):
         depth += (character == "(") - (character == ")")

@@ -155,7 +155,7 @@ def _returned(block: Any) -> Any:
 
 
 def _step(value: Any, body: Any, counter: int) -> int | None:
-    """What a turn adds to the counter; None when it does anything else."""
+    """The number that a turn adds to the counter; None when it does anything else."""
     add = _owner(value)
     if add is None or add.name != "stablehlo.add" or _argument(add.operands[0], body) != counter:
         return None

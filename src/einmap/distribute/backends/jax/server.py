@@ -1,4 +1,4 @@
-"""What a process of the `jax` engine does for its parent: lower and run plans on the devices of JAX."""
+"""A process of the `jax` engine, which lowers and runs plans on the devices of JAX for its parent."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ LOST = 1
 
 
 class Server(Protocol):
-    """What answers requests."""
+    """An object that answers requests."""
 
     def answer(self, request: Message) -> Message:
         """The answer. A SpecError refuses the request; any other exception is reported, and the parent ends all."""
@@ -71,7 +71,7 @@ def _start(module: str, settings: Mapping[str, Any]) -> Server:
 
 
 def causes(error: BaseException) -> list[str]:
-    """What an exception says, with its type, and below that what each one says that led to it; at most MOST_CAUSES.
+    """The text of an exception, with its type, and below that what each one says that led to it; at most MOST_CAUSES.
 
     >>> causes(ValueError("one"))
     ['ValueError: one']
