@@ -6,13 +6,13 @@ from math import prod
 import pytest
 from tests.distribute.drawn_plans import AXES, draw_placements, draw_workload
 from tests.distribute.every_plan import INF, World, least_cost, least_cost_within
+from tests.distribute.routes import cheapest_route
 from tests.distribute.test_search import found_plan
 
 from einmap import Spec
 from einmap.distribute.costs.cluster import flat_cluster
 from einmap.distribute.costs.cost_model import ClusterCost, traffic_first
 from einmap.distribute.derive import context_of
-from einmap.distribute.hops.shortest import cheapest_route
 from einmap.distribute.placements.mesh import Mesh
 from einmap.distribute.placements.placement import Placement
 from einmap.distribute.placements.request import Request, checked_request

@@ -6,6 +6,7 @@ from math import prod
 
 import pytest
 from tests.distribute.checking import check_run
+from tests.distribute.routes import cheapest_route
 
 from einmap import Spec, SpecError, load, loads, plan_of
 from einmap.distribute.backends.check import check_outputs, sample_inputs
@@ -13,7 +14,6 @@ from einmap.distribute.backends.local import LocalEngine
 from einmap.distribute.costs.cluster import flat_cluster
 from einmap.distribute.costs.cost import communication, plan_cost
 from einmap.distribute.derive import distribute_workload
-from einmap.distribute.hops.shortest import cheapest_route
 from einmap.distribute.placements.mesh import Mesh
 from einmap.distribute.placements.placement import Placement, Split
 from einmap.distribute.planner.best import best_plan

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.distribute.drawn_plans import draw
+from tests.distribute.routes import cheapest_route, places_of
 
 from einmap.distribute.hops.permute import permuted_axes, permuted_pairs
-from einmap.distribute.hops.shortest import TensorPlaces, cheapest_route, shortest_paths
-from einmap.distribute.placements.blocks import all_splits
+from einmap.distribute.hops.shortest import shortest_paths
 from einmap.distribute.placements.mesh import Mesh
 from einmap.distribute.placements.placement import Placement, Split
 from einmap.distribute.plans.collectives import KINDS, rounds, sent
@@ -118,7 +118,7 @@ def test_every_pe_has_its_block_after_a_permute(old, new, cut, other):
 @pytest.mark.parametrize("sizes", [(("M", 16), ("N", 32)), (("M", 10), ("N", 3))])
 def test_no_sequence_of_moves_on_4_by_4_is_cheaper(sizes):
     mesh = Mesh((("x", 4), ("y", 4)))
-    places = TensorPlaces(mesh, sizes, all_splits(mesh, sizes), ("x", "y"))
+    places = places_of(mesh, sizes, partial=("x", "y"))
     paths = shortest_paths(places, lambda hop: hop.sent_values)
     distances = paths.distances
     # no move shortens a path, so none is shorter; and each is as long as it says
@@ -130,8 +130,8 @@ def test_no_sequence_of_moves_on_4_by_4_is_cheaper(sizes):
 
 def test_one_axis_cut_in_two_makes_no_way_dearer():
     sizes = (("M", 8), ("N", 12))
-    whole = TensorPlaces(LINE, sizes, all_splits(LINE, sizes), ("x",))
-    cut = TensorPlaces(GRID, sizes, all_splits(GRID, sizes), ("x", "y"))
+    whole = places_of(LINE, sizes, partial=("x",))
+    cut = places_of(GRID, sizes, partial=("x", "y"))
     joined = [
         Placement(
             tuple(Split(split.rank, ("x", "y"), split.block) for split in placement.splits),

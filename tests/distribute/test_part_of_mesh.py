@@ -6,6 +6,7 @@ import re
 import pytest
 from tests.distribute.checking import check_run
 from tests.distribute.drawn_plans import draw_placements, draw_workload
+from tests.distribute.routes import cheapest_route
 
 from einmap import Spec, SpecError, loads, plan_of
 from einmap.distribute.backends.check import check_outputs, sample_inputs
@@ -15,7 +16,6 @@ from einmap.distribute.costs.cost import communication
 from einmap.distribute.costs.cost_model import ClusterCost
 from einmap.distribute.derive import distribute_workload
 from einmap.distribute.hops.part_of_mesh import broadcast_rounds, reduce_rounds
-from einmap.distribute.hops.shortest import cheapest_route
 from einmap.distribute.placements.mesh import Mesh
 from einmap.distribute.placements.placement import Placement, Split
 from einmap.distribute.plans.plan import Local

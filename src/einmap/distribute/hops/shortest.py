@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from einmap.distribute.hops.every import every_hop
 from einmap.distribute.hops.hop import Hop
-from einmap.distribute.placements.blocks import all_splits
 from einmap.distribute.placements.mesh import AxisName, Mesh
-from einmap.distribute.placements.placement import MeshPart, Placement, Split, actual_values, parts_of_mesh, values_of
+from einmap.distribute.placements.placement import MeshPart, Placement, Split, actual_values, values_of
 from einmap.einsum.operation import Reduction
 from einmap.einsum.spaces.projection import Rank
 from einmap.progress import checkpoint
@@ -300,30 +299,3 @@ def _distances(count: int, moves: Mapping[tuple[int, int], float]) -> Distances:
                     np.minimum(to[there], row, out=to[there])
                     changed[there] = True
     return np.ascontiguousarray(to.T)
-
-
-def _fewest_values(hop: Hop) -> float:
-    """Fewest values sent, then fewest moves."""
-    return hop.sent_values + 1e-6
-
-
-@lru_cache(maxsize=1000)
-def _paths(places: TensorPlaces) -> Paths:
-    return shortest_paths(places, _fewest_values)
-
-
-def cheapest_route(
-    mesh: Mesh, sizes: tuple[tuple[Rank, int], ...], starts: tuple[Placement, ...], target: Placement
-) -> Route | None:
-    """From one of the placements `starts` that a tensor has to `target`: fewest values sent, then fewest moves.
-
-    Moves are those of `plan.Move`. None where there is no way: what is complete does not become partial.
-    """
-    partial = sorted({axis for placement in (*starts, target) for axis in placement.partial})
-    reduction: Reduction = next((placement.reduction for placement in (*starts, target) if placement.partial), "sum")
-    offered = all_splits(mesh, sizes, [split for placement in (*starts, target) for split in placement.splits])
-    on = parts_of_mesh(placement.on for placement in (*starts, target))
-    paths = _paths(TensorPlaces(mesh, sizes, offered, tuple(partial), reduction, on))
-    number, end = paths.places.number, paths.places.number[target]
-    start = min((number[start] for start in starts), key=lambda start: paths.distances[start, end])
-    return paths.route(start, end) if np.isfinite(paths.distances[start, end]) else None

@@ -233,22 +233,3 @@ def _chained(
                 for end in range(len(axes), 0, -1):
                     seen[axes[:end], block * mesh.parts(axes[end:])] = None
     yield from seen
-
-
-def all_splits(mesh: Mesh, sizes: Iterable[tuple[Rank, int]], asked: Iterable[Split] = ()) -> tuple[Split, ...]:
-    """Splits of ranks in equal blocks over the axes in every order, and those that are asked for, with what they nest
-    in.
-    """
-    chains = _axis_chains(mesh)
-    evens: dict[Rank, dict[_Even, None]] = {
-        rank: dict.fromkeys((mesh.parts(axes), block_of(size, mesh.parts(axes))) for axes in chains if size > 1)
-        for rank, size in sizes
-    }
-    with_halos: list[Split] = []
-    for split in asked:
-        if mesh.parts(split.axes) * split.block >= dict(sizes)[split.rank]:
-            evens[split.rank][mesh.parts(split.axes), split.block] = None
-        with_halos += [replace(split, halo=halo) for halo in _halos(split) if halo]
-    plain = [Split(rank, *part) for rank, blocks in evens.items() for part in _chained(mesh, chains, blocks)]
-    fitting = [split for split in with_halos if split.covers(dict(sizes)[split.rank], mesh)]
-    return tuple(dict.fromkeys((*plain, *fitting)))

@@ -23,7 +23,7 @@ ROUNDS = 60
 """Sweeps and searches for a better choice in turn; those of a transformer's layer over 8 PEs take 0.1 to 0.5 processor
 seconds.
 """
-QUICK_SECONDS = 2.0
+QUICK_SECONDS = 5.0
 """Seconds of wall time that `met_quickly` takes at most."""
 SWEEPS = 50
 """Pairs of sweeps between two searches for a better choice."""
@@ -41,7 +41,7 @@ ROUNDING = 1e-7
 
 @dataclass(eq=False)
 class Messages:
-    """State of the shifts and prices, the best choice (None: none keeps to the limits), its cost, and a bound of all."""
+    """Shifts and prices, the best choice (None: none keeps to the limits), its cost, and a bound of all."""
 
     problem: Selection
     choice: Choice | None = None
@@ -212,7 +212,7 @@ class Messages:
 
 
 def met_quickly(problem: Selection) -> Selected:
-    """The best choice within all limits that messages and local search meet in a second or two, with a bound."""
+    """The best choice within all limits that messages and local search meet in QUICK_SECONDS, with a bound."""
     messages = Messages(problem)
     messages.run(ROUNDS, Progress().within(QUICK_SECONDS))
     return Selected(messages.choice, messages.cost, messages.bound)

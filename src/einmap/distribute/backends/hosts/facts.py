@@ -31,7 +31,7 @@ type Level = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The words of a host about itself. `levels`: facts by name; those of a level may differ because those before do."""
+    """The words of a host about itself. `levels`: facts by name; those of one may differ because those before do."""
 
     levels: tuple[Level, ...]
 

@@ -270,7 +270,7 @@ def _permuted(plan: Plan, step: Move, values: Array) -> Array:
 
 
 def _along_tree(plan: Plan, step: Move, values: Array) -> Array:
-    """The array of the PE after a broadcast or a reduction on a part of the mesh, a permute of some PEs for each round."""
+    """The array of the PE after a broadcast or a reduction on a part of the mesh: a permute of some PEs a round."""
     for pairs in rounds_of(plan, step):
         sent = lax.ppermute(values, step.axes, pairs)
         receives = np.zeros(plan.mesh.parts(step.axes), dtype=bool)
