@@ -57,6 +57,7 @@ def program_of(spec: Spec, language: Language) -> Program:
         variables=dict(declared.variables),
         plain_functions={e.name: names.identifier(f"plain_{e.name}") for e in schedule.workload.einsums},
         shapes=dict(declared.shapes),
+        first=dict(declared.first),
         plain_variables={t: names.identifier(f"{declared.variables[t]}_plain") for t in schedule.workload.producers},
     )
 

@@ -5,7 +5,7 @@ All names are identifiers of the target language already; integers are `Linear` 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -302,7 +302,7 @@ class Plain:
 class TensorVariable:
     """A whole tensor. `n_rows`: of an index tensor the number of rows from which its values choose, else 0.
 
-    `size`: of the tensor, where the code has room for what only the box around an iteration space has; else `shape`.
+    `size`: of the tensor; the code has room for what only the box around an iteration space has, from index `first` on.
     """
 
     name: str
@@ -314,6 +314,7 @@ class TensorVariable:
     covered: bool = True
     n_rows: int = 0
     size: tuple[int, ...] = ()
+    first: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -337,4 +338,10 @@ class Program:
     plain_variables: Mapping[str, str]
     plain_functions: Mapping[str, str]
     shapes: Mapping[str, tuple[int, ...]]
+    first: Mapping[str, tuple[int, ...]]
+    """The index of the first place of each rank of a whole tensor: 0, or less."""
     instances: int = 1
+
+    def places(self, tensor: str, indices: Sequence[Linear]) -> tuple[Linear, ...]:
+        """Where an element of a whole tensor is in its variable."""
+        return tuple(index.plus(-low) for index, low in zip(indices, self.first[tensor], strict=True))

@@ -19,7 +19,6 @@ from einmap.emit.lowering.liveness import Liveness, covers_tiles, link_of, tiles
 from einmap.emit.lowering.tile_boxes import applies_at, indices_at, lane_turns, largest_shape, leaves_some, memories
 from einmap.errors import NotSupportedError
 from einmap.mapping.nodes import Address
-from einmap.schedule.boxes import Box
 from einmap.schedule.place import NodeTensor, Place
 from einmap.schedule.routes import Route, ranks_of
 from einmap.schedule.schedule import Schedule
@@ -43,7 +42,10 @@ class Declared:
     def __post_init__(self) -> None:
         self.sizes = shapes(self.schedule.workload)
         self.ranks = ranks_of(self.schedule.workload)
-        self.shapes = self._room(reaches_of(self.schedule.workload, self.ranks))
+        reaches = reaches_of(self.schedule.workload, self.ranks)
+        self.first = {tensor: tuple(low for low, _ in reach) for tensor, reach in reaches.items()}
+        """Of each rank of a whole tensor the index of its first place: tiles may reach beyond both ends."""
+        self.shapes = {tensor: tuple(high - low for low, high in reach) for tensor, reach in reaches.items()}
         for tensor in self.schedule.workload.tensors:
             self.variables[tensor] = self.names.identifier(tensor, what=tensor)
         for place in self.schedule.places.values():
@@ -51,17 +53,6 @@ class Declared:
                 self.buffers[place.key] = self._declare(place)
 
     # what a tensor is
-
-    def _room(self, reaches: Mapping[str, Box]) -> dict[str, tuple[int, ...]]:
-        """Values along each rank that the code has of a whole tensor: as far as tiles reach."""
-        for tensor, reach in reaches.items():
-            if any(low < 0 for low, _ in reach):
-                raise NotSupportedError(
-                    f"tiles of {tensor!r} reach below index 0, where the box around an iteration space does; "
-                    "code for that cannot be emitted yet",
-                    hint="shift the index, so that it starts at 0 in the box",
-                )
-        return {tensor: tuple(high for _, high in reach) for tensor, reach in reaches.items()}
 
     def producer(self, tensor: str) -> Route | None:
         """Who writes a tensor."""
@@ -280,7 +271,8 @@ class Declared:
             covered = producer is None or self._is_covered(producer.einsum, tensor)
             name, ranks, shape = self.variables[tensor], self.ranks[tensor], self.shapes[tensor]
             rows, size = n_rows.get(tensor, 0), self.sizes[tensor]
-            variables.append(TensorVariable(name, tensor, ranks, shape, role, reduction, covered, rows, size))
+            room = size, self.first[tensor]
+            variables.append(TensorVariable(name, tensor, ranks, shape, role, reduction, covered, rows, *room))
         return tuple(variables)
 
     def _is_covered(self, einsum: Einsum, tensor: str) -> bool:

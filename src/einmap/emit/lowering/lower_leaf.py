@@ -43,7 +43,7 @@ class LeafLowering:
     def origin(self, place: Place, acting: Route, scope: Scope) -> tuple[tuple[Definition, ...], tuple[Linear, ...]]:
         """The first index of what a buffer holds."""
         if self.declared.buffer(place).whole:
-            return (), (number(0),) * len(self.declared.buffer(place).shape)
+            return (), tuple(map(number, self.declared.first[place.hold.tensor]))
         tile = self.boxes.tile(place, acting, scope)
         return new_lets(tile.definitions, scope)[0], tile.start
 

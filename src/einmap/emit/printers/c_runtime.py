@@ -265,8 +265,8 @@ def _plain(plain: Plain, program: Program) -> Iterator[str]:
             yield INDENT * depth + f"for (long {name} = {first}; {name} < {first + extent}; {name}++)"
         yield from indented(last, len(variables))
 
-    def at(tensor: str, name: str, indices: object) -> str:
-        return program.plain_variables.get(tensor, name) + _index(indices)
+    def at(tensor: str, name: str, indices: tuple[Linear, ...]) -> str:
+        return program.plain_variables.get(tensor, name) + _index(program.places(tensor, indices))
 
     if not plain.is_copy and plain.reduction != "sum":
         for tensor, name, indices in plain.outputs:
@@ -275,7 +275,7 @@ def _plain(plain: Plain, program: Program) -> Iterator[str]:
             variables = tuple(v for v in plain.variables if v[0] in used and v[0] != plain.step)
             yield from loops(variables, [f"{_guard(plain.where)}{at(tensor, name, indices)} = {neutral};"])
     names = {tensor: program.plain_variables.get(tensor, name) for tensor, name, _ in plain.inputs}
-    operands = {tensor: _operand(names, tensor, indices) for tensor, _, indices in plain.inputs}
+    operands = {tensor: _operand(program, names, tensor, indices) for tensor, _, indices in plain.inputs}
     value = map_text(plain.map, operands, FUNCTIONS, "{0}")
     body = []
     for tensor, name, indices in plain.outputs:
@@ -296,15 +296,16 @@ def _guard(where: Condition) -> str:
     return "" if where == ALWAYS else f"if ({condition_text(where, WORDS)}) "
 
 
-def _operand(names: Mapping[str, str], tensor: str, indices: tuple[Linear | Found, ...]) -> str:
+def _operand(program: Program, names: Mapping[str, str], tensor: str, indices: tuple[Linear | Found, ...]) -> str:
     """An element, of a table the one that is looked up, or 0 where the row is -1. `names`: variables of tensors."""
     parts: list[str] = []
     rows: list[str] = []
-    for index in indices:
+    for index, first in zip(indices, program.first[tensor], strict=True):
         if isinstance(index, Found):
-            element = names[index.tensor] + _index(low for low, _ in index.ranges)
+            places = program.places(index.tensor, [low for low, _ in index.ranges])
+            element = names[index.tensor] + _index(places)
             rows.append(f"row_of({element}, {index.size}, {string(index.tensor)})")
-        parts.append(rows[-1] if isinstance(index, Found) else str(index))
+        parts.append(rows[-1] if isinstance(index, Found) else str(index.plus(-first)))
     return looked_up(names[tensor] + _index(parts), tuple(rows), "({1} ? {0} : 0.0)", " && ")
 
 

@@ -72,10 +72,11 @@ def buffer_note(buffer: BufferVariable) -> str:
 def plain_text(
     tensor: TensorVariable, program: Program
 ) -> tuple[tuple[Linear, ...], tuple[tuple[str, int, int], ...], Condition]:
-    """Indices of a written tensor, rank variables that reach all of it with first value and extent, and where."""
+    """Places of a written tensor, rank variables that reach all of it with first value and extent, and where."""
     for plain in program.plain:
         for name, _, indices in plain.outputs:
             if name == tensor.tensor:
                 used = {v for index in indices for v in index.names} | names_in(plain.where)
-                return indices, tuple(v for v in plain.variables if v[0] in used), plain.where
+                variables = tuple(v for v in plain.variables if v[0] in used)
+                return program.places(tensor.tensor, indices), variables, plain.where
     raise LookupError(tensor.tensor)

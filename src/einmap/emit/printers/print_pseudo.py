@@ -167,7 +167,9 @@ class _Printer:
         return region.buffer.name + lane
 
     def element(self, region: Region) -> str:
-        return f"{region.buffer.name}[{', '.join(map(self.text, (*region.lane, *region.start)))}]"
+        first = self.program.first[region.buffer.tensor] if region.buffer.whole else (0,) * len(region.start)
+        start = [place.plus(low) for place, low in zip(region.start, first, strict=True)]
+        return f"{region.buffer.name}[{', '.join(map(self.text, (*region.lane, *start)))}]"
 
     def tile(self, move: Move | TakeLive | Gather) -> str:
         """The part of the tensor that is moved, `W[k2*K1:(k2 + 1)*K1, :]`, or `Table[Ids[t1*T0:(t1 + 1)*T0], :]`."""

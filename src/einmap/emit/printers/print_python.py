@@ -44,7 +44,7 @@ from einmap.emit.printers.text import (
     neutral_text,
 )
 
-WORDS = Words(" and ", " or ", "True", "False", "not ({0})", "({0} % {1})")
+WORDS = Words(" and ", " or ", "True", "False", "not ({0})", "{0} % {1}")
 FUNCTIONS = {
     "exp": "np.exp({0})", "log": "np.log({0})", "sqrt": "np.sqrt({0})", "rsqrt": "(1 / np.sqrt({0}))",
     "abs": "np.abs({0})", "tanh": "np.tanh({0})", "sigmoid": "(1 / (1 + np.exp(-({0}))))",
@@ -112,7 +112,8 @@ def _function(program: Program) -> Iterator[str]:
         if tensor.role != "input":
             yield from _tensor(tensor, program)
         elif tensor.size != tensor.shape:
-            room = ", ".join(f"(0, {n - size})" for n, size in zip(tensor.shape, tensor.size, strict=True))
+            ends = zip(tensor.first, tensor.shape, tensor.size, strict=True)
+            room = ", ".join(f"({-low}, {n - size + low})" for low, n, size in ends)
             yield f"{tensor.name} = np.pad({tensor.name}, ({room},))  # as far as tiles reach"
     for buffer in program.buffers:
         note = comment_safe(buffer_note(buffer))
@@ -156,7 +157,9 @@ def _tensor(tensor: TensorVariable, program: Program) -> Iterator[str]:
 
 def _own(tensor: TensorVariable) -> str:
     """The part of a variable that is the tensor itself."""
-    return "" if tensor.size == tensor.shape else f"[{', '.join(f':{n}' for n in tensor.size)}]"
+    if tensor.size == tensor.shape:
+        return ""
+    return f"[{', '.join(f'{-low}:{n - low}' for low, n in zip(tensor.first, tensor.size, strict=True))}]"
 
 
 def _shape(shape: tuple[int, ...]) -> str:

@@ -46,42 +46,77 @@ def condition_text(condition: Condition, words: Words, text: Callable[[Linear], 
                 for p in parts
             )
         case Within(constraint=constraint, values=values):
-            shown = {v: f"({text(value)})" if len(value.terms) + bool(value.constant) > 1 else text(value)
-                     for v, value in values}  # fmt: skip
-            return _constraint_text(constraint.tree, words, shown)
+            return _Constraint(words, text, dict(values)).text(constraint.tree)
         case _:
             assert_never(condition)
 
 
-def _constraint_text(node: ast.expr, words: Words, shown: Mapping[str, str], *, inner: bool = False) -> str:
-    """A constraint of an iteration space, in the words of a language; `inner`: in brackets where it has parts."""
+@dataclass(frozen=True)
+class _Constraint:
+    """Writes a constraint of an iteration space. `shown`: how integers are written; `values`: of the rank variables."""
 
-    def part(child: ast.expr) -> str:
-        return _constraint_text(child, words, shown, inner=True)
+    words: Words
+    shown: Callable[[Linear], str]
+    values: Mapping[str, Linear]
 
-    match node:
-        case ast.Name(id=name):
-            return shown[name]
-        case ast.Constant(value=value):
-            return str(value)
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return words.negated.format(_constraint_text(operand, words, shown))
-        case ast.UnaryOp(operand=operand):
-            return f"(-{part(operand)})"
-        case ast.BinOp(left=left, op=ast.Mod(), right=right):
-            return words.modulo.format(part(left), part(right))
-        case ast.BinOp(left=left, op=operator, right=right):
-            text = f"{part(left)} {_ARITHMETIC[type(operator)]} {part(right)}"
-        case ast.BoolOp(op=op, values=values):
-            text = (words.both if isinstance(op, ast.And) else words.either).join(map(part, values))
-        case ast.Compare(left=left, ops=ops, comparators=others):
-            pairs = zip(pairwise([left, *others]), ops, strict=True)
-            ends = {end: _constraint_text(end, words, shown) for end in (left, *others)}
-            text = words.both.join(f"{ends[a]} {_COMPARISON[type(op)]} {ends[b]}" for (a, b), op in pairs)
-            return f"({text})" if inner and len(ops) > 1 else text
-        case _:
-            raise AssertionError(ast.unparse(node))  # parse_constraint takes nothing else
-    return f"({text})" if inner else text
+    def text(self, node: ast.expr, *, inner: bool = False) -> str:
+        """A truth value, in brackets if it is `inner` and has parts."""
+        match node:
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return self.words.negated.format(self.text(operand))
+            case ast.BoolOp(op=op, values=parts):
+                word = self.words.both if isinstance(op, ast.And) else self.words.either
+                joined = word.join(self.text(part, inner=True) for part in parts)
+            case ast.Compare(left=left, ops=ops, comparators=others):
+                ends = [self.number(end) for end in (left, *others)]
+                pairs = zip(pairwise(ends), ops, strict=True)
+                joined = self.words.both.join(f"{a} {_COMPARISON[type(op)]} {b}" for (a, b), op in pairs)
+                inner &= len(ops) > 1
+            case _:
+                raise AssertionError(ast.unparse(node))  # parse_constraint takes nothing else
+        return f"({joined})" if inner else joined
+
+    def number(self, node: ast.expr, *, inner: bool = False) -> str:
+        """An integer, in brackets if it is `inner` and a sum."""
+        linear = self._linear(node)
+        if linear is not None:
+            joined, inner = self.shown(linear), inner and len(linear.terms) + bool(linear.constant) > 1
+            return f"({joined})" if inner else joined
+        match node:
+            case ast.UnaryOp(operand=operand):
+                return f"(-{self.number(operand, inner=True)})"
+            case ast.BinOp(left=left, op=ast.Mod(), right=right):
+                joined = self.words.modulo.format(self.number(left, inner=True), self.number(right))
+            case ast.BinOp(left=left, op=operator, right=right):
+                a, b = self.number(left, inner=True), self.number(right, inner=True)
+                joined = f"{a} {_ARITHMETIC[type(operator)]} {b}"
+            case _:
+                raise AssertionError(ast.unparse(node))
+        return f"({joined})" if inner else joined
+
+    def _linear(self, node: ast.expr) -> Linear | None:
+        """The integer as a sum over names of the code, where it is one."""
+        match node:
+            case ast.Name(id=name):
+                return self.values[name]
+            case ast.Constant(value=int(value)):
+                return Linear((), value)
+            case ast.UnaryOp(operand=operand):
+                linear = self._linear(operand)
+                return None if linear is None else linear.times(-1)
+            case ast.BinOp(left=left, op=operator, right=right) if not isinstance(operator, ast.Mod):
+                a, b = self._linear(left), self._linear(right)
+                if a is None or b is None:
+                    return None
+                match operator:
+                    case ast.Add():
+                        return a + b
+                    case ast.Sub():
+                        return a - b
+                    case _:
+                        return b.times(a.constant) if a.is_number else a.times(b.constant) if b.is_number else None
+            case _:
+                return None
 
 
 _ARITHMETIC: dict[type, str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*"}
