@@ -22,12 +22,20 @@ _BASELINE = 0.97
 _ARROW = 7.0
 _BRIDGE = 4.0
 """Radius of the arc with which a line goes over another one."""
+_SIZE = re.compile(r'<svg xmlns="[^"]*" width="([\d.]+)" height="([\d.]+)"')
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def to_svg(picture: Picture) -> str:
     """The picture as an SVG document of its own."""
     return "\n".join(_lines(picture)) + "\n"
+
+
+def size_of(svg: str) -> tuple[float, float]:
+    """Width and height of what `to_svg` gave, in pixels."""
+    found = _SIZE.match(svg)
+    assert found is not None
+    return float(found[1]), float(found[2])
 
 
 def _lines(picture: Picture) -> Iterator[str]:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import io
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from einmap.execute.results.result import Execution
-from einmap.frontends.files import write_bytes_atomically
 from einmap.optional import require
 from einmap.report.executions.occupancy import Series, series_of
 from einmap.report.text.formatting import data_unit, percent
@@ -32,13 +30,11 @@ def check_plots() -> None:
     require("matplotlib.figure", EXTRA)
 
 
-def plot_occupancy(execution: Execution, spec: Spec, path: str | Path) -> None:
-    """Write a PNG: bits in the fullest instance of each memory over operations, with its capacity."""
-    write_bytes_atomically(path, plotted_occupancy(execution, spec))
-
-
 def plotted_occupancy(execution: Execution, spec: Spec) -> bytes:
-    """The PNG that `plot_occupancy` writes. Raises SpecError when Matplotlib is missing."""
+    """A PNG: bits in the fullest instance of each memory over operations, with its capacity.
+
+    Raises SpecError when Matplotlib is missing.
+    """
     return occupancy_png(series_of(execution, spec), _title(spec))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from einmap.report.drawing.svg import size_of
 from einmap.report.drawing.theme import LIGHT
 from einmap.report.html import vega
 from einmap.report.html.parts import Figure, Page, pictures
@@ -13,7 +14,6 @@ _OTHER = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST = 60
 _MOST_PIXELS = 16_000
 """Width and height of a drawing that is written as PNG; larger ones are SVG only."""
-_SIZE = re.compile(r'<svg xmlns="[^"]*" width="([\d.]+)" height="([\d.]+)"')
 
 
 def figure_files(page: Page) -> Iterator[tuple[str, bytes]]:
@@ -30,6 +30,5 @@ def figure_files(page: Page) -> Iterator[tuple[str, bytes]]:
             continue
         svg = picture.draw(LIGHT)
         yield f"{stem}.svg", svg.encode()
-        size = _SIZE.match(svg)
-        if size is not None and max(float(size[1]), float(size[2])) * vega.SCALE <= _MOST_PIXELS:
+        if max(size_of(svg)) * vega.SCALE <= _MOST_PIXELS:
             yield f"{stem}.png", vega.drawn_png(svg)

@@ -9,12 +9,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import re
 from functools import cache
 from importlib import resources
 from typing import Any
 
-from einmap.report.drawing.svg import MARK
+from einmap.report.drawing.svg import MARK, size_of
 from einmap.report.drawing.theme import DARK, LIGHT
 from einmap.report.html import vega
 from einmap.report.html.colours import ON_PAGE, declarations
@@ -23,7 +22,6 @@ from einmap.visible import visible
 
 LARGE = 250_000
 """Characters of a drawing that the browser lays out when it is asked for, and not before."""
-_SIZE = re.compile(r'<svg xmlns="[^"]*" width="([\d.]+)" height="([\d.]+)"')
 
 
 def to_html(page: Page) -> str:
@@ -86,13 +84,12 @@ def _drawing(drawing: Drawing) -> Any:
     from markupsafe import Markup, escape
 
     svg = drawing.draw(ON_PAGE).replace(f"{MARK}\n", "")
-    size = _SIZE.match(svg)
-    assert size is not None
+    width, height = size_of(svg)
     name = escape(visible(drawing.name))
-    box = f'<div class="picture" tabindex="0" data-name="{name}" style="--width:{size[1]}">{svg}</div>'
+    box = f'<div class="picture" tabindex="0" data-name="{name}" style="--width:{width:g}">{svg}</div>'
     if len(svg) <= LARGE:
         return Markup(box)
-    label = escape(f"show the drawing ({float(size[1]):,.0f} x {float(size[2]):,.0f} pixels)")
+    label = escape(f"show the drawing ({width:,.0f} x {height:,.0f} pixels)")
     return Markup(f'<details><summary>{label}</summary><template class="late">{box}</template></details>')
 
 

@@ -13,7 +13,7 @@ from einmap.distribute.plans.plan import Plan
 from einmap.einsum.einsum import TensorName
 from einmap.report.mesh.pictures.lanes import kind_of, lanes_of
 from einmap.report.mesh.steps import ShownStep
-from einmap.report.trace.event_lines import complete, event_line, metadata_line, whole_file
+from einmap.report.trace.event_lines import complete, event_line, metadata_line, thread_lines, whole_file
 from einmap.report.trace.timing import PER_SECOND
 from einmap.visible import visible
 
@@ -35,8 +35,7 @@ def _events(plan: Plan, steps: Sequence[ShownStep], bits: Mapping[TensorName, fl
     yield metadata_line("process_name", _PE, {"name": f"{pes} (mesh {visible(str(mesh))})"})
     threads = {lane: number for number, lane in enumerate(lanes_of(mesh), _FIRST_THREAD)}
     for lane, thread in threads.items():
-        yield metadata_line("thread_name", _PE, {"name": visible(lane)}, thread)
-        yield metadata_line("thread_sort_index", _PE, {"sort_index": thread}, thread)
+        yield from thread_lines(visible(lane), _PE, thread)
     for step in sorted(steps, key=lambda one: (one.start, one.position)):
         begin, end = round(step.start * PER_SECOND), round(step.end * PER_SECOND)
         args = {

@@ -38,6 +38,12 @@ def metadata_line(name: str, pid: int, args: dict[str, Any], tid: int = 0) -> st
     return json.dumps({"name": name, "ph": "M", "pid": pid, "tid": tid, "args": args}, separators=(",", ":"))
 
 
+def thread_lines(name: str, pid: int, tid: int) -> Iterator[str]:
+    """The name of a thread, and its place among others, which is its number."""
+    yield metadata_line("thread_name", pid, {"name": name}, tid)
+    yield metadata_line("thread_sort_index", pid, {"sort_index": tid}, tid)
+
+
 def event_line(event: dict[str, Any], begin: int, duration: int | None = None) -> str:
     """An event as JSON; without `duration` it is at one time."""
     text = json.dumps(event, separators=(",", ":"), allow_nan=False)

@@ -16,7 +16,7 @@ from einmap.arch.component import Memory
 from einmap.arch.tree import Architecture
 from einmap.execute.results.result import CountKey, Execution
 from einmap.model.cost import Cost
-from einmap.report.trace.event_lines import complete, event_line, metadata_line, whole_file
+from einmap.report.trace.event_lines import complete, event_line, metadata_line, thread_lines, whole_file
 from einmap.report.trace.timing import timing_of
 from einmap.report.trace.values import Timing, Work
 from einmap.spec.spec import Spec
@@ -108,8 +108,7 @@ class _Tracks:
             yield metadata_line("process_name", pid, {"name": shown})
             yield metadata_line("process_sort_index", pid, {"sort_index": pid})
         for (component, name), tid in self.threads.items():
-            yield metadata_line("thread_name", self.processes[component], {"name": name or "Einsums"}, tid)
-            yield metadata_line("thread_sort_index", self.processes[component], {"sort_index": tid}, tid)
+            yield from thread_lines(name or "Einsums", self.processes[component], tid)
 
 
 def _process_name(arch: Architecture, name: str, timing: Timing) -> str:
