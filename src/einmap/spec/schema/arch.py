@@ -27,13 +27,13 @@ class ActionInput(ActionTimingInput):
         "Which action it is. Actions that the component needs and that are not written take their costs from "
         "`component_class`; other names are allowed, and never counted.",
         "read",
+        default=...,
     )
     energy: Expression | None = documented(
         "Energy of one action, before scales.",
         "10e-12",
         unit="J",
         without="what the model of `component_class` says, or else an error",
-        default=None,
     )
     energy_scale: Expression = documented("Factor on the energy of this action.", 1.5, default=1)
     latency: Expression | None = documented(
@@ -42,13 +42,9 @@ class ActionInput(ActionTimingInput):
         "1 / 64e9",
         unit="s",
         without="`throughput` says it",
-        default=None,
     )
     latency_scale: Expression | None = documented(
-        "Factor on the latency: the older dialect's way to write `throughput_scale: 1 / latency_scale`.",
-        2,
-        without="1",
-        default=None,
+        "Factor on the latency: the older dialect's way to write `throughput_scale: 1 / latency_scale`.", 2, without="1"
     )
     throughput: Expression | None = documented(
         "How many actions one instance does in a second; `inf` where they take no time. Of a network's `hop`: how "
@@ -56,17 +52,15 @@ class ActionInput(ActionTimingInput):
         *("8 * 614e9", "inf"),
         unit="actions/s",
         without="what the model of `component_class` says, or else an error",
-        default=None,
     )
     throughput_scale: Expression | None = documented(
-        "Factor on the throughput of this action. Older dialect: `latency_scale`.", 0.5, without="1", default=None
+        "Factor on the throughput of this action. Older dialect: `latency_scale`.", 0.5, without="1"
     )
     bits_per_action: Expression | None = documented(
         "Bits that one action moves. Nothing is rounded: 3 values of 8 bits are 1.5 actions of 16 bits.",
         64,
         unit="bits",
         without="that of the component, or else 1",
-        default=None,
     )
     values_per_action: dict[str, Expression] = documented(
         "Values that one action moves, by set of tensors, in place of a number of bits. Newer dialect.",
@@ -90,6 +84,7 @@ class ContainerInput(Input):
         "Name of the node, given once in the architecture: letters, digits and `_`. Mappings and expressions of nodes "
         "below use it.",
         "GlobalBuffer",
+        default=...,
     )
     spatial: list[SpatialInput] = documented(
         "The fanout of the node, one entry for each dimension: the node itself and all that follows it on the path "
@@ -116,14 +111,12 @@ class ComponentInput(ContainerInput):
         "classes and their attributes. With `Dummy`, what is not written costs nothing.",
         *("SRAM", "Dummy"),
         without="all costs have to be written",
-        default=None,
     )
     component_model: Any = documented(
         "The name of a Python model that is given beside the files, which goes before `component_class`. In Python "
         "the class or object itself may stand here.",
         "Latches",
         without="`component_class` is asked",
-        default=None,
     )
     component_modeling_log: list[str] = documented(
         "Messages of models, in files that other tools write. Read and ignored.", ["64 KiB of SRAM"], default=[]
@@ -145,7 +138,6 @@ class ComponentInput(ContainerInput):
         "0.5e-6",
         unit="m^2",
         without="what the model of `component_class` says, or else no area is reported",
-        default=None,
     )
     area_scale: Expression = documented("Factor on the area.", 1.2, default=1)
     total_area: Expression | None = documented(
@@ -153,7 +145,6 @@ class ComponentInput(ContainerInput):
         2e-6,
         unit="m^2",
         without="computed",
-        default=None,
     )
     leak_power: Expression | None = documented(
         "Power that one instance leaks, before scales. It counts during every Einsum, in use or not, but for what is "
@@ -161,7 +152,6 @@ class ComponentInput(ContainerInput):
         0.001,
         unit="W",
         without="what the model of `component_class` says, or else an error",
-        default=None,
     )
     leak_power_scale: Expression = documented("Factor on the leakage, and on `refresh_power`.", 0.5, default=1)
     total_leak_power: Expression | None = documented(
@@ -169,18 +159,16 @@ class ComponentInput(ContainerInput):
         0.004,
         unit="W",
         without="computed",
-        default=None,
     )
     energy_scale: Expression = documented("Factor on the energy of all actions.", 1.5, default=1)
     throughput_scale: Expression | None = documented(
-        "Factor on the throughput of all actions. Older dialect: `latency_scale`.", 2, without="1", default=None
+        "Factor on the throughput of all actions. Older dialect: `latency_scale`.", 2, without="1"
     )
     latency_scale: Expression | None = documented(
         "Factor on the latency of all actions: the older dialect's `throughput_scale: 1 / latency_scale`. Of a "
         "network, a factor on the time of a step.",
         0.5,
         without="1",
-        default=None,
     )
     actions_scale: Expression = documented(
         "Factor on the number of all actions, and so on their energy and time. Newer dialect.", 2, default=1
@@ -200,7 +188,6 @@ class ComponentInput(ContainerInput):
         unit="s",
         without="the sum over all actions, one after another; of a network the larger of `max_hops * latency` and "
         "`max_link_traffic / throughput`",
-        default=None,
     )
     extra_attributes_for_component_model: dict[str, Any] = documented(
         "Attributes for the component's model that are not fields here. Expressions of the component know them by "
@@ -214,11 +201,7 @@ class CarrierInput(ComponentInput):
     """What memories, tolls and networks have in common: their actions move values."""
 
     bits_per_action: Expression | None = documented(
-        "Bits that one action moves, for actions that do not say it themselves.",
-        64,
-        unit="bits",
-        without="1",
-        default=None,
+        "Bits that one action moves, for actions that do not say it themselves.", 64, unit="bits", without="1"
     )
     values_per_action: dict[str, Expression] = documented(
         "Values that one action moves, by set of tensors, for actions that do not say it. Newer dialect.",
@@ -261,6 +244,7 @@ class MemoryInput(HolderInput, MemoryTimingInput, MemoryLayoutInput):
         "Room of one instance; `inf` for no limit. All tiles that it holds at one time have to fit.",
         *("64 * 1024 * 8", "inf"),
         unit="bits",
+        default=...,
     )
     skip_initial_output_write: StrictBool = documented(
         "Whether a tile of an output costs nothing to bring in while it holds no results. Under `exact` an exchange "
@@ -277,6 +261,7 @@ class TollInput(HolderInput):
         "Which values pay: those that go `down`, those that come `up`, or both (`up_and_down`). One word for all "
         "tensors, or words by set of tensors that cover all of them (newer dialect).",
         *("down", {"Outputs": "up", "Other": "down"}),
+        default=...,
     )
 
 
@@ -300,7 +285,6 @@ class NetworkInput(CarrierInput):
         "at_parent",
         without="`in_network`, of a bus `at_parent`",
         words=get_args(Reduction.__value__),
-        default=None,
     )
     links: str = documented(
         "Whether all tensors share the links, or each one has links of its own.",
@@ -324,7 +308,7 @@ class ComputeInput(ComponentInput):
 class ForkInput(Input):
     """`!Fork`: a side branch of the path that ends in a compute; what follows the fork is not below its nodes."""
 
-    name: str | None = documented("A label; nothing refers to it.", "VectorSide", default=None)
+    name: str | None = documented("A label; nothing refers to it.", "VectorSide")
     forked_power_gateable: StrictBool = documented(
         "Whether the nodes inside do not leak while an Einsum runs elsewhere. Newer dialect.", True, default=False
     )
@@ -336,7 +320,7 @@ class ForkInput(Input):
 class HierarchicalInput(Input):
     """`!Hierarchical`: nodes in a list of their own, which count as if they stood in the list around it."""
 
-    name: str | None = documented("A label; nothing refers to it.", "Core", default=None)
+    name: str | None = documented("A label; nothing refers to it.", "Core")
 
 
 class ArchInput(Input):

@@ -23,7 +23,6 @@ class ProcessingElementInput(Input):
         "computes, in the place of `peak`, `memory_bandwidth` and the energies of a PE.",
         "tpu_v4i",
         without="`peak` says what a PE computes",
-        default=None,
     )
     memory: Expression = documented(
         "Room of the memory of a PE, which no plan exceeds.",
@@ -44,7 +43,7 @@ class ProcessingElementInput(Input):
 class LinkInput(Input):
     """The links along one axis of the mesh."""
 
-    bandwidth: Expression = documented("What one PE sends, in a torus each way.", "300e9", unit="bytes/s")
+    bandwidth: Expression = documented("What one PE sends, in a torus each way.", "300e9", unit="bytes/s", default=...)
     latency: Expression = documented("Time of one message beside its bytes.", "10e-6", unit="s", default=0)
     topology: str = documented(
         "How the PEs along the axis are connected. A collective over several axes goes along one after another; those "
@@ -60,7 +59,7 @@ class LinkInput(Input):
         default={},
     )
     size: Expression | None = documented(
-        "How many PEs lie along the axis at most.", 8, unit="PEs", without="any number", default=None
+        "How many PEs lie along the axis at most.", 8, unit="PEs", without="any number"
     )
     energy_per_bit: Expression = documented(
         "Energy of one bit that a PE sends or passes on.", "10e-12", unit="J", default=0
@@ -77,9 +76,10 @@ class ClusterInput(Input):
     """The top-level key `cluster`: what a PE can do, and the links along each axis of a mesh."""
 
     pe: ProcessingElementInput = documented(
-        "What every PE can do.", {"peak": {"bf16": "312e12"}, "memory": "80 * 2**30"}
+        "What every PE can do.", {"peak": {"bf16": "312e12"}, "memory": "80 * 2**30"}, default=...
     )
     axes: dict[str, LinkInput] = documented(
         "The links along each axis of the mesh; a mesh uses some of these axes.",
         {"x": {"bandwidth": "300e9", "latency": "10e-6", "topology": "switch", "size": 8}},
+        default=...,
     )

@@ -15,7 +15,9 @@ type AxisNames = str | list[str]
 class RankSplitInput(Input):
     """A rank split over mesh axes in blocks of whole granules."""
 
-    axes: AxisNames = documented("The mesh axis, or several, the first of which is the slowest.", *("x", ["x", "y"]))
+    axes: AxisNames = documented(
+        "The mesh axis, or several, the first of which is the slowest.", *("x", ["x", "y"]), default=...
+    )
     granule: StrictInt = documented(
         "How many coordinates stay together, the size of a head in a rank of all heads, say; it divides the rank.",
         16,
@@ -27,7 +29,6 @@ class RankSplitInput(Input):
         32,
         unit="coordinates",
         without="as many as `granule` says, rounded up",
-        default=None,
     )
     halo: StrictInt = documented(
         "How many coordinates after its block a PE holds as well, which are those of the next PEs: what an Einsum "
@@ -41,9 +42,11 @@ class RankSplitInput(Input):
 class LoopSplitInput(Input):
     """A rank variable of which each PE covers a block of values."""
 
-    axes: AxisNames = documented("The mesh axis, or several, the first of which is the slowest.", *("x", ["x", "y"]))
+    axes: AxisNames = documented(
+        "The mesh axis, or several, the first of which is the slowest.", *("x", ["x", "y"]), default=...
+    )
     block: StrictInt | None = documented(
-        "How many values a PE covers.", 32, unit="values", without="as few as cover all, rounded up", default=None
+        "How many values a PE covers.", 32, unit="values", without="as few as cover all, rounded up"
     )
 
 
@@ -58,7 +61,7 @@ type PlacementInput = str | dict[str, AxisNames | RankSplitInput | PartOfMesh] |
 class ComputeStepInput(Input):
     """A step in which every PE evaluates its part of an Einsum."""
 
-    compute: str = documented("The Einsum.", "Z")
+    compute: str = documented("The Einsum.", "Z", default=...)
     loops: dict[str, AxisNames | LoopSplitInput] = documented(
         "Rank variables, with the axes over which PEs share their values.",
         *({"m": "x"}, {"m": {"axes": "x", "block": 32}}),
@@ -77,7 +80,7 @@ class ComputeStepInput(Input):
 class MoveStepInput(Input):
     """A step in which a tensor is moved by one collective, or a block is cut from what every PE has."""
 
-    move: str = documented("The tensor.", "Z")
+    move: str = documented("The tensor.", "Z", default=...)
     by: str = documented(
         "The collective, `permute` where PEs exchange whole blocks, `halo` where each gets what its halo lacks from "
         "the next one, `broadcast` from the PEs that `on` says, `reduce` to them, or `slice`.",
@@ -93,30 +96,31 @@ class MoveStepInput(Input):
             "reduce",
             "slice",
         ),
+        default=...,
     )
-    over: AxisNames = documented("The mesh axes of its groups.", *("x", ["x", "y"]))
+    over: AxisNames = documented("The mesh axes of its groups.", *("x", ["x", "y"]), default=...)
     before: PlacementInput = documented(
-        "How the tensor lies before, written as in `placements`.", {"partial": "x"}, without="replicated", default=None
+        "How the tensor lies before, written as in `placements`.", {"partial": "x"}, without="replicated"
     )
-    after: PlacementInput = documented("How it lies then.", {"M": "x"}, without="replicated", default=None)
+    after: PlacementInput = documented("How it lies then.", {"M": "x"}, without="replicated")
 
 
 class TurnsInput(Input):
     """Einsums that run block by block, in turns."""
 
     einsums: list[str] = documented(
-        "Einsums that run in the same turns, each reading what those before it compute.", ["Z"]
+        "Einsums that run in the same turns, each reading what those before it compute.", ["Z"], default=...
     )
     over: dict[str, AxisNames] = documented(
         "A rank variable of the first Einsum, whose values go block by block, and the axes over which they are split.",
         *({"k": "x"}, {"k": ["x", "y"]}),
+        default=...,
     )
     panels: StrictInt | None = documented(
         "In how many panels blocks are cut, each of which is gathered while the one before is computed.",
         4,
         unit="turns",
         without="whole blocks travel from PE to PE",
-        default=None,
     )
 
 
@@ -128,6 +132,7 @@ class DistributionInput(Input):
         {"x": 2, "y": 4},
         unit="PEs",
         schema={"additionalProperties": {"type": "integer", "minimum": 1}},
+        default=...,
     )
     placements: dict[str, PlacementInput] = documented(
         "Where tensors lie: for each, its ranks with the axes over which they are split; `partial` with axes along "
@@ -159,7 +164,6 @@ class DistributionInput(Input):
         [{"move": "Z", "by": "all_reduce", "over": "x", "before": {"partial": "x"}}],
         kind="list of steps",
         without="derived, as cheaply as the other keys allow",
-        default=None,
     )
     prefetch: dict[str, str] = documented(
         "Tensors that are moved, mostly gathered, while an Einsum before their reader runs: from when the one before "

@@ -9,7 +9,6 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined
 
 from einmap.errors import At, SpecError, did_you_mean
 
@@ -26,15 +25,15 @@ def documented(
     kind: str = "",
     words: Iterable[str] = (),
     schema: Mapping[str, Any] | None = None,
-    default: Any = PydanticUndefined,
+    default: Any = None,
 ) -> Any:
-    """A field with its description, as its value or in `Annotated`.
+    """A field with its description, as its value in an input model.
 
     `text`: what the field does, and when it is needed. `examples`: values that may stand there, the most typical first.
     `unit`: of the number, or what it counts. `without`: what is taken where the field is not written, if the default
     does not say it. `refused`: the field is known so that its message can say what to write. `kind`: what may stand
     there, if the type does not say it. `words`: the texts that it may be; others are refused where their place is
-    known. `schema`: more JSON Schema. `default`: without one the field is required.
+    known. `schema`: more JSON Schema. `default`: `...` where the field has to be written.
     """
     extra = {"enum": list(words), UNIT: unit, WITHOUT: without, REFUSED: refused, KIND: kind}
     more: dict[str, Any] = {key: value for key, value in extra.items() if value} | dict(schema or {})

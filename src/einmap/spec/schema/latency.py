@@ -22,7 +22,7 @@ class PortsInput(Input):
 class BanksInput(Input):
     """`banks` of a memory: equal parts of it, each of which serves one access at a time."""
 
-    number: Expression = documented("Banks of one instance.", 8, unit="banks")
+    number: Expression = documented("Banks of one instance.", 8, unit="banks", default=...)
     conflicts: str = documented(
         "Which banks the accesses of one moment fall on: `none`, different ones; `random`, any: of n accesses on b "
         "banks `b * (1 - (1 - 1/b) ** n)` are served on average; `interleaved`, those in which the lines of the "
@@ -70,7 +70,6 @@ class MemoryTimingInput(Input):
         "others overlap.",
         {"read": 1, "write": 1},
         without="one port, which serves reads and writes one after another",
-        default=None,
     )
     separate_read_write_ports: StrictBool = documented(
         "`true` stands for `ports: {read: 1, write: 1}`: reads and writes overlap. AccelForge's name.",
@@ -81,7 +80,6 @@ class MemoryTimingInput(Input):
         "Banks of one instance: no more accesses are served at a time than there are banks that they fall on.",
         {"number": 8, "conflicts": "random"},
         without="every port finds a bank",
-        default=None,
     )
     refresh_busy: Expression = documented(
         "The part of the time in which one instance refreshes its cells and serves no access: tRFC / tREFI of a DRAM. "

@@ -10,7 +10,7 @@ class LayoutInput(Input):
     """`layout` of a memory: its accesses move whole lines of the tensors in `order` or `block`."""
 
     line: Expression = documented(
-        "Bits of one line: what an access moves, however little of it is asked for.", 512, unit="bits"
+        "Bits of one line: what an access moves, however little of it is asked for.", 512, unit="bits", default=...
     )
     order: dict[str, str | list[str | list[str] | dict[str, Expression]]] = documented(
         "Ranks from the slowest to the fastest, by set of tensors. A line holds as many values along the fastest rank "
@@ -52,7 +52,6 @@ class MemoryLayoutInput(Input):
         "moves all of it.",
         {"line": 512, "order": {"A": ["M", "K"]}},
         without="accesses move the values that are asked for, and no others",
-        default=None,
     )
     replicate: SetExpression = documented(
         "Inputs of which every unit that needs them has a copy of its own; other tensors are dealt out over these "

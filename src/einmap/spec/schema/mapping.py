@@ -12,7 +12,7 @@ class NodeInput(Input):
     """What all nodes share."""
 
     text: str | None = documented(
-        "A label. It is not a part of the mapping; `einmap dump` keeps it.", "one row at a time", default=None
+        "A label. It is not a part of the mapping; `einmap dump` keeps it.", "one row at a time"
     )
 
 
@@ -22,6 +22,7 @@ class LoopInput(NodeInput):
     rank_variable: str | dict[str, str] = documented(
         "The rank variable that the loop cuts; above a split perhaps another one for each Einsum.",
         *("m", {"T": "h", "Z": "p"}),
+        default=...,
     )
     tile_shape: Expression | dict[str, Expression] | None = documented(
         "How many values of the rank variable one iteration has. The loop runs extent / `tile_shape` times, rounded "
@@ -30,10 +31,9 @@ class LoopInput(NodeInput):
         *(16, {"T": 2, "Z": 2}),
         unit="values of the rank variable",
         without="open in a partly given mapping, else an error",
-        default=None,
     )
     n_iterations: Expression | None = documented(
-        "Refused: the number of iterations follows from `tile_shape`.", refused=True, default=None
+        "Refused: the number of iterations follows from `tile_shape`.", refused=True
     )
 
 
@@ -46,15 +46,14 @@ class TemporalInput(LoopInput):
         *(4, {"T": 4, "Z": 2}),
         unit="values of the rank variable",
         without="as `tile_shape`",
-        default=None,
     )
 
 
 class SpatialLoopInput(LoopInput):
     """`!Spatial`: iterations side by side, each on a copy that a fanout makes."""
 
-    component: str = documented("The node of the architecture whose fanout is used.", "Array")
-    name: str = documented("The dimension of that fanout.", "X")
+    component: str = documented("The node of the architecture whose fanout is used.", "Array", default=...)
+    name: str = documented("The dimension of that fanout.", "X", default=...)
 
 
 class TollNodeInput(NodeInput):
@@ -64,9 +63,10 @@ class TollNodeInput(NodeInput):
         "Names of tensors, or a single name. Several tensors are as many nodes in a row; what an Einsum below does "
         "not use is not there for it.",
         *(["A", "B"], "A"),
+        default=...,
     )
     component: str = documented(
-        "The memory that holds them, or the toll that they pass, in the architecture.", "GlobalBuffer"
+        "The memory that holds them, or the toll that they pass, in the architecture.", "GlobalBuffer", default=...
     )
     persistent: StrictBool = documented(
         "Whether the tiles stay in the memory at all times, once for each of `n_instances`, and not only while what "
@@ -83,25 +83,24 @@ class StorageInput(TollNodeInput):
         "Whether the node is a line buffer: where tiles in a row overlap, only what is new is brought in.",
         True,
         without="as `model.sliding_window`",
-        default=None,
     )
 
 
 class ComputeNodeInput(NodeInput):
     """`!Compute`: runs one Einsum; every branch of the tree ends in one."""
 
-    einsum: str = documented("The Einsum that runs here; each is in the tree once.", "Z")
-    component: str = documented("The compute of the architecture that runs it.", "MAC")
+    einsum: str = documented("The Einsum that runs here; each is in the tree once.", "Z", default=...)
+    component: str = documented("The compute of the architecture that runs it.", "MAC", default=...)
 
 
 class PartialComputeInput(NodeInput):
     """`!Compute` of a partly given mapping: what is not written is free."""
 
     einsum: str | None = documented(
-        "The Einsum that runs here.", "Z", without="the only Einsum, or the one whose mapping is given", default=None
+        "The Einsum that runs here.", "Z", without="the only Einsum, or the one whose mapping is given"
     )
     component: str | None = documented(
-        "The compute of the architecture that runs it.", "MAC", without="any, as it is best", default=None
+        "The compute of the architecture that runs it.", "MAC", without="any, as it is best"
     )
 
 
@@ -130,21 +129,19 @@ class PipelineInput(SplitInput):
         "The node of the architecture that has the fanout `name`.",
         "Array",
         without="every stage has compute units of its own",
-        default=None,
     )
     name: str | None = documented(
         "The dimension along which the stages stand side by side: each takes as many lanes as its spatial loops over "
         "it need.",
         "X",
         without="every stage has compute units of its own",
-        default=None,
     )
 
 
 class MappingInput(Input):
     """The top-level key `mapping`: a LoopTree, from the outermost node in."""
 
-    title: str | None = documented("A label. It is not a part of the mapping.", "output stationary", default=None)
+    title: str | None = documented("A label. It is not a part of the mapping.", "output stationary")
     shared_inputs: dict[str, str] = documented(
         "Inputs of which the mapping holds a copy that several Einsums read, with the name of each copy. `einmap map` "
         "writes it where that is best.",

@@ -45,7 +45,6 @@ class ModelInput(Input):
         *("ENERGY | LATENCY", 3),
         kind="names, or the sum of their flags",
         without="everything",
-        default=None,
     )
 
     @field_validator("metrics")
@@ -105,14 +104,12 @@ class MapperInput(Input):
         *("energy", ["energy", "latency"]),
         kind="names, or the sum of their flags",
         without="`energy_delay_product`",
-        default=None,
     )
     info_metrics: Any = documented(
         "What other tools report of the mappings found. Names are checked; einmap reports everything anyway.",
         "energy | latency",
         kind="names, or the sum of their flags",
         without="everything",
-        default=None,
     )
     force_memory_hierarchy_order: StrictBool = documented(
         "Whether storage nodes keep to the hierarchy of memories. With true they cross it only between two memories "

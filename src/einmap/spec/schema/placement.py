@@ -18,6 +18,7 @@ class ComparisonInput(Input):
     expression: SetExpression = documented(
         "The rank variables that the limit is about: a set of them, or the rank variables of tensors.",
         *("~m", "Outputs.rank_variables"),
+        default=...,
     )
     operator: str = documented(
         "How the number of each selected rank variable compares with `value`; with `product` in front, how their "
@@ -25,11 +26,13 @@ class ComparisonInput(Input):
         "that begin with `>` need quotes.",
         *("==", "product<=", "multiple_of"),
         words=OPERATORS,
+        default=...,
     )
     value: Expression | list[Expression] = documented(
         "The integer to compare with; for `one_of` a list of them.",
         *(1, "2 * 8", [1, 2, 4]),
         unit="iterations of a loop in `loop_bounds`, values of a tile in `tile_shape`",
+        default=...,
     )
 
 
@@ -37,10 +40,12 @@ class SpatialInput(Input):
     """One dimension of a fanout: copies of its node and of everything below that on the path; dimensions multiply."""
 
     name: str = documented(
-        "Name of the dimension, given once in its node. Spatial loops of mappings name it beside the node.", "X"
+        "Name of the dimension, given once in its node. Spatial loops of mappings name it beside the node.",
+        "X",
+        default=...,
     )
     fanout: Expression = documented(
-        "How many copies there are along this dimension, at least 1.", *(16, "4 * 8"), unit="copies"
+        "How many copies there are along this dimension, at least 1.", *(16, "4 * 8"), unit="copies", default=...
     )
     may_reuse: SetExpression | None = documented(
         "Tensors that the copies may have in common: one read serves all copies that need a value (multicast), and "
@@ -48,14 +53,12 @@ class SpatialInput(Input):
         "are allowed.",
         *("Inputs", "~Outputs"),
         without="all tensors; in the newer dialect those of `reuse` where that is given",
-        default=None,
     )
     reuse: SetExpression | None = documented(
         "Tensors that have to be the same in all copies: no spatial loop on this dimension iterates a rank variable "
         "that indexes one of them.",
         "Inputs",
         without="no tensors",
-        default=None,
     )
     loop_bounds: list[ComparisonInput] = documented(
         "Limits on the iterations of the spatial loops on this dimension, by rank variable; a variable without such a "
@@ -103,13 +106,12 @@ class TensorsInput(Input):
     """Which tensors a memory or toll holds, and how. The mapper keeps to it; other mappings that do not get a note."""
 
     keep: SetExpression | None = documented(
-        "Tensors that must be held here.", *("Inputs", "~Intermediates"), without="no tensors", default=None
+        "Tensors that must be held here.", *("Inputs", "~Intermediates"), without="no tensors"
     )
     may_keep: SetExpression | None = documented(
         "Tensors that may be held here or not, whichever costs less. What `keep` names must be held nevertheless.",
         "All",
         without="`All` where `keep` is not given either, else `Nothing`",
-        default=None,
     )
     back: SetExpression = documented(
         "Tensors that must be held here and nowhere further out: this is their backing storage. Refused for tolls.",

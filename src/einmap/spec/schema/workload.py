@@ -19,20 +19,18 @@ type Reduction = Annotated[str, one_of(REDUCTIONS)]
 class AccessInput(Input):
     """One tensor of an Einsum: all of it in the long form, more about it beside a string in `einsum`."""
 
-    name: str = documented("Name of the tensor: letters, digits and `_`.", "A")
+    name: str = documented("Name of the tensor: letters, digits and `_`.", "A", default=...)
     projection: list[str] | dict[str, str | int] | None = documented(
         "How rank variables index the tensor: a list of variables, each for the rank with its name in capitals, or a "
         "dictionary of ranks and their indices: sums of variables times integers, or values of another tensor, "
         "`Ids[t]`.",
         *(["m", "k"], {"M": "m", "H": "2*p + r"}, {"V": "Ids[t]", "D": "d"}),
         without="an error in the long form",
-        default=None,
     )
     output: StrictBool | None = documented(
         "Whether the Einsum writes the tensor; at least one is written. A string in `einsum` says it already.",
         True,
         without="read",
-        default=None,
     )
     persistent: StrictBool = documented(
         "Whether the tensor stays in its outermost storage during the whole run, as weights on a chip do: it takes "
@@ -41,14 +39,13 @@ class AccessInput(Input):
         default=False,
     )
     bits_per_value: Expression | None = documented(
-        "Bits of one value.", 8, unit="bits", without="what `bits_per_value` of the workload says", default=None
+        "Bits of one value.", 8, unit="bits", without="what `bits_per_value` of the workload says"
     )
     partial_bits_per_value: Expression | None = documented(
         "Bits of a value of an output while products are still to be added to it.",
         32,
         unit="bits",
         without="what `partial_bits_per_value` of the workload says",
-        default=None,
     )
     backing_storage_size_scale: Expression = documented(
         "A field of other tools without effect there. Only 1 is accepted.", 1, default=1
@@ -58,16 +55,15 @@ class AccessInput(Input):
 class RenameInput(Input):
     """A name for a set of tensors or rank variables."""
 
-    name: str = documented("The new name; not that of a built-in set such as `All`.", "weight")
+    name: str = documented("The new name; not that of a built-in set such as `All`.", "weight", default=...)
     source: SetExpression = documented(
-        "What it stands for: a set, which may use the renames before it.", *("B", "Inputs & Persistent")
+        "What it stands for: a set, which may use the renames before it.", *("B", "Inputs & Persistent"), default=...
     )
     expected_count: Expression | None = documented(
         "How many there have to be; any other number is an error.",
         *(1, "len(Inputs) - 1"),
         unit="tensors or rank variables",
         without="any number",
-        default=None,
     )
 
 
@@ -80,14 +76,12 @@ class EinsumInput(Input):
         "Name of the Einsum, given once in the workload; not `Total`.",
         "Scores",
         without="the name of the output, where `einsum` gives it; else an error",
-        default=None,
     )
     einsum: str | None = documented(
         "The Einsum as a string: the output, `=`, and a map expression over the inputs. Rank variables that the "
         "output lacks are reduced. In YAML it needs quotes where it contains `: `.",
         *("Z[m, n] = A[m, k] * B[k, n]", "O[p] = I[W: p + r] * F[r]", "X[t, d] = Table[V: Ids[t], d]"),
         without="`name` and `tensor_accesses` are needed",
-        default=None,
     )
     tensor_accesses: list[AccessInput] = documented(
         "The tensors in the long form, or what else there is to say of tensors in the string.",
@@ -129,20 +123,17 @@ class EinsumInput(Input):
         "The `!Compute` that does the Einsum, or those that may; `enabled` of the computes is not asked then.",
         *("MAC", ["MAC", "ALU"]),
         without="all computes that are enabled for the Einsum are tried",
-        default=None,
     )
     operation: str | None = documented(
         "What the long form computes at each point: a map expression over names of inputs. It is what runs on data, "
         "and changes no cost.",
         "exp(A - B)",
         without="the product of all inputs",
-        default=None,
     )
     reduction: Reduction | None = documented(
         "How values for the same place of the output become one, over the rank variables that the output lacks.",
         "max",
         without="`sum`",
-        default=None,
     )
 
 
@@ -183,7 +174,6 @@ class WorkloadInput(Input):
         "Tensors that are `persistent`, beside those whose access says so.",
         "Inputs - Intermediates",
         without="no further tensors",
-        default=None,
     )
     n_instances: Expression = documented(
         "How often the whole workload is done. Energy, time and counts multiply; room does not, but for persistent "
@@ -197,7 +187,9 @@ class WorkloadInput(Input):
 class EinsumRenamesInput(Input):
     """Renames of one Einsum, or of all under the name `default`."""
 
-    name: str = documented("The Einsum, or `default` for all of them; a name given for one Einsum wins.", "default")
+    name: str = documented(
+        "The Einsum, or `default` for all of them; a name given for one Einsum wins.", "default", default=...
+    )
     tensor_accesses: dict[str, SetExpression] | list[RenameInput] = documented(
         "Names for sets of tensors.", *({"output": "Outputs"}, [{"name": "input", "source": "Inputs"}]), default=[]
     )
