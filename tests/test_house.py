@@ -14,7 +14,6 @@ ROOMS = sorted({file.parent for file in FILES if (file.parent / "__init__.py").e
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 LONG_FILES: dict[str, str] = {
-    "mapper/cost_bounds/coefficients.py": "one class: every coefficient of a node in one place",
     "model/evaluate.py": "the steps of an evaluation on one page",
 }
 """Files of more than 450 lines, with the reason."""
@@ -28,9 +27,9 @@ MANY_ARGUMENTS: dict[str, str] = {
     "execute/kernel/kernels.py:run_leaf": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/branch_and_bound/kernels.py:search": "a compiled kernel: records of arrays take 10 % longer",
     "mapper/branch_and_bound/kernels.py:survivors": "a compiled kernel: calls between kernels cost time to compile",
-    "mapper/cost_bounds/cost_to_go_kernels.py:over_lanes": "a compiled kernel: calls between kernels cost time to compile",
-    "mapper/cost_bounds/cost_to_go_kernels.py:with_gap_and_node": "a compiled kernel: calls between kernels cost time to compile",
-    "mapper/cost_bounds/sparse_kernels.py:rows_above_gap": "a compiled kernel: calls between kernels cost time to compile",
+    "mapper/cost_bounds/cost_to_go/dense_kernels.py:over_lanes": "a compiled kernel: calls between kernels cost time to compile",
+    "mapper/cost_bounds/cost_to_go/dense_kernels.py:with_gap_and_node": "a compiled kernel: calls between kernels cost time to compile",
+    "mapper/cost_bounds/cost_to_go/sparse_kernels.py:rows_above_gap": "a compiled kernel: calls between kernels cost time to compile",
     "facade.py:map_workload": "public: a keyword for each option",
     "matmul/machine/machine.py:of": "public: a keyword for each field",
     "matmul/measured/registers.py:add_tile": "an intrinsic: the compiler passes values one by one",
@@ -39,7 +38,7 @@ MANY_ARGUMENTS: dict[str, str] = {
 }
 """Functions of more than 8 arguments, with the reason."""
 FULL_ROOMS = dict.fromkeys(
-    ["mapper/cost_bounds", "mapper/fusion/fronts"],
+    ["mapper/fusion/fronts"],
     "to be divided",
 )
 """Packages of more than 10 modules beside their rooms, or of more than 15 in all, with the reason."""

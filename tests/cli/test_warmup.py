@@ -10,7 +10,9 @@ import einmap
 from einmap.execute.kernel.kernels import run_leaf
 from einmap.mapper import warm
 from einmap.mapper.branch_and_bound import kernels
-from einmap.mapper.cost_bounds import compute_path, cost_to_go_kernels, sparse_kernels, tree_kernels
+from einmap.mapper.cost_bounds import compute_path
+from einmap.mapper.cost_bounds.cost_to_go import dense_kernels, sparse_kernels
+from einmap.mapper.cost_bounds.networks import tree_kernels
 from einmap.mapper.fusion.paths import envelope_kernels, label_kernels, path_kernels
 from einmap.mapper.objective import objective_kernels
 from einmap.progress import Progress
@@ -52,7 +54,7 @@ def test_json_holds_each_kernel(run):
 
 def signatures():
     """How many kinds of arguments each kernel is compiled for."""
-    modules = dict.fromkeys(OF_TABLES, cost_to_go_kernels) | {
+    modules = dict.fromkeys(OF_TABLES, dense_kernels) | {
         name: kernels if hasattr(kernels, name) else objective_kernels for name in OF_EINSUMS
     }
     modules |= {

@@ -14,7 +14,7 @@ from tests.mapper.test_optimal import ADDITIVE, covers, front
 import einmap
 from einmap.mapper.branch_and_bound.sparse_search import SparseSearch
 from einmap.mapper.cost_bounds import compute_path
-from einmap.mapper.cost_bounds.sparse_tables import Limit
+from einmap.mapper.cost_bounds.cost_to_go.sparse_tables import Limit
 from einmap.mapper.objective.pareto_archive import Archive
 from einmap.mapper.objective.tolerances import TIE
 from einmap.mapper.warm import warm

@@ -13,10 +13,10 @@ from einmap.mapper.branch_and_bound import einsum_search
 from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch, SearchRun
 from einmap.mapper.branch_and_bound.sparse_search import new_search
 from einmap.mapper.cost_bounds import compute_path, relaxed_bounds
-from einmap.mapper.cost_bounds.cost_to_go import Tables
-from einmap.mapper.cost_bounds.cost_to_go_kernels import moves_inside
+from einmap.mapper.cost_bounds.cost_to_go.dense_kernels import moves_inside
+from einmap.mapper.cost_bounds.cost_to_go.dense_tables import Tables
+from einmap.mapper.cost_bounds.cost_to_go.table_blocks import numbered
 from einmap.mapper.cost_bounds.path_costs import PathCosts
-from einmap.mapper.cost_bounds.table_blocks import numbered
 from einmap.mapper.mapspace.tile_lattice import Axis, Lattice
 from einmap.mapper.problem import request
 from einmap.mapper.problem.request import Request

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from einmap.mapper.branch_and_bound import kernels
-from einmap.mapper.cost_bounds import cost_to_go_kernels, sparse_kernels, tree_kernels
+from einmap.mapper.cost_bounds.cost_to_go import dense_kernels, sparse_kernels
+from einmap.mapper.cost_bounds.networks import tree_kernels
 from einmap.mapper.fusion.paths import envelope_kernels, label_kernels, path_kernels
 from einmap.mapper.fusion.paths.kernel_records import (
     Comparison,
@@ -46,12 +47,12 @@ def _calls() -> dict[str, Callable[[], Any]]:
     edge = np.zeros((1, 3), dtype=np.int64)
     chains = PackedChains(one, one, np.arange(2), table, np.zeros((1, 1)), two, row[:0], two, row[:0], row[:0])
     return {
-        "moves_inside": lambda: cost_to_go_kernels.moves_inside(one, one, flags, column, one, two, one, two),
-        "with_gap_and_node": lambda: cost_to_go_kernels.with_gap_and_node(
+        "moves_inside": lambda: dense_kernels.moves_inside(one, one, flags, column, one, two, one, two),
+        "with_gap_and_node": lambda: dense_kernels.with_gap_and_node(
             np.zeros((2, 2)), one, one, one, one, np.zeros((1, 2), dtype=np.int32), flags, table, table,
             np.zeros((1, 4)), row, row, row, np.zeros((0, 0)), flags,
         ),
-        "over_lanes": lambda: cost_to_go_kernels.over_lanes(
+        "over_lanes": lambda: dense_kernels.over_lanes(
             np.zeros((2, 2)), one, one, 1, one, column, one, column, column
         ),
         "objectives": lambda: objective_kernels.objectives(costs, 0.0, row, row, row, one, np.zeros(1)),
@@ -136,7 +137,7 @@ def warm(progress: Progress | None = None, *, everything: bool = True, cascades:
             progress.report(f"making the kernels ready (compiled once on a machine): {name}", done, len(calls))
         module = next(
             module
-            for module in (cost_to_go_kernels, sparse_kernels, tree_kernels, objective_kernels, kernels, *OF_FUSION)
+            for module in (dense_kernels, sparse_kernels, tree_kernels, objective_kernels, kernels, *OF_FUSION)
             if hasattr(module, name)
         )
         _ready[name] = made_ready(name, getattr(module, name), call)

@@ -25,8 +25,8 @@ from einmap.mapper.branch_and_bound.smallest_tiles import fits_nowhere
 from einmap.mapper.branch_and_bound.sparse_search import SparseSearch, new_search
 from einmap.mapper.branch_and_bound.stalled import offer, offer_stalled, settled
 from einmap.mapper.cost_bounds.compute_path import PLANNING, Path
+from einmap.mapper.cost_bounds.cost_to_go.sparse_tables import Limit
 from einmap.mapper.cost_bounds.relaxed_bounds import FIRST_LANES, FIRST_PLANS, Bounds
-from einmap.mapper.cost_bounds.sparse_tables import Limit
 from einmap.mapper.given.alignment import unlike
 from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.mapspace.lanes.fanout_table import LaneTable

@@ -22,11 +22,11 @@ from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.cost_bounds.coefficients import NodeCosts
-from einmap.mapper.cost_bounds.cost_to_go import Tables
-from einmap.mapper.cost_bounds.line_rates import moves_lines
+from einmap.mapper.cost_bounds.cost_to_go.dense_tables import Tables
+from einmap.mapper.cost_bounds.cost_to_go.table_blocks import Around, Level, Recipe
 from einmap.mapper.cost_bounds.path_costs import PathCosts
+from einmap.mapper.cost_bounds.rates.line_rates import moves_lines
 from einmap.mapper.cost_bounds.stalling_machine import StallingMachine
-from einmap.mapper.cost_bounds.table_blocks import Around, Level, Recipe
 from einmap.mapper.objective import objective_kernels
 from einmap.mapper.objective.objectives import goal_codes, table_columns
 from einmap.mapper.objective.pareto_archive import Archive

@@ -12,8 +12,8 @@ from einmap.arrays import Floats, Ints
 from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.branch_and_bound.path_search import PathSearch, TemplateTables
 from einmap.mapper.cost_bounds.compute_path import Path
-from einmap.mapper.cost_bounds.sparse_tables import Limit, NoRoomError, SparseTables
-from einmap.mapper.cost_bounds.table_blocks import Around, Level
+from einmap.mapper.cost_bounds.cost_to_go.sparse_tables import Limit, NoRoomError, SparseTables
+from einmap.mapper.cost_bounds.cost_to_go.table_blocks import Around, Level
 from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 from einmap.mapper.mapspace.layout import least_fills
 from einmap.mapper.templates.chain_template import ChainTemplate, Held

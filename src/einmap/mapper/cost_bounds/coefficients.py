@@ -30,18 +30,38 @@ from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.cost_bounds.columns import Columns, columns_of
-from einmap.mapper.cost_bounds.leakage import leak_power
-from einmap.mapper.cost_bounds.line_rates import KINDS, LineRates, moves_lines
-from einmap.mapper.cost_bounds.network_rates import NetworkRates, Rates, axes_without
-from einmap.mapper.cost_bounds.units.rates import UnitRates, UnitShare
-from einmap.mapper.cost_bounds.way_costs import ends_of_ways, way_between
+from einmap.mapper.cost_bounds.networks.rates import NetworkRates, Rates, axes_without
+from einmap.mapper.cost_bounds.rates.affine import Affine
+from einmap.mapper.cost_bounds.rates.exchange_costs import (
+    ExchangeCosts,
+    Priced,
+    each_flow,
+    free_start,
+    levels_of,
+    stations_of,
+)
+from einmap.mapper.cost_bounds.rates.leakage import leak_power
+from einmap.mapper.cost_bounds.rates.line_rates import KINDS, LineRates, moves_lines
+from einmap.mapper.cost_bounds.rates.unit_fills import (
+    ONE_TIME,
+    Fills,
+    TileValues,
+    UnitFills,
+    Visits,
+    busiest_lanes,
+)
+from einmap.mapper.cost_bounds.rates.way_costs import ends_of_ways, way_between
+from einmap.mapper.cost_bounds.units import UnitRates, UnitShare
 from einmap.mapper.mapspace.lanes.fanout_table import FEW_USES, Fanned, LaneTable
-from einmap.mapper.mapspace.latency_forms import Form, compute_seconds
+from einmap.mapper.mapspace.latency_forms import compute_seconds
 from einmap.mapper.mapspace.layout import top_values
 from einmap.mapper.mapspace.tile_lattice import Lattice
+from einmap.model.counting.path import Station
 from einmap.model.counting.semantics import Semantics
 from einmap.model.timing.buffering import turns
 from einmap.model.timing.systolic import is_skewed, step_seconds
+from einmap.model.traffic.actions import Actions, of_one_visit, with_transfers
+from einmap.model.traffic.tensor_traffic import Exchange, TensorTraffic
 
 type Chain = tuple[int, ...]
 """Levels of the stations of one tensor from the outside in: its memories and tolls, then the compute."""
@@ -91,7 +111,8 @@ class Pricer:
             access.tensor: [access.relevance(axis.variables[0]) for axis in self.lattice.axes]
             for access in self.einsum.accesses
         }
-        self.lines = LineRates(self.einsum, self.leaves, self.lattice)
+        self.fills = UnitFills(self.einsum, self.arch, self.leaves, self.lattice, self.rules)
+        self.lines = LineRates(self.einsum, self.arch, self.leaves, self.lattice)
         irrelevant = axes_without(self.axis_relevance)
         variables = tuple(axis.variables[0] for axis in self.lattice.axes)
         self.units = UnitRates(self.einsum, self.leaves, irrelevant, variables)
@@ -121,31 +142,10 @@ class Pricer:
         everywhere = np.ones(len(self.lattice.axes), dtype=bool)
         return self._once(table, ("lanes", level), lambda t: t.over(t.levels <= level, everywhere))
 
-    def merged(self, table: LaneTable, tensor: str, outer: int, inner: int) -> Floats:
-        """Lanes that share one copy of the tensor's tile on the way from `inner` up to `outer`."""
-
-        def find(table: LaneTable) -> Floats:
-            reusing = self._between(table, outer, inner) & self._reuses(table, tensor)
-            return table.over(reusing, self._irrelevant(tensor))
-
-        return self._once(table, ("merged", tensor, outer, inner), find)
-
-    def unmerged(self, table: LaneTable, tensor: str, outer: int, inner: int) -> Floats:
-        """Irrelevant lanes there that do not share it."""
-        return table.counted(
-            self._between(table, outer, inner) & ~self._reuses(table, tensor), self._irrelevant(tensor)
-        )
-
-    def indexed(self, table: LaneTable, tensor: str, level: int) -> Floats:
-        """Lanes at `level` that use different parts of the tensor."""
-        return table.over(table.levels <= level, ~self._irrelevant(tensor))
-
-    def _between(self, table: LaneTable, outer: int, inner: int) -> Bools:
-        between: Bools = (table.levels > outer) & (table.levels <= inner)
-        return between
-
-    def _reuses(self, table: LaneTable, tensor: str) -> Bools:
-        return np.array([tensor in d.dimension.may_reuse for d in table.dimensions], dtype=bool)
+    def merged(self, table: LaneTable, tensor: str) -> Floats:
+        """Lanes that share one copy of a tensor's tile."""
+        reusing = np.array([tensor in d.dimension.may_reuse for d in table.dimensions], dtype=bool)
+        return table.over(reusing, self._irrelevant(tensor))
 
     def _irrelevant(self, tensor: str) -> Bools:
         return np.array([r is Relevance.NONE for r in self.axis_relevance[tensor]], dtype=bool)
@@ -180,9 +180,9 @@ class Pricer:
         seconds = seconds + self._waiting(table, lambda d: d.dimension.skew == "once" or d.level > inside)
         total[:, self.columns.computing] += seconds[:, None]
         for access, exchange in zip(self.einsum.accesses, exchanges, strict=True):
-            total += self.starts(table, access, exchange)
-            total += operations * self.rates(table, access, exchange)
-            total += self._routes(table, access, exchange)
+            costs = self.exchange_costs(table, access, exchange)
+            total += costs.fixed
+            total += operations * costs.rates
         return total
 
     def node(self, table: LaneTable, tensor: str, chain: Chain, level: int, within: int) -> NodeCosts:
@@ -207,67 +207,18 @@ class Pricer:
         """Seconds of each visit of a node, all instances counted: transfers that begin, folds of an array."""
         if not self.visits_cost and not turns(self.leaves):
             return np.zeros((len(table), 0))
-        total, once = np.zeros((2, len(table), self.columns.n))
         exchange = self.exchanges(tail)[0]
-        access = self.einsum.by_tensor[tensor]
-        is_output = access.output
-        for at in exchange if exchange[-1] == level else ():
-            unit = self.leaves[at]
-            if not isinstance(unit, Memory):
-                continue
-            inward, outward = ("write", "read") if at == level else ("read", "write")
-            seconds = unit.action(inward).startup + (unit.action(outward).startup if is_output else 0.0)
-            lane = 1 / (self.merged(table, tensor, at, level) * self.lanes(table, at))
-            for column, _ in self.columns.of(at, level):
-                total[:, column] += lane * seconds
         waiting = self._waiting(
             table, lambda d: d.dimension.skew == "each_fold" and within < d.level <= level
         ) / self.lanes(table, level)
-        total[:, self.columns.computing] += waiting[:, None]
-        for at in exchange if exchange[-1] == level else ():
-            once += self._of_one_visit(table, access, exchange, at)
-        if not moves_lines(self.leaves):
-            return np.hstack([total, once])
-        return np.hstack([total, once, *self._of_lines(table, access, exchange if exchange[-1] == level else ())])
-
-    def _of_lines(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
-        """Costs of values of lines for each kind of `LineRates.weights`; memories that move them are above lanes."""
-        kinds = np.zeros((KINDS, len(table), self.columns.n))
-        for i, at in enumerate((exchange[0], exchange[-1]) if exchange else ()):
-            if self.lines.layout(access.tensor, at) is not None:
-                self._add_rates(kinds[2 * i], table, access, exchange, at)
-                if access.output and not self.pays_initial(exchange, at):
-                    ones = np.ones(len(table))
-                    kinds[2 * i + 1] = -self.spread(at, self.actions(access, exchange, at)[0], ones, ones, exchange[-1])
-        return kinds
-
-    def _starts_once(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
-        """Seconds in which the transfers of one visit begin."""
-        total = np.zeros((len(table), self.columns.n))
-        for at in exchange:
-            unit, child = self.leaves[at], exchange[-1]
-            if isinstance(unit, Memory) and unit.starts:
-                inward, outward = ("write", "read") if at == child else ("read", "write")
-                seconds = unit.action(inward).startup + (unit.action(outward).startup if access.output else 0.0)
-                for column, _ in self.columns.of(at, child, once=True):
-                    total[:, column] += self._tiles_at_once(table, access.tensor, at, child) * seconds
-        return total
-
-    def _of_one_visit(self, table: LaneTable, access: TensorAccess, exchange: Chain, at: int) -> Floats:
-        """Seconds of a station for each value of one tile that goes in and, of an output, out."""
-        total = np.zeros((len(table), self.columns.n))
-        unit, child = self.leaves[at], exchange[-1]
-        assert isinstance(unit, Memory | Toll)
-        lane = self._tiles_at_once(table, access.tensor, at, child)
-        down, up = self.actions(access, exchange, at)
-        done = down if not access.output else up + down if self.pays_initial(exchange, at) else up
-        for column, form in self.columns.of(at, child, once=True):
-            total[:, column] += lane * (done.read * form.read + done.write * form.write) * unit.actions_scale
-        return total
-
-    def _tiles_at_once(self, table: LaneTable, tensor: str, at: int, child: int) -> Floats:
-        """Tiles that one instance of a station exchanges with the lanes of its children in one visit."""
-        return self.lanes(table, child) / (self.merged(table, tensor, at, child) * self.lanes(table, at))
+        of_visits, of_one = np.zeros((2, len(table), self.columns.n))
+        of_lines = np.zeros((len(table), self.columns.n * (KINDS if moves_lines(self.leaves) else 0)))
+        if exchange[-1] == level:
+            costs = self.exchange_costs(table, self.einsum.by_tensor[tensor], tail)
+            of_visits, of_one, of_lines = costs.visits, costs.tile, costs.lines
+        of_visits = of_visits.copy()
+        of_visits[:, self.columns.computing] += waiting[:, None]
+        return np.hstack([of_visits, of_one, of_lines])
 
     def _waiting(self, table: LaneTable, counts: Callable[[Fanned], bool]) -> Floats:
         """Seconds that the last lane waits along the skewed dimensions that count."""
@@ -280,24 +231,14 @@ class Pricer:
         return steps * unit.actions_scale * step_seconds(unit)
 
     def _node(self, table: LaneTable, tensor: str, tail: Chain, level: int) -> tuple[Floats, Floats]:
-        access, exchanges = self.einsum.by_tensor[tensor], self.exchanges(tail)
-        if exchanges[0][-1] != level:
+        if self.exchanges(tail)[0][-1] != level:
             return self._nothing(table), self._nothing(table)
-        outermost, *inner = exchanges
-        total, fixed = self.rates(table, access, outermost), self.starts(table, access, outermost)
-        if self.networks.crosses(outermost):
-            fixed = fixed + self._routes(table, access, outermost)
-        if turns(self.leaves):
-            fixed = fixed + self._starts_once(table, access, outermost)
+        access = self.einsum.by_tensor[tensor]
+        costs = self.exchange_costs(table, access, tail)
+        fixed = costs.fixed
         if self.columns.ways and not self.per_turn:
-            fixed = fixed + way_between(self.leaves, self.columns, access, outermost)
-        if inner and access.output and self.rules.lane_first_touch == "one lane":
-            total, merged = total.copy(), self.merged(table, tensor, outermost[0], level)
-            for exchange in inner:
-                # lanes that are not the first of their group start anew at each visit: nothing live to be fetched
-                again = np.where(merged > 1, self.lattice.excess - 1 / merged, 0.0)[:, None]
-                total[:, :1] -= again * self.skipped(table, access, exchange)[:, :1]
-        return total, fixed
+            fixed = fixed + way_between(self.leaves, self.columns, access, self.exchanges(tail)[0])
+        return costs.rates, fixed
 
     def _nothing(self, table: LaneTable) -> Floats:
         """No costs."""
@@ -319,160 +260,87 @@ class Pricer:
         """The compute, its innermost memory and the tolls between."""
         return self.exchanges(chain)[-1]
 
-    def rates(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
-        """Cost of each value that moves in an exchange, first touches not looked at."""
-        key = "rates", access.tensor, exchange
-        return self._once(table, key, lambda t: self._rates(t, access, exchange))
+    def exchange_costs(self, table: LaneTable, access: TensorAccess, tail: Chain) -> ExchangeCosts:
+        """What the outermost exchange of a chain costs."""
+        return self._once(table, ("exchange", access.tensor, tail), lambda t: self._exchange_costs(t, access, tail))
 
-    def _rates(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
-        total = np.zeros((len(table), self.columns.n))
-        for at in exchange:
-            if not self._by_lines(access, exchange, at):
-                self._add_rates(total, table, access, exchange, at)
-        return total if not self.networks.crosses(exchange) else total + self._crossing(table, access, exchange).filled
+    def _exchange_costs(self, table: LaneTable, access: TensorAccess, tail: Chain) -> ExchangeCosts:
+        traffic = self._traffic(table, access, tail)
+        outermost, *inner = [e for e in reversed(traffic.exchanges) if e.parent.level >= tail[0]]
+        child, uses, size = outermost.child.level, len(table), self._sizes[access.tensor]
+        priced, fills = Priced(self.columns, uses, size), Fills(child)
+        lines = np.zeros((KINDS if moves_lines(self.leaves) else 0, uses, self.columns.n))
+        for at in stations_of(outermost):
+            of_lines = self._by_lines(access, child, at.level)
+            own = Priced(self.columns, uses) if of_lines else priced
+            for done, values, busiest in each_flow(traffic, outermost, at):
+                own.add(at, child, done, *self._of_units(table, access.tensor, at.level, child, values, busiest))
+            if of_lines:
+                kind = 0 if at is outermost.parent else 2
+                lines[kind], lines[kind + 1] = own.at(fills), own.at(None)
+            if self.visits_cost or turns(self.leaves):
+                self._add_visits(priced, traffic, outermost, at)
+        rates, fixed = priced.at(fills), priced.at(None) + priced.at(ONE_TIME)
+        for exchange in inner if access.output else ():
+            again = Affine.of(traffic.flow(exchange, exchange.child).initial).terms.get(fills)
+            if again is not None:
+                # lanes that are not the first of their group start anew at each visit: nothing live to be fetched
+                rates[:, 0] -= again * self._free_start(table, access, traffic, exchange)
+        if self.networks.crosses(levels_of(outermost)):
+            crossing = self._crossing(table, access, outermost, traffic)
+            rates, fixed = rates + crossing.filled, fixed - size * (crossing.fresh + crossing.starts) + crossing.route
+        every_line = np.concatenate([*lines, np.zeros((uses, 0))], axis=1)
+        return ExchangeCosts(rates, fixed, priced.at(Visits(child)), priced.at(TileValues(child)), every_line)
 
-    def _by_lines(self, access: TensorAccess, exchange: Chain, at: int) -> bool:
+    def _free_start(
+        self, table: LaneTable, access: TensorAccess, traffic: TensorTraffic, exchange: Exchange
+    ) -> Floats | float:
+        """J that a value of an exchange costs less where it has no result yet."""
+        saved = free_start(traffic, exchange)
+        if not self.networks.crosses(levels_of(exchange)):
+            return saved
+        return saved + self._crossing(table, access, exchange, traffic).fresh[:, 0]
+
+    def _traffic(self, table: LaneTable, access: TensorAccess, tail: Chain) -> TensorTraffic:
+        """The model's traffic of a tensor in the stations of a tail, below the outermost memory of the path."""
+        lanes = self._once(table, ("lanes of", access.tensor), lambda t: self.fills.lanes(t, access))
+        top = next(i for i, leaf in enumerate(self.leaves) if isinstance(leaf, Memory))
+        return self.fills.traffic(table, lanes, access, tail if tail[0] == top else (top, *tail))
+
+    def _add_visits(self, priced: Priced, traffic: TensorTraffic, exchange: Exchange, at: Station) -> None:
+        """Add the transfers in which the visits of a child come, and what one of its visits takes by itself."""
+        child, (lane, _, _) = exchange.child, busiest_lanes(traffic, at)
+        takes = traffic.takes(child, at, lane)
+        done = with_transfers(traffic, exchange, at, (lane, takes), Actions(0, 0))
+        priced.add_starts(at, child.level, done)
+        if self.columns.of(at.level, child.level, once=True):
+            priced.add_once(at, child.level, of_one_visit(traffic, exchange, at, lane))
+
+    def _of_units(
+        self, table: LaneTable, tensor: str, level: int, child: int, everywhere: Affine, busiest: Affine
+    ) -> tuple[Affine, Affine]:
+        """Values that the units of a memory pay for, all of them and the one that has most."""
+        if level not in self.units.levels:
+            return everywhere, busiest
+        of_units = self.in_units(table, tensor, level)
+        copies, fullest = (of_units.copies, of_units.held) if level == child else of_units[2:]
+        live = {u: term * (copies if u is not None else 1.0) for u, term in everywhere.terms.items()}
+        most = {u: term * (fullest if u is not None else of_units.held) for u, term in busiest.terms.items()}
+        return Affine(live), Affine(most)
+
+    def _by_lines(self, access: TensorAccess, child: int, at: int) -> bool:
         """Whether lines are counted for a station; the compute asks for values one by one, each of which is a line."""
-        return self.lines.layout(access.tensor, at) is not None and exchange[-1] < len(self.leaves) - 1
+        return self.lines.layout(access.tensor, at) is not None and child < len(self.leaves) - 1
 
-    def _add_rates(self, total: Floats, table: LaneTable, access: TensorAccess, exchange: Chain, at: int) -> None:
-        """Add what a station pays for each value."""
-        share = 1 / self.merged(table, access.tensor, at, exchange[-1])
-        lane = share / self.lanes(table, at)
-        down, up = self.actions(access, exchange, at)
-        # of a group of merged lanes only the first one is filled, at every station on the way
-        one_lane = access.output and self.rules.lane_first_touch == "one lane"
-        filled = 1 / self.merged(table, access.tensor, exchange[0], exchange[-1]) if one_lane else share
-        if at in self.units.levels:
-            of_units = self.in_units(table, access.tensor, at)
-            everywhere, busiest = (of_units.copies, of_units.held) if at == exchange[-1] else of_units[2:]
-            filled, share, lane = filled * everywhere, share * everywhere, lane * busiest
-        total += self.spread(at, down, filled, lane, exchange[-1])
-        if access.output:
-            total += self.spread(at, up, share, lane, exchange[-1])
+    def _crossing(self, table: LaneTable, access: TensorAccess, exchange: Exchange, traffic: TensorTraffic) -> Rates:
+        """What an exchange costs on the networks that it crosses."""
+        pays, levels = traffic.pays_initial(exchange, exchange.child), levels_of(exchange)
+        key = "crossing", access.tensor, levels
+        return self._once(table, key, lambda t: self.networks.of(t, access, levels, pays_initial=pays))
 
     def in_units(self, table: LaneTable, tensor: str, level: int) -> UnitShare:
         """What a tensor takes in the units of the memory at a level."""
         return self._once(table, ("units", tensor, level), lambda t: self.units.share(t, tensor, level))
-
-    def _crossing(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Rates:
-        """What an exchange costs on the networks that it crosses."""
-        pays = self.pays_initial(exchange, exchange[-1])
-        key = "crossing", access.tensor, exchange
-        return self._once(table, key, lambda t: self.networks.of(t, access, exchange, pays_initial=pays))
-
-    def _routes(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
-        """Seconds of an exchange's longest routes through networks."""
-        return (
-            self._crossing(table, access, exchange).route if self.networks.crosses(exchange) else self._nothing(table)
-        )
-
-    def skipped(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
-        """Cost of one value that comes down at every station where initial fills are free (energy column only)."""
-        total = np.zeros((len(table), self.columns.n))
-        ones = np.ones(len(table))
-        for at in exchange:
-            if not self.pays_initial(exchange, at):
-                down, _ = self.actions(access, exchange, at)
-                total += self.spread(at, down, ones, ones, exchange[-1])
-        return total if not self.networks.crosses(exchange) else total + self._crossing(table, access, exchange).fresh
-
-    def starts(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
-        """What is saved by elements that start without a result, as far as it is the same for all tile shapes."""
-        key = "starts", access.tensor, exchange
-        return self._once(table, key, lambda t: self._starts(t, access, exchange))
-
-    def _starts(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
-        if not access.output:
-            return self._nothing(table)
-        total = np.zeros((len(table), self.columns.n))
-        tensor, child = access.tensor, exchange[-1]
-        size = self._sizes[tensor]
-        for at in exchange:
-            if self.pays_initial(exchange, at) or self._by_lines(access, exchange, at):
-                continue
-            per_lane = size / self.indexed(table, tensor, at)
-            if self.rules.lane_first_touch == "one lane":
-                turns = self.unmerged(table, tensor, -1, at)
-                share, lane = np.full(len(table), size), np.where(turns > 1, 0.0, per_lane)
-            else:
-                below = self.unmerged(table, tensor, at, child)
-                above = self.merged(table, tensor, -1, at) * self.unmerged(table, tensor, -1, at)
-                share, lane = size * above * below, per_lane * below
-            if at in self.units.levels:
-                lane = lane * self.in_units(table, tensor, at).held
-            down, _ = self.actions(access, exchange, at)
-            total -= self.spread(at, down, share, lane, child)
-        if self.networks.crosses(exchange):
-            crossing = self._crossing(table, access, exchange)
-            total -= size * (crossing.fresh + crossing.starts)
-        return total if access.partial_bits is None else total - self._of_complete(table, access, exchange)
-
-    def _of_complete(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
-        """What write-backs of complete values save: one of each element, but where several lanes have parts of its sum.
-
-        With uneven tiles one lane may be left with the last part of all; then it is a bound.
-        """
-        total = np.zeros((len(table), self.columns.n))
-        size, may_be_alone = self._sizes[access.tensor], any(axis.uneven for axis in self.lattice.axes)
-        for at in exchange:
-            unit = self.leaves[at]
-            if isinstance(unit, Compute):
-                continue
-            assert isinstance(unit, Memory | Toll)
-            parts = table.over(table.levels <= at, self._irrelevant(access.tensor))
-            share = np.where((parts > 1) & (not may_be_alone), 0.0, size)
-            _, up = self.actions(access, exchange, at)
-            read, write = (unit.saved_by_complete(action, access.tensor) for action in ("read", "write"))
-            saved = Form(read if up.read else 0.0, write if up.write else 0.0)
-            total += self.spread(at, saved, share, share / self.indexed(table, access.tensor, at), exchange[-1])
-        return total
-
-    def actions(self, access: TensorAccess, exchange: Chain, at: int) -> tuple[Form, Form]:
-        """Reads and writes at one station for each value that comes down, and for each that goes up."""
-        unit = self.leaves[at]
-        if isinstance(unit, Compute):
-            return Form(0, 0), Form(0, 0)
-        assert isinstance(unit, Memory | Toll)
-        read = unit.action("read").actions_per_value[access.tensor]
-        if isinstance(unit, Toll):
-            direction = unit.directions[access.tensor]
-            return Form(read if direction != "up" else 0, 0), Form(read if direction != "down" else 0, 0)
-        write = unit.action("write").actions_per_value[access.tensor]
-        layout = self.lines.layout(access.tensor, at)
-        if layout is not None and not self._by_lines(access, exchange, at):
-            read, write = read * layout.values, write * layout.values
-        if at == exchange[-1]:
-            return Form(0, write), Form(read, 0)
-        return Form(read, 0), Form(0, write)
-
-    def spread(self, at: int, done: Form, share: Floats, lane: Floats, child: int) -> Floats:
-        """The columns for `share` values in all and `lane` values in the busiest instance of the station `at`.
-
-        `child`: level of the child of their exchange.
-        """
-        total = np.zeros((len(share), self.columns.n))
-        unit = self.leaves[at]
-        if isinstance(unit, Compute):
-            return total
-        assert isinstance(unit, Memory | Toll)
-        energy = done.read * unit.action("read").energy
-        if isinstance(unit, Memory):
-            energy += done.write * unit.action("write").energy
-        total[:, 0] = share * energy * unit.actions_scale
-        for column, form in self.columns.of(at, child):
-            seconds = done.read * form.read + done.write * form.write
-            total[:, column] = lane * seconds * unit.actions_scale
-        return total
-
-    def pays_initial(self, exchange: Chain, at: int) -> bool:
-        """Whether a station is charged for fills that bring no result yet."""
-        child, parent = self.leaves[exchange[-1]], self.leaves[exchange[0]]
-        child_skips = isinstance(child, Memory | Compute) and child.skip_initial_output_write
-        both = child_skips and isinstance(parent, Memory) and parent.skip_initial_output_write
-        if self.rules.initial_exchange == "both sides" or at == exchange[0]:
-            return not both
-        return not child_skips
 
     # leakage
 

@@ -57,7 +57,7 @@ class Link:
     """The time of what passes a link of the network at `level` that may be the busiest one.
 
     `dimension`: the fanout (level and name) that it goes along, without a name on networks where all lanes stand in one
-    order. `number`: which of the links there (see `network_topologies`): 0 for the one next to where values enter.
+    order. `number`: which of the links there (see `networks.topologies`): 0 for the one next to where values enter.
     `tensor`: whose link it is, where each one has links of its own.
     It is the link in the first lane along other fanouts; or, `behind` a loop along another fanout whose lanes take
     turns on the output, the one in a later lane of that loop, where all of the output comes down.

@@ -19,7 +19,7 @@ from einmap.einsum.einsum import Einsum
 from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.cost_bounds.coefficients import Pricer, pays_for_visits
 from einmap.mapper.cost_bounds.columns import columns_of, without_idle
-from einmap.mapper.cost_bounds.line_rates import in_lines, moves_lines
+from einmap.mapper.cost_bounds.rates.line_rates import in_lines, moves_lines
 from einmap.mapper.cost_bounds.stalling_machine import StallingMachine
 from einmap.mapper.cost_bounds.use_dominance import undominated
 from einmap.mapper.mapspace.dataplacement import Dataplacement, dataplacements
@@ -245,7 +245,7 @@ class Path:
             for a in self.einsum.accesses
             if a.output
             and self.request.rules.lane_first_touch == "one lane"
-            and bool((self.pricer.merged(self.lanes, a.tensor, -1, len(self.leaves)) > 1).any())
+            and bool((self.pricer.merged(self.lanes, a.tensor) > 1).any())
         )
         return Planner(
             self.einsum,

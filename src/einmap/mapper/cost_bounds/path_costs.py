@@ -13,7 +13,7 @@ from einmap.arch.component import Memory
 from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.cost_bounds.coefficients import Chain, NodeCosts, Pricer
-from einmap.mapper.cost_bounds.line_rates import moves_lines
+from einmap.mapper.cost_bounds.rates.line_rates import moves_lines
 from einmap.mapper.cost_bounds.tile_limits import within_limits
 from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 from einmap.mapper.mapspace.lanes.fanout_tree import Prefixes

@@ -9,21 +9,19 @@ numbers count: the lines of all fills, and those of the first fill of each tile,
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import product
-from math import prod
-from typing import Any
 
 import numpy as np
 
-from einmap.arch.component import Leaf, Memory
+from einmap.arch.component import Compute, Leaf, Memory
 from einmap.arch.layout import Layout
+from einmap.arch.tree import Architecture
 from einmap.arrays import Floats
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.spaces.projection import Relevance
-from einmap.errors import NotSupportedError
 from einmap.mapper.mapspace.tile_lattice import Lattice
-from einmap.model.counting.lines import lines_touched
-from einmap.model.counting.reuse import Group, groups_of
+from einmap.model.counting.lines import LineCounts
+from einmap.model.counting.path import EinsumPath, Loop, Station
+from einmap.model.counting.reuse import VariableTiles
 from einmap.model.counting.tiles import ALL
 
 type Chain = tuple[int, ...]
@@ -48,6 +46,7 @@ class LineRates:
     """Lines at all points of a lattice."""
 
     einsum: Einsum
+    arch: Architecture
     leaves: tuple[Leaf, ...]
     lattice: Lattice
     _known: dict[tuple[str, Layout], tuple[Floats, Floats]] = field(init=False, default_factory=dict)
@@ -58,7 +57,7 @@ class LineRates:
         return leaf.layouts.get(tensor) if isinstance(leaf, Memory) else None
 
     def weights(self, tensor: str, exchange: Chain) -> Floats:
-        """The KINDS of numbers of the node at the end of an exchange, a row each, in values, for each point."""
+        """The KINDS of numbers of the node at the end of an exchange, a row each, for each point."""
         rows = np.zeros((KINDS, self.lattice.size))
         for i, level in enumerate((exchange[0], exchange[-1])):
             layout = self.layout(tensor, level)
@@ -67,50 +66,24 @@ class LineRates:
         return rows
 
     def lines(self, tensor: str, layout: Layout) -> tuple[Floats, Floats]:
-        """What lines hold that all fills, and the first fills of each tile, move: values, for each point.
+        """Lines that all fills, and the first fills of each tile, move, for each point.
 
         Raises NotSupportedError for too many tiles.
         """
         key = tensor, layout
         if key not in self._known:
-            access = self.einsum.by_tensor[tensor]
-            once = np.full(self.lattice.size, float(layout.values))
-            for group in groups_of(access):
-                once = once * self._of_group(tensor, layout, group)
+            access, lattice = self.einsum.by_tensor[tensor], self.lattice
+            shapes = {v: lattice.shapes(axis).astype(np.int64) for v, axis in lattice.axis_of.items()}
+            loops = tuple(Loop(v, shapes.get(v, 1), None, i, (i,)) for i, v in enumerate(sorted(access.variables)))
+            unit = self.leaves[-1]
+            assert isinstance(unit, Compute)
+            compute = Station(unit, len(self.leaves) - 1, len(loops), ())
+            path = EinsumPath(self.einsum, self.arch, self.leaves, loops, {}, compute, {})
+            counts = LineCounts(path, access, VariableTiles(path), layout, 0)
+            once = np.broadcast_to(np.float64(1) * counts.relevant((ALL,) * len(loops)), lattice.size)
             every = once.copy()
-            for i, axis in enumerate(self.lattice.axes):
+            for i, axis in enumerate(lattice.axes):
                 if access.relevance(axis.variables[0]) is Relevance.NONE:
-                    every *= axis.sizes[-1] / self.lattice.shapes(i)
+                    every *= axis.sizes[-1] / lattice.shapes(i)
             self._known[key] = every, once
         return self._known[key]
-
-    def _of_group(self, tensor: str, layout: Layout, group: Group) -> Floats:
-        """Lines along the ranks of a group, summed over all tiles, for each point."""
-        lattice, first = self.lattice, dict(self.einsum.first_values)
-        ranks = tuple(
-            (index.constant, tuple((group.variables.index(v), a) for v, a in index.terms), block, 0)
-            for (_, index), block in zip(self.einsum.by_tensor[tensor].projection, layout.block, strict=True)
-            if any(v in group.variables for v, _ in index.terms)
-        )
-        axes = [lattice.axis_of[v] for v in group.variables if v in lattice.axis_of]
-        sizes = [lattice.axes[axis].sizes for axis in axes]
-        table = np.empty(prod(map(len, sizes)))
-        for number, shapes in enumerate(product(*sizes)):
-            shape_of = dict(zip(axes, shapes, strict=True))
-            variables = tuple(
-                (first.get(v, 0), self.einsum.extents[v], ((shape, shape, ALL, False),))
-                for v in group.variables
-                for shape in [shape_of[lattice.axis_of[v]] if v in lattice.axis_of else 1]
-            )
-            lines = lines_touched(variables, ranks)
-            if lines is None:
-                raise NotSupportedError(
-                    f"too many tiles of {tensor!r} to count the lines that they touch",
-                    hint="leave the tensor out of `layout`",
-                )
-            table[number] = lines
-        place: Any = np.zeros(lattice.size, dtype=np.int64)
-        for axis in axes:
-            place = place * len(lattice.axes[axis].sizes) + lattice.coord[:, axis]
-        at_points: Floats = table[place]
-        return at_points

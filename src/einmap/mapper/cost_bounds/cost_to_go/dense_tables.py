@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from einmap.arrays import Bools, Floats, Ints
-from einmap.mapper.cost_bounds import cost_to_go_kernels
+from einmap.mapper.cost_bounds.cost_to_go import dense_kernels
+from einmap.mapper.cost_bounds.cost_to_go.table_blocks import Recipe, TableBlocks, numbered
 from einmap.mapper.cost_bounds.path_costs import PathCosts
-from einmap.mapper.cost_bounds.table_blocks import Recipe, TableBlocks, numbered
 from einmap.mapper.given.lane_rule import LaneRule
 from einmap.mapper.given.slots import Positions
 
@@ -83,7 +83,7 @@ class Tables(TableBlocks):
         costs, key = self.costs, (self.with_points[block], axes)
         if key in self._moves:
             return self._moves[key]
-        moves: Ints = cost_to_go_kernels.moves_inside(
+        moves: Ints = dense_kernels.moves_inside(
             self.points[block], self.slots(block), self.flags(axes),
             costs.coord, costs.lattice.strides, costs.lattice.offsets, *costs.covers,
         )  # fmt: skip
@@ -167,7 +167,7 @@ class Tables(TableBlocks):
             for rows in costs.rates_of(recipe.chains, level.node, level.r)
         )
         t = costs.tensors.index(level.node.tensor)
-        cost_to_go_kernels.with_gap_and_node(
+        dense_kernels.with_gap_and_node(
             self.pool, self.begins(recipe.below)[first], self.slots(recipe.below), self.begins(index)[first],
             self.points[index], self.moves(index, inner.axes), fits, rates, fixed, per_visit, costs.fills[t],
             costs.lattice.tiles, costs.values[t], costs.lines_of(recipe.chains, level.node), costs.allowed(level.node),
@@ -180,7 +180,7 @@ class Tables(TableBlocks):
         begins, slots = self.begins(below), self.slots(index)
         for p, begin in enumerate(self.begins(index)):
             children = costs.children[costs.child_start[first + p] : costs.child_start[first + p + 1]]
-            cost_to_go_kernels.over_lanes(
+            dense_kernels.over_lanes(
                 self.pool, begins[children - first_below], self.points[below], begin, slots,
                 costs.coord, costs.lattice.strides, costs.divides[children], costs.multiples,
             )  # fmt: skip

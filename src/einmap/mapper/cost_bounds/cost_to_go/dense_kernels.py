@@ -16,6 +16,10 @@ def moves_inside(
 
     Axis by axis, inner points first: minima that are taken in this order are those over all points inside. The rows of
     the table belong to `points`, in order; with a point all that are inside of it must be among them.
+
+    Int64: `points` (rows,); `slots` (lattice,), the row of each point or -1; `coord` (lattice, axes); `strides`,
+    `offsets` (axes,); `covers`, the positions next inside of each position of each axis, which begin at `starts`
+    (positions + 1,). `mask`: bool (axes,). Gives int32 (moves, 2).
     """
     n = 0
     for axis in range(len(strides)):
@@ -46,6 +50,11 @@ def with_gap_and_node(
     `moves`: what the gap may do, see `moves_inside`. `fits`: points at which a node above the inner gap fits that the
     loops of the gap lower; `allowed`: points at which the node above the gap may stand, where it costs
     rates[i] * fills + fixed[i]; and per_visit[i] * (tiles, values, rows of `lines`) where it has columns.
+
+    Float64: `pool` (rows, columns), changed; `rates`, `fixed` (tables, columns); `per_visit` (tables, kinds * columns),
+    kinds 0 or from 2 on; `fills`, `tiles`, `values` (lattice,); `lines` (kinds - 2, lattice). Int64: `below`, `out`
+    (tables,), `slots_below` (lattice,), `points` (rows,). `moves`: int32 (moves, 2). Bool: `fits`,
+    `allowed` (lattice,).
     """
     n, k = len(points), pool.shape[1]
     inner = np.where(fits, slots_below, -1)[points]
@@ -86,6 +95,9 @@ def over_lanes(
 
     `points`: those of the tables below; `slots`: row of each point in the table; multiples[rows[i, axis]]: what the
     lanes of table i divide to each position.
+
+    `pool`: float64 (rows, columns), changed. Int64: `below` (tables,), `points` (rows,), `slots` (lattice,), `coord`
+    (lattice, axes), `strides` (axes,), `rows` (tables, axes), `multiples` (distinct, positions), -1 where nothing is.
     """
     k = pool.shape[1]
     for i in range(len(below)):

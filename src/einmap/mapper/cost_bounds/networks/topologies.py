@@ -17,8 +17,8 @@ import numpy as np
 
 from einmap.arch.component import Topology
 from einmap.arrays import Bools, Floats
-from einmap.mapper.cost_bounds.network_lanes import NetworkLanes, after, before
-from einmap.mapper.cost_bounds.tree_kernels import links_to_groups
+from einmap.mapper.cost_bounds.networks.lanes import NetworkLanes, after, before
+from einmap.mapper.cost_bounds.networks.tree_kernels import links_to_groups
 
 FIRST, SECOND_LAST, LAST = range(3)
 """Links round a torus or a ring that may be the busiest: next to which lane of the outermost loop they begin."""

@@ -10,8 +10,8 @@ import numpy as np
 
 from einmap.arch.component import Network
 from einmap.arrays import Bools, Floats
-from einmap.mapper.cost_bounds.network_lanes import Chain, NetworkLanes, after, before
-from einmap.mapper.cost_bounds.units.rates import UnitLoops
+from einmap.mapper.cost_bounds.networks.lanes import Chain, NetworkLanes, after, before
+from einmap.mapper.cost_bounds.units import UnitLoops
 from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 
 

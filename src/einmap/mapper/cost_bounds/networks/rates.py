@@ -21,10 +21,10 @@ from einmap.arrays import Bools, Floats
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.cost_bounds.columns import Columns
-from einmap.mapper.cost_bounds.network_lanes import Chain, NetworkLanes
-from einmap.mapper.cost_bounds.network_topologies import LANES
-from einmap.mapper.cost_bounds.units.lanes import UnitLanes
-from einmap.mapper.cost_bounds.units.rates import UnitRates
+from einmap.mapper.cost_bounds.networks.lanes import Chain, NetworkLanes
+from einmap.mapper.cost_bounds.networks.topologies import LANES
+from einmap.mapper.cost_bounds.networks.unit_lanes import UnitLanes
+from einmap.mapper.cost_bounds.units import UnitRates
 from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 
 

@@ -19,9 +19,9 @@ import numpy as np
 
 from einmap.arrays import Floats, Ints
 from einmap.einsum.spaces.projection import Relevance
-from einmap.mapper.cost_bounds import sparse_kernels
+from einmap.mapper.cost_bounds.cost_to_go import sparse_kernels
+from einmap.mapper.cost_bounds.cost_to_go.table_blocks import Recipe, TableBlocks, numbered
 from einmap.mapper.cost_bounds.path_costs import PathCosts
-from einmap.mapper.cost_bounds.table_blocks import Recipe, TableBlocks, numbered
 from einmap.mapper.cost_bounds.tile_limits import limit_rows
 from einmap.mapper.mapspace.tile_lattice import Lattice
 from einmap.mapper.objective.pareto_archive import Archive

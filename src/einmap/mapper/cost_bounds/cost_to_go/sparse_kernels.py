@@ -22,6 +22,9 @@ def grouped(points: Any, layout: Any, mask: Any) -> tuple[Any, Any, Any]:
     """Rows of a table by where they are beside the axes of `mask`: (rows in this order, start of each group, place).
 
     `place`: of each row in a dense array over the axes of `mask`, the first axis fastest. `points`: of the rows.
+
+    `points`: int64 (rows,); `layout`: see `mapspace.layout.layout_of`; `mask`: bool (axes,). Gives int64 (rows,), int64
+    (groups + 1,), int32 (rows,).
     """
     strides, radices = layout[2], layout[3]
     n = len(points)
@@ -69,7 +72,8 @@ def grouped(points: Any, layout: Any, mask: Any) -> tuple[Any, Any, Any]:
 def promises(costs: Any, limit: Any, full: Any, values: Any) -> bool:
     """Whether costs to go leave room for something better than what was found; `full`, `values`: scratch.
 
-    `limit`: see `sparse_tables.Limit`.
+    `costs`: float64 (columns of the tables,); `limit`: see `SparseTables.kernel_limit`; `full`: float64 (all columns,);
+    `values`: float64 (objectives,).
     """
     archive, n, slack, remainder, most, codes, leak, capacity, occupied, columns, kept, _ = limit
     if n == 0 and len(remainder) == 0:
@@ -82,7 +86,7 @@ def promises(costs: Any, limit: Any, full: Any, values: Any) -> bool:
 
 @njit(cache=True, nogil=True, inline="always")
 def _values(layout: Any, tensor: int, place: Any) -> float:
-    """As `point_kernels.value_at`, for positions on the axes."""
+    """As `point_kernels.value_at`, for positions on the axes: `place`, int64 (axes,)."""
     sizes, offsets, _, _, _, index_start, term_start, term_axis, term_scale = layout
     values = 1.0
     for index in range(index_start[tensor], index_start[tensor + 1]):
@@ -96,7 +100,10 @@ def _values(layout: Any, tensor: int, place: Any) -> float:
 
 @njit(cache=True, nogil=True, inline="always")
 def fits(layout: Any, place: Any, tensors: Any, bits: Any, size: float) -> bool:
-    """Whether tiles of some tensors fit into a memory together; `place`: positions on the axes."""
+    """Whether tiles of some tensors fit into a memory together.
+
+    `place`: positions on the axes, int64 (axes,); `tensors`: int64 (tensors,); `bits` of a value: float64 (tensors,).
+    """
     needed = 0.0
     for i in range(len(tensors)):
         needed += _values(layout, tensors[i], place) * bits[i]
@@ -105,7 +112,7 @@ def fits(layout: Any, place: Any, tensors: Any, bits: Any, size: float) -> bool:
 
 @njit(cache=True, nogil=True, inline="always")
 def keeps(layout: Any, place: Any, limits: Any) -> bool:
-    """Whether tile shapes keep limits: see `tile_limits.limit_rows`."""
+    """Whether tile shapes at positions `place`, int64 (axes,), keep `limits`: see `tile_limits.limit_rows`."""
     rows, axes, values = limits
     sizes, offsets = layout[0], layout[1]
     for i in range(len(rows)):
@@ -123,7 +130,10 @@ def keeps(layout: Any, place: Any, limits: Any) -> bool:
 
 @njit(cache=True, nogil=True)
 def _compares(number: float, operator: int, values: Any, first: int, last: int) -> bool:
-    """`number` operator the value at `first`: ==, <=, >=, <, >, multiple of; or, 6, it is one of those up to `last`."""
+    """`number` operator the value at `first`: ==, <=, >=, <, >, multiple of; or, 6, it is one of those up to `last`.
+
+    `values`: float64 (values of all limits,).
+    """
     if operator == 6:
         found = False
         for i in range(first, last):
@@ -145,7 +155,11 @@ def _compares(number: float, operator: int, values: Any, first: int, last: int) 
 
 @njit(cache=True, nogil=True, inline="always")
 def _add_node(inside: Any, node: Any, filled: float, tiles: float, out: Any) -> None:
-    """Costs to go `inside` of a node, and what it costs itself: of each value that fills it, fixed, of each visit."""
+    """Costs to go `inside` of a node, and what it costs itself: of each value that fills it, fixed, of each visit.
+
+    Float64: `inside`, `out` and the first two of `node` (columns,), changed is `out`; the third is (2 * columns,)
+    or empty.
+    """
     rate, fixed, per_visit = node
     for column in range(len(out)):
         # in the order in which the search adds up, so that equal costs stay equal
@@ -165,6 +179,10 @@ def rows_above_gap(
     a point, whether they may stand there, and pairs (outer, inner) that one loop leads from and to, inner ones first.
     `lowered`: tensors, bits and size of the memory that must have room after the loops; `node`: number of the tensor,
     then the same and limits for the tile of the node.
+
+    Float64: `pool` (rows, columns), changed; `rate`, `fixed` (columns,); `per_visit` (2 * columns,) or empty. `points`:
+    int64 (rows,), changed. Of `plane`: bool (axes,), int64 (shapes,), bool (shapes,), int32 (moves, 2). `layout`: see
+    `mapspace.layout.layout_of`; `limit`: `SparseTables.kernel_limit`. Gives the number of rows, or NO_ROOM.
     """
     mask, offset, allowed, moves = plane
     tensor, tensors, bits, size, limits = node
@@ -211,7 +229,10 @@ def rows_above_gap(
 
 @njit(cache=True, nogil=True)
 def _lead_on(table: Any, moves: Any) -> None:
-    """Let each row be no more than those that moves lead to, in their order."""
+    """Let each row be no more than those that moves lead to, in their order.
+
+    `table`: float64 (shapes, columns), changed; `moves`: int32 (moves, 2), from the first row to the second.
+    """
     for move in range(len(moves)):
         outer, inner = moves[move, 0], moves[move, 1]
         if table[inner, 0] == np.inf:
@@ -223,7 +244,10 @@ def _lead_on(table: Any, moves: Any) -> None:
 
 @njit(cache=True, nogil=True, inline="always")
 def _step_to(place: Any, at: int, mask: Any, radices: Any) -> None:
-    """Go to some tile shapes of the axes of `mask` together, the first axis fastest."""
+    """Go to some tile shapes of the axes of `mask` together, the first axis fastest.
+
+    `place`: int64 (axes,), changed; `mask`: bool (axes,); `radices`: int64 (axes,).
+    """
     for axis in range(len(place)):
         if mask[axis]:
             place[axis] = at % radices[axis]
@@ -235,6 +259,9 @@ def outer_points(points: Any, begin: int, end: int, layout: Any, rows: Any, mult
     """For each row of a table the point that some lanes divide to its point, -1 where there is none.
 
     multiples[rows[axis]]: what the lanes divide to each position; `top`: axes that are at their bounds there.
+
+    Int64: `points` (rows,), `rows` (axes,), `multiples` (distinct, positions), `out` (end - begin,), changed. `top`:
+    bool (axes,); `layout`: see `mapspace.layout.layout_of`.
     """
     strides, radices = layout[2], layout[3]
     for i in range(begin, end):
@@ -250,7 +277,10 @@ def outer_points(points: Any, begin: int, end: int, layout: Any, rows: Any, mult
 
 @njit(cache=True, nogil=True)
 def take_least(least: Any, slots: Any, rows: Any, pool: Any) -> None:
-    """Let least[slots[i]] be no more than pool[rows[i]], column by column."""
+    """Let least[slots[i]] be no more than pool[rows[i]], column by column.
+
+    Float64: `least` (points, columns), changed; `pool` (rows, columns). Int64: `slots`, `rows` (pairs,).
+    """
     for i in range(len(slots)):
         for column in range(pool.shape[1]):
             cost, before = pool[rows[i], column], least[slots[i], column]

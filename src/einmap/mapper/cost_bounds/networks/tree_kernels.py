@@ -15,6 +15,9 @@ def links_to_groups(n: Any, steps: Any, shared: Any, depth: int) -> Any:
     Rows have loops of `n` lanes, outermost first: lane `i` of one is `i * steps` leaves further. Lanes of the loops
     that are `shared` are one group, whose links count once. Of leaves in order each one has as many links of its own
     as it differs in from the one before it.
+
+    `n`, `steps`: int64 (rows, loops); `shared`: bool (rows, loops); `depth`: links from the root to a leaf. Gives
+    float64 (rows,) and (rows, 2).
     """
     rows, loops = n.shape
     links, behind = np.zeros(rows), np.zeros((rows, 2))
