@@ -41,6 +41,7 @@ MOST_LOOKED_AT = 10_000
 """Dataplacements that are looked at to see which memories may back shared tensors."""
 PLANNING = 0.2
 """Part of the time that each step of planning may take."""
+# 64 and 4096 take as long within 2 % (mapper_topologies.py, 4 x 4 lanes): it limits room, not time
 MOST_LANES = 512
 """Uses of the fanouts that are searched at a time."""
 PLAN_TABLES = 12
