@@ -28,7 +28,7 @@ def front(spec, goals, **options):
     """
     try:
         # brute force is the judge of what says that nothing fits, too
-        with patch.object(IndependentSearch, "judged", lambda *_: None):
+        with patch.object(IndependentSearch, "feasibility_search", lambda *_: None):
             result = einmap.map_workload(spec, metrics="|".join(goals), **options)
     except einmap.NoMappingError as error:
         return None if "was stopped" in error.message else [], None
