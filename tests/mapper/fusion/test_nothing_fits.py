@@ -3,7 +3,7 @@
 import pytest
 
 import einmap
-from einmap.mapper.compose.whether import Whether
+from einmap.mapper.compose.nothing_fits.whether import Whether
 from einmap.mapper.exhaustive import brute_force
 from einmap.mapper.fusion.refinement.lazy_refinement import LazyRefinement
 from einmap.mapper.fusion.refinement.relaxation import Relaxation

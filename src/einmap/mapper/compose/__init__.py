@@ -17,7 +17,5 @@
   best for it.
 - `shared_inputs`: graph inputs with several users: copies for the search, and what is left of them in the mapping
   found.
-- `cascade_sizes`: why no mappings of a cascade fit together although each Einsum has some, and the least sizes that
-  would do.
-- `whether`: whether a workload has any mapping: what hints are checked with before they are given.
+- `nothing_fits`: why nothing fits of a whole cascade, and the least sizes that would do.
 """

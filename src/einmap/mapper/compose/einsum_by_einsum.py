@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from einmap.errors import MappingError, NoMappingError
 from einmap.mapper.compose.cascade import cascade
-from einmap.mapper.compose.cascade_sizes import explain_infeasible_cascade
 from einmap.mapper.compose.combinators import over, tie_broken
+from einmap.mapper.compose.nothing_fits.cascade_sizes import explain_infeasible_cascade
 from einmap.mapper.compose.shared_inputs import not_shared, sharing
 from einmap.mapper.compose.ways import unfused_whole
 from einmap.mapper.independent.einsum_result import seconds_of, statistics_of

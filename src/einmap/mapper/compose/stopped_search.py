@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from einmap.errors import MappingError, NoMappingError
-from einmap.mapper.compose.cascade_sizes import explain_infeasible_cascade
 from einmap.mapper.compose.combinators import NoneInTimeError
 from einmap.mapper.compose.einsum_by_einsum import statistics, unfused_outcome
+from einmap.mapper.compose.nothing_fits.cascade_sizes import explain_infeasible_cascade
 from einmap.mapper.compose.step_by_step import step_by_step
 from einmap.mapper.independent.first import LONGEST
 from einmap.mapper.independent.independent_search import IndependentSearch

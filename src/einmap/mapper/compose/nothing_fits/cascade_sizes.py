@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from einmap.arch.component import Memory
 from einmap.errors import CapacityError, EinmapError, MappingError, NoMappingError, Remedy
-from einmap.mapper.compose.whether import Whether
+from einmap.mapper.compose.nothing_fits.whether import Whether
 from einmap.mapper.infeasibility.diagnosis import REPORTED, hint_of
 from einmap.mapper.infeasibility.oracle import UndecidedError
 from einmap.mapper.infeasibility.remedy_steps import bits, grain
