@@ -10,8 +10,9 @@ from tests.mapper.fusion.every import Every
 
 import einmap
 from einmap.errors import EinmapError, NotSupportedError
-from einmap.mapper.capabilities import FEATURES, REFUSED_LATER, UNKNOWN, Call
+from einmap.mapper.capabilities import FEATURES, REFUSED_LATER, UNKNOWN
 from einmap.mapper.problem.options import read_options
+from einmap.mapper.problem.problem import Problem
 from einmap.mapper.result.result import objective
 from einmap.mapping.nodes import Storage
 from einmap.mapping.template import AnyPlace, OpenCompute
@@ -303,8 +304,9 @@ def test_features_are_recognised(feature):
     draw, plain = drawn((feature,), several=True), Draw(several=True).spec()
     options = {name: value for name, value in draw.options.items() if name not in ("fuse", "given")}
     asked = read_options(draw.spec(), **options)
-    assert FEATURES[name].of(Call(draw.spec(), asked, "given" in draw.options, draw.options.get("fuse", True)))
-    assert not FEATURES[name].of(Call(plain, read_options(plain)))
+    given = {"Z": draw.options["given"]} if "given" in draw.options else {}
+    assert FEATURES[name].of(Problem(draw.spec(), asked, given, draw.options.get("fuse", True)))
+    assert not FEATURES[name].of(Problem(plain, read_options(plain)))
 
 
 def test_what_is_not_known_is_told_with_its_place_and_remedy():

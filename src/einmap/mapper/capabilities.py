@@ -7,7 +7,7 @@ of features.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -15,7 +15,8 @@ from einmap.arch.component import Component, Memory, is_carrying
 from einmap.arch.tree import outermost_memory
 from einmap.errors import At, NotSupportedError
 from einmap.mapper.objective.metrics import OF_ENERGY_AND_LATENCY
-from einmap.mapper.problem.options import Options
+from einmap.mapper.problem.options import units_of
+from einmap.mapper.problem.problem import Problem
 from einmap.mapper.problem.searchable import why_not_fused
 from einmap.model.timing.buffering import turns
 from einmap.model.timing.stalls import stalling
@@ -23,23 +24,9 @@ from einmap.model.timing.ways import has_ways
 from einmap.spec.spec import Spec
 
 
-@dataclass(frozen=True)
-class Call:
-    """What a search is asked for. `is_given`: whether a mapping is partly given; `fuse`: whether Einsums may fuse."""
-
-    spec: Spec
-    options: Options
-    is_given: bool = False
-    fuse: bool = True
-
-    def units(self) -> Iterator[tuple[str, Component]]:
-        """The components by name, as each Einsum has them; Einsums that are alike have them once."""
-        for einsum, bound in self.spec.bound.items():
-            yield from bound.arch.components.items() if bound.like == einsum else ()
-
-    def first(self, wanted: Callable[[Component], bool]) -> str | None:
-        """The first component of a kind."""
-        return next((name for name, unit in self.units() if wanted(unit)), None)
+def first(call: Problem, wanted: Callable[[Component], bool]) -> str | None:
+    """The first component of a kind."""
+    return next((name for name, unit in units_of(call.spec) if wanted(unit)), None)
 
 
 @dataclass(frozen=True)
@@ -52,7 +39,7 @@ class Feature:
     """
 
     words: str
-    of: Callable[[Call], str | bool | None]
+    of: Callable[[Problem], str | bool | None]
     field: str = ""
 
 
@@ -71,7 +58,7 @@ class Unknown:
         return f"the mapper does not know {FEATURES[self.feature].words} with {FEATURES[self.other].words} yet"
 
 
-def refuse_unknown(call: Call) -> None:
+def refuse_unknown(call: Problem) -> None:
     """Raise NotSupportedError for the first pair of UNKNOWN that a call has both features of."""
     present: dict[str, str | bool | None] = {}
 
@@ -99,11 +86,11 @@ def _place(spec: Spec, name: str | bool | None, field: str) -> At | None:
     return spec.place_of_component(name, field) if is_component else None
 
 
-def _recurrence(call: Call) -> str | None:
+def _recurrence(call: Problem) -> str | None:
     return next((found.einsums[0] for found in call.spec.workload.recurrences), None)
 
 
-def _is_gated(call: Call) -> bool:
+def _is_gated(call: Problem) -> bool:
     """Whether components that leak may be switched off."""
     archs = [call.spec.arch(einsum.name) for einsum in call.spec.workload.einsums]
     gated = any(d.power_gateable for arch in archs for leaf in arch.leaves.values() for d in leaf.spatial)
@@ -111,7 +98,7 @@ def _is_gated(call: Call) -> bool:
     return gated and any(unit.leak_power for arch in archs for unit in arch.components.values())
 
 
-def _common_network(call: Call) -> str | None:
+def _common_network(call: Problem) -> str | None:
     """A network that all stages of a Pipeline would cross."""
     # Here, not above: it is part of a search that few calls ask for
     from einmap.mapper.pipelined.placements import placements
@@ -119,10 +106,10 @@ def _common_network(call: Call) -> str | None:
     archs = {einsum.name: call.spec.arch(einsum.name) for einsum in call.spec.workload.einsums}
     if any(any(placements(((a,), (b,)), archs)) for a, b in pairwise(call.spec.workload.einsums)):
         return None
-    return call.first(is_carrying)
+    return first(call, is_carrying)
 
 
-def _by_trying(call: Call) -> str | None:
+def _by_trying(call: Problem) -> str | None:
     """An Einsum of which tables do not know what it costs."""
     einsums = call.spec.workload.einsums
     return next(
@@ -130,7 +117,7 @@ def _by_trying(call: Call) -> str | None:
     )
 
 
-def _too_small(call: Call) -> bool:
+def _too_small(call: Problem) -> bool:
     """Whether the outermost memory has no room for all tensors at a time."""
     bits: dict[str, float] = {}
     sizes: dict[str, float] = {}
@@ -146,7 +133,7 @@ def _too_small(call: Call) -> bool:
     return math.fsum(bits.values()) > min(sizes.values(), default=math.inf)
 
 
-def _outermost_units(call: Call) -> str | None:
+def _outermost_units(call: Problem) -> str | None:
     """A memory of several units with nothing above it."""
     for einsum in call.spec.workload.einsums:
         arch = call.spec.arch(einsum.name)
@@ -157,7 +144,7 @@ def _outermost_units(call: Call) -> str | None:
     return None
 
 
-def _no_sums(call: Call) -> str | None:
+def _no_sums(call: Problem) -> str | None:
     """A metric that is not made of energy and latency."""
     return next((goal for goal in call.options.goals if goal not in OF_ENERGY_AND_LATENCY), None)
 
@@ -165,28 +152,28 @@ def _no_sums(call: Call) -> str | None:
 FEATURES: Mapping[str, Feature] = {
     "accelforge": Feature("the preset accelforge", lambda call: call.options.rules.lifetimes != "tree"),
     "imperfect": Feature("imperfect factors", lambda call: call.options.uneven_loops or call.options.uneven_lanes),
-    "given": Feature("a given mapping", lambda call: call.is_given),
+    "given": Feature("a given mapping", lambda call: bool(call.given)),
     "unfused": Feature("fusion switched off", lambda call: not call.fuse),
     "brute force": Feature("brute force", lambda call: call.options.brute_force),
     "pipelines": Feature("Pipelines (max_pipeline_stages)", lambda call: call.options.most_stages > 1),
     "recurrence": Feature("a recurrence", _recurrence),
-    "network": Feature("a network", lambda call: call.first(is_carrying)),
+    "network": Feature("a network", lambda call: first(call, is_carrying)),
     "common network": Feature("a network that all stages cross", _common_network),
     "units": Feature(
-        "a memory of several units", lambda call: call.first(lambda unit: isinstance(unit, Memory) and unit.is_spread)
+        "a memory of several units", lambda call: first(call, lambda unit: isinstance(unit, Memory) and unit.is_spread)
     ),
     "outermost units": Feature("an outermost memory of several units", _outermost_units),
     "stalls": Feature(
         "stalls: tile_by_tile",
-        lambda call: call.first(lambda unit: isinstance(unit, Memory) and bool(stalling((unit,)))),
+        lambda call: first(call, lambda unit: isinstance(unit, Memory) and bool(stalling((unit,)))),
         "stalls",
     ),
     "turns": Feature(
         "a memory that takes turns (single, wind_up)",
-        lambda call: call.first(lambda unit: isinstance(unit, Memory) and bool(turns((unit,)))),
+        lambda call: first(call, lambda unit: isinstance(unit, Memory) and bool(turns((unit,)))),
     ),
-    "wind_up": Feature("wind_up", lambda call: call.first(lambda unit: isinstance(unit, Memory) and unit.wind_up)),
-    "ways": Feature("a pipeline_latency", lambda call: call.first(lambda unit: has_ways((unit,)))),
+    "wind_up": Feature("wind_up", lambda call: first(call, lambda unit: isinstance(unit, Memory) and unit.wind_up)),
+    "ways": Feature("a pipeline_latency", lambda call: first(call, lambda unit: has_ways((unit,)))),
     "overlap": Feature(
         "overlap_einsums", lambda call: call.spec.model_options.overlap_einsums, "model.overlap_einsums"
     ),
@@ -207,15 +194,15 @@ FEATURES: Mapping[str, Feature] = {
     "by trying": Feature("an Einsum that is searched mapping by mapping", _by_trying),
     "too small": Feature("an outermost memory that is too small for all tensors", _too_small),
     "layout": Feature(
-        "a layout", lambda call: call.first(lambda unit: isinstance(unit, Memory) and bool(unit.layouts)), "layout"
+        "a layout", lambda call: first(call, lambda unit: isinstance(unit, Memory) and bool(unit.layouts)), "layout"
     ),
     "startup": Feature(
-        "a startup", lambda call: call.first(lambda unit: any(a.startup for a in getattr(unit, "actions", ())))
+        "a startup", lambda call: first(call, lambda unit: any(a.startup for a in getattr(unit, "actions", ())))
     ),
     "partial sums": Feature(
         "partial_bits_per_value", lambda call: any(e.partial_bits for e in call.spec.workload.einsums)
     ),
-    "leaks": Feature("leakage or refresh", lambda call: call.first(lambda unit: bool(unit.constant_power))),
+    "leaks": Feature("leakage or refresh", lambda call: first(call, lambda unit: bool(unit.constant_power))),
     "coarse": Feature("tiling_coarseness", lambda call: call.options.coarseness != 1),
     "search": Feature("a search", lambda _call: True),
 }

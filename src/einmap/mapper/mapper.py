@@ -20,7 +20,7 @@ import numpy as np
 from einmap.arch.component import Memory, Toll
 from einmap.errors import At, SpecError
 from einmap.gc_pause import set_aside
-from einmap.mapper.capabilities import Call, refuse_unknown
+from einmap.mapper.capabilities import refuse_unknown
 from einmap.mapper.given.read import Given, patterns_of
 from einmap.mapper.problem.memory_limit import left_of
 from einmap.mapper.problem.options import read_options
@@ -133,7 +133,7 @@ def _checked(problem: Problem) -> Problem:
                     f"the mapper takes at most {MOST_HOLDERS}",
                     at=spec.place_of_component(holders[MOST_HOLDERS].name),
                 )
-    refuse_unknown(Call(spec, problem.options, is_given=bool(problem.given), fuse=problem.fuse))
+    refuse_unknown(problem)
     return problem
 
 

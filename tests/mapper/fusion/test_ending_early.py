@@ -9,8 +9,8 @@ from tests.mapper.clocks import counted_calls
 import einmap
 from einmap.mapper.compose import stopped_search
 from einmap.mapper.compose.stopped_search import OneByOne
-from einmap.mapper.fusion.budget import StoppedError
 from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
+from einmap.mapper.fusion.meter import StoppedError
 from einmap.mapper.fusion.refinement.lazy_refinement import LazyRefinement
 from einmap.mapper.fusion.search import FusedSearch
 from einmap.mapper.independent import independent_search as independent
@@ -75,7 +75,7 @@ WITHIN = FusedSearch.within
 
 def _cut(search, most, mapping):
     WITHIN(search, most)
-    search.budget.cut = True
+    search.meter.cut = True
     return [mapping]
 
 
@@ -120,7 +120,7 @@ def test_a_front_looks_at_no_more_choices_than_it_may():
 @pytest.mark.parametrize("metric", ["edp", "energy"])
 def test_a_fused_search_that_leaves_no_time_is_not_worse_than_the_einsums_one_by_one(monkeypatch, metric):
     def endless(search, progress, most=0.0):
-        search.budget.cut = True
+        search.meter.cut = True
         progress.stop()
         return []
 
@@ -150,5 +150,5 @@ def test_where_time_is_too_short_for_the_einsums_one_by_one_nothing_is_fused():
 
 
 def stop_it(refinement):
-    refinement.cascade.budget.cut = True
+    refinement.cascade.meter.cut = True
     raise StoppedError

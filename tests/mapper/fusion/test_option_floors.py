@@ -27,4 +27,4 @@ def test_what_is_no_better_than_what_was_found_is_not_found_again(metric, most_f
     worse = search(metric, most_fused, Known(first.value * 1.001))
     assert worse.run(Progress())
     assert worse.value == pytest.approx(first.value)
-    assert worse.budget.listed <= first.budget.listed
+    assert worse.meter.listed <= first.meter.listed

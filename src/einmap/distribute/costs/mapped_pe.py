@@ -13,10 +13,11 @@ from einmap.distribute.costs.cluster import ArchGoal
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.workload import Workload
 from einmap.errors import EinmapError, MappingError, NoMappingError
-from einmap.mapper.capabilities import Call, refuse_unknown
+from einmap.mapper.capabilities import refuse_unknown
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.mapper import best_mappings
 from einmap.mapper.problem.options import read_options
+from einmap.mapper.problem.problem import Problem
 from einmap.mapper.result.result import objective
 from einmap.progress import Progress
 from einmap.spec.binding.isomorphism import Likeness, names_ranks
@@ -57,7 +58,7 @@ class MappedPe:
     def check(self) -> None:
         """Raise SpecError where the architecture or the options of the mapper are wrong."""
         self._arch(self.spec.workload.einsums[0])
-        refuse_unknown(Call(self.spec, read_options(self.spec)))
+        refuse_unknown(Problem(self.spec, read_options(self.spec)))
 
     @cached_property
     def memory(self) -> float:

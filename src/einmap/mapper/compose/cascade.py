@@ -53,7 +53,7 @@ def _ends_of_front(problem: Problem, budget: Budget, way: Way) -> tuple[list[Fou
         search = way.search(replace(problem.options, goals=(goal,)))
         trees = search.run(part.progress, max((budget.work / 2 - work) / (len(goals) - number), 1.0))
         ends += [way.point(tree, problem.options) for tree in trees]
-        work += search.budget.work
+        work += search.meter.work
     return ends, work
 
 
@@ -74,13 +74,13 @@ def _outcome(search: FusedSearch, points: Sequence[Found], work: int, start: flo
     stats = MapStats(
         mapspace_size=float(sum(part["mapspace_size"] for part in by_einsum.values())),
         templates=sum(part["templates"] for part in by_einsum.values() if part["same_as"] is None),
-        evaluated=search.budget.work + work,
+        evaluated=search.meter.work + work,
         seconds=total,
         by_einsum={name: part for name, part in by_einsum.items() if name in kept},
         steps={**search.seconds, "evaluation": max(total - sum(search.seconds.values()), 0.0)},
     )
     # it was stopped, or had no time to list all dataplacements
-    is_cut = search.budget.cut or any(member.chains.is_cut for member in search.distinct)
+    is_cut = search.meter.cut or any(member.chains.is_cut for member in search.distinct)
     left_out = tuple(dict.fromkeys(_not_searched(search)))
     kind = "fused mapping" if search.inside else "unfused mapping (each Einsum by itself)"
     return Outcome(

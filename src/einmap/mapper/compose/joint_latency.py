@@ -141,7 +141,7 @@ def _busy_front(problem: Problem, best: float, budget: Budget) -> Outcome | None
             seconds = values[:, with_energy:].max(axis=1)
             bounds.append(float((seconds * values[:, 0] if with_energy else seconds).min()))
         whole &= search.complete and search.impossible is None
-        work += search.budget.work
+        work += search.meter.work
     return Outcome(options.goals, tuple(found), MapStats(evaluated=work), bound=min(bounds) if whole else None)
 
 

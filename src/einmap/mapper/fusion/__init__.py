@@ -11,5 +11,5 @@
 - `steps`: recurrences as the search of a cascade sees them: what holds the Einsums of one together below a loop over
   its steps.
 - `tree`: the LoopTree of chains that fit: what they share above splits, the rest in branches.
-- `budget`: the budget of a search of a cascade: progress, nodes and work so far, and whether it was stopped.
+- `meter`: how much of a search of a cascade has been done: nodes and work so far, and whether it was stopped.
 """

@@ -15,7 +15,6 @@ from einmap.arrays import Floats
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.branch_and_bound.isomorphism import canonical_key, rules_key
 from einmap.mapper.branch_and_bound.smallest_tiles import fits_nowhere
-from einmap.mapper.fusion.budget import Budget
 from einmap.mapper.fusion.cascade_objective import CascadeObjective, LimitedSum, ProductOfSums
 from einmap.mapper.fusion.fronts.copy_fronts import CopyFronts, OptionalCopyFronts
 from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
@@ -24,6 +23,7 @@ from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
 from einmap.mapper.fusion.fronts.protocol import FrontMemories, Fronts
 from einmap.mapper.fusion.fronts.table_sharing import table_owners
 from einmap.mapper.fusion.fronts.unfused_fronts import UnfusedFronts
+from einmap.mapper.fusion.meter import Meter
 from einmap.mapper.fusion.paths.options import SlotAssignment
 from einmap.mapper.fusion.steps import NO_STEPS, CascadeSteps
 from einmap.mapper.mapspace.tile_lattice import ranks_not_plain
@@ -80,7 +80,7 @@ class CascadeProblem:
         self.slots = SlotAssignment(self.workload)
         self.impossible: str | None = None
         self.prepared = False
-        self.budget = Budget(Progress())
+        self.meter = Meter(Progress())
         self.known_rows: Floats = np.zeros((0, len(self.goals))) if self.known.rows is None else self.known.rows
         """Costs of mappings that are known, and of those found for several objectives; no better ones are wanted."""
         self._persistent_bits: dict[Fronts, Floats] = {}
@@ -133,10 +133,10 @@ class CascadeProblem:
 
         def go_on(name: str, position: int) -> None:
             nonlocal told
-            self.budget.go_on()
+            self.meter.go_on()
             if name != told:
                 told = name
-                self.budget.progress.report(what.format(name), position, len(self.members))
+                self.meter.progress.report(what.format(name), position, len(self.members))
 
         return go_on
 
@@ -149,7 +149,7 @@ class CascadeProblem:
         rules_of: dict[str, int] = {}
         kinds = self.workload.shared, self.workload.intermediates, self.joint
         for position, einsum in enumerate(self.workload.einsums):
-            self.budget.go_on()
+            self.meter.go_on()
             progress.report(f"{einsum.name}: where its tensors may be kept", position, len(self.workload.einsums))
             bound = self.spec.bound[einsum.name]
             tensors = tuple([tuple([a.tensor in kind for kind in kinds]) for a in einsum.accesses])
@@ -196,7 +196,7 @@ class CascadeProblem:
     def unfit(self, planned: Mapping[str, PlannedEinsum]) -> str | None:
         """An Einsum of which not even the smallest tiles fit, whatever the others do; None where none is known."""
         for name, part in planned.items():
-            token = self.budget.progress.within(DECIDING)
+            token = self.meter.progress.within(DECIDING)
             if fits_nowhere(part.einsum, part.request, self.times(part.einsum), part.paths, token):
                 return name
         return None
@@ -208,10 +208,10 @@ class CascadeProblem:
         # tables that are not kept are made again and again: the work for each Einsum must not grow with their number
         n_tables = max(len(planned) - len(owners), 1)
         room = min(max(TABLES / n_tables, TABLES_OF_EACH), self.options.memory / n_tables)
-        fronts = {part: EinsumFronts(part, *most, self.budget, room) for part in planned if part not in owners}
+        fronts = {part: EinsumFronts(part, *most, self.meter, room) for part in planned if part not in owners}
         for part, owner in owners.items():
             renamed_part = owner.planned_as(part)
-            fronts[part] = EinsumFronts(renamed_part, *most, self.budget, room, fronts[owner.planned])
+            fronts[part] = EinsumFronts(renamed_part, *most, self.meter, room, fronts[owner.planned])
         return fronts
 
     def planned(self, einsum: Einsum, arch: Architecture, request: Request, position: int) -> PlannedEinsum | Fronts:
@@ -222,12 +222,12 @@ class CascadeProblem:
             return kind(einsum, arch, request, *most)
         why = why_not_fused(einsum, arch, self.goals)
         if why is None:
-            planned = PlannedEinsum.of(einsum, arch, request, self.budget.progress)
+            planned = PlannedEinsum.of(einsum, arch, request, self.meter.progress)
             if not any(path.lanes_above() for path in planned.paths):
                 return planned
             why = "lanes may stand above its outermost memory"
         check_stalls_searchable(einsum, arch, why)
-        return UnfusedFronts(einsum, arch, request, why, self.budget, (self.options.seed, position))
+        return UnfusedFronts(einsum, arch, request, why, self.meter, (self.options.seed, position))
 
     def minima(self) -> dict[Fronts, Floats]:
         """For the chains of each distinct Einsum the least weighted costs of one instance."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from einmap.arrays import Floats
 from einmap.einsum.isomorphism import Renaming
-from einmap.mapper.fusion.budget import Budget, StoppedError
+from einmap.mapper.fusion.meter import Meter, StoppedError
 from einmap.mapper.fusion.paths.kernel_records import Labels
 from einmap.mapper.fusion.paths.label_setting import Answer
 from einmap.mapper.fusion.paths.state_graph import Stage
@@ -53,7 +53,7 @@ class FusedSearch(CascadeProblem):
 
         `most`: choices that may be looked at.
         """
-        self.budget = Budget(progress, most)
+        self.meter = Meter(progress, most)
         self.seconds, self.best_so_far = {}, []
         try:
             return self._run(progress)
@@ -114,7 +114,7 @@ class FusedSearch(CascadeProblem):
     @property
     def complete(self) -> bool:
         """Whether nothing was left out."""
-        return not self.budget.cut and all(member.chains.complete for member in self.members)
+        return not self.meter.cut and all(member.chains.complete for member in self.members)
 
     def stats(self) -> dict[str, dict[str, Any]]:
         """How the search of each Einsum went."""
@@ -128,7 +128,7 @@ class FusedSearch(CascadeProblem):
                 "lanes": statistics.lanes,
                 "outlines": len(chains.signatures),
                 "heads": statistics.outer_nests,
-                "complete": chains.complete and not self.budget.cut,
+                "complete": chains.complete and not self.meter.cut,
                 "same_as": member.same_as,
                 "brute_force": chains.why_brute_force,
             }

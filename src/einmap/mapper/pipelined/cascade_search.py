@@ -7,40 +7,37 @@ best cut is a shortest path over the positions between Einsums, with a Pareto fr
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from einmap.einsum.einsum import Einsum
-from einmap.mapper.fusion.budget import Budget, StoppedError
+from einmap.mapper.fusion.meter import Meter, StoppedError
 from einmap.mapper.fusion.problem import CascadeProblem
 from einmap.mapper.fusion.tree import TreeBuilder, gathered
 from einmap.mapper.objective.metrics import METRICS
 from einmap.mapper.pipelined.pipeline_search import Origin, PipelineSearch
 from einmap.mapper.pipelined.stage_fronts import StageFronts
 from einmap.mapper.pipelined.stage_sums import OriginFront
-from einmap.mapper.problem import problem as asked
-from einmap.mapper.problem.options import Options
+from einmap.mapper.problem.problem import Budget, Problem
 from einmap.mapper.result.outcome import Outcome, evaluated
 from einmap.mapper.result.result import MapStats
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
-from einmap.progress import Progress
-from einmap.spec.spec import Spec
 
 
-def pipelines(problem: asked.Problem, budget: asked.Budget) -> Outcome:
+def pipelines(problem: Problem, budget: Budget) -> Outcome:
     """All cuts of a cascade into Pipelines; no points where nothing fits. Raises NotSupportedError."""
     spec, options = problem.spec, problem.options
-    search = CascadeSearch(spec, options, options.most_stages)
-    trees = search.run(budget.progress)
+    search = CascadeSearch(problem, Meter(budget.progress))
+    trees = search.run()
     each = f" and {options.most_in_stage} Einsums in each" if options.most_in_stage > 1 else ""
     kind = f"cascade of Pipelines of at most {options.most_stages} stages{each}"
     searched = f"{kind}, which exchange through the outermost memory,"
     return Outcome(
         options.goals,
         tuple([evaluated(spec, tree, options.rules) for tree in trees]),
-        MapStats(evaluated=search.budget.work),
+        MapStats(evaluated=search.meter.work),
         ended="stopped" if search.cut else None,
         notes=(f"not every {searched} was" if search.cut else f"every {searched} was, too",),
     )
@@ -48,17 +45,14 @@ def pipelines(problem: asked.Problem, budget: asked.Budget) -> Outcome:
 
 @dataclass
 class CascadeSearch:
-    """All cuts of a cascade into parts of at most so many successive Einsums. `cut`: whether it was stopped."""
+    """All cuts of a cascade into parts of successive Einsums. `cut`: whether it was stopped."""
 
-    spec: Spec
-    options: Options
-    most_stages: int
+    problem: Problem
+    meter: Meter
     cut: bool = False
-    budget: Budget = field(default_factory=lambda: Budget(Progress()))
 
-    def run(self, progress: Progress) -> list[LoopTree]:
+    def run(self) -> list[LoopTree]:
         """The trees of the best cuts with a Pipeline, those that no other one beats; none where nothing fits."""
-        self.budget = Budget(progress)
         try:
             return [self._tree(origins) for origins in self._best().origins if any(len(o.sizes) > 1 for o in origins)]
         except StoppedError:
@@ -67,19 +61,20 @@ class CascadeSearch:
 
     def _best(self) -> OriginFront[tuple[Origin, ...]]:
         """The best cuts of the whole cascade."""
-        einsums = self.spec.workload.einsums
-        parts = {part for goal in self.options.goals for part in METRICS[goal].parts}
+        spec, options = self.problem.spec, self.problem.options
+        einsums = spec.workload.einsums
+        parts = {part for goal in options.goals for part in METRICS[goal].parts}
         judged = tuple(column for column, part in enumerate(("energy", "latency")) if part in parts)
-        problem = CascadeProblem(self.spec, self.options)
+        problem = CascadeProblem(spec, options)
         fronts: dict[object, StageFronts] = {}
-        leak_power = self.spec.arch(einsums[0].name).total_constant_power
+        leak_power = spec.arch(einsums[0].name).total_constant_power
         reached: list[OriginFront[tuple[Origin, ...]]] = [OriginFront(judged, np.zeros((1, 2)), [()])]
         for end in range(1, len(einsums) + 1):
             here: OriginFront[tuple[Origin, ...]] = OriginFront(judged)
-            for begin in range(max(0, end - self.most_stages * self.options.most_in_stage), end):
+            for begin in range(max(0, end - options.most_stages * options.most_in_stage), end):
                 before = reached[begin]
-                for stages in cuts(einsums[begin:end], self.most_stages, self.options.most_in_stage):
-                    best = PipelineSearch(problem, stages, judged, leak_power, self.budget, fronts).run()
+                for stages in cuts(einsums[begin:end], options.most_stages, options.most_in_stage):
+                    best = PipelineSearch(problem, stages, judged, leak_power, self.meter, fronts).run()
                     for values, origins in zip(before.values, before.origins, strict=True):
                         here.add(best.values + values, [(*origins, origin) for origin in best.origins])
             reached.append(here)

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from einmap.arch.component import Leaf, Memory, Toll
 from einmap.einsum.einsum import Einsum
-from einmap.mapper.fusion.budget import Budget
 from einmap.mapper.fusion.fronts.loops import TEMPORAL
 from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, Key
+from einmap.mapper.fusion.meter import Meter
 from einmap.mapper.fusion.problem import CascadeProblem
 from einmap.mapper.pipelined.placements import Placement, placements, restricted
 from einmap.mapper.pipelined.stage_fronts import Group, GroupRows, Row, StageFronts, goals_of
@@ -46,7 +46,7 @@ class PipelineSearch:
     stages: tuple[tuple[Einsum, ...], ...]
     judged: tuple[int, ...]
     leak_power: float
-    budget: Budget
+    meter: Meter
     fronts: dict[object, StageFronts]
     _turns: dict[object, GroupRows] = field(default_factory=dict, init=False)
 
@@ -123,7 +123,7 @@ class PipelineSearch:
         key = (*fronts, *(group.signatures for group in groups))
         if key not in self._turns:
             self._turns[key] = in_turns([f.rows(g) for f, g in zip(fronts, groups, strict=True)], self.judged)
-            self.budget.go_on()
+            self.meter.go_on()
         return self._turns[key]
 
     def _fronts(self, placement: Placement) -> tuple[StageFronts, ...]:
@@ -160,7 +160,7 @@ class PipelineSearch:
                     most = options.most_fused, options.most_fused_per_variable
                     self.fronts[key] = StageFronts(
                         einsum, restricted(arch, unit, fanout, lanes), request, common, memories, len(shared), outside,
-                        inside, in_turns_, most, self.budget,
+                        inside, in_turns_, most, self.meter,
                     )  # fmt: skip
                 found.append(self.fronts[key])
         return tuple(found)

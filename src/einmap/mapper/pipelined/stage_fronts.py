@@ -14,12 +14,12 @@ from einmap.arch.component import Memory
 from einmap.arch.tree import Architecture
 from einmap.arrays import Floats
 from einmap.einsum.einsum import Einsum
-from einmap.mapper.fusion.budget import Budget
 from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
 from einmap.mapper.fusion.fronts.loops import TEMPORAL, Kind
 from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, Key, SignatureClass
 from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
 from einmap.mapper.fusion.fronts.protocol import FrontMemories, FusedFront
+from einmap.mapper.fusion.meter import Meter
 from einmap.mapper.fusion.tree import LinearNest
 from einmap.mapper.objective.objectives import busy
 from einmap.mapper.problem.request import Request
@@ -77,15 +77,15 @@ class StageFronts:
     inside: frozenset[str]
     in_turns: bool
     most_fused: tuple[float, float]
-    budget: Budget
+    meter: Meter
     _fronts: dict[FusionSignature, FusedFront] = field(default_factory=dict, init=False)
     _rows: dict[tuple[FusionSignature, ...], GroupRows] = field(default_factory=dict, init=False)
 
     @cached_property
     def chains(self) -> EinsumFronts:
         """The chains, listed when they are asked for."""
-        planned = PlannedEinsum.of(self.einsum, self.arch, self.request, self.budget.progress)
-        chains = EinsumFronts(planned, *self.most_fused, self.budget, TABLES)
+        planned = PlannedEinsum.of(self.einsum, self.arch, self.request, self.meter.progress)
+        chains = EinsumFronts(planned, *self.most_fused, self.meter, TABLES)
         chains.select(FrontMemories(self.memories), frozenset(self.memories))
         return chains
 
@@ -128,7 +128,7 @@ class StageFronts:
         """The best chains of a signature. Raises StoppedError."""
         if signature not in self._fronts:
             fronts = self.chains.complete_outer_nests({signature: None})
-            self.budget.go_on()
+            self.meter.go_on()
             width = len(self.request.goals) + len(self.memories) * (1 + len(signature.loops))
             empty = FusedFront(np.zeros((0, width)), np.zeros((0, 2), np.int64))
             self._fronts[signature] = fronts.get(signature, empty)

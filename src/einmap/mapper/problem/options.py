@@ -105,7 +105,7 @@ def read_options(
     check_outputs(spec, rules)
     limit = _number("time_limit_s", time_limit_s) if time_limit_s is not None else mapper_input.time_limit
     written = mapper_input.metrics is not None and metrics is None
-    stalls = any(isinstance(unit, Memory) and bool(stalling((unit,))) for _, unit in _units(spec))
+    stalls = any(isinstance(unit, Memory) and bool(stalling((unit,))) for _, unit in units_of(spec))
     options = Options(
         goals=metrics_named(
             mapper_input.metrics if written else metrics, at=spec.provenance("mapper.metrics") if written else None
@@ -165,8 +165,8 @@ def _check_gathers(spec: Spec) -> None:
                     )
 
 
-def _units(spec: Spec) -> Iterator[tuple[str, Component]]:
-    """The components of the architecture, as each Einsum has them."""
+def units_of(spec: Spec) -> Iterator[tuple[str, Component]]:
+    """The components by name, as each Einsum has them; Einsums that are alike have them once."""
     for einsum, bound in spec.bound.items():
         yield from bound.arch.components.items() if bound.like == einsum else ()
 

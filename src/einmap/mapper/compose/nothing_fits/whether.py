@@ -56,7 +56,7 @@ class Whether:
             raise UndecidedError
         search = FusedSearch(spec, self.options)
         mappings = search.run(self.token)
-        if not mappings and (search.budget.cut or self.token.stopped):
+        if not mappings and (search.meter.cut or self.token.stopped):
             raise UndecidedError
         return mappings[0] if mappings else None
 

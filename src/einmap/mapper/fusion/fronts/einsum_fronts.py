@@ -20,7 +20,6 @@ from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.branch_and_bound.decode import nodes_of
 from einmap.mapper.branch_and_bound.path_search import Descent, PathSearch, TemplateTables
 from einmap.mapper.branch_and_bound.stalled import offer_stalled, settled
-from einmap.mapper.fusion.budget import Budget
 from einmap.mapper.fusion.fronts.dominance import undominated
 from einmap.mapper.fusion.fronts.loops import loop_nodes
 from einmap.mapper.fusion.fronts.nest_rules import TOKEN, NestRules
@@ -35,6 +34,7 @@ from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
 from einmap.mapper.fusion.fronts.protocol import FrontMemories, FrontStatistics, FusedFront
 from einmap.mapper.fusion.fronts.pruned_bounds import PrunedBounds
 from einmap.mapper.fusion.fronts.table_store import NO_LIMIT, Groups, TableStore
+from einmap.mapper.fusion.meter import Meter
 from einmap.mapper.objective import objective_kernels
 from einmap.mapper.objective.objectives import OWN
 from einmap.mapper.objective.pareto_archive import Archive
@@ -68,7 +68,7 @@ class EinsumFronts:
     planned: PlannedEinsum
     most: float
     most_per_axis: float
-    budget: Budget
+    meter: Meter
     room: float
     table_owner: EinsumFronts | None = None
     """The fronts whose tables these use, with their names of tensors and rank variables; see `table_sharing`."""
@@ -99,7 +99,7 @@ class EinsumFronts:
         """The dataplacements with their tables; at first they are bounded without tables."""
         if self.table_owner is not None:
             return self.table_owner.groups
-        groups = Groups(self.budget, self.request.memory, TableStore(self.room))
+        groups = Groups(self.meter, self.request.memory, TableStore(self.room))
         for path, group in self.planned.groups:
             groups.add(path, group)
         return groups
@@ -226,8 +226,8 @@ class EinsumFronts:
                 continue
             remainder, bounds = limits[signature_class], pruned[signature_class]
             for outer_nest in OuterNestEnumerator(rules, compiled, bounds, remainder).outer_nests():
-                self.budget.listed += 1
-                self.budget.go_on()
+                self.meter.listed += 1
+                self.meter.go_on()
                 if not np.isfinite(outer_nest.least).all():
                     continue
                 if exceeds_cutoff(outer_nest, remainder):
@@ -259,7 +259,7 @@ class EinsumFronts:
             for outer_nests in plans:
                 walk = self._walk(*outer_nests[0])
                 for search, outer_nest in outer_nests:
-                    if not self.budget.stopped:
+                    if not self.meter.stopped:
                         remainder = limits[outer_nest.signature]
                         search.remainder = remainder or Remainder(np.zeros((0, len(search.goal_codes))), math.inf)
                         front = growing.get(outer_nest.signature) or self._empty(outer_nest.signature)
@@ -393,17 +393,17 @@ class EinsumFronts:
         self.completed.append((search, outer_nest))
         ended = None
         while ended != kernels.DONE:
-            before, left = walk.work, self.budget.left
+            before, left = walk.work, self.meter.left
             budget = CHOICES_AT_A_TIME if left > CHOICES_AT_A_TIME else -int(left)
             ended = search.step(outer_nest.compiled, len(self.completed) - 1, walk, archive, TIE, budget)
             if ended == kernels.LEAF:
                 offer_stalled(archive, search, outer_nest.compiled, walk, len(self.completed) - 1)
-            self.budget.work += walk.work - before
-            if self.budget.stopped:
+            self.meter.work += walk.work - before
+            if self.meter.stopped:
                 break
         if has_own:
             take_own(growing.archive, archive, self.request.goals, search.goal_codes, outer_nest.ahead)
-        self.budget.nodes += walk.nodes - nodes
+        self.meter.nodes += walk.nodes - nodes
 
     def _staying(self, outer_nest: OuterNest, numbers: Sequence[int]) -> Floats:
         """Bits of each memory that stay while other Einsums run below the first, the first two, ... fused loops."""

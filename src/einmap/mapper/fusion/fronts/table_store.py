@@ -19,8 +19,8 @@ from einmap.mapper.branch_and_bound.path_search import PathSearch
 from einmap.mapper.branch_and_bound.sparse_search import new_search
 from einmap.mapper.cost_bounds.compute_path import Path
 from einmap.mapper.cost_bounds.relaxed_bounds import FIRST_LANES, Bounds
-from einmap.mapper.fusion.budget import Budget
 from einmap.mapper.fusion.fronts.pruned_bounds import PrunedBounds
+from einmap.mapper.fusion.meter import Meter
 from einmap.mapper.problem.request import Remainder
 from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.mapper.templates.groups import Group
@@ -73,7 +73,7 @@ class TableStore:
 class Groups:
     """The groups of one Einsum, on all paths. `tables`: those that are kept."""
 
-    budget: Budget
+    meter: Meter
     memory: float
     """Bytes that may be used."""
     tables: TableStore = field(default_factory=lambda: TableStore(0))
@@ -89,7 +89,7 @@ class Groups:
     def add(self, path: Path, group: Group) -> None:
         """One more group; its bounds without tables are found."""
         group = replace(group, plans=sorted(group.plans, key=_from_inside))
-        self.all.append((path, group, Bounds(path, group.plans, group.lanes, self.budget.progress, True)))
+        self.all.append((path, group, Bounds(path, group.plans, group.lanes, self.meter.progress, True)))
 
     @cached_property
     def bounds(self) -> list[tuple[ChainTemplate, Floats]]:
@@ -103,7 +103,7 @@ class Groups:
         for number, (path, group, relaxed) in enumerate(self.all):
             waiting = list(zip(group.plans, relaxed.way_of, strict=True))
             worth = self._worth_tables(path, group, relaxed)
-            while waiting and worth and not self.budget.stopped:
+            while waiting and worth and not self.meter.stopped:
                 search = new_search(path, group.lanes, 1)
                 taken = self._take(search, [plan for plan, _ in waiting])
                 if taken == len(group.plans) and search.tables.bytes <= self.tables.room:
@@ -145,11 +145,11 @@ class Groups:
                     good[way] = survivors(remainder, relaxed.values[way])
                     without.add(relaxed.values[way][~good[way]])
             lanes = np.flatnonzero(np.any(list(good.values()), axis=0)) if good else np.arange(0)
-            while len(lanes) and not self.budget.stopped:
+            while len(lanes) and not self.meter.stopped:
                 chunk = lanes[: self._with_room(number)]
                 lanes = lanes[len(chunk) :]
                 waiting = [plan for plan, way in plans if good[way][chunk].any()]
-                while waiting and not self.budget.stopped:
+                while waiting and not self.meter.stopped:
                     key = number, chunk.tobytes(), tuple(waiting)
                     if key not in self._made:
                         search = new_search(path, group.lanes.only(chunk), 1)

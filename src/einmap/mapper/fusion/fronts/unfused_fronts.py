@@ -22,10 +22,10 @@ from einmap.errors import NotSupportedError
 from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
 from einmap.mapper.branch_and_bound.optimum import Optimum
 from einmap.mapper.exhaustive.brute_force import backs, brute_force
-from einmap.mapper.fusion.budget import Budget
 from einmap.mapper.fusion.fronts.listed_fronts import ListedFronts
 from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, Key
 from einmap.mapper.fusion.fronts.protocol import FrontMemories, FusedFront
+from einmap.mapper.fusion.meter import Meter
 from einmap.mapper.mapspace.dataplacement import backings
 from einmap.mapper.problem.request import Request
 from einmap.mapper.problem.searchable import why_not_searchable
@@ -48,7 +48,7 @@ class UnfusedFronts(ListedFronts):
     arch: Architecture
     request: Request
     why: str
-    budget: Budget
+    meter: Meter
     seed: tuple[int, int]
     complete: bool = True
     space: FrontMemories = field(default_factory=FrontMemories)
@@ -94,7 +94,7 @@ class UnfusedFronts(ListedFronts):
     def __post_init__(self) -> None:
         """Search; mappings by what other Einsums see of them."""
         rng = np.random.default_rng(list(self.seed))
-        self.optimum: Optimum = self._found({}, self.budget.left, rng)
+        self.optimum: Optimum = self._found({}, self.meter.left, rng)
         self.complete = self.optimum.complete
         self._count(self.optimum)
         self._keep_inside(rng)
@@ -128,7 +128,7 @@ class UnfusedFronts(ListedFronts):
         kept = frozenset(inside)
         ranks = ((a.tensor, rank) for a in self.einsum.accesses if a.tensor in kept for rank, _ in a.projection)
         request = replace(self.request, shared=kept, intermediates=kept, uncut=frozenset(ranks))
-        search = EinsumSearch.over_all(self.einsum, self.arch, request, self.budget.progress)
+        search = EinsumSearch.over_all(self.einsum, self.arch, request, self.meter.progress)
         for path in search.paths:
             path.plans = [plan for plan in path.plans if backs(plan.placement, inside)]
         return search
@@ -137,15 +137,15 @@ class UnfusedFronts(ListedFronts):
         """The best mappings that keep some tensors whole in inner memories. Raises NotSupportedError."""
         if not self.has_tables:
             return brute_force(
-                self.einsum, self.arch, self.request, self.budget.progress, most, rng, backed=dict(inside)
+                self.einsum, self.arch, self.request, self.meter.progress, most, rng, backed=dict(inside)
             )
         search = self._search(inside)
-        search.max_work = self.budget.left
+        search.max_work = self.meter.left
         return replace(search.run(), without=search.pruned)
 
     def _count(self, optimum: Optimum) -> None:
-        self.budget.work += optimum.work
-        self.budget.nodes += optimum.nodes
+        self.meter.work += optimum.work
+        self.meter.nodes += optimum.nodes
 
     def _keep_inside(self, rng: np.random.Generator) -> None:
         """Add the best mappings found with intermediate tensors whole in inner memories, for each choice of these."""
@@ -158,9 +158,9 @@ class UnfusedFronts(ListedFronts):
                 if unit.enabled and len(ways) < MOST_WAYS and not in_units:
                     ways.setdefault(tuple(sorted((t, held[t]) for t in inside)))
         for way in ways:
-            if self.budget.stopped:
+            if self.meter.stopped:
                 return
-            most = min(self.budget.left, MOST_TRIED)
+            most = min(self.meter.left, MOST_TRIED)
             try:
                 inside_optimum = self._found(dict(way), most, rng)
             except NotSupportedError:

@@ -187,7 +187,7 @@ class LazyRefinement:
 
     def packed_of(self, k: int) -> PackedOptions:
         """What is known of the chains of each option of an Einsum that some way has."""
-        self.cascade.budget.go_on()
+        self.cascade.meter.go_on()
         stage, chains = self.graph.stages[k], self.members[k].chains
         rows = {o: self.option_bounds.priced(chains, stage.step.options[o]) for o in stage.options}
         weights, options = self.cascade.weights, self.packed.get(stage)
@@ -212,7 +212,7 @@ class LazyRefinement:
                     self.options[einsum.name, signature_class] = unexpanded_option(einsum, chains, signature_class, of)
                 yield self.options[einsum.name, signature_class]
         for signature in chains.signatures:
-            self.cascade.budget.go_on()
+            self.cascade.meter.go_on()
             if (einsum.name, signature) not in self.options:
                 self.options[einsum.name, signature] = option_of(
                     einsum, chains, signature, of, self.option_table.scales[k]

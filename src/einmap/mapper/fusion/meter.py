@@ -1,4 +1,4 @@
-"""The budget of a search of a cascade: progress, nodes and work so far, and whether it was stopped."""
+"""How much of a search of a cascade has been done: progress, nodes and work so far, and whether it was stopped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class StoppedError(Exception):
 
 
 @dataclass
-class Budget:
+class Meter:
     """How much of a search has been done, and whether it may go on.
 
     `most`: choices that may be looked at, `work`: that have been; outer nests that were listed (`listed`) count too.
