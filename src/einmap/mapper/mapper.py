@@ -69,28 +69,40 @@ def best_mappings(
 def search_of(problem: Problem) -> Search:
     """The search that knows a problem."""
     # Here, not above: they import the compiler, which only a search needs
-    from einmap.mapper.compose.cascade import cascade
-    from einmap.mapper.compose.combinators import best_of, otherwise, over, tie_broken, with_fallback
+    from einmap.mapper.compose.combinators import best_of
     from einmap.mapper.compose.einsum_by_einsum import einsum_by_einsum
-    from einmap.mapper.compose.joint_latency import is_joint, overlapping, waiting
+
+    recurs = bool(problem.spec.workload.recurrences)
+    adds_up = recurs or not problem.fuse or problem.adds_up
+    is_whole = recurs or problem.asking(uneven_loops=False, uneven_lanes=False).may_fuse
+    search: Search = _search_of_cascade(problem, adds_up) if is_whole else einsum_by_einsum
+    if problem.options.most_stages > 1:
+        from einmap.mapper.pipelined.cascade_search import pipelines
+
+        search = best_of(search, pipelines)
+    return search
+
+
+def _search_of_cascade(problem: Problem, adds_up: bool) -> Search:
+    """The search of a cascade as a whole. `adds_up`: whether costs are sums over Einsums."""
+    from einmap.mapper.compose.cascade import cascade
+    from einmap.mapper.compose.combinators import otherwise, over, tie_broken, with_fallback
+    from einmap.mapper.compose.einsum_by_einsum import einsum_by_einsum
+    from einmap.mapper.compose.joint_latency import overlapping, waiting
     from einmap.mapper.compose.padded import with_imperfect_factors
     from einmap.mapper.compose.stopped_search import OneByOne, StepByStep, no_steps, nothing_fused
     from einmap.mapper.compose.ways import as_it_is, with_recurrences, with_shared_inputs
-    from einmap.mapper.pipelined.cascade_search import pipelines
 
-    search: Search = einsum_by_einsum
     is_uneven = problem.options.uneven_loops or problem.options.uneven_lanes
     fused = otherwise(tie_broken(with_fallback(over(with_shared_inputs, cascade), OneByOne)), nothing_fused)
     stepwise = otherwise(tie_broken(with_fallback(over(with_recurrences, cascade), StepByStep)), no_steps)
     if problem.spec.workload.recurrences:
-        search = with_imperfect_factors(stepwise, with_recurrences) if is_uneven else stepwise
-    elif problem.fuse and is_joint(problem.spec, problem.options) and problem.may_fuse:
-        search = (overlapping if problem.spec.model_options.overlap_einsums else waiting)(fused)
-    elif problem.may_fuse:
-        search = fused
-    elif is_uneven and problem.asking(uneven_loops=False, uneven_lanes=False).may_fuse:
-        search = with_imperfect_factors(fused, as_it_is, exact=einsum_by_einsum)
-    return best_of(search, pipelines) if problem.options.most_stages > 1 else search
+        return with_imperfect_factors(stepwise, with_recurrences) if is_uneven else stepwise
+    if is_uneven:
+        return with_imperfect_factors(fused, as_it_is, exact=einsum_by_einsum)
+    if adds_up:
+        return fused
+    return (overlapping if problem.spec.model_options.overlap_einsums else waiting)(fused)
 
 
 def _searched(problem: Problem, progress: Progress | None) -> Outcome:

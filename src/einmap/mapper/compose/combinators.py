@@ -5,14 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from einmap.errors import NoMappingError
-from einmap.mapper.compose.ways import Way, Ways
 from einmap.mapper.objective.tolerances import ROUNDING, tie_breaker, tied
 from einmap.mapper.problem.problem import NOTHING, Budget, Known, Problem
 from einmap.mapper.result.outcome import Outcome, evaluated, narrowed_by, united
 from einmap.mapper.result.result import objective
+
+if TYPE_CHECKING:
+    from einmap.mapper.compose.ways import Way, Ways
 
 type Search = Callable[[Problem, Budget], Outcome]
 """Raises NoMappingError where nothing fits."""

@@ -6,11 +6,7 @@ import time
 from collections.abc import Sequence
 
 from einmap.errors import MappingError, NoMappingError
-from einmap.mapper.compose.cascade import cascade
-from einmap.mapper.compose.combinators import over, tie_broken
-from einmap.mapper.compose.nothing_fits.cascade_sizes import explain_infeasible_cascade
 from einmap.mapper.compose.shared_inputs import not_shared, sharing
-from einmap.mapper.compose.ways import unfused_whole
 from einmap.mapper.independent.einsum_result import seconds_of, statistics_of
 from einmap.mapper.independent.independent_search import IndependentSearch
 from einmap.mapper.independent.unfused_bound import free_tensors, relaxed_bound
@@ -35,6 +31,9 @@ def einsum_by_einsum(problem: Problem, budget: Budget) -> Outcome:
         except NoMappingError as error:
             if not error.remedies:
                 raise
+            # Here, not above: the search of cascades takes long to import, which only few searches of Einsums need
+            from einmap.mapper.compose.nothing_fits.cascade_sizes import explain_infeasible_cascade
+
             raise explain_infeasible_cascade(problem, error, budget.progress, fuse=False) from None
         try:
             return unfused_outcome(problem, whole, budget.progress, start)
@@ -51,6 +50,10 @@ def _side_by_side(problem: Problem, budget: Budget, error: MappingError) -> Outc
 
     Raises NoMappingError, with what is wrong (`error`) where the options are such that this cannot be searched.
     """
+    from einmap.mapper.compose.cascade import cascade
+    from einmap.mapper.compose.combinators import over, tie_broken
+    from einmap.mapper.compose.ways import unfused_whole
+
     if problem.knows_cascades:
         search = tie_broken(over(unfused_whole, cascade))
         outcome = search(problem.asking(most_fused=0), budget)

@@ -35,16 +35,12 @@ from einmap.mapper.compose.combinators import NoneInTimeError, Search, attempted
 from einmap.mapper.compose.ways import with_shared_inputs
 from einmap.mapper.cost_bounds.columns import columns_of
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
-from einmap.mapper.objective.metrics import METRICS
 from einmap.mapper.objective.objectives import OWN, busy_form, operations_of
 from einmap.mapper.objective.tolerances import TIE
-from einmap.mapper.problem.options import Options
-from einmap.mapper.problem.problem import Budget, Known, Problem
+from einmap.mapper.problem.problem import Budget, Known, Problem, distinct_archs
 from einmap.mapper.problem.searchable import why_not_fused
 from einmap.mapper.result.outcome import Outcome
 from einmap.mapper.result.result import Found, MapStats
-from einmap.model.timing.overlap import check_overlap
-from einmap.model.timing.ways import has_ways
 from einmap.spec.spec import Spec
 
 ENERGY = "energy"
@@ -56,19 +52,6 @@ MOST_INTERVALS = 5
 """Times, other than 0, by which what is waited for is told apart in each direction."""
 
 
-def is_joint(spec: Spec, asked: Options) -> bool:
-    """Whether what is asked for is not a sum over Einsums. Raises NotSupportedError where Einsums cannot overlap."""
-    archs = _archs(spec)
-    leaks = any(unit.constant_power for arch in archs for unit in arch.components.values())
-    timed = any(METRICS[goal].is_timed or (leaks and goal == "energy") for goal in asked.goals)
-    if spec.model_options.overlap_einsums:
-        for arch in archs:
-            for unit in arch.computes:
-                check_overlap(arch, arch.path(unit.name), asked.rules)
-        return timed
-    return timed and any(has_ways(arch.components.values()) for arch in archs)
-
-
 def overlapping(search: Search) -> Search:
     """Fused Einsums that overlap: the largest bound of one component that is busy for all Einsums, until a mapping
     reaches it.
@@ -77,7 +60,7 @@ def overlapping(search: Search) -> Search:
     def run(problem: Problem, budget: Budget) -> Outcome:
         kept = dict.fromkeys(
             (name, i)
-            for arch in _archs(problem.spec)
+            for arch in distinct_archs(problem.spec)
             for name, unit in arch.components.items()
             if not isinstance(unit, Network)
             for i in range(len(_shares(unit)))
@@ -245,7 +228,7 @@ def _intervals(seconds: Sequence[float]) -> list[_Interval]:
 def _waits(spec: Spec, *, output: bool) -> list[float]:
     """All times that a value may need through nodes that work ahead, in order; the first one is 0."""
     found = {0.0}
-    for arch in _archs(spec):
+    for arch in distinct_archs(spec):
         for unit in arch.computes:
             memories = [leaf for leaf in arch.path(unit.name) if isinstance(leaf, Memory)][:-1]
             times = [(m.action("read").pipeline_latency, m.action("write").pipeline_latency) for m in memories]
@@ -255,11 +238,6 @@ def _waits(spec: Spec, *, output: bool) -> list[float]:
                     sums |= {seconds + math.fsum(inside) for seconds in sums}
                 found |= sums
     return sorted(found)
-
-
-def _archs(spec: Spec) -> list[Architecture]:
-    """The architectures of Einsums that are not the same as others."""
-    return [spec.bound[name].arch for name, bound in spec.bound.items() if bound.like == name]
 
 
 def _shares(leaf: Leaf) -> Sequence[Share | None]:

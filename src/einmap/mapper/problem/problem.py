@@ -6,10 +6,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from einmap.arch.tree import Architecture
 from einmap.arrays import Floats
 from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.mapspace.enumeration import share_of
+from einmap.mapper.objective.metrics import METRICS
 from einmap.mapper.problem.options import Options
+from einmap.model.timing.overlap import check_overlap
+from einmap.model.timing.ways import has_ways
 from einmap.progress import Progress
 from einmap.spec.shared_inputs import shareable
 from einmap.spec.spec import Spec
@@ -61,6 +65,24 @@ class Problem:
         workload = self.spec.workload
         several = workload.intermediates or (self.options.share_inputs and shareable(workload))
         return self.fuse and bool(several) and self.knows_cascades
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether what is asked for is a sum over Einsums. Raises NotSupportedError where Einsums cannot overlap."""
+        archs, goals = distinct_archs(self.spec), self.options.goals
+        leaks = any(unit.constant_power for arch in archs for unit in arch.components.values())
+        timed = any(METRICS[goal].is_timed or (leaks and goal == "energy") for goal in goals)
+        if self.spec.model_options.overlap_einsums:
+            for arch in archs:
+                for unit in arch.computes:
+                    check_overlap(arch, arch.path(unit.name), self.options.rules)
+            return not timed
+        return not (timed and any(has_ways(arch.components.values()) for arch in archs))
+
+
+def distinct_archs(spec: Spec) -> list[Architecture]:
+    """The architectures of Einsums that are not the same as others."""
+    return [spec.bound[name].arch for name, bound in spec.bound.items() if bound.like == name]
 
 
 @dataclass(frozen=True)
