@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from einmap.errors import MappingError, NoMappingError
 from einmap.mapper.compose.shared_inputs import not_shared, sharing
@@ -71,18 +72,18 @@ def unfused_outcome(
 ) -> Outcome:
     """What `IndependentSearch` found, evaluated.
 
-    `why`: why fused mappings were not searched if not for the options; `start`: when the search
-    began. Raises MappingError where the Einsums' mappings do not fit together.
+    `why`: why fused mappings were not searched if not for the options; `start`: when the search began. Raises
+    MappingError where the Einsums' mappings do not fit together.
     """
     options = whole.options
     # what one Einsum keeps in the outermost memory another one may have to keep out of it
     strict = not (whole.single or whole.given)
-    front = tuple([evaluated(whole.spec, mapping, options.rules, strict=strict) for mapping in whole.best()])
-    fused, left_out, stats = (
-        not_fused(problem, why or cause(problem)) if problem.fuse else (),
-        whole.pruned(),
-        statistics(whole),
-    )
+    mappings, searched = whole.best(), time.perf_counter()
+    front = tuple([evaluated(whole.spec, mapping, options.rules, strict=strict) for mapping in mappings])
+    stats = statistics(whole)
+    stats = replace(stats, steps={**stats.steps, "evaluation": time.perf_counter() - searched})
+    fused = not_fused(problem, why or cause(problem)) if problem.fuse else ()
+    left_out = whole.pruned()
     limited = _limited(whole, token, time.perf_counter() - start)
     return Outcome(
         options.goals,
