@@ -20,8 +20,9 @@ from einmap.progress import Progress
 # for 3 cases of mapper_topologies.py with 4 x 4 lanes
 FIRST_LANES = 16
 """Uses of the fanouts that are searched first."""
-# processor seconds for the 16 cases of mapper_vs_peer.py: 0.78 with 4, 1.09 with 16 and with 64
-FIRST_PLANS = 4
+# processor seconds with 4 and 16: 0.78 and 1.09 for the 16 cases of mapper_vs_peer.py, but 4.64 and 3.94 for resnet50
+# of mapper_networks.py
+FIRST_PLANS = 16
 """Dataplacements that are searched first."""
 
 
