@@ -174,8 +174,8 @@ def test_ties_are_left_where_that_is_asked_for_or_the_search_was_stopped():
 class Quick:
     """A fallback with one mapping; None: it has none."""
 
-    def __init__(self, pair):
-        self.pair, self.begun = pair, 0
+    def __init__(self, pair, known=NOTHING):
+        self.pair, self.known, self.begun = pair, known, 0
 
     def __call__(self, problem, budget):
         self.begun += 1
@@ -185,6 +185,8 @@ class Quick:
     def instead(self, outcome):
         if self.pair is None:
             raise NoneInTimeError("nothing in time")
+        if outcome.ended is None:
+            return replace(outcome, points=(*outcome.points, point(self.pair)))
         own = replace(outcome, points=(point(self.pair),), bound=outcome.bound, ended="in place of it")
         return united([outcome, own])
 
@@ -201,6 +203,18 @@ def test_a_fallback_is_asked_where_a_search_was_stopped_and_is_never_worse():
             assert outcome.value == min(alone.value, pair[0])
             assert not outcome.is_complete
             assert outcome.lower_bound <= min(pair[0] for pair in pairs)
+
+
+def test_a_search_is_told_what_its_fallback_found_and_proves_that_where_nothing_is_better():
+    told = []
+
+    def search(problem, budget):
+        told.append(problem.known)
+        return replace(Toy([(2, 2)])(problem, budget), points=())
+
+    outcome = with_fallback(search, Quick((1, 1), Known(1.0)))(problem(), NO_LIMIT)
+    assert told == [Known(1.0)]
+    assert (outcome.value, outcome.is_complete) == (1, True)
 
 
 def test_a_fallback_does_not_begin_where_mappings_are_known():

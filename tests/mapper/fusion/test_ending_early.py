@@ -49,6 +49,27 @@ def test_a_search_that_is_stopped_maps_einsum_by_einsum(words):
     assert result.gap == pytest.approx(result.cost.edp / result.lower_bound - 1)
 
 
+@pytest.mark.parametrize("seconds", [0.02, 0.1, 0.5])
+@pytest.mark.parametrize("metrics", ["energy_delay_product", "energy"])
+def test_within_a_limit_fused_is_never_worse_than_unfused(seconds, metrics, monkeypatch):
+    spec = einmap.load("tpu_v4i", "feed_forward")
+    found = {}
+    for fuse in (False, True):
+        with counted_calls(monkeypatch):
+            result = einmap.map_workload(spec, metrics=metrics, fuse=fuse, time_limit_s=seconds, workers=1)
+        found[fuse] = result.front[0].cost.energy if metrics == "energy" else result.front[0].cost.edp
+    assert found[True] <= found[False]
+
+
+def test_what_fuses_nothing_is_proven_where_nothing_that_fuses_is_better(monkeypatch):
+    # the buffer has no room for an intermediate tensor beside tiles of the others
+    spec = small().set("arch.nodes[1].size", 24)
+    with counted_calls(monkeypatch):
+        limited = einmap.map_workload(spec, time_limit_s=60, workers=1)
+    free = einmap.map_workload(spec, workers=1)
+    assert (limited.optimal, limited.cost, limited.reason) == (True, free.cost, free.reason)
+
+
 def test_without_time_there_is_a_mapping_all_the_same():
     result = einmap.map_workload(small(), time_limit_s=0)
     assert not result.optimal

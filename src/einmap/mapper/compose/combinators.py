@@ -98,11 +98,18 @@ class Fallback(Protocol):
     """Something that finds mappings soon, and has begun with it."""
 
     @property
+    def known(self) -> Known:
+        """What it has found: the search need look for nothing that is no better."""
+
+    @property
     def left(self) -> Budget:
         """What it leaves to the search."""
 
     def instead(self, outcome: Outcome) -> Outcome:
-        """The best of what a search found that was stopped, and of the fallback. Raises NoMappingError."""
+        """The best of what a search found and of the fallback, which goes on where the search was stopped.
+
+        Raises NoMappingError.
+        """
 
 
 def with_fallback(search: Search, begun: Callable[[Problem, Budget], Fallback]) -> Search:
@@ -116,8 +123,9 @@ def with_fallback(search: Search, begun: Callable[[Problem, Budget], Fallback]) 
         if problem.known is not NOTHING:
             return search(problem, budget)
         fallback = begun(problem, budget)
-        outcome = search(problem, fallback.left)
-        return outcome if outcome.ended is None else fallback.instead(outcome)
+        known = fallback.known
+        outcome = search(replace(problem, known=known), fallback.left)
+        return outcome if outcome.ended is None and known is NOTHING else fallback.instead(outcome)
 
     return run
 

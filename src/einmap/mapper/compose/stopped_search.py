@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
+
 from einmap.errors import MappingError, NoMappingError
 from einmap.mapper.compose.combinators import NoneInTimeError
 from einmap.mapper.compose.einsum_by_einsum import statistics, unfused_outcome
@@ -16,33 +18,31 @@ from einmap.mapper.compose.step_by_step import step_by_step
 from einmap.mapper.independent.first import LONGEST
 from einmap.mapper.independent.independent_search import IndependentSearch
 from einmap.mapper.mapspace.enumeration import share_of
-from einmap.mapper.problem.problem import Budget, Problem
+from einmap.mapper.objective.pareto_sums import PARTS
+from einmap.mapper.objective.tolerances import TIE
+from einmap.mapper.problem.problem import NOTHING, Budget, Known, Problem
 from einmap.mapper.result.outcome import Outcome, evaluated, united
-from einmap.mapper.result.result import Found, best_of
+from einmap.mapper.result.result import Found, best_of, objective
 from einmap.mapping.mapping import Mapping
 from einmap.progress import Progress
 
 RESERVE = 0.4
-"""Part of a limited time that is kept for the Einsums one by one, should the fused search not be done by then."""
+"""Part of a limited time in which the Einsums of a recurrence are mapped step by step, before they are searched."""
 MOST_RESERVED = 3.0
 """Seconds that are enough for that."""
 AT_LEAST = 1.0
-"""Seconds that it is given in any case, also where somebody has stopped the search."""
+"""Seconds that a fallback is given in any case, also where somebody has stopped the search."""
 OF_EVALUATIONS = 0.25
 """Part of limited evaluations that is kept for it."""
 
 
-def reserve(token: Progress) -> float:
-    """Seconds that are kept for the Einsums one by one; inf where time is not limited."""
-    return min(token.seconds_left() * RESERVE, MOST_RESERVED) if token.deadline is not None else math.inf
-
-
 @dataclass
 class OneByOne:
-    """Each Einsum by itself, in place of a search of the whole cascade.
+    """Each Einsum by itself, beside a search of the whole cascade.
 
-    Einsums take little work, but how long that takes is not known to who comes to it at the end of the time: where
-    time is limited, good mappings of them are found before the search, as far as that is done in its reserve.
+    Where time is limited they are searched first: that takes little, a cascade is then never worse than what fuses
+    nothing within the same limit, and its search need not look for what is no better. Else they are mapped once a
+    search was stopped.
     """
 
     problem: Problem
@@ -54,27 +54,43 @@ class OneByOne:
         return IndependentSearch(self.problem.spec, self.problem.options)
 
     @cached_property
+    def first(self) -> list[Found]:
+        """The best unfused mappings, as far as time allows; empty where it is not limited, or there is none."""
+        token = self.budget.progress
+        if token.deadline is None or token.stopped or math.isfinite(self.budget.work):
+            return []
+        if token.seconds_left() < AT_LEAST:
+            token = Progress(token.callback).within(AT_LEAST)
+        try:
+            self.einsums.run(token)
+            return self.evaluated(self.einsums.best())
+        except (MappingError, NoMappingError):
+            # where there is none at all one that fuses may fit
+            return []
+
+    @property
     def left(self) -> Budget:
-        """All but the reserve; nothing where time is so short that not even the Einsums are found in that."""
-        token, most = self.budget.progress, max(self.budget.work * (1 - OF_EVALUATIONS), 1.0)
-        if token.deadline is not None and math.isinf(most):
-            seconds = reserve(token)
-            part = token.within(seconds)
-            try:
-                self.einsums.quick_mapping(part, late=False)
-            except (MappingError, NoMappingError):
-                # where there is none at all one that fuses may fit
-                if seconds < MOST_RESERVED and part.stopped:
-                    return Budget(token.within(0), most)
-        if token.deadline is not None:
-            token = token.within(token.seconds_left() - reserve(token))
-        return Budget(token, most)
+        """The time that is left, and all but the evaluations that are kept."""
+        return replace(self.budget, work=max(self.budget.work * (1 - OF_EVALUATIONS), 1.0))
+
+    @property
+    def known(self) -> Known:
+        """What the search need not look for: what is no better than the mappings found first."""
+        goals = self.problem.options.goals
+        if not self.first:
+            return NOTHING
+        values = np.array([[objective(point.cost, goal) for goal in goals] for point in self.first])
+        if len(goals) == 1:
+            return Known(float(values.min()) * (1 + TIE))
+        return Known(rows=values) if all(PARTS.get(goal, (goal,)) == (goal,) for goal in goals) else NOTHING
 
     def instead(self, outcome: Outcome) -> Outcome:
         """The best of what was found fused, and of good mappings that fuse nothing.
 
         Raises NoMappingError when there is none, or none in time.
         """
+        if outcome.ended is None:
+            return replace(outcome, points=tuple(best_of([*outcome.points, *self.first], outcome.goals)))
         try:
             return united([outcome, self.unfused(outcome)])
         except NoMappingError:
@@ -86,7 +102,7 @@ class OneByOne:
         """Good mappings that fuse nothing, not proven. Raises NoMappingError when there is none, or none in time."""
         budget = self.budget.after(outcome.stats.evaluated)
         try:
-            front = self.best_unfused(budget)
+            front = self.first or self.late(budget)
         except (MappingError, NoMappingError) as error:
             text = f"the search was stopped before any fused mapping was found; Einsum by Einsum: {error.message}"
             remedies = error.remedies if isinstance(error, NoMappingError) else ()
@@ -98,9 +114,9 @@ class OneByOne:
             why = "stopped; each Einsum mapped by itself is better than what was found fused"
         return Outcome(outcome.goals, tuple(front), replace(stats, by_einsum=by_einsum), ended=why, bound=outcome.bound)
 
-    def best_unfused(self, budget: Budget) -> list[Found]:
+    def late(self, budget: Budget) -> list[Found]:
         """What a search of each Einsum by itself comes to in a second, or in the time that is left."""
-        einsums, token, options = self.einsums, budget.progress, self.problem.options
+        einsums, token = self.einsums, budget.progress
         if token.stopped or token.deadline is not None:
             seconds = 0.0 if token.stopped else token.seconds_left()
             token = Progress(token.callback).within(max(seconds, AT_LEAST))
@@ -111,17 +127,21 @@ class OneByOne:
                 mappings += einsums.best()
             except (MappingError, NoMappingError):
                 pass
+        return self.evaluated(mappings)
+
+    def evaluated(self, mappings: Sequence[Mapping]) -> list[Found]:
+        """The best of some mappings, at their cost. Raises NoMappingError where their parts do not fit together."""
         points: list[Found] = []
         wrong: MappingError | None = None
         for mapping in mappings:
             try:
-                points.append(evaluated(self.problem.spec, mapping, options.rules, strict=True))
+                points.append(evaluated(self.problem.spec, mapping, self.problem.options.rules, strict=True))
             except MappingError as error:
                 wrong = error
         if wrong is not None and not points:
             text = f"each has a mapping, but these do not fit together: {wrong.message}"
             raise NoMappingError(text, at=wrong.at, hint="give it more time or evaluations")
-        return best_of(points, options.goals)
+        return best_of(points, self.problem.options.goals)
 
     def of_each_metric(self, budget: Budget) -> list[Mapping]:
         """A good mapping for each metric, each for its part of the time and of the evaluations that are left.
@@ -144,6 +164,9 @@ class StepByStep:
     problem: Problem
     budget: Budget
 
+    known = NOTHING
+    """What is found first need not be near the best."""
+
     @property
     def left(self) -> Budget:
         """The whole budget: what is found before the search takes a part of the time alone."""
@@ -154,7 +177,8 @@ class StepByStep:
         self.early: Sequence[Found] = ()
         if token.deadline is not None:
             # what is there when time is over is found first, as far as there is time for it
-            self.early = step_by_step(self.problem, token.within(reserve(token)))
+            seconds = min(token.seconds_left() * RESERVE, MOST_RESERVED)
+            self.early = step_by_step(self.problem, token.within(seconds))
 
     def instead(self, outcome: Outcome) -> Outcome:
         """The best of what was found before the search and in it, or what is found late. Raises NoneInTimeError."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -227,7 +227,9 @@ class CascadeProblem:
                 return planned
             why = "lanes may stand above its outermost memory"
         check_stalls_searchable(einsum, arch, why)
-        return UnfusedFronts(einsum, arch, request, why, self.meter, (self.options.seed, position))
+        # brute force takes every factor that divides
+        every = replace(request, coarseness=1.0)
+        return UnfusedFronts(einsum, arch, every, why, self.meter, (self.options.seed, position))
 
     def minima(self) -> dict[Fronts, Floats]:
         """For the chains of each distinct Einsum the least weighted costs of one instance."""

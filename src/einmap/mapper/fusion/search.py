@@ -69,22 +69,28 @@ class FusedSearch(CascadeProblem):
         if len(self.options.goals) > 1 or self.least_value() <= 0:
             if len(self.options.goals) > 1 and self.options.most_fused > 1 and self.options.goals == self.goals:
                 # what is reached with few loops rules most of the others out
-                few = self.best_so_far = self.with_few_loops()
+                few = self.with_few_loops()
                 mappings = few + self.within(None)
                 return [mappings[i] for i in nondominated(self.reached_rows)]
             return self.within(None)
         first: list[LoopTree] = []
         if self.options.most_fused > 1:
-            first = self.best_so_far = self.with_few_loops()
+            first = self.with_few_loops()
         return self.within(self.value) or first
 
     def with_few_loops(self) -> list[LoopTree]:
-        """The best with one fused loop for each Einsum at most: soon found, and nothing worse need be looked at."""
-        for member in self.distinct:
-            member.chains.begin_again(1)
+        """The best with one fused loop for each Einsum at most: soon found, and nothing worse need be looked at.
+
+        For one objective those without any fused loop come before: where there is no time for more they are the answer.
+        """
         self.proving = False
         several = len(self.options.goals) > 1
-        mappings = self.within(None if several else self.value)
+        mappings: list[LoopTree] = []
+        for few in (1,) if several else (0, 1):
+            for member in self.distinct:
+                member.chains.begin_again(few)
+            mappings = self.within(None if several else self.value) or mappings
+            self.best_so_far = mappings
         for member in self.distinct:
             member.chains.begin_again(self.options.most_fused)
         self.proving = True

@@ -21,8 +21,8 @@ class EinsumResult:
     """One Einsum: how it is searched, whose result it shares, and what was found.
 
     `search`: None where brute force is needed (`why`), or where there was no time to plan a search. `budget`: choices
-    that may be looked at; `spent`: those that were looked at before the search. `corners`: mappings that were found
-    before the search, with their objectives; `alone`: what is nearly the best for an objective by itself.
+    that may be looked at; `spent`: those that were looked at before the search. `early`: mappings that were found
+    before the search; `alone`: what is nearly the best for an objective by itself.
     """
 
     einsum: Einsum
@@ -32,7 +32,7 @@ class EinsumResult:
     optimum: Optimum | None = None
     budget: float = math.inf
     spent: int = 0
-    corners: list[tuple[tuple[float, ...], LoopTree]] = field(default_factory=list)
+    early: list[LoopTree] = field(default_factory=list)
     alone: dict[str, Optimum] = field(default_factory=dict)
 
 
