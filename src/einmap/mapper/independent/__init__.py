@@ -7,4 +7,5 @@
 - `whole_tensors`: shared tensors that Einsums exchange whole, below the outermost memory, also where nothing is
   fused.
 - `unfused_bound`: lower bounds for a cascade of which only some mappings were searched: each Einsum at its best.
+- `front_limits`: limits of the fronts of Einsums whose sums of energy and of latency are multiplied.
 """

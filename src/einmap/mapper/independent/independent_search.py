@@ -27,13 +27,14 @@ from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.independent.einsum_result import EinsumResult, not_found, optimum_of
 from einmap.mapper.independent.first import LONGEST, first_mapping
+from einmap.mapper.independent.front_limits import CORNER, limit_fronts
 from einmap.mapper.independent.joined import joined
 from einmap.mapper.independent.whole_tensors import tensors_exchanged_whole
 from einmap.mapper.infeasibility.diagnosis import is_empty, reasons
 from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.objective.pareto_sums import PARTS, sums
 from einmap.mapper.problem.options import Options
-from einmap.mapper.problem.request import Remainder, Request
+from einmap.mapper.problem.request import Request
 from einmap.mapper.problem.searchable import check_stalls_searchable, why_not_fused, why_not_searchable
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.renamed import renamed_nodes
@@ -41,8 +42,6 @@ from einmap.pareto import nondominated
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
 
-CORNER = 0.01
-"""How far from the best the corners of a front may be found."""
 FOR_QUICK = 0.5
 """Part of a limited time for good mappings of all Einsums: within 1 s GPT-3 6.7B on `edge` has twice the energy-delay
 product without them."""
@@ -240,49 +239,10 @@ class IndependentSearch:
         )
 
     def limit_fronts(self, token: Progress) -> None:
-        """Limit each Einsum's front to what can be a part of the best product of sums.
-
-        A product is known: that of each Einsum's own best product. And each Einsum needs at least its least energy and
-        latency, so that little room is left for any other one.
-        """
-        if any(part.search is None for part in self.parts.values()):
-            return
-        least: dict[str, tuple[float, float]] = {}
-        chosen: dict[str, tuple[float, float]] = {}
-        distinct = self.distinct
-        with ThreadPoolExecutor(self.options.workers) as executor:
-            for part, corners in zip(
-                distinct, executor.map(lambda part: self._corners(part, token), distinct), strict=True
-            ):
-                if corners is None:
-                    return
-                least[part.einsum.name], chosen[part.einsum.name] = corners
-        weights = {name: self.weight(part.einsum) for name, part in self.parts.items()}
-        lows = {name: least[part.same_as or name] for name, part in self.parts.items()}
-        tops = {name: chosen[part.same_as or name] for name, part in self.parts.items()}
-        total = [sum(weights[n] * low[i] for n, low in lows.items()) for i in (0, 1)]
-        product = math.prod(sum(weights[n] * top[i] for n, top in tops.items()) for i in (0, 1)) * (1 + 1e-9)
-        for part in distinct:
-            name = part.einsum.name
-            weight, low = weights[name], lows[name]
-            rest = [(total[i] - weight * low[i]) / weight for i in (0, 1)]
-            assert part.search is not None
-            part.search.narrow(Remainder(np.array([rest]), product / weight**2))
-
-    def _corners(self, part: EinsumResult, token: Progress) -> tuple[tuple[float, float], tuple[float, float]] | None:
-        """Least energy and latency of an Einsum, and those of its best product; None when it has no mapping in time."""
-        assert part.search is not None
-        optima: list[Optimum] = []
-        for goal in ("energy_delay_product", "energy", "latency"):
-            known = part.alone.get(goal)
-            optima.append(known or part.search.alone(goal, CORNER, token, part.budget - part.spent))
-            part.spent += 0 if known else optima[-1].work
-            part.early += optima[-1].mappings[:1]
-            if not (optima[-1].mappings and optima[-1].complete):
-                return None
-        product, energy, latency = optima
-        cost = part.search.cost_of(product.mappings[0])
-        return (energy.values[0][0] / (1 + CORNER), latency.values[0][0] / (1 + CORNER)), cost
+        """Limit each Einsum's front to what can be a part of the best product of sums, where all have tables."""
+        if all(part.search is not None for part in self.parts.values()):
+            weights = {name: self.weight(part.einsum) for name, part in self.parts.items()}
+            limit_fronts(self.parts, weights, self.options.workers, token)
 
     def _search(self, part: EinsumResult, token: Progress, position: int, n: int) -> Optimum:
         share = share_of(token, min(1.0, self.options.workers / (n - position)))
