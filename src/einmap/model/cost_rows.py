@@ -21,9 +21,9 @@ from einmap.model.timing.systolic import skew_seconds
 from einmap.model.timing.ways import Way
 from einmap.model.traffic.actions import Actions
 from einmap.model.traffic.copies import copy_busiest, copy_totals
-from einmap.model.traffic.crossing import NetworkUse
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
-from einmap.model.traffic.network import network_use
+from einmap.model.traffic.mesh_crossing import NetworkUse
+from einmap.model.traffic.networks_crossed import network_use
 
 
 @dataclass(frozen=True)

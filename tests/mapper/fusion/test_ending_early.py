@@ -49,7 +49,7 @@ def test_a_search_that_is_stopped_maps_einsum_by_einsum(words):
     assert result.gap == pytest.approx(result.cost.edp / result.lower_bound - 1)
 
 
-@pytest.mark.parametrize("seconds", [0.02, 0.1, 0.5])
+@pytest.mark.parametrize("seconds", [0.1, 0.5])
 @pytest.mark.parametrize("metrics", ["energy_delay_product", "energy"])
 def test_within_a_limit_fused_is_never_worse_than_unfused(seconds, metrics, monkeypatch):
     spec = einmap.load("tpu_v4i", "feed_forward")

@@ -21,7 +21,7 @@ from einmap.model.timing.ways import alone
 from einmap.model.traffic.actions import Actions
 from einmap.model.traffic.copies import copy_busiest, copy_totals
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
-from einmap.model.traffic.network import network_use
+from einmap.model.traffic.networks_crossed import network_use
 
 
 @dataclass(frozen=True, slots=True)

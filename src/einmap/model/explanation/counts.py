@@ -15,7 +15,7 @@ from einmap.model.explanation.values import Derivation, LoopUse, Piece
 from einmap.model.traffic.actions import Way, skipped, units_with_copies, ways
 from einmap.model.traffic.copies import copy_flows
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
-from einmap.model.traffic.network import crossings_of
+from einmap.model.traffic.networks_crossed import crossings_of
 from einmap.model.traffic.tensor_traffic import EVERY, Exchange, TensorTraffic
 
 type Pieces = dict[tuple[str, str, str], list[Piece]]

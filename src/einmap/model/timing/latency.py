@@ -12,7 +12,7 @@ from einmap.expressions.arithmetic import evaluate
 from einmap.expressions.records import Record, RecordList
 from einmap.model.counting.tiles import Count, larger
 from einmap.model.traffic.actions import Actions
-from einmap.model.traffic.crossing import NetworkUse
+from einmap.model.traffic.mesh_crossing import NetworkUse
 from einmap.visible import short
 
 

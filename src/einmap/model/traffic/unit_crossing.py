@@ -16,9 +16,9 @@ from math import prod
 
 from einmap.model.counting.tiles import Count, Take, larger, smaller
 from einmap.model.counting.units import LaneLoop, Spread
-from einmap.model.traffic.crossing import Way, is_nothing
-from einmap.model.traffic.linked_crossing import LinkedCrossing, Place, Sent, Wire
+from einmap.model.traffic.mesh_crossing import Way, is_nothing
 from einmap.model.traffic.tensor_traffic import Fixed
+from einmap.model.traffic.topologies import LinkedCrossing, Place, Sent, Wire
 
 
 class UnitCrossing(LinkedCrossing):

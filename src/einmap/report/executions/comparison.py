@@ -17,7 +17,7 @@ from einmap.execute.results.result import Execution
 from einmap.model.cost import Cost, LatencyRow
 from einmap.model.evaluate import workings_of
 from einmap.model.timing.systolic import is_skewed, skew_seconds
-from einmap.model.traffic.network import network_use
+from einmap.model.traffic.networks_crossed import network_use
 from einmap.report.text.formatting import summed
 from einmap.spec.spec import Spec
 

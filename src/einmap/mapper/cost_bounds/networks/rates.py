@@ -1,11 +1,11 @@
 """What values cost on the networks that they cross, for every use of the lanes at a time.
 
 With perfect factors all lanes of a loop get as much, so hops and the traffic of a link are linear in the values that
-fill a node, as all other costs are; the rules are those of `model.traffic.network` under `exact`. Of a loop of `n`
-lanes, `im` being the merged lanes of loops further in, each lane is passed `F / (n im)` values. As many of an output
-come back, and of what goes down a group of merged lanes takes part in its first lane alone. Values that start without a
-result go down where the exchange is charged for them. Else they are saved: evenly by the lanes of a loop that indexes
-the output, by the first lane alone of one that does not.
+fill a node, as all other costs are; the rules are those of `model.traffic.networks_crossed` under `exact`. Of a loop
+of `n` lanes, `im` being the merged lanes of loops further in, each lane is passed `F / (n im)` values. As many of an
+output come back, and of what goes down a group of merged lanes takes part in its first lane alone. Values that start
+without a result go down where the exchange is charged for them. Else they are saved: evenly by the lanes of a loop
+that indexes the output, by the first lane alone of one that does not.
 """
 
 from __future__ import annotations

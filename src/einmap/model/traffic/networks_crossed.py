@@ -12,10 +12,10 @@ from einmap.arch.component import Memory, Network, is_carrying
 from einmap.errors import NotSupportedError
 from einmap.model.counting.path import EinsumPath
 from einmap.model.counting.tiles import Count, larger
-from einmap.model.traffic.crossing import Crossing, Link, NetworkUse
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
-from einmap.model.traffic.linked_crossing import CROSSINGS
+from einmap.model.traffic.mesh_crossing import Crossing, Link, NetworkUse
 from einmap.model.traffic.tensor_traffic import Exchange, TensorTraffic
+from einmap.model.traffic.topologies import CROSSINGS
 from einmap.model.traffic.unit_crossing import UnitCrossing
 
 

@@ -20,7 +20,7 @@ from math import prod
 
 from einmap.arch.component import Topology
 from einmap.model.counting.tiles import FIRST, Count, Take, larger
-from einmap.model.traffic.crossing import Crossing, Dimension, Link, NetworkUse, Way, is_nothing
+from einmap.model.traffic.mesh_crossing import Crossing, Dimension, Link, NetworkUse, Way, is_nothing
 from einmap.model.traffic.tensor_traffic import Fixed
 
 type Place = tuple[int, ...]
