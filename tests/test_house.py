@@ -37,10 +37,7 @@ MANY_ARGUMENTS: dict[str, str] = {
     "sweep/sweep.py:sweep": "public: a keyword for each option",
 }
 """Functions of more than 8 arguments, with the reason."""
-FULL_ROOMS = dict.fromkeys(
-    ["mapper/fusion/fronts"],
-    "to be divided",
-)
+FULL_ROOMS: dict[str, str] = {}
 """Packages of more than 10 modules beside their rooms, or of more than 15 in all, with the reason."""
 
 

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.mapper.fusion.test_table_store import cascade
 
-from einmap.mapper.fusion.fronts import pruned_bounds, table_store
-from einmap.mapper.fusion.fronts.pruned_bounds import PrunedBounds
+from einmap.mapper.fusion.fronts import table_store
+from einmap.mapper.fusion.fronts.nests import pruned_bounds
+from einmap.mapper.fusion.fronts.nests.pruned_bounds import PrunedBounds
 from einmap.mapper.problem.request import Remainder
 
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)

@@ -13,7 +13,7 @@ import numpy as np
 
 from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.einsum import Einsum
-from einmap.mapper.fusion.fronts.loops import TEMPORAL
+from einmap.mapper.fusion.fronts.nests.loops import TEMPORAL
 from einmap.mapper.fusion.problem import CascadeProblem
 from einmap.mapper.objective.tolerances import ROUNDING
 from einmap.mapper.pipelined.stage_fronts import COSTS, Group, GroupRows, Row, StageFronts

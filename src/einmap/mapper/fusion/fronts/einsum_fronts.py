@@ -20,19 +20,19 @@ from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.branch_and_bound.decode import nodes_of
 from einmap.mapper.branch_and_bound.path_search import Descent, PathSearch, TemplateTables
 from einmap.mapper.branch_and_bound.stalled import offer_stalled, settled
-from einmap.mapper.fusion.fronts.dominance import undominated
-from einmap.mapper.fusion.fronts.loops import loop_nodes
-from einmap.mapper.fusion.fronts.nest_rules import TOKEN, NestRules
-from einmap.mapper.fusion.fronts.outer_nests import (
+from einmap.mapper.fusion.fronts.nests.dominance import undominated
+from einmap.mapper.fusion.fronts.nests.loops import loop_nodes
+from einmap.mapper.fusion.fronts.nests.nest_rules import TOKEN, NestRules
+from einmap.mapper.fusion.fronts.nests.outer_nests import (
     FusionSignature,
     OuterNest,
     OuterNestEnumerator,
     SignatureClass,
 )
+from einmap.mapper.fusion.fronts.nests.pruned_bounds import PrunedBounds
 from einmap.mapper.fusion.fronts.own_seconds import take_own
 from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
 from einmap.mapper.fusion.fronts.protocol import FrontMemories, FrontStatistics, FusedFront
-from einmap.mapper.fusion.fronts.pruned_bounds import PrunedBounds
 from einmap.mapper.fusion.fronts.table_store import NO_LIMIT, Groups, TableStore
 from einmap.mapper.fusion.meter import Meter
 from einmap.mapper.objective import objective_kernels

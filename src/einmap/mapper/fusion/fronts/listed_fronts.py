@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Self
 
 from einmap.arrays import Floats
-from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, SignatureClass
+from einmap.mapper.fusion.fronts.nests.outer_nests import FusionSignature, SignatureClass
 from einmap.mapper.fusion.fronts.protocol import FrontMemories, FrontStatistics, FusedFront
 from einmap.mapper.problem.request import Remainder
 

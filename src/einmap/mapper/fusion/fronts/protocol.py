@@ -9,7 +9,7 @@ from typing import Protocol
 from einmap.arch.tree import Architecture
 from einmap.arrays import Floats, Ints
 from einmap.einsum.einsum import Einsum
-from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, SignatureClass
+from einmap.mapper.fusion.fronts.nests.outer_nests import FusionSignature, SignatureClass
 from einmap.mapper.problem.request import Remainder, Request
 from einmap.mapping import nodes as tree
 

@@ -19,7 +19,7 @@ from einmap.mapper.branch_and_bound.path_search import PathSearch
 from einmap.mapper.branch_and_bound.sparse_search import new_search
 from einmap.mapper.cost_bounds.compute_path import Path
 from einmap.mapper.cost_bounds.relaxed_bounds import FIRST_LANES, Bounds
-from einmap.mapper.fusion.fronts.pruned_bounds import PrunedBounds
+from einmap.mapper.fusion.fronts.nests.pruned_bounds import PrunedBounds
 from einmap.mapper.fusion.meter import Meter
 from einmap.mapper.problem.request import Remainder
 from einmap.mapper.templates.chain_template import ChainTemplate

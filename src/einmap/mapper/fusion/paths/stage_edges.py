@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from einmap.arrays import Ints
-from einmap.mapper.fusion.fronts.loops import Kind
+from einmap.mapper.fusion.fronts.nests.loops import Kind
 from einmap.mapper.fusion.paths.boundary_states import BoundaryState, EinsumOptions, Live, Transitions
 
 UNCHANGED, RELAXED = -1, -2

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, SignatureClass
+from einmap.mapper.fusion.fronts.nests.outer_nests import FusionSignature, SignatureClass
 from einmap.mapper.fusion.fronts.protocol import Fronts, FusedFront
 from einmap.mapper.fusion.problem import CascadeProblem, Member
 from einmap.mapper.fusion.refinement.option_bounds import OptionBounds, Refined

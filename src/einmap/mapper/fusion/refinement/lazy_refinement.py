@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from einmap.arrays import Floats
-from einmap.mapper.fusion.fronts.outer_nests import FusionSignature, SignatureClass
+from einmap.mapper.fusion.fronts.nests.outer_nests import FusionSignature, SignatureClass
 from einmap.mapper.fusion.fronts.protocol import Fronts
 from einmap.mapper.fusion.paths.boundary_states import Option, Slot
 from einmap.mapper.fusion.paths.label_setting import Answer

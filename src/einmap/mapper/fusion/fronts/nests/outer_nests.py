@@ -19,10 +19,10 @@ from einmap.arrays import Floats, Ints
 from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.branch_and_bound.path_search import NOTHING, TemplateTables
-from einmap.mapper.fusion.fronts.loops import TEMPORAL, Cut, Kind, Loop, in_order, in_time, orders_of
-from einmap.mapper.fusion.fronts.nest_rules import NestRules, Reservation
-from einmap.mapper.fusion.fronts.pruned_bounds import PrunedBounds
-from einmap.mapper.fusion.fronts.turns import NestNode, ahead_of, cost_ahead, nest_ways
+from einmap.mapper.fusion.fronts.nests.loops import TEMPORAL, Cut, Kind, Loop, in_order, in_time, orders_of
+from einmap.mapper.fusion.fronts.nests.nest_rules import NestRules, Reservation
+from einmap.mapper.fusion.fronts.nests.pruned_bounds import PrunedBounds
+from einmap.mapper.fusion.fronts.nests.turns import NestNode, ahead_of, cost_ahead, nest_ways
 from einmap.mapper.mapspace.lanes.spatial_mappings import routed_components
 from einmap.mapper.mapspace.template import ABOVE, BELOW
 from einmap.mapper.objective import objective_kernels

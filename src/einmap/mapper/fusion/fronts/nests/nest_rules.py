@@ -9,8 +9,8 @@ from functools import cached_property
 
 from einmap.arch.component import Memory
 from einmap.mapper.branch_and_bound.path_search import PathSearch
-from einmap.mapper.fusion.fronts.loops import rank_cut
-from einmap.mapper.fusion.fronts.turns import NestNode
+from einmap.mapper.fusion.fronts.nests.loops import rank_cut
+from einmap.mapper.fusion.fronts.nests.turns import NestNode
 from einmap.mapper.problem.request import Steps, Waiting
 from einmap.mapper.templates.chain_template import Held
 

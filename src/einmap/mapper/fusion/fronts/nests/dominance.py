@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from einmap.arrays import Floats
-from einmap.mapper.fusion.fronts.outer_nests import OuterNest
+from einmap.mapper.fusion.fronts.nests.outer_nests import OuterNest
 
 
 def undominated(outer_nests: list[OuterNest]) -> Iterator[OuterNest]:

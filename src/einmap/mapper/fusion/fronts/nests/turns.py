@@ -11,7 +11,7 @@ import numpy as np
 from einmap.arch.component import Compute, Memory
 from einmap.arrays import Floats
 from einmap.mapper.branch_and_bound.path_search import PathSearch
-from einmap.mapper.fusion.fronts.loops import TEMPORAL, Loop
+from einmap.mapper.fusion.fronts.nests.loops import TEMPORAL, Loop
 from einmap.mapper.objective.objectives import OWN
 from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.model.timing.ways import adds_up, seconds_at
