@@ -219,6 +219,8 @@ class Path:
         given, planner = self.request.given, self.planner
         self.given = GivenPlanner(planner, given, self.lanes, self.prunes) if given is not None else None
         placed, self.all_plans = listed(self._placements, np.random.default_rng(0), share_of(progress, PLANNING))
+        # where none has room all stay, so that the reason why nothing fits may speak of them
+        placed = list(filter(self._has_room, placed)) or placed
         self.plans = []
         planning = share_of(progress, PLANNING)
         self.hurried = progress.deadline is not None or progress.stopped
@@ -265,6 +267,18 @@ class Path:
         are_all = isinstance(walk, InOrder) and 0 < len(self._looked_at) < MOST_LOOKED_AT
         placements = iter(self._looked_at) if are_all else self._walked(walk)
         return placements if self.given is None else filter(self.given.may_hold, placements)
+
+    def _has_room(self, placement: Dataplacement) -> bool:
+        """Whether each memory has room for one value of each tensor that it holds; else no tile shapes fit."""
+        left = {name: memory.size_bits for name, memory in self._memories.items()}
+        for name, tensor in placement.nodes:
+            left[name] -= self._memories[name].bits[tensor]
+        return min(left.values()) >= 0
+
+    @cached_property
+    def _memories(self) -> dict[str, Memory]:
+        """The memories of the path by name."""
+        return {leaf.name: leaf for leaf in self.leaves if isinstance(leaf, Memory)}
 
     def _walked(self, walk: Walk) -> Iterator[Dataplacement]:
         return dataplacements(
