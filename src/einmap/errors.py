@@ -88,7 +88,7 @@ class EinmapError(Exception):
 
     @property
     def hint(self) -> str | None:
-        """What to try. A function that gives it is called when somebody wants to know: many errors are never shown."""
+        """Advice on what to try. A function that gives it is called when it is read: many errors are never shown."""
         # Made when it is read: many errors are tried and never shown, and to find the names most like an unknown one
         # among thousands takes as long as to bind the workload.
         if callable(self._hint):
@@ -247,7 +247,7 @@ class ManyMappingErrors(ManyErrors, MappingError):
 
 
 def attempt[T](problems: list[EinmapError], step: Callable[[], T]) -> T | None:
-    """What `step` gives; None after adding its error to `problems`, so that the next steps are checked too."""
+    """Result of `step`; None after adding its error to `problems`, so that the next steps are checked too."""
     try:
         return step()
     except EinmapError as problem:
@@ -256,7 +256,7 @@ def attempt[T](problems: list[EinmapError], step: Callable[[], T]) -> T | None:
 
 
 def attempt_all(**steps: Callable[[], Any]) -> dict[str, Any]:
-    """What the steps give, by name. Raises the problems of all of them together."""
+    """Results of the steps, by name. Raises the problems of all of them together."""
     problems: list[EinmapError] = []
     found = {name: attempt(problems, step) for name, step in steps.items()}
     raise_all(problems)

@@ -20,8 +20,11 @@ GROWTH = 1.25
 
 @dataclass
 class _Uncollected:
-    """What Python forgets when objects are set aside. `young`: collections of the youngest; `blocks`: of memory that
-    the last look at all objects left; `within`: whether objects are set aside here already."""
+    """Counts that Python forgets when objects are set aside.
+
+    `young`: collections of the youngest; `blocks`: of memory after the last full collection; `within`: whether objects
+    are set aside here already.
+    """
 
     young: int = 0
     blocks: int = 0
@@ -45,9 +48,9 @@ _UNCOLLECTED = _Uncollected()
 
 @contextmanager
 def set_aside() -> Iterator[None]:
-    """What is there already is not looked at by garbage collections within, which are slow where a compiler is loaded.
+    """Keep garbage collections within from existing objects: they are slow where a compiler is loaded.
 
-    What is made within is looked at rarely. Nothing is done where somebody has set objects aside already: they are
+    Objects made within are looked at rarely. Nothing is done where somebody has set objects aside already: they are
     theirs to take back.
     """
     # all that is set aside is gone through to be counted, so that nobody counts it within

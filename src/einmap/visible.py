@@ -85,7 +85,7 @@ def listed(names: Iterable[object], most: int = MOST_LISTED, between: str = ", "
 
 
 def brief(self: Any) -> str:
-    """What `repr` gives for a dataclass: one line of at most 120 characters, whatever its fields hold.
+    """`repr` of a dataclass: one line of at most 120 characters, whatever its fields hold.
 
     Use it as `__repr__ = brief` in the class.
     """

@@ -90,7 +90,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """What one instance draws for as long as an Einsum runs, in use or not: `name` is its action in reports; `watts`.
+    """Power that one instance draws as long as an Einsum runs, in use or not: `name` is its action in reports; `watts`.
 
     `gated`: whether power gating switches it off.
     """
@@ -112,7 +112,7 @@ class Container:
 
 @dataclass(frozen=True)
 class _Priced:
-    """What all components share. `area`: m^2 of one instance or None when not given; `powers`: leakage, and others."""
+    """Fields of all components. `area`: m^2 of one instance or None when not given; `powers`: leakage, and others."""
 
     name: str
     actions: tuple[Action, ...]

@@ -1,4 +1,4 @@
-"""What the hardware demands of a mapping, as data."""
+"""Constraints of the hardware on mappings, as data."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class DeferredSet:
 
     @cached_property
     def _text(self) -> str:
-        """What is written, also as Python reads it: every name that is asked for occurs here."""
+        """The written text, and the text as Python reads it: every name that is asked for occurs here."""
         text = str(self.source)
         return f"{text} {unicodedata.normalize('NFKC', text)}"
 
@@ -157,7 +157,7 @@ class Placement:
     force_hierarchy_order: bool = True
 
     def choices(self, held: Mapping[str, Names]) -> tuple[Names, Names]:
-        """What must and what may be kept here, given what is held above; the two are disjoint."""
+        """Tensors that must and those that may be kept here, given what is held above; the two are disjoint."""
         must = self.keep.given(held) | self.back.given(held)
         return must, self.may_keep.given(held) - must
 

@@ -104,7 +104,7 @@ class _Renamer:
         return Scope(_RenamedValues(scope, self))
 
     def value(self, value: Any) -> Any:
-        """What a name of the other Einsum's scope means here."""
+        """The meaning here of a name of the other Einsum's scope."""
         match value:
             case NameSet(kind="tensors"):
                 members, universe = self.names.of_tensors(value.members), self.everything.universe

@@ -1,4 +1,4 @@
-"""What a shell offers for the value of a parameter: by its placeholder in the help, `FILES` or `exact|accelforge`."""
+"""Completions of a shell for values of parameters, by the placeholder in the help: `FILES` or `exact|accelforge`."""
 
 from __future__ import annotations
 
@@ -81,4 +81,4 @@ OFFERS: Mapping[str, Offer] = {
     "NAMES": _strategies,
     "--option": _options,
 }
-"""What is offered, by the placeholder of a parameter or its name."""
+"""Completions by the placeholder of a parameter or its name."""

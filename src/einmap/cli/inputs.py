@@ -1,4 +1,4 @@
-"""What the commands take from the command line: files and names, template values."""
+"""Inputs of commands on the command line: files and names, template values."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Source(Templates):
 
     @property
     def words(self) -> list[str | Path]:
-        """What names files that are read."""
+        """Words that name files to read."""
         return [*self.files, *(self.allow_code or ())]
 
     @property

@@ -1,4 +1,4 @@
-"""What the commands print: reports and JSON on stdout, errors and notes on stderr."""
+"""Printed output of commands: reports and JSON on stdout, errors and notes on stderr."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model of a hardware component takes and says: attributes in, area, leakage and the cost of actions out."""
+"""The interface of models of hardware components: attributes in; area, leakage and the cost of actions out."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a model says about one instance of a component: `area` in m^2, `leak_power` in W, cost of each action,
+    """Answer of a model about one instance of a component: `area` in m^2, `leak_power` in W, cost of each action,
     where the figures are from, how they were scaled, the steps of modelling (`log`) and `warnings`.
 
     `area_from`, `leak_from`: where area and leakage are from, None if from `source` without any step.
@@ -192,7 +192,7 @@ class ComponentModel(Protocol):
 
     @property
     def summary(self) -> str:
-        """What is modelled, one sentence."""
+        """One sentence on what is modelled."""
 
     @property
     def source(self) -> str:
@@ -319,7 +319,7 @@ class FormulaModel:
 
 
 def priced_for(model: ComponentModel, values: Values) -> str:
-    """What a price was made for: size, width, kind, node, as `width 64 bits, 45 nm, size 1 KiB`."""
+    """The case for which a price was made: size, width, kind, node, as `width 64 bits, 45 nm, size 1 KiB`."""
     texts = []
     for attribute in model.attributes:
         value = values.values.get(attribute.name)

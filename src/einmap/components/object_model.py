@@ -43,11 +43,11 @@ class ObjectModel:
     """Arguments of the constructor that are declared as float; expressions make integers of whole numbers."""
     check: Callable[[Mapping[str, AttributeValue]], None] | None = None
     caveats: Callable[[Mapping[str, AttributeValue], Mapping[str, ActionCost]], tuple[str, ...]] | None = None
-    """What is known to be wrong with costs for attributes: sentences, which go with each number."""
+    """Known errors of costs for attributes: sentences, which go with each number."""
 
     @property
     def summary(self) -> str:
-        """What is modelled, one sentence."""
+        """One sentence on what is modelled."""
         kind = "class" if isinstance(self.subject, type) else "object"
         return f"{self.name}, a Python {kind}"
 
@@ -107,7 +107,7 @@ class ObjectModel:
         return self._run("the constructor", lambda: self.subject(**arguments))
 
     def _run(self, part: str, call: Callable[[], Any]) -> Any:
-        """What the code of the object gives; whatever it raises becomes a SpecError."""
+        """Result of the object's code; whatever it raises becomes a SpecError."""
         try:
             return call()
         except Exception as error:  # code of others raises anything

@@ -93,7 +93,7 @@ def implausible_area(size: float, area: float) -> str | None:
 
 
 def _sentence(thing: str, value: float, span: Range) -> str:
-    """What is out of range, the usual range, and the value that was meant if a prefix was forgotten or mistaken."""
+    """The value out of range, the usual range, and the value that was meant if a prefix was forgotten or mistaken."""
     written = f"{value:g} m^2, that is {_shown(value, span)}," if span.unit == "m^2" else f"{_shown(value, span)},"
     usual = f"usual are {_shown(span.least, span)} to {_shown(span.most, span)} ({span.source})"
     meant = min(_candidates(value, span), key=span.distance, default=None)

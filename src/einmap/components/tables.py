@@ -83,12 +83,12 @@ class TableModel:
 
     @property
     def summary(self) -> str:
-        """What is modelled, one sentence."""
+        """One sentence on what is modelled."""
         return f"{self.name}, from a table"
 
     @property
     def content(self) -> tuple[object, ...]:
-        """What the table says, wherever it was written."""
+        """Rows of the table, whatever file they are from."""
         rows = tuple(
             (row.action, sorted(row.values.items()), row.energy, row.latency, row.area, row.leak_power)
             for row in self.rows

@@ -71,7 +71,7 @@ type Degree = int | None
 
 
 class Code(IntEnum):
-    """What a row of a compiled map expression does: push a constant, push an operand, or apply a function."""
+    """Instructions of a compiled map expression: push a constant, push an operand, or apply a function."""
 
     CONSTANT = 0
     OPERAND = 1

@@ -1,4 +1,4 @@
-"""What an Einsum computes: a map expression over its inputs and a reduction over the ranks that vanish.
+"""The operation of an Einsum: a map expression over its inputs and a reduction over the ranks that vanish.
 
 `SN[..] = exp(QK[..] - GM[..])` has the map `exp(QK - GM)` and the reduction `sum` (which sums over
 nothing there). Operations give meaning to execution; they change no count of the cost model.
@@ -33,7 +33,7 @@ _MEANT = {
     **dict.fromkeys(("x", "X", "times", "·", "∙", "⋅", "•", "×", "⊗", "⊙", "@", "."), "*"),
     "^": "**", "÷": "/", "−": "-", "–": "-",
 }  # fmt: skip
-"""What is written for an operator in other places."""
+"""Operators as other notations write them, and ours."""
 _AST_INFIX = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide", ast.Pow: "power"}
 
 

@@ -41,7 +41,7 @@ CHUNK_VALUES = 2**24
 
 @dataclass(frozen=True)
 class Needed:
-    """What is needed for the values that are wanted.
+    """Coordinates needed for the values that are wanted.
 
     `tensors`: coordinates of each rank of each tensor, in the order of `numeric.rank_sizes`; `variables`: values of
     each rank variable of each Einsum that is needed, in the order of the Einsum.
@@ -63,7 +63,7 @@ class Needed:
 
 
 def needed_for(workload: Workload, wanted: Mapping[TensorName, Mapping[Rank, Coordinates]]) -> Needed:
-    """What the values `wanted` need, the wanted ones included. Raises SpecError for ranks that are too long."""
+    """Coordinates that the values `wanted` need, themselves included. Raises SpecError for ranks that are too long."""
     refuse_gathers(workload.einsums, "a part of a result")
     for einsum in workload.einsums:
         for variable, extent in einsum.bounds:

@@ -276,7 +276,7 @@ class Exchanges:
         self._carry(route, hold, chain, moved, up=False, moving=moving)
 
     def write_back(self, place: Place, visit: Visit, producer: Route) -> None:
-        """What the producer has made, and does not stay for the next visit, leaves the buffer."""
+        """Values that the producer has made leave the buffer unless they stay for the next visit."""
         hold = place.holds[producer.einsum.name]
         parent, chain, merged = self._parent(producer, hold.tensor, hold)
         moved: dict[Instance, int] = {}

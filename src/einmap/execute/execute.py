@@ -266,7 +266,7 @@ def _actions_of(
 
 
 def _spans(recorder: Recorder, routes: Mapping[str, Route]) -> tuple[SpanRow, ...]:
-    """What happened in the order of time; nothing where it was not recorded."""
+    """Visits in the order of time; nothing where they were not recorded."""
     if recorder.timeline is None:
         return ()
     recorder.timeline.carried(recorder.hops())

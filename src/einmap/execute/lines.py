@@ -20,7 +20,7 @@ from einmap.schedule.routes import Hold, Instance, Route
 
 
 def moved(route: Route, hold: Hold, box: Box, amount: float) -> float:
-    """What a station moves for a tile of which `amount` values pass: these, or the lines that they touch.
+    """Amount that a station moves for a tile of which `amount` values pass: these, or the lines that they touch.
 
     Raises NotSupportedError for a part of a tile.
     """

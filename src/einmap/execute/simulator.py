@@ -275,7 +275,7 @@ class Simulator:
             self._load(place, self.visits.open[key])
 
     def _values(self, place: Place, boxes_of: Mapping[str, Mapping[Instance, Box]]) -> Values:
-        """What each Einsum uses of its rank variables at a node, by instance."""
+        """Values of rank variables that each Einsum uses at a node, by instance."""
         values: dict[str, dict[Instance, dict[str, Interval]]] = {}
         for name, boxes in boxes_of.items():
             hold = place.holds[name]

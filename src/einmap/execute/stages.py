@@ -25,7 +25,7 @@ type Times = dict[NodeTensor, dict[Iterations, int]]
 
 
 class Walker(Protocol):
-    """What walks the rest of the tree."""
+    """The walker of the rest of the tree."""
 
     schedule: Schedule
     clock: dict[Address, int]

@@ -1,4 +1,4 @@
-"""What an expression sees of names: the words in it, and whether it looks at names themselves or at their meanings."""
+"""Names that an expression sees: the words in it, and whether it looks at names themselves or at their meanings."""
 
 from __future__ import annotations
 

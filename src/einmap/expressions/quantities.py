@@ -23,7 +23,7 @@ _BASES = {
 
 
 def unit_hint(text: str) -> str | None:
-    """What to write in place of a number with a unit; None where `text` is something else.
+    """Advice for a number with a unit: what to write in its place; None where `text` is something else.
 
     >>> unit_hint("128KiB")
     'numbers have no units here; sizes are bits: 128 * 1024 * 8'

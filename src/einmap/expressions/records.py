@@ -51,7 +51,7 @@ def safe_function(function: Callable[..., object], name: str | None = None) -> S
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Record:
-    """What expressions may ask of a component or an action: `MainMemory.size`, `a.n_calls`."""
+    """Attributes of a component or an action that expressions may ask for: `MainMemory.size`, `a.n_calls`."""
 
     name: str
     attributes: Mapping[str, object]

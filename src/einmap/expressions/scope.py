@@ -79,7 +79,7 @@ class Scope:
 
     @property
     def account(self) -> Account:
-        """What all expressions may still do that are evaluated in scopes with this one's root."""
+        """Work that all expressions in scopes with this one's root may still do."""
         scope = self
         while scope.parent is not None:
             scope = scope.parent

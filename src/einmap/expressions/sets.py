@@ -23,7 +23,7 @@ _ATTRIBUTES = ("bits_per_value", "rank_variables", "tensors")
 
 @dataclass(frozen=True, slots=True)
 class SetInfo:
-    """What sets know of their Einsum: rank variables and bits of each tensor, and all rank variables.
+    """Facts of an Einsum that its sets know: rank variables and bits of each tensor, and all rank variables.
 
     `bits` has no entry for tensors whose bits are not known yet.
     """

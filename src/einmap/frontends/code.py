@@ -45,7 +45,7 @@ class CodeFunction:
 
 @dataclass(frozen=True, slots=True)
 class Defined:
-    """What a Python file defines under a name: a function, or a class with methods that can be actions of a model."""
+    """Definition of a name in a Python file: a function, or a class with methods that can be actions of a model."""
 
     file: str
     name: str

@@ -18,7 +18,7 @@ MAX_TEXT = 20_000_000
 
 @dataclass(slots=True)
 class Reading:
-    """What was read: all files, and the variables that their templates ask for, in branches not taken too."""
+    """Record of reading: all files, and the variables that their templates ask for, in branches not taken too."""
 
     files: list[Path] = field(default_factory=list)
     variables: set[str] = field(default_factory=set)

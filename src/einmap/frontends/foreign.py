@@ -41,7 +41,7 @@ class Translation:
 
 @dataclass(slots=True)
 class Report:
-    """What has no counterpart, and what was assumed, collected while files are read or written."""
+    """Fields without counterpart, and assumptions, collected while files are read or written."""
 
     notes: list[Note] = field(default_factory=list)
     _times: dict[LeftOut, int] = field(default_factory=dict)

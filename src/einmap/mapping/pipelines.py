@@ -248,7 +248,7 @@ class PipelineCheck:
             self.problems.append(FanoutError(text, at=self.where(pipeline.address)))
 
     def held_above(self, pipeline: PlacedPipeline) -> None:
-        """What several stages use is held where all of them reach it."""
+        """Tensors that several stages use are held where all of these reach them."""
         seen: dict[tuple[Address, str], Stage] = {}
         for einsum, stage in pipeline.stage_of.items():
             path = self.path(einsum)
@@ -268,7 +268,7 @@ class PipelineCheck:
                         self.problems.append(MappingError(text, at=self.where(placed.address), hint=hint))
 
     def handed_on(self, pipeline: PlacedPipeline) -> None:
-        """What one stage hands on to another is held above both, and each tile of it is complete."""
+        """Tensors that one stage hands on to another are held above both, and each of their tiles is complete."""
         for einsum, stage in pipeline.stage_of.items():
             for tensor in sorted(self.workload.by_name[einsum].outputs):
                 readers = [

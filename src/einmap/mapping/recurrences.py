@@ -1,4 +1,4 @@
-"""What a LoopTree must be for a recurrence (definition 15): one step after the other, and each step as a whole."""
+"""Conditions on the LoopTree of a recurrence (definition 15): one step after the other, and each step as a whole."""
 
 from __future__ import annotations
 

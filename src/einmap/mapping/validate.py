@@ -316,7 +316,7 @@ class _PathCheck:
                     self.complain(text, placed, "put the nodes of one memory together, above the loop or below it")
 
     def persistence(self) -> None:
-        """What stays for the whole run is not replaced by the next iteration of a loop."""
+        """Tensors that stay for the whole run are not replaced by the next iteration of a loop."""
         for placed in self.path:
             if not (isinstance(placed.node, Storage) and placed.node.persistent):
                 continue

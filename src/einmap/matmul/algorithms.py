@@ -55,7 +55,7 @@ class Algorithm(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a plan does at one level: blocks of `block` = (m, k, n), each worker `share` blocks of the innermost loop.
+    """Decisions of a plan at one level: blocks of `block` = (m, k, n), `share` of the innermost loop for each worker.
 
     `workers`: how many of the level's workers get any.
     """

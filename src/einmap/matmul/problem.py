@@ -1,4 +1,4 @@
-"""What is planned: one matrix product, its data types, and the rules of a plan."""
+"""The problem: one matrix product, its data types, and the rules of a plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan moves between a level and the one above: exactly, value for value."""
+"""Traffic of a plan between a level and the one above: exact, value for value."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class LevelTraffic:
 
 
 def traffic_of(stages: tuple[Stage, ...], choices: tuple[Choice, ...], size: Sizes) -> tuple[LevelTraffic, ...]:
-    """What crosses the link above each level, outermost first.
+    """Traffic of the link above each level, outermost first.
 
     A matrix is moved once for each block of the dimension that it lacks; where that is the innermost loop, once for
     each worker's part of it. Last blocks that are smaller need no special case: the parts of a dimension are its whole.

@@ -1,4 +1,4 @@
-"""What one Einsum does in a LoopTree: its loops, where its tensors are held, and its lanes.
+"""The route of one Einsum through a LoopTree: its loops, where its tensors are held, and its lanes.
 
 A spatial loop over component C makes lanes of C and of everything after it on the architecture path, wherever it
 is written. An instance of a component is one combination of the lanes of the loops at or above it.

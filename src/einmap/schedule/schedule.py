@@ -100,7 +100,7 @@ class Schedule:
         return [r for r in self.routes.values() if any(t.address == address for t in r.turns)]
 
     def buffer_of(self, key: NodeTensor) -> object:
-        """What stands for the buffer: a tensor that is backed in each of several branches is one buffer."""
+        """Identity of the buffer: a tensor that is backed in each of several branches is one buffer."""
         return key[1] if key[1] in self.several and self.places[key].is_backing() else key
 
     def is_last(self, key: NodeTensor) -> bool:

@@ -79,7 +79,7 @@ class Tie:
 
 @dataclass(frozen=True)
 class Census:
-    """What was counted. `complete`: every mapping was looked at, so that nothing is estimated."""
+    """The counts. `complete`: every mapping was looked at, so that nothing is estimated."""
 
     problem: SearchProblem
     optimum: Optimum
@@ -289,7 +289,7 @@ def _chunks(question: Question, samples: int, workers: int | None, token: Progre
 
 
 _here: dict[str, Any] = {}
-"""What a worker process knows."""
+"""Facts that a worker process knows."""
 
 
 def _begin(question: Question) -> None:

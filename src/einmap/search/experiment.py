@@ -51,7 +51,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Run:
-    """What is kept of one run: `improvements` are (evaluations so far, s, objective in J, s or J*s).
+    """Record of one run: `improvements` are (evaluations so far, s, objective in J, s or J*s).
 
     `evaluations`, `seconds`: of the whole run; `valid`: evaluated mappings that are valid. `best_points`: its best
     mappings, each once, with their objective. `evaluated`: what a cost model learns from the run (`training_data`),
@@ -69,7 +69,7 @@ class Run:
 
     @staticmethod
     def of(strategy: str, seed: int, result: SearchResult, *, evaluated: bool = False) -> Run:
-        """What is kept of a history."""
+        """Record of a history."""
         seconds = float(result.seconds[-1]) if len(result.seconds) else 0.0
         valid = sum(math.isfinite(value) for value in result.values.tolist())
         best = tuple((one.value, one.point) for one in result.candidates(MOST_BEST) if one.point is not None)
@@ -116,7 +116,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Terms:
-    """What all runs have in common. `model`: a cost model that they begin with; `evaluated`: see `Run`."""
+    """Terms of all runs. `model`: a cost model that they begin with; `evaluated`: see `Run`."""
 
     budget: Budget
     model: CostModel | None = None
@@ -129,7 +129,7 @@ class Terms:
 
 
 def _learnt(result: SearchResult) -> Learnt:
-    """What a cost model learns from a run: each mapping once, of more than a model holds an even part."""
+    """Training data from a run: each mapping once, of more than a model holds an even part."""
     rows = list({point: row for row, point in enumerate(result.points)}.values())
     if len(rows) > MOST_ROWS:
         rows = [rows[i] for i in np.linspace(0, len(rows) - 1, MOST_ROWS).round().astype(np.int64).tolist()]
@@ -188,7 +188,7 @@ def _runs_here(
 
 
 _here: dict[str, Any] = {}
-"""What a worker process knows: the problem, and the terms of its runs."""
+"""Facts that a worker process knows: the problem, and the terms of its runs."""
 
 
 def _begin(question: Question, terms: Terms, maps: bool) -> None:

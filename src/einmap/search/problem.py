@@ -1,4 +1,4 @@
-"""What a search is asked: one Einsum on one architecture, an objective, and the cost model that evaluates points."""
+"""The problem of a search: one Einsum on one architecture, an objective, and the cost model that evaluates points."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class SearchProblem:
         return [(key, numbers[key], np.concatenate(rows[key]), np.concatenate(shapes[key])) for key in rows]
 
     def batch_key(self, number: int) -> BatchKey:
-        """What subspaces have in common whose points are evaluated together."""
+        """Key that subspaces share whose points are evaluated together."""
         key = self._keys.get(number)
         if key is None:
             key = self._keys[number] = self._key(number)

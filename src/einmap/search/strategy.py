@@ -1,4 +1,4 @@
-"""What a search strategy is: it proposes points (`ask`) and learns what they cost (`tell`).
+"""The interface of search strategies: one proposes points (`ask`) and learns what they cost (`tell`).
 
 Strategies go by name. Those of einmap are imported when they are used; `register` adds others.
 """
@@ -29,7 +29,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Setup:
-    """What a strategy is made from. `rng`: the one source of chance; `model`: a cost model learned elsewhere."""
+    """Inputs of a strategy. `rng`: the one source of chance; `model`: a cost model learned elsewhere."""
 
     problem: SearchProblem
     rng: np.random.Generator

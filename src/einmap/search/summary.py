@@ -1,4 +1,4 @@
-"""What runs of several seeds come to: gaps to the optimum by evaluations and seconds, and how soon they are small."""
+"""Summary of the runs of several seeds: gaps to the optimum by evaluations and seconds, and how soon they are small."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a specification is: the raw tree, its checked shape, and the values bound for one Einsum.
+"""The specification: the raw tree, its checked shape, and the values bound for one Einsum.
 
 - `binding`: expressions into values, Einsum by Einsum: workload, architecture, components.
 - `bindings`: what is evaluated from a specification, each part at first use; the mapping is no part of it.

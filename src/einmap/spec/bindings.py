@@ -1,4 +1,4 @@
-"""What is evaluated from a specification, each part at first use; the mapping is no part of it."""
+"""Values evaluated from a specification, each part at first use; the mapping is not among them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ALLOW = "give the functions yourself: --allow-code FILE, load(..., allow_code=[
 
 @dataclass(frozen=True)
 class Bound:
-    """What one Einsum and its architecture are once every expression is evaluated for that Einsum."""
+    """One Einsum and its architecture with every expression evaluated for that Einsum."""
 
     einsum: Einsum
     like: str
@@ -46,7 +46,7 @@ class Bound:
     make: Callable[[], Architecture] = field(repr=False, compare=False)
     """Gives the architecture; most of those of Einsums that are like others are never asked for."""
     origins: Mapping[str, CostOrigin] = field(default_factory=dict, repr=False, compare=False)
-    """What the costs of each component came from, by name: estimates of models, and scales."""
+    """Origin of the costs of each component, by name: estimates of models, and scales."""
 
     @cached_property
     def arch(self) -> Architecture:
@@ -66,7 +66,7 @@ class InPlace:
     bound: Mapping[str, Bound]
 
     def each(self) -> Mapping[str, Bound]:
-        """What takes the place of each Einsum that was bound; none counts as the same as another one."""
+        """Replacement of each Einsum that was bound; none counts as the same as another one."""
         return {
             name: replace(self.bound[name], einsum=einsum, like=name, make=partial(self._made, name))
             for name, einsum in self.workload.by_name.items()
@@ -227,7 +227,7 @@ class Bindings:
 
     @cached_property
     def arch_scope(self) -> Scope:
-        """What expressions of the architecture see outside of it: `variables`, and the workload's sizes in `spec`."""
+        """Scope around expressions of the architecture: `variables`, and the workload's sizes in `spec`."""
         scope = self.variables
         if "spec" in scope.names():
             return scope

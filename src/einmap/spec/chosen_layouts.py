@@ -33,7 +33,7 @@ def with_chosen(root: RawMap, inputs: ArchInputs, chosen: Chosen) -> RawMap:
 
 
 def chosen_layouts(inputs: ArchInputs) -> dict[str, dict[str, Lies]]:
-    """What is chosen of what the architecture leaves open, by memory and tensor."""
+    """Layouts chosen where the architecture leaves them open, by memory and tensor."""
     leaves = (leaf.given for leaf in inputs.leaves if isinstance(leaf.given, MemoryInput))
     return {given.name: dict(given.layout.chosen) for given in leaves if given.layout and given.layout.chosen}
 

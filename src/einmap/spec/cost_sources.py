@@ -59,7 +59,7 @@ class CostSource:
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """What was done to the number of the source, in words and in order: by the model, then by the specification."""
+        """Steps from the number of the source, in words and in order: of the model, then of the specification."""
         return (*self.scaling, *map(str, self.factors))
 
 
@@ -198,6 +198,6 @@ class _Sources:
 
 
 def component_modeling_log(spec: Spec, einsum: str) -> dict[str, tuple[str, ...]]:
-    """What the models of components did for one Einsum, step by step, by component. Raises SpecError for a bad one."""
+    """Steps of the models of components for one Einsum, by component. Raises SpecError for a bad one."""
     estimates = {name: origin.estimate for name, origin in spec.bound[einsum].origins.items()}
     return {name: estimate.log for name, estimate in estimates.items() if estimate is not None}

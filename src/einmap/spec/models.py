@@ -55,7 +55,7 @@ class Models:
 
     @cached_property
     def by_name(self) -> Mapping[str, Registry]:
-        """What `component_model` names. Raises SpecError for what is not a model."""
+        """Models by the name that `component_model` gives. Raises SpecError for an object that is not a model."""
         from einmap.components.object_model import model_from_object
         from einmap.components.registry import Registry
 
@@ -201,7 +201,7 @@ def _name_of(model: object) -> str:
 
 
 def models_given(given: object) -> tuple[object, ...]:
-    """What the argument `component_models` holds, one model or several. Raises SpecError for what is none."""
+    """Models in the argument `component_models`, one or several. Raises SpecError for an object that is not a model."""
     from einmap.components.object_model import model_from_object
 
     several: Sequence[object] = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]

@@ -1,4 +1,4 @@
-"""What tensors, Einsums, renames, ranks, rank variables, components and dimensions may be called."""
+"""Names allowed for tensors, Einsums, renames, ranks, rank variables, components and dimensions."""
 
 from __future__ import annotations
 

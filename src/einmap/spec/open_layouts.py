@@ -34,7 +34,7 @@ class Choice:
 
 
 def open_layouts(spec: Spec) -> list[Choice]:
-    """What a specification leaves open and has not chosen. Raises SpecError for alternatives that are not layouts."""
+    """Layouts that are open and not chosen. Raises SpecError for alternatives that are not layouts."""
     places = list(_open(spec))
     found: dict[tuple[str, str], Choice] = {}
     for given, path, key in places:

@@ -131,7 +131,7 @@ def from_python(value: Any, at: At | None = None) -> Raw:
 
 
 def _text(value: Scalar) -> str:
-    """What a user would have written; endless digits are left to whoever writes them."""
+    """The text that a user would have written; endless digits are left to whoever writes them."""
     return "" if isinstance(value, int) and value.bit_length() > 10_000 else str(value)
 
 
@@ -266,7 +266,7 @@ def could_be_expression(text: str) -> bool:
 
 
 def content(raw: Raw) -> str:
-    """What `raw` says, as a text that is equal for equal content, wherever and however it was written.
+    """Content of `raw`, as a text that is equal for equal content, wherever and however it was written.
 
     The order of keys counts (renames may use those before them), and so do quotes in free-form places.
     A tag is the same as its synonym `type`, and 4.0 is 4.

@@ -77,7 +77,7 @@ class Spec:
     models: Models = field(default_factory=Models)
     """Component models that come with the specification, beside those that einmap has."""
     bindings: Bindings = field(init=False, repr=False)
-    """What is evaluated from everything but the mapping."""
+    """Values evaluated from everything but the mapping."""
     _loop_tree: Mapping | None = field(init=False, repr=False)
     """The LoopTree that is written under `mapping`, where it is known."""
     # not kept as they are, so that `replace` with another raw tree does not hand them on
@@ -154,7 +154,7 @@ class Spec:
         return plain
 
     def get(self, path: str) -> Any:
-        """What was written at `path`, as plain Python: `spec.get("arch.nodes.MAC.area")`."""
+        """The value written at `path`, as plain Python: `spec.get("arch.nodes.MAC.area")`."""
         return to_python(get_value(self.raw, parse_path(path)))
 
     def set(self, path: str, value: Any) -> Spec:
@@ -232,7 +232,7 @@ class Spec:
 
     @property
     def layouts(self) -> dict[str, dict[str, Lies]]:
-        """What is chosen of layouts that are left open, by memory and tensor."""
+        """Layouts chosen where they are left open, by memory and tensor."""
         return chosen_layouts(self.arch_inputs)
 
     def expanded(self) -> Spec:
@@ -321,7 +321,7 @@ class Spec:
 
     @cached_property
     def _raw_of_mapping(self) -> RawMap:
-        """What was written, the mapping with copies that were put into the workload where it does not map them."""
+        """The written tree, the mapping with copies that were put into the workload where it does not map them."""
         if self.raw.get("workload") is None or self.raw.get("mapping") is None:
             return self.raw
         return with_second_names(self.raw, self.workload, self.bound_workload.second_names)
@@ -385,7 +385,7 @@ def _checked(raw: Raw) -> RawMap:
 
 
 def checked_spec(value: object, function: str) -> Spec:
-    """What was given as specification, if it is one. Raises TypeError that says how files become one."""
+    """The argument, if it is a specification. Raises TypeError that says how files become one."""
     if isinstance(value, Spec):
         return value
     kind = type(value).__name__

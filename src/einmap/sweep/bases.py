@@ -74,7 +74,7 @@ class Bases:
         return base
 
     def settings(self, base: Base, point: Point) -> Settings:
-        """What a point puts into a specification."""
+        """Fields of a specification that a point sets."""
         axes = self.definition.grid.axes
         return tuple((base.places[path], point.values[axis.name]) for axis in axes for path in axis.paths)
 

@@ -1,4 +1,4 @@
-"""What a point costs at least, before it is searched."""
+"""Lower bounds on the cost of a point, before it is searched."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_SHARED = 3
 
 @dataclass(frozen=True, slots=True)
 class Least:
-    """What no mapping of one specification goes below: J without leakage, J of leakage, s, and m^2."""
+    """Lower bounds of all mappings of one specification: J without leakage, J of leakage, s, and m^2."""
 
     dynamic: float
     leak: float
@@ -49,7 +49,7 @@ class Least:
 
     @staticmethod
     def known(outcome: Outcome) -> Least:
-        """What a specification that is finished costs."""
+        """Costs of a specification that is finished."""
         assert outcome.energy is not None and outcome.leak_energy is not None
         assert outcome.latency is not None
         area = -math.inf if outcome.area is None else outcome.area
@@ -71,7 +71,7 @@ def _sums(spec: Spec) -> tuple[float, float, float]:
 def least_objectives(
     parts: Mapping[str, Least], weights: Mapping[str, float], objectives: tuple[str, ...]
 ) -> tuple[float, ...]:
-    """What a point's objectives are at least, from the parts of its workloads."""
+    """Lower bounds of a point's objectives, from the parts of its workloads."""
     sums = {
         name: sum(weights[workload] * getattr(part, name) for workload, part in parts.items() if weights[workload])
         for name in ("dynamic", "leak", "latency")

@@ -1,4 +1,4 @@
-"""What a result depends on, as a key."""
+"""Keys of everything that a result depends on."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def text_key(text: str) -> str:
 
 
 def sweep_key(definition: Definition, drawn: Sequence[object]) -> str:
-    """What tells a sweep from others: what was written, and which points are looked at."""
+    """Key that tells a sweep from others: the text of its definition, and the points that are drawn."""
     return text_key(json.dumps([FORMAT, definition.name, definition.content, list(definition.files), list(drawn)]))
 
 

@@ -61,7 +61,7 @@ class OpenPoint:
             self.waiting.clear()
 
     def _least(self, bases: Bases, objectives: tuple[str, ...]) -> tuple[float, ...] | None:
-        """What objectives are at least; None where nothing is known."""
+        """Lower bounds of objectives; None where nothing is known."""
         definition = bases.definition
         if definition.asked.action != "map" or any(not outcome.done for outcome in self.outcomes.values()):
             return None

@@ -1,4 +1,4 @@
-"""What became of one specification; a failure is an outcome too."""
+"""Outcome of one specification; a failure is an outcome too."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONGEST_REASON = 2_000
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one specification.
+    """Outcome of one specification.
 
     `status`: `done`, or a kind of failure with its `reason`. `energy` in J, leakage (`leak_energy`) included, `latency`
     in s, `area` in m^2, None where a component gives none. `optimal`: whether the mapping is proven best; None where it

@@ -1,4 +1,4 @@
-"""What a point costs over all workloads."""
+"""Cost of a point over all workloads."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class PointResult:
 
     @property
     def objective_values(self) -> tuple[float, ...] | None:
-        """What the point is judged by, in order; None where it has no cost."""
+        """Objectives of the point, in order; None where it has no cost."""
         if self.status != "done":
             return None
         values = [self.value(name) for name in self.objectives]

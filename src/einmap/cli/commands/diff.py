@@ -15,12 +15,12 @@ from einmap.report.costs.difference_report import compare_specs, difference_repo
 from einmap.spec.spec import Spec
 
 NEEDED = ("arch", "workload", "mapping")
-"""What a specification needs to be evaluated."""
+"""Sections that a specification needs to be evaluated."""
 
 
 @group
 class Compared:
-    """What is compared."""
+    """The two files to compare."""
 
     first: str = argument("A", "A YAML file or a name that `einmap examples` lists.")
     second: str = argument("B", "The same, compared with A.")

@@ -13,7 +13,7 @@ from einmap.emit.emit import emit, language_of
 
 @group
 class Options:
-    """What the code is written in, and where to."""
+    """Language of the code, and where to write it."""
 
     lang: str = option(
         "pseudo|python|c",

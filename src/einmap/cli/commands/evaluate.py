@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @group
 class Options:
-    """What a mapping is evaluated by."""
+    """Rules by which a mapping is evaluated."""
 
     semantics: str | None = semantics_option()
     strict: bool = flag("Violated architecture constraints are errors instead of notes.")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @group
 class Options:
-    """What is explained."""
+    """Parts of the cost to explain."""
 
     einsum: list[str] = several("NAME", "Everything about this Einsum; repeatable.")
     tensor: list[str] = several("NAME", "Everything about this tensor; repeatable.")

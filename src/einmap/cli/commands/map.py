@@ -53,7 +53,7 @@ FUSION = "Fusion"
 
 @group
 class Options:
-    """What is searched, for how long, and what is kept of it."""
+    """Objective and effort of the search, and results to keep."""
 
     metrics: str | None = option(
         "METRICS",

@@ -21,7 +21,7 @@ STDOUT = "-"
 
 @group
 class Options:
-    """What is drawn, and where to."""
+    """Thing to draw, and where to write it."""
 
     output: str | None = output_option("Where to write; - is stdout.", "FILE.svg", shown="here, named after the file")
     what: str | None = option(

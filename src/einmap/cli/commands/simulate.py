@@ -30,7 +30,7 @@ DIFFERENT = 1
 
 @group
 class Options:
-    """What is simulated, and what is kept of it."""
+    """Inputs of the simulation, and results to keep."""
 
     seed: int = option("N", "Seed of the random values of the input tensors.", default=0, min=0)
     plot: Path | None = option("FILE.png", "Draw the occupancy of memories over time.", panel=OUTPUT)

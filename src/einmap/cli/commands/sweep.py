@@ -107,7 +107,7 @@ def sweep_command(
 
 
 def _action(words: list[str]) -> tuple[str, list[str]]:
-    """What is asked for, and its arguments. A usage error for a wrong number of them."""
+    """The action, and its arguments. A usage error for a wrong number of them."""
     first, rest = words[0], words[1:]
     action = first if first in ACTIONS and not exists(first) else "run"
     if action == "show" and (len(rest) != 1 or not rest[0].isdecimal()):

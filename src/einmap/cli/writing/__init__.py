@@ -1,4 +1,4 @@
-"""What the commands write: nothing of the user's is overwritten unasked, and an input never.
+"""Files written by commands: nothing of the user's is overwritten unasked, and an input never.
 
 - `html_report`: `--html` and `--figures`: a report as one HTML file, its figures as files.
 - `results`: what the commands give: a report or JSON on stdout, and files of tables, pages and figures.

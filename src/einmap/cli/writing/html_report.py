@@ -78,7 +78,7 @@ class ReportFiles:
     def of(
         ctx: typer.Context, html: Path | None, figures: Path | None, force: bool, inputs: Iterable[str | Path] = ()
     ) -> ReportFiles:
-        """What the options name, checked before anything is read.
+        """Files that the options name, checked before anything is read.
 
         Raises SpecError where a file cannot be written, is there without `force`, or is an input, and where
         vl-convert is missing. A usage error for an HTML file of another ending.

@@ -1,4 +1,4 @@
-"""What the commands give: a report or JSON on stdout, and files of tables, pages and figures."""
+"""Results of commands: a report or JSON on stdout, and files of tables, pages and figures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ INTERRUPTED = 130
 
 @group
 class Output:
-    """What a result is written to, and how it is printed."""
+    """Files for a result, and how it is printed."""
 
     ctx: typer.Context
     csv: Path | None = option("FILE", "Write the numbers as a CSV table.", panel=OUTPUT)

@@ -155,7 +155,7 @@ def _model(kind: type[Any]) -> ComponentModel:
 
 
 def _advice(package: str, replacement: str, text: str) -> str:
-    """What to try where code of a package raises an error with this text."""
+    """Advice where code of a package raises an error with this text."""
     program = next((name for name in _PROGRAMS.values() if name.lower() in text.lower()), _PROGRAMS.get(package))
     if program is None or not re.search(r"exit code|error code", text):
         return f"see the documentation of {package}; {replacement}"
@@ -187,7 +187,7 @@ def _version(package: str) -> str:
 
 
 def _built_in(names: Iterable[str]) -> str:
-    """What the models here offer instead."""
+    """The shipped model that can be used instead."""
     name = next((name for name in names if name in builtin()), None)
     if name is None:
         return "einmap has no model of this name: `einmap components` lists those it has"

@@ -1,4 +1,4 @@
-"""What installed component models are known to get wrong by factors, said beside their numbers."""
+"""Known errors of installed component models, by factors; they are shown beside the numbers."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class ParsedEinsum:
-    """What a concise string says: `(tensor, projection)` of the output, and the uses of inputs in written order.
+    """Parts of a concise string: `(tensor, projection)` of the output, and the uses of inputs in written order.
 
     An input that the operation uses several times by the same indices is there once; one that it uses by different
     indices is there once for each, with an operand of its own.

@@ -138,7 +138,7 @@ def _readable(einsum: Einsum, output: TensorAccess, taken: set[RankVar]) -> tupl
 
 
 def _projected_cuts(einsum: Einsum, kept: list[RankVar], exact: bool) -> list[str]:
-    """What the cuts say of the rank variables that are kept.
+    """Cuts of the iteration space on the rank variables that are kept.
 
     4*k1 + k0 < 10, without k0: 4*k1 < 10. `exact`: elements that no point wrote must not be read, as they are 0.
     """

@@ -1,4 +1,4 @@
-"""What all changes of Einsums need: other rank variables in an index, other accesses, names that are free."""
+"""Tools of all changes of Einsums: other rank variables in an index, other accesses, names that are free."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from einmap.einsum.workload import Workload
 from einmap.errors import SpecError, did_you_mean
 
 type Substitution = Mapping[RankVar, Affine]
-"""What stands in place of a rank variable; variables that are missing stay."""
+"""Replacement of each rank variable; variables that are missing stay."""
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 

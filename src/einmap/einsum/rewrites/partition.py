@@ -169,7 +169,7 @@ def _sum_of(names: Sequence[RankVar], shapes: TileShapes) -> Affine:
 
 
 def _tile_bounds(names: Sequence[RankVar], shapes: TileShapes, low: int, high: int) -> list[str]:
-    """What the partitions of a rank variable from `low` to `high` may be; each tile stays within the one around it."""
+    """Bounds of the partitions of a rank variable from `low` to `high`; each tile stays within the one around it."""
     bounds = [f"{low // shapes[0]} <= {names[0]} <= {high // shapes[0]}"]
     inner = list(zip(names[1:], (*shapes[1:], 1), strict=True))
     for position, outer_shape in enumerate(shapes):

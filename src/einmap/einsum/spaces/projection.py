@@ -19,7 +19,7 @@ type Rank = str
 
 
 class Relevance(Enum):
-    """What a rank variable is to a tensor (docs/definitions.md)."""
+    """Relation of a rank variable to a tensor (docs/definitions.md)."""
 
     FULL = "fully relevant"
     PARTIAL = "partially relevant"
@@ -162,7 +162,7 @@ def collect_terms(node: ast.expr, depth: int) -> dict[str, int]:
 
 
 def relevance(projection: Projection, variable: RankVar) -> Relevance:
-    """What `variable` is to a tensor: judged by the first index in which it occurs."""
+    """Relation of `variable` to a tensor: judged by the first index in which it occurs."""
     for _, index in projection:
         if any(v == variable for v, _ in index.terms):
             return Relevance.FULL if len(index.terms) == 1 else Relevance.PARTIAL

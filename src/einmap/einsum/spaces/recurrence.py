@@ -132,7 +132,7 @@ def _joined(early: Sequence[_Early]) -> list[tuple[int, int, list[_Early]]]:
 
 
 def _check_step(einsum: Listed, position: int, recurrence: Recurrence, complain: Complaint) -> None:
-    """What an Einsum of a recurrence writes has the variable as an index of its own, ascending."""
+    """Outputs of an Einsum of a recurrence must have the variable as an index of its own, ascending."""
     name, accesses = einsum
     for tensor, projection, written in accesses:
         if written and not any(_alone(index) == recurrence.variable for _, index in projection):

@@ -236,7 +236,7 @@ def _holds_everywhere(constraint: Constraint, low: Mapping[str, int], high: Mapp
 def _cuts(
     variables: Iterable[RankVar], constraints: Iterable[Constraint], low: Mapping[str, int], high: Mapping[str, int]
 ) -> tuple[str, ...]:
-    """What of the constraints the box does not imply, without repetition and in an order of its own."""
+    """Constraints that the box does not imply, without repetition and in an order of its own."""
     cuts: set[str] = set()
     for constraint in constraints:
         parts, whole = constraint.linear

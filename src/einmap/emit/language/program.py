@@ -319,7 +319,7 @@ class TensorVariable:
 
 @dataclass(frozen=True)
 class Program:
-    """What is printed.
+    """The program to print.
 
     `exact`: integers stay integers in the whole cascade. `variables`: name of the
     variable for each tensor; `plain_variables`: of the written ones in the plain loop

@@ -1,4 +1,4 @@
-"""What the code declares: tensors, buffers, counters, loop indices."""
+"""Declarations of the code: tensors, buffers, counters, loop indices."""
 
 from __future__ import annotations
 

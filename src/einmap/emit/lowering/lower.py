@@ -110,7 +110,7 @@ class Lowering:
     def _loop_bounds(
         self, routes: list[Route], address: Address, scope: Scope
     ) -> tuple[tuple[Statement, ...], Scope, list[Bound]]:
-        """What a temporal loop goes over: one thing, or several by Einsum."""
+        """Bounds of a temporal loop: one, or several where Einsums differ."""
         bounds: dict[Bound, None] = {}
         lets: tuple[Statement, ...] = ()
         for route in routes:
@@ -270,7 +270,7 @@ class Lowering:
         return (*mine, Gather((*first, *body), inner, source, tile.sizes, charges, box))
 
     def _box(self, acting: Route, tensor: str, tile: Tile) -> Part:
-        """What a tile has of a tensor; of a table where the indices of its rows are."""
+        """Part of a tensor in a tile; of a table that is looked up by value, the part of the indices of its rows."""
         access = acting.einsum.by_tensor[tensor]
         if not access.gathered:
             return tile.ranges
@@ -344,7 +344,7 @@ class Lowering:
         self, place: Place, acting: Route, tile: Tile, scope: Scope, inner: Region, outer: Region,
         charges: tuple[Charge, ...],
     ) -> tuple[Statement, ...]:  # fmt: skip
-        """What a consumer has fetched goes back as it is; what the producer has made is reduced."""
+        """Values that a consumer has fetched go back as they are; those that the producer has made are reduced."""
         produced = self.boxes.part(place, acting, acting, scope)
         lets, _ = new_lets(produced.definitions, scope)
         hole = tuple((low - begin, size) for (low, size), (begin, _) in zip(produced.ranges, tile.ranges, strict=True))

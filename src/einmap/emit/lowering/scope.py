@@ -1,4 +1,4 @@
-"""What is in scope where code is emitted: loop indices, tile sizes, and which tiles may be empty."""
+"""The scope of emitted code: loop indices, tile sizes, and which tiles may be empty."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from einmap.mapping.nodes import Address
 from einmap.schedule.routes import Route, Turn
 
 type Bound = tuple[Linear, int, int]
-"""What a loop iterates over: extent, first tile, other tiles."""
+"""Bounds of a loop: extent, first tile, other tiles."""
 type Applies = Callable[[Turn], bool]
 
 
@@ -38,7 +38,7 @@ class Scope:
 
     defined: frozenset[str] = frozenset()
     bounds: Mapping[Address, frozenset[Bound]] = field(default_factory=dict)
-    """What a loop iterates over exactly; several where Einsums cut different ranks into equally many tiles."""
+    """Exact bounds of each loop; several where Einsums cut different ranks into equally many tiles."""
 
     def with_names(self, names: Iterable[str]) -> Scope:
         """This scope with more names."""

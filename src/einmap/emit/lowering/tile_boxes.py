@@ -67,7 +67,7 @@ class Boxes:
     indices: Indices
 
     def tile(self, place: Place, acting: Route, scope: Scope) -> Tile:
-        """What all users of the node need at once."""
+        """Tile that all users of the node need together."""
         tiles = [self.part(place, user, acting, scope) for user in place.users]
         first = tiles[0]
         if all(tile.ranges == first.ranges and tile.condition == first.condition for tile in tiles):
@@ -85,7 +85,7 @@ class Boxes:
         return Tile(tuple(ranges), definitions, condition)
 
     def part(self, place: Place, user: Route, acting: Route, scope: Scope) -> Tile:
-        """What one user needs, with the lanes of `acting`."""
+        """Tile that one user needs, with the lanes of `acting`."""
         hold = place.holds[user.einsum.name]
         theirs = lane_turns(acting, place.holds[acting.einsum.name].level)
         renaming = {

@@ -1,4 +1,4 @@
-"""What a C file has beside the mapping: functions that move boxes, the plain loop nest, main."""
+"""Parts of a C file beside the mapping: functions that move boxes, the plain loop nest, main."""
 
 from __future__ import annotations
 

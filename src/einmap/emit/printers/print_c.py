@@ -234,7 +234,7 @@ def _operate(operation: Operate) -> Iterator[str]:
 
 
 def _within(where: Condition, lines: list[str]) -> Iterator[str]:
-    """What is done for a point, where it is in the iteration space."""
+    """Lines done for a point, under the condition that it is in the iteration space."""
     if where == ALWAYS:
         yield from lines
         return

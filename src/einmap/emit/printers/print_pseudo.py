@@ -226,7 +226,7 @@ class _Printer:
         yield from self.within(operation.where, lines)
 
     def within(self, where: Condition, lines: list[str]) -> Iterator[str]:
-        """What is done for a point, where it is in the iteration space."""
+        """Lines done for a point, under the condition that it is in the iteration space."""
         if where != ALWAYS:
             yield f"if {condition_text(where, WORDS, self.text)}:"
             lines = list(indented(lines))

@@ -1,4 +1,4 @@
-"""What the printers share: conditions, amounts, arithmetic, indented lines."""
+"""Helpers of all printers: conditions, amounts, arithmetic, indented lines."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def _bracket(expression: MapExpression, text: str) -> str:
 
 
 def neutral_text(reduction: Reduction, infinity: str) -> str:
-    """What does not change a reduction."""
+    """Neutral value of a reduction."""
     match reduction:
         case "sum":
             return "0.0"

@@ -20,7 +20,7 @@ type Amounts = tuple[int, int, int]
 
 @dataclass
 class Moving:
-    """What lanes of level `inner` exchange with the units of a memory, told by unit. Nothing if that is one unit."""
+    """Exchange of lanes of level `inner` with the units of a memory, by unit. Nothing if that is one unit."""
 
     units: Units
     route: Route
@@ -111,7 +111,7 @@ class InUnits:
             self.moving.carry(wires, tensor, up=up)
 
     def passing(self, lane: Instance, counted: bool, *, output: bool, skips: bool) -> Iterator[tuple[Unit, Amounts]]:
-        """What a lane exchanges with each unit; `counted`: whether it does so for all that share the values."""
+        """Exchange of a lane with each unit; `counted`: whether it does so for all that share the values."""
         touched = self.touches[lane]
         if self.moving.copied:
             if lane in self.fetching:

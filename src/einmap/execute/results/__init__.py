@@ -1,4 +1,4 @@
-"""What an execution leaves behind.
+"""Results of an execution.
 
 - `occupancy`: which buffers live while a mapping runs, and how full memories are.
 - `result`: what an execution leaves behind: tensors, counts, occupancy over time.

@@ -56,7 +56,7 @@ class Held:
 
 @dataclass
 class Together:
-    """What lives in one turn of a Pipeline.
+    """Buffers that live in one turn of a Pipeline.
 
     `outside`: keys of what is there when the turn begins, of no single stage; `stage`: the one that runs.
     """
@@ -68,7 +68,7 @@ class Together:
     seen: dict[int, dict[str, list[Held]]] = field(default_factory=dict)
 
     def see(self, running: str, held: Mapping[str, list[Held]]) -> None:
-        """What lives at a moment of the stage that runs: its fullest moment counts, memory by memory."""
+        """Add the buffers that live at a moment of the stage that runs: its fullest moment counts, memory by memory."""
         self.running = running
         seen = self.seen.setdefault(self.stage, {})
         for memory, buffers in held.items():
@@ -81,7 +81,7 @@ class Together:
                 seen[memory] = own
 
     def held(self, stages: Mapping[int, frozenset[str]], is_private: Callable[[str], bool]) -> dict[str, list[Held]]:
-        """What each memory holds: of all stages together, or of the fullest one where each has instances of its own."""
+        """Buffers in each memory: of all stages together, or of the fullest one where each has instances of its own."""
         found = {}
         for memory, common in self.common.items():
             own = {number: seen.get(memory, []) for number, seen in self.seen.items()}
@@ -140,7 +140,7 @@ class Occupancy:
             self.together.see(running, held)
 
     def note(self, step: int, running: str, by_memory: Mapping[str, list[Held]]) -> None:
-        """What lives at one time, by memory, while `running` runs."""
+        """Note the buffers that live at one time, by memory, while `running` runs."""
         for memory in {*by_memory, *self.last}:
             held = by_memory.get(memory, [])
             bits = _sum(held)

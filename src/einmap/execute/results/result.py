@@ -1,4 +1,4 @@
-"""What an execution leaves behind: tensors, counts, occupancy over time."""
+"""Results of an execution: tensors, counts, occupancy over time."""
 
 from __future__ import annotations
 

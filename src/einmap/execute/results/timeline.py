@@ -1,4 +1,4 @@
-"""What an execution does in the order of time: visits of the innermost loops, joined until they fit a limit."""
+"""Timeline of an execution: visits of the innermost loops, joined until they fit a limit."""
 
 from __future__ import annotations
 

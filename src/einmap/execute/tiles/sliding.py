@@ -15,7 +15,7 @@ from einmap.schedule.routes import Instance
 
 @dataclass
 class Windows:
-    """What is kept between visits. `loops`: for each buffer that slides the loop that it slides along."""
+    """Tiles kept between visits. `loops`: for each buffer that slides the loop that it slides along."""
 
     loops: Mapping[NodeTensor, Address]
     heap: Heap

@@ -24,9 +24,9 @@ class Visit:
     filled: set[str] = field(default_factory=set)
     produced: bool = False
     kept: dict[Instance, Box] = field(default_factory=dict)
-    """What the visit before has left in the buffer."""
+    """Parts that the visit before has left in the buffer."""
     left: dict[Instance, Box] = field(default_factory=dict)
-    """What stays for the next visit."""
+    """Parts that stay for the next visit."""
     copied: dict[Instance, Mask] = field(default_factory=dict)
     """Elements that consumers have fetched beside those that the producer makes here: the parent keeps them, too."""
 

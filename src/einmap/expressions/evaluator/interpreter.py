@@ -22,7 +22,7 @@ from einmap.expressions.sets import NameSet
 type Local = Mapping[str, object]
 
 MISSING = object()
-"""What a scope answers for a name that it does not have."""
+"""Answer of a scope for a name that it does not have."""
 
 _LISTED_NAMES = 20
 _SHOWN_NAME = 80
@@ -50,7 +50,7 @@ class Names(Protocol):
 
     @property
     def account(self) -> Account:
-        """What all expressions of the specification may still do."""
+        """Work that all expressions of the specification may still do."""
         ...
 
 

@@ -88,7 +88,7 @@ def _check(tree: ast.expr) -> None:
 
 
 def _problem(node: ast.AST) -> str | None:
-    """What is wrong with this node alone."""
+    """The mistake in this node alone; None without one."""
     if type(node) in _NAMED:
         return _NAMED[type(node)]
     match node:

@@ -37,7 +37,7 @@ MOST_VALUES = 2**40
 
 @dataclass(slots=True)
 class Contents:
-    """What one Einsum is made of, while its operands are being laid out. `bits`: of a number of each leaf."""
+    """Parts of one Einsum while its operands are being laid out. `bits`: of a number of each leaf."""
 
     leaves: list[tuple[View, tuple[Use, ...]]] = field(default_factory=list)
     bits: list[int] = field(default_factory=list)
@@ -143,7 +143,7 @@ class Builder:
         return self.fraction(replace(value.scaled, integers=integers), name, value.bits)
 
     def fraction(self, scaled: Scaled, name: str, bits: int) -> Value:
-        """What integers stand for, as a value that keeps them."""
+        """Numbers that integers stand for, as a value that keeps the integers."""
         value = scaled.integers
         for function, part in (("subtract", scaled.zero), ("multiply", scaled.scale), ("add", scaled.offset)):
             if part is not None:

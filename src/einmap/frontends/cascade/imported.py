@@ -1,4 +1,4 @@
-"""What an import gives: the specification, what became of each operation, and how values go in and out."""
+"""Result of an import: the specification, the Einsums of each operation, and how values go in and out."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class Apart:
         return -(-(self.out + self.cropped) // self.width)
 
     def phase(self, u: int) -> Phase | None:
-        """What output u sums; None if that is nothing, as no place of the kernel meets an input."""
+        """Terms that output u sums; None where no place of the kernel meets an input."""
         begin = self.stride * u - self.low
         taps = range(min(self.kernel, self.spread))
         first = next((k for k in taps if (begin + self.dilation * k) % self.spread == 0), None)

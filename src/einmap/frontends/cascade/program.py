@@ -18,7 +18,7 @@ type Array = NDArray[Any]
 
 LONGEST_NAME = 60
 ROLES = ("input", "weight", "output")
-"""What the renames of each Einsum call its tensors, so that no tensor may be called so."""
+"""Names of tensors in the renames of each Einsum; no tensor may have one of them."""
 _TAKEN = frozenset({*RESERVED, *BUILT_IN, *ROLES, "mod", "Total"})
 _WORDS = ("true", "false")
 """Words that expressions of a specification may read as something else."""
@@ -83,8 +83,10 @@ class CascadeEinsum:
 
 @dataclass(slots=True)
 class Program:
-    """What is collected. `margins`: zeros stored before and after each rank of a tensor, by its name; `recurrences`:
-    Einsums that run step by step together, by name.
+    """Einsums collected so far.
+
+    `margins`: zeros stored before and after each rank of a tensor, by its name; `recurrences`: Einsums that run step by
+    step together, by name.
     """
 
     einsums: list[CascadeEinsum] = field(default_factory=list)
@@ -103,7 +105,7 @@ class Program:
         return name
 
     def copied(self) -> Program:
-        """What is collected so far, for going back to it."""
+        """A copy of the state, for going back to it."""
         margins = {name: [*ranks] for name, ranks in self.margins.items()}
         return Program([*self.einsums], margins, {*self.names}, [*self.recurrences])
 

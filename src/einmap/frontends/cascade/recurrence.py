@@ -20,7 +20,7 @@ from einmap.frontends.cascade.values import Value, broadcast, known, reshape, st
 from einmap.frontends.cascade.views import view_of
 
 TIME = "t"
-"""What the rank variable of steps is called."""
+"""Name of the rank variable of steps."""
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ class Recurrence:
         return state
 
     def _begins(self, initial: Value | None, name: str) -> Value | None:
-        """What a state begins with at the first step, and zeros at all others; None where it is zeros there, too."""
+        """State at the first step, and zeros at all others; None where it is zeros there, too."""
         if initial is None or (initial.array is not None and not np.any(initial.array)):
             return None
         value = reshape(initial, (1, *initial.shape))
@@ -129,7 +129,7 @@ def one_rank_of_steps(builder: Builder, value: Value, name: str) -> Value:
 
 
 def cumulated(step: Step, value: Value, axis: int, function: str, *, reverse: bool = False) -> tuple[Value, Value]:
-    """What has come together along an axis before each index, and up to it, by a recurrence over the axis.
+    """Accumulated values along an axis before each index, and up to it, by a recurrence over the axis.
 
     `function`: `add`, `multiply` or `max`; `reverse`: from the last index on. Raises NotExpressible.
     """

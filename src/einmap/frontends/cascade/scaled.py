@@ -94,7 +94,7 @@ def contracted(
 
 
 class _Reading:
-    """What an Einsum reads."""
+    """Operands that an Einsum reads."""
 
     def __init__(self) -> None:
         self.operands: list[tuple[Value, Sequence[Use]]] = []

@@ -44,7 +44,7 @@ class Step:
         return y
 
     def fraction(self, scaled: Scaled, bits: int) -> Value:
-        """What integers stand for, as a value that keeps them."""
+        """Numbers that integers stand for, as a value that keeps the integers."""
         return self.builder.fraction(scaled, self.name, bits)
 
     def through(self, value: Value, change: Callable[[Value], Value]) -> Value:

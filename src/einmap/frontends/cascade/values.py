@@ -1,4 +1,4 @@
-"""What an operation of the program gives: a map expression over views, perhaps with numbers that are known."""
+"""Results of an operation of the program: a map expression over views, perhaps with numbers that are known."""
 
 from __future__ import annotations
 

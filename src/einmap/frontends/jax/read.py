@@ -27,7 +27,7 @@ from einmap.frontends.jax.scans import FEWEST_STEPS, Scan, kept_scan
 from einmap.optional import require
 
 PRIMITIVES: Mapping[str, Callable[[Equation], list[Value]]] = {**ELEMENTWISE, **LAYOUT, **CONTRACTIONS}
-"""What gives the results of a primitive."""
+"""Functions that give the results of each primitive."""
 CALLS = ("pjit", "jit", "closed_call", "core_call", "remat", "remat2", "checkpoint", "custom_jvp_call",
          "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_lin")  # fmt: skip
 """Primitives that call a jaxpr, which is imported in their place."""
@@ -178,7 +178,7 @@ class _Reader:
         return self.constant(variable.val) if hasattr(variable, "val") else values[variable]
 
     def results(self, equation: Any, operands: list[Value]) -> list[Value]:
-        """What one equation gives."""
+        """Results of one equation."""
         name = equation.primitive.name
         if name in CALLS:
             inner, constants = _jaxpr_of(equation)
@@ -243,7 +243,7 @@ class _Reader:
         return self.unrolled(equation, operands)
 
     def parts_of_scan(self, equation: Any, operands: list[Value]) -> tuple[list[Value], list[Value], list[Value]]:
-        """What is the same in all steps of a scan, what it carries at first, and what it sweeps over."""
+        """Operands of a scan: the same in all steps, carried at first, and swept over."""
         inner, _ = _jaxpr_of(equation)
         # what is swept over, and what each step gives, has one axis more than inside
         n_carried = sum(u.aval.ndim == v.aval.ndim for u, v in zip(equation.outvars, inner.outvars, strict=True))

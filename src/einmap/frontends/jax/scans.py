@@ -119,7 +119,7 @@ def _parted(jaxpr: Any, states: Sequence[Any]) -> tuple[list[Any], list[Any]]:
 
 
 def _needed(within: Sequence[Any], jaxpr: Any, before: Sequence[Any]) -> list[Any]:
-    """What equations of the recurrence, and results, need of the equations before it."""
+    """Values of the equations before the recurrence that it, or results, need."""
     made = {v for equation in before for v in equation.outvars}
     used = [*(v for equation in within for v in equation.invars), *jaxpr.outvars]
     return [v for v in dict.fromkeys(v for v in used if not hasattr(v, "val")) if v in made]
@@ -139,7 +139,7 @@ def _run_within(
 
 
 def _written(builder: Builder, scan: Scan, recurrence: Recurrence, results: Sequence[Value]) -> list[Value]:
-    """What each step gives, then the states, in tensors of their own."""
+    """Results of each step, then the states, in tensors of their own."""
     n_carried = len(scan.carried)
     inner = scan.jaxpr.jaxpr
     carried, given = results[:n_carried], list(results[n_carried:])

@@ -99,7 +99,7 @@ def _check(proto: Any, most: int, at: At) -> None:
 
 
 def _calls(nodes: Any) -> list[_Id]:
-    """What operators call, those of their graphs included."""
+    """Functions that operators call, those of their graphs included."""
     found: list[_Id] = []
     waiting = [*nodes]
     while waiting:

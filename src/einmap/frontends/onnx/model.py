@@ -46,7 +46,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """What is known of a value: its shape, bits of a number, the type of ONNX, and its numbers where they are kept."""
+    """Facts known of a value: its shape, bits of a number, the type of ONNX, and its numbers where they are kept."""
 
     name: str
     shape: tuple[int, ...]

@@ -153,7 +153,7 @@ class _Importer:
         return [Note(text, At(self.model.file))]
 
     def notes(self) -> list[Note]:
-        """What users should know: barriers by kind."""
+        """Notes for users: barriers by kind."""
         counts = Counter((barrier.operator, barrier.reason) for barrier in self.barriers)
         return [
             Note(
@@ -219,7 +219,7 @@ class _Importer:
         return True
 
     def results(self, call: Call, operands: tuple[Value | Parts | None, ...]) -> list[Value | Parts]:
-        """What an operator gives. Raises NotExpressible for one without Einsum form."""
+        """Results of an operator. Raises NotExpressible for one without Einsum form."""
         kind = call.node.operator
         if kind == "Constant":
             return [constant(call)]
@@ -323,7 +323,7 @@ class _Importer:
         return self.builder.written(value, name)
 
     def name_of(self, node: Node) -> str:
-        """What the tensor that a node writes should be called: as the node, or its result."""
+        """Name for the tensor that a node writes: as the node, or its result."""
         return node.name or next((name for name in node.outputs if name), node.operator)
 
 

@@ -74,7 +74,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """What an architecture is made from: levels, classes of components, constraints, and the values of variables."""
+    """Parts of an architecture: levels, classes of components, constraints, and the values of variables."""
 
     levels: tuple[Level, ...]
     prices: Prices

@@ -1,4 +1,4 @@
-"""What constraints say of the lanes of a fanout: which dimensions lie along X and Y, and how far each is spread.
+"""Constraints on the lanes of a fanout: which dimensions lie along X and Y, and how far each is spread.
 
 Timeloop orders all dimensions by `permutation`; those in front of number `split` lie along X, the others along Y
 (`Uber::AssignSpatialTilingDirections_Level_Expand`). Dimensions that a permutation does not name may stand in any order
@@ -27,7 +27,7 @@ _MANY = 12
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What spatial loops over a rank variable may be."""
+    """Limit of spatial loops over a rank variable."""
 
     variable: str
     operator: str

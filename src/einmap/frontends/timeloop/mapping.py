@@ -36,7 +36,7 @@ from einmap.spec.raw import Raw, RawMap, from_python
 
 @dataclass(slots=True)
 class _Orders:
-    """What a mapping says of one level, by kind: factors, iterations of the last time where they differ, order."""
+    """Loops of one level in a mapping, by kind: factors, iterations of the last time where they differ, order."""
 
     factors: dict[str, int] = field(default_factory=dict)
     last: dict[str, int] = field(default_factory=dict)

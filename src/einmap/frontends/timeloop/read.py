@@ -26,7 +26,7 @@ KNOWN = (*MAIN, "variables", *SECTIONS, *CLASSES)
 def read(
     files: Sequence[Path], *, define: Mapping[str, object], root: Sequence[Path] = (), bits: int | None = None
 ) -> Translation:
-    """What `files` are here: workload.yaml, architecture.yaml and mapping.yaml, those that they have sections for.
+    """Translation of `files`: workload.yaml, architecture.yaml and mapping.yaml, those that they have sections for.
 
     `define`: values of template variables. `bits`: of every value, in the place of what components say.
     Raises SpecError with the place of what is wrong.

@@ -29,7 +29,7 @@ IGNORED = {
 
 @dataclass(frozen=True, slots=True)
 class Sections:
-    """What all files say together: sections by name, in written order, and the values of `variables`."""
+    """Contents of all files together: sections by name, in written order, and the values of `variables`."""
 
     entries: Mapping[str, tuple[Raw, ...]]
     scope: Scope

@@ -247,7 +247,7 @@ class _Writer:
         return NotSupportedError(text, at=at, hint="move them together, or hold a tensor between them")
 
     def _differences(self, memory: str, start: int) -> list[tuple[_Held, str]]:
-        """What is fetched again here and not in Timeloop, or the other way round, where a memory has this place."""
+        """Tensors fetched again here and not in Timeloop, or the other way round, where a memory has this place."""
         found: list[tuple[_Held, str]] = []
         outside = [loop for loop in self._loops[:start] if not loop.component]
         for held in self._filled(memory):

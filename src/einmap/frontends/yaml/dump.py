@@ -107,14 +107,14 @@ def _fits(line: str, value: Raw) -> bool:
 
 
 def _tag_line(raw: Raw) -> list[str]:
-    """What stands behind the key of something that fills the lines below."""
+    """Texts after the key of a value that fills the lines below."""
     if _is_block(raw):
         return ["|-"]
     return [f"!{raw.tag}"] if isinstance(raw, RawMap) and raw.tag else []
 
 
 def _inline(raw: Raw, level: int) -> str | None:
-    """What can stand behind a key or dash: scalars, empty collections, and below the sections small ones."""
+    """Text after a key or dash where the value fits: scalars, empty collections, below the sections small ones."""
     if isinstance(raw, RawScalar):
         return None if _is_block(raw) else _scalar(raw)
     if raw.items and (level < _BLOCK_LEVELS or not _is_small(raw)):

@@ -168,7 +168,7 @@ class IncludePath:
         return list(matches)
 
     def _below(self, folder: Path, parts: tuple[str, ...]) -> Iterator[Path]:
-        """What `parts` match in a folder, sorted; each entry looked at is counted as work."""
+        """Files that `parts` match in a folder, sorted; each entry looked at is counted as work."""
         if not parts:
             yield folder
             return

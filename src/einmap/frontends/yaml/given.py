@@ -19,7 +19,7 @@ from einmap.spec.spec import Spec
 def load_given(
     path: str | Path, spec: Spec, define: Mapping[str, object] | None = None, root: FolderNames = ()
 ) -> dict[str, PartialMapping]:
-    """What the file gives for each Einsum of the workload; those that it does not name are free.
+    """Given mapping of each Einsum of the workload; Einsums that the file does not name are free.
 
     `path` may be the name of a shipped mapping when no such file exists. `define`: values of template variables.
     `root`: folders from which it may include files, beside its own. Raises SpecError or MappingError (several

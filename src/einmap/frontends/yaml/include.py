@@ -56,7 +56,7 @@ class Documents:
 
 @dataclass(slots=True)
 class _Reading:
-    """What a file shares with all that it includes.
+    """State that a file shares with all files that it includes.
 
     `included` is what placeholders stand for. `parsed` are the documents by file and rendered text, each
     with the variables: what a file includes by tag sees them as well.
@@ -115,7 +115,7 @@ class SourceFile:
         return self._part(_single(here.files(path), path), "", self._define)
 
     def by_placeholder(self, text: str) -> Raw | None:
-        """What a placeholder stands for; `.key` may follow it."""
+        """Tree that a placeholder stands for; `.key` may follow it."""
         if _ANY_PLACEHOLDER.search(text) is None:
             return None
         match = _PLACEHOLDER.fullmatch(text)

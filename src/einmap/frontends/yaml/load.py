@@ -84,7 +84,7 @@ def _keys(top_key: Keys | None) -> tuple[str, ...]:
 
 
 def _sections(tree: RawMap, keys: tuple[str, ...], files: list[str]) -> RawMap:
-    """What stands below `keys`: with the names of sections, a specification of these sections alone."""
+    """Tree below `keys`: with the names of sections, a specification of these sections alone."""
     values = {key: _value_of(key, tree, files) for key in keys}
     other = [key for key in keys if key not in TOP_LEVEL_KEYS]
     if len(keys) == 1 and other:

@@ -82,7 +82,7 @@ def loads(
 
 @dataclass(frozen=True, slots=True)
 class _Beside:
-    """What comes with the files: functions, Python files to run, models of components, and tables of their costs."""
+    """Inputs beside the files: functions, Python files to run, models of components, and tables of their costs."""
 
     functions: Functions
     code: list[str | Path]

@@ -33,7 +33,7 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """What a hardware file says; `dataflows`: its spatial mapping, where it has one."""
+    """Contents of a hardware file; `dataflows`: its spatial mapping, where it has one."""
 
     array: Array
     memories: tuple[ZigzagMemory, ...]

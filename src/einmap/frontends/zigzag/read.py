@@ -33,7 +33,7 @@ _ONNX = "models in ONNX are read without --from: einmap import MODEL.onnx"
 
 
 def read(files: Sequence[Path], *, define: Mapping[str, object], root: Sequence[Path], bits: int | None) -> Translation:
-    """What a workload, hardware and mapping of ZigZag become, in any order; each may be missing.
+    """Translation of a workload, hardware and mapping of ZigZag, in any order; each may be missing.
 
     The files have no templates and include nothing, so `define` and `root` must be empty; `bits` replaces all widths. A
     mapping needs the other two: it becomes limits on the architecture's spatial loops, and, where it orders loops, a

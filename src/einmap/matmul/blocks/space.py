@@ -18,7 +18,7 @@ from einmap.units import format_bits
 MOST = 16
 """Block sizes of one dimension that are tried, unless a plan asks for more: 16^3 blocks at each level."""
 ALL = 2000
-"""What is tried when all are asked for; dimensions of more than a million grains have more."""
+"""Most block sizes that are tried when all are asked for; dimensions of more than a million grains have more."""
 
 
 def even_sizes(size: int, grain: int, most: int | None = MOST) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ class DataType:
 
 
 DATA_TYPES = {name: DataType(name, bits) for name, bits in DATA_TYPE_BITS.items()}
-"""What `data_type` knows, by name."""
+"""Formats that `data_type` knows, by name."""
 
 
 def data_type(name: object, field: str = "dtype") -> DataType:

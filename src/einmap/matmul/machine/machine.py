@@ -109,7 +109,7 @@ BANDWIDTHS = ("load_bandwidth", "store_bandwidth", "accumulate_bandwidth", "zero
 
 @dataclass(frozen=True, slots=True)
 class ComputeUnit:
-    """What multiplies blocks that are in the innermost memory; one for each worker there.
+    """The unit that multiplies blocks of the innermost memory; one for each worker there.
 
     `flops`: floating-point operations (two for a multiply-add) per second for each data type of A and B, by name.
     `pads`: a block is rounded up to the grain, what is missing computes for nothing. `efficiency`: for m, k and n steps

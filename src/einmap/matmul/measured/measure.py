@@ -1,4 +1,4 @@
-"""What a plan reaches on the processor at hand, against plain loops, NumPy's BLAS and the roofline. One core, always.
+"""Speed of a plan on the processor at hand, against plain loops, NumPy's BLAS and the roofline. One core, always.
 
 Every contender is timed several times in turn with the others, so that what else the machine does hits all of them,
 and its best time counts.

@@ -41,7 +41,7 @@ class Cache:
 
 @dataclass(frozen=True, slots=True)
 class Processor:
-    """What the operating system tells: caches from level 1 out, cores that can be used, clock in 1/s if known."""
+    """Facts that the operating system knows: caches from level 1 out, cores that can be used, clock in 1/s if known."""
 
     caches: tuple[Cache, ...]
     cores: int
@@ -178,7 +178,7 @@ def machine_of(processor: Processor, rates: Rates, dtype: str, cores: int = 1) -
 
 
 def described(processor: Processor, rates: Rates, dtype: str) -> str:
-    """What the machine was made of, in a line."""
+    """One line on where the machine's figures are from."""
     caches = ", ".join(f"L{c.level} {format_bytes(c.size_bytes)}" for c in processor.caches)
     flops = dict(rates.flops).get(dtype)
     rate = f"{format_si(flops, 'flop/s')} in {dtype} and " if flops else ""

@@ -33,16 +33,16 @@ LEAST = 1e-300
 
 
 def scale(problem: SearchProblem) -> float:
-    """What objectives are divided by, so that those of different workloads can be compared."""
+    """Divisor of objectives, which makes those of different workloads comparable."""
     return problem.compulsory if 0 < problem.compulsory < np.inf else float(problem.einsum.n_computes)
 
 
 type Learnt = tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]
-"""What a model learns from: a row of features for each mapping, and log2 of its objective over `scale`."""
+"""Training data of a model: a row of features for each mapping, and log2 of its objective over `scale`."""
 
 
 def training_data(problem: SearchProblem, points: Sequence[Point], values: Floats) -> tuple[Floats, Floats]:
-    """What a model learns from evaluated mappings: a row of features for each, and log2 of its objective over `scale`.
+    """Training data from evaluated mappings: a row of features for each, and log2 of its objective over `scale`.
 
     `values`: objectives (J, s, J*s); inf, and so its target, where a mapping is not valid.
     """

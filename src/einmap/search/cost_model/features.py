@@ -1,4 +1,4 @@
-"""What a cost model learns from: numbers of a mapping that mean the same for every workload on an architecture.
+"""Features of a mapping for a cost model: numbers that mean the same for every workload on an architecture.
 
 Tensors go by their role (outputs first, then inputs by falling size), sizes are relative: tiles and traffic to the
 whole tensor, tiles to their memory, lanes to the fanout. All numbers are logarithms to base 2.
@@ -84,7 +84,7 @@ def _values(einsum: Einsum, tensor: str, extents: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class _Layout:
-    """What the columns are: memories from the outside in, tensors by role, `fanouts` as (component, dimension, lanes).
+    """The columns: memories from the outside in, tensors by role, `fanouts` as (component, dimension, lanes).
 
     `whole`: values of each tensor; `relevant`: a row for each tensor, whether each rank variable indexes it.
     """

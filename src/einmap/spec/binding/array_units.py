@@ -1,4 +1,4 @@
-"""What stands inside an array: its memories are units along the array's dimensions, and one memory to a mapping."""
+"""Components inside an array: its memories are units along the array's dimensions, and one memory to a mapping."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ type Place = Callable[..., At]
 
 
 def misplaced(array: RawMap, root: Raw, path: Path) -> Iterator[SpecError]:
-    """What may not stand inside an array."""
+    """Problems of nodes that may not stand inside an array."""
     listed = array.get("nodes")
     for index, item in enumerate(listed.items if isinstance(listed, RawList) else ()):
         inner = tag_of(item)
@@ -26,7 +26,7 @@ def misplaced(array: RawMap, root: Raw, path: Path) -> Iterator[SpecError]:
 
 
 def array_problems(leaves: Sequence[tuple[str, ContainerInput, Path]], root: Raw) -> Iterator[SpecError]:
-    """What is wrong with the leaves inside an array, as far as their fanouts need not be known."""
+    """Problems of the leaves inside an array, as far as their fanouts need not be known."""
     network = ""
     for tag, given, path in leaves:
         name = given.name

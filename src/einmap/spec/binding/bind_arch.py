@@ -224,7 +224,7 @@ class Below(Record):
 
 
 def below(name: str, fanouts: Callable[[], dict[str, int]]) -> Below:
-    """What expressions may ask of a component that is not above; `fanouts`: by dimension."""
+    """Attributes that expressions may ask of a component that is not above; `fanouts`: by dimension."""
     functions = {
         "get_fanout": safe_function(lambda: math.prod(fanouts().values()), "get_fanout"),
         "get_fanout_along": safe_function(lambda along, default=1: fanouts().get(along, default), "get_fanout_along"),

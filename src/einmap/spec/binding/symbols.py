@@ -15,7 +15,7 @@ from einmap.visible import short
 
 @dataclass(frozen=True)
 class CascadeFacts:
-    """What the symbols of one Einsum need to know of the whole cascade."""
+    """Facts of the whole cascade for the symbols of one Einsum."""
 
     tensors: frozenset[str]
     rank_variables: frozenset[str]
@@ -25,7 +25,7 @@ class CascadeFacts:
 
 @dataclass(frozen=True)
 class EinsumFacts:
-    """What the symbols of one Einsum need to know of the Einsum itself."""
+    """Facts of the Einsum itself for its symbols."""
 
     name: str
     projections: Mapping[str, Projection]
@@ -75,7 +75,7 @@ class Symbols(Mapping[str, NameSet]):
         return value
 
     def get(self, name: str, default: Any = None) -> Any:
-        """What a name means, or `default`."""
+        """Meaning of a name, or `default`."""
         value = self._find(name)
         return default if value is None else value
 

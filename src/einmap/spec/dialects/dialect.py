@@ -84,7 +84,7 @@ def choose_dialect(arch: Raw | None, wanted: str = "auto", at: At | None = None)
 
 
 def _marks_of_nodes(nodes: Raw | None) -> Iterator[tuple[Dialect, str]]:
-    """What tells the dialects apart, as users wrote it, outermost node first."""
+    """Marks that tell the dialects apart, as users wrote them, outermost node first."""
     for node in nodes.items if isinstance(nodes, RawList) else ():
         if not isinstance(node, RawMap):
             continue

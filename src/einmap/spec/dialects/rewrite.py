@@ -99,7 +99,7 @@ def _with_may_reuse(raw: Raw, source: Dialect) -> Raw:
 
 
 class _Names:
-    """What a text depends on besides itself: variables, and the symbols of each Einsum."""
+    """Names that a text depends on: variables, and the symbols of each Einsum."""
 
     def __init__(self, root: RawMap, variables: Scope, symbols: Symbols) -> None:
         self.root = root

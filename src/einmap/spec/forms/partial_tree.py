@@ -29,7 +29,7 @@ KEYS = ("given", "mapping")
 
 
 def read_given(root: Raw, workload: Workload) -> dict[str, PartialMapping]:
-    """What is given for each Einsum.
+    """Given mapping of each Einsum.
 
     given: {nodes: [...]}              for the Einsum that its Compute names, or the only one; splits are allowed
     given: {EinsumA: {nodes: [...]}}   for each Einsum by itself
@@ -85,7 +85,7 @@ class _Reader(TreeReader):
             self.tree(raw, path, name)
 
     def tree(self, raw: Raw | None, path: Path, einsum: str | None) -> None:
-        """What stands below `given`, or below the name of an Einsum."""
+        """Read the tree below `given`, or below the name of an Einsum."""
         if isinstance(raw, RawList):
             self.branch(raw, path, [], einsum)
             return

@@ -131,7 +131,7 @@ def _access(access: TensorAccess) -> dict[str, Any]:
 
 
 def _more(access: TensorAccess) -> dict[str, Any]:
-    """What neither the projection nor the table of bits says of a tensor."""
+    """Fields of a tensor that are neither in the projection nor in the table of bits."""
     fields: dict[str, Any] = {"persistent": True} if access.persistent else {}
     return fields | ({} if access.partial_bits is None else {"partial_bits_per_value": _number(access.partial_bits)})
 

@@ -18,7 +18,7 @@ type Direction = Annotated[str, one_of(get_args(Directions.__value__))]
 
 
 class ActionInput(ActionTimingInput):
-    """What one action costs: reading, writing or passing on bits, computing one point, one hop of a value.
+    """Cost of one action: reading, writing or passing on bits, computing one point, one hop of a value.
 
     A memory has the actions `read` and `write`, a toll `read`, a network `hop`, a compute `compute`.
     """
@@ -104,7 +104,7 @@ class ArrayInput(ContainerInput):
 
 
 class ComponentInput(ContainerInput):
-    """What memories, tolls, networks and computes have in common: costs of one instance, before scales."""
+    """Fields of memories, tolls, networks and computes: costs of one instance, before scales."""
 
     component_class: str | None = documented(
         "The class of a component model, which gives costs that are not written; `einmap components` lists the "
@@ -198,7 +198,7 @@ class ComponentInput(ContainerInput):
 
 
 class CarrierInput(ComponentInput):
-    """What memories, tolls and networks have in common: their actions move values."""
+    """Fields of memories, tolls and networks, whose actions move values."""
 
     bits_per_action: Expression | None = documented(
         "Bits that one action moves, for actions that do not say it themselves.", 64, unit="bits", without="1"
@@ -227,7 +227,7 @@ class CarrierInput(ComponentInput):
 
 
 class HolderInput(CarrierInput):
-    """What memories and tolls have in common: they hold tensors."""
+    """Fields of memories and tolls, which hold tensors."""
 
     tensors: TensorsInput = documented(
         "Which tensors are held here, and how.",

@@ -1,4 +1,4 @@
-"""What all input models share, and the translation of Pydantic's complaints into located errors."""
+"""Base of all input models, and the translation of Pydantic's complaints into located errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Input(BaseModel):
     # validators are made when they are first needed: most commands need few of them
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)
     former: ClassVar[Mapping[str, str]] = {}
-    """What to write for fields that earlier formats of these files had."""
+    """Replacement of fields that earlier formats of these files had."""
 
 
 def check[M: Input](

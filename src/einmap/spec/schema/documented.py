@@ -1,4 +1,4 @@
-"""What the reference, the JSON Schema and `einmap schema --field` say of a field, beside its type and default."""
+"""Documentation of fields for the reference, the JSON Schema and `einmap schema --field`, beside type and default."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def flow_text(value: object, *, inside: bool = False) -> str:
 
 
 def hint_of(name: str, info: FieldInfo) -> str | None:
-    """What a message says of a field beside what is wrong: how it is written, with its unit; None if nothing is known.
+    """Hint of a message on a field: how it is written, with its unit; None if nothing is known.
 
     for example size: 64 * 1024 * 8 (bits)
     """

@@ -74,7 +74,7 @@ _WORDS: Mapping[Any, tuple[str, str]] = {
     SpatialInput: ("dimension", "dimensions"),
     TensorsInput: ("constraints on tensors", "constraints on tensors"),
 }
-"""What may stand in a field, one and several of it."""
+"""Words for the values of a field, one and several."""
 
 _NODE = {"type": "Memory", "name": "Main", "size": "inf"}
 _LOOP = {"type": "Temporal", "rank_variable": "m", "tile_shape": 1}
@@ -214,7 +214,7 @@ def _default(value: object) -> str:
 
 
 def kind_of(annotation: Any, *, many: bool = False) -> str:
-    """What a field with this annotation may be, in words; `many`: several such values."""
+    """Words for the values of a field with this annotation; `many`: several such values."""
     if annotation in _WORDS:
         return _WORDS[annotation][many]
     if isinstance(annotation, TypeAliasType):

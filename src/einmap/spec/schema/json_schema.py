@@ -190,7 +190,7 @@ def _if_type(tag: str, then: Schema) -> Schema:
 
 
 def _untyped(tag: str) -> Schema:
-    """What a node without checked fields looks like to an editor, which does not see its tag."""
+    """Schema of a node without checked fields, for an editor that does not see its tag."""
     fields = {
         "Reservation": ["purposes"],
         "TextBox": ["text"],

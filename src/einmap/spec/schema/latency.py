@@ -42,7 +42,7 @@ class BanksInput(Input):
 
 
 class MemoryTimingInput(Input):
-    """What a memory does at a time: whether it is filled while it is used, and how many accesses it serves."""
+    """Timing of a memory: whether it is filled while it is used, and how many accesses it serves."""
 
     buffering: str = documented(
         "Whether the next tiles come in while those that are there are used: `ideal`, without room of their own; "

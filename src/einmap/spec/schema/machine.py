@@ -54,7 +54,7 @@ class LevelInput(Input):
 
 
 class ComputeUnitInput(Input):
-    """What computes: one unit for each worker of the innermost level."""
+    """Compute units: one for each worker of the innermost level."""
 
     name: str = documented("Name of the units: letters, digits and `_`.", "fma", default="compute")
     flops: dict[str, Expression] = documented(

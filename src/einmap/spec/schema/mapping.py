@@ -9,7 +9,7 @@ from einmap.spec.schema.documented import documented
 
 
 class NodeInput(Input):
-    """What all nodes share."""
+    """Fields of all nodes."""
 
     text: str | None = documented(
         "A label. It is not a part of the mapping; `einmap dump` keeps it.", "one row at a time"
@@ -17,7 +17,7 @@ class NodeInput(Input):
 
 
 class LoopInput(NodeInput):
-    """What loops share. Values may differ by Einsum: `rank_variable: {EinsumA: m, EinsumB: p}`."""
+    """Fields of all loops. Values may differ by Einsum: `rank_variable: {EinsumA: m, EinsumB: p}`."""
 
     rank_variable: str | dict[str, str] = documented(
         "The rank variable that the loop cuts; above a split perhaps another one for each Einsum.",

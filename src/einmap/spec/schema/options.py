@@ -13,7 +13,7 @@ METRICS = (
     *("LATENCY", "ENERGY", "DYNAMIC_ENERGY", "LEAK_ENERGY", "RESOURCE_USAGE", "ACTIONS", "DETAILED_MEMORY_USAGE"),
     "ENERGY_DELAY_PRODUCT",
 )
-"""What `model.metrics` may name; their numbers are 1, 2, 4, ..."""
+"""Names for `model.metrics`; their numbers are 1, 2, 4, ..."""
 
 _NO_LIMIT = "no limit"
 

@@ -1,4 +1,4 @@
-"""What a sweep does with each specification.
+"""Actions of a sweep on each specification.
 
 - `perform`: maps, evaluates or plans; whatever goes wrong is the outcome.
 - `planned`: the best distribution over a mesh.

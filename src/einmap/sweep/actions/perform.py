@@ -1,4 +1,4 @@
-"""What is asked for is done with one specification."""
+"""Run the action of a sweep on one specification."""
 
 from __future__ import annotations
 

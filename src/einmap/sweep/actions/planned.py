@@ -40,7 +40,7 @@ def planned(spec: Spec, asked: Asked) -> Outcome:
 
 
 def planning_of(spec: Spec, asked: Asked) -> Planning:
-    """What is planned, checked. Raises SpecError."""
+    """The planning problem, checked. Raises SpecError."""
     mesh, placements = mesh_and_placements(spec)
     cluster = cluster_of(spec, lambda _name, _at: spec) or default_cluster(mesh)
     metric = next(name for name in PLAN_METRICS if name == asked.metric)
@@ -100,7 +100,7 @@ def _outcome(planning: Planning, best: Best, chosen: ChosenPlan) -> Outcome:
 
 
 def _sums(best: Best, chosen: ChosenPlan, model: ClusterCost) -> dict[str, float]:
-    """What the steps cost by what they do."""
+    """Costs of the steps by kind of step."""
     sums: dict[str, float] = {}
     for part in parts_of(best.space, chosen, model):
         added = 0.0 if part.what.startswith("computing") else PER_MOVE  # tells equal plans apart, and costs nothing

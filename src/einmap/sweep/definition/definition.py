@@ -19,7 +19,7 @@ OBJECTIVES = {
     "peak_memory": "B",
     "processing_elements": "",
 }
-"""What points may be judged by, each with its unit; smaller is better."""
+"""Objectives of points, each with its unit; smaller is better."""
 OF_PLANS = ("sent_bytes", "peak_memory", "processing_elements")
 """Objectives that plans alone have."""
 NOT_OF_PLANS = ("area", "dynamic_energy", "leak_energy")
@@ -28,7 +28,7 @@ NOT_OF_PLANS = ("area", "dynamic_energy", "leak_energy")
 
 @dataclass(frozen=True, slots=True)
 class SweptWorkload:
-    """What runs at each point, `weight` times: files, and values of template variables."""
+    """A workload that runs at each point, `weight` times: files, and values of template variables."""
 
     name: str
     files: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class SweptWorkload:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is done with each specification; `metric`: of mappings, or of plans; `time_limit` in seconds, None: none."""
+    """The action on each specification; `metric`: of mappings, or of plans; `time_limit` in seconds, None: none."""
 
     action: str
     metric: str
@@ -65,7 +65,7 @@ class Definition:
     read: tuple[str, ...] = ()
     """The files that were read for it, beside those of specifications."""
     limits: Mapping[str, float] = field(default_factory=dict)
-    """What objectives must not exceed, by their names."""
+    """Upper limits of objectives, by their names."""
     mesh: Mapping[str, int] = field(default_factory=dict)
     """Of the action `plan`: the PEs along each axis; empty where specifications have them."""
     root: FolderNames = ()

@@ -6,7 +6,7 @@ from einmap.spec.schema.base import Expression, Input
 from einmap.spec.schema.documented import documented
 
 ACTIONS = ("map", "evaluate", "plan")
-"""What may be done at each point."""
+"""Actions at each point."""
 
 
 class RangeInput(Input):

@@ -206,7 +206,7 @@ def _objective(action: str, given: str, at: At) -> str:
 
 
 def _limits(fields: SweepInput, at: Callable[..., At]) -> dict[str, float]:
-    """What objectives must not exceed."""
+    """Upper limits of objectives."""
     limits: dict[str, float] = {}
     for given, value in fields.limits.items():
         name = _objective(fields.action, given, at("limits", given))

@@ -46,7 +46,7 @@ class Other:
 
 
 def remote(function: Callable[[Any], Any], code: str, pickled: bytes) -> Any:
-    """What a worker does: `function` of a task, unless its einmap is not that of the sweep."""
+    """The job of a worker: `function` of a task, unless its einmap is not that of the sweep."""
     return function(pickle.loads(pickled)) if own_code() == code else Other(own_code())
 
 

@@ -1,4 +1,4 @@
-"""What works off the tasks of a sweep."""
+"""The engine that works off the tasks of a sweep."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ class Pool:
         return worker
 
     def _heard(self, worker: Worker) -> Answer | None:
-        """What a worker says; None where that is no answer."""
+        """Answer of a worker; None where it is not an answer."""
         try:
             said = worker.pipe.recv()
         except (EOFError, OSError):
@@ -181,7 +181,7 @@ class Pool:
 
 
 def serve(function: Callable[[Any], Any], pipe: Connection) -> None:
-    """What a process does: answer tasks until the other end of the pipe is closed."""
+    """The loop of a process: answer tasks until the other end of the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
     with suppress(EOFError, OSError):  # the parent has ended
         pipe.send(_READY)

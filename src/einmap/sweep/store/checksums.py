@@ -71,7 +71,7 @@ def leave_out_damaged(connection: sqlite3.Connection, *, remove: bool) -> tuple[
 
 
 def told(names: Sequence[str]) -> str:
-    """What is left out, in a sentence."""
+    """One sentence on what is left out."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"the store is damaged, left out: {', '.join(names[:_SHOWN])}{more}"
 

@@ -41,7 +41,7 @@ FROM points p LEFT JOIN cases c ON c.sweep = p.sweep AND c.number = p.number LEF
 
 @dataclass(frozen=True)
 class Outline:
-    """What the store knows of a sweep beside its points. `weights`: by the names of the workloads."""
+    """Facts of a sweep in the store beside its points. `weights`: by the names of the workloads."""
 
     __repr__ = brief
 

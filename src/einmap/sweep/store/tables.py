@@ -12,7 +12,7 @@ from einmap.frontends.files import check_target
 from einmap.sweep.store.checksums import leave_out_damaged
 
 APPLICATION = 0x65_69_6E_6D
-"""What SQLite's header says of a store: `einm`."""
+"""Application id in SQLite's header of a store: `einm`."""
 FORMAT = 4
 """Version of the tables."""
 PATIENCE = 60.0

@@ -21,7 +21,7 @@ from einmap.sweep.definition.read import KIND as SWEEPS
 
 @group
 class Options:
-    """What is listed or copied."""
+    """Examples to list or to copy."""
 
     copy: Path | None = option("DIR", "Write the files into DIR, to change them.")
     features: bool = flag("List which features the mapper does not search together yet.")
@@ -41,7 +41,7 @@ def examples_command(options: Options) -> None:
 
 
 def unknown_pairs() -> RenderableType:
-    """What the mapper does not search together, and why."""
+    """Pairs that the mapper does not search together, and why."""
     from einmap.mapper.capabilities import FEATURES, REFUSED_LATER, UNKNOWN  # here: names of examples need no mapper
 
     table = new_table("feature", "not yet with", "why", left=range(3))

@@ -19,7 +19,7 @@ from einmap.spec.schema.json_schema import json_schema
 
 @group
 class Options:
-    """What is told of the schema, and where it is written."""
+    """Parts of the schema to show, and where to write them."""
 
     section: str | None = option(
         "KEY", "Only what stands under this top-level key, e.g. arch; or machine, for machine files."
@@ -48,7 +48,7 @@ def schema_command(options: Options) -> None:
 
 
 def described(field: FieldText, names: list[str]) -> RenderableType:
-    """What is said of one field, under all its names."""
+    """Description of one field, under all its names."""
     rows = [field.description, f"takes    {field.kind}".replace("`", "")]
     rows += [f"unit     {field.unit}"] if field.unit else []
     rows += [f"default  {field.default}".replace("`", "")]

@@ -14,7 +14,7 @@ from einmap.cli.options import INPUT, flag, force_option, group, option, output_
 
 @group
 class Options:
-    """What is written, and where to."""
+    """Format to write, and where to."""
 
     to: str = option("accelforge|timeloop", "The format to write.", default=...)
     strict: bool = flag("What the format cannot say is an error.", panel=INPUT)

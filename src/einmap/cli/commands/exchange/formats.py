@@ -24,7 +24,7 @@ class Read(Protocol):
     def __call__(
         self, files: Sequence[Path], *, define: Mapping[str, object], root: Sequence[Path], bits: int | None
     ) -> Translation:
-        """What the files become: texts of workload.yaml, architecture.yaml and mapping.yaml, those that they give."""
+        """Translation of the files: texts of workload.yaml, architecture.yaml, mapping.yaml, as far as given."""
         ...
 
 
@@ -32,7 +32,7 @@ class Write(Protocol):
     """How a writer is called."""
 
     def __call__(self, spec: Spec) -> Translation:
-        """What a specification becomes: the texts of files of another tool, by name."""
+        """Translation of a specification: the texts of files of another tool, by name."""
         ...
 
 

@@ -20,7 +20,7 @@ from einmap.frontends.yaml.spec import dump
 
 @group
 class Options:
-    """What is read, and where the specification is written."""
+    """Files to read, and where to write the specification."""
 
     files: list[Path] = argument("FILES", "An ONNX model, FILE.onnx, or with --from the files of another tool.")
     from_: str = option("onnx|timeloop|zigzag", "The format of FILES.", "--from", default=ONNX, panel=INPUT)

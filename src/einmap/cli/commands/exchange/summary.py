@@ -1,4 +1,4 @@
-"""What became of a model or of files of another tool, as tables."""
+"""Tables on the import of a model or of files of another tool."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from einmap.report.text.layout import new_table, section_title
 
 
 def model_summary(result: Imported) -> RenderableType:
-    """What became of a model: operators with counts, those without Einsum form, and how large the cascade is."""
+    """Import of a model: operators with counts, those without Einsum form, and how large the cascade is."""
     table = new_table("operator", "in the model", "without Einsum form")
     for operator, count in sorted(result.operators.items(), key=lambda entry: (-entry[1], entry[0])):
         barriers = result.barrier_counts.get(operator, 0)
@@ -28,7 +28,7 @@ def model_summary(result: Imported) -> RenderableType:
 
 
 def left_out_table(left_out: tuple[LeftOut, ...]) -> RenderableType:
-    """What has no counterpart: where it stands, its key, and why."""
+    """Fields without counterpart: place, key, and why."""
     table = new_table("place", "key", "why it is left out")
     for entry in left_out:
         table.add_row(Text(str(entry.at)), Text(entry.key), Text(entry.reason))

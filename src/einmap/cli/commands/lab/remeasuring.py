@@ -41,14 +41,14 @@ class Executed:
 
 @dataclass(frozen=True)
 class Remeasuring:
-    """What the options ask for: the `top` mappings of each strategy, measured in a way."""
+    """Which mappings to measure again, and how: the `top` ones of each strategy."""
 
     top: int
     by: str
 
     @staticmethod
     def of(top: int | None, by: str | None) -> Remeasuring | None:
-        """What is asked for, if anything. A usage error for an unknown way, and for one without a number."""
+        """The request, None without one. A usage error for an unknown way, and for one without a number."""
         from einmap.search.remeasure import WAYS
 
         if by is not None and by not in WAYS:

@@ -46,7 +46,7 @@ def processes_option() -> Any:
 
 @group
 class Options:
-    """What is compared, for how long, and what is kept of it."""
+    """Strategies to compare, for how long, and results to keep."""
 
     strategy: str = option(
         "NAMES",
@@ -190,7 +190,7 @@ def _runs(
 
 
 def _experiment(problem: SearchProblem, terms: Terms, code: Sequence[Path]) -> dict[str, Any]:
-    """What runs depend on, as plain values. `code`: files with functions or models of the user."""
+    """Inputs of runs, as plain values. `code`: files with functions or models of the user."""
     from einmap.search.cost_model.model_file import model_bytes
 
     budget, model = terms.budget, terms.model

@@ -1,4 +1,4 @@
-"""What `einmap search` prints: a report, or one JSON document."""
+"""Output of `einmap search`: a report, or one JSON document."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class SearchReport:
         return document if self.executed is None else document | {"executed": self.executed.to_dict()}
 
     def rows(self) -> Any:
-        """What was executed, for the HTML report; None where nothing was."""
+        """Rows of executed mappings for the HTML report; None without any."""
         from einmap.report.search.strategies import executed_rows
 
         if self.executed is None:

@@ -22,7 +22,7 @@ WHAT_IF_SECONDS = 60.0
 
 @group
 class Options:
-    """What is planned for, and how it is searched."""
+    """Cluster and objective of the plan, and effort of the search."""
 
     mesh: list[str] = option("x=8,y=4", "Axes of the mesh and the PEs along each; repeatable.", default=...)
     cluster: str | None = option(

@@ -29,7 +29,7 @@ LONGEST_SIZE = 20
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """What the command line asks for. `memory`: bytes; `fixed`: by tensor, text of its `--fix` and placement;
+    """Options of the command line. `memory`: bytes; `fixed`: by tensor, text of its `--fix` and placement;
     `same`: results that lie as graph inputs do, None: the default.
     """
 
@@ -62,7 +62,7 @@ def plan_options(
 def plan_request(
     spec: Spec, options: PlanOptions, cluster_file: str | None, time_limit: float, root: FolderNames = ()
 ) -> PlanRequest:
-    """What to plan for; `root`: folders of files that the cluster names. Raises SpecError, all that is wrong with
+    """The planning request; `root`: folders of files that the cluster names. Raises SpecError, all that is wrong with
     cluster, mesh and placements together.
     """
 

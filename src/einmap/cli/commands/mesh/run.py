@@ -36,7 +36,7 @@ ENGINE = "Engine"
 
 @group
 class Options:
-    """What runs the plan, and what is checked."""
+    """Engine that runs the plan, and checks of its results."""
 
     engine: str = option("|".join(ENGINES), "What runs the plan.", default=ENGINES[0], panel=ENGINE)
     processes: int | None = option("N", "Processes on this host, engine jax.", shown="1", min=1, panel=ENGINE)

@@ -22,7 +22,7 @@ from einmap.frontends.yaml.spec import dump
 
 
 class Form(StrEnum):
-    """What is printed."""
+    """The program to print."""
 
     EINSUMS = "einsums"
     LOOPS = "loops"
@@ -44,7 +44,7 @@ def _steps(kind: str) -> Any:
 
 @group
 class Options:
-    """What is changed, what is printed of it, and where it is written."""
+    """Rewrites of the workload, what to print, and where to write it."""
 
     split: list[str] = _steps("split")
     flatten: list[str] = _steps("flatten")

@@ -30,7 +30,7 @@ from einmap.spec.spec import Spec
 
 @group
 class Options:
-    """What is changed, and where the mapping is written."""
+    """Rewrites of the mapping, and where to write it."""
 
     steps: list[str] = several(
         "REWRITE",

@@ -98,7 +98,7 @@ def conv_transpose(call: Call) -> list[Value]:
 
 
 def _transposed_axes(call: Call, sizes: Sequence[int], kernel: Sequence[int]) -> list[Apart]:
-    """What the attributes say of each axis. Raises SpecError for those that do not fit."""
+    """Attributes of each axis. Raises SpecError for those that do not fit."""
     dims = len(sizes)
     strides = call.integers("strides") or [1] * dims
     dilations = call.integers("dilations") or [1] * dims

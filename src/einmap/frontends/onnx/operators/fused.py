@@ -71,7 +71,7 @@ point), and where scale and zero point of the result are."""
 
 
 def operand_at(call: Call, place: int) -> Value:
-    """What integers at a place of the operands stand for, by the scale and zero point that follow them."""
+    """Numbers that integers at a place of the operands stand for, by the scale and zero point that follow them."""
     return fraction(call, call.operand(place), call.operand(place + 1), call.optional(place + 2))
 
 

@@ -24,7 +24,7 @@ REDUCTIONS: dict[str, tuple[str, Reduction, str]] = {
     "ReduceL2": ("a * a", "sum", "sqrt(a)"),
     "ReduceLogSum": ("a", "sum", "log(a)"),
 }
-"""What is reduced, how, and what is done with the result."""
+"""Map before a reduction, the reduction, and the map after it."""
 
 
 def reduced(
@@ -43,7 +43,7 @@ def reduced(
 
 
 def reduced_axes(call: Call, rank: int) -> list[int] | None:
-    """What a reduction goes over; None for nothing, where all that is done with each value is done nevertheless."""
+    """Axes of a reduction; None for none of them, where each value is still mapped."""
     given = call.integers("axes")
     if given is None and call.optional(1) is not None:
         given = call.known_integers(1, "the list of axes")

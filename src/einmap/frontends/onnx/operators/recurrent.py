@@ -244,7 +244,7 @@ def _layer(
     of_state = (x.shape[1], directions, hidden) if batch_first else (directions, x.shape[1], hidden)
 
     def part(place: int, expected: tuple[int, ...], along: int = 0) -> Value | None:
-        """What of an operand belongs to one direction."""
+        """Part of an operand that belongs to one direction."""
         value = call.optional(place)
         if value is None:
             return None

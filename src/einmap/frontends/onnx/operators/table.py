@@ -27,4 +27,4 @@ OPERATORS: Mapping[str, Callable[[Call], list[Value]]] = {
     **FUSED,
     **PACKED,
 }
-"""What gives the results of an operator, those of other domains by their full names; constants are folded before."""
+"""Functions that give the results of operators, of other domains by full names; constants are folded before."""

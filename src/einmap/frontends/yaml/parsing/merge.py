@@ -56,7 +56,7 @@ def _plain(tag: str | None) -> str | None:
 
 
 def _sources(key: RawScalar, value: Raw) -> list[RawMap]:
-    """What is merged, as dictionaries."""
+    """Dictionaries to merge."""
     listed = value.items if isinstance(value, RawList) else (value,)
     sources = []
     for source in listed:

@@ -45,7 +45,7 @@ _INCLUDES = ("!include", "!includedir")
 
 
 class Includes(Protocol):
-    """What stands for other documents in the one that is read; trees keep the marks of `!nomerge`."""
+    """References to other documents in the one that is read; trees keep the marks of `!nomerge`."""
 
     work: Work
 
@@ -54,7 +54,7 @@ class Includes(Protocol):
         ...
 
     def by_placeholder(self, text: str) -> Raw | None:
-        """What a template function included, when `text` is its placeholder; None for any other text."""
+        """Tree that a template function included, when `text` is its placeholder; None for any other text."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What an unquoted YAML word means: the YAML 1.2 core rules, with `_` between digits and `0b`."""
+"""Meaning of an unquoted YAML word: the YAML 1.2 core rules, with `_` between digits and `0b`."""
 
 from __future__ import annotations
 

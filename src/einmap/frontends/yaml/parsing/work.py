@@ -9,13 +9,13 @@ from einmap.errors import SpecError
 MAX_STEPS = 500_000
 """Nodes of templates evaluated, and what costs more, as follows."""
 CALL_STEPS = 4
-"""What it costs to call a function or macro."""
+"""Steps of calling a function or macro."""
 NODE_STEPS = 5
-"""What it costs to read one value of a file that is included."""
+"""Steps of reading one value of a file that is included."""
 FILE_STEPS = 500
-"""What it costs to include a file."""
+"""Steps of including a file."""
 FOLDER_STEPS = 250
-"""What it costs to look into a folder."""
+"""Steps of looking into a folder."""
 MAX_RENDERED = 2_000_000
 """Characters that the templates of a file give, with all that it includes."""
 MAX_NODES = 1_000_000
@@ -30,7 +30,7 @@ MAX_INCLUDED = 20
 
 @dataclass(slots=True)
 class Work:
-    """What was done so far."""
+    """Work done so far."""
 
     steps: int = 0
     characters: int = 0

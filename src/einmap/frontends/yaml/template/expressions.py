@@ -185,7 +185,7 @@ class Expressions:
         return self.called(function, arguments, options)
 
     def called(self, function: Any, arguments: list[Any], options: Options) -> Any:
-        """What a function or macro gives."""
+        """Result of a function or macro."""
         if not isinstance(function, Function):
             raise TypeError(f"{kind(function)} cannot be called")
         self.work.step(CALL_STEPS)

@@ -31,7 +31,7 @@ _WORD = re.compile(r"([-\s({\[<]+)")
 
 
 class Caller(Protocol):
-    """What filters ask of the interpreter: the other filters and tests by name, and where work is counted."""
+    """Interpreter as filters see it: the other filters and tests by name, and where work is counted."""
 
     work: Work
 
@@ -162,7 +162,7 @@ def _replace(caller: Caller, value: Any, old: Any, new: Any, count: int | None =
 
 
 def _key(caller: Caller, path: Any, default: Any = None, *, folded: bool = False) -> Key:
-    """What is compared of an element: the field at a dotted path, or itself; `folded` in small letters."""
+    """Sort key of an element: the field at a dotted path, or itself; `folded` in small letters."""
     parts = _parts(path)
 
     def of(value: Any) -> Any:
@@ -221,7 +221,7 @@ def _groupby(caller: Caller, values: Any, attribute: Any, default: Any = None, c
 
 
 def _identity(caller: Caller, value: Any) -> Any:
-    """What tells values apart: a tuple by its text, since what it hashes to can be chosen."""
+    """Identity of a value: of a tuple its text, since its hash can be chosen."""
     return ("tuple", text_of(caller.work, value)) if isinstance(value, tuple) else key_of(value)
 
 

@@ -41,7 +41,7 @@ class Rendering:
         self._base = Scope(_BuiltIn(functions(work) | of_paths))
 
     def page(self, text: str) -> Page:
-        """What `text`, the content of the file, renders to. Raises SpecError with the line."""
+        """Rendered `text`, the content of the file. Raises SpecError with the line."""
         page = Page(self._around.work)
         scope = self._scope(Scope(dict(self._define), self._base))
         chain = () if self._around.path is None else (self._around.path,)

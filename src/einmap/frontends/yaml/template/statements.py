@@ -37,7 +37,7 @@ class Statements(Expressions):
                 raise self.explained(error, node) from None
 
     def captured(self, body: list[nodes.Node], scope: Scope) -> str:
-        """What statements write."""
+        """Text that statements write."""
         out = Capture(self.work)
         self.run(body, scope, out)
         return out.text()

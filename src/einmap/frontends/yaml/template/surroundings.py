@@ -1,4 +1,4 @@
-"""What a template sees beside its variables."""
+"""Surroundings of a template: everything that it sees beside its variables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from einmap.frontends.yaml.parsing.work import Work
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a template sees beside its variables.
+    """Surroundings of a template: everything that it sees beside its variables.
 
     `path` is the file that it is, without links (None for a text): Jinja's own includes are relative to it.
     `including` are functions whose first argument is the variables of the template that calls them.

@@ -1,4 +1,4 @@
-"""What all parts of the interpreter share: how work is counted, and values as texts, elements and keys.
+"""Tools of all parts of the interpreter: counting of work, and values as texts, elements and keys.
 
 A step is what evaluating one node of a template costs. Whatever Python does in one go is paid by its size before it is
 done, so that neither time nor memory can be multiplied.
@@ -140,7 +140,7 @@ def key_of(value: Any) -> Any:
 
 
 def number_of(value: Any) -> Any:
-    """What `int` and `float` may read: a number, or a text that is not too long."""
+    """Input that `int` and `float` may read: a number, or a text that is not too long."""
     if not isinstance(defined(value), str | int | float):
         raise TypeError(f"{kind(value)} is not a number")
     if isinstance(value, str) and len(value) > MAX_DIGITS:

@@ -1,4 +1,4 @@
-"""What a template may hold: plain values of Python, and a few opaque kinds of ours.
+"""Values of templates: plain values of Python, and a few opaque kinds of ours.
 
 Plain are None, truth values, numbers, texts, and lists, tuples, dictionaries and ranges. The others have no
 method that Python would call, so that handing them to a function of Python reaches nothing.
@@ -38,7 +38,7 @@ class Missing:
 
 
 class Function:
-    """What a template may call. `call` takes the arguments and the keywords; a template sees nothing of it."""
+    """A function that a template may call. `call` takes arguments and keywords; a template sees nothing of it."""
 
     __slots__ = ("call", "name")
 
@@ -51,7 +51,7 @@ class Function:
 
 
 class Namespace:
-    """What `namespace()` gives: names that loops may set."""
+    """Result of `namespace()`: names that loops may set."""
 
     __slots__ = ("names",)
 
@@ -63,7 +63,7 @@ class Namespace:
 
 
 class Module:
-    """What `import` gives: the macros and variables of a file."""
+    """Result of `import`: the macros and variables of a file."""
 
     __slots__ = ("file", "names")
 
@@ -89,7 +89,7 @@ class LoopVariable:
     values: list[Any]
     at: int = 0
     last: tuple[Any, ...] | None = None
-    """What `loop.changed` was called with before."""
+    """Arguments of the last call of `loop.changed`."""
 
     def __repr__(self) -> str:
         return "<loop>"
@@ -113,7 +113,7 @@ PLAIN = (type(None), bool, int, float, str, list, tuple, dict, range, Group)
 
 
 def kind(value: object) -> str:
-    """What a value is, in a message."""
+    """Kind of a value, for a message."""
     match value:
         case Function():
             return f"the function {value.name}"

@@ -1,4 +1,4 @@
-"""What a cost was before the specification scaled it, and by what: kept beside the bound values, for provenance."""
+"""Costs before the specification scaled them, and the factors: kept beside the bound values, for provenance."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Scaled:
 
 @dataclass(frozen=True)
 class CostOrigin:
-    """What a component's costs came from: `estimate` of its model, None without one; `scaled`: costs with factors."""
+    """Origin of a component's costs: `estimate` of its model, None without one; `scaled`: costs with factors."""
 
     estimate: Estimate | None = None
     scaled: Mapping[Quantity, Scaled] = field(default_factory=dict)

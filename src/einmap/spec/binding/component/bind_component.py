@@ -73,7 +73,7 @@ class BoundComponent:
     record: Record
     notes: tuple[Note, ...]
     origin: CostOrigin
-    """What a model says of the costs that are missing, and the scales of all costs."""
+    """Costs from a model where none is written, and the scales of all costs."""
 
 
 def unknown_holding(holder: str) -> str:
@@ -85,7 +85,7 @@ def unknown_holding(holder: str) -> str:
 
 
 def record_of(name: str, spatial: Spatial, attributes: Mapping[str, Any], *, holds: bool = False) -> Record:
-    """What expressions of nodes below may ask of a component; `holds`: it holds tensors, which ones is not known."""
+    """Attributes that expressions below may ask of a component; `holds`: it holds tensors, which ones is not known."""
     sizes = {dimension.name: dimension.fanout for dimension in spatial}
     functions = {
         "get_fanout": safe_function(lambda: math.prod(sizes.values())),
@@ -153,7 +153,7 @@ def _with_hop(given: ComponentInput) -> ComponentInput:
 def _model_of(
     tag: str, given: ComponentInput, context: ComponentContext, fields: Mapping[str, Any]
 ) -> ModelledCosts | None:
-    """What gives the costs that are missing; None where no model is named, or `Dummy`."""
+    """The model of costs that are missing; None where no model is named, or `Dummy`."""
     if given.component_model is None and (given.component_class or "dummy").lower() == "dummy":
         return None
     extra = {**context.defaults, **given.extra_attributes_for_component_model}

@@ -1,4 +1,4 @@
-"""What the parts of a component's binding have in common: where it is written, its name, its scope of expressions."""
+"""Context of the parts of a component's binding: where it is written, its name, its scope of expressions."""
 
 from __future__ import annotations
 

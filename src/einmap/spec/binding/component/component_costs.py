@@ -1,4 +1,4 @@
-"""What a component costs: area, leakage, and for each action energy, throughput and actions for one value."""
+"""Costs of a component: area, leakage, and for each action energy, throughput and actions for one value."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ComponentCosts:
         return self.scales.times(None, "area", area, Factor("area_scale", scale, ("area_scale",)), self._together())
 
     def powers(self) -> tuple[Power, ...]:
-        """What all instances that work as one draw all the time. Raises SpecError where the leakage is missing."""
+        """Powers that instances that work as one always draw. Raises SpecError where the leakage is missing."""
         leak = Power("leak", self.leak_power())
         if not isinstance(self.given, MemoryInput):
             return (leak,)
@@ -222,7 +222,7 @@ class ComponentCosts:
         return before * whole * own
 
     def _row(self, action: ActionInput) -> Factor:
-        """What a model's figure is divided by: it prices a row of bits, of which an action moves one."""
+        """Divisor of a model's figure: it prices a row of bits, of which an action moves one."""
         bits = 1.0 if self.model is None else self.model.bits_of(action.name)
         return Factor("bits of a row", bits, divides=True)
 

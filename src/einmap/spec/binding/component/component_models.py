@@ -38,7 +38,7 @@ class ModelledCost:
 
 @dataclass(frozen=True, eq=False)
 class ModelledCosts:
-    """What a component model says of one component.
+    """Costs of one component from a component model.
 
     `component_class` and `component_model` as they were written, one of them given. `attributes`: the component's
     fields and extra attributes, as they were written; they are evaluated in the context. `priced`: the actions whose
@@ -79,7 +79,7 @@ class ModelledCosts:
 
     @property
     def model_attributes(self) -> tuple[Attribute, ...]:
-        """What the model reads. Raises SpecError if it is unknown."""
+        """Attributes that the model reads. Raises SpecError if it is unknown."""
         return self._model[2].attributes
 
     @cached_property
@@ -118,7 +118,7 @@ class ModelledCosts:
         return ""
 
     def cost(self, action: str) -> ModelledCost:
-        """What one action of an instance takes, before scales. Raises SpecError.
+        """Cost of one action of an instance, before scales. Raises SpecError.
 
         Where nothing says what an action moves, it moves one bit: a part of a row, which a formula prices as a whole.
         A Python model is told so (`bits_per_action` 1), and its answer is taken as it is.

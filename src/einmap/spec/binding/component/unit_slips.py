@@ -56,7 +56,7 @@ def unit_slips(parts: Iterable[BoundPart], where: Where) -> list[Note]:
 
 
 def _sentences(part: BoundPart, *, is_outermost: bool) -> Iterator[tuple[Path, str]]:
-    """What is implausible of one component, with the field that says so."""
+    """Sentences on what is implausible in one component, each with its field."""
     from einmap.components.plausible import implausible, implausible_area  # where energies are relative, not needed
 
     unit, kinds = part.component, _kinds(part.component, is_outermost=is_outermost)
@@ -88,7 +88,7 @@ def _sentences(part: BoundPart, *, is_outermost: bool) -> Iterator[tuple[Path, s
 
 
 def _kinds(unit: Component, *, is_outermost: bool) -> tuple[str, ...]:
-    """What a component may be; the outermost memory may be on the chip or not."""
+    """Kinds that a component may be of; the outermost memory may be on the chip or not."""
     match unit:
         case Memory() if unit.size_bits >= _OFF_CHIP:
             return ("dram",)

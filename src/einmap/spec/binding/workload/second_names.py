@@ -242,7 +242,7 @@ class SecondNames:
         return name
 
     def lost_bounds(self, einsum: WrittenEinsum, access: WrittenAccess, copy: _Copy) -> list[str]:
-        """What sizes of ranks say of the indices of a use, where the copy has other ranks."""
+        """Bounds of the indices of a use from sizes of ranks, where the copy has other ranks."""
         bounds: list[str] = []
         for rank, index in access.projection:
             size = self.size_of(einsum, rank)
@@ -268,5 +268,5 @@ def _explicit(projection: Projection) -> str:
 
 
 def _plain(given: AccessInput) -> AccessInput:
-    """What is given for a tensor, for a second name: the tensor itself is what is persistent."""
+    """Fields of a tensor for a second name: only the tensor itself is persistent."""
     return given.model_copy(update={"persistent": False})

@@ -40,7 +40,7 @@ class Optimised:
     """Of points under way."""
     _told: dict[int, tuple[float, ...] | None] = field(default_factory=dict)
     _waiting: dict[int, tuple[float, ...] | None] = field(default_factory=dict)
-    """What is known of the points under way; it is told for all of them together, in their order."""
+    """Objectives of the points under way; they are handed on for all points together, in their order."""
     _spare: Iterator[int] = field(init=False)
 
     def __post_init__(self) -> None:

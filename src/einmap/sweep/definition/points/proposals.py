@@ -18,7 +18,7 @@ class Proposals(Protocol):
         ...
 
     def tell(self, number: int, values: tuple[float, ...] | None) -> None:
-        """What a point is judged by, smaller is better; None for a point without a cost, or beyond a limit."""
+        """Hand on the objectives of a point, smaller is better; None for a point without a cost, or beyond a limit."""
         ...
 
     @property
