@@ -1,6 +1,17 @@
 """Random cascades with a recurrence, and mappings of them."""
 
+from tests.mapper.networks import HANDED_ON, ROUND, TOPOLOGIES, network
+
 import einmap
+
+
+def with_networks(rng, arch):
+    """Put one network, or two, somewhere below the main memory."""
+    for number in range(rng.choice((1, 1, 2))):
+        noc = network(rng, f"Noc{number}", (*TOPOLOGIES, *ROUND, *HANDED_ON))
+        if "bits_per_value" in noc:
+            noc["bits_per_value"] = {"Intermediates": 16, "Other": 8}
+        arch["nodes"].insert(rng.randrange(1, len(arch["nodes"])), noc)
 
 
 def architecture(rng=None):
@@ -52,7 +63,7 @@ def cascade(rng):
     return [*before, *inside, *behind], len(before), len(before) + len(inside)
 
 
-def draw(rng):
+def draw(rng, networks=False):
     """A specification, as a dictionary; it need not be valid."""
     einsums, begin, end = cascade(rng)
     sizes = {"T": rng.randint(1, 5), "N": rng.randint(1, 4), "B": rng.randint(1, 3), "K": rng.randint(1, 3)}
@@ -65,7 +76,10 @@ def draw(rng):
     if rng.random() < 0.2:
         workload["n_instances"] = 2
     spec = einmap.Spec.from_dict({"arch": architecture(rng), "workload": workload})
-    return {"arch": architecture(rng), "workload": workload, "mapping": {"nodes": mapping(rng, spec, begin, end)}}
+    case = {"arch": architecture(rng), "workload": workload, "mapping": {"nodes": mapping(rng, spec, begin, end)}}
+    if networks:
+        with_networks(rng, case["arch"])
+    return case
 
 
 def mapping(rng, spec, begin, end):
@@ -134,11 +148,11 @@ def storage(memory, tensors):
     return {"type": "Storage", "component": memory, "tensors": tensors}
 
 
-def valid_recurrence(rng):
+def valid_recurrence(rng, networks=False):
     """A random specification with a mapping that is valid, with its cost."""
     while True:
         try:
-            spec = einmap.Spec.from_dict(draw(rng))
+            spec = einmap.Spec.from_dict(draw(rng, networks))
             return spec, einmap.evaluate(spec)
         except einmap.MappingError:
             continue

@@ -97,12 +97,23 @@ def test_a_state_that_is_read_three_steps_later_has_four_steps_in_its_buffer():
     assert any("H 4x3" in line for line in loop_tree_lines(spec.mapping, spec))
 
 
-def disagreements(seeds):
-    return [(seed, found[0]) for seed in seeds if (found := differences(*valid_recurrence(random.Random(seed))))]
+def disagreements(seeds, networks=False):
+    drawn = ((seed, valid_recurrence(random.Random(seed), networks)) for seed in seeds)
+    return [(seed, found[0]) for seed, case in drawn if (found := differences(*case))]
 
 
 def test_25_random_mappings_of_recurrences_cost_what_they_do():
     assert disagreements(range(25)) == []
+
+
+def test_what_crosses_networks_in_random_recurrences_is_counted():
+    assert disagreements(range(15), networks=True) == []
+
+
+@pytest.mark.slow
+@pytest.mark.simulator
+def test_what_crosses_networks_in_150_more_recurrences_is_counted():
+    assert disagreements(range(1000, 1150), networks=True) == []
 
 
 @pytest.mark.slow

@@ -5,7 +5,9 @@ from contextlib import suppress
 from itertools import permutations, product
 
 import pytest
+from tests.amounts import few_and_many
 from tests.execute.agreement import differences
+from tests.mapper.networks import HANDED_ON, ROUND, TOPOLOGIES, network
 from tests.recurrences import architecture, draw, loop, mapping, storage
 
 import einmap
@@ -16,10 +18,13 @@ RNN = ["R[t, n] = H[S: t, M: m] * U[m, n]", "H[S: t + 1, M: n] = P[t, n] + R[t, 
 TENSORS = {"R": ("H", "U", "R"), "H": ("P", "R", "H")}
 
 
-def problem(rng=None, buffer=10_000, einsums=RNN, **sizes):
+def problem(rng=None, buffer=10_000, einsums=RNN, noc=None, **sizes):
     arch = architecture(rng)
-    arch["nodes"] = [node for node in arch["nodes"] if node["name"] not in ("Row", "Register")]
+    left_out = ("Row", "Register") if noc is None else ("Register",)
+    arch["nodes"] = [node for node in arch["nodes"] if node["name"] not in left_out]
     arch["nodes"][1]["size"] = buffer
+    if noc is not None:
+        arch["nodes"].insert(*noc)
     sizes = {"T": 3, "M": 2, "N": 2, **sizes}
     time = {"t": f"0 <= t < {sizes.pop('T')}"}
     fields = {"rank_sizes": sizes, "iteration_space_shape": time, "bits_per_value": {"All": 1}, "einsums": einsums}
@@ -45,23 +50,25 @@ def held(tensors):
     return [storage("Buffer", tensors)] if tensors else []
 
 
-def branches(einsum, shared, kept):
-    """Every order of an Einsum's loops with storage nodes between them."""
+def branches(einsum, shared, kept, most_lanes=0):
+    """Every order of an Einsum's loops with storage nodes between them, and of at most so many over lanes."""
     variables = [v for v in {"R": "nm", "H": "n"}[einsum] if not (shared and v == "n")]
     free = [t for t in TENSORS[einsum] if t not in kept]
-    for order in permutations(variables):
+    for n, loops in product(range(min(most_lanes, len(variables)) + 1), permutations(variables)):
+        order = loops[: len(loops) - n]
+        lanes = [{**loop(v, 1), "type": "Spatial", "component": "Row", "name": "X"} for v in loops[len(order) :]]
         for places in product(range(-1, len(order) + 1), repeat=len(free)):
             nodes = []
             for i in range(len(order) + 1):
                 nodes += held([t for t, place in zip(free, places, strict=True) if place == i])
                 nodes += [loop(order[i], 1)] if i < len(order) else []
-            yield [*nodes, {"type": "Compute", "einsum": einsum, "component": "MAC"}]
+            yield [*nodes, *lanes, {"type": "Compute", "einsum": einsum, "component": "MAC"}]
 
 
-def every_cost(spec):
-    """For each structure and Einsum the energy, latency and room of every branch: other branches change none of them."""
-    for nodes, shared, kept in structures():
-        options = {name: list(branches(name, shared, kept)) for name in ("R", "H")}
+def every_cost(spec, of=None, most_lanes=0):
+    """For each structure, or some `of` them, and Einsum the energy, latency and room of every branch: other branches change none of them."""
+    for nodes, shared, kept in of or structures():
+        options = {name: list(branches(name, shared, kept, most_lanes)) for name in ("R", "H")}
         rows = {}
         for name, other in (("R", "H"), ("H", "R")):
             for nest in options[name]:
@@ -96,20 +103,59 @@ def test_the_best_mapping_of_a_recurrence_is_that_of_an_enumeration(seed):
         assert getattr(found.cost, metric) == pytest.approx(best(costs, metric, room), rel=1e-9)
 
 
+@few_and_many("seeds", ([0],), (range(1, 5),))
+def test_unfused_all_that_einsums_exchange_goes_through_the_outermost_memory(seeds):
+    outside = [found for found in structures() if not found[1] and {"R", "H"} <= {*found[0][0]["tensors"]}]
+    for seed in seeds:
+        costs = list(every_cost(problem(random.Random(seed)), outside))
+        for room, metric in product((2, 8), ("energy", "latency")):
+            found = einmap.map_workload(problem(random.Random(seed), room), metrics=metric, fuse=False)
+            assert found.optimal
+            assert getattr(found.cost, metric) == pytest.approx(best(costs, metric, room), rel=1e-9)
+
+
+def some_network(seed):
+    """A place among the components, above the buffer or the lanes, and a network."""
+    rng = random.Random(seed)
+    found = network(rng, topologies=(*TOPOLOGIES, *ROUND, *HANDED_ON))
+    found.pop("bits_per_value", None)
+    return rng.choice((1, 2, 2, 2)), found
+
+
+@pytest.mark.slow
+@pytest.mark.mapper
+@pytest.mark.parametrize("seed", range(4))
+def test_the_best_mapping_of_a_recurrence_below_a_network_is_that_of_an_enumeration(seed):
+    def given(room=10_000):
+        return problem(random.Random(seed), room, noc=some_network(seed), T=2)
+
+    costs = list(every_cost(given(), most_lanes=2))
+    for room, metric in product((1, 2, 4, 6, 8, 12, 20), ("energy", "latency")):
+        found = einmap.map_workload(given(room), metrics=metric)
+        assert found.optimal
+        assert getattr(found.cost, metric) == pytest.approx(best(costs, metric, room), rel=1e-9)
+
+
+@pytest.mark.parametrize("crossed", [False, True])
 @pytest.mark.parametrize(
-    ("room", "energy"),
+    ("room", "energy", "values"),
     [
         # U (9) is kept across steps beside two steps of H (3 each), a value of R and one of P: each input comes once
-        pytest.param(9 + 6 + 1 + 1, 534, id="weight and state are kept"),
+        pytest.param(9 + 6 + 1 + 1, 534, 9 + 15, id="weight and state are kept"),
         # H goes through main memory, 15 values there and back, and U stays
-        pytest.param(9 + 6 + 1, 534 + 15 * 20 + 15 + 15, id="the weight is kept"),
+        pytest.param(9 + 6 + 1, 534 + 15 * 20 + 15 + 15, 9 + 15 + 30, id="the weight is kept"),
         # H stays, and U comes in each of the 5 steps
-        pytest.param(6 + 1 + 1, 534 + 36 * 10 + 36, id="the state is kept"),
-        pytest.param(6 + 1, 534 + 36 * 10 + 36 + 15 * 20 + 15 + 15, id="neither is kept"),
+        pytest.param(6 + 1 + 1, 534 + 36 * 10 + 36, 45 + 15, id="the state is kept"),
+        pytest.param(6 + 1, 534 + 36 * 10 + 36 + 15 * 20 + 15 + 15, 45 + 15 + 30, id="neither is kept"),
     ],
 )
-def test_what_is_kept_across_steps_is_a_matter_of_room(room, energy):
-    spec = problem(buffer=room, T=5, M=3, N=3)
+def test_what_is_kept_across_steps_is_a_matter_of_room(room, energy, values, crossed):
+    # each of the values that come and go takes one step on the bus; a state that stays takes none
+    hop = {"name": "hop", "energy": 1, "latency": 0, "throughput": 1}
+    bus = {"type": "Network", "name": "Noc", "topology": "bus", "area": 0, "leak_power": 0, "actions": [hop]}
+    energy += values if crossed else 0
+    spec = problem(buffer=room, noc=(1, bus) if crossed else None, T=5, M=3, N=3)
+    spec = spec.set("arch.nodes.Row.spatial", []) if crossed else spec
     for memory in ("Main", "Buffer"):
         spec = spec.set(f"arch.nodes.{memory}.tensors.keep", "~Intermediates" if memory == "Main" else "All")
     found = einmap.map_workload(spec, metrics="energy")
@@ -132,18 +178,19 @@ def test_results_leave_in_the_loop_or_behind_it():
         assert loops is None or len({placed.address for placed in over_time}) == loops
 
 
-def small(rng):
+def small(rng, networks):
     """A random cascade on a random machine with little room."""
-    case = draw(rng)
-    case["arch"]["nodes"][1]["size"] = rng.choice([8, 16, 24, 40, 10_000])
-    case["arch"]["nodes"][3]["size"] = rng.choice([4, 8, 16, 10_000])
+    case = draw(rng, networks)
+    memories = {node["name"]: node for node in case["arch"]["nodes"]}
+    memories["Buffer"]["size"] = rng.choice([8, 16, 24, 40, 10_000])
+    memories["Register"]["size"] = rng.choice([4, 8, 16, 10_000])
     return Spec.from_dict({"arch": case["arch"], "workload": case["workload"]})
 
 
-def beaten(seed, tries):
+def beaten(seed, tries, networks=False):
     """Random mappings that are better than the best one, which costs what it does in the simulator."""
     rng = random.Random(seed)
-    spec, metric = small(rng), rng.choice(["energy", "latency"])
+    spec, metric = small(rng, networks), rng.choice(["energy", "latency"])
     found = einmap.map_workload(spec, metrics=metric, time_limit_s=60)
     assert found.optimal, seed
     assert differences(spec.with_mapping(found.mapping), found.cost) == [], seed
@@ -163,6 +210,14 @@ def beaten(seed, tries):
 @pytest.mark.parametrize("part", range(5))
 def test_no_random_mapping_of_100_recurrences_beats_the_best_one(part):
     assert [found for seed in range(100 + 20 * part, 120 + 20 * part) for found in beaten(seed, 100)] == []
+
+
+@pytest.mark.slow
+@pytest.mark.mapper
+@pytest.mark.parametrize("part", range(4))
+def test_no_random_mapping_of_40_recurrences_with_networks_beats_the_best_one(part):
+    seeds = range(300 + 10 * part, 310 + 10 * part)
+    assert [found for seed in seeds for found in beaten(seed, 100, networks=True)] == []
 
 
 def test_no_room_is_told():

@@ -246,14 +246,12 @@ UNKNOWN: tuple[Unknown, ...] = (
     Unknown("pipelines", "persistent", "stages exchange through the outermost memory", _STAGES),
     Unknown("pipelines", "too small", "stages exchange through it", _STAGES),
     Unknown("recurrence", "accelforge", "that preset keeps no state from one step to the next"),
-    Unknown("recurrence", "unfused", "its Einsums run below one loop over the steps"),
     Unknown("recurrence", "brute force", "its Einsums run below one loop over the steps"),
     Unknown("recurrence", "given", "places of a given mapping belong to one Einsum each"),
     Unknown("recurrence", "resource_usage", "it is not a sum over Einsums"),
     Unknown("recurrence", "pipelines", "a step waits for the one before"),
     Unknown("recurrence", "ways", "a step waits for values that are on their way"),
     Unknown("recurrence", "stalls", "Einsums that share loops have no turns of their own"),
-    Unknown("recurrence", "network", "what a step leaves would cross it again"),
 )
 """In the order in which they are looked for."""
 REFUSED_LATER: tuple[Unknown, ...] = (

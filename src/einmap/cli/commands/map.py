@@ -236,7 +236,7 @@ def _saving(
 ) -> Saving | None:
     """The saving by fusion; None where nothing is fused or may be left unfused, or no unfused mapping is found."""
     workload = result.spec.workload
-    if workload.recurrences or not workload.intermediates or not fusion_of(result.mapping, result.spec).fused:
+    if not workload.intermediates or not fusion_of(result.mapping, result.spec).fused:
         return None
     unfused_options = {name: value for name, value in options.items() if name not in ("fuse", "metrics", "semantics")}
     limit = max(result.stats.seconds, LEAST_COMPARED) if time_limit_s is None else time_limit_s

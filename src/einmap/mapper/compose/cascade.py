@@ -82,7 +82,8 @@ def _outcome(search: FusedSearch, points: Sequence[Found], work: int, start: flo
     # it was stopped, or had no time to list all dataplacements
     is_cut = search.meter.cut or any(member.chains.is_cut for member in search.distinct)
     left_out = tuple(dict.fromkeys(_not_searched(search)))
-    kind = "fused mapping" if search.inside else "unfused mapping (each Einsum by itself)"
+    loops = ", a recurrence below one loop over its steps" if search.steps.of else ""
+    kind = "fused mapping" if search.inside else f"unfused mapping (each Einsum by itself{loops})"
     return Outcome(
         search.options.goals,
         tuple(points),

@@ -57,7 +57,7 @@ def _side_by_side(problem: Problem, budget: Budget, error: MappingError) -> Outc
 
     if problem.knows_cascades:
         search = tie_broken(over(unfused_whole, cascade))
-        outcome = search(problem.asking(most_fused=0), budget)
+        outcome = search(problem, budget)
         if outcome.points:
             return outcome
     raise NoMappingError(

@@ -114,7 +114,7 @@ class Padding:
             for einsum in self.spec.workload.einsums
         )
         larger = self.spec.with_einsums(replace(self.spec.workload, einsums=einsums), lambda _, arch: arch)
-        for way in self.ways_of(Problem(larger, self.even)).ways:
+        for way in self.ways_of(replace(self.problem, spec=larger, options=self.even)).ways:
             for tree_of_way in way.search(self.even).run(token, self.most):
                 _, mapping, _ = way.settled(tree_of_way)
                 # smaller tiles may break a constraint that the whole ones keep

@@ -37,7 +37,8 @@ class Way:
     steps: CascadeSteps = NO_STEPS
 
     def search(self, options: Options, known: Known = NOTHING) -> FusedSearch:
-        """The search of its mappings."""
+        """The search of its mappings; what keeps nothing inside has no fused loops."""
+        options = options if self.inside else replace(options, most_fused=0)
         return FusedSearch(self.spec, options, self.optional, self.inside, self.steps, known)
 
     def point(self, tree: LoopTree, options: Options) -> Found:
@@ -75,11 +76,16 @@ def with_shared_inputs(problem: Problem) -> Ways:
 
 
 def with_recurrences(problem: Problem) -> Ways:
-    """A cascade with loops over the steps of its recurrences, and that with the Einsums that read their states."""
-    spec = problem.spec
-    ways = []
-    for readers in (False, True) if has_readers(spec) else (False,):
+    """A cascade with loops over the steps of its recurrences, and that with the Einsums that read their states.
+
+    Where nothing may be fused all that Einsums share lies in the outermost memory, and only a recurrence has a loop.
+    """
+    spec, inside = problem.spec, problem.fuse
+
+    def way(readers: bool) -> Way:
         extended, steps = with_steps(spec, readers=readers)
-        ways.append(Way(extended, lambda tree, s=steps: (spec, without_tokens(tree, s), ()), steps=steps))  # type: ignore[misc]
-    wanted = problem.options.share_inputs
-    return Ways(tuple(ways), not_shared(spec, None, "the cascade has a recurrence") if wanted else ())
+        return Way(extended, lambda tree: (spec, without_tokens(tree, steps), ()), inside=inside, steps=steps)
+
+    ways = tuple(map(way, (False, True) if inside and has_readers(spec) else (False,)))
+    wanted = problem.options.share_inputs and inside
+    return Ways(ways, not_shared(spec, None, "the cascade has a recurrence") if wanted else ())
