@@ -10,7 +10,7 @@ CHAIN = ("simple_matmul_chain_unfused", "simple_matmul_chain_fused", "--with", "
 def test_two_mappings_differ_in_nodes_and_in_cost(run):
     done = run("diff", *CHAIN)
     assert done.status == 0
-    assert "removed  T1 in MainMemory" in done.out
+    assert "removed  mapping nodes[0]" in done.out
     assert "MainMemory T1 write" in done.out
 
 

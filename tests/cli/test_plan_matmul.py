@@ -22,10 +22,10 @@ def test_the_report_shows_the_worked_table_and_the_overflow(run):
     done = run(*PRODUCT, "--fit", "resident")
     assert done.status == 0
     lines = [" ".join(line.split()) for line in done.out.splitlines()]
-    assert "main 5 - - - 4096 4096 16384 -" in lines
-    assert "SLC 4 1 C 1 4096 2048 16384 1 x 2 x 1" in lines
-    assert "LCC 3 8 A 2 4096 2048 1024 1 x 1 x 16" in lines
-    assert "L2 2 32 B 3 128 2048 1024 32 x 1 x 1" in lines
+    assert "main A 16 MiB, B 64 MiB, C 64 MiB" in lines
+    assert "SLC 4 1 1 C 1 4,096 2,048 16,384 1 2 1" in lines
+    assert "LCC 3 8 8 A 2 4,096 2,048 1,024 1 1 16" in lines
+    assert "L2 2 32 32 B 3 128 2,048 1,024 32 1 1" in lines
     assert "spatial-for m by 128 on L2.workers" in lines
     assert "note: L2 overflows: the blocks need 2,490,368 bytes" in done.err
 

@@ -37,9 +37,9 @@ def test_json_has_both_costs_and_the_mapping(run):
 def test_the_report_shows_the_change(run):
     out = run("rewrite", *SIMPLE, "--do", "bypass A@GlobalBuffer").out
     rows = {line.split()[0]: line for line in out.splitlines() if line.strip()}
-    assert rows["latency"].endswith("equal") or rows["latency"].endswith("x") or "%" in rows["latency"]
-    assert "+" in rows["energy"] or rows["energy"].endswith(" x")
-    assert "-44.4%" in next(line for line in out.splitlines() if "in GlobalBuffer" in line)
+    assert rows["latency"].endswith("equal") or "x as much" in rows["latency"] or "%" in rows["latency"]
+    assert "+" in rows["energy"] or "x as much" in rows["energy"]
+    assert "-44%" in next(line for line in out.splitlines() if "in GlobalBuffer" in line)
 
 
 def test_a_step_that_does_not_apply_is_named_and_nothing_is_written(run, tmp_path):
@@ -70,7 +70,7 @@ def test_a_mapping_that_does_not_fit_can_be_mended(run, tmp_path):
     done = run("rewrite", "simple", "matmul", small, *size, "--do", "sink A,Z@GlobalBuffer below m")
     assert done.status == 0
     assert "the mapping before has no cost: memory 'GlobalBuffer' needs" in done.err
-    assert re.search(r"energy +- +[0-9.]+ µJ\n", done.out)
+    assert re.search(r"energy +[0-9.]+ µJ\n", done.out)
 
 
 @pytest.mark.parametrize(

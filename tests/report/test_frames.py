@@ -110,7 +110,7 @@ def test_columns_are_unique_and_have_units_and_rows_fit(results):
     plain = re.compile(
         r"^(actions|values|instances|mean points|usage|share|ratio|before|after|difference|model|simulated|value|gap|lower bound|"
         r"max error|relative error|reuse|multicast|actions per value|mapspace size|resource usage|part of peak|"
-        r"full lines|energy change|latency change)$"
+        r"full lines|times the least|energy change|latency change)$"
     )
     for name, result in results.items():
         frames = einmap.frames_of(result)

@@ -12,7 +12,7 @@ import einmap
 from einmap.model.explanation.explain import explain
 from einmap.report.frames.frame import Column
 from einmap.report.frames.kinds import LISTS, ROOMS
-from einmap.report.notebook.html import MOST_ROWS
+from einmap.report.notebook.display import MOST_ROWS
 from einmap.report.notebook.register import DISPLAYS, register
 
 VOID = {"br", "path", "rect", "ellipse"}
@@ -39,7 +39,7 @@ class Tags(HTMLParser):
 
 
 ALLOWED = {
-    "div", "p", "b", "pre", "details", "summary", "table", "thead", "tbody", "tr", "th", "td", "svg", "title", "desc",
+    "div", "p", "pre", "code", "figure", "caption", "details", "summary", "table", "thead", "tbody", "tr", "th", "td", "svg", "title", "desc",
     "rect", "g", "path", "text", "ellipse",
 }  # fmt: skip
 
@@ -150,7 +150,7 @@ def test_ipython_knows_the_displays_once_einmap_is_imported_and_nothing_heavy_is
         "html = show(spec)\n"
         "print(html[:14], '<svg' in html)\n"
         "%load_ext einmap\n"
-        "print('<table>' in show(einmap.evaluate(spec)))\n"
+        "print('<table' in show(einmap.evaluate(spec)))\n"
     )
     lines = in_ipython(code).splitlines()
     assert lines[-3].endswith("[]")

@@ -35,4 +35,4 @@ def test_what_was_executed_is_a_table_of_its_own():
     rows = [("random", "1", "3 J", "4 J", "2 x")]
     executed = (("strategy", "place by model", "predicted", "measured", "over the mapper's"), rows)
     assert parts(Table, executed=executed)[-1].rows == tuple(rows)
-    assert len(parts(Table)) == 1
+    assert len(parts(Table)) == 2

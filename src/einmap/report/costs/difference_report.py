@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rich.console import RenderableType
@@ -12,24 +13,29 @@ from einmap.mapping.difference import NodeChange, tree_changes
 from einmap.mapping.nodes import format_address
 from einmap.model.cost import Cost
 from einmap.model.cost_difference import Changed, row_changes, total_changes
-from einmap.report.text.formatting import NONE, quantity, title
-from einmap.report.text.layout import Table, laid_out, more, new_table, section, stacked
+from einmap.report.frames.frame import Cell
+from einmap.report.frames.kinds import frames_of
+from einmap.report.frames.shown import shown, toned
+from einmap.report.text.formatting import title
+from einmap.report.text.layout import Tone, filled, stacked
 from einmap.spec.forms.spec_difference import FieldChange, field_changes
 from einmap.spec.raw import to_python
 from einmap.spec.spec import TOP_LEVEL, Spec
-from einmap.visible import short
 
 SCHEMA = 1
 """Version of `Difference.to_dict()`."""
 MOST_ROWS = 8
 """Rows of each kind that are shown; all of them are in the JSON document."""
 _TITLES = {
+    "total": "Cost",
     "energy": "Energy: what changed most",
     "actions": "Actions: what changed most",
     "latency": "Latency of components",
     "usage": "Usage of memories and fanouts",
 }
-_STYLES = {"added": "green", "removed": "red", "moved": "yellow", "changed": "cyan"}
+_COLUMNS = {"name": "", "before": "A", "after": "B", "difference": "difference", "ratio": "B / A"}
+_TONES: dict[Cell, Tone] = {"added": "good", "removed": "bad", "moved": "warning"}
+_WORDS: dict[str, Callable[[Any], str]] = {"name": title, "ratio": "{:,.3g}".format}
 
 
 @dataclass(frozen=True)
@@ -91,66 +97,16 @@ def compare_specs(before: Spec, after: Spec, costs: tuple[Cost, Cost] | None) ->
 
 def difference_report(difference: Difference) -> RenderableType:
     """Structure first, then totals, then what changed most."""
-    sections = [fields_section(difference.fields), nodes_section(difference.nodes)]
-    if not difference.fields and not difference.nodes:
-        sections.append(Text("no difference in structure"))
-    if difference.costs is not None:
-        totals = [(title(row.name[0]), *_shown(row, row.name[0])[:2], _ratio(row)) for row in difference.totals]
-        sections.append(section("Cost", Table(("", "A", "B", "B / A"), totals)))
+    costs, structure = frames_of(difference)
+    n, sides = len(difference.fields), {"where": "", "before": "A", "after": "B"}
+    fields, nodes = replace(structure, rows=structure.rows[:n]), replace(structure, rows=structure.rows[n:])
+    tones = toned(nodes.column("change"), _TONES)
+    sections = [
+        filled("Fields", shown(fields, None, sides)),
+        filled("LoopTree", shown(nodes, None, {"change": ""} | sides, tones=tones)),
+        None if structure.rows else Text("no difference in structure"),
+    ]
     for kind, head in _TITLES.items():
-        rows = [row for row in difference.rows if row.kind == kind]
-        lines = [(_label(row), *_shown(row, kind), _ratio(row)) for row in rows[:MOST_ROWS]]
-        table = Table(("", "A", "B", "difference", "B / A"), lines)
-        rest = more(len(rows) - MOST_ROWS, " (--json has them all)")
-        sections.append(section(head, table, *rest) if rows else None)
+        table = shown(costs.only("kind", kind), MOST_ROWS, _COLUMNS, formats=_WORDS)
+        sections.append(filled(head, table))
     return stacked(sections)
-
-
-def fields_section(changes: tuple[FieldChange, ...]) -> RenderableType | None:
-    """Field by field, with paths."""
-    lines = [(c.path, NONE if c.added else _value(c.before), NONE if c.removed else _value(c.after)) for c in changes]
-    table = laid_out(Table(("field", "A", "B"), lines, left=range(3)))
-    table.columns[0].ratio, table.columns[1].ratio, table.columns[2].ratio = 2, 1, 1
-    return section("Fields", table) if lines else None
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, dict):
-        name = value.get("name")
-        kind = value.get("type") or "a dictionary"
-        written = ", ".join(f"{key}: {_value(part)}" for key, part in value.items())
-        if len(written) <= 40:
-            return f"{{{written}}}"
-        return f"{kind} {name}" if name else f"{kind} of {len(value)} fields"
-    return value if isinstance(value, str) and len(value) <= 60 else short(value, 60)
-
-
-def nodes_section(changes: tuple[NodeChange, ...]) -> RenderableType | None:
-    """Node by node."""
-    table = new_table("", "LoopTree A", "LoopTree B", left=range(3))
-    for change in changes:
-        kind = Text(change.kind, style=_STYLES[change.kind])
-        table.add_row(kind, _node(change.before, change.before_at), _node(change.after, change.after_at))
-    return section("LoopTree", table) if changes else None
-
-
-def _node(text: str | None, at: tuple[int, ...] | None) -> str:
-    return NONE if text is None or at is None else f"{text}\n{format_address(at)}"
-
-
-def _label(row: Changed) -> str:
-    """`T1: MainMemory T1 write`: the Einsum, where the row is about one, before its component, tensor and action."""
-    if row.kind not in ("actions", "latency"):
-        return " ".join(row.name)
-    einsum, *rest = row.name
-    return f"{einsum}: {' '.join(rest)}"
-
-
-def _shown(row: Changed, name: str) -> tuple[str, str, str]:
-    """Before, after, and the difference with its sign, in the unit of `name`."""
-    sign = "+" if row.difference > 0 else ""
-    return quantity(row.before, name), quantity(row.after, name), sign + quantity(row.difference, name)
-
-
-def _ratio(row: Changed) -> str:
-    return NONE if row.ratio is None else f"{row.ratio:,.3g}"

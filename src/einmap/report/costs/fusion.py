@@ -7,7 +7,7 @@ from rich.text import Text
 
 from einmap.mapper.fusion_saving import Saving
 from einmap.model.fusion import FusedLoop, Fusion
-from einmap.report.text.formatting import quantity, shape_text, title
+from einmap.report.text.formatting import changed, quantity, shape_text, title
 from einmap.report.text.layout import Table, section, stacked
 from einmap.units import format_bits, format_count
 from einmap.visible import listed
@@ -55,21 +55,10 @@ def saving_table(saving: Saving) -> Table:
     for row in saving.rows:
         name, *memories = row.name
         label = f"{' + '.join(memories)} traffic" if memories else title(name)
-        texts.append((label, quantity(row.after, name), quantity(row.before, name), _change(row.ratio)))
+        texts.append((label, quantity(row.after, name), quantity(row.before, name), changed(row.ratio)))
     return Table(("", "best", "unfused", ""), texts)
 
 
 def _loop(loop: FusedLoop) -> str:
     where = f" on {loop.lanes[0]}.{loop.lanes[1]}" if loop.lanes else ""
     return f"{loop.name} by {loop.tile_shape} ({format_count(loop.iterations)} x){where}"
-
-
-def _change(ratio: float | None) -> str:
-    """`-33%`; a factor where it is large."""
-    if ratio is None:
-        return ""
-    if 0.9995 < ratio < 1.0005:
-        return "equal"
-    if ratio <= 0 or 0.02 < ratio <= 2:
-        return f"{ratio - 1:+.0%}"
-    return f"{ratio:.3g} x as much" if ratio > 1 else f"{1 / ratio:.3g} x less"

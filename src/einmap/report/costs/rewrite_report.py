@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from math import inf, isfinite
 
 from rich.console import RenderableType
 
@@ -10,10 +10,11 @@ from einmap.mapping.mapping import Mapping
 from einmap.model.cost import Cost
 from einmap.report.costs.cost_report import loop_tree_section
 from einmap.report.costs.rows import memory_rows
-from einmap.report.text.formatting import NONE, quantity, title
-from einmap.report.text.layout import Table, section, stacked
+from einmap.report.frames.frame import Frame, columns
+from einmap.report.frames.shown import shown
+from einmap.report.text.formatting import UNITS, changed, title
+from einmap.report.text.layout import section, stacked
 from einmap.spec.spec import Spec
-from einmap.units import format_bits
 
 
 def change_report(before: Cost | None, after: Cost, spec: Spec, mapping: Mapping, width: int = 80) -> RenderableType:
@@ -21,35 +22,20 @@ def change_report(before: Cost | None, after: Cost, spec: Spec, mapping: Mapping
 
     That is energy, latency, EDP and, for each memory of limited size, the most bits at one time.
     """
-    texts = []
-    for name in ("energy", "latency", "edp"):
-        old, new = getattr(before, name) if before else None, getattr(after, name)
-        texts.append((title(name), quantity(old, name), quantity(new, name), _changed(old, new)))
-    earlier = _bits(before, spec) if before else {}
-    for memory, bits in _bits(after, spec).items():
-        old = earlier.get(memory)
-        shown = NONE if old is None else format_bits(old)
-        texts.append((f"in {memory}", shown, format_bits(bits), _changed(old, bits)))
-    table = Table(("", "before", "after", "change"), texts)
+    old, new = _numbers(before, spec) if before else {}, _numbers(after, spec)
+    rows = tuple((*key, old.get(key), value, _ratio(old.get(key), value)) for key, value in new.items())
+    frame = Frame("changes", columns("text name | unit; number before | after | ratio"), rows)
+    titles = {"name": "", "before": "before", "after": "after", "ratio": "change"}
+    table = shown(frame, None, titles, formats={"ratio": changed})
     return stacked([loop_tree_section(mapping, spec, width), section("Change", table)])
 
 
-def _changed(before: float | None, after: float) -> str:
-    """`equal`, `-37.5%`, `+2.1%`, `8.4 x`; empty where there is nothing to compare with."""
-    if before is None:
-        return ""
-    if math.isclose(before, after, rel_tol=1e-12):
-        return "equal"
-    if not before:
-        return "new"
-    ratio = after / before
-    if ratio >= 2:
-        return f"{ratio:,.3g} x"
-    shown = f"{100 * (ratio - 1):+.1f}%"
-    return "<0.1%" if shown in ("+0.0%", "-0.0%") else shown
+def _ratio(old: float | None, new: float) -> float | None:
+    return None if old is None else new / old if old else inf if new else 1.0
 
 
-def _bits(cost: Cost, spec: Spec) -> dict[str, float]:
-    """The most bits at one time in each memory of limited size."""
-    limited = [row for row in memory_rows(cost, spec) if row.size_bits is not None and math.isfinite(row.size_bits)]
-    return {row.component: row.usage * (row.size_bits or 0.0) for row in limited}
+def _numbers(cost: Cost, spec: Spec) -> dict[tuple[str, str], float]:
+    """Energy, latency, EDP, and the most bits at one time in each memory of limited size, by name and unit."""
+    limited = [row for row in memory_rows(cost, spec) if row.size_bits is not None and isfinite(row.size_bits)]
+    totals = {(title(name), UNITS[name]): getattr(cost, name) for name in ("energy", "latency", "edp")}
+    return totals | {(f"in {row.component}", "bits"): row.usage * (row.size_bits or 0.0) for row in limited}

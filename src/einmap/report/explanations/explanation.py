@@ -16,12 +16,14 @@ from einmap.model.explanation.values import (
     EnergyShare,
     Explanation,
     Fullest,
-    Life,
     LoopUse,
     NodeCases,
     Piece,
 )
 from einmap.report.costs.pipelines import pipelines_section
+from einmap.report.frames.frame import Cell
+from einmap.report.frames.kinds import frame_of
+from einmap.report.frames.shown import shown
 from einmap.report.text.formatting import NONE, Scale, exact, percent, shape_text
 from einmap.report.text.layout import Table, filled, indented, laid_out, more, section, section_title, stacked
 from einmap.units import format_bits, format_si
@@ -39,6 +41,18 @@ FIXED = (
     "memory, a faster port or a wider fanout would cost unless the specification says so. `einmap rewrite --do` makes "
     "what stands in parentheses."
 )
+
+_STATIONARY = {
+    "einsum": "Einsum", "loops": "loops of the level", "tensor": "stationary", "tile shape": "tiles",
+    "iterations": "stays for iterations",
+}  # fmt: skip
+_LIVES = {
+    "tensor": "", "component": "in", "size [bits]": "bits", "times": "times", "begins": "lives from",
+    "ends": "to the end of", "einsums": "while", "persistent": "persistent", "copies": "at one time",
+}  # fmt: skip
+_ORDINARY: dict[str, Cell] = {"persistent": False, "copies": 1}
+"""Columns of lives that say nothing where all cells are these."""
+_FANOUTS = {"einsum": "Einsum", "component": "fanout", "dimension": "", "used": "lanes used", "available": "of"}
 
 
 def explanation_report(explanation: Explanation, width: int = 80) -> RenderableType:
@@ -161,12 +175,7 @@ def _loop(use: LoopUse) -> str:
 
 def stationary_table(explanation: Explanation) -> Table:
     """What stays while the innermost loops of a level run."""
-    texts = []
-    for row in explanation.stationary:
-        what = "elements" if row.values == 1 else f"tiles {shape_text(row.shape)}"
-        loops = "  ".join(_loop(use) for use in row.loops)
-        texts.append((row.einsum, loops, f"{row.tensor}: {what}", f"{row.iterations:,} iterations"))
-    return Table(("Einsum", "loops of the level", "stationary", "stays for"), texts, left=(0, 1, 2), whole=(0, 3))
+    return shown(frame_of(explanation, "stationary"), None, _STATIONARY)
 
 
 # counts
@@ -270,20 +279,7 @@ def _extras(piece: Piece) -> str:
 
 def lives_table(explanation: Explanation) -> Table:
     """Every buffer: how large, where its life begins and ends, how often."""
-    texts = [
-        (life.tensor, life.memory, number(life.bits), f"{life.times:,}", _span(life, len(explanation.order)))
-        for life in explanation.lives
-    ]
-    return Table(("", "in", "bits", "times", "lives"), texts, left=(0, 1, 4), whole=(0, 2, 3))
-
-
-def _span(life: Life, einsums: int) -> str:
-    if life.persistent:
-        return "throughout: persistent"
-    begin, end = format_address(life.begins), format_address(life.ends)
-    span = f"while {begin} runs" if begin == end else f"from {begin} to the end of {end}"
-    span += f", {life.copies} at one time" if life.copies > 1 else ""
-    return span if einsums == 1 else f"{span}: {', '.join(life.einsums)}"
+    return shown(frame_of(explanation, "lives"), None, _LIVES, formats={"size [bits]": number}, quiet=_ORDINARY)
 
 
 def memories_section(rows: tuple[Fullest, ...]) -> RenderableType | None:
@@ -350,11 +346,7 @@ def energy_table(rows: Sequence[EnergyShare]) -> Table:
 
 def fanouts_table(explanation: Explanation) -> Table:
     """Lanes in use."""
-    texts = [
-        (row.einsum, f"{row.component}.{row.dimension}", f"{row.used:,}", f"{row.available:,}")
-        for row in explanation.fanouts
-    ]
-    return Table(("Einsum", "fanout", "lanes used", "of"), texts, left=(0, 1), whole=(0, 2, 3))
+    return shown(frame_of(explanation, "fanouts"), None, _FANOUTS)
 
 
 # changes

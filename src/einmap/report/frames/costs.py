@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from einmap.mapper.objective.metrics import METRICS
 from einmap.mapping.nodes import format_address
@@ -87,6 +87,8 @@ def _costs(result: MapResult) -> Iterable[tuple[Cell, Cost]]:
     return ((index, solution.cost) for index, solution in enumerate(result.front))
 
 
+_SHORT = 60
+"""Characters of a value of a field that is shown whole."""
 _METRICS = " | ".join(f"{m.title} [{m.unit}]" if m.unit else m.title for m in METRICS.values())
 _MAP_RESULT = (
     table("front", f"integer mapping; number {_METRICS}; truth optimal; text shared inputs", _front),
@@ -101,28 +103,39 @@ _MAP_RESULT = (
 
 
 def _changed(row: Changed) -> Row:
-    unit = UNITS.get(row.name[0] if row.kind == "total" else row.kind, "")
+    unit = "part" if row.kind == "usage" else UNITS.get(row.name[0] if row.kind == "total" else row.kind, "")
     return (row.kind, " ".join(row.name), unit, row.before, row.after, row.difference, row.ratio)
 
 
 _CHANGES = "text kind | name | unit; number before | after | difference | ratio"
 
 
+def _value(value: Any) -> str:
+    """A value of a field; of a dictionary that is not small what it is of."""
+    if not isinstance(value, dict):
+        return value if isinstance(value, str) and len(value) <= _SHORT else short(value, _SHORT)
+    written = ", ".join(f"{key}: {_value(part)}" for key, part in value.items())
+    if len(written) <= 40:
+        return f"{{{written}}}"
+    kind, name = value.get("type") or "a dictionary", value.get("name")
+    return f"{kind} {name}" if name else f"{kind} of {len(value)} fields"
+
+
 def _fields(difference: Difference) -> Iterable[Row]:
     for field in difference.fields:
-        before = None if field.added else short(field.before)
-        after = None if field.removed else short(field.after)
+        before = None if field.added else _value(field.before)
+        after = None if field.removed else _value(field.after)
         yield "added" if field.added else "removed" if field.removed else "changed", field.path, before, after
     for node in difference.nodes:
-        at = node.after_at if node.after_at is not None else node.before_at
-        yield node.kind, f"mapping {'' if at is None else format_address(at)} {node.what}", node.before, node.after
+        places = dict.fromkeys(format_address(at) for at in (node.before_at, node.after_at) if at is not None)
+        yield node.kind, f"mapping {' -> '.join(places)}", node.before, node.after
 
 
 def _sources(sources: list[CostSource]) -> Iterable[Row]:
     for cost in sources:
         scaling, factors = ("; ".join(map(str, steps)) or None for steps in (cost.scaling, cost.factors))
         what = cost.component, cost.action, cost.quantity, UNITS[cost.quantity]
-        yield *what, cost.value, cost.source, scaling, cost.before, factors
+        yield *what, cost.value, cost.source, scaling, cost.before, factors, ", ".join(cost.einsums) or None
 
 
 def _kept(fusion: Fusion) -> Iterable[Row]:
@@ -146,7 +159,7 @@ TABLES: dict[str, tuple[Table, ...]] = {
         table(
             "costs",
             "text component | action | quantity | unit; number value; text source | scaling; number before; "
-            "text factors",
+            "text factors | einsums",
             _sources,
         ),
     ),

@@ -40,6 +40,12 @@ def _cases(explanation: Explanation) -> Iterable[Row]:
         )  # fmt: skip
 
 
+def _stationary(explanation: Explanation) -> Iterable[Row]:
+    for r in explanation.stationary:
+        loops = "  ".join(f"{use.variable} {use.iterations:,}{' lanes' * bool(use.dimension)}" for use in r.loops)
+        yield r.einsum, r.level, loops, r.tensor, shape_text(r.shape), r.iterations, r.values
+
+
 def _lives(explanation: Explanation) -> Iterable[Row]:
     for life in explanation.lives:
         node, begins, ends = map(format_address, (life.address, life.begins, life.ends))
@@ -98,8 +104,8 @@ TABLES: dict[str, tuple[Table, ...]] = {
         ),
         table(
             "stationary",
-            "text einsum; integer level; text tensor; integer iterations | tile [values]",
-            lambda e: ((r.einsum, r.level, r.tensor, r.iterations, r.values) for r in e.stationary),
+            "text einsum; integer level; text loops | tensor | tile shape; integer iterations | tile [values]",
+            _stationary,
         ),
         table(
             "lives",

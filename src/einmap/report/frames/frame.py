@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from einmap.visible import brief
@@ -40,6 +40,11 @@ class Frame:
         """All cells of a column. Raises ValueError for a name that is not a column's."""
         at = self.column_names.index(name)
         return tuple(row[at] for row in self.rows)
+
+    def only(self, name: str, cell: Cell) -> Frame:
+        """The rows that have a cell in a column. Raises ValueError for a name that is not a column's."""
+        at = self.column_names.index(name)
+        return replace(self, rows=tuple(row for row in self.rows if row[at] == cell))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from einmap.distribute.costs.cost import PlanCost
     from einmap.distribute.plans.collectives import Traffic
     from einmap.matmul.measured.measure import Measured
-    from einmap.matmul.result import MatmulPlan
+    from einmap.matmul.result import MatmulPlan, PlannedLevel
     from einmap.report.mesh.distribution import PlanRun
 
 _COLLECTIVE = "text collective | tensor | axes; integer groups | PEs of a group"
@@ -46,8 +46,9 @@ def _matches(rows: Iterable[Match]) -> Iterable[Row]:
 
 def _buffers(plan: Plan) -> Iterable[Row]:
     for buffer in plan.buffers:
-        shape = shape_text(buffer.shape)
-        yield buffer.name, buffer.tensor, str(buffer.placement), shape, math.prod(buffer.shape) * BYTES[plan.dtype]
+        whole, n = [size for _, size in buffer.sizes], math.prod(buffer.shape)
+        shapes = shape_text(whole), str(buffer.placement), shape_text(buffer.shape)
+        yield buffer.name, buffer.tensor, *shapes, n * BYTES[plan.dtype], n / math.prod(whole)
 
 
 def _plan_cost(cost: PlanCost) -> Iterable[Row]:
@@ -69,15 +70,22 @@ _PLAN_COST = (
     "number sent [bytes]; integer points; number mean points; integer buffers [bytes]; "
     "number communication [s] | computation [s] | latency [s] | overlapped latency [s]"
 )
-_BUFFERS = "text buffer | tensor | placement | shape; integer size [bytes]"
+_BUFFERS = "text buffer | tensor | whole shape | placement | shape; integer size [bytes]; number share"
+
+
+def traffic_by_tensor(plan: MatmulPlan, row: PlannedLevel) -> list[float]:
+    """Bits of each operand that cross the link of a level."""
+    return [bits * row.traffic.of(tensor).values for tensor, bits in zip(TENSORS, plan.product.bits, strict=True)]
 
 
 def _levels(plan: MatmulPlan) -> Iterable[Row]:
     for row in plan.levels:
-        level, choice = row.stage.level, row.choice
+        level, choice, moved = row.stage.level, row.choice, row.traffic.bits
         yield (
-            level.name, row.number, choice.workers, choice.algorithm.value, choice.algorithm.resident, *choice.block,
-            *row.parts, *row.bits, row.needed_bits, level.size_bits, row.traffic.bits, row.least, row.seconds,
+            level.name, row.number, choice.workers, level.workers, choice.algorithm.value, choice.algorithm.resident,
+            *choice.block, *row.parts, *row.bits, row.needed_bits, level.size_bits, row.used,
+            *traffic_by_tensor(plan, row), moved, row.least, moved / row.least if row.least else None,
+            row.seconds, row.seconds / plan.seconds if plan.seconds else 0.0,
         )  # fmt: skip
 
 
@@ -97,6 +105,10 @@ def _matmul(plan: MatmulPlan) -> Iterable[Row]:
 def _measured(measured: Measured) -> Iterable[Row]:
     runs = [*(("plain loops", run) for run in measured.plain), ("plan", measured.planned), ("BLAS", measured.blas)]
     return ((what, run.name, run.seconds, run.rows, run.flops_per_s) for what, run in runs)
+
+
+def _by_tensor(what: str) -> str:
+    return " | ".join(f"{what} of {tensor} [bits]" for tensor in TENSORS)
 
 
 _BY_DIMENSION = " | ".join(f"block {d} [values]" for d in DIMENSIONS) + "".join(f" | parts {d}" for d in DIMENSIONS)
@@ -119,9 +131,9 @@ TABLES: dict[str, tuple[Table, ...]] = {
     "MatmulPlan": (
         table(
             "levels",
-            f"text level; integer number | workers used | algorithm; text resident; integer {_BY_DIMENSION} | "
-            f"{' | '.join(f'block of {t} [bits]' for t in TENSORS)}; "
-            "number needed [bits] | size [bits] | traffic [bits] | least traffic [bits] | time [s]",
+            "text level; integer number | workers used | workers | algorithm; text resident; integer "
+            f"{_BY_DIMENSION} | {_by_tensor('block')}; number needed [bits] | size [bits] | full [part] | "
+            f"{_by_tensor('traffic')} | traffic [bits] | least traffic [bits] | times the least | time [s] | share",
             _levels,
         ),
         table(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Iterable
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -17,7 +18,7 @@ from einmap.report.drawing.svg import MARK, size_of
 from einmap.report.drawing.theme import DARK, LIGHT
 from einmap.report.html import vega
 from einmap.report.html.colours import ON_PAGE, declarations
-from einmap.report.html.parts import Drawing, Figure, Page, pictures
+from einmap.report.html.parts import Drawing, Figure, Page, Part, pictures
 from einmap.visible import visible
 
 LARGE = 250_000
@@ -38,21 +39,27 @@ def to_html(page: Page) -> str:
         "form-action": "'none'",
     }
     return str(
-        _template().render(
+        _template("parts.html.jinja", "page.html.jinja").render(
             page=page,
             policy="; ".join(f"{name} {value}" for name, value in policy.items()),
             style=Markup(_style()),
             settings=_json({"config": vega.config()}),
             scripts=[Markup(script) for script in scripts],
-            kind=lambda part: type(part).__name__,
-            plot=_plot,
+            **_WRITERS,
             drawing=_drawing,
+            inline=False,
         )
     )
 
 
+def fragment(parts: Iterable[Part]) -> str:
+    """Parts without plots as one element for notebooks: no style sheet, no script, drawings in light colours."""
+    module = _template("parts.html.jinja").make_module({**_WRITERS, "drawing": _light_drawing, "inline": True})
+    return f"<div>{str(module.all(tuple(parts))).strip()}</div>"
+
+
 @cache
-def _template() -> Any:
+def _template(*assets: str) -> Any:
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
@@ -61,7 +68,7 @@ def _template() -> Any:
         undefined=StrictUndefined,
         finalize=lambda value: value if isinstance(value, Markup) else visible(str(value)),
     )
-    return environment.from_string(_asset("page.html.jinja"))
+    return environment.from_string("".join(map(_asset, assets)))
 
 
 def _style() -> str:
@@ -77,6 +84,16 @@ def _style() -> str:
 
 def _plot(figure: Figure) -> Any:
     return _json({"name": visible(figure.name), "spec": vega.on_page(figure.plot)})
+
+
+_WRITERS = {"kind": lambda part: type(part).__name__, "plot": _plot}
+
+
+def _light_drawing(drawing: Drawing) -> Any:
+    """The SVG in its own size; what does not fit is scrolled."""
+    from markupsafe import Markup
+
+    return Markup(f'<div style="overflow:auto;max-height:40em">{drawing.draw(LIGHT).replace(f"{MARK}\n", "")}</div>')
 
 
 def _drawing(drawing: Drawing) -> Any:

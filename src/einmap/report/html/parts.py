@@ -93,10 +93,11 @@ class Tabs:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """Parts that are shown when asked for."""
+    """Parts that are shown when asked for, or from the beginning (`is_open`)."""
 
     label: str
     parts: tuple[Part, ...]
+    is_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 
 from rich.console import RenderableType
 from rich.padding import Padding
@@ -13,11 +12,28 @@ from rich.text import Text
 from einmap.mapping.pretty import pretty
 from einmap.matmul.layout import ORDERS, LayoutCost
 from einmap.matmul.machine.machine import DIMENSIONS, TENSORS
-from einmap.matmul.result import MatmulPlan, PlannedLevel
+from einmap.matmul.result import MatmulPlan
 from einmap.matmul.to_mapping import loop_tree
-from einmap.report.text.formatting import NONE, percent
+from einmap.report.frames.kinds import frame_of
+from einmap.report.frames.shown import shown
+from einmap.report.text.formatting import percent
 from einmap.report.text.layout import Table, Tone, indented, laid_out, section, stacked
 from einmap.units import format_bits, format_count, format_si
+
+_BLOCKS = {
+    "level": "memory", "number": "level", "workers used": "workers", "workers": "of", "resident": "keeps",
+    "algorithm": "algorithm",
+    **{f"block {dimension} [values]": dimension for dimension in DIMENSIONS},
+    **{f"parts {dimension}": f"parts {dimension}" for dimension in DIMENSIONS},
+}  # fmt: skip
+_SPACE = {
+    "level": "memory", **{f"block of {tensor} [bits]": tensor for tensor in TENSORS},
+    "needed [bits]": "needed", "size [bits]": "of", "full [part]": "full", "time [s]": "time", "share": "",
+}  # fmt: skip
+_TRAFFIC = {
+    "level": "into", **{f"traffic of {tensor} [bits]": tensor for tensor in TENSORS},
+    "traffic [bits]": "in all", "least traffic [bits]": "at least", "times the least": "times",
+}  # fmt: skip
 
 
 def plan_report(plan: MatmulPlan) -> RenderableType:
@@ -48,7 +64,10 @@ def totals_section(plan: MatmulPlan) -> RenderableType:
     grid.add_column(style="bold")
     grid.add_column()
     grid.add_row("product", f"{m:,} x {k:,} x {n:,} in {types_text(plan)} on {plan.machine.name}")
-    computing = share(plan.compute_seconds, plan)
+    whole = zip(TENSORS, plan.product.bits, (m * k, k * n, m * n), strict=True)
+    operands = ", ".join(f"{tensor} {format_bits(bits * values)}" for tensor, bits, values in whole)
+    grid.add_row(plan.machine.main, operands)
+    computing = f"{format_si(plan.compute_seconds, 's')}, {share(plan.compute_seconds, plan)}"
     grid.add_row("time", f"{format_si(plan.seconds, 's')}, of which computing {computing}")
     grid.add_row("rate", f"{format_si(plan.flops_per_s, 'flop/s')}, {percent(plan.peak_part)} of the peak")
     grid.add_row("plan", f"{how_found(plan)}; {', '.join(rule_texts(plan))}")
@@ -77,46 +96,18 @@ def how_found(plan: MatmulPlan) -> str:
 
 def blocks_table(plan: MatmulPlan) -> Table:
     """Algorithm, blocks and partition counts of each level."""
-    top = str(plan.machine.number(-1))
-    texts = [(plan.machine.main, top, NONE, NONE, NONE, *map(str, plan.product.size), NONE)]
-    for row in plan.levels:
-        level, choice = row.stage.level, row.choice
-        used = f"{choice.workers} of {level.workers}" if choice.workers < level.workers else str(level.workers)
-        head = (level.name, str(row.number), used, choice.algorithm.resident, str(choice.algorithm.value))
-        texts.append((*head, *map(str, choice.block), " x ".join(map(str, row.parts))))
-    return _narrow(("memory", "level", "workers", "keeps", "algorithm", "m", "k", "n", "parts m x k x n"), texts)
+    return shown(frame_of(plan), None, _BLOCKS)
 
 
 def space_table(plan: MatmulPlan) -> Table:
     """Bytes of the blocks, how full memories are, and the part of the time."""
-    m, k, n = plan.product.size
-    whole = (rows * columns for rows, columns in ((m, k), (k, n), (m, n)))
-    blocks = (format_bits(bits * values) for bits, values in zip(plan.product.bits, whole, strict=True))
-    texts: list[tuple[str, ...]] = [(plan.machine.main, *blocks, *[NONE] * 5)]
-    for row in plan.levels:
-        shown = [format_bits(bits) if bits else NONE for bits in row.bits]
-        sizes = format_bits(row.needed_bits), format_bits(row.stage.level.size_bits), percent(row.used)
-        texts.append((row.stage.level.name, *shown, *sizes, format_si(row.seconds, "s"), share(row.seconds, plan)))
-    times = format_si(plan.compute_seconds, "s"), share(plan.compute_seconds, plan)
-    texts.append((plan.machine.compute.name, *[NONE] * 6, *times))
-    tones: dict[int, Tone] = {place: "bad" for place, row in enumerate(plan.levels, 1) if row.used > 1}
-    return _narrow(("memory", *TENSORS, "needed", "of", "full", "time", ""), texts, tones)
+    tones: dict[int, Tone] = {place: "bad" for place, row in enumerate(plan.levels) if row.used > 1}
+    return shown(frame_of(plan), None, _SPACE, tones=tones)
 
 
 def traffic_table(plan: MatmulPlan) -> Table:
     """What crosses each link, all workers together, against what must."""
-    texts = []
-    for row in plan.levels:
-        cells = [format_bits(bits) if bits else NONE for bits in traffic_by_tensor(plan, row)]
-        times = f"{row.traffic.bits / row.least:.2f}" if row.least else NONE
-        whole = format_bits(row.traffic.bits), format_bits(row.least)
-        texts.append((row.stage.level.name, *cells, *whole, times))
-    return _narrow(("into", *TENSORS, "in all", "at least", "times"), texts)
-
-
-def traffic_by_tensor(plan: MatmulPlan, row: PlannedLevel) -> list[float]:
-    """Bits of each operand that cross the link of a level."""
-    return [bits * row.traffic.of(tensor).values for tensor, bits in zip(TENSORS, plan.product.bits, strict=True)]
+    return shown(frame_of(plan), None, _TRAFFIC, formats={"times the least": "{:.2f}".format})
 
 
 ORDERS_NOTE = "columns: time against the best, and the useful part of the lines that are moved"
@@ -132,7 +123,7 @@ def layouts_table(plan: MatmulPlan) -> Table:
         cells = (_times(by_order[order], best) for order in ORDERS)
         texts.append((layout.tensor, best.order, format_bits(best.run_bits), format_si(best.seconds, "s"), *cells))
     orders = (f"by {order}" if order != "blocked" else order for order in ORDERS)
-    return _narrow(("", "best", "in runs of", "time", *orders), texts)
+    return Table(("", "best", "in runs of", "time", *orders), texts, whole=range(4 + len(ORDERS)))
 
 
 def _times(cost: LayoutCost, best: LayoutCost) -> str:
@@ -143,8 +134,3 @@ def _times(cost: LayoutCost, best: LayoutCost) -> str:
 def share(seconds: float, plan: MatmulPlan) -> str:
     """A part of a plan's time in percent; 0% where the plan takes no time."""
     return percent(seconds / plan.seconds if plan.seconds else 0.0)
-
-
-def _narrow(head: tuple[str, ...], texts: Sequence[tuple[str, ...]], tones: Mapping[int, Tone] | None = None) -> Table:
-    """No column wraps."""
-    return Table(head, texts, whole=range(len(head)), tones=tones or {})

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.table import Table as RichTable
 from rich.text import Text
 
 from einmap.distribute.backends.base import Run
@@ -18,7 +17,7 @@ from einmap.distribute.costs.cost import communication, plan_cost
 from einmap.distribute.placements.mesh import Mesh
 from einmap.distribute.plans.collectives import Traffic
 from einmap.distribute.plans.plan import Plan
-from einmap.distribute.steps.notation import Line, lines
+from einmap.distribute.steps.notation import lines
 from einmap.report.mesh.collectives import (
     agreement,
     comparison_document,
@@ -26,8 +25,8 @@ from einmap.report.mesh.collectives import (
     compilation_section,
     traffic_section,
 )
-from einmap.report.text.formatting import counted, exact
-from einmap.report.text.layout import new_table, section, section_title, stacked
+from einmap.report.text.formatting import NONE, counted, exact
+from einmap.report.text.layout import Table, section, section_title, stacked
 
 SCHEMA = 1
 """Version of the JSON document."""
@@ -46,11 +45,13 @@ class PlanRun:
 
 def plan_report(plan: Plan) -> RenderableType:
     """The Einsums of a plan, its predicted communication, and its totals."""
-    einsums = section("Einsums of each PE", einsums_table(lines(plan)))
+    steps = [
+        (what, f"{einsum}   {where}".removesuffix(f"   {NONE}")) for what, einsum, where in einsums_table(plan).rows
+    ]
     return stacked(
         [
             section_title(f"{mesh_text(plan.mesh)}, {plan.dtype}"),
-            einsums,
+            section("Einsums of each PE", Table(("", ""), steps, left=range(2), whole=(0,))),
             traffic_section(communication(plan)),
             totals_section(plan),
         ]
@@ -82,14 +83,10 @@ def mesh_text(mesh: Mesh) -> str:
     return f"mesh {mesh}: {counted(mesh.n_devices, 'PE')}"
 
 
-def einsums_table(steps: Sequence[Line]) -> RichTable:
+def einsums_table(plan: Plan) -> Table:
     """One row for each step: what it is, the Einsum, which index is which."""
-    table = new_table("", "", left=(0, 1), whole=(0,))
-    table.show_header, table.columns[0].style = False, "cyan"
-    for line in steps:
-        where = f"   {line.where}" if line.where else ""
-        table.add_row("  " * line.depth + line.what, Text.assemble(line.einsum, (where, "dim")))
-    return table
+    texts = [("  " * line.depth + line.what, line.einsum, line.where or NONE) for line in lines(plan)]
+    return Table(("step", "Einsum", "where"), texts, left=range(3))
 
 
 def totals_section(plan: Plan) -> RenderableType:

@@ -27,8 +27,8 @@ def search_report(
     return stacked(
         [
             _about(problem, optimum),
-            section("Gap to the optimum, median [quartiles]", _gaps(summaries, evaluations)),
-            section("Evaluations, and seconds, until the gap is", _soon(summaries), indented(note, style="dim")),
+            section("Gap to the optimum, median [quartiles]", gaps_table(summaries, evaluations)),
+            section("Evaluations, and seconds, until the gap is", soon_table(summaries), indented(note, style="dim")),
         ]
     )
 
@@ -64,7 +64,8 @@ def gap_text(gap: float) -> str:
     return f"{gap + 1:,.0f} x" if 999.5 <= gap + 1 < 1e6 else f"{gap + 1:.3g} x"
 
 
-def _gaps(summaries: Sequence[StrategySummary], evaluations: int) -> Table:
+def gaps_table(summaries: Sequence[StrategySummary], evaluations: int) -> Table:
+    """Seeds, valid mappings, gaps after so many evaluations, and the time of a run, strategy by strategy."""
     steps = [n for n in SHOWN if n < evaluations]
     texts = []
     for summary in summaries:
@@ -77,7 +78,8 @@ def _gaps(summaries: Sequence[StrategySummary], evaluations: int) -> Table:
     return Table(("strategy", "seeds", "valid", *after, "time of a run"), texts)
 
 
-def _soon(summaries: Sequence[StrategySummary]) -> Table:
+def soon_table(summaries: Sequence[StrategySummary]) -> Table:
+    """After how many evaluations and seconds the gap of each strategy is how small."""
     thresholds = [reached.gap for reached in summaries[0].reached] if summaries else []
     texts = []
     for summary in summaries:

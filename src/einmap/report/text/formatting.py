@@ -157,6 +157,21 @@ def excess(gap: float) -> str:
     return f"at most {gap + 1:.3g} times the lower bound"
 
 
+def changed(ratio: float | None) -> str:
+    """What a quantity is by what it was: `equal`, `-33%`, `8.4 x as much`, `50 x less`; empty for None.
+
+    >>> [changed(ratio) for ratio in (None, 1, 1.021, 0.625, 8.4, 0.01, math.inf)]
+    ['', 'equal', '+2%', '-38%', '8.4 x as much', '100 x less', 'new']
+    """
+    if ratio is None or math.isinf(ratio):
+        return "" if ratio is None else "new"
+    if 0.9995 < ratio < 1.0005:
+        return "equal" if math.isclose(ratio, 1, rel_tol=1e-12) else "<0.1%"
+    if ratio <= 0 or 0.02 < ratio <= 2:
+        return f"{ratio - 1:+.0%}"
+    return f"{ratio:.3g} x as much" if ratio > 1 else f"{1 / ratio:.3g} x less"
+
+
 def counted(n: int, noun: str) -> str:
     """`1 PE`, `4,096 PEs`."""
     return f"{n:,} {noun}{'' if n == 1 else 's'}"

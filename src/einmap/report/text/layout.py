@@ -59,8 +59,12 @@ def laid_out(table: Table, bar: int = 12, gap: int = 2) -> rich_table.Table:
 
 
 def section(title: str, *parts: RenderableType | Table) -> Group:
-    """A section: its title, and its parts; tables as `laid_out` gives them."""
-    return Group(section_title(title), *(laid_out(part) if isinstance(part, Table) else part for part in parts))
+    """A section: its title, and its parts; tables as `laid_out` gives them, with their captions below."""
+    shown: list[RenderableType] = [section_title(title)]
+    for part in parts:
+        shown.append(laid_out(part) if isinstance(part, Table) else part)
+        shown += [indented(part.caption, style="dim")] if isinstance(part, Table) and part.caption else []
+    return Group(*shown)
 
 
 def filled(title: str, table: Table) -> Group | None:
@@ -97,7 +101,7 @@ def new_table(
     Columns in `whole` do not wrap; `gap`: characters between columns. Words are broken only where the longest ones of
     all columns have no room side by side.
     """
-    rows = _WordTable(box=None, header_style="dim", pad_edge=True, padding=(0, 0, 0, gap))
+    rows = _WordTable(box=None, header_style="dim", pad_edge=True, padding=(0, 0, 0, gap), show_header=any(headers))
     for index, header in enumerate(headers):
         side: Literal["left", "right"] = "left" if index in left else "right"
         rows.add_column(header, justify=side, no_wrap=index in whole, overflow="fold")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,16 +12,16 @@ from einmap.distribute.costs.cost import communication, plan_cost
 from einmap.distribute.placements.mesh import Mesh
 from einmap.distribute.placements.placement import held
 from einmap.distribute.plans.collectives import Traffic
-from einmap.distribute.plans.plan import BYTES, Buffer, Plan
-from einmap.distribute.steps.notation import lines
+from einmap.distribute.plans.plan import Buffer, Plan
 from einmap.frontends.yaml.spec import dump
+from einmap.report.frames.kinds import frame_of
+from einmap.report.frames.shown import shown
 from einmap.report.html.charts import STEP, bars, colours_of, legend, name, number, tooltip
 from einmap.report.html.parts import Code, Figure, Folded, Option, Page, Paragraph, Part, Section, Tabs, Tile, Tiles
 from einmap.report.html.sections.drawings import workload_section
 from einmap.report.mesh.collectives import matches_table, traffic_table
-from einmap.report.mesh.distribution import PlanRun, check_line, mesh_text, run_agrees
-from einmap.report.text.formatting import NONE, data_unit, exact, hyphened, percent, shape_text
-from einmap.report.text.layout import Table
+from einmap.report.mesh.distribution import PlanRun, check_line, einsums_table, mesh_text, run_agrees
+from einmap.report.text.formatting import data_unit, exact, hyphened
 from einmap.spec.spec import Spec
 from einmap.units import format_bytes
 
@@ -74,22 +73,12 @@ def _summary(outcome: PlanRun, engine: str) -> Section:
 
 
 def _einsums(plan: Plan) -> Section:
-    rows = [(f"{'  ' * line.depth}{line.what}", line.einsum, line.where or NONE) for line in lines(plan)]
     lead = "What each PE does, step by step; PEs are told by their coordinates, a prime marks those of another PE."
-    table = Table(("step", "Einsum", "where"), rows, left=range(3))
-    return Section("einsums", "Einsums of each PE", (table,), lead)
+    return Section("einsums", "Einsums of each PE", (einsums_table(plan),), lead)
 
 
 def _holders(plan: Plan) -> Section:
-    rows, shares = [], []
-    for buffer in plan.buffers:
-        whole = tuple(size for _, size in buffer.sizes)
-        shares.append(math.prod(buffer.shape) / math.prod(whole))
-        size = format_bytes(math.prod(buffer.shape) * BYTES[plan.dtype])
-        shapes = shape_text(whole), str(buffer.placement), shape_text(buffer.shape)
-        rows.append((buffer.name, buffer.tensor, *shapes, size, percent(shares[-1])))
-    head = ("buffer", "of tensor", "whole", "placement", "on each PE", "takes", "part")
-    table = Table(head, rows, left=(0, 1, 3), bars={6: shares})
+    table = shown(frame_of(plan, "buffers"), bars=("share",))
     ends = dict.fromkeys(name for _, name in (*plan.inputs, *plan.outputs))
     split = [plan.by_name[name] for name in ends if plan.by_name[name].ranks][:_MOST_TENSORS]
     tabs = Tabs(tuple(Option(buffer.name, (_placed(plan.mesh, buffer),)) for buffer in split))

@@ -11,7 +11,7 @@ from einmap.report.html.charts import bars, colours_of, legend, log_ticks, numbe
 from einmap.report.html.parts import Figure, Page, Section, Tile, Tiles
 from einmap.report.search.census import times_text
 from einmap.report.search.skislope import corners_table, unit_of
-from einmap.report.search.strategies import gap_text
+from einmap.report.search.strategies import gap_text, gaps_table, soon_table
 from einmap.report.text.formatting import UNITS
 from einmap.report.text.layout import Table
 from einmap.search.census import Census
@@ -50,24 +50,17 @@ def search_page(
             Tile("found by the mapper in", format_si(optimum.seconds, "s")),
         )
     )
-    rows = tuple(
-        (
-            summary.strategy,
-            str(summary.seeds),
-            gap_text(summary.final.median),
-            f"{gap_text(summary.final.low)} to {gap_text(summary.final.high)}",
-            *(_soon(reached.evaluations.median) for reached in summary.reached),
-            format_si(summary.seconds.median, "s"),
-        )
-        for summary in summaries
+    evaluations = max((at for summary in summaries for at, _ in summary.by_evaluations), default=0)
+    tables = (
+        replace(gaps_table(summaries, int(evaluations)), caption="Gap to the optimum, median [quartiles]."),
+        replace(soon_table(summaries), caption="Evaluations, and seconds, until the gap is this; medians over seeds."),
     )
-    columns = ("strategy", "seeds", "gap, median", "quartiles", "to 10 %", "to 1 %", "to 0 %", "time of a run")
     figures = (
         _gaps("gap-by-evaluations", "evaluations", {s.strategy: s.by_evaluations for s in summaries}),
         _gaps("gap-by-seconds", "seconds", {s.strategy: s.by_seconds for s in summaries}),
     )
     lead = "How far the best mapping so far is above the optimum: medians over seeds, quartiles as bands."
-    sections = [Section("summary", "Summary", (tiles, Table(columns, rows))), Section("gaps", "Gaps", figures, lead)]
+    sections = [Section("summary", "Summary", (tiles, *tables)), Section("gaps", "Gaps", figures, lead)]
     if executed is not None:
         told = "The best mappings of each strategy, in the order of what was measured when they were executed."
         sections.append(Section("executed", "Executed", (Table(executed[0], tuple(executed[1])),), told))
@@ -82,10 +75,6 @@ def gap_ticks(largest: float) -> list[float]:
     """
     multiples = (10.0**exponent - 1 for exponent in range(1, 16))
     return [SMALLEST, 0.001, 0.01, 0.1, 1.0, *(gap for gap in multiples if gap <= largest)]
-
-
-def _soon(evaluations: float) -> str:
-    return format_count(evaluations) if math.isfinite(evaluations) else "-"
 
 
 def _gaps(key: str, unit: str, curves: Mapping[str, Sequence[tuple[float, Quartiles]]]) -> Figure:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 
 from einmap.frontends.yaml.spec import dump
+from einmap.report.frames.kinds import frame_of
+from einmap.report.frames.shown import shown
 from einmap.report.html.parts import Code, Folded, Part, Section
-from einmap.report.text.formatting import NONE, quantity
-from einmap.report.text.layout import Table
-from einmap.spec.cost_sources import CostSource, cost_sources_of_all
+from einmap.spec.cost_sources import cost_sources_of_all
 from einmap.spec.spec import Spec
 
 _LEAD = "The files of the specification merged into one; saved as a file it is loaded again as the same specification."
+
+_CAPTION = "One instance of each component, one action; what was done to the number of the source gives the value."
+_COLUMNS = {
+    "component": "component", "action": "action", "quantity": "quantity", "value": "value", "source": "source",
+    "scaling": "done by the model", "before": "before factors", "factors": "factors", "einsums": "for Einsums only",
+}  # fmt: skip
 
 
 def inputs_section(spec: Spec, *more: Part) -> Section:
@@ -19,20 +25,6 @@ def inputs_section(spec: Spec, *more: Part) -> Section:
     sources = cost_sources_of_all(spec)
     parts: list[Part] = [Folded("specification", (Code(dump(spec)),))]
     if sources:
-        parts.append(Folded("where costs come from", (_sources(sources),)))
+        table = replace(shown(frame_of(sources), None, _COLUMNS), caption=_CAPTION)
+        parts.append(Folded("where costs come from", (table,)))
     return Section("inputs", "Inputs", (*parts, *more), _LEAD)
-
-
-def _sources(sources: Sequence[CostSource]) -> Table:
-    several = any(row.einsums for row in sources)
-    head = ("component", "action", "quantity", "value", "source", "what was done", "for Einsums")
-    rows = [
-        (
-            row.component, row.action or NONE, row.quantity.replace("_", " "), quantity(row.value, row.quantity),
-            row.source, "; ".join(row.steps) or NONE, ", ".join(row.einsums) or "all",
-        )
-        for row in sources
-    ]  # fmt: skip
-    caption = "One instance of each component, one action; what was done to the number of the source gives the value."
-    last = 7 if several else 6
-    return Table(head[:last], [row[:last] for row in rows], left=(0, 1, 2, 4, 5, 6), caption=caption)
