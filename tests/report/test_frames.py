@@ -17,10 +17,10 @@ import einmap
 from einmap.distribute.backends.compare import matches
 from einmap.mapper.fusion_saving import unfused_comparison
 from einmap.matmul.measured.measure import Measured, Run
+from einmap.model.cost_difference import compare_specs
 from einmap.model.explanation.energy_terms import explain_energy
 from einmap.model.explanation.explain import explain
 from einmap.model.fusion import fusion_of
-from einmap.report.costs.difference_report import compare_specs
 from einmap.report.executions.comparison import compare
 from einmap.report.frames.frame import Frame, columns
 from einmap.report.frames.kinds import LISTS, ROOMS, tables_of_kind

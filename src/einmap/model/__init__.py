@@ -2,7 +2,7 @@
 
 - `checks`: what is checked, and said, beside the counts.
 - `cost`: cost: the result of an evaluation, in joules, seconds, m^2 and fractions of capacity.
-- `cost_difference`: how two costs differ: totals, and the rows that changed.
+- `cost_difference`: how two specifications and their costs differ: structure, totals, rows that changed.
 - `cost_rows`: what the cost lists of one Einsum: actions, leakage, the time that components are busy, and lanes.
 - `counting`: how often tiles are visited, and which values they hold: all that counts are made of.
 - `evaluate`: evaluate(): from a specification with a mapping to its cost, step by step.

@@ -10,8 +10,9 @@ from einmap.cli.output import print_notes
 from einmap.cli.writing.results import Tables
 from einmap.errors import EinmapError, Note
 from einmap.model.cost import Cost
+from einmap.model.cost_difference import compare_specs
 from einmap.model.evaluate import evaluate
-from einmap.report.costs.difference_report import compare_specs, difference_report
+from einmap.report.costs.difference_report import difference_report
 from einmap.spec.spec import Spec
 
 NEEDED = ("arch", "workload", "mapping")
@@ -39,7 +40,7 @@ def diff_command(compared: Compared, templates: Templates, output: Tables) -> No
     """
     names = (compared.first, compared.second)
     inputs: list[str | Path] = [*names, *compared.shared, *templates.allow_code]
-    files = output.files("einmap.report.costs.difference_report.Difference", inputs)
+    files = output.files("einmap.model.cost_difference.Difference", inputs)
     with reading_inputs(templates.define, files):
         before, after = (templates.spec([name, *compared.shared]) for name in names)
     notes: list[Note] = []

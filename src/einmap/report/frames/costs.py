@@ -14,9 +14,8 @@ from einmap.visible import short
 if TYPE_CHECKING:
     from einmap.mapper.result.result import MapResult
     from einmap.model.cost import Cost
-    from einmap.model.cost_difference import Changed
+    from einmap.model.cost_difference import Changed, Difference
     from einmap.model.fusion import Fusion
-    from einmap.report.costs.difference_report import Difference
     from einmap.spec.cost_sources import CostSource
 
 table = Table.written

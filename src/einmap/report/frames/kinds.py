@@ -15,7 +15,7 @@ ROOMS = {
     "einmap.mapper.result.result.MapResult": "costs",
     "einmap.mapper.fusion_saving.Saving": "costs",
     "einmap.model.fusion.Fusion": "costs",
-    "einmap.report.costs.difference_report.Difference": "costs",
+    "einmap.model.cost_difference.Difference": "costs",
     "einmap.spec.cost_sources.CostSource": "costs",
     "einmap.execute.results.result.Execution": "executions",
     "einmap.report.executions.comparison.Comparison": "executions",

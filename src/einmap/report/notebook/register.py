@@ -24,7 +24,7 @@ DISPLAYS = {
     "einmap.model.explanation.energy_terms.EnergyExplanation": "result_html",
     "einmap.search.census.Census": "result_html",
     "einmap.search.skislope.SkiSlope": "result_html",
-    "einmap.report.costs.difference_report.Difference": "result_html",
+    "einmap.model.cost_difference.Difference": "result_html",
     "einmap.model.fusion.Fusion": "result_html",
     "einmap.mapper.fusion_saving.Saving": "result_html",
     "einmap.report.frames.frame.Frame": "frame_html",
