@@ -233,8 +233,6 @@ UNKNOWN: tuple[Unknown, ...] = (
     Unknown("given", "imperfect", "places for loops are filled with factors that divide"),
     Unknown("pipelines", "accelforge", "that preset runs Einsums one after the other", _STAGES),
     Unknown("pipelines", "imperfect", "tiles of stages must be alike", _STAGES),
-    Unknown("pipelines", "given", "places of a given mapping say nothing of stages", _STAGES),
-    Unknown("pipelines", "unfused", "stages exchange tiles", _STAGES),
     Unknown("pipelines", "brute force", "divisions of the hardware have tables only", _STAGES),
     Unknown("pipelines", "no sums", "fronts of stages hold energy and latency", _STAGES),
     Unknown("pipelines", "common network", "it would be busy with several stages at a time", _STAGES),

@@ -54,7 +54,8 @@ class Brute:
         self.spec = einmap.Spec.from_dict(case)
         self.einsums = self.spec.workload.einsums
         self.stage_of = [n for n, size in enumerate(sizes or [1] * len(self.einsums)) for _ in range(size)]
-        self.handed = tuple(t for e in self.einsums for t in e.outputs)[:-1]
+        read = {t for e in self.einsums for t in e.inputs}
+        self.handed = tuple(t for e in self.einsums for t in e.outputs if t in read)
         arch = {node["name"]: node for node in case["arch"]["nodes"]}
         self.fanout = arch["Array"]["spatial"][0]["fanout"]
         self.row = arch["Row"]["spatial"][0]["fanout"] if "Row" in arch else 1
@@ -63,7 +64,13 @@ class Brute:
         self.roomy = einmap.Spec.from_dict(roomy)
 
     def loops(self):
-        """Common loops: for each the variable of every Einsum (those of what is handed on), and the iterations."""
+        """Common loops: for each the variable of every Einsum (those of what is handed on), and the iterations.
+
+        Stages that hand nothing on have none, and run side by side.
+        """
+        if not self.handed:
+            yield ()
+            return
         variables = []
         for named in product(*(e.rank_variables for e in self.einsums)):
             bounds = {dict(e.bounds)[v] for e, v in zip(self.einsums, named, strict=True)}
@@ -175,7 +182,7 @@ class Brute:
                 busy = {row.component: row.latency for row in cost.latencies if row.einsum == name}
                 mine.append(
                     Chain(chain.above, chain.below, chain.lanes, energy, cost.latency_by_einsum[name],
-                          busy["Main"], busy["Buffer"])
+                          busy["Main"], busy.get("Buffer", 0.0))
                 )  # fmt: skip
             found.append(mine)
         return found
@@ -199,7 +206,7 @@ class Brute:
                 times = [0.0] * (self.stage_of[-1] + 1)
                 for n, chain in zip(self.stage_of, chains, strict=True):
                     times[n] += chain.latency
-                latency = max(times) + (sum(times) - max(times)) / tiles
+                latency = max(times) + (sum(times) - max(times)) / tiles if self.handed else max(times)
                 latency = max(latency, sum(c.main for c in chains), sum(c.buffer for c in chains))
                 yield sum(c.energy for c in chains) + leak * latency, latency, (loops, chains)
 

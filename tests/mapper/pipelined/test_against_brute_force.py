@@ -4,12 +4,14 @@ import math
 import random
 
 import pytest
+from tests.amounts import few_and_many
 from tests.mapper.pipelined.brute import Brute
 
 import einmap
 from einmap.errors import NotSupportedError
 from einmap.mapper.fusion_saving import unfused_comparison
-from einmap.mapping.nodes import Pipeline
+from einmap.mapping.nodes import PerEinsum, Pipeline, Temporal
+from einmap.mapping.template import AnyPlace
 
 VALUES = {
     "latency": lambda energy, latency: latency,
@@ -22,6 +24,8 @@ CHAINS = {
 }
 
 
+APART = ["Y[m, n] = A[m, k] * B[k, n]", "Z[m, p] = C[m, n] * D[n, p]"]
+"""Products that need nothing of each other."""
 IN_TURNS = ((1, 2), (2, 1))
 """Three Einsums in two stages."""
 
@@ -96,6 +100,88 @@ def test_the_best_pipelines_are_those_of_the_brute_force():
 
 def test_networks_below_the_lanes_of_stages_are_their_own():
     assert compare(2, 2, rows=True)
+
+
+def side_by_side(seed, first=None):
+    """Whether a Pipeline of two products that exchange nothing is best with fusion switched off, after the comparison.
+
+    `first`: one more Einsum before them, whose innermost loop is given.
+    """
+    rng = random.Random(seed)
+    case, keeps = drawn(rng, 2)
+    case["workload"]["einsums"] = APART
+    goal = "latency" if first else rng.choice(("latency", "latency", "energy_delay_product"))
+    options, value = {"metrics": goal, "fuse": False}, VALUES[goal]
+    given = {"G": einmap.PartialMapping((AnyPlace(), Temporal(PerEinsum(rng.choice("mkn")), PerEinsum(1))))}
+    try:
+        alone = einmap.map_workload(einmap.Spec.from_dict(case), **options).cost
+    except einmap.NoMappingError:
+        return False
+    least = min(value(alone.energy, alone.latency), Brute(case, keeps).best(value))
+    if first:
+        case["workload"]["einsums"] = [first]
+        least += einmap.map_workload(einmap.Spec.from_dict(case), given=given, **options).cost.latency
+        case["workload"]["einsums"] = [first, *APART]
+        options["given"] = given
+    ours = einmap.map_workload(einmap.Spec.from_dict(case), max_pipeline_stages=2, **options)
+    assert ours.optimal
+    assert math.isclose(value(ours.cost.energy, ours.cost.latency), least, rel_tol=1e-9), seed
+    return any(isinstance(placed.node, Pipeline) for placed in ours.mapping.placed)
+
+
+@few_and_many("seeds, least", ((2,), 1), (range(10, 40), 5), part="fusion")
+def test_with_fusion_switched_off_einsums_that_exchange_nothing_are_stages(seeds, least):
+    assert sum(map(side_by_side, seeds)) >= least
+
+
+@pytest.mark.slow
+@pytest.mark.fusion
+def test_einsums_without_a_given_mapping_are_stages_behind_one_with_it():
+    first = "G[m, n] = E[m, k] * F[k, n]"
+    assert sum(side_by_side(seed, first) for seed in range(10, 25)) >= 3
+
+
+def test_with_fusion_switched_off_einsums_that_exchange_something_are_no_stages():
+    found = einmap.map_workload(forked(), metrics="latency", fuse=False, max_pipeline_stages=2)
+    assert found.optimal
+    assert found.cost.latency == einmap.map_workload(forked(), metrics="latency", fuse=False).cost.latency == 256
+    assert "at most 2 stages, none of which reads what another writes, was, too" in found.reason
+
+
+def three():
+    """A product, and two after it that need nothing of each other, on a machine with two Computes."""
+    case = forked().to_dict()
+    case["workload"]["einsums"] = [*CHAINS[2], "W[m, p] = T1[m, n] * F[n, p]"]
+    return einmap.Spec.from_dict(case)
+
+
+def test_an_einsum_with_a_given_mapping_is_not_a_stage_and_the_others_are():
+    # all of T1 comes first, n outermost; then Z and W at one time, each 128 operations on a Compute of its own
+    given = einmap.PartialMapping((AnyPlace(temporal=False), Temporal(PerEinsum("n"), PerEinsum(1)), AnyPlace()))
+    options = {"metrics": "latency", "max_pipeline_stages": 2, "share_inputs": False}
+    found = einmap.map_workload(three(), given={"T1": given}, **options)
+    (pipeline,) = [placed.node for placed in found.mapping.placed if isinstance(placed.node, Pipeline)]
+    assert [branch[-1].einsum for branch in pipeline.branches] == ["Z", "W"]
+    loops = [placed.node for placed in found.mapping.path_of["T1"] if isinstance(placed.node, Temporal)]
+    assert loops[0].rank_variable.of("T1") == "n"
+    assert found.cost.latency == 128 + 128
+    assert "2 stages, of Einsums without a given mapping, which exchange through" in found.reason
+    assert einmap.evaluate(three(), found.mapping) == found.cost
+
+
+def test_a_given_mapping_with_stages_is_refused_with_its_place():
+    found = einmap.map_workload(forked(), metrics="latency", max_pipeline_stages=2)
+    with pytest.raises(NotSupportedError, match="stages in a mapping that is given") as refused:
+        einmap.map_workload(forked(), given=found.mapping)
+    assert refused.value.at.path == f"given.nodes[{len(found.mapping.nodes) - 1}]"
+
+
+def test_beside_a_single_einsum_that_is_free_there_is_no_pipeline():
+    given = einmap.PartialMapping((AnyPlace(), Temporal(PerEinsum("k"), PerEinsum(1))))
+    options = {"metrics": "latency", "given": {"T1": given}}
+    found = einmap.map_workload(forked(), max_pipeline_stages=2, **options)
+    assert found.cost.latency == einmap.map_workload(forked(), **options).cost.latency
+    assert "no Pipeline was searched, since an Einsum with a given mapping is not a stage" in found.reason
 
 
 @pytest.mark.slow

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping as MappingOf
 
-from einmap.errors import At, EinmapError, MappingError, SpecError, attempt, did_you_mean, raise_all
+from einmap.errors import At, EinmapError, MappingError, NotSupportedError, SpecError, attempt, did_you_mean, raise_all
 from einmap.mapper.given.pattern import Pattern, pattern_of
 from einmap.mapping.mapping import Mapping
-from einmap.mapping.nodes import Compute, Split, format_address
+from einmap.mapping.nodes import Compute, Pipeline, Split, format_address
 from einmap.mapping.template import OpenCompute, PartialMapping
 from einmap.spec.spec import Spec
 from einmap.visible import short
@@ -77,7 +77,14 @@ def _named(given: PartialMapping, spec: Spec) -> str:
 
 
 def _nodes_above(given: Mapping, spec: Spec, name: str) -> PartialMapping:
-    """The nodes above one Einsum, with its own tensors only."""
+    """The nodes above one Einsum, with its own tensors only. Raises NotSupportedError for a stage of a Pipeline."""
+    staged = next((p for p in given.path_of[name] if isinstance(p.node, Pipeline)), None)
+    if staged is not None:
+        raise NotSupportedError(
+            "!Pipeline (stages in a mapping that is given to the mapper) is not supported yet",
+            at=At(path=f"given.{format_address(staged.address)}"),
+            hint="give mappings of Einsums that are in no stage",
+        )
     nodes = tuple(p.node for p in given.path_of[name] if not isinstance(p.node, Split))
     places = tuple(At(path=f"given.{format_address(p.address)}") for p in given.path_of[name]
                    if not isinstance(p.node, Split))  # fmt: skip

@@ -7,14 +7,17 @@ best cut is a shortest path over the positions between Einsums, with a Pareto fr
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from typing import NamedTuple
 
 import numpy as np
 
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.fusion.meter import Meter, StoppedError
 from einmap.mapper.fusion.problem import CascadeProblem
-from einmap.mapper.fusion.tree import TreeBuilder, gathered
+from einmap.mapper.fusion.tree import LinearNest, TreeBuilder, gathered
+from einmap.mapper.independent.independent_search import IndependentSearch
 from einmap.mapper.objective.metrics import METRICS
 from einmap.mapper.pipelined.pipeline_search import Origin, PipelineSearch
 from einmap.mapper.pipelined.stage_fronts import StageFronts
@@ -25,15 +28,32 @@ from einmap.mapper.result.result import MapStats
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
 
+COLUMNS = ("energy", "latency")
+
+
+class Alone(NamedTuple):
+    """Where a row comes from: the chain of an Einsum that is like the given one, and in no Pipeline."""
+
+    nests: list[LinearNest]
+    sizes: tuple[int, ...] = (1,)
+
 
 def pipelines(problem: Problem, budget: Budget) -> Outcome:
-    """All cuts of a cascade into Pipelines; no points where nothing fits. Raises NotSupportedError."""
+    """All cuts of a cascade into Pipelines; no points where nothing fits. Raises NotSupportedError.
+
+    An Einsum with a given mapping is a part by itself. Without fusion Einsums of a Pipeline hand on nothing.
+    """
     spec, options = problem.spec, problem.options
+    if len(spec.workload.einsums) - len(problem.given) < 2 and problem.given:
+        why = "no Pipeline was searched, since an Einsum with a given mapping is not a stage"
+        return Outcome(options.goals, (), MapStats(), ties_broken=True, notes=(why,))
     search = CascadeSearch(problem, Meter(budget.progress))
     trees = search.run()
     each = f" and {options.most_in_stage} Einsums in each" if options.most_in_stage > 1 else ""
-    kind = f"cascade of Pipelines of at most {options.most_stages} stages{each}"
-    searched = f"{kind}, which exchange through the outermost memory,"
+    free = ", of Einsums without a given mapping" if problem.given else ""
+    kind = f"cascade of Pipelines of at most {options.most_stages} stages{each}{free}"
+    where = "which exchange through the outermost memory" if problem.fuse else "none of which reads what another writes"
+    searched = f"{kind}, {where},"
     return Outcome(
         options.goals,
         tuple([evaluated(spec, tree, options.rules) for tree in trees]),
@@ -50,6 +70,7 @@ class CascadeSearch:
     problem: Problem
     meter: Meter
     cut: bool = False
+    _fronts: dict[object, StageFronts] = field(default_factory=dict, init=False)
 
     def run(self) -> list[LoopTree]:
         """The trees of the best cuts with a Pipeline, those that no other one beats; none where nothing fits."""
@@ -59,40 +80,66 @@ class CascadeSearch:
             self.cut = True
             return []
 
-    def _best(self) -> OriginFront[tuple[Origin, ...]]:
+    def _best(self) -> OriginFront[tuple[Origin | Alone, ...]]:
         """The best cuts of the whole cascade."""
         spec, options = self.problem.spec, self.problem.options
         einsums = spec.workload.einsums
         parts = {part for goal in options.goals for part in METRICS[goal].parts}
-        judged = tuple(column for column, part in enumerate(("energy", "latency")) if part in parts)
+        judged = tuple(column for column, part in enumerate(COLUMNS) if part in parts)
         problem = CascadeProblem(spec, options)
-        fronts: dict[object, StageFronts] = {}
-        leak_power = spec.arch(einsums[0].name).total_constant_power
-        reached: list[OriginFront[tuple[Origin, ...]]] = [OriginFront(judged, np.zeros((1, 2)), [()])]
+        reached: list[OriginFront[tuple[Origin | Alone, ...]]] = [OriginFront(judged, np.zeros((1, 2)), [()])]
         for end in range(1, len(einsums) + 1):
-            here: OriginFront[tuple[Origin, ...]] = OriginFront(judged)
+            here: OriginFront[tuple[Origin | Alone, ...]] = OriginFront(judged)
             for begin in range(max(0, end - options.most_stages * options.most_in_stage), end):
                 before = reached[begin]
                 for stages in cuts(einsums[begin:end], options.most_stages, options.most_in_stage):
-                    best = PipelineSearch(problem, stages, judged, leak_power, self.meter, fronts).run()
+                    best = self._part(problem, stages, judged)
                     for values, origins in zip(before.values, before.origins, strict=True):
                         here.add(best.values + values, [(*origins, origin) for origin in best.origins])
             reached.append(here)
         return reached[-1]
 
-    def _tree(self, origins: Sequence[Origin]) -> LoopTree:
+    def _part(
+        self, problem: CascadeProblem, stages: tuple[tuple[Einsum, ...], ...], judged: tuple[int, ...]
+    ) -> OriginFront[Origin] | OriginFront[Alone]:
+        """The best Pipelines of some stages, or mappings of one Einsum; none where a stage has a given mapping."""
+        names = [einsum.name for stage in stages for einsum in stage]
+        if self.problem.given.keys().isdisjoint(names):
+            leak_power = self.problem.spec.arch(names[0]).total_constant_power
+            fuse = self.problem.fuse
+            return PipelineSearch(problem, stages, judged, leak_power, self.meter, self._fronts, fuse).run()
+        return self._like_given(stages[0][0], judged) if len(names) == 1 else OriginFront[Alone](judged)
+
+    def _like_given(self, einsum: Einsum, judged: tuple[int, ...]) -> OriginFront[Alone]:
+        """The best mappings of an Einsum that are like the given one, with what it shares in the outermost memory."""
+        spec, options = self.problem.spec, self.problem.options
+        alone = spec.with_einsums(replace(spec.workload, einsums=(einsum,)), lambda _, arch: arch)
+        options = replace(options, goals=tuple(COLUMNS[column] for column in judged), breaks_ties=False)
+        search = IndependentSearch(alone, options, {einsum.name: self.problem.given[einsum.name]})
+        search.run(self.meter.progress)
+        optimum, found = search.optimum(einsum), OriginFront[Alone](judged)
+        for row, mapping in zip(optimum.values, optimum.mappings, strict=True):
+            nest = _nest_of(einsum.name, mapping)
+            outside = {t for node in nest.nodes[: nest.n_outer] if isinstance(node, tree.Storage) for t in node.tensors}
+            if spec.workload.shared & einsum.tensors <= outside:
+                values = np.zeros((1, len(COLUMNS)))
+                values[0, list(judged)] = np.array(row) * search.weight(einsum)
+                found.add(values, [Alone([nest])])
+        self.meter.work += optimum.work
+        return found
+
+    def _tree(self, origins: Sequence[Origin | Alone]) -> LoopTree:
         """The tree of one cut: a branch for each part."""
         outer: list[tree.Storage] = []
         parts: list[tuple[tree.Node, ...]] = []
         for origin in origins:
-            nests = [of.nest(row) for of, row in zip(origin.fronts, origin.rows, strict=True)]
-            loops = len(origin.rows[0].signature.loops)
+            nests = origin.nests
             builder = StageTreeBuilder if len(nests) > len(origin.sizes) else TreeBuilder
-            built = builder(nests, [0, *[loops] * (len(nests) - 1)]).build()
+            built = builder(nests, [0, *[nests[0].fused] * (len(nests) - 1)]).build()
             own = [node for nest in nests for node in nest.nodes[: nest.n_outer] if isinstance(node, tree.Storage)]
             outer += own
             nodes = built.nodes[len(gathered(own)) :]
-            if len(nests) > 1:
+            if isinstance(origin, Origin) and len(nests) > 1:
                 split = nodes[-1]
                 assert isinstance(split, tree.Split)
                 component, name = origin.placement.fanout or (None, None)
@@ -101,6 +148,14 @@ class CascadeSearch:
         if len(parts) == 1:
             return LoopTree((*gathered(outer), *parts[0]))
         return LoopTree((*gathered(outer), tree.Sequential(tuple(parts))))
+
+
+def _nest_of(einsum: str, mapping: LoopTree) -> LinearNest:
+    """The chain of an Einsum that shares no loop. The nodes of its outermost memory come first."""
+    first = mapping.nodes[0]
+    assert isinstance(first, tree.Storage)
+    outer = takewhile(lambda node: isinstance(node, tree.Storage) and node.component == first.component, mapping.nodes)
+    return LinearNest(einsum, mapping.nodes, len(list(outer)), 0, {})
 
 
 def cuts(einsums: Sequence[Einsum], most_stages: int, most_in_stage: int) -> Iterator[tuple[tuple[Einsum, ...], ...]]:

@@ -19,6 +19,7 @@ from einmap.mapper.fusion.fronts.nests.loops import TEMPORAL
 from einmap.mapper.fusion.fronts.nests.outer_nests import FusionSignature, Key
 from einmap.mapper.fusion.meter import Meter
 from einmap.mapper.fusion.problem import CascadeProblem
+from einmap.mapper.fusion.tree import LinearNest
 from einmap.mapper.pipelined.placements import Placement, placements, restricted
 from einmap.mapper.pipelined.stage_fronts import Group, GroupRows, Row, StageFronts, goals_of
 from einmap.mapper.pipelined.stage_sums import OriginFront, in_turns
@@ -34,12 +35,17 @@ class Origin(NamedTuple):
     rows: tuple[Row, ...]
     sizes: tuple[int, ...]
 
+    @property
+    def nests(self) -> list[LinearNest]:
+        """The chain of each Einsum."""
+        return [of.nest(row) for of, row in zip(self.fronts, self.rows, strict=True)]
+
 
 @dataclass
 class PipelineSearch:
     """The Pipelines of some successive Einsums, or the mappings of a single one. `judged`: see OriginFront.
 
-    `stages`: the Einsums of each stage.
+    `stages`: the Einsums of each stage. `exchanging`: whether Einsums may hand something on within the Pipeline.
     """
 
     problem: CascadeProblem
@@ -48,6 +54,7 @@ class PipelineSearch:
     leak_power: float
     meter: Meter
     fronts: dict[object, StageFronts]
+    exchanging: bool = True
     _turns: dict[object, GroupRows] = field(default_factory=dict, init=False)
 
     @cached_property
@@ -84,7 +91,7 @@ class PipelineSearch:
         outputs = {t for einsum in self.einsums for t in einsum.outputs}
         read = {t for einsum in self.einsums for t in einsum.inputs}
         alike = len({einsum.n_instances for einsum in self.einsums}) == 1
-        return alike and outputs & read <= self.inside
+        return alike and outputs & read <= (self.inside if self.exchanging else frozenset())
 
     def run(self) -> OriginFront[Origin]:
         """The best of all placements, loops and chains. Raises StoppedError."""
