@@ -1,6 +1,6 @@
 """What lies behind an Einsum, by definition: each option at each boundary state, nothing remembered."""
 
-from einmap.mapper.fusion.fronts.nests.outer_nests import Key
+from einmap.mapper.fusion.fronts.nests.signatures import Key
 from einmap.mapper.fusion.paths.boundary_states import (
     ANY_LOOPS,
     NOTHING,

@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from einmap.mapper.fusion.fronts.nests.loops import TEMPORAL, in_time
-from einmap.mapper.fusion.fronts.nests.outer_nests import FusionSignature, Key
+from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, Key
 from einmap.mapper.fusion.fronts.protocol import FrontMemories, FusedFront
 from einmap.mapper.fusion.paths.boundary_states import ANY_LOOPS, EinsumOptions, Option
 from einmap.mapper.fusion.paths.label_setting import LabelSetting, StageFronts

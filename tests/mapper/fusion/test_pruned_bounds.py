@@ -59,8 +59,8 @@ def test_listing_further_gives_what_listing_at_once_gives(lanes):
         for factor in (1.0, 1.0001, 1.2, 1.2001, 2.0, 2.0001, np.inf):
             for signature_class, least in chains.signature_classes.items():
                 limit = None if np.isinf(factor) else Remainder(np.zeros((1, 1)), factor * float(least.min()))
-                anew = chains.survey({signature_class: limit})
-                assert other.survey({signature_class: None}) <= {signature_class}
+                anew = chains.survey({signature_class: limit}).anew
+                assert other.survey({signature_class: None}).anew <= {signature_class}
                 everything = {o: other.bounds(o) for o in other.listed[signature_class]}
                 good = {o for o, rows in everything.items() if limit is None or not limit.exceeds_cutoff(rows).all()}
                 assert set(chains.listed[signature_class]) >= good
@@ -75,14 +75,14 @@ def test_a_family_is_not_listed_anew_for_a_little_more():
     chains = cascade().distinct[1].chains
     (signature_class, least), *_ = chains.signature_classes.items()
     limit = Remainder(np.zeros((1, 1)), 1.5 * float(least.min()))
-    assert chains.survey({signature_class: limit}) == {signature_class}
+    assert chains.survey({signature_class: limit}).anew == {signature_class}
     before = chains.listed[signature_class]
     rest = chains._pruned[signature_class].rows[0, 0]
-    assert chains.survey({signature_class: Remainder(np.zeros((1, 1)), float(rest) * 0.999)}) == set()
+    assert chains.survey({signature_class: Remainder(np.zeros((1, 1)), float(rest) * 0.999)}).anew == set()
     assert chains.listed[signature_class] is before
-    assert chains.survey({signature_class: Remainder(np.zeros((1, 1)), float(rest))}) == {signature_class}
+    assert chains.survey({signature_class: Remainder(np.zeros((1, 1)), float(rest))}).anew == {signature_class}
     chains.begin_again(2)
-    assert chains.survey({signature_class: limit}) == {signature_class}
+    assert chains.survey({signature_class: limit}).anew == {signature_class}
 
 
 def test_families_may_be_listed_with_the_same_others(monkeypatch):
@@ -93,7 +93,7 @@ def test_families_may_be_listed_with_the_same_others(monkeypatch):
     chains.least(np.eye(1))
     assert len(chains.signature_classes) > 1
     nothing = Remainder(np.zeros((1, 1)), 0.0)
-    assert chains.survey(dict.fromkeys(chains.signature_classes, nothing)) == set(chains.signature_classes)
+    assert chains.survey(dict.fromkeys(chains.signature_classes, nothing)).anew == set(chains.signature_classes)
     assert not any(chains.listed.values())
-    assert chains.survey(dict.fromkeys(chains.signature_classes)) == set(chains.signature_classes)
+    assert chains.survey(dict.fromkeys(chains.signature_classes)).anew == set(chains.signature_classes)
     assert all(chains.listed.values())

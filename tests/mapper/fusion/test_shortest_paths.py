@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from tests.mapper.fusion.graphs import Small, combinations, option_of, smalls
 
 from einmap.mapper.fusion.fronts.nests.loops import TEMPORAL
-from einmap.mapper.fusion.fronts.nests.outer_nests import FusionSignature, Key
+from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, Key
 from einmap.mapper.fusion.fronts.protocol import FrontMemories, FusedFront
 from einmap.mapper.fusion.paths import label_setting
 from einmap.mapper.fusion.paths.boundary_states import EinsumOptions, Option

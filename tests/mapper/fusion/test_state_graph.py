@@ -10,7 +10,7 @@ from tests.mapper.fusion.behind import by_definition
 from tests.mapper.fusion.graphs import LANES, OUTERMOST, combinations, option_of, smalls, ways, wild_of
 
 from einmap.mapper.fusion.fronts.nests.loops import TEMPORAL
-from einmap.mapper.fusion.fronts.nests.outer_nests import Key
+from einmap.mapper.fusion.fronts.nests.signatures import Key
 from einmap.mapper.fusion.paths.boundary_states import (
     ANY_LOOPS,
     NOTHING,

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from einmap.arch.component import Leaf, Memory, Toll
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.fusion.fronts.nests.loops import TEMPORAL
-from einmap.mapper.fusion.fronts.nests.outer_nests import FusionSignature, Key
+from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, Key
 from einmap.mapper.fusion.meter import Meter
 from einmap.mapper.fusion.problem import CascadeProblem
 from einmap.mapper.fusion.tree import LinearNest

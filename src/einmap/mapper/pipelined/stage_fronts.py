@@ -16,7 +16,7 @@ from einmap.arrays import Floats
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
 from einmap.mapper.fusion.fronts.nests.loops import TEMPORAL, Kind
-from einmap.mapper.fusion.fronts.nests.outer_nests import FusionSignature, Key, SignatureClass
+from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, Key, SignatureClass
 from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
 from einmap.mapper.fusion.fronts.protocol import FrontMemories, FusedFront
 from einmap.mapper.fusion.meter import Meter

@@ -21,7 +21,7 @@ from einmap.einsum.einsum import Einsum
 from einmap.errors import NotSupportedError
 from einmap.mapper.fusion.fronts.listed_fronts import ListedFronts
 from einmap.mapper.fusion.fronts.nests.loops import TEMPORAL, rank_cut
-from einmap.mapper.fusion.fronts.nests.outer_nests import FusionSignature, Key
+from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, Key
 from einmap.mapper.fusion.fronts.protocol import FrontMemories, FusedFront
 from einmap.mapper.mapspace.dataplacement import backings
 from einmap.mapper.mapspace.latency_forms import forms_of

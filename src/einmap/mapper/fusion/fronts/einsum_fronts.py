@@ -20,19 +20,17 @@ from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.branch_and_bound.decode import nodes_of
 from einmap.mapper.branch_and_bound.path_search import Descent, PathSearch, TemplateTables
 from einmap.mapper.branch_and_bound.stalled import offer_stalled, settled
+from einmap.mapper.fusion.fronts.growing import ClassList, GrowingFront, exceeds_cutoff
 from einmap.mapper.fusion.fronts.nests.dominance import undominated
 from einmap.mapper.fusion.fronts.nests.loops import loop_nodes
+from einmap.mapper.fusion.fronts.nests.met_loops import ANYTHING, MetLoops
 from einmap.mapper.fusion.fronts.nests.nest_rules import TOKEN, NestRules
-from einmap.mapper.fusion.fronts.nests.outer_nests import (
-    FusionSignature,
-    OuterNest,
-    OuterNestEnumerator,
-    SignatureClass,
-)
+from einmap.mapper.fusion.fronts.nests.outer_nests import OuterNest, OuterNestEnumerator
 from einmap.mapper.fusion.fronts.nests.pruned_bounds import PrunedBounds
+from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, SignatureClass
 from einmap.mapper.fusion.fronts.own_seconds import take_own
 from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
-from einmap.mapper.fusion.fronts.protocol import FrontMemories, FrontStatistics, FusedFront
+from einmap.mapper.fusion.fronts.protocol import EVERYTHING, FrontMemories, FrontStatistics, FusedFront, Surveyed
 from einmap.mapper.fusion.fronts.table_store import NO_LIMIT, Groups, TableStore
 from einmap.mapper.fusion.meter import Meter
 from einmap.mapper.objective import objective_kernels
@@ -48,14 +46,6 @@ CHOICES_AT_A_TIME = 1_000_000
 """Choices that one call of the kernel looks at, about 20 ms."""
 FIRST_POINTS = 64
 """Points of a front that are made room for at first."""
-
-
-@dataclass
-class GrowingFront:
-    """The front of a signature while it is searched."""
-
-    signature: FusionSignature
-    archive: Archive
 
 
 @dataclass(eq=False)
@@ -188,33 +178,41 @@ class EinsumFronts:
         self._outer_nest_rows = {}
         self.completed = []
 
-    def survey(self, limits: Mapping[SignatureClass, Remainder | None]) -> set[SignatureClass]:
-        """List the outer nests of some signature classes, all that can be a part of something good; those that had to
-        be listed anew.
+    def survey(
+        self,
+        limits: Mapping[SignatureClass, Remainder | None],
+        met: Mapping[SignatureClass, MetLoops] = EVERYTHING,
+        most: float = math.inf,
+    ) -> Surveyed:
+        """List the outer nests of some signature classes, all that can be a part of something good.
 
+        `met`: the keys that others can meet, where these are known. A class that has more than `most` stays as it was.
         Raises StoppedError.
         """
         anew = {f: o for f, o in limits.items() if f not in self._pruned or not self._pruned[f].stays_out(o)}
-        for signature_class in anew:
-            for signature in self.listed.get(signature_class, ()):
-                self._outer_nest_rows.pop(signature, None)
-            self.listed[signature_class] = {}
-            self._pruned.pop(signature_class, None)
+        lists = {signature_class: ClassList(met.get(signature_class, ANYTHING)) for signature_class in anew}
         pruned = {signature_class: PrunedBounds(len(self.request.goals)) for signature_class in anew}
         plans = [(plan, signature_class) for plan, signature_class in self._by_plan.items() if signature_class in anew]
         limits_of, pruned_of = {plan: anew[f] for plan, f in plans}, {plan: pruned[f] for plan, f in plans}
         for search in self.groups.searches(limits_of, pruned_of) if plans else ():
-            self._list(search, anew, pruned)
-        self._pruned |= pruned
-        return set(anew)
+            self._list(search, anew, pruned, lists, most)
+        postponed = {signature_class for signature_class, listed in lists.items() if listed.n > most}
+        for signature_class in anew.keys() - postponed:
+            for signature in self.listed.get(signature_class, ()):
+                self._outer_nest_rows.pop(signature, None)
+            self.listed[signature_class] = lists[signature_class].by_signature
+            self._pruned[signature_class] = pruned[signature_class]
+        return Surveyed(anew.keys() - postponed, postponed)
 
     def _list(
         self,
         search: PathSearch,
         limits: Mapping[SignatureClass, Remainder | None],
         pruned: Mapping[SignatureClass, PrunedBounds],
+        lists: Mapping[SignatureClass, ClassList],
+        most: float,
     ) -> None:
-        """List the outer nests of one search."""
+        """List the outer nests of one search, into `lists`; no more than `most` of each signature class."""
         rules = NestRules(
             search, self.request.shared, self.most, self.most_per_axis, self.request.joint, self.request.wider,
             self.request.waiting, self.request.steps, self.request.made,
@@ -224,18 +222,21 @@ class EinsumFronts:
             signature_class = self._by_plan.get(compiled.plan)
             if signature_class is None or signature_class not in limits:
                 continue
-            remainder, bounds = limits[signature_class], pruned[signature_class]
-            for outer_nest in OuterNestEnumerator(rules, compiled, bounds, remainder).outer_nests():
+            remainder, bounds, of_class = limits[signature_class], pruned[signature_class], lists[signature_class]
+            for outer_nest in OuterNestEnumerator(rules, compiled, bounds, remainder, of_class.met).outer_nests():
                 self.meter.listed += 1
                 self.meter.go_on()
+                if of_class.n > most:
+                    break
                 if not np.isfinite(outer_nest.least).all():
                     continue
                 if exceeds_cutoff(outer_nest, remainder):
                     bounds.add(outer_nest.least[None])
                 else:
+                    of_class.n += 1
                     by_signature.setdefault(outer_nest.signature, []).append(outer_nest)
         for signature, outer_nests in by_signature.items():
-            listed = self.listed[signature.signature_class].setdefault(signature, [])
+            listed = lists[signature.signature_class].by_signature.setdefault(signature, [])
             listed.extend((search, outer_nest) for outer_nest in undominated(outer_nests))
 
     def complete_outer_nests(
@@ -443,8 +444,3 @@ def _with_few_tables(plans: list[list[tuple[PathSearch, OuterNest]]]) -> list[li
 
 def _promise(pair: tuple[PathSearch, OuterNest]) -> float:
     return float(pair[1].least[0])
-
-
-def exceeds_cutoff(outer_nest: OuterNest, remainder: Remainder | None) -> bool:
-    """Whether no completion of an outer nest can be a part of something good."""
-    return remainder is not None and bool(remainder.exceeds_cutoff(outer_nest.least[None, :])[0])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Self
 
 from einmap.arrays import Floats
-from einmap.mapper.fusion.fronts.nests.outer_nests import FusionSignature, SignatureClass
-from einmap.mapper.fusion.fronts.protocol import FrontMemories, FrontStatistics, FusedFront
+from einmap.mapper.fusion.fronts.nests.met_loops import MetLoops
+from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, SignatureClass
+from einmap.mapper.fusion.fronts.protocol import EVERYTHING, FrontMemories, FrontStatistics, FusedFront, Surveyed
 from einmap.mapper.problem.request import Remainder
 
 
@@ -68,10 +70,15 @@ class ListedFronts(ABC):
     def begin_again(self, most: float) -> None:  # noqa: B027 - what is listed stays listed
         """Nothing: what is listed stays listed."""
 
-    def survey(self, limits: Mapping[SignatureClass, Remainder | None]) -> set[SignatureClass]:
+    def survey(
+        self,
+        limits: Mapping[SignatureClass, Remainder | None],
+        met: Mapping[SignatureClass, MetLoops] = EVERYTHING,
+        most: float = math.inf,
+    ) -> Surveyed:
         """Nothing: all chains are listed already."""
-        del limits
-        return set()
+        del limits, met, most
+        return Surveyed()
 
     def complete_outer_nests(
         self, limits: Mapping[FusionSignature, Remainder | None]

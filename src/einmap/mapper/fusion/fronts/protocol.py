@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import math
+from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass
 from typing import Protocol
 
 from einmap.arch.tree import Architecture
 from einmap.arrays import Floats, Ints
 from einmap.einsum.einsum import Einsum
-from einmap.mapper.fusion.fronts.nests.outer_nests import FusionSignature, SignatureClass
+from einmap.mapper.fusion.fronts.nests.met_loops import MetLoops
+from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, SignatureClass
 from einmap.mapper.problem.request import Remainder, Request
 from einmap.mapping import nodes as tree
 
@@ -40,6 +42,18 @@ class FrontStatistics:
     templates: int = 0
     lanes: int = 0
     outer_nests: int = 0
+
+
+EVERYTHING: Mapping[SignatureClass, MetLoops] = {}
+"""Of no signature class it is known which keys others can meet."""
+
+
+@dataclass(frozen=True)
+class Surveyed:
+    """Signature classes that had to be listed anew, and those that are as before, since they have too many chains."""
+
+    anew: Set[SignatureClass] = frozenset()
+    postponed: Set[SignatureClass] = frozenset()
 
 
 class Fronts(Protocol):
@@ -139,10 +153,15 @@ class Fronts(Protocol):
     def begin_again(self, most: float) -> None:
         """Forget what is listed, and look at chains with so many fused loops from here on."""
 
-    def survey(self, limits: Mapping[SignatureClass, Remainder | None]) -> set[SignatureClass]:
-        """List what of some signature classes can be a part of something good; those that had to be listed anew.
+    def survey(
+        self,
+        limits: Mapping[SignatureClass, Remainder | None],
+        met: Mapping[SignatureClass, MetLoops] = EVERYTHING,
+        most: float = math.inf,
+    ) -> Surveyed:
+        """List what of some signature classes can be a part of something good; not where that is more than `most`.
 
-        Raises StoppedError.
+        `met`: the keys that others can meet, where these are known. Raises StoppedError.
         """
 
     def complete_outer_nests(

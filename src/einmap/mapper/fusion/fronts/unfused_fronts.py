@@ -23,7 +23,7 @@ from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
 from einmap.mapper.branch_and_bound.optimum import Optimum
 from einmap.mapper.exhaustive.brute_force import backs, brute_force
 from einmap.mapper.fusion.fronts.listed_fronts import ListedFronts
-from einmap.mapper.fusion.fronts.nests.outer_nests import FusionSignature, Key
+from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, Key
 from einmap.mapper.fusion.fronts.protocol import FrontMemories, FusedFront
 from einmap.mapper.fusion.meter import Meter
 from einmap.mapper.mapspace.dataplacement import backings

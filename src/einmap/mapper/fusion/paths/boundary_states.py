@@ -16,7 +16,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from einmap.mapper.fusion.fronts.nests.loops import Cut, Kind
-from einmap.mapper.fusion.fronts.nests.outer_nests import FusionSignature, Key, SignatureClass
+from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, Key, SignatureClass
 
 type Slot = int
 """Stands for a shared tensor: no other one that is in use at the same time has the same."""

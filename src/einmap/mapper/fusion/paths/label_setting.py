@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from einmap.arrays import Floats
-from einmap.mapper.fusion.fronts.nests.outer_nests import FusionSignature
+from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature
 from einmap.mapper.fusion.fronts.protocol import FusedFront
 from einmap.mapper.fusion.paths.kernel_records import Comparison, JoinedEdges, Labels, Limits, PackedChains
 from einmap.mapper.fusion.paths.label_kernels import joined

@@ -18,7 +18,7 @@ from einmap.einsum.isomorphism import structure
 from einmap.einsum.workload import Workload
 from einmap.mapper.fusion.fronts.hulls import Scales
 from einmap.mapper.fusion.fronts.nests.loops import Cut
-from einmap.mapper.fusion.fronts.nests.outer_nests import FusionSignature, Key, SignatureClass
+from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, Key, SignatureClass
 from einmap.mapper.fusion.fronts.protocol import Fronts
 from einmap.mapper.fusion.paths.boundary_states import ANY_LOOPS, OWN, EinsumOptions, Option, Slot
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from einmap.arrays import Bools, Floats, Ints
-from einmap.mapper.fusion.fronts.nests.outer_nests import FusionSignature
+from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature
 from einmap.mapper.fusion.fronts.protocol import FrontMemories
 from einmap.mapper.fusion.paths import path_kernels
 from einmap.mapper.fusion.paths.boundary_states import BoundaryState, EinsumOptions, Option, Slot

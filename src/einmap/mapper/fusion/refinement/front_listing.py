@@ -10,13 +10,17 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from einmap.mapper.fusion.fronts.nests.outer_nests import FusionSignature, SignatureClass
+from einmap.mapper.fusion.fronts.nests.met_loops import ANYTHING, MetLoops
+from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, SignatureClass
 from einmap.mapper.fusion.fronts.protocol import Fronts, FusedFront
 from einmap.mapper.fusion.problem import CascadeProblem, Member
+from einmap.mapper.fusion.refinement.met_keys import MetKeys
 from einmap.mapper.fusion.refinement.option_bounds import OptionBounds, Refined
 from einmap.mapper.problem.request import Remainder
 from einmap.pareto import nondominated
 
+FIRST_LISTED, MORE = 1_000, 8
+"""Outer nests of a signature class that are listed at first, and how many times as many when all else is known."""
 GROWTH = 1.5
 """Where a list did not grow by this factor there is no point in small steps."""
 
@@ -63,6 +67,15 @@ class FrontListing:
         self.changed: set[Fronts] = set()
         self.class_steps = {member.chains: 1.0 for member in cascade.members}
         self.front_steps: dict[tuple[Fronts, FusionSignature], float] = {}
+        self.most: float = FIRST_LISTED
+        """Outer nests of a signature class that are listed by now; those of larger ones wait."""
+        self.postponed: dict[tuple[Fronts, SignatureClass], MetLoops] = {}
+        """Signature classes that have more, up to the limit that they were asked for, and what others could meet."""
+
+    def more(self) -> None:
+        """List larger signature classes, too."""
+        self.most *= MORE
+        self.postponed.clear()
 
     def growth(self, chains: Fronts, signature: FusionSignature | None) -> float:
         """How many steps a front is looked ahead; None: the signature classes of its Einsum."""
@@ -70,8 +83,10 @@ class FrontListing:
             return self.class_steps[chains]
         return self.front_steps.get((chains, signature), 1.0)
 
-    def survey(self, requests: Mapping[Fronts, Mapping[SignatureClass, RefinementRequest]]) -> None:
-        """List signature classes up to limits."""
+    def survey(
+        self, requests: Mapping[Fronts, Mapping[SignatureClass, RefinementRequest]], met_keys: MetKeys | None = None
+    ) -> None:
+        """List signature classes up to limits. `met_keys`: what others can meet; without them it may be anything."""
         begin = time.perf_counter()
         listing = self.cascade.watch("loops above the tensors of {}")
         members = [member for member in self.cascade.distinct if member.chains in requests]
@@ -81,13 +96,16 @@ class FrontListing:
             chains = member.chains
             remainders = {signature_class: asked.united() for signature_class, asked in requests[chains].items()}
             outer_nests = chains.statistics.outer_nests
-            anew = chains.survey(remainders)
-            if chains.statistics.outer_nests <= GROWTH * outer_nests:
+            met = {} if met_keys is None else {f: met_keys.of(chains, f) for f in remainders}
+            surveyed = chains.survey(remainders, met, self.most)
+            self.postponed.update({(chains, f): met.get(f, ANYTHING) for f in surveyed.postponed})
+            if not surveyed.postponed and chains.statistics.outer_nests <= GROWTH * outer_nests:
                 self.class_steps[chains] *= 2
-            for signature_class, remainder in remainders.items():
+            for signature_class in remainders.keys() - surveyed.postponed:
+                remainder = remainders[signature_class]
                 refined = Refined(requests[chains][signature_class].limit, () if remainder is None else (remainder,))
-                self.option_bounds.listed(chains, signature_class, refined, signature_class in anew)
-            if anew or any(math.isinf(asked.limit) for asked in requests[chains].values()):
+                self.option_bounds.listed(chains, signature_class, refined, signature_class in surveyed.anew)
+            if surveyed.anew or any(math.isinf(asked.limit) for asked in requests[chains].values()):
                 self.changed.add(chains)
 
         self.of_each(members, survey)

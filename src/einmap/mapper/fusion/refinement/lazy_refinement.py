@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from einmap.arrays import Floats
-from einmap.mapper.fusion.fronts.nests.outer_nests import FusionSignature, SignatureClass
+from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, SignatureClass
 from einmap.mapper.fusion.fronts.protocol import Fronts
 from einmap.mapper.fusion.paths.boundary_states import Option, Slot
 from einmap.mapper.fusion.paths.label_setting import Answer
@@ -27,6 +27,7 @@ from einmap.mapper.fusion.paths.shortest_paths import ContendedMemories, PackedO
 from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
 from einmap.mapper.fusion.problem import CascadeProblem
 from einmap.mapper.fusion.refinement.front_listing import FrontListing, RefinementRequest
+from einmap.mapper.fusion.refinement.met_keys import MetKeys
 from einmap.mapper.fusion.refinement.option_bounds import OptionBounds
 from einmap.mapper.fusion.refinement.option_floors import OptionFloors
 from einmap.mapper.fusion.refinement.relaxation import Relaxation
@@ -101,6 +102,9 @@ class LazyRefinement:
             if not unknown:
                 return answer
             self.known_bound = max(self.known_bound, best * (1 - ROUNDING))
+            met = MetKeys(relaxed, most)
+            if any(self.is_postponed(relaxed, k, o, met) for k, o in unknown):
+                self.listing.more()
             self.refine(relaxed, self.around(relaxed, unknown, most))
 
     def widen(self, relaxed: Relaxation, least: float, most: float, wider: float) -> tuple[Answer | None, float]:
@@ -123,6 +127,7 @@ class LazyRefinement:
     def everything(self) -> Answer | None:
         """All that may be a part of something good, by what is reached already."""
         cascade = self.cascade
+        self.listing.most = math.inf
         relaxed = self.bound()
         if relaxed is None:
             return None
@@ -231,17 +236,31 @@ class LazyRefinement:
     def open_options(self, relaxed: Relaxation, least: float, most: float) -> list[tuple[int, int]]:
         """Einsums and options that can be a part of what costs least but for a little, and are not known well enough.
 
-        Signature classes that are not listed as far come first.
+        Signature classes that are not listed as far come first, but large ones last: mostly the others lift the bound
+        so far that little of these is left.
         """
+        large: list[tuple[int, int]] = []
+        met = MetKeys(relaxed, most)
         for unexpanded, step in ((True, STEP), (False, OF_FRONTS * STEP)):
             unknown = []
             for k in relaxed.places:
                 limit, options = above(least, step * self.share(k), most), relaxed.stages[k].step.options
                 near = [o for o in relaxed.near(k, limit) if options[o].unexpanded == unexpanded]
                 unknown += [(k, o) for o in near if relaxed.known_limit(k, o) < limit]
-            if unknown:
-                return unknown
-        return []
+            waiting = [(k, o) for k, o in unknown if self.is_postponed(relaxed, k, o, met)]
+            large += waiting
+            if len(waiting) < len(unknown):
+                return [place for place in unknown if place not in waiting]
+        if large:
+            self.listing.more()
+        return large
+
+    def is_postponed(self, relaxed: Relaxation, k: int, o: int, met: MetKeys) -> bool:
+        """Whether an option is a signature class that is too large by now, with the keys that others can meet."""
+        signature_class, chains = relaxed.stages[k].step.options[o].signature_class, self.members[k].chains
+        if signature_class is None or (chains, signature_class) not in self.listing.postponed:
+            return False
+        return self.listing.postponed[chains, signature_class].is_within(met.of(chains, signature_class))
 
     # listing and completing
 
@@ -305,7 +324,7 @@ class LazyRefinement:
                 if request is not None:
                     request.remainder.append(self.remainder(k, relaxed.rests[k][o], request.limit))
         self.listing.complete(signatures)
-        self.listing.survey(signature_classes)
+        self.listing.survey(signature_classes, MetKeys(relaxed, self.floors.cutoff))
 
     def remainder(self, k: int, rest: Floats, most: float) -> Remainder | None:
         """What the rest of the cascade adds to an Einsum's chains."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from einmap.arrays import Floats
-from einmap.mapper.fusion.fronts.nests.outer_nests import FusionSignature, SignatureClass
+from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, SignatureClass
 from einmap.mapper.fusion.fronts.protocol import Fronts, FusedFront
 from einmap.mapper.fusion.paths.boundary_states import Option
 from einmap.mapper.fusion.paths.shortest_paths import OptionCosts

@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
@@ -19,9 +17,11 @@ from einmap.arrays import Floats, Ints
 from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.branch_and_bound.path_search import NOTHING, TemplateTables
-from einmap.mapper.fusion.fronts.nests.loops import TEMPORAL, Cut, Kind, Loop, in_order, in_time, orders_of
+from einmap.mapper.fusion.fronts.nests.loops import TEMPORAL, Cut, Loop, in_order, in_time, orders_of
+from einmap.mapper.fusion.fronts.nests.met_loops import ANYTHING, MetLoops
 from einmap.mapper.fusion.fronts.nests.nest_rules import NestRules, Reservation
 from einmap.mapper.fusion.fronts.nests.pruned_bounds import PrunedBounds
+from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, Key
 from einmap.mapper.fusion.fronts.nests.turns import NestNode, ahead_of, cost_ahead, nest_ways
 from einmap.mapper.mapspace.lanes.spatial_mappings import routed_components
 from einmap.mapper.mapspace.template import ABOVE, BELOW
@@ -29,51 +29,6 @@ from einmap.mapper.objective import objective_kernels
 from einmap.mapper.problem.request import Remainder
 from einmap.mapper.templates.chain_template import Held
 from einmap.numbers import divisors
-
-
-class Key(NamedTuple):
-    """How a shared tensor is backed: the memory, and the loops above it."""
-
-    memory: str
-    loops: tuple[Cut, ...]
-
-
-type SignatureClass = tuple[tuple[int, str], ...]
-"""For each shared tensor (by its position in the Einsum) the memory that backs it."""
-
-
-class FusionSignature(NamedTuple):
-    """What other Einsums see of a chain. Tensors by their position in the Einsum, ranks by that in the tensor.
-
-    `keys`: of all shared tensors. `loops`: kind and iterations of the fused loops. `held`: nodes of shared tensors
-    other than the backing ones that stand above some of these loops, as (tensor, loops above it, memory); without the
-    memory's name no other Einsum may use them. `cuts`: how the fused loops below its backing node cut each tensor.
-    """
-
-    keys: tuple[tuple[int, Key], ...]
-    loops: tuple[tuple[Kind, int], ...]
-    held: tuple[tuple[int, int, str], ...]
-    cuts: tuple[tuple[int, tuple[Cut, ...]], ...]
-
-    @property
-    def signature_class(self) -> SignatureClass:
-        """The memories that back the shared tensors."""
-        return tuple((t, key.memory) for t, key in self.keys)
-
-    def alive(self, by_tree: bool) -> Floats:
-        """[d, l]: 1 if what stands below d loops lives on while something else runs below the first l of them, else 0.
-
-        By the tree only temporal loops part it in time.
-        """
-        return _alive(tuple(not by_tree or kind == TEMPORAL for kind, _ in self.loops))
-
-
-@lru_cache(maxsize=4096)
-def _alive(parting: tuple[bool, ...]) -> Floats:
-    n = len(parting) + 1
-    alive = np.array([[float(any(parting[d:until])) for until in range(n)] for d in range(n)])
-    alive.flags.writeable = False
-    return alive
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +75,18 @@ class _State:
 class OuterNestEnumerator:
     """The outer nests of one dataplacement. `remainder`: what the other Einsums add; without it none is left out.
 
-    `pruned`: takes the bounds of what is left out.
+    `pruned`: takes the bounds of what is left out. `met`: the keys that others can meet; no others are listed.
     """
 
     def __init__(
-        self, rules: NestRules, compiled: TemplateTables, pruned: PrunedBounds, remainder: Remainder | None = None
+        self,
+        rules: NestRules,
+        compiled: TemplateTables,
+        pruned: PrunedBounds,
+        remainder: Remainder | None = None,
+        met: MetLoops = ANYTHING,
     ) -> None:
-        self.rules, self.compiled, self.pruned, self.remainder = rules, compiled, pruned, remainder
+        self.rules, self.compiled, self.pruned, self.remainder, self.met = rules, compiled, pruned, remainder, met
         self.search, self.routed = rules.search, routed_components(rules.search.leaves)
         self.shared, self.joint = rules.shared, rules.joint
         self.last = max((i for i, level in enumerate(compiled.levels) if rules.backs(level.node)), default=-1)
@@ -232,6 +192,7 @@ class OuterNestEnumerator:
         room = self._most - len(state.loops)
         used = [loop.variable for loop in state.loops]
         sizes = {loop.variable: loop.inner for loop in state.loops}
+        met = [(t, self.met.cuts[t]) for t in self.met.waiting([t for t, _, _ in state.backed])]
         choices: list[tuple[int, tuple[Loop, ...]]] = [(state.point, ())]
         for a in self.compiled.levels[i].axes or ():
             for variable, bound in self.search.lattice.axes[a].members:
@@ -243,7 +204,8 @@ class OuterNestEnumerator:
                         choices += [
                             (below, (*chosen, Loop(TEMPORAL, a, variable, size, shape)))
                             for shape in divisors(size)[:-1]
-                            if (below := self._below(a, target, size // shape)) >= 0
+                            if all((TEMPORAL, self.rules.ranks[t, variable], shape) in cuts for t, cuts in met)
+                            and (below := self._below(a, target, size // shape)) >= 0
                         ]
         if self.compiled.levels[i].last and self.compiled.levels[i].rising:
             # whatever their order is, the first one rises
@@ -319,8 +281,10 @@ class OuterNestEnumerator:
     def _arrive(self, i: int, state: _State, outer: int, new: tuple[Loop, ...]) -> _State | None:
         """The state below a gap: its loops, the space of a node above that they lower, and the node below."""
         search = self.search
-        occupied, kept, held, backed = state.occupied.copy(), state.kept, state.held, state.backed
         loops = (*state.loops, *new)
+        if self.met.keys and not self._is_met(i, state, loops):
+            return None
+        occupied, kept, held, backed = state.occupied.copy(), state.kept, state.held, state.backed
         begin = self._begin(i)
         lowers, node = self.compiled.levels[begin].lowers, self.compiled.levels[i].node
         if lowers is not None:
@@ -355,6 +319,16 @@ class OuterNestEnumerator:
         return _State(
             state.point, state.prefix, state.points, gaps, None, acc, occupied, loops, kept, held, backed, nodes
         )
+
+    def _is_met(self, i: int, state: _State, loops: tuple[Loop, ...]) -> bool:
+        """Whether the loops above a node begin what others can meet; above a backing node they are all of it."""
+        node, met = int(self.node[i, 0]), self.met
+        backs = self.rules.backs(self.compiled.levels[i].node)
+        for t in met.waiting([t for t, _, _ in state.backed]):
+            key = tuple([self._cut(t, loop) for loop in loops])
+            if key not in (met.keys if backs and t == node else met.begins)[t]:
+                return False
+        return True
 
     def _tolls(self, i: int, above: int, below: int) -> Iterator[tuple[int, int, str]]:
         """Tolls of shared tensors in the gap that ends at a level, with the number of loops above each."""

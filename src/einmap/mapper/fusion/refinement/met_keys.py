@@ -1,0 +1,112 @@
+"""Keys of shared tensors that the other Einsums of a cascade can meet.
+
+A shared tensor has the same key in all its users. Where all chains of one user that cascades up to a limit can have are
+listed, the others need no chains with other keys.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from einmap.einsum.einsum import Einsum
+from einmap.mapper.fusion.fronts.nests.loops import Cut
+from einmap.mapper.fusion.fronts.nests.met_loops import KeyLoops, MetLoops
+from einmap.mapper.fusion.fronts.nests.signatures import SignatureClass
+from einmap.mapper.fusion.fronts.protocol import Fronts
+from einmap.mapper.fusion.paths.boundary_states import ANY_LOOPS, Slot
+from einmap.mapper.fusion.paths.state_graph import Stage
+from einmap.mapper.fusion.refinement.relaxation import Relaxation
+
+type LoopsByMemory = dict[str, set[KeyLoops] | None]
+"""For each memory that may back a tensor the loops above it; None where these may be any."""
+
+
+@dataclass
+class MetKeys:
+    """What others can meet in cascades up to `most`, by the bounds of a graph."""
+
+    relaxed: Relaxation
+    most: float
+    _of_users: dict[tuple[Stage, Slot], LoopsByMemory] = field(default_factory=dict)
+    _of_chains: dict[Fronts, dict[int, LoopsByMemory]] = field(default_factory=dict)
+
+    def of(self, chains: Fronts, signature_class: SignatureClass) -> MetLoops:
+        """The loops above the shared tensors of a signature class, as far as others leave not all."""
+        if math.isinf(self.most):
+            return MetLoops()
+        if chains not in self._of_chains:
+            self._of_chains[chains] = self._met(chains)
+        by_tensor = self._of_chains[chains]
+        met = {t: by_tensor[t].get(memory, set()) for t, memory in signature_class if t in by_tensor}
+        return MetLoops({t: frozenset(loops) for t, loops in met.items() if loops is not None})
+
+    def _met(self, chains: Fronts) -> dict[int, LoopsByMemory]:
+        """For each shared tensor what some Einsum with these chains can meet."""
+        cascade = self.relaxed.cascade
+        met: dict[int, LoopsByMemory] = {}
+        seen: set[object] = set()
+        for k, member in enumerate(cascade.members):
+            if member.chains is not chains:
+                continue
+            for t, access in enumerate(member.einsum.accesses):
+                users = [u for u in self._users(access.tensor) if u != k] if access.tensor in cascade.slots.of else []
+                slot = cascade.slots.of.get(access.tensor, -1)
+                alike = t, slot, tuple(self.relaxed.stages[u] for u in users)
+                if not users or alike in seen:
+                    continue
+                seen.add(alike)
+                of_place = _positions(member.einsum, t, _in_all([self._of_user(u, slot) for u in users]))
+                met[t] = _in_any(met[t], of_place) if t in met else of_place
+        return met
+
+    def _users(self, tensor: str) -> Iterator[int]:
+        slots = self.relaxed.cascade.slots
+        for k in range(slots.first[tensor], slots.last[tensor] + 1):
+            if tensor in self.relaxed.cascade.members[k].einsum.tensors:
+                yield k
+
+    def _of_user(self, k: int, slot: Slot) -> LoopsByMemory:
+        """What one user of a tensor leaves."""
+        stage = self.relaxed.stages[k]
+        if (stage, slot) not in self._of_users:
+            found: LoopsByMemory = {}
+            for o in self.relaxed.near(k, self.most):
+                option = stage.step.options[o]
+                memory, loops = option.keys[slot]
+                if option.absent or loops == ANY_LOOPS:
+                    found[memory] = None
+                elif (of_memory := found.setdefault(memory, set())) is not None:
+                    of_memory.add(loops)
+            self._of_users[stage, slot] = found
+        return self._of_users[stage, slot]
+
+
+def _in_all(users: list[LoopsByMemory]) -> LoopsByMemory:
+    """What all of some users leave."""
+    met = dict(users[0])
+    for user in users[1:]:
+        for memory in list(met):
+            here, there = met[memory], user.get(memory, set())
+            met[memory] = here if there is None else set(there) if here is None else here & there
+    return met
+
+
+def _in_any(one: LoopsByMemory, other: LoopsByMemory) -> LoopsByMemory:
+    """What at least one of two leaves."""
+    met = dict(one)
+    for memory, there in other.items():
+        here = met.get(memory, set())
+        met[memory] = None if here is None or there is None else here | there
+    return met
+
+
+def _positions(einsum: Einsum, t: int, met: LoopsByMemory) -> LoopsByMemory:
+    """With the positions of the tensor's ranks in place of their names; what an Einsum cannot have is left out."""
+    number = {rank: str(i) for i, (rank, _) in enumerate(einsum.accesses[t].projection)}
+
+    def cuts(loops: KeyLoops) -> tuple[Cut, ...]:
+        return tuple([(kind, number.get(rank, rank), tile) for kind, rank, tile in loops])
+
+    return {memory: None if of is None else {cuts(loops) for loops in of} for memory, of in met.items()}
