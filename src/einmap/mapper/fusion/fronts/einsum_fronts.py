@@ -20,8 +20,8 @@ from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.branch_and_bound.decode import nodes_of
 from einmap.mapper.branch_and_bound.path_search import Descent, PathSearch, TemplateTables
 from einmap.mapper.branch_and_bound.stalled import offer_stalled, settled
-from einmap.mapper.fusion.fronts.growing import ClassList, GrowingFront, exceeds_cutoff
 from einmap.mapper.fusion.fronts.nests.dominance import undominated
+from einmap.mapper.fusion.fronts.nests.growing import ClassList, GrowingFront, exceeds_cutoff
 from einmap.mapper.fusion.fronts.nests.loops import loop_nodes
 from einmap.mapper.fusion.fronts.nests.met_loops import ANYTHING, MetLoops
 from einmap.mapper.fusion.fronts.nests.nest_rules import TOKEN, NestRules
