@@ -5,42 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
-from einmap.einsum.operation import Reduction
 from einmap.emit.language.linear import Linear
 from einmap.emit.language.program import (
     ALWAYS,
     BufferVariable,
-    Charge,
-    Clear,
-    Condition,
-    Copy,
-    Definition,
     Extreme,
-    Gather,
-    Let,
     Loop,
     Move,
-    Operate,
     Program,
     Region,
-    Row,
     Statement,
     TakeLive,
     TensorVariable,
     Tiles,
-    When,
 )
 from einmap.emit.printers.comments import about, buffer_note, plain_text
+from einmap.emit.printers.printer import Printer, Syntax
 from einmap.emit.printers.text import (
     INDENT,
     Words,
     amount_text,
-    by_condition,
     comment_safe,
     condition_text,
     indented,
-    looked_up,
-    map_text,
     neutral_text,
 )
 
@@ -128,7 +115,7 @@ def _function(program: Program) -> Iterator[str]:
     for counter in program.counters:
         yield f"{counter.name} = 0"
     yield 'with np.errstate(all="ignore"):'
-    yield from indented(_statements(program.body))
+    yield from indented(_Python().statements(program.body))
     outputs = [f"{t.tensor!r}: {t.name}{_own(t)}" for t in program.tensors if t.role == "output"]
     yield f"outputs = {{{', '.join(outputs)}}}".replace("outputs =", "return", 1) + ", {"
     for counter in program.counters:
@@ -166,57 +153,61 @@ def _shape(shape: tuple[int, ...]) -> str:
     return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
 
 
-def _statements(statements: tuple[Statement, ...]) -> Iterator[str]:
-    for statement in statements:
-        yield from _statement(statement)
+class _Python(Printer):
+    syntax = Syntax(
+        words=WORDS, functions=FUNCTIONS, infinity="np.inf", opens="if {0}:", otherwise="else:", closes="",
+        nothing="pass", ends="", integer="", real="", smaller="min({0}, {1})", first="{0} if {2} == 0 else {1}",
+        choice="({0} if {1} else 0.0)", one_value=False, quoted=repr,
+        reduces={"sum": "{0} += {1}", "max": "{0} = np.maximum({0}, {1})", "min": "{0} = np.minimum({0}, {1})"},
+    )  # fmt: skip
 
+    def loop(self, loop: Loop) -> Iterator[str]:
+        note = f"  # parallel: {comment_safe(loop.spatial)}" if loop.spatial else ""
+        yield f"for {loop.index} in range({_count(loop.tiles)}):{note}"
+        yield from indented(self.statements(loop.body))
 
-def _statement(statement: Statement) -> Iterator[str]:
-    match statement:
-        case Loop():
-            note = f"  # parallel: {comment_safe(statement.spatial)}" if statement.spatial else ""
-            yield f"for {statement.index} in range({_count(statement.tiles)}):{note}"
-            yield from indented(_statements(statement.body))
-        case Let() | Extreme() | Row():
-            yield f"{statement.name} = {_defined(statement)}"
-        case When(condition=condition, body=body, otherwise=otherwise):
-            yield f"if {condition_text(condition, WORDS)}:"
-            yield from indented(_statements(body) if body else ["pass"])
-            if otherwise:
-                yield "else:"
-                yield from indented(_statements(otherwise))
-        case Move():
-            yield from _move(statement)
-        case TakeLive():
-            yield from _take_live(statement)
-        case Gather(body=body, sizes=sizes, charges=charges):
-            yield from _statements(body)
-            yield from _count_up(charges, amount_text(sizes))
-        case Clear(region=region, sizes=sizes, reduction=reduction):
-            yield f"{_box(region, sizes)} = {neutral_text(reduction, 'np.inf')}"
-            if region.buffer.flags:
-                yield f"{_box(region, sizes, flags=True)} = False"
-        case Operate():
-            yield from _operate(statement)
-        case Copy(source=source, targets=targets, charges=charges, where=where):
-            yield from _within(where, [f"{_element(target)} = {_value(source)}" for target in targets])
-            yield from _count_up(charges, "1")
-        case _:
-            assert_never(statement)
+    def scope(self, body: tuple[Statement, ...]) -> Iterator[str]:
+        return self.statements(body)
 
+    def extreme(self, statement: Extreme) -> str:
+        parts = [
+            f"[{value}]" if condition == ALWAYS else f"[{value}] * ({self.truth(condition)})"
+            for value, condition in statement.options
+        ]
+        return f"{'max' if statement.largest else 'min'}({' + '.join(parts)}, default=0)"
 
-def _defined(definition: Definition) -> str:
-    match definition:
-        case Let(value=value, other=other, index=None):
-            return f"min({value}, {other})"
-        case Let(value=value, other=other, index=index):
-            return f"{value} if {index} == 0 else {other}"
-        case Extreme():
-            return _extreme(definition)
-        case Row(element=region, size=size):
-            return f"row_of({_element(region)}, {size}, {region.buffer.tensor!r})"
-        case _:
-            assert_never(definition)
+    def move(self, move: Move) -> Iterator[str]:
+        is_part, amount = move.hole is not None, amount_text(move.sizes)
+        inner, outer = (_box(region, move.sizes, view=is_part) for region in (move.inner, move.outer))
+        match move.kind:
+            case _ if move.hole is not None:
+                to, of = (inner, outer) if move.kind == "fill" else (outer, inner)
+                hole = ", ".join(f"slice({low}, {low + size})" for low, size in move.hole)
+                yield f"n_moved = mvin_part({to}, {of}, ({hole},))"
+                amount = "n_moved"
+            case "fill" | "take":
+                yield f"{inner} = {outer}  # mvin"
+                if move.kind == "take":
+                    yield f"{outer} = {self.neutral(move.reduction)}"
+            case "store":
+                yield f"{outer} = {inner}  # mvout"
+            case "reduce":
+                yield f"{outer} = {COMBINE[move.reduction].format(outer, inner)}  # mvout"
+            case _:
+                assert_never(move.kind)
+        if move.mark:
+            yield self.filled(move.outer, move.sizes, "True", flags=True)
+        yield from self.count_up(move.charges, amount)
+
+    def filled(self, region: Region, sizes: tuple[Linear, ...], value: str, *, flags: bool = False) -> str:
+        return f"{_box(region, sizes, flags=flags)} = {value}"
+
+    def boxes(self, take: TakeLive) -> str:
+        regions = take.inner, take.outer
+        return ", ".join(_box(r, take.sizes, flags=flags, view=True) for r in regions for flags in (False, True))
+
+    def element(self, region: Region, *, flags: bool = False) -> str:
+        return _indexed(region.buffer, [str(i) for i in (*region.lane, *region.start)], flags=flags)
 
 
 def _count(tiles: Tiles) -> str:
@@ -227,120 +218,12 @@ def _count(tiles: Tiles) -> str:
     return f"1 - min(0, ({tiles.first} - ({tiles.extent})) // {tiles.shape})"
 
 
-def _extreme(statement: Extreme) -> str:
-    function = "max" if statement.largest else "min"
-    parts = []
-    for value, condition in statement.options:
-        parts.append(f"[{value}]" if condition == ALWAYS else f"[{value}] * ({condition_text(condition, WORDS)})")
-    return f"{function}({' + '.join(parts)}, default=0)"
-
-
-def _move(move: Move) -> Iterator[str]:
-    inner, outer = _box(move.inner, move.sizes), _box(move.outer, move.sizes)
-    if move.hole is not None:
-        yield from _move_part(move)
-        return
-    amount = amount_text(move.sizes)
-    match move.kind:
-        case "fill":
-            yield f"{inner} = {outer}  # mvin"
-        case "take":
-            yield f"{inner} = {outer}  # mvin"
-            yield f"{outer} = {neutral_text(move.reduction, 'np.inf')}"
-        case "store":
-            yield f"{outer} = {inner}  # mvout"
-        case "reduce":
-            yield f"{outer} = {COMBINE[move.reduction].format(outer, inner)}  # mvout"
-        case _:
-            assert_never(move.kind)
-    if move.mark:
-        yield f"{_box(move.outer, move.sizes, flags=True)} = True"
-    yield from _count_up(move.charges, amount)
-
-
-def _move_part(move: Move) -> Iterator[str]:
-    inner, outer = _box(move.inner, move.sizes, view=True), _box(move.outer, move.sizes, view=True)
-    to, of = (inner, outer) if move.kind == "fill" else (outer, inner)
-    assert move.hole is not None
-    hole = ", ".join(f"slice({low}, {low + size})" for low, size in move.hole)
-    yield f"n_moved = mvin_part({to}, {of}, ({hole},))"
-    if move.mark:
-        yield f"{_box(move.outer, move.sizes, flags=True)} = True"
-    yield from _count_up(move.charges, "n_moved")
-
-
-def _take_live(take: TakeLive) -> Iterator[str]:
-    views = [
-        _box(region, take.sizes, flags=flags, view=True)
-        for region in (take.inner, take.outer)
-        for flags in (False, True)
-    ]
-    call = f"mvin_live({', '.join(views)}, {neutral_text(take.reduction, 'np.inf')})"
-    if take.charge_all:
-        yield call
-        yield from _count_up(take.charges, amount_text(take.sizes))
-    else:
-        yield f"n_moved = {call}"
-        yield from _count_up(take.charges, "n_moved")
-
-
-def _operate(operation: Operate) -> Iterator[str]:
-    operands = {tensor: _value(region) for tensor, region in operation.operands}
-    value = map_text(operation.map, operands, FUNCTIONS, "{0}")
-    lines = []
-    if len(operation.results) > 1:
-        lines.append(f"value = {value}")
-        value = "value"
-    for result in operation.results:
-        at = _element(result.at)
-        if result.at.buffer.flags:
-            flag = _element(result.at, flags=True)
-            yield f"if {flag}:"
-            yield from indented(_count_up(result.live, "1") if result.live else ["pass"])
-            if result.fresh:
-                yield "else:"
-                yield from indented(_count_up(result.fresh, "1"))
-            yield f"{flag} = True"
-        lines.append(f"{at} = {value}" if operation.once else _reduced(at, value, operation.reduction))
-    yield from _within(operation.where, lines)
-    yield from _count_up(operation.charges, "1")
-
-
-def _within(where: Condition, lines: list[str]) -> Iterator[str]:
-    """Lines done for a point, under the condition that it is in the iteration space."""
-    if where != ALWAYS:
-        yield f"if {condition_text(where, WORDS)}:"
-        lines = list(indented(lines))
-    yield from lines
-
-
-def _reduced(at: str, value: str, reduction: Reduction) -> str:
-    return f"{at} += {value}" if reduction == "sum" else f"{at} = {COMBINE[reduction].format(at, value)}"
-
-
-def _count_up(charges: tuple[Charge, ...], amount: str) -> Iterator[str]:
-    for where, counters in by_condition(charges).items():
-        lines = [f"{name} += {amount}" for name in counters]
-        if where != ALWAYS:
-            yield f"if {condition_text(where, WORDS)}:"
-            lines = list(indented(lines))
-        yield from lines
-
-
 def _box(region: Region, sizes: tuple[Linear, ...], *, flags: bool = False, view: bool = False) -> str:
     parts = [str(lane) for lane in region.lane]
     for start, size, most in zip(region.start, sizes, region.buffer.shape, strict=True):
         is_all = start == Linear() and size.is_number and size.constant == most
         parts.append(":" if is_all else f"{start}:{start + size}")
     return _indexed(region.buffer, [*parts, "..."] if view else parts, flags=flags)
-
-
-def _value(region: Region) -> str:
-    return looked_up(_element(region), region.rows, "({0} if {1} else 0.0)", " and ")
-
-
-def _element(region: Region, *, flags: bool = False) -> str:
-    return _indexed(region.buffer, [str(i) for i in (*region.lane, *region.start)], flags=flags)
 
 
 def _indexed(buffer: BufferVariable, parts: list[str], *, flags: bool = False) -> str:
