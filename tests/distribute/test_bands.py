@@ -16,7 +16,7 @@ from einmap.distribute.planner.planning import PlanRequest
 from einmap.distribute.plans.lifetimes import peak_memory
 from einmap.distribute.search import bands, homes, search
 from einmap.distribute.search.bounds import slack_of
-from einmap.distribute.search.search import NotFound, cheapest, least_memory
+from einmap.distribute.search.search import NotFound, cheapest, thriftiest
 from einmap.distribute.search.space import Options, search_space
 from einmap.distribute.selection.problem import Selected
 
@@ -66,7 +66,7 @@ def test_bands_keep_to_the_memory(seed, in_bands):
     world = drawn(seed, MESHES, most_einsums=4)
     space = space_of(world, limited=True)
     most = peak_memory(found_plan(space, cheapest(space)), space.bits).bytes
-    least, _ = least_memory(space)
+    least = thriftiest(space).cost
     limits = [least * (1 + 1e-9) + part * (most - least) for part in (0.0, 0.5)]
     whole = [cheapest(space, limit) for limit in limits]
     in_bands()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from einmap.cli.inputs import Source, semantics_option
 from einmap.cli.options import flag, group
 from einmap.cli.output import console, print_notes
@@ -11,9 +9,6 @@ from einmap.cli.writing.results import Output
 from einmap.model.evaluate import evaluate
 from einmap.report.costs.cost_report import cost_report
 from einmap.report.costs.provenance import cost_document
-
-if TYPE_CHECKING:
-    pass
 
 
 @group

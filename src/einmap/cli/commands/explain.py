@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from einmap.cli.inputs import Source
 from einmap.cli.options import flag, group, several
 from einmap.cli.output import console, print_notes
@@ -17,9 +15,6 @@ from einmap.report.costs.provenance import energy_report
 from einmap.report.explanations.explanation import explanation_report
 from einmap.report.explanations.explanation_summary import explanation_summary
 from einmap.spec.spec import Spec
-
-if TYPE_CHECKING:
-    pass
 
 
 @group

@@ -157,20 +157,19 @@ def _opened(path: Path | None, name: str | None) -> tuple[Store, KeptSweep]:
 
 def _status(store: Store, as_json: bool) -> None:
     """Every sweep of the store: how many specifications have each status."""
-    from rich.text import Text
-
     from einmap.report.sweeps.documents import SCHEMA, status_document
-    from einmap.report.text.layout import new_table
+    from einmap.report.text.layout import Table, laid_out
 
     rows = [(kept, store.counts(kept)) for kept in store.sweeps()]
     if as_json:
         print_json({"schema": SCHEMA, "sweeps": [{**status_document(kept), "counts": counts} for kept, counts in rows]})
         return
-    table = new_table("sweep", "points", "workloads", "specifications", left=(0, 3))
-    for kept, counts in rows:
-        texts = ", ".join(f"{count:,} {status}" for status, count in sorted(counts.items()))
-        table.add_row(Text(kept.outline.name), f"{kept.total:,}", str(len(kept.outline.weights)), texts)
-    print_report(table)
+    texts = [
+        (kept.outline.name, f"{kept.total:,}", str(len(kept.outline.weights)),
+         ", ".join(f"{count:,} {status}" for status, count in sorted(counts.items())))
+        for kept, counts in rows
+    ]  # fmt: skip
+    print_report(laid_out(Table(("sweep", "points", "workloads", "specifications"), texts, left=(0, 3))))
 
 
 def _show(store: Store, kept: KeptSweep, number: int, options: Options, output: Output) -> None:

@@ -101,12 +101,6 @@ def _of_some_homes(selected: Selected) -> Selected:
     return replace(selected, bound=0.0)
 
 
-def least_memory(space: SearchSpace, time_limit: float = TIME_LIMIT) -> tuple[float, float]:
-    """The least peak memory in bytes that a plan needs, as far as it is known, and a lower bound of it."""
-    least = thriftiest(space, time_limit)
-    return (least.cost, least.bound) if isinstance(least, Found) else (np.inf, np.inf if least.proven else 0.0)
-
-
 def thriftiest(
     space: SearchSpace, time_limit: float = TIME_LIMIT, progress: Progress | None = None
 ) -> Found | NotFound:

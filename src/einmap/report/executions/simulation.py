@@ -66,16 +66,21 @@ def counts_section(rows: tuple[ComparedCount, ...], width: int = 80) -> Renderab
     """Actions of all instances, steps of the busiest one; what differs comes first."""
     several = len({row.einsum for row in rows}) > 1
     names = ("Einsum", "component", "tensor", "action")[not several :]
-    table = new_table(*names, "model", "simulated", "difference")
-    for column in table.columns[: len(names)]:
-        column.justify, column.min_width = "left", 6
-    for column in table.columns[len(names) :]:
-        column.no_wrap = width >= _NARROW
-    for row in _mismatches_first(rows):
-        told = (row.einsum, row.component, row.tensor or NONE, row.action)[not several :]
-        numbers = exact(row.model), exact(row.simulated), _difference(row, row.difference)
-        table.add_row(*told, *numbers, style="" if row.agrees else STYLES[_BAD])
-    return section("Counts", table)
+    ordered, n = _mismatches_first(rows), len(names)
+    texts = [
+        (
+            *(row.einsum, row.component, row.tensor or NONE, row.action)[not several :],
+            *(exact(row.model), exact(row.simulated), _difference(row, row.difference)),
+        )
+        for row in ordered
+    ]
+    whole = range(n, n + 3) if width >= _NARROW else ()
+    columns = (*names, "model", "simulated", "difference")
+    return section("Counts", Table(columns, texts, left=range(n), whole=whole, tones=_tones(ordered)))
+
+
+def _tones(rows: list[ComparedCount]) -> dict[int, Tone]:
+    return {place: _BAD for place, row in enumerate(rows) if not row.agrees}
 
 
 def usage_table(rows: tuple[ComparedCount, ...], capacities: dict[str, float]) -> Table:
@@ -91,8 +96,7 @@ def usage_table(rows: tuple[ComparedCount, ...], capacities: dict[str, float]) -
             full = exact(capacity), percent(row.simulated)
             numbers = exact(model), exact(simulated), _difference(row, difference), *full
         texts.append((row.component, *numbers))
-    tones = {place: _BAD for place, row in enumerate(ordered) if not row.agrees}
-    return Table(("", "model", "simulated", "difference", "capacity", "full"), texts, tones=tones)
+    return Table(("", "model", "simulated", "difference", "capacity", "full"), texts, tones=_tones(ordered))
 
 
 def occupancy_section(series: tuple[Series, ...], width: int) -> RenderableType:

@@ -22,7 +22,7 @@ from einmap.report.explanations.explanation import (
     purpose,
 )
 from einmap.report.text.formatting import NONE, percent
-from einmap.report.text.layout import indented, more, new_table, section, stacked
+from einmap.report.text.layout import Table, indented, more, section, stacked
 from einmap.units import format_bits, format_si
 
 MOST_EINSUMS = 4
@@ -49,11 +49,11 @@ def _latency(rows: Sequence[Bottleneck], whole: float) -> RenderableType | None:
     slowest = sorted((row for row in rows if row.latency), key=lambda row: -row.latency)
     if not slowest:
         return None
-    table = new_table("", "", "", "", left=(0, 3), whole=(1, 2))
-    table.show_header = False
-    for row in slowest[:MOST_EINSUMS]:
-        share = percent(row.latency / whole) if whole else NONE
-        table.add_row(row.einsum, format_si(row.latency, "s"), share, _limited(row))
+    texts = [
+        (row.einsum, format_si(row.latency, "s"), percent(row.latency / whole) if whole else NONE, _limited(row))
+        for row in slowest[:MOST_EINSUMS]
+    ]
+    table = Table(("", "", "", ""), texts, left=(0, 3), whole=(1, 2))
     rest = slowest[MOST_EINSUMS:]
     what = f" Einsum{'' if len(rest) == 1 else 's'}, {format_si(sum(row.latency for row in rest), 's')}"
     return section("What limits the latency", table, *more(len(rest), what))

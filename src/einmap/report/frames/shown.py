@@ -66,7 +66,7 @@ def shown(
         whole=[p for p, texts in enumerate(cells) if p not in words and any(" " in text for text in texts)],
         bars={p: [float(row[n] or 0.0) for row in rows] for p, n in enumerate(used) if columns[p].name in bars},
         tones=tones or {},
-        caption=f"... and {rest:,} more rows; einmap.to_frame, --csv and --json have them all" if rest else "",
+        caption=f"... and {rest:,} more; einmap.to_frame, --csv and --json have them all" if rest else "",
     )
 
 

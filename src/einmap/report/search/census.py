@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import RenderableType
 
 from einmap.report.text.formatting import NONE, UNITS
-from einmap.report.text.layout import Table, laid_out, section, stacked
+from einmap.report.text.layout import Table, section, stacked
 from einmap.search.census import Census, Interval, Tie
 from einmap.units import format_count, format_si
 
@@ -32,8 +32,7 @@ def census_report(census: Census) -> RenderableType:
         facts.append((f"least latency {format_si(census.fastest.least, 's')}", _tie(census.fastest)))
         fewest = format_count(census.least_traffic.least)
         facts.append((f"fewest actions of {census.memory} {fewest}", _tie(census.least_traffic)))
-    table = laid_out(Table(("", ""), facts, left=(0, 1)))
-    table.show_header = False
+    table = Table(("", ""), facts, left=(0, 1))
     values = census.quantiles(tuple(PARTS.values()))
     quantiles = [
         (objective, *(format_si(value, unit) for value in values)),

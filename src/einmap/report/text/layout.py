@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from einmap.report.text.formatting import NONE, Bar
+from einmap.visible import visible
 
 type Tone = Literal["plain", "good", "warning", "bad", "strong", "dim"]
 STYLES: dict[Tone, str] = {
@@ -43,15 +44,20 @@ def laid_out(table: Table, bar: int = 12, gap: int = 2) -> rich_table.Table:
     """A table for a terminal; `bar`: the width of a whole bar, `gap`: characters between columns."""
     places = [(n, is_bar) for n in range(len(table.columns)) for is_bar in (False, True)[: 1 + (n in table.bars)]]
     made = new_table(
-        *("" if is_bar else table.columns[n] for n, is_bar in places),
+        *("" if is_bar else visible(table.columns[n]) for n, is_bar in places),
         left=[place for place, (n, is_bar) in enumerate(places) if is_bar or n in table.left],
         whole=[place for place, (n, is_bar) in enumerate(places) if not is_bar and n in table.whole],
         gap=gap,
     )
+    # made visible before it is measured: escapes are longer than what they stand for
     for number, row in enumerate(table.rows):
         colour = "yellow" if number in table.marked else "cyan"
         cells = [
-            Text(row[n]) if not is_bar else Bar(table.bars[n][number], bar, colour) if row[n] not in ("", NONE) else ""
+            Text(visible(row[n]))
+            if not is_bar
+            else Bar(table.bars[n][number], bar, colour)
+            if row[n] not in ("", NONE)
+            else ""
             for n, is_bar in places
         ]
         made.add_row(*cells, style=STYLES[table.tones.get(number, "plain")])

@@ -18,7 +18,7 @@ from einmap.components.base import Attribute, ComponentModel
 from einmap.components.registry import builtin
 from einmap.errors import SpecError
 from einmap.report.text.formatting import quantity
-from einmap.report.text.layout import new_table, section_title
+from einmap.report.text.layout import Table, laid_out, section_title
 from einmap.spec.cost_sources import CostSource, component_modeling_log, cost_sources
 
 
@@ -65,43 +65,38 @@ def components_command(options: Options, templates: Templates, output: Tables) -
 
 def cost_table(sources: tuple[CostSource, ...], steps: Mapping[str, tuple[str, ...]]) -> RenderableType:
     """The costs of all components with their sources; `steps`: what models did, by component."""
-    table = new_table("component", "cost", "", "from", left=(0, 1, 3), whole=(0, 1, 2))
-    before = ""
+    texts, before = [], ""
     for row in sources:
         what = row.quantity.replace("_", " ") if row.action is None else f"{row.action} {row.quantity}"
         value = quantity(row.value, row.quantity)
         source = "; ".join((row.source, *row.scaling))
         if row.factors:
             source = f"{' '.join((quantity(row.before, row.quantity), *map(str, row.factors)))}; {source}"
-        table.add_row(Text(row.component if row.component != before else ""), Text(what), Text(value), Text(source))
+        texts.append((row.component if row.component != before else "", what, value, source))
         before = row.component
+    table = laid_out(Table(("component", "cost", "", "from"), texts, left=(0, 1, 3), whole=(0, 1, 2)))
     lines = [Text(f"{name}: {step}") for name, done in steps.items() for step in done if step]
     return Group(table, *([section_title("modelling"), *lines] if lines else []))
 
 
 def listing(models: list[ComponentModel]) -> RenderableType:
     """All models with their actions."""
-    table = new_table("class", "actions", "what it is", left=range(3), whole=(0,))
-    for model in models:
-        table.add_row(Text(model.name, style="cyan"), Text(", ".join(model.actions)), Text(model.summary))
+    texts = [(model.name, ", ".join(model.actions), model.summary) for model in models]
+    table = laid_out(Table(("class", "actions", "what it is"), texts, left=range(3), whole=(0,)))
     return Group(table, Text("Try: einmap components SRAM"))
 
 
 def described(model: ComponentModel) -> RenderableType:
     """One model: its attributes with units, defaults and the range for which its source holds."""
-    table = new_table("attribute", "unit", "without it", "range", "what it is", left=range(5), whole=(0, 1))
-    for attribute in model.attributes:
-        table.add_row(
-            Text(attribute.name), Text(attribute.unit or "-"), Text(_default(attribute)), Text(_range(attribute)),
-            Text(attribute.meaning),
-        )  # fmt: skip
+    texts = [(a.name, a.unit or "-", _default(a), _range(a), a.meaning) for a in model.attributes]
+    head = ("attribute", "unit", "without it", "range", "what it is")
     also = f" (also {', '.join(model.aliases)})" if model.aliases else ""
     return Group(
         section_title(model.name + also),
         Text(model.summary),
         Text(f"actions: {', '.join(model.actions)}"),
         Text(f"source: {model.source}"),
-        table,
+        laid_out(Table(head, texts, left=range(5), whole=(0, 1))),
         Text(""),
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from einmap.cli.options import flag, group, option
@@ -15,7 +14,7 @@ from einmap.errors import At, EinmapError, SpecError, raise_all
 from einmap.frontends.files import read_text_file
 from einmap.frontends.yaml.spec import SPEC_KINDS, example_paths
 from einmap.matmul.machine.read_machine import KIND
-from einmap.report.text.layout import new_table
+from einmap.report.text.layout import Table, laid_out, section
 from einmap.sweep.definition.read import KIND as SWEEPS
 
 
@@ -44,22 +43,16 @@ def unknown_pairs() -> RenderableType:
     """Pairs that the mapper does not search together, and why."""
     from einmap.mapper.capabilities import FEATURES, REFUSED_LATER, UNKNOWN  # here: names of examples need no mapper
 
-    table = new_table("feature", "not yet with", "why", left=range(3))
-    for row in (*UNKNOWN, *REFUSED_LATER):
-        table.add_row(FEATURES[row.feature].words, FEATURES[row.other].words, row.why)
-    return table
+    texts = [(FEATURES[r.feature].words, FEATURES[r.other].words, r.why) for r in (*UNKNOWN, *REFUSED_LATER)]
+    return laid_out(Table(("feature", "not yet with", "why"), texts, left=range(3)))
 
 
 def listing() -> RenderableType:
     """All names by kind, each with the first comment line of its file."""
     parts: list[RenderableType] = []
     for kind, names in _by_kind().items():
-        table = Table(box=None, show_header=False, pad_edge=True, padding=(0, 0, 0, 2))
-        table.add_column(style="cyan", no_wrap=True)
-        table.add_column()
-        for name, path in names.items():
-            table.add_row(name, Text(first_comment(read_text_file(path))))
-        parts += [Text(kind, style="bold"), table, Text("")]
+        texts = [(name, first_comment(read_text_file(path))) for name, path in names.items()]
+        parts += [section(kind, Table(("", ""), texts, left=range(2), whole=(0,))), Text("")]
     return Group(*parts, Text("Try: einmap evaluate simple matmul simple_matmul"))
 
 

@@ -8,31 +8,32 @@ from rich.text import Text
 from einmap.errors import SpecError, raise_all
 from einmap.frontends.cascade.imported import Imported
 from einmap.frontends.foreign import LeftOut, Translation
-from einmap.report.text.layout import new_table, section_title
+from einmap.report.text.layout import Table, section
 
 
 def model_summary(result: Imported) -> RenderableType:
     """Import of a model: operators with counts, those without Einsum form, and how large the cascade is."""
-    table = new_table("operator", "in the model", "without Einsum form")
-    for operator, count in sorted(result.operators.items(), key=lambda entry: (-entry[1], entry[0])):
-        barriers = result.barrier_counts.get(operator, 0)
-        table.add_row(Text(operator), f"{count:,}", f"{barriers:,}" if barriers else "-")
+    texts = [
+        (operator, f"{count:,}", f"{result.barrier_counts[operator]:,}" if result.barrier_counts.get(operator) else "-")
+        for operator, count in sorted(result.operators.items(), key=lambda entry: (-entry[1], entry[0]))
+    ]
+    operators = section("Operators", Table(("operator", "in the model", "without Einsum form"), texts))
     if not result.workload:
-        return Group(section_title("Operators"), table)
+        return operators
     workload, macs = result.spec.workload, result.n_multiply_accumulates
     facts = (
         f"{len(workload.einsums):,} Einsums over {len(workload.tensors):,} tensors; "
         f"{macs:,} multiply-accumulates in contractions, {workload.n_computes:,} operations in all"
     )
-    return Group(Text(facts), section_title("Operators"), table)
+    return Group(Text(facts), operators)
 
 
 def left_out_table(left_out: tuple[LeftOut, ...]) -> RenderableType:
     """Fields without counterpart: place, key, and why."""
-    table = new_table("place", "key", "why it is left out")
-    for entry in left_out:
-        table.add_row(Text(str(entry.at)), Text(entry.key), Text(entry.reason))
-    return Group(section_title(f"Without counterpart: {len(left_out)}"), table)
+    texts = [(str(entry.at), entry.key, entry.reason) for entry in left_out]
+    return section(
+        f"Without counterpart: {len(left_out)}", Table(("place", "key", "why it is left out"), texts, left=range(3))
+    )
 
 
 def check_complete(translation: Translation) -> None:

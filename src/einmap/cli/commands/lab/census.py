@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from einmap.cli.commands.lab.search import einsum_option, objective_option, processes_option
 from einmap.cli.inputs import Source, semantics_option
 from einmap.cli.options import EFFORT, group, option
 from einmap.cli.progress_bar import searching
 from einmap.cli.writing.results import SCHEMA, Output
-
-if TYPE_CHECKING:
-    pass
 
 
 @group

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from einmap.cli.inputs import Source
 from einmap.cli.options import EFFORT, flag, group, option
 from einmap.cli.progress_bar import searching
 from einmap.cli.writing.results import SCHEMA, Output
-
-if TYPE_CHECKING:
-    pass
 
 
 @group
