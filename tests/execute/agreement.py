@@ -157,7 +157,7 @@ def _einsum_latencies(spec, cost, execution):
     for name, latency in cost.latency_by_einsum.items():
         einsum, arch = spec.workload.by_name[name], spec.arch(name)
         used = [arch.components[row.component] for row in cost.latencies if row.einsum == name]
-        if any(unit.total_latency is not None or isinstance(unit, Network) for unit in used) or einsum.is_copy:
+        if any(unit.total_latency is not None for unit in used) or einsum.is_copy:
             continue
         seconds = max((row.latency for row in cost.latencies if row.einsum == name), default=0.0)
         instances = spec.workload.n_instances * einsum.n_instances
@@ -217,7 +217,8 @@ def _is_reduced(einsum, access):
 def in_turns(spec, einsum, execution):
     """Seconds with memories of one buffer: they are filled and emptied while nothing below them works.
 
-    From the compute outward: a memory of one buffer waits for all that was so far, any other one does not.
+    From the compute outward: a memory of one buffer waits for all that was so far, any other one does not. What goes
+    into it or out is there when the last value of each transfer has gone all its hops.
     """
     arch = spec.arch(einsum)
     unit = next(c.name for c in arch.computes if (einsum, c.name, "compute") in execution.calls)
@@ -227,8 +228,9 @@ def in_turns(spec, einsum, execution):
     beside = [unit]
     for memory in reversed(path):
         if memory.buffering == "single" or memory.wind_up:
-            total = max(total, _busiest(arch, einsum, beside, execution))
+            total = max(total, _busiest(arch, einsum, beside, execution), _routed(arch, einsum, beside, execution))
             total += _busiest(arch, einsum, [memory.name], execution, once=memory.wind_up)
+            total += _hops(arch, einsum, memory, execution)
             beside = [*beside, memory.name] if memory.wind_up else []
         else:
             beside.append(memory.name)
@@ -245,14 +247,55 @@ def _busiest(arch, einsum, children, execution, once=False):
                 of_action = calls.setdefault(component, {}).setdefault(action, Counter())
                 of_action[instance] += n
     busiest = {c: {a: max(n.values()) for a, n in actions.items()} for c, actions in calls.items()}
+    loads = execution.first_link_loads if once else execution.link_loads
+    of_links = (
+        max(found.values(), default=0.0) / unit.action("hop").throughput
+        for unit, found in _crossed(arch, einsum, children, loads)
+    )
     return max(
         (
-            seconds_of(unit, busiest.get(name, {})) + beginning(unit, einsum, children, execution, once)
-            for name, unit in arch.components.items()
-            if not isinstance(unit, Compute)
+            *(
+                seconds_of(unit, busiest.get(name, {})) + beginning(unit, einsum, children, execution, once)
+                for name, unit in arch.components.items()
+                if not isinstance(unit, Compute | Network)
+            ),
+            *of_links,
         ),
         default=0.0,
     )
+
+
+def _crossed(arch, einsum, children, loads):
+    """Each network with its loads of exchanges of some children, by link."""
+    for name, unit in arch.components.items():
+        if isinstance(unit, Network):
+            found = Counter()
+            for child in children:
+                found.update(loads.get((einsum, name, child), {}))
+            yield unit, found
+
+
+def _routed(arch, einsum, children, execution):
+    """Seconds of the longest route of exchanges of some children."""
+    return max(
+        (
+            steps * arch.components[network].hop_latency
+            for ((name, network, child), _), steps in execution.routes.items()
+            if name == einsum and child in children
+        ),
+        default=0.0,
+    )
+
+
+def _hops(arch, einsum, memory, execution):
+    """Seconds that the last values of the transfers of a memory are on their way, those of the tensor that has most."""
+    found = Counter()
+    for ((name, network, child), tensor), steps in execution.routes.items():
+        if (name, child) == (einsum, memory.name):
+            keys = [(einsum, memory.name, tensor, action, memory.name) for action in ("read", "write")]
+            transfers = sum(max(execution.transfers.get(key, {}).values(), default=0) for key in keys)
+            found[tensor] += (1 if memory.wind_up else transfers) * steps * arch.components[network].hop_latency
+    return max(found.values(), default=0.0)
 
 
 def _of_network(unit, row, spec, execution):

@@ -3,7 +3,8 @@
 import json
 import random
 
-from tests.cascades import valid_case
+import pytest
+from tests.cascades import valid_case, valid_networks
 from tests.execute.agreement import differences, on_their_way
 
 import einmap
@@ -47,20 +48,28 @@ def nodes(found):
         yield from nodes(node.get("nodes", ()))
 
 
-def drawn(seed):
+def drawn(seed, valid=valid_case):
     """A random mapping with such options and its cost, or None where tiles no longer fit."""
     rng = random.Random(seed)
-    spec = with_options(rng, valid_case(rng)[0])
+    spec = with_options(rng, valid(rng)[0])
     try:
         return spec, einmap.evaluate(spec)
     except (einmap.CapacityError, NotSupportedError):
         return None
 
 
-def test_random_mappings_take_as_long_as_their_exchanges_in_turn():
+@pytest.mark.parametrize(
+    ("seeds", "valid", "least"),
+    [
+        (range(15), valid_case, 7),
+        (range(15), valid_networks, 10),
+        pytest.param(range(1000, 1400), valid_networks, 250, marks=[pytest.mark.slow, pytest.mark.simulator]),
+    ],
+)
+def test_random_mappings_take_as_long_as_their_exchanges_in_turn(seeds, valid, least):
     longer = compared = 0
-    for seed in range(15):
-        if (case := drawn(seed)) is None:
+    for seed in seeds:
+        if (case := drawn(seed, valid)) is None:
             continue
         spec, cost = case
         try:
@@ -71,7 +80,7 @@ def test_random_mappings_take_as_long_as_their_exchanges_in_turn():
         assert found == [], (seed, found)
         compared += 1
         longer += bool(cost.longer)
-    assert compared >= 7
+    assert compared >= least
     assert longer >= 1
 
 

@@ -311,9 +311,10 @@ def test_features_are_recognised(feature):
 
 def test_what_is_not_known_is_told_with_its_place_and_remedy():
     with pytest.raises(NotSupportedError) as error:
-        drawn(("network", "turns"), several=False).map()
-    assert error.value.at.path == 'arch.nodes[2] "Noc"'
+        drawn(("stalls", "ways"), several=False).map()
+    assert error.value.at.path == 'arch.nodes[2] "Buffer".stalls'
     assert str(error.value).endswith(
-        "the mapper does not know a network with a memory that takes turns (single, wind_up) yet ('Noc', 'Buffer'): "
-        "who waits for whom is known for memories only\n  hint: map without it, then evaluate the mapping found with it"
+        "the mapper does not know stalls: tile_by_tile with a pipeline_latency yet ('Buffer', 'MAC'): "
+        "a turn would begin before the last one's values are there\n"
+        "  hint: map without it, then evaluate the mapping found with it"
     )

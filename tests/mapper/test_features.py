@@ -37,6 +37,15 @@ def partial_sums(rng):
     return problem if spec_of(problem).workload.einsums[0].partial_bits else None
 
 
+def networks_in_turn(rng):
+    """Networks beside memories that take turns with what is below."""
+    problem = networks.draw(rng, (*networks.TOPOLOGIES, *networks.ROUND, *networks.HANDED_ON))
+    others = latency_options.ports, latency_options.startup, latency_options.skew
+    for option in (latency_options.buffering, *rng.sample(others, rng.randint(0, 1))):
+        option(rng, problem)
+    return problem
+
+
 FEATURES = {
     "latency options": (latency_options.draw, TIMES, BOTH, (range(30), 3_000, 10), (range(1000, 1400), 100_000, 50)),
     "skew": (latency_options.draw_skewed, TIMES, BOTH, (range(16), 3_000, 5), (range(3000, 3200), 100_000, 25)),
@@ -48,6 +57,7 @@ FEATURES = {
     "trees and systolic arrays": (
         networks.draw_handed_on, TIMES, EXACT, (range(4), 2_000, 2), (range(3000, 3200), 30_000, 25),
     ),
+    "networks and turns": (networks_in_turn, TIMES, EXACT, (range(12), 1_000, 3), (range(4000, 4400), 30_000, 50)),
     "layouts": (layouts, GOALS, EXACT, (range(24), 2_000, 10), (range(1000, 1400), 20_000, 40)),
     "partial sums": (partial_sums, GOALS, EXACT, (range(16), 3_000, 3), (range(1000, 1400), 100_000, 40)),
 }  # fmt: skip

@@ -5,6 +5,7 @@ import random
 
 import numpy as np
 from tests.amounts import few_and_many
+from tests.mapper import networks
 from tests.mapper.fusion.every import judged, reordered
 from tests.mapper.kinds import memories
 from tests.mapper.latency_options import ports
@@ -27,9 +28,9 @@ VALUES = {
 }
 
 
-def drawn(rng):
+def drawn(rng, problem_of=draw_problem):
     """A problem in which an inner memory stalls; None where there is none."""
-    problem = draw_problem(rng)
+    problem = problem_of(rng)
     inner = memories(problem)[1:]
     if not inner:
         return None
@@ -40,6 +41,11 @@ def drawn(rng):
         for action in node["actions"]:
             action["throughput"] = rng.choice((1, 2, 3, 4, 8, "inf"))
     return spec_of(problem)
+
+
+def with_any_network(rng):
+    """A problem with networks."""
+    return networks.draw(rng, (*networks.TOPOLOGIES, *networks.ROUND, *networks.HANDED_ON))
 
 
 def every_cost(spec):
@@ -63,10 +69,10 @@ def every_cost(spec):
                 yield cost
 
 
-def compared(seed, most):
+def compared(seed, most, problem_of=draw_problem):
     """Compare the mapper with all mappings of one random problem; False when these are too many, or none fits."""
     rng = random.Random(seed)
-    spec, goal = drawn(rng), rng.choice(("latency", "latency", "energy_delay_product", "energy"))
+    spec, goal = drawn(rng, problem_of), rng.choice(("latency", "latency", "energy_delay_product", "energy"))
     if spec is None:
         return False
     (einsum,) = spec.workload.einsums
@@ -88,6 +94,11 @@ def compared(seed, most):
 @few_and_many("seeds, most, least", (range(60), 100, 5), (range(1000, 1240), 1_500, 12), parts=4)
 def test_the_optimum_is_the_best_of_all_mappings(seeds, most, least):
     assert sum(compared(seed, most) for seed in seeds) >= least
+
+
+@few_and_many("seeds, most, least", (range(40), 100, 3), (range(1000, 1240), 1_500, 12), parts=4)
+def test_below_networks_too(seeds, most, least):
+    assert sum(compared(seed, most, with_any_network) for seed in seeds) >= least
 
 
 @few_and_many("seeds, most, least", ((4, 5, 6), 60, 3), (range(100, 220), 3_000, 10), parts=4, part="fusion")

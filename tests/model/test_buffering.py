@@ -167,13 +167,56 @@ def test_the_mapper_says_which_size_a_double_buffer_needs():
     assert 'REG".size: 48 bits instead of 4 bits' in str(problem.value)
 
 
-def test_a_network_beside_a_single_buffer_is_refused_by_name():
-    network = (
-        "- !Network {name: Noc, leak_power: 0, area: 0, actions: [{name: hop, energy: 0, latency: 0, throughput: inf}]}"
-    )
-    assert evaluate(spec(between=network)).latency == 192
-    with pytest.raises(NotSupportedError, match="memories that take turns below or above the network 'Noc'"):
-        evaluate(spec(between=network, glb="buffering: single,"))
+LANES = """
+arch:
+  nodes:
+  - !Memory {{name: Main, size: inf, leak_power: 0, area: 0,
+             actions: [{{name: read, energy: 1, throughput: 4}}, {{name: write, energy: 1, throughput: 4}}]}}
+  - !Network {{name: Noc, leak_power: 0, area: 0, {noc} actions: [{{name: hop, energy: 1, latency: 0.5, throughput: 2}}]}}
+  - !Memory {{name: Buffer, size: inf, leak_power: 0, area: 0, {buffer} spatial: [{{name: X, fanout: 4}}],
+             actions: [{{name: read, energy: 1, throughput: inf}}, {{name: write, energy: 1, throughput: inf}}]}}
+  - !Compute {{name: MAC, leak_power: 0, area: 0, actions: [{{name: compute, energy: 1, throughput: 0.25}}]}}
+workload: {{rank_sizes: {{M: 4, N: 8}}, bits_per_value: {{All: 1}}, einsums: ["Z[m, n] = A[m] * B[n]"]}}
+mapping:
+  nodes:
+  - !Storage {{tensors: [A, B, Z], component: Main}}
+  - !Spatial {{rank_variable: m, tile_shape: 1, component: Buffer, name: X}}
+  - !Temporal {{rank_variable: n, tile_shape: 2}}
+  - !Storage {{tensors: [A, B, Z], component: Buffer}}
+  - !Temporal {{rank_variable: n, tile_shape: 1}}
+  - !Compute {{einsum: Z, component: MAC}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("buffer", "noc", "seconds", "limits"),
+    [
+        ("", "", 8 * 4, ("MAC",)),
+        # 4 visits of 3 values of A, 2 of B and 6 of Z on the first link, 8 transfers of Z over 4 steps
+        ("buffering: single,", "", 4 * 11 / 2 + 8 * 4 * 0.5 + 32, ("MAC", "Noc")),
+        ("wind_up: true,", "", 11 / 2 + 4 * 0.5 + 32, ("MAC", "Noc")),
+        # A 3 values, B as many, since each lane has a copy of its own
+        ("wind_up: true,", "multicast: false,", (3 + 3 * 2 + 6) / 2 + 2 + 32, ("MAC", "Noc")),
+        # Z alone passes a link 6 times; main memory is busier, with 4 values of A, 2 of B and 8 of Z
+        ("wind_up: true,", "links: per_tensor,", 14 / 4 + 2 + 32, ("Main", "MAC", "Noc")),
+        # each sends what lanes share once, and a step to each lane
+        ("buffering: single,", "topology: all_to_all,", 4 * 11 / 2 + 8 * 0.5 + 32, ("MAC", "Noc")),
+        # all pass the bus: 4 of A, 2 of B, 8 of Z
+        ("buffering: single,", "topology: bus,", 4 * 14 / 2 + 8 * 0.5 + 32, ("MAC", "Noc")),
+        ("buffering: single,", "total_latency: 10 * max_hops,", 10 * 4 + 32, ("MAC", "Noc")),
+        # a load of 5 values and the hops, four turns that hide the rest, a store of 6
+        ("stalls: tile_by_tile,", "", (5 / 2 + 2) + 4 * 8 + (6 / 2 + 2), ("MAC", "Noc")),
+    ],
+)
+def test_what_fills_and_leaves_such_a_memory_passes_links_and_hops(buffer, noc, seconds, limits):
+    cost = evaluate(loads(LANES.format(buffer=buffer, noc=noc)))
+    assert cost.latency == seconds
+    assert cost.limited_by == {"Z": limits}
+
+
+def test_a_network_beside_such_a_memory_is_refused_with_the_preset_accelforge():
+    with pytest.raises(NotSupportedError, match="the network 'Noc' are not supported with the preset 'accelforge'"):
+        evaluate(loads(LANES.format(buffer="buffering: single,", noc="")), semantics="accelforge")
 
 
 def test_a_single_buffer_that_winds_up_is_refused_where_it_stands():

@@ -4,14 +4,18 @@ import json
 import math
 import random
 from collections import Counter
+from contextlib import contextmanager
+from unittest.mock import patch
 
 import pytest
-from tests.cascades import valid_case
+from tests.cascades import valid_case, valid_networks
 from tests.execute.agreement import seconds_of
 
 import einmap
-from einmap.arch.component import Compute, Memory
+from einmap.arch.component import Compute, Memory, Network
 from einmap.errors import NotSupportedError
+from einmap.execute.networks.routing import Wires
+from einmap.execute.results.timeline import Timeline
 
 
 def spec(loops, k=8, stalls="tile_by_tile", width=1, extra="", tile="[A, B]"):
@@ -83,14 +87,35 @@ def test_results_go_out_while_the_turn_after_works():
     assert einmap.evaluate(einmap.Spec.from_dict(written)).latency == 4 + 8 + 10 + 10 + 10
 
 
-def judged(seed):
+@contextmanager
+def crossings():
+    """Notes what crosses networks while a mapping runs: for each span, and in (False) or out (True), what the wires do."""
+    found, timelines = {}, []
+    carry, visit = Wires.carry, Timeline.visit
+
+    def begin(timeline, *given):
+        timelines[:] = [timeline]
+        visit(timeline, *given)
+
+    def carried(wires, *given, up, **more):
+        own = found.setdefault((len(timelines[0].spans) - 1, up), Wires())
+        for each in (wires, own):
+            carry(each, *given, up=up, **more)
+
+    with patch.object(Wires, "carry", carried), patch.object(Timeline, "visit", begin):
+        yield found
+
+
+def judged(seed, valid=valid_case):
     """Compare a random mapping whose innermost memory stalls with the spans of its run; None where it is refused."""
     rng = random.Random(seed)
-    written = valid_case(rng)[0].to_dict()
+    written = valid(rng)[0].to_dict()
     memories = [node for node in written["arch"]["nodes"] if node.get("type") == "Memory"]
     for node in written["arch"]["nodes"]:
         for action in node.get("actions", ()):
             action["throughput"] = rng.choice((1, 2, 5))
+            if node["type"] == "Network":
+                action["throughput"], action["latency"] = rng.choice((0.1, 0.25, 1)), rng.choice((0, 2, 9))
     memories[-1]["stalls"] = "tile_by_tile"
     for action in memories[-1]["actions"]:
         action["throughput"] = "inf"
@@ -101,15 +126,18 @@ def judged(seed):
         cost = einmap.evaluate(given)
     except (NotSupportedError, einmap.CapacityError):
         return None
-    execution = einmap.execute(given, timeline=10**7)
+    with crossings() as crossed:
+        execution = einmap.execute(given, timeline=10**7)
     longer = False
     for name, latency in cost.latency_by_einsum.items():
         einsum = given.workload.by_name[name]
         if einsum.is_copy:
             continue
-        spans = [span for span in execution.spans if any(key[0] == name for key in span.actions)]
+        numbers = [i for i, span in enumerate(execution.spans) if any(key[0] == name for key in span.actions)]
+        spans = [execution.spans[i] for i in numbers]
         assert all(span.visits == 1 for span in spans)
-        seconds = _of_slots(given, name, spans, memories[-1]["name"], execution)
+        wires = {(s, up): crossed[i, up] for s, i in enumerate(numbers) for up in (False, True) if (i, up) in crossed}
+        seconds = _of_slots(given, name, spans, memories[-1]["name"], execution, wires)
         if seconds is None:
             return None
         busiest = max(row.latency for row in cost.latencies if row.einsum == name)
@@ -119,7 +147,7 @@ def judged(seed):
     return longer
 
 
-def _of_slots(given, name, spans, memory, execution):
+def _of_slots(given, name, spans, memory, execution, wires):
     """Seconds of a run whose turns are spans: fills of a span before it, what is written back after it.
 
     The memory itself takes no time, and neither side of an exchange with it is one of an exchange of the compute. None
@@ -151,12 +179,43 @@ def _of_slots(given, name, spans, memory, execution):
         if key[0] == name and key[4] == unit:
             for instance, n in counts.items():
                 calls[key[1], key[3], instance] += n
-    inside = max([inside, *_busy(arch, calls).values()])
+    inside = max([inside, *_busy(arch, calls).values(), *_on_links(arch, name, unit, wires.values())])
+    inside = max([inside, *_hops(arch, name, unit, wires.values())])
     longest = 0.0
     for s, slot in enumerate(slots):
         working = inside * work[s - 1] / total if 0 < s <= len(spans) else 0.0
-        longest += max([working, *_busy(arch, slot).values()])
+        here = [wires[at] for at in ((s, False), (s - 2, True)) if at in wires]
+        waiting = max([0.0, *_busy(arch, slot).values(), *_on_links(arch, name, memory, here)])
+        longest += max(working, waiting + max(_tensors_hops(arch, name, memory, here), default=0.0))
     return longest
+
+
+def _on_links(arch, einsum, child, wires):
+    """Seconds of the busiest link of each network for exchanges of a child."""
+    for network in arch.components.values():
+        loads = Counter()
+        for one in wires:
+            loads.update(one.loads.get((einsum, network.name, child), {}))
+        for n in loads.values():
+            yield n / network.action("hop").throughput
+
+
+def _hops(arch, einsum, child, wires):
+    """Seconds of the longest route through each network for exchanges of a child."""
+    for one in wires:
+        for ((name, network, to), _), steps in one.routes.items():
+            if (name, to) == (einsum, child) and one.loads.get((name, network, to)):
+                yield steps * arch.components[network].hop_latency
+
+
+def _tensors_hops(arch, einsum, child, wires):
+    """Seconds of the longest routes of each tensor through all networks."""
+    for one in wires:
+        found = Counter()
+        for ((name, network, to), tensor), steps in one.routes.items():
+            if (name, to) == (einsum, child) and any(one.hops.get((name, network, tensor), {}).values()):
+                found[tensor] += steps * arch.components[network].hop_latency
+        yield from found.values()
 
 
 def _busy(arch, calls):
@@ -166,16 +225,20 @@ def _busy(arch, calls):
         of_component = most.setdefault(component, Counter())
         of_component[action] = max(of_component[action], n)
     return {
-        c: seconds_of(arch.components[c], n) for c, n in most.items() if not isinstance(arch.components[c], Compute)
+        c: seconds_of(arch.components[c], n)
+        for c, n in most.items()
+        if not isinstance(arch.components[c], Compute | Network)
     }
 
 
 STALLING = (3, 4, 16, 22, 36, 47, 49, 55, 59, 92, 99, 117, 121, 132, 140)
 """Random mappings that stall; many others are refused, or have memories between."""
+STALLING_BELOW_NETWORKS = (26, 40, 78, 109, 117, 197, 230)
 
 
 def test_random_mappings_stall_as_the_spans_of_their_runs_do():
     assert all(judged(seed) for seed in STALLING)
+    assert all(judged(seed, valid_networks) for seed in STALLING_BELOW_NETWORKS)
 
 
 @pytest.mark.slow
@@ -184,6 +247,9 @@ def test_many_random_mappings_stall_as_the_spans_of_their_runs_do():
     found = [outcome for seed in range(1000, 2000) if (outcome := judged(seed)) is not None]
     assert len(found) >= 100
     assert sum(found) >= 50
+    found = [outcome for seed in range(1000, 2000) if (outcome := judged(seed, valid_networks)) is not None]
+    assert len(found) >= 80
+    assert sum(found) >= 40
 
 
 def test_what_cannot_be_told_turn_by_turn_is_refused_by_name():
@@ -191,5 +257,11 @@ def test_what_cannot_be_told_turn_by_turn_is_refused_by_name():
         einmap.evaluate(spec(PLAIN), semantics="accelforge")
     with pytest.raises(NotSupportedError, match="beside a memory that is single or winds up"):
         einmap.evaluate(spec(PLAIN.replace("tile_shape: 2", "tile_shape: 4"), extra="wind_up: true,"))
+    expressed = spec(PLAIN).to_dict()
+    hop = {"name": "hop", "energy": 0, "latency": 0, "throughput": 1}
+    network = {"type": "Network", "name": "Noc", "leak_power": 0, "area": 0, "total_latency": "9", "actions": [hop]}
+    expressed["arch"]["nodes"].insert(1, network)
+    with pytest.raises(NotSupportedError, match="beside a network's total_latency"):
+        einmap.evaluate(einmap.Spec.from_dict(expressed))
     with pytest.raises(NotSupportedError, match="has 200,000 turns"):
         einmap.evaluate(spec(PLAIN.replace("tile_shape: 2", "tile_shape: 1"), k=200_000))

@@ -175,7 +175,6 @@ class Exchanges:
         for tile in sources.values() if gathers else ():
             tile.free()
         self.transfers.settle()
-        self.recorder.seen.add((route.einsum.name, tensor, hold.address, "in"))
         self._carry(route, hold, chain, moved, up=False, moving=moving)
 
     def _charge(
@@ -225,11 +224,14 @@ class Exchanges:
         up: bool,
         moving: Moving,
     ) -> None:
-        """Route moved values over the networks between a holder and its parent."""
+        """Route moved values over the networks between a holder and its parent, the last thing that is done there."""
+        seen = route.einsum.name, hold.tensor, hold.address, "out" if up else "in"
         if is_spread(chain[-1]):
             moving.carry(self.recorder.wires, hold.tensor, up=up)
-            return
-        self.recorder.wires.carry(route, hold.tensor, (chain[-1].level, hold.level), moved, up=up)
+        else:
+            first, levels = seen not in self.recorder.seen, (chain[-1].level, hold.level)
+            self.recorder.wires.carry(route, hold.tensor, levels, moved, up=up, first=first)
+        self.recorder.seen.add(seen)
 
     def _fill_output(self, route: Route, tensor: str, hold: Hold, visit: Visit) -> None:
         """Fill an output tile: results come in live; elements without one are skipped where both sides skip them."""
@@ -272,7 +274,6 @@ class Exchanges:
                 self._transfer(route, hold, (station, at, "read"), amount, box)
                 self._charge(route, station, hold, lane, passing, box, source_values)
         self.transfers.settle()
-        self.recorder.seen.add((route.einsum.name, tensor, hold.address, "in"))
         self._carry(route, hold, chain, moved, up=False, moving=moving)
 
     def write_back(self, place: Place, visit: Visit, producer: Route) -> None:
@@ -308,7 +309,6 @@ class Exchanges:
                 complete = int(((target.added(tile.box) == whole) & (before < whole)).sum())
                 self._complete(producer, hold, lane, [hold, *chain], complete)
         self.transfers.settle()
-        self.recorder.seen.add((producer.einsum.name, hold.tensor, hold.address, "out"))
         self._carry(producer, hold, chain, moved, up=True, moving=moving)
 
     def _complete(self, route: Route, hold: Hold, lane: Instance, chain: list[Hold], complete: int) -> None:

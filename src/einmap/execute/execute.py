@@ -192,12 +192,7 @@ def _result(
         busy = calls.setdefault((einsum, component, action), {})
         for instance, n in per_instance[key].items():
             busy[instance] = busy.get(instance, 0.0) + n
-    wires, usage = recorder.wires, {}
-    for name, unit in spec.arch().components.items():
-        if isinstance(unit, Memory):
-            bits = occupancy.peak.get(name, 0.0)
-            size = max(m.size_bits for r in routes.values() if isinstance(m := r.arch.components[name], Memory))
-            usage[name] = 0.0 if math.isinf(size) or not bits else bits / size
+    wires = recorder.wires
     steps = {
         name: int(max(recorder.values.get((name, route.unit.name, None, "compute"), {}).values(), default=0))
         for name, route in routes.items()
@@ -209,7 +204,7 @@ def _result(
         inputs,
         tuple(rows),
         per_instance,
-        usage,
+        _usage(spec, routes, occupancy),
         tuple(occupancy.rows),
         steps,
         busiest,
@@ -219,7 +214,7 @@ def _result(
         tuple(life.row() for life in occupancy.lives.values()),
         occupancy.fullest,
         occupancy.moments,
-        {(e, n): wires.busiest_link(e, n) * routes[e].arch.components[n].actions_scale for e, n in wires.longest},
+        {(e, n): wires.busiest_link(e, n) for e, n in wires.longest},
         wires.longest,
         _spans(recorder, routes),
         _actions_of(recorder.by_child, routes),
@@ -229,7 +224,21 @@ def _result(
         {turn: _in_actions(values, routes) for turn, values in recorder.turns.items()},
         _rounds(recorder, routes),
         _actions_of(recorder.rounds_by_child, routes),
+        wires.loads,
+        wires.first,
+        wires.routes,
     )
+
+
+def _usage(spec: Spec, routes: Mapping[str, Route], occupancy: Occupancy) -> dict[str, float]:
+    """The largest part of each memory that is in use at one time."""
+    usage = {}
+    for name, unit in spec.arch().components.items():
+        if isinstance(unit, Memory):
+            bits = occupancy.peak.get(name, 0.0)
+            size = max(m.size_bits for r in routes.values() if isinstance(m := r.arch.components[name], Memory))
+            usage[name] = 0.0 if math.isinf(size) or not bits else bits / size
+    return usage
 
 
 def _rounds(recorder: Recorder, routes: Mapping[str, Route]) -> dict[tuple[str, str, str], float]:

@@ -15,7 +15,7 @@ from einmap.model.cost import BALANCE, ROUNDING, ActionRow, EinsumLatencyRow, La
 from einmap.model.counting.path import EinsumPath
 from einmap.model.counting.spatial import lanes_used, spatial_usage
 from einmap.model.timing.buffering import serial_latency
-from einmap.model.timing.latency import busy_time, memory_time, network_time
+from einmap.model.timing.latency import busy_time, memory_time, network_time, seconds_of
 from einmap.model.timing.stalls import stalled_latency
 from einmap.model.timing.systolic import skew_seconds
 from einmap.model.timing.ways import Way
@@ -100,8 +100,8 @@ def _slower(
     """
     path = traffic.path
 
-    def busy(name: str, done: Actions) -> Any:
-        seconds = _seconds(name, partial(memory_time, path.arch.components[name], done, path.einsum.name), where)
+    def busy(name: str, done: Actions | NetworkUse) -> Any:
+        seconds = _seconds(name, partial(seconds_of, path.arch.components[name], done, path.einsum.name), where)
         return seconds / BALANCE if name == late else seconds
 
     computing = times.get(path.compute.component.name, 0.0)

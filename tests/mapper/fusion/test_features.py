@@ -7,7 +7,7 @@ import pytest
 from tests.amounts import amounts
 from tests.mapper.fusion.problems import draw_problem
 from tests.mapper.fusion.test_against_brute_force import GOALS, agrees
-from tests.mapper.latency_options import OPTIONS
+from tests.mapper.latency_options import OPTIONS, buffering
 from tests.mapper.layouts import add_layouts
 from tests.mapper.networks import HANDED_ON, ROUND, TOPOLOGIES, with_network
 
@@ -41,6 +41,12 @@ def networks(topologies):
     return added
 
 
+def networks_in_turn(rng, problem):
+    """Networks beside memories that take turns with what is below."""
+    buffering(rng, problem.data)
+    return networks((*TOPOLOGIES, *ROUND, *HANDED_ON))(rng, problem)
+
+
 def partial_sums(rng, problem):
     """Partial sums that are wider than results."""
     problem.data["workload"]["partial_bits_per_value"] = {"Outputs": rng.choice((24, 32))}
@@ -53,6 +59,7 @@ FEATURES = {
     "networks": (networks(TOPOLOGIES), GOALS, (range(4), 2), (range(100, 300), 25)),
     "rings and a bus": (networks(ROUND), GOALS, (range(3), 1), (range(1100, 1200), 12)),
     "trees and systolic arrays": (networks(HANDED_ON), GOALS, (range(2), 1), (range(2100, 2200), 12)),
+    "networks and turns": (networks_in_turn, TIMES, (range(4), 2), (range(3100, 3200), 12)),
     "partial sums": (partial_sums, GOALS, (range(6), 3), (range(100, 300), 25)),
 }
 """How each is put into a problem, metrics, and how many problems are compared of which seeds, always and in slow tests."""

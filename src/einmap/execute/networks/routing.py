@@ -14,25 +14,27 @@ from itertools import pairwise
 
 from einmap.arch.component import Network, is_carrying
 from einmap.execute.networks.links import Link, Place, by_bus, by_tree, is_handed_on, links_between
+from einmap.execute.results.result import Crossed, Load
 from einmap.schedule.routes import Instance, Route, Turn
 
 type Home = Mapping[tuple[str, str], int]
 """The place of a unit along fanouts, each a level on the architecture path and a name."""
-type Load = tuple[str, str, str, Instance, Link]
-"""Einsum, network, tensor where each has links of its own, lanes above the network, link."""
 
 
 @dataclass
 class Wires:
     """Counts steps and the load of each link.
 
-    `hops`: steps times values, by (Einsum, network, tensor) and by lanes above the network. `loads`: actions.
-    `longest`: steps of the longest route.
+    `hops`: steps times values, by (Einsum, network, tensor) and by lanes above the network. `loads`: actions;
+    `first`: those of the first fill and the first write-back of each node. `longest`: steps of the longest route;
+    `routes`: of each tensor's transfers.
     """
 
     hops: dict[tuple[str, str, str], dict[Instance, int]] = field(default_factory=dict)
-    loads: dict[Load, float] = field(default_factory=dict)
+    loads: dict[Crossed, dict[Load, float]] = field(default_factory=dict)
+    first: dict[Crossed, dict[Load, float]] = field(default_factory=dict)
     longest: dict[tuple[str, str], int] = field(default_factory=dict)
+    routes: dict[tuple[Crossed, str], int] = field(default_factory=dict)
 
     def carry(
         self,
@@ -43,32 +45,54 @@ class Wires:
         *,
         up: bool,
         home: Home | None = None,
+        first: bool = False,
     ) -> None:
         """Count values that go between a holder and the lanes of one further in, at these levels; `up`: outward.
 
-        `home`: where the values lie if that is not where the lanes begin.
+        `home`: where the values lie if that is not where the lanes begin. `first`: the first time that they go so.
         """
-        outer, inner = levels
-        for level, network in enumerate(route.arch.path(route.unit.name)):
-            if is_carrying(network) and outer < level < inner and any(amounts.values()):
-                self._route(_Lanes(route, tensor, network, (level, inner), up, home), amounts)
+        (outer, inner), path = levels, route.arch.path(route.unit.name)
+        for level, network in enumerate(path):
+            if is_carrying(network) and outer < level < inner:
+                lanes = _Lanes(route, tensor, network, (level, inner), up, home)
+                crossed = route.einsum.name, network.name, path[inner].name
+                steps = lanes.longest(amounts)
+                self.routes[crossed, tensor] = max(self.routes.get((crossed, tensor), 0), steps)
+                if any(amounts.values()):
+                    self.longest[crossed[:2]] = max(self.longest.get(crossed[:2], 0), steps)
+                    self._route(lanes, amounts, [self.loads, self.first] if first else [self.loads], crossed)
 
-    def _route(self, lanes: _Lanes, amounts: Mapping[Instance, int]) -> None:
-        name, network = lanes.route.einsum.name, lanes.network
-        key, there = (name, network.name), (name, network.name, lanes.tensor)
-        rate = network.action("hop").actions_per_value[lanes.tensor]
+    def _route(
+        self,
+        lanes: _Lanes,
+        amounts: Mapping[Instance, int],
+        counted_in: Sequence[dict[Crossed, dict[Load, float]]],
+        crossed: Crossed,
+    ) -> None:
+        network, there = lanes.network, (*crossed[:2], lanes.tensor)
+        rate = network.action("hop").actions_per_value[lanes.tensor] * network.actions_scale
         owner = lanes.tensor if network.links == "per_tensor" else ""
         counted = self.hops.setdefault(there, {})
-        self.longest[key] = max(self.longest.get(key, 0), lanes.longest(amounts))
+        loads = [of.setdefault(crossed, {}) for of in counted_in]
         for above, steps, links, values in lanes.ways(amounts):
             counted[above] = counted.get(above, 0) + steps * values
             for link in links:
-                load = (name, network.name, owner, above, link)
-                self.loads[load] = self.loads.get(load, 0) + values * rate
+                for of_link in loads:
+                    load = above, owner, link
+                    of_link[load] = of_link.get(load, 0) + values * rate
 
     def busiest_link(self, einsum: str, network: str) -> float:
         """Actions on the link that has most."""
-        return max((n for link, n in self.loads.items() if link[:2] == (einsum, network)), default=0)
+        return busiest_link([of_link for at, of_link in self.loads.items() if at[:2] == (einsum, network)])
+
+
+def busiest_link(loads: Sequence[Mapping[Load, float]]) -> float:
+    """Actions on the link that has most, of several children together."""
+    total: dict[Load, float] = {}
+    for of_link in loads:
+        for load, n in of_link.items():
+            total[load] = total.get(load, 0) + n
+    return max(total.values(), default=0)
 
 
 type _Way = tuple[Instance, int, Sequence[Link], int]

@@ -21,6 +21,14 @@ type ChildKey = tuple[str, str, str | None, str, str]
 """Einsum, component, tensor, action, and the component of the child whose fill or write-back it is."""
 
 
+type Crossed = tuple[str, str, str]
+"""Einsum, network, and the component of the child whose fill or write-back crosses it."""
+
+
+type Load = tuple[Instance, str, tuple[object, ...]]
+"""Lanes above a network, tensor where each has links of its own, link."""
+
+
 type Tile = tuple[tuple[int, int], ...]
 """The first and the last index of each rank."""
 
@@ -145,7 +153,8 @@ class Execution:
     action by itself. `exchanges`: what the counts are made of. `lives`: when buffers live. `fullest`: the most bits
     in one instance by (einsum, memory) while the Einsum runs, `moments`: what lives then. `visits`: those
     of traced memories. `link_traffic`: actions that passed the busiest link of a network, by (einsum, network);
-    `longest_route`: steps of the longest route over it. `spans`: everything in the order of time, where asked for.
+    `longest_route`: steps of the longest route over it. `link_loads`, `first_link_loads`, `routes`: these by child, and
+    the steps by tensor, too. `spans`: everything in the order of time, where asked for.
     `by_child`: as `per_instance`, by the component that is filled or writes back, copies and operations left out;
     `transfers`: in how many fills and write-backs of tiles of memories these come; `first`: what
     the first fill and the first write-back of each node of a memory have of it, `first_transfers`: in how many.
@@ -179,6 +188,9 @@ class Execution:
     turns: Mapping[TurnKey, Mapping[CountKey, Mapping[Instance, float]]] = field(default_factory=dict)
     rounds: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
     rounds_by_child: Mapping[ChildKey, Mapping[Instance, float]] = field(default_factory=dict)
+    link_loads: Mapping[Crossed, Mapping[Load, float]] = field(default_factory=dict)
+    first_link_loads: Mapping[Crossed, Mapping[Load, float]] = field(default_factory=dict)
+    routes: Mapping[tuple[Crossed, str], int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Counts and usage as plain dictionaries; tensors are left out."""

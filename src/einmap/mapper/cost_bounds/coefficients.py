@@ -29,7 +29,7 @@ from einmap.arch.tree import Architecture
 from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.spaces.projection import Relevance
-from einmap.mapper.cost_bounds.columns import Columns, columns_of
+from einmap.mapper.cost_bounds.columns import Columns, columns_of, waits_for_hops
 from einmap.mapper.cost_bounds.networks.rates import NetworkRates, Rates, axes_without
 from einmap.mapper.cost_bounds.rates.affine import Affine
 from einmap.mapper.cost_bounds.rates.exchange_costs import (
@@ -83,6 +83,7 @@ class NodeCosts(NamedTuple):
 def pays_for_visits(leaves: tuple[Leaf, ...]) -> bool:
     """Whether something on a path of the architecture is paid for each visit of a node."""
     starts = any(isinstance(leaf, Memory) and leaf.starts for leaf in leaves)
+    starts |= any(waits_for_hops(leaves, level) for level, once in turns(leaves) if not once)
     return starts or is_skewed(leaves) or moves_lines(leaves)
 
 
@@ -289,6 +290,9 @@ class Pricer:
         if self.networks.crosses(levels_of(outermost)):
             crossing = self._crossing(table, access, outermost, traffic)
             rates, fixed = rates + crossing.filled, fixed - size * (crossing.fresh + crossing.starts) + crossing.route
+            if self.visits_cost or turns(self.leaves):
+                priced.at(Visits(child))[:] += crossing.visits
+                priced.at(TileValues(child))[:] += crossing.tile
         every_line = np.concatenate([*lines, np.zeros((uses, 0))], axis=1)
         return ExchangeCosts(rates, fixed, priced.at(Visits(child)), priced.at(TileValues(child)), every_line)
 

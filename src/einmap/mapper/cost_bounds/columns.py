@@ -4,8 +4,8 @@ A column is a sum over stations of the architecture path: of each the reads and 
 level of their child, with the seconds that each takes, and the time of the operations or not. By default there is a
 column for each latency form of a component, over all exchanges, and one for the operations. Where memories and what is
 below them take turns, times are added (`model.buffering`); a sum of largest values is the largest of all sums, so each
-is a column as well. So is the way of a value of each input and of each output (`model.ways`). A network has a column
-for each tensor's longest route, and one for each link that may be the busiest.
+is a column as well. So is the way of a value of each input and of each output (`model.ways`). A network is a component
+whose busy time is the largest of each tensor's longest route and of each link that may be the busiest.
 """
 
 from __future__ import annotations
@@ -46,10 +46,23 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The time of the longest route of a tensor's values through the network at `level`."""
+    """The time of the longest route of a tensor's values through the network at `level`, to some `children`."""
 
     level: int
     tensor: str
+    children: range
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The time of the longest routes of a tensor through all networks, for each transfer to its node at `child`.
+
+    `once`: of one transfer alone.
+    """
+
+    tensor: str
+    child: int
+    once: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +74,7 @@ class Link:
     `tensor`: whose link it is, where each one has links of its own.
     It is the link in the first lane along other fanouts; or, `behind` a loop along another fanout whose lanes take
     turns on the output, the one in a later lane of that loop, where all of the output comes down.
+    `children`, `once`: as of a `Term`.
     """
 
     level: int
@@ -68,19 +82,20 @@ class Link:
     number: int
     behind: bool
     tensor: str | None
+    children: range
+    once: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A sum of terms, with the time of the operations if it `computes`; or what a network takes.
+    """A sum of terms, with the time of the operations if it `computes`.
 
     `way`: an input, if there is one, and an output; the column is how long a value of the one and then one of the other
     is on its way.
     """
 
-    terms: tuple[Term, ...]
+    terms: tuple[Term | Route | Link | Wait, ...]
     computes: bool = False
-    network: Route | Link | None = None
     way: tuple[str, ...] = ()
 
     def __add__(self, other: Column) -> Column:
@@ -101,14 +116,15 @@ class Columns:
     @cached_property
     def level(self) -> tuple[int, ...]:
         """Of each column but the first and the last the level of its component; -1 for sums over several."""
-        return tuple(c.terms[0].level if len(c.terms) == 1 and not c.computes else -1 for c in self.timed[:-1])
+        return tuple(-1 if term is None else term.level for term in map(_only, self.timed[:-1]))
 
     def of_components(self, leaves: Sequence[Leaf]) -> dict[str, range]:
         """The columns of each component with all its exchanges: its busy time is the largest of them."""
         places: dict[str, list[int]] = {}
         for i, column in enumerate(self.timed, start=1):
-            if len(column.terms) == 1 and not column.computes and column.terms[0].children == range(len(leaves)):
-                places.setdefault(leaves[column.terms[0].level].name, []).append(i)
+            term = _only(column)
+            if term is not None and term.children == range(len(leaves)):
+                places.setdefault(leaves[term.level].name, []).append(i)
         return {name: range(found[0], found[-1] + 1) for name, found in places.items()}
 
     @cached_property
@@ -116,23 +132,29 @@ class Columns:
         """The columns that have the time of the operations."""
         return np.array([i for i, column in enumerate(self.timed, start=1) if column.computes], dtype=np.int64)
 
-    def routes(self, level: int) -> tuple[tuple[int, str], ...]:
-        """Columns of the longest routes through the network at a level, with their tensors."""
-        return tuple(
-            (i, column.network.tensor)
-            for i, column in enumerate(self.timed, start=1)
-            if isinstance(column.network, Route) and column.network.level == level
-        )
+    def routes(self, level: int, tensor: str, child: int) -> list[int]:
+        """Columns of a tensor's longest route to a child through the network at a level."""
+        return [
+            i
+            for i, term in self._terms(Route)
+            if (term.level, term.tensor) == (level, tensor) and child in term.children
+        ]
 
-    def links(self, level: int, tensor: str) -> tuple[tuple[int, Link], ...]:
-        """Columns of a tensor's links in the network at a level."""
-        return tuple(
-            (i, column.network)
-            for i, column in enumerate(self.timed, start=1)
-            if isinstance(column.network, Link)
-            and column.network.level == level
-            and column.network.tensor in (None, tensor)
-        )
+    def waits(self, tensor: str, child: int) -> list[tuple[int, Wait]]:
+        """Columns with the hops of a tensor's transfers to and from a child."""
+        return [(i, term) for i, term in self._terms(Wait) if (term.tensor, term.child) == (tensor, child)]
+
+    def links(self, level: int, tensor: str, child: int) -> list[tuple[int, Link]]:
+        """Columns of a tensor's links to a child in the network at a level."""
+        return [
+            (i, term)
+            for i, term in self._terms(Link)
+            if term.level == level and child in term.children and term.tensor in (None, tensor)
+        ]
+
+    def _terms[T](self, kind: type[T]) -> Iterator[tuple[int, T]]:
+        """The terms of a kind, with their columns."""
+        return ((i, t) for i, column in enumerate(self.timed, start=1) for t in column.terms if isinstance(t, kind))
 
     @cached_property
     def ways(self) -> tuple[tuple[int, tuple[str, ...]], ...]:
@@ -146,27 +168,56 @@ class Columns:
         """
         return tuple(
             (i, term.form)
-            for i, column in enumerate(self.timed, start=1)
-            for term in column.terms
+            for i, term in self._terms(Term)
             if term.level == level and child in term.children and term.once == once
         )
 
 
-def _networks(einsum: Einsum, leaves: tuple[Leaf, ...]) -> list[Column]:
-    """The columns of networks."""
-    columns: list[Route | Link] = []
+def _only(column: Column) -> Term | None:
+    """The term of a column that has nothing else, of a memory or toll."""
+    if len(column.terms) != 1 or column.computes:
+        return None
+    return column.terms[0] if isinstance(column.terms[0], Term) else None
+
+
+def _counted(leaves: tuple[Leaf, ...], end: int) -> Iterator[tuple[int, Network]]:
+    """The networks above a level, without those of which an expression says how long they take."""
+    for level, leaf in enumerate(leaves[:end]):
+        if is_carrying(leaf) and leaf.total_latency is None:
+            yield level, leaf
+
+
+def _routes(einsum: Einsum, leaves: tuple[Leaf, ...], children: range) -> list[Column]:
+    """A column for each tensor's longest route to some children."""
+    networks = [level for level, leaf in _counted(leaves, children.stop - 1) if leaf.hop_latency]
+    return [Column((Route(level, access.tensor, children),)) for level in networks for access in einsum.accesses]
+
+
+def _links(einsum: Einsum, leaves: tuple[Leaf, ...], children: range, once: bool = False) -> list[Column]:
+    """A column for each link that may be the busiest one on the way to some children."""
+    columns: list[Column] = []
     outputs = {access.tensor for access in einsum.accesses if access.output}
-    for level, leaf in enumerate(leaves):
-        if not is_carrying(leaf) or leaf.total_latency is not None:
-            continue
-        if leaf.hop_latency:
-            columns += [Route(level, access.tensor) for access in einsum.accesses]
+    for level, leaf in _counted(leaves, children.stop - 1):
         if not math.isinf(leaf.action("hop").throughput):
             owners = (None,) if leaf.links == "shared" else tuple(access.tensor for access in einsum.accesses)
             columns += [
-                Link(level, *of, owner) for of in _busiest_links(leaves, level, leaf, outputs) for owner in owners
+                Column((Link(level, *of, owner, children, once),))
+                for of in _busiest_links(leaves, level, leaf, set() if once else outputs)
+                for owner in owners
             ]
-    return [Column((), network=column) for column in columns]
+    return columns
+
+
+def _waits(einsum: Einsum, leaves: tuple[Leaf, ...], child: int, once: bool) -> list[Column]:
+    """A column for each tensor's hops, transfer by transfer; none where no network above has a latency."""
+    if not waits_for_hops(leaves, child):
+        return []
+    return [Column((Wait(access.tensor, child, once),)) for access in einsum.accesses]
+
+
+def waits_for_hops(leaves: tuple[Leaf, ...], level: int) -> bool:
+    """Whether transfers to what is at a level take hops that take time."""
+    return any(leaf.hop_latency for _, leaf in _counted(leaves, level))
 
 
 def _busiest_links(
@@ -197,9 +248,25 @@ def columns_of(einsum: Einsum, leaves: tuple[Leaf, ...]) -> Columns:
             for form in of_level
         ]
 
-    operations = Column((), computes=True)
-    others = (*_networks(einsum, leaves), *_ways(einsum, leaves))
-    return Columns((*busy(range(len(leaves))), *_turns(leaves, busy, operations), *others, operations))
+    def in_turn(level: int, once: bool) -> list[Column]:
+        """What the exchanges of a memory that takes turns take: a component or a link, and the hops."""
+        children = range(level, level + 1)
+        return _sums(
+            [*busy(children, once), *_links(einsum, leaves, children, once)], _waits(einsum, leaves, level, once)
+        )
+
+    def beside(children: range) -> list[Column]:
+        """What some exchanges take that overlap."""
+        return [*busy(children), *_routes(einsum, leaves, children), *_links(einsum, leaves, children)]
+
+    operations, every = Column((), computes=True), range(len(leaves))
+    others = (*_routes(einsum, leaves, every), *_links(einsum, leaves, every), *_ways(einsum, leaves))
+    return Columns((*busy(every), *_turns(leaves, in_turn, beside, operations), *others, operations))
+
+
+def _sums(some: list[Column], more: list[Column]) -> list[Column]:
+    """Each of some columns with each of others; those that there are where one side has none."""
+    return [before + after for before in some for after in more] or some or more
 
 
 def _ways(einsum: Einsum, leaves: tuple[Leaf, ...]) -> list[Column]:
@@ -217,16 +284,21 @@ def _forms(leaf: Memory | Toll, einsum: str) -> tuple[Form, ...]:
     return (Form(0.0, 0.0),) if not forms and isinstance(leaf, Memory) and leaf.starts else forms
 
 
-def _turns(leaves: tuple[Leaf, ...], busy: Callable[..., list[Column]], operations: Column) -> list[Column]:
+def _turns(
+    leaves: tuple[Leaf, ...],
+    in_turn: Callable[[int, bool], list[Column]],
+    beside: Callable[[range], list[Column]],
+    operations: Column,
+) -> list[Column]:
     """The sums whose largest is the time in which memories and what is below them take turns; none where none do."""
     taken = turns(leaves)
     if not taken:
         return []
-    inside = [operations, *busy(range(taken[-1][0] + 1, len(leaves)))]
+    inside = [operations, *beside(range(taken[-1][0] + 1, len(leaves)))]
     for (here, once), (outer, _) in pairwise(reversed(((-1, False), *taken))):
-        inside = [before + after for before in busy(range(here, here + 1), once) for after in inside] or inside
+        inside = _sums(in_turn(here, once), inside)
         if outer >= 0:
-            inside += busy(range(outer + 1, end_of_overlap(taken, here, len(leaves))))
+            inside += beside(range(outer + 1, end_of_overlap(taken, here, len(leaves))))
     return inside
 
 

@@ -14,13 +14,14 @@ from einmap.model.counting.path import EinsumPath
 from einmap.model.counting.spatial import lanes_used
 from einmap.model.counting.tiles import Count
 from einmap.model.timing.buffering import serial_latency, turns
-from einmap.model.timing.latency import busy_time, memory_time, network_time
+from einmap.model.timing.latency import busy_time, network_time, seconds_of
 from einmap.model.timing.stalls import stalled_latency, stalling
 from einmap.model.timing.systolic import skew_seconds
 from einmap.model.timing.ways import alone
 from einmap.model.traffic.actions import Actions
 from einmap.model.traffic.copies import copy_busiest, copy_totals
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
+from einmap.model.traffic.mesh_crossing import NetworkUse
 from einmap.model.traffic.networks_crossed import network_use
 
 
@@ -78,8 +79,8 @@ def einsum_cost(path: EinsumPath, traffic: EinsumTraffic, arch: Architecture) ->
 def _latency(path: EinsumPath, traffic: EinsumTraffic, busiest: Mapping[str, Actions], operations: Count) -> Any:
     components = path.arch.components
 
-    def busy(name: str, done: Actions) -> Any:
-        return memory_time(components[name], done, path.einsum.name)
+    def busy(name: str, done: Actions | NetworkUse) -> Any:
+        return seconds_of(components[name], done, path.einsum.name)
 
     held = {s.component.name for stations in path.stations.values() for s in stations}
     latency: Any = 0.0

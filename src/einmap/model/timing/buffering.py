@@ -9,21 +9,30 @@ of their child on the architecture path, outermost first. With such memories at 
 X(s): the busiest component's time for exchanges whose child is at level s, of all visits, or of one visit where it only
 winds up; S(s, t): for those whose child is between; where t only winds up, between s and the next memory further in
 that takes turns each time, with all of whose exchanges its own overlap.
+
+Networks are components, too. In X(s) their links alone count so; then the last value of each transfer is on its way,
+which adds the hops of the longest routes, transfer by transfer, of the tensor that waits longest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import reduce
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from einmap.arch.component import Leaf, Memory, is_carrying
+from einmap.arch.component import Component, Leaf, Memory, is_carrying
 from einmap.errors import NotSupportedError
 from einmap.model.counting.path import EinsumPath
+from einmap.model.counting.tiles import larger
 from einmap.model.traffic.actions import Actions
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
+from einmap.model.traffic.mesh_crossing import NetworkUse
+from einmap.model.traffic.networks_crossed import Counts, hops_one_by_one, network_use
+from einmap.model.traffic.tensor_traffic import Exchange
 
 
 def turns(leaves: tuple[Leaf, ...]) -> tuple[tuple[int, bool], ...]:
@@ -43,25 +52,27 @@ def end_of_overlap(taken: tuple[tuple[int, bool], ...], here: int, end: int) -> 
     return next((level for level, once in taken if level >= here and not once), end)
 
 
-def serial_latency(
-    path: EinsumPath, traffic: EinsumTraffic, operations: Any, busy: Callable[[str, Actions], Any]
-) -> Any:
+type Busy = Callable[[str, Actions | NetworkUse], Any]
+"""Seconds of a component for some actions of its busiest instance, or of a network for what crosses it."""
+
+
+def serial_latency(path: EinsumPath, traffic: EinsumTraffic, operations: Any, busy: Busy) -> Any:
     """Seconds of an Einsum by the second term above; 0 where nothing takes turns, and for a copy.
 
-    `operations`: seconds of the compute; `busy`: seconds of a component for some actions of its busiest instance.
-    Raises NotSupportedError for a network, or a memory of several units, on the path.
+    `operations`: seconds of the compute. Raises NotSupportedError for a memory of several units on the path, and for a
+    network under a preset other than exact.
     """
     taken = turns(path.leaves)
     if not taken or path.einsum.is_copy:
         return 0.0
     for leaf in path.leaves:
-        if is_carrying(leaf):
+        if is_carrying(leaf) and traffic.semantics.network_traffic != "all":
             raise NotSupportedError(
-                f"memories that take turns below or above the network {leaf.name!r} are not supported yet",
-                hint="leave out `buffering: single` and `wind_up`, or the network",
+                f"memories that take turns below or above the network {leaf.name!r} are not supported with the preset "
+                f"{traffic.semantics.name!r}",
+                hint="evaluate with semantics: exact",
                 about=leaf.name,
             )
-
         if isinstance(leaf, Memory) and leaf.is_spread:
             raise NotSupportedError(
                 f"memories that take turns beside {leaf.name!r}, which is several units of an array, are not supported "
@@ -70,17 +81,44 @@ def serial_latency(
                 about=leaf.name,
             )
 
-    def longest(first: int, end: int, *, once: bool = False) -> Any:
+    def longest(first: int, end: int) -> Any:
         """Seconds of the busiest component for exchanges with children from level `first` to below `end`."""
-        parts = traffic.busiest(lambda _, exchange: first <= exchange.child.level < end, one_visit=once)
-        seconds: Any = 0.0
-        for name, actions in parts.items():
-            seconds = np.maximum(seconds, busy(name, actions))
-        return seconds
+        moved = moved_by(traffic, lambda exchange: first <= exchange.child.level < end)
+        return reduce(larger, (busy(name, done) for name, done in moved.items()), 0.0)
 
     latency = np.maximum(operations, longest(taken[-1][0] + 1, len(path.leaves)))
     for (here, once), (outer, _) in pairwise(reversed(((-1, False), *taken))):
-        latency = longest(here, here + 1, once=once) + latency
+        latency = _in_turn(traffic, here, busy, once=once) + latency
         if outer >= 0:
             latency = np.maximum(latency, longest(outer + 1, end_of_overlap(taken, here, len(path.leaves))))
     return latency
+
+
+def moved_by(traffic: EinsumTraffic, counts: Counts, *, once: bool = False) -> dict[str, Actions | NetworkUse]:
+    """What memories, tolls and networks do for some exchanges. `once`: for one visit of each child."""
+    crossed = network_use(traffic, counts, one_visit=once)
+    return {**traffic.busiest(lambda _, exchange: counts(exchange), one_visit=once), **crossed}
+
+
+def is_expressed(unit: Leaf | Component) -> bool:
+    """Whether an expression says how long a network takes, routes included."""
+    return is_carrying(unit) and unit.total_latency is not None
+
+
+def _in_turn(traffic: EinsumTraffic, level: int, busy: Busy, *, once: bool) -> Any:
+    """X(s) of the memory at a level; `once`: where it winds up."""
+    expressed = {name for name, unit in traffic.path.arch.components.items() if is_expressed(unit)}
+
+    def counts(exchange: Exchange) -> bool:
+        return exchange.child.level == level
+
+    def links(name: str, done: Actions | NetworkUse) -> Actions | NetworkUse:
+        return replace(done, max_hops=0) if isinstance(done, NetworkUse) and name not in expressed else done
+
+    moved = moved_by(traffic, counts, once=once)
+    waits = (
+        sum(busy(name, NetworkUse(max_hops=steps)) for name, steps in of_tensor.items() if name not in expressed)
+        for of_tensor in hops_one_by_one(traffic, counts, one_visit=once)
+    )
+    seconds = reduce(larger, (busy(name, links(name, done)) for name, done in moved.items()), 0.0)
+    return seconds + reduce(larger, waits, 0.0)

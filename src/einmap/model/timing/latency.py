@@ -33,6 +33,14 @@ def network_time(network: Network, use: NetworkUse, einsum: str) -> Any:
     return larger(use.max_hops * network.hop_latency, waiting)
 
 
+def seconds_of(component: Component, done: Actions | NetworkUse, einsum: str) -> Any:
+    """Seconds that one instance of a memory or toll needs for its actions, or a network for what crosses it."""
+    if isinstance(done, Actions):
+        return memory_time(component, done, einsum)
+    assert isinstance(component, Network)
+    return network_time(component, done, einsum)
+
+
 def memory_time(component: Component, done: Actions, einsum: str) -> Any:
     """Seconds that one instance of a memory or toll needs for its actions (`actions_scale` is applied here).
 

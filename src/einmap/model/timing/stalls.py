@@ -8,18 +8,21 @@ the turn before works, and go out while the turn after does. So n turns have n +
 
 and the first and the last turn stall for what nothing hides. What is inside of the memory takes as long in all as its
 busiest component, operations included; each turn takes a part of it in proportion to its operations.
+
+The links of a network are components, too, and the last value of a slot is on its way for the hops of the longest route
+that tiles take in it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from einmap.arch.component import Compute, Leaf, Memory, is_carrying
+from einmap.arch.component import Compute, Leaf, Memory
 from einmap.arch.tree import Architecture
 from einmap.arrays import Floats
 from einmap.einsum.spaces.projection import Relevance
@@ -28,11 +31,13 @@ from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import PlacedNode
 from einmap.model.counting.path import EinsumPath, Station, applies
 from einmap.model.counting.semantics import Semantics
-from einmap.model.counting.tiles import ALL, FIRST, Take
-from einmap.model.timing.buffering import turns
+from einmap.model.counting.tiles import ALL, FIRST, Count, Take
+from einmap.model.timing.buffering import Busy, is_expressed, moved_by, turns
 from einmap.model.traffic.actions import Actions, charged
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
-from einmap.model.traffic.tensor_traffic import Exchange, Flow, TensorTraffic
+from einmap.model.traffic.mesh_crossing import Link, NetworkUse
+from einmap.model.traffic.networks_crossed import crossings_of
+from einmap.model.traffic.tensor_traffic import Exchange, Fixed, Flow, TensorTraffic
 
 MOST_TURNS = 100_000
 """Turns of a memory that are gone through one by one, about a second."""
@@ -62,13 +67,11 @@ def refuse_fused(placed: tuple[PlacedNode, ...], path: EinsumPath) -> None:
         raise _refusal(path.leaves, stalling(path.leaves)[0], f"of the fused Einsum {path.einsum.name!r}")
 
 
-def stalled_latency(
-    path: EinsumPath, traffic: EinsumTraffic, operations: Any, busy: Callable[[str, Actions], Any]
-) -> Any:
+def stalled_latency(path: EinsumPath, traffic: EinsumTraffic, operations: Any, busy: Busy) -> Any:
     """Seconds of an Einsum whose memory stalls turn by turn; 0 where none does, and for a copy.
 
-    `operations`: seconds of the compute in all; `busy`: seconds of a component for some actions of its busiest
-    instance. Raises NotSupportedError, by name, for what cannot be told turn by turn yet.
+    `operations`: seconds of the compute in all. Raises NotSupportedError, by name, for what cannot be told turn by turn
+    yet.
     """
     levels = stalling(path.leaves)
     if not levels or path.einsum.is_copy:
@@ -76,7 +79,7 @@ def stalled_latency(
     level = levels[0]
     _check(path, traffic, level)
     moved = [
-        _Moved(traffic, tensor, exchange)
+        _Moved(traffic, tensor, exchange, busy)
         for tensor in traffic.tensors
         for exchange in tensor.exchanges
         if exchange.child.level == level
@@ -86,25 +89,63 @@ def stalled_latency(
     position = max(one.exchange.child.position for one in moved)
     even = _even_turns(path, position)
     every = [] if even is not None else list(_turns(path, position))
-    inside = traffic.busiest(lambda _, exchange: exchange.child.level > level)
-    work = max([float(operations), *(float(busy(name, actions)) for name, actions in inside.items())])
+    inside = moved_by(traffic, lambda exchange: exchange.child.level > level)
+    work = max([float(operations), *(float(busy(name, done)) for name, done in inside.items())])
     # turns that are all alike work equally long
     done = np.ones(math.prod(n for _, n in even)) if even is not None else _each_operations(traffic, every)
-    slots = np.concatenate([[0.0], done * (work / done.sum()), [0.0]])
-    reads: dict[str, Floats] = {}
-    writes: dict[str, Floats] = {}
+    slots = _Slots(len(done) + 2)
     for one in moved:
         if even is not None:
-            one.schedule_evenly(even, len(done), reads, writes)
+            one.schedule_evenly(even, slots)
         else:
-            one.schedule(every, reads, writes)
-    for name, read in reads.items():
-        slots = np.maximum(slots, busy(name, Actions(read, writes[name])))
-    return float(slots.sum())
+            one.schedule(every, slots)
+    return float(slots.seconds(np.concatenate([[0.0], done * (work / done.sum()), [0.0]]), busy).sum())
 
 
 type Turn = tuple[tuple[int, Take], ...]
 """For each temporal loop above (by its index) the iteration, and one of the same tile shape that stands for it."""
+
+
+@dataclass(frozen=True)
+class _Tiles:
+    """What one load or store takes: actions of each component, those on each link by network, and seconds of hops."""
+
+    actions: Mapping[str, Actions]
+    links: Mapping[tuple[str, Link], Count]
+    hops: float
+
+
+@dataclass
+class _Slots:
+    """What is loaded and stored in each of `n` slots; `hops`: seconds of the longest route."""
+
+    n: int
+    reads: dict[str, Floats] = field(default_factory=dict)
+    writes: dict[str, Floats] = field(default_factory=dict)
+    links: dict[tuple[str, Link], Floats] = field(default_factory=dict)
+    hops: Floats | float = 0.0
+
+    def add(self, at: int | Floats, tiles: _Tiles) -> None:
+        """Add a load or store to one slot, or to each of which `at` is True."""
+        for name, actions in tiles.actions.items():
+            for counts, amount in ((self.reads, actions.read), (self.writes, actions.write)):
+                counts.setdefault(name, np.zeros(self.n))[at] += float(amount)
+        for link, amount in tiles.links.items():
+            self.links.setdefault(link, np.zeros(self.n))[at] += float(amount)
+        if tiles.hops:
+            waits = np.zeros(self.n)
+            waits[at] = tiles.hops
+            self.hops = np.maximum(self.hops, waits)
+
+    def seconds(self, work: Floats, busy: Busy) -> Floats:
+        """How long each slot takes; `work`: of the turn that runs in it."""
+        waiting = np.zeros(self.n)
+        for name, read in self.reads.items():
+            waiting = np.maximum(waiting, busy(name, Actions(read, self.writes[name])))
+        for (network, _), passing in self.links.items():
+            waiting = np.maximum(waiting, busy(network, NetworkUse(max_link_traffic=passing)))
+        longest: Floats = np.maximum(work, waiting + self.hops)
+        return longest
 
 
 @dataclass(frozen=True)
@@ -114,13 +155,14 @@ class _Moved:
     traffic: EinsumTraffic
     tensor: TensorTraffic
     exchange: Exchange
+    busy: Busy
 
-    def schedule(self, every: list[tuple[Turn, Turn]], reads: dict[str, Floats], writes: dict[str, Floats]) -> None:
-        """Add the actions of loads and stores to the slots of each component."""
+    def schedule(self, every: list[tuple[Turn, Turn]], slots: _Slots) -> None:
+        """Add loads and stores to the slots."""
         above = [i for i, loop in enumerate(self.traffic.path.loops) if applies(loop, self.exchange.child)]
         again = [i for i in above if self.tensor.counts.relevance_of(i) is Relevance.NONE]
         visits = [tuple((i, n) for i, n in turn if i in above) for turn, _ in every]
-        known: dict[tuple[Turn, bool, str], dict[str, Actions]] = {}
+        known: dict[tuple[Turn, bool, str], _Tiles] = {}
         for s, (turn, alike) in enumerate(every):
             tile = tuple((i, n) for i, n in alike if i in above)
             live = any(n > 0 for i, n in turn if i in again)
@@ -132,15 +174,12 @@ class _Moved:
             for slot, way in parts:
                 key = tile, live, way
                 if key not in known:
-                    known[key] = self._actions(dict(tile), live=live, way=way)
-                for name, actions in known[key].items():
-                    for counts, amount in ((reads, actions.read), (writes, actions.write)):
-                        counts.setdefault(name, np.zeros(len(every) + 2))[slot] += float(amount)
+                    known[key] = self._tiles(dict(tile), live=live, way=way)
+                slots.add(slot, known[key])
 
-    def schedule_evenly(
-        self, even: list[tuple[int, int]], n: int, reads: dict[str, Floats], writes: dict[str, Floats]
-    ) -> None:
+    def schedule_evenly(self, even: list[tuple[int, int]], slots: _Slots) -> None:
         """As `schedule`, where tiles of all turns are alike. `even`: temporal loops above, with their iterations."""
+        n = slots.n - 2
         above = [i for i, _ in even if applies(self.traffic.path.loops[i], self.exchange.child)]
         again = {i for i in above if self.tensor.counts.relevance_of(i) is Relevance.NONE}
         turns, period = np.arange(n), math.prod(iterations for i, iterations in even if i not in above)
@@ -154,31 +193,37 @@ class _Moved:
         ways = [(0, first & live, True, "in"), (0, first & ~live, False, "in")]
         ways += [(2, last, True, "out")] if self.tensor.access.output else []
         for later, at, is_live, way in ways:
-            for name, actions in self._actions(tile, live=is_live, way=way).items() if at.any() else ():
-                for counts, amount in ((reads, actions.read), (writes, actions.write)):
-                    counts.setdefault(name, np.zeros(n + 2))[later : later + n][at] += float(amount)
+            if at.any():
+                slots.add(np.pad(at, (later, 2 - later)), self._tiles(tile, live=is_live, way=way))
 
-    def _actions(self, iterations: dict[int, Take], *, live: bool, way: str) -> dict[str, Actions]:
-        """The actions of one fill or write-back at each station, of the first lane of each."""
-        tensor, exchange = self.tensor, self.exchange
+    def _tiles(self, iterations: dict[int, Take], *, live: bool, way: str) -> _Tiles:
+        """One fill or write-back, at the first lane of each station. What has no results takes no hops."""
+        tensor, exchange, path = self.tensor, self.exchange, self.traffic.path
         if way == "in" and not tensor.charge(exchange).fills:
-            return {}
+            return _Tiles({}, {}, 0.0)
+
+        def flow(tensor: TensorTraffic, exchange: Exchange, at: Station, lanes: Fixed) -> Flow:
+            takes = tensor.takes(exchange.child, at, lanes)
+            values = tensor.counts.values(
+                tuple(iterations.get(i, take) if take == ALL else take for i, take in enumerate(takes))
+            )
+            if way == "out":
+                return Flow(0, 0, values)
+            return Flow(0, values, 0) if tensor.access.output and not live else Flow(values, 0, 0)
+
         actions = {}
         for at in exchange.chain:
-            if isinstance(at.component, Compute):
-                continue
-            values = float(tensor.counts.values(self._takes(at, iterations)))
-            flow = Flow(0, 0, values)
-            if way == "in":
-                flow = Flow(0, values, 0) if tensor.access.output and not live else Flow(values, 0, 0)
-            actions[at.component.name] = charged(tensor, exchange, at, flow)
-        return actions
-
-    def _takes(self, at: Station, iterations: dict[int, Take]) -> tuple[Take, ...]:
-        path = self.traffic.path
-        lanes = {i: FIRST for i in path.spatial_loops if (path.loops[i].level or 0) <= at.level}
-        takes = self.tensor.takes(self.exchange.child, at, lanes)
-        return tuple(iterations.get(i, take) if take == ALL else take for i, take in enumerate(takes))
+            if not isinstance(at.component, Compute):
+                lanes = {i: FIRST for i in path.spatial_loops if (path.loops[i].level or 0) <= at.level}
+                actions[at.component.name] = charged(tensor, exchange, at, flow(tensor, exchange, at, lanes))
+        links: dict[tuple[str, Link], Count] = {}
+        hops = 0.0
+        for network, crossing in crossings_of(self.traffic, lambda one: one is exchange, flow):
+            use, passing = NetworkUse(), dict[Link, Count]()
+            crossing.add_to(use, passing)
+            links.update(((network.name, link), n) for link, n in passing.items())
+            hops += float(self.busy(network.name, NetworkUse(max_hops=use.max_hops)))
+        return _Tiles(actions, links, hops)
 
 
 def _even_turns(path: EinsumPath, position: int) -> list[tuple[int, int]] | None:
@@ -263,7 +308,7 @@ def check_stalls(leaves: tuple[Leaf, ...], rules: Semantics) -> None:
         (len(levels) > 1, "of several memories on one path"),
         (rules.lane_first_touch != "one lane", f"with the preset {rules.name!r}"),
         (bool(turns(leaves)), "beside a memory that is single or winds up"),
-        (any(map(is_carrying, leaves)), "beside a network"),
+        (any(map(is_expressed, leaves)), "beside a network's total_latency"),
         (any(memory.is_spread for memory in memories), "beside a memory that is several units of an array"),
         (any(memory.starts for memory in memories), "beside a startup"),
         (any(memory.layout for memory in memories), "beside a layout"),

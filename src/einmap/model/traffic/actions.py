@@ -135,10 +135,8 @@ def with_rounds(tensor: TensorTraffic, exchange: Exchange, at: Station, fixed: F
 def of_one_visit(tensor: TensorTraffic, exchange: Exchange, at: Station, fixed: Fixed) -> Actions:
     """What one visit of the child, the first one, costs at a station: its fill, and its write-back of a whole tile.
 
-    An output has no results yet. Raises NotSupportedError where Einsums use different parts of the tensor in a buffer,
-    and for lines that lanes share or that lie in banks.
+    Raises NotSupportedError as `flow_of_one_visit` does, and for lines that lanes share or that lie in banks.
     """
-    charge, child = tensor.charge(exchange), exchange.child
     layouts = at.component.layouts.values() if isinstance(at.component, Memory) else ()
     if any(layout.together or layout.banks for layout in layouts):
         raise NotSupportedError(
@@ -146,6 +144,16 @@ def of_one_visit(tensor: TensorTraffic, exchange: Exchange, at: Station, fixed: 
             hint="leave out wind_up",
             about=at.component.name,
         )
+    takes, flow = tensor.first_takes(exchange.child, at, fixed), flow_of_one_visit(tensor, exchange, at, fixed)
+    return with_transfers(tensor, exchange, at, (fixed, takes), charged(tensor, exchange, at, flow))
+
+
+def flow_of_one_visit(tensor: TensorTraffic, exchange: Exchange, at: Station, fixed: Fixed) -> Flow:
+    """What passes a station in the first visit of the child: its fill, and its write-back of a whole tile.
+
+    An output has no results yet. Raises NotSupportedError where Einsums use different parts of the tensor in a buffer.
+    """
+    charge, child = tensor.charge(exchange), exchange.child
     if charge.hull is not None:
         raise NotSupportedError(
             f"wind_up, where Einsums use different parts of {tensor.access.tensor!r} in {child.component.name!r}, is "
@@ -153,14 +161,12 @@ def of_one_visit(tensor: TensorTraffic, exchange: Exchange, at: Station, fixed: 
             hint="leave out wind_up, or give each Einsum a storage node of its own",
             about=child.component.name,
         )
-    takes, counts = tensor.first_takes(child, at, fixed), tensor.moving(exchange, at).counts
-    moved = counts.values(takes)
-    flow = Flow(moved if charge.fills else 0, 0, 0)
-    if tensor.access.output:
-        fills = charge.fills and tensor.fills_lane(exchange, at, fixed)
-        filled = counts.values(tensor.first_takes(child, exchange.parent, fixed)) if fills else 0
-        flow = Flow(0, filled, moved)
-    return with_transfers(tensor, exchange, at, (fixed, takes), charged(tensor, exchange, at, flow))
+    counts = tensor.moving(exchange, at).counts
+    moved = counts.values(tensor.first_takes(child, at, fixed))
+    if not tensor.access.output:
+        return Flow(moved if charge.fills else 0, 0, 0)
+    fills = charge.fills and tensor.fills_lane(exchange, at, fixed)
+    return Flow(0, counts.values(tensor.first_takes(child, exchange.parent, fixed)) if fills else 0, moved)
 
 
 def with_transfers(

@@ -8,7 +8,7 @@ along a loop goes from lane to lane once, anything else goes to each lane by its
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Literal
@@ -16,15 +16,17 @@ from typing import Literal
 from einmap.arch.component import Network
 from einmap.einsum.spaces.projection import Relevance
 from einmap.errors import NotSupportedError
-from einmap.model.counting.path import applies
-from einmap.model.counting.tiles import ALL, FIRST, Count, Take
-from einmap.model.traffic.tensor_traffic import Exchange, Fixed, TensorTraffic
+from einmap.model.counting.path import Station, applies
+from einmap.model.counting.tiles import ALL, FIRST, Count, Take, larger
+from einmap.model.traffic.tensor_traffic import Exchange, Fixed, Flow, TensorTraffic
 
 type Way = Literal["down", "up", "both"]
 type Dimension = tuple[int, str]
 """A fanout: level on the architecture path and name."""
 type Link = tuple[object, ...]
 """Lanes above the network, what tells the link from others there, and the tensor where each has links of its own."""
+type FlowOf = Callable[[TensorTraffic, Exchange, Station, Fixed], Flow]
+"""What passes a station of an exchange of a tensor, in fixed lanes of it."""
 
 
 @dataclass
@@ -51,6 +53,8 @@ class Crossing:
     network: Network
     lanes: Mapping[int, range]
     """Lanes of each spatial loop whose traffic differs."""
+    flow: FlowOf = TensorTraffic.flow
+    """What passes the child in some lanes of it: in all of its visits by default."""
 
     def __post_init__(self) -> None:
         self.path = self.tensor.path
@@ -93,14 +97,17 @@ class Crossing:
         if is_nothing(total):
             return  # no lanes, or another Einsum pays for the buffer that both use
         use.busiest_hops = use.busiest_hops + self.hops(self.above) * rate
-        mesh = self.network.topology == "mesh"
-        route = sum(self.path.loops[i].iterations * self.stride(i) if mesh else 1 for i in self.loops)
-        use.max_hops = max(use.max_hops, route)
+        use.max_hops = larger(use.max_hops, self.longest())
         for index in self.loops:
             for fixed in self.entrances(index):
                 above = tuple(fixed[i] for i in self.above)
                 key = above, self.dimension(index), self.place(index, fixed), self.own
                 links[key] = links.get(key, 0) + self.link(index, fixed) * rate
+
+    def longest(self) -> Count:
+        """Steps of the longest route: to the farthest lane of each loop, and the one into its first lane."""
+        mesh = self.network.topology == "mesh"
+        return sum(self.path.loops[i].iterations * self.stride(i) if mesh else 1 for i in self.loops)
 
     @property
     def own(self) -> str:
@@ -182,7 +189,7 @@ class Crossing:
     def flowing(self, lanes: Fixed, way: Way) -> Count:
         """Values that go down to some lanes of the child, come up from them, or both."""
         child = self.exchange.child
-        flow = self.tensor.flow(self.exchange, child, lanes)
+        flow = self.flow(self.tensor, self.exchange, child, lanes)
         down = flow.live + (flow.initial if self.tensor.pays_initial(self.exchange, child) else 0)
         return down if way == "down" else flow.up if way == "up" else down + flow.up
 

@@ -5,15 +5,16 @@ A network carries an exchange whose parent stands above it on the architecture p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import reduce
 
 from einmap.arch.component import Memory, Network, is_carrying
 from einmap.errors import NotSupportedError
 from einmap.model.counting.path import EinsumPath
 from einmap.model.counting.tiles import Count, larger
+from einmap.model.traffic.actions import flow_of_one_visit
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
-from einmap.model.traffic.mesh_crossing import Crossing, Link, NetworkUse
+from einmap.model.traffic.mesh_crossing import Crossing, FlowOf, Link, NetworkUse
 from einmap.model.traffic.tensor_traffic import Exchange, TensorTraffic
 from einmap.model.traffic.topologies import CROSSINGS
 from einmap.model.traffic.unit_crossing import UnitCrossing
@@ -24,8 +25,19 @@ def networks_of(path: EinsumPath) -> tuple[tuple[int, Network], ...]:
     return tuple((level, leaf) for level, leaf in enumerate(path.leaves) if is_carrying(leaf))
 
 
-def network_use(traffic: EinsumTraffic) -> dict[str, NetworkUse]:
-    """What the Einsum does to each network that its tensors cross; networks that nothing crosses are left out."""
+type Counts = Callable[[Exchange], bool]
+"""Which exchanges count."""
+
+
+def _every(_: Exchange) -> bool:
+    return True
+
+
+def network_use(traffic: EinsumTraffic, counts: Counts = _every, *, one_visit: bool = False) -> dict[str, NetworkUse]:
+    """What the Einsum does to each network that its tensors cross; networks that nothing crosses are left out.
+
+    `one_visit`: of each child its first visit alone.
+    """
     uses: dict[str, NetworkUse] = {}
     for level, network in networks_of(traffic.path):
         if traffic.path.einsum.is_copy:
@@ -33,7 +45,8 @@ def network_use(traffic: EinsumTraffic) -> dict[str, NetworkUse]:
             continue
         use = NetworkUse()
         links: dict[Link, Count] = {}
-        for crossing in _crossings(traffic, level, network):
+        flow = flow_of_one_visit if one_visit else TensorTraffic.flow
+        for crossing in _crossings(traffic, level, network, counts, flow):
             crossing.add_to(use, links)
         if use.hops:
             use.max_link_traffic = reduce(larger, links.values(), 0)
@@ -41,14 +54,43 @@ def network_use(traffic: EinsumTraffic) -> dict[str, NetworkUse]:
     return uses
 
 
-def crossings_of(traffic: EinsumTraffic) -> Iterator[tuple[Network, Crossing]]:
-    """Every exchange that crosses a network, network by network."""
+def crossings_of(
+    traffic: EinsumTraffic, counts: Counts = _every, flow: FlowOf = TensorTraffic.flow
+) -> Iterator[tuple[Network, Crossing]]:
+    """Every exchange that crosses a network, network by network. `flow`: what of it counts."""
     for level, network in networks_of(traffic.path):
-        for crossing in _crossings(traffic, level, network):
+        for crossing in _crossings(traffic, level, network, counts, flow):
             yield network, crossing
 
 
-def _crossings(traffic: EinsumTraffic, level: int, network: Network) -> Iterator[Crossing]:
+def hops_one_by_one(traffic: EinsumTraffic, counts: Counts, *, one_visit: bool = False) -> Iterator[dict[str, Count]]:
+    """Of each tensor by network the steps of its longest route, for each transfer of a tile, one after another.
+
+    A visit of a child is one transfer in, and for an output one out, whether there are results to come in or not.
+    `one_visit`: one transfer alone. Raises NotSupportedError where Einsums use different parts of a tensor in a buffer.
+    """
+    steps: dict[str, dict[str, Count]] = {}
+    for network, crossing in crossings_of(traffic, counts):
+        tensor, exchange = crossing.tensor, crossing.exchange
+        charge, child = tensor.charge(exchange), exchange.child
+        if charge.hull is not None:
+            raise NotSupportedError(
+                f"memories that take turns below the network {network.name!r}, where Einsums use different parts of "
+                f"{tensor.access.tensor!r} in {child.component.name!r}, are not supported yet",
+                hint="give each Einsum a storage node of its own",
+                about=child.component.name,
+            )
+        transfers: Count = 1
+        if not one_visit:
+            transfers = traffic.visits(child) * (int(charge.fills) + int(tensor.access.output))
+        of_tensor = steps.setdefault(tensor.access.tensor, {})
+        of_tensor[network.name] = of_tensor.get(network.name, 0) + crossing.longest() * transfers
+    yield from steps.values()
+
+
+def _crossings(
+    traffic: EinsumTraffic, level: int, network: Network, counts: Counts, flow: FlowOf
+) -> Iterator[Crossing]:
     if traffic.semantics.network_traffic != "all" and not network.is_plain:
         raise NotSupportedError(
             f"the preset {traffic.semantics.name} knows a mesh and all_to_all alone, that multicast and reduce, with "
@@ -62,9 +104,10 @@ def _crossings(traffic: EinsumTraffic, level: int, network: Network) -> Iterator
     lanes = {i: traffic.differing_lanes(i, outputs) for i in traffic.path.spatial_loops}
     for tensor in traffic.tensors:
         for exchange in tensor.exchanges:
-            if exchange.parent.level < level < exchange.child.level and _carries(tensor, exchange, level):
+            crosses = exchange.parent.level < level < exchange.child.level and _carries(tensor, exchange, level)
+            if crosses and counts(exchange):
                 kind = UnitCrossing if in_units and begins_in_units else CROSSINGS[network.topology]
-                yield kind(tensor, exchange, level, network, lanes)
+                yield kind(tensor, exchange, level, network, lanes, flow)
 
 
 def is_among_units(path: EinsumPath, network: Network) -> bool:

@@ -42,10 +42,6 @@ class LinkedCrossing(Crossing):
         """Values that take the same links, in fixed lanes above the network."""
         raise NotImplementedError
 
-    def longest(self) -> Count:
-        """Steps of the longest route."""
-        raise NotImplementedError
-
     def add_to(self, use: NetworkUse, links: dict[Link, Count]) -> None:
         """Add hops, link traffic and the longest route."""
         name = self.tensor.access.tensor

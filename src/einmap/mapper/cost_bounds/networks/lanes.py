@@ -92,10 +92,11 @@ class NetworkLanes:
         """Steps of the longest route."""
         raise NotImplementedError
 
-    def load(self, number: int, chosen: Bools, *, output: bool) -> Floats:
+    def load(self, number: int, chosen: Bools, *, output: bool, fills: bool = True) -> Floats:
         """Share of the values that fill the child which pass a link, in the instance of the network where most do.
 
-        `number`: which one of the links that may be the busiest along a fanout; `chosen`: the loops along it.
+        `number`: which one of the links that may be the busiest along a fanout; `chosen`: the loops along it. `fills`:
+        whether those of an output come in, too.
         """
         raise NotImplementedError
 

@@ -33,13 +33,16 @@ class Rates(NamedTuple):
 
     `filled`: of each value that fills the child; `fresh`: what is saved of the energy for each value that starts
     without a result; `starts`: what all values of the tensor that start so in the backing node save in every column;
-    `route`: of the longest route.
+    `route`: of the longest route; `visits`: of each visit of the child, all instances counted; `tile`: of each value of
+    one tile of the child.
     """
 
     filled: Floats
     fresh: Floats
     starts: Floats
     route: Floats
+    visits: Floats
+    tile: Floats
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ class NetworkRates:
     def of(self, table: LaneTable, access: TensorAccess, exchange: Chain, *, pays_initial: bool) -> Rates:
         """Costs of an exchange; `pays_initial`: whether fills that bring no result are charged."""
         total = Rates(*(np.zeros((len(table), self.columns.n)) for _ in Rates._fields))
-        saves = access.output and not pays_initial
+        saves, child = access.output and not pays_initial, exchange[-1]
         for level, network in self.crossed(exchange):
             irrelevant = self.irrelevant[access.tensor]
             there = network, table, irrelevant, access.tensor, exchange, level
@@ -77,18 +80,32 @@ class NetworkRates:
             total.filled[:, 0] += energy * lanes.hops(output=access.output)
             if saves:
                 total.fresh[:, 0] += energy * lanes.hops_saved()
-            for column, name in self.columns.routes(level):
-                if name == access.tensor:
-                    total.route[:, column] += network.hop_latency * lanes.route(output=access.output)
-            for column, link in self.columns.links(level, access.tensor):
+            for column in self.columns.routes(level, access.tensor, child):
+                total.route[:, column] += network.hop_latency * lanes.route(output=access.output)
+            for column, wait in self.columns.waits(access.tensor, child) if network.total_latency is None else ():
+                hops = network.hop_latency * lanes.route(output=access.output)
+                if wait.once:
+                    total.route[:, column] += hops
+                else:
+                    total.visits[:, column] += hops * (1 + access.output) / self._instances(table, child)
+            for column, link in self.columns.links(level, access.tensor, child):
                 seconds = rate / network.action("hop").throughput
                 chosen = lanes.along(link.dimension)
+                if link.once:
+                    load = lanes.load(link.number, chosen, output=access.output, fills=not saves)
+                    total.tile[:, column] += seconds * load * self._instances(table, child)
+                    continue
                 if link.behind:
                     chosen = chosen & self._behind(table, level, link.dimension)
                 total.filled[:, column] += seconds * lanes.load(link.number, chosen, output=access.output)
                 if saves and not link.behind:
                     total.starts[:, column] += seconds * lanes.load_saved(link.number, chosen)
         return total
+
+    def _instances(self, table: LaneTable, level: int) -> Floats:
+        """Lanes of a component at a level."""
+        axes = len(next(iter(self.irrelevant.values())))
+        return table.over(table.levels <= level, np.ones(axes, dtype=bool))
 
     def _behind(self, table: LaneTable, level: int, dimension: tuple[int, str]) -> Bools:
         """Places in the order of loops behind the first loop along another dimension whose lanes take turns.

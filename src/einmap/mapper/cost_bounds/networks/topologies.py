@@ -80,13 +80,13 @@ class _LoopByLoop(NetworkLanes):
         del number
         return np.zeros_like(without)
 
-    def load(self, number: int, chosen: Bools, *, output: bool) -> Floats:
+    def load(self, number: int, chosen: Bools, *, output: bool, fills: bool = True) -> Floats:
         """Share of the values that pass a link, see `NetworkLanes`."""
         shared = self.shared(output=output)
         sent = np.where(self.walked(shared), self.sent(number, shared), 0.0) / self.n
         inner = after(np.where(shared, self.n, 1.0))
         passing = sent / (inner * before(self.n) * self.above[:, None])
-        if output:
+        if output and fills:
             shared = self.shared(output=False)
             refilled = self.walked(shared) & ~self.merged & ~self.only_at_first(number, self.merged)
             apart = before(np.where(self.merged, 1.0, self.n)) * self.above_apart[:, None] * self.share[:, None]
@@ -235,12 +235,12 @@ class _Bus(NetworkLanes):
         del output
         return np.ones(len(self.n))
 
-    def load(self, number: int, chosen: Bools, *, output: bool) -> Floats:
+    def load(self, number: int, chosen: Bools, *, output: bool, fills: bool = True) -> Floats:
         del number, chosen
         if not output:
             return self.hops(output=False) / self.above
         # of instances that share one sum, the first one is refilled
-        return 1 / self.above + 1 / (self.share * self.above_apart)
+        return 1 / self.above + fills / (self.share * self.above_apart)
 
     def load_saved(self, number: int, chosen: Bools) -> Floats:
         del number, chosen
@@ -266,11 +266,11 @@ class _Tree(NetworkLanes):
         del output
         return np.full(len(self.n), float(self._depth))
 
-    def load(self, number: int, chosen: Bools, *, output: bool) -> Floats:
+    def load(self, number: int, chosen: Bools, *, output: bool, fills: bool = True) -> Floats:
         del chosen
         _, behind = self._links(self.n, self.shared(output=output))
         load: Floats = behind[:, number] / (self.n.prod(axis=1) * self.above)
-        if not output:
+        if not (output and fills):
             return load
         # of lanes that share one sum the first one is refilled
         refilled = np.where(self.merged, 1.0, self.n)

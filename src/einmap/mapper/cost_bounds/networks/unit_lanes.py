@@ -54,13 +54,13 @@ class UnitLanes(NetworkLanes):
         del output
         return self.units.route(self.network, self.n, self.strides)
 
-    def load(self, number: int, chosen: Bools, *, output: bool) -> Floats:
+    def load(self, number: int, chosen: Bools, *, output: bool, fills: bool = True) -> Floats:
         """Share of the values that pass the first link of some loops."""
         del number
         shared = self.shared(output=output)
         sent = self.units.sent(self.network, self.n, shared) * self._beside(shared)
         passing = sent / (after(np.where(shared, self.n, 1.0)) * before(self.n) * self.above[:, None])
-        if output:
+        if output and fills:
             sent = self.units.sent(self.network, self.n, shared, first=False) * self._beside(shared)
             apart = before(np.where(self.merged, 1.0, self.n)) * self.above_apart[:, None] * self.share[:, None]
             passing = passing + np.where(self.merged, 0.0, sent / apart)
