@@ -213,7 +213,7 @@ class SearchRun:
         plans, lanes = group.plans, group.lanes
         with self.tally.timed("bounds"):
             group_bounds = Bounds(path, plans, lanes, share_of(self.progress, PLANNING))
-        waiting = np.argsort(group_bounds.of_lanes[:, 0], kind="stable")
+        waiting = group_bounds.order
         most = path.most_lanes()
         size = min(FIRST_LANES, most)
         while len(waiting):

@@ -155,10 +155,13 @@ class Pricer:
 
     def constants(self, table: LaneTable, chains: Mapping[str, Chain]) -> Floats:
         """Costs of the operations and of what the compute exchanges with the innermost memories."""
-        exchanges = tuple(self.last_exchange(chains[access.tensor]) for access in self.einsum.accesses)
+        exchanges, ends = self.on_which_constants_depend(chains)
         constants = self._once(table, exchanges, lambda t: self._constants(t, exchanges))
-        ends = self.ends_of_ways(chains)
         return constants + np.array(ends) if ends else constants
+
+    def on_which_constants_depend(self, chains: Mapping[str, Chain]) -> tuple[tuple[Chain, ...], tuple[float, ...]]:
+        """The last exchange of each tensor, and `ends_of_ways`."""
+        return tuple(self.last_exchange(chains[a.tensor]) for a in self.einsum.accesses), self.ends_of_ways(chains)
 
     def ends_of_ways(self, chains: Mapping[str, Chain]) -> tuple[float, ...]:
         """Of each column the seconds of one operation and of a value's way between it and the innermost memories.

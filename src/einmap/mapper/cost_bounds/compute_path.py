@@ -434,7 +434,8 @@ class Path:
     def of_tables(self) -> Ints:
         """Columns of cost whose tables are worth their time."""
         columns = table_columns(self.request.goals, self.pricer.columns.n)
-        every = {tuple(plan.chains.items()): plan.chains for plan in self.plans}.values()
+        different = {tuple(plan.chains.items()): plan.chains for plan in self.plans}.values()
+        every = {self.pricer.on_which_constants_depend(chains): chains for chains in different}.values()
         times = (self.pricer.constants(self.lanes, chains)[:, 1:] for chains in every if len(self.lanes))
         return without_idle(columns, self.pricer.columns, self.leaves, times)
 

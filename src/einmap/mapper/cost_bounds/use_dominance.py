@@ -17,7 +17,7 @@ from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.cost_bounds.coefficients import Pricer
 from einmap.mapper.mapspace.lanes.fanout_table import LaneTable, number_of_orders, with_orders
-from einmap.mapper.mapspace.lanes.lane_dominance import best_of_groups
+from einmap.mapper.mapspace.lanes.lane_dominance import best_of_groups, row_numbers
 from einmap.mapper.mapspace.layout import least_fills
 from einmap.mapper.templates.chain_template import ChainTemplate, Held
 
@@ -91,7 +91,7 @@ def _groups(lanes: LaneTable) -> Ints:
     """Equal numbers for uses with the same lanes over each axis at each level."""
     levels = sorted(set(lanes.levels.tolist()))
     same = [lanes.bounds[:, lanes.levels == level].prod(axis=1) for level in levels]
-    numbers: Ints = np.unique(np.concatenate(same, axis=1), axis=0, return_inverse=True)[1].ravel()
+    numbers: Ints = np.unique(row_numbers(same), return_inverse=True)[1]
     return numbers
 
 

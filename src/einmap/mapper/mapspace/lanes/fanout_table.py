@@ -20,7 +20,7 @@ from einmap.arch.component import Leaf, Memory, Network, SpatialDimension
 from einmap.arch.constraint import Comparison
 from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.einsum import Einsum
-from einmap.mapper.mapspace.lanes.lane_dominance import Sharing
+from einmap.mapper.mapspace.lanes.lane_dominance import Sharing, row_numbers
 from einmap.mapper.mapspace.lanes.spatial_mappings import first_routed, may_iterate
 from einmap.mapper.mapspace.tile_lattice import Axis, Lattice
 from einmap.numbers import divisors
@@ -362,7 +362,7 @@ def _distinct(table: Uses, kinds: list[object]) -> Ints:
         merged += [table[0][:, members].prod(axis=1), table[1][:, members].max(axis=1)]
     if not merged:
         return np.array([0])
-    _, first = np.unique(np.concatenate(merged, axis=1), axis=0, return_index=True)
+    _, first = np.unique(row_numbers(merged), return_index=True)
     return np.sort(first)
 
 
