@@ -26,10 +26,10 @@ from einmap.mapper.branch_and_bound.sparse_search import SparseSearch, new_searc
 from einmap.mapper.branch_and_bound.stalled import offer, offer_stalled, settled
 from einmap.mapper.cost_bounds.compute_path import PLANNING, Path
 from einmap.mapper.cost_bounds.cost_to_go.sparse_tables import Limit
-from einmap.mapper.cost_bounds.relaxed_bounds import FIRST_LANES, FIRST_PLANS, Bounds
+from einmap.mapper.cost_bounds.relaxed_bounds import FIRST_LANES, FIRST_PLANS, FIRST_USES, Bounds, bounds_of_uses
 from einmap.mapper.given.alignment import unlike
 from einmap.mapper.mapspace.enumeration import share_of
-from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
+from einmap.mapper.mapspace.lanes.fanout_table import FEW_USES, LaneTable
 from einmap.mapper.mapspace.template import joined
 from einmap.mapper.objective.metrics import METRICS
 from einmap.mapper.objective.pareto_archive import Archive
@@ -150,20 +150,16 @@ class SearchRun:
     """One run of a search, with what is known so far. `left`: bounds of what was not searched."""
 
     def __init__(self, search: EinsumSearch) -> None:
-        self.einsum, self.arch, self.request, self.progress = (
-            search.einsum,
-            search.arch,
-            search.request,
-            search.progress,
-        )
+        self.einsum, self.arch = search.einsum, search.arch
+        self.request, self.progress = search.request, search.progress
         self.paths, self.instances, self.max_work = search.paths, search.instances, search.max_work
         self.tally, self.ceiling, self.first_only = search.tally, search.ceiling, search.first_only
         self.archive = Archive(len(self.request.goals))
         self.decoders: list[tuple[PathSearch, TemplateTables]] = []
         """The plan of each mapping of the archive, by number."""
         self.left: list[Floats] = []
-        self.then = self.later = math.inf
-        """Least values of the first objective of plans and of lanes whose turn comes later."""
+        self.then = self.later = self.last = math.inf
+        """Least values of the first objective of plans, of lanes and of further lanes whose turn comes later."""
         self.floor = 0.0
         """What the first objective is at least, in all that is listed."""
         self.unlisted = 0
@@ -176,7 +172,7 @@ class SearchRun:
         with self.tally.timed("planning"):
             groups = {path: list(path.groups()) for path in self.paths}
             for group in (group for of_path in groups.values() for group in of_path):
-                self.tally.mapspace += group.mapping_counts.total()
+                self.tally.mapspace += group.size
                 self.tally.subspaces += len(group.plans) * len(group.lanes)
         self.waiting = sum(len(of_path) for of_path in groups.values())
         for path in self.paths:
@@ -209,6 +205,25 @@ class SearchRun:
             self.search_group(path, group)
 
     def search_group(self, path: Path, group: Group) -> None:
+        """Dataplacements that admit the same lanes; of many lanes those first that promise most."""
+        if len(group.lanes) <= FEW_USES or not path.costs_nothing_less:
+            self.search_uses(path, group)
+            return
+        with self.tally.timed("bounds"):
+            least, waiting = bounds_of_uses(path, group.plans, group.lanes, share_of(self.progress, PLANNING))
+        size = FIRST_USES
+        while len(waiting):
+            if self.stopped:
+                self.left.append(least[waiting].min(axis=0))
+                break
+            some, waiting, size = waiting[:size], waiting[size:], FEW_USES
+            self.last = float(least[waiting, 0].min(initial=np.inf))
+            self.search_uses(path, group.only(np.sort(some)))
+            beaten = self.ruled_out(least[waiting])
+            self.tally.add("lane bounds", int(beaten.sum()) * len(group.plans), group.only(waiting[beaten]).size)
+            waiting = waiting[~beaten]
+
+    def search_uses(self, path: Path, group: Group) -> None:
         """Dataplacements that admit the same lanes: lanes in chunks, the promising ones first."""
         plans, lanes = group.plans, group.lanes
         with self.tally.timed("bounds"):
@@ -224,7 +239,7 @@ class SearchRun:
             if self.stopped:
                 self.left.append(group_bounds.of_lanes[[*chunk, *waiting]].min(axis=0))
                 return
-            self.later = float(group_bounds.of_lanes[waiting, 0].min(initial=np.inf))
+            self.later = min(float(group_bounds.of_lanes[waiting, 0].min(initial=np.inf)), self.last)
             self.search_chunk(path, group, group_bounds, chunk)
             beaten = self.ruled_out(group_bounds.of_lanes[waiting])
             self.tally.add("lane bounds", int(beaten.sum()) * len(plans), group.mapping_counts.total(waiting[beaten]))

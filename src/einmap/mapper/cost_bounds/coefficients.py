@@ -173,21 +173,30 @@ class Pricer:
         return ends_of_ways(self.einsum, self.leaves, self.columns, {t: self.exchanges(c) for t, c in chains.items()})
 
     def _constants(self, table: LaneTable, exchanges: tuple[Chain, ...]) -> Floats:
+        total = self.operations(table, max(exchange[0] for exchange in exchanges))
+        for access, exchange in zip(self.einsum.accesses, exchanges, strict=True):
+            total += self.innermost(table, access, exchange)
+        return total
+
+    def operations(self, table: LaneTable, inside: int) -> Floats:
+        """Costs of the operations alone; `inside`: level of the innermost memory that the compute exchanges with."""
         total = np.zeros((len(table), self.columns.n))
         unit = self.leaves[-1]
         assert isinstance(unit, Compute)
-        action = unit.action("compute")
-        operations = math.prod(b for _, b in self.einsum.bounds)
-        total[:, 0] += operations * unit.actions_scale * action.energy
-        seconds = compute_seconds(unit, operations / self.lanes(table, len(self.leaves) - 1), self.einsum.name)
-        inside = max(exchange[0] for exchange in exchanges)
+        total[:, 0] += self._n_operations * unit.actions_scale * unit.action("compute").energy
+        seconds = compute_seconds(unit, self._n_operations / self.lanes(table, len(self.leaves) - 1), self.einsum.name)
         seconds = seconds + self._waiting(table, lambda d: d.dimension.skew == "once" or d.level > inside)
         total[:, self.columns.computing] += seconds[:, None]
-        for access, exchange in zip(self.einsum.accesses, exchanges, strict=True):
-            costs = self.exchange_costs(table, access, exchange)
-            total += costs.fixed
-            total += operations * costs.rates
         return total
+
+    def innermost(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
+        """Costs of what the compute exchanges of a tensor with its innermost memory."""
+        costs = self.exchange_costs(table, access, exchange)
+        return costs.fixed + self._n_operations * costs.rates
+
+    @cached_property
+    def _n_operations(self) -> int:
+        return math.prod(b for _, b in self.einsum.bounds)
 
     def node(self, table: LaneTable, tensor: str, chain: Chain, level: int, within: int) -> NodeCosts:
         """What the tensor's node at `level` costs; `within`: the deepest level of the nodes further in, -1 without any.

@@ -24,7 +24,14 @@ from einmap.mapper.cost_bounds.stalling_machine import StallingMachine
 from einmap.mapper.cost_bounds.use_dominance import undominated
 from einmap.mapper.mapspace.dataplacement import Dataplacement, dataplacements
 from einmap.mapper.mapspace.enumeration import InOrder, Walk, listed, share_of
-from einmap.mapper.mapspace.lanes.fanout_table import LaneTable, lane_table, limited_variables, unordered_lanes
+from einmap.mapper.mapspace.lanes.fanout_table import (
+    MOST_USES,
+    LaneTable,
+    lane_table,
+    limited_variables,
+    most_uses,
+    unordered_lanes,
+)
 from einmap.mapper.mapspace.lanes.spatial_mappings import first_routed
 from einmap.mapper.mapspace.node_orders import NodeOrders
 from einmap.mapper.mapspace.tile_lattice import LARGE, MOST_SIZES, Lattice, lattice_of
@@ -33,7 +40,6 @@ from einmap.mapper.problem.request import Request
 from einmap.mapper.templates.chain_template import ChainTemplate, Planner
 from einmap.mapper.templates.given_planner import GivenPlanner
 from einmap.mapper.templates.groups import Group, TileShapes
-from einmap.mapper.templates.statistics import MappingCounts
 from einmap.model.timing.stalls import winding_up
 from einmap.progress import Progress
 
@@ -172,8 +178,12 @@ class Path:
         given = self.request.given
         named = given.dimensions if given is not None else self.fused_dimensions
         uneven = self.is_uneven and self.request.uneven_lanes
-        listed_lanes = unordered_lanes if self.prunes_uses else lane_table
-        return listed_lanes(self.einsum, self.leaves, self.lattice, named, uneven=uneven)
+        if self.prunes_uses:
+            return unordered_lanes(self.einsum, self.leaves, self.lattice, named, uneven=uneven)
+        # the search of one Einsum rules out most uses by a bound that takes little room
+        alone = not self.request.shared and given is None and first_routed(self.leaves) == len(self.leaves)
+        most = most_uses(self.leaves, self.lattice) if alone else MOST_USES
+        return lane_table(self.einsum, self.leaves, self.lattice, named, uneven=uneven, most=most)
 
     @cached_property
     def is_uneven(self) -> bool:
@@ -220,7 +230,8 @@ class Path:
         self.given = GivenPlanner(planner, given, self.lanes, self.prunes) if given is not None else None
         placed, self.all_plans = listed(self._placements, np.random.default_rng(0), share_of(progress, PLANNING))
         # where none has room all stay, so that the reason why nothing fits may speak of them
-        placed = list(filter(self._has_room, placed)) or placed
+        memories = {leaf.name: leaf for leaf in self.leaves if isinstance(leaf, Memory)}
+        placed = [placement for placement in placed if placement.has_room(memories)] or placed
         self.plans = []
         planning = share_of(progress, PLANNING)
         self.hurried = progress.deadline is not None or progress.stopped
@@ -267,18 +278,6 @@ class Path:
         are_all = isinstance(walk, InOrder) and 0 < len(self._looked_at) < MOST_LOOKED_AT
         placements = iter(self._looked_at) if are_all else self._walked(walk)
         return placements if self.given is None else filter(self.given.may_hold, placements)
-
-    def _has_room(self, placement: Dataplacement) -> bool:
-        """Whether each memory has room for one value of each tensor that it holds; else no tile shapes fit."""
-        left = {name: memory.size_bits for name, memory in self._memories.items()}
-        for name, tensor in placement.nodes:
-            left[name] -= self._memories[name].bits[tensor]
-        return min(left.values()) >= 0
-
-    @cached_property
-    def _memories(self) -> dict[str, Memory]:
-        """The memories of the path by name."""
-        return {leaf.name: leaf for leaf in self.leaves if isinstance(leaf, Memory)}
 
     def _walked(self, walk: Walk) -> Iterator[Dataplacement]:
         return dataplacements(
@@ -368,7 +367,7 @@ class Path:
                 lanes = undominated(self.pricer, self.request.goals, plans, lanes)
                 self.all_uses &= lanes.complete
             if len(lanes):
-                yield Group(plans, lanes, MappingCounts(self.lattice, plans, lanes))
+                yield Group(plans, lanes, self.lattice)
 
     @property
     def prunes_uses(self) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 from einmap.mapper.mapspace.layout import least_fills
 from einmap.mapper.objective import objective_kernels
 from einmap.mapper.objective.objectives import goal_codes
-from einmap.mapper.templates.chain_template import ChainTemplate, Held
+from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.progress import Progress
 
 # processor seconds with 4, 16, 64: 1.01, 1.11, 1.28 for the 16 cases of mapper_vs_peer.py, and 0.91, 0.98, 3.36
@@ -26,6 +27,8 @@ FIRST_LANES = 16
 # of mapper_networks.py
 FIRST_PLANS = 16
 """Dataplacements that are searched first."""
+FIRST_USES = 1_000
+"""Of more uses of the fanouts than `Bounds` has room for, those that are looked at first."""
 
 
 AT_ONCE = 4_000
@@ -35,7 +38,7 @@ AT_ONCE = 4_000
 class Bounds:
     """Objectives that no mapping is below, for each way of holding the tensors and each use of the lanes.
 
-    Each tensor fills each of its nodes at least once for every lane that uses a part of it (see `_of_tensor`); the
+    Each tensor fills each of its nodes at least once for every lane that uses a part of it (see `_Costs`); the
     order of nodes and what fits do not matter here, so this needs no tables. `order`: uses of the lanes, those of the
     least bounds first, and last those for whose bounds there was no time.
     """
@@ -56,9 +59,9 @@ class Bounds:
             while known < len(lanes) and not (known and progress.stopped):
                 rows = np.arange(known, min(known + AT_ONCE, len(lanes)))
                 some = lanes if len(rows) == len(lanes) else lanes.only(rows)
-                of_tensors: dict[object, Floats] = {}
+                costs = _Costs(path, some)
                 for way, plan in first_of.items():
-                    self.values[way, rows] = self._objectives(some, self._costs(some, plan, of_tensors))
+                    self.values[way, rows] = costs.objectives(costs.of_plan(plan))
                 known += len(rows)
         order = np.argsort(self.of_lanes[:known, 0], kind="stable")
         self.order: Ints = np.concatenate([order, np.arange(known, len(lanes))])
@@ -74,52 +77,105 @@ class Bounds:
         least: Floats = self.values[:, chunk].min(axis=1)[self.way_of]
         return least
 
-    def _objectives(self, lanes: LaneTable, costs: Floats) -> Floats:
+
+def bounds_of_uses(
+    path: Path, plans: Sequence[ChainTemplate], lanes: LaneTable, progress: Progress
+) -> tuple[Floats, Ints]:
+    """Objectives that no mapping of any plan is below, a row for each use of the lanes; and uses in their order.
+
+    In each column of cost each tensor is held in the way that costs least there: no better than `Bounds`, and in time
+    and room that do not depend on how many ways there are. The order is that of `Bounds`.
+    """
+    least = np.zeros((len(lanes), len(path.request.goals)))
+    ways: dict[str, dict[object, ChainTemplate]] = {access.tensor: {} for access in path.einsum.accesses}
+    for plan in plans:
+        for tensor, of_tensor in ways.items():
+            of_tensor.setdefault((plan.chains[tensor], _places(plan, tensor)), plan)
+    known = 0
+    while known < len(lanes) and not (known and progress.stopped):
+        rows = np.arange(known, min(known + AT_ONCE, len(lanes)))
+        costs = _Costs(path, lanes.only(rows))
+        # lanes of a level wait the less, the further in the memories are
+        total = path.pricer.operations(costs.lanes, len(path.leaves))
+        for tensor, of_tensor in ways.items():
+            each = (costs.of_tensor(plan, tensor) + costs.innermost(plan, tensor) for plan in of_tensor.values())
+            total = total + reduce(np.minimum, each)
+        least[rows] = costs.objectives(np.maximum(total, 0.0))
+        known += len(rows)
+    order = np.argsort(least[:known, 0], kind="stable")
+    return least, np.concatenate([order, np.arange(known, len(lanes))])
+
+
+@dataclass(eq=False)
+class _Costs:
+    """Columns of cost of some uses of the lanes that no mapping is below, a row for each use.
+
+    Each tensor fills each of its nodes at least once for every lane that uses a part of it.
+    """
+
+    path: Path
+    lanes: LaneTable
+
+    def __post_init__(self) -> None:
+        self._of_tensor: dict[object, Floats] = {}
+        """What plans have in common."""
+        fills = least_fills(self.path.lattice, self.path.einsum)
+        # where strides leave holes, small tiles may move less than the whole tensor
+        self._least = {a.tensor: float(values) for a, values in zip(self.path.einsum.accesses, fills, strict=True)}
+
+    def objectives(self, costs: Floats) -> Floats:
+        """Objectives of columns of cost."""
         columns = self.path.pricer.columns
         of_components = columns.of_components(self.path.leaves)
         goals = goal_codes(self.path.request.goals, self.path.leaves, of_components, columns.n - 1)
         values = np.empty((len(costs), len(goals)))
-        leak = self.path.pricer.leak_power(lanes)
+        leak = self.path.pricer.leak_power(self.lanes)
         memories = len(self.path.leaves) + 1
         objective_kernels.many_objectives(costs, leak, np.zeros(memories), np.ones(memories), goals, values)
         return values
 
-    def _costs(self, lanes: LaneTable, plan: ChainTemplate, of_tensors: dict[object, Floats]) -> Floats:
-        """Columns of cost, a row for each use of the lanes. `of_tensors`: what plans have in common, filled here."""
-        costs = self.path.pricer.constants(lanes, plan.chains)
-        for tensor, chain in plan.chains.items():
-            nodes = tuple(s.node for s in plan.steps if s.node and not s.node.backing and s.node.tensor == tensor)
-            if nodes:
-                key = tensor, chain, tuple((node.level, node.within) for node in nodes)
-                if key not in of_tensors:
-                    of_tensors[key] = sum(self._of_node(lanes, node, chain) for node in nodes)
-                costs = costs + of_tensors[key]
+    def of_plan(self, plan: ChainTemplate) -> Floats:
+        """Costs of a plan."""
+        costs = self.path.pricer.constants(self.lanes, plan.chains)
+        for tensor in plan.chains:
+            costs = costs + self.of_tensor(plan, tensor)
         return np.maximum(costs, 0.0) if (costs == -np.inf).any() else costs
 
-    def _of_node(self, lanes: LaneTable, node: Held, chain: Chain) -> Floats:
-        """The least that a node costs, whatever the tile shapes: columns of cost, a row for each use of the lanes."""
-        path, tensor = self.path, node.tensor
-        rates, fixed, per_visit = path.pricer.node(lanes, tensor, chain, node.level, node.within)
-        # where strides leave holes, small tiles may move less than the whole tensor
+    def of_tensor(self, plan: ChainTemplate, tensor: str) -> Floats | float:
+        """Costs of a tensor's nodes in a plan."""
+        chain, places = plan.chains[tensor], _places(plan, tensor)
+        key = tensor, chain, places
+        if places and key not in self._of_tensor:
+            self._of_tensor[key] = np.sum([self._of_node(tensor, chain, *place) for place in places], axis=0)
+        return self._of_tensor[key] if places else 0.0
+
+    def innermost(self, plan: ChainTemplate, tensor: str) -> Floats:
+        """Costs of what the compute exchanges of a tensor in a plan."""
+        pricer, access = self.path.pricer, self.path.einsum.by_tensor[tensor]
+        return pricer.innermost(self.lanes, access, pricer.last_exchange(plan.chains[tensor]))
+
+    def _of_node(self, tensor: str, chain: Chain, level: int, within: int) -> Floats:
+        path, lanes = self.path, self.lanes
+        rates, fixed, per_visit = path.pricer.node(lanes, tensor, chain, level, within)
         size = self._least[tensor]
         none = np.array([r is Relevance.NONE for r in path.pricer.axis_relevance[tensor]], dtype=bool)
-        copies = lanes.over(lanes.levels <= node.level, none)
+        copies = lanes.over(lanes.levels <= level, none)
         # where lanes reduce, more visits may save something: then nothing is said
         costs: Floats = fixed + np.where(rates >= 0, rates * (size * copies)[:, None], -np.inf)
         if per_visit.shape[1]:
             # each lane visits its node once at least, and a tile has a value
             of_visits, of_one, *of_lines = np.split(per_visit, per_visit.shape[1] // costs.shape[1], axis=1)
-            costs += of_visits * path.pricer.lanes(lanes, node.level)[:, None] + of_one
+            costs += of_visits * path.pricer.lanes(lanes, level)[:, None] + of_one
             if of_lines:
-                exchange = path.pricer.exchanges(path.pricer.tail(chain, node.level))[0]
+                exchange = path.pricer.exchanges(path.pricer.tail(chain, level))[0]
                 costs += _least_of_lines(of_lines, path.pricer.lines.weights(tensor, exchange))
         return costs
 
-    @cached_property
-    def _least(self) -> dict[str, float]:
-        """Values that each tensor fills a node with at least."""
-        fills = least_fills(self.path.lattice, self.path.einsum)
-        return {a.tensor: float(values) for a, values in zip(self.path.einsum.accesses, fills, strict=True)}
+
+def _places(plan: ChainTemplate, tensor: str) -> tuple[tuple[int, int], ...]:
+    """Level and deepest level further in of a tensor's nodes but the outermost one."""
+    nodes = (step.node for step in plan.steps if step.node is not None and not step.node.backing)
+    return tuple((node.level, node.within) for node in nodes if node.tensor == tensor)
 
 
 def _least_of_lines(rates: list[Floats], lines: Floats) -> Floats:

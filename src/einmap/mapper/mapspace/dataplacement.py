@@ -27,6 +27,13 @@ class Dataplacement:
     n_outer: int
     tolls: tuple[tuple[str, Names], ...]
 
+    def has_room(self, memories: Mapping[str, Memory]) -> bool:
+        """Whether each memory has room for one value of each tensor that it holds; else no tile shapes fit."""
+        left = {name: memory.size_bits for name, memory in memories.items()}
+        for name, tensor in self.nodes:
+            left[name] -= memories[name].bits[tensor]
+        return min(left.values()) >= 0
+
 
 def dataplacements(
     einsum: Einsum,

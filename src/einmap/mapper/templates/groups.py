@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 
-from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
+import numpy as np
+
+from einmap.arrays import Ints
+from einmap.mapper.mapspace.lanes.fanout_table import FEW_USES, LaneTable
 from einmap.mapper.mapspace.tile_lattice import Lattice
 from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.mapper.templates.statistics import MappingCounts
@@ -12,11 +17,29 @@ from einmap.mapper.templates.statistics import MappingCounts
 
 @dataclass(frozen=True)
 class Group:
-    """Dataplacements that admit the same uses of the fanouts, and how many mappings that makes."""
+    """Dataplacements that admit the same uses of the fanouts, with the lattice of their tile shapes."""
 
     plans: list[ChainTemplate]
     lanes: LaneTable
-    mapping_counts: MappingCounts
+    lattice: Lattice
+
+    @cached_property
+    def mapping_counts(self) -> MappingCounts:
+        """Mappings of each plan with each use of the fanouts."""
+        return MappingCounts(self.lattice, self.plans, self.lanes)
+
+    @property
+    def size(self) -> float:
+        """Mappings of all plans with all uses of the fanouts."""
+        if len(self.lanes) <= FEW_USES:
+            return self.mapping_counts.total()
+        # part by part: there is no room for the number of each use
+        parts = np.split(np.arange(len(self.lanes)), range(FEW_USES, len(self.lanes), FEW_USES))
+        return math.fsum(self.only(part).size for part in parts)
+
+    def only(self, rows: Ints) -> Group:
+        """The dataplacements with some of the uses alone."""
+        return Group(self.plans, self.lanes.only(rows), self.lattice)
 
 
 @dataclass(frozen=True)

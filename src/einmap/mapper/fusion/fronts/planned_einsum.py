@@ -38,7 +38,7 @@ class PlannedEinsum:
     @cached_property
     def mapping_counts(self) -> float:
         """How many mappings there are."""
-        return sum(group.mapping_counts.total() for _, group in self.groups)
+        return sum(group.size for _, group in self.groups)
 
     @property
     def has_all(self) -> bool:

@@ -30,6 +30,8 @@ FEW_USES = 10_000
 
 MOST_USES = 100_000
 """Uses of the first dimensions that are looked at; of more of them the fullest, and the emptiest one."""
+MOST_NUMBERS = 5_000_000
+"""Numbers in the bounds of all uses where more may be looked at, 40 MB."""
 AT_ONCE = 2_000_000
 """Numbers of lanes that are looked at together when one more dimension is added."""
 
@@ -377,6 +379,12 @@ def _options(einsum: Einsum, dimension: SpatialDimension, lattice: Lattice, unev
     kept = [row for row in rows if _holds(dimension, lattice, row)]
     options = np.array(kept, dtype=np.int64).reshape(len(kept), len(lattice.axes), 2)
     return options[:, :, 0], options[:, :, 1]
+
+
+def most_uses(leaves: Sequence[Leaf], lattice: Lattice) -> int:
+    """Uses of the fanouts for which there is room where a search takes little of it for each."""
+    numbers = sum(len(leaf.spatial) for leaf in leaves) * len(lattice.axes)
+    return max(MOST_USES, MOST_NUMBERS // max(numbers, 1))
 
 
 def unusable(einsum: Einsum, dimension: SpatialDimension, lattice: Lattice) -> bool:
