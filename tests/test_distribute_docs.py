@@ -12,6 +12,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+from tests.machines import workload
 from tests.pages import matches
 
 from einmap.cli.main import main
@@ -76,13 +77,13 @@ def test_the_distribution_of_the_page_is_one():
     from einmap import loads, plan_of
 
     (text,) = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    workload = """
-workload:
-  rank_sizes: {M: 4, K: 8, G: 32, N: 4}
-  bits_per_value: {All: 8}
-  einsums: ["Y[m, n] = C[m, g] * W[g, n]", "Z[m, n] = A[m, k] * B[k, n]", "V[m, n] = Y[m, n] * D[n]"]
-"""
-    plan = plan_of(loads(text + workload))
+    einsums = workload(
+        "M: 4, K: 8, G: 32, N: 4",
+        "Y[m, n] = C[m, g] * W[g, n]",
+        "Z[m, n] = A[m, k] * B[k, n]",
+        "V[m, n] = Y[m, n] * D[n]",
+    )
+    plan = plan_of(loads(text + einsums))
     assert plan.mesh.n_devices == 8
 
 

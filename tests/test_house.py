@@ -84,7 +84,15 @@ def test_decisions_have_numbers_of_their_own_and_a_status():
 def nodes():
     """All classes, functions and modules of the package with their files."""
     kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-    return [(file, n) for file in FILES for n in ast.walk(ast.parse(file.read_text())) if isinstance(n, kinds)]
+    return [(file, n) for file in FILES for n in statements(ast.parse(file.read_text())) if isinstance(n, kinds)]
+
+
+def statements(node):
+    """A node with all statements in it; expressions, most of what `ast.walk` goes through, are left out."""
+    yield node
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for inner in getattr(node, name, ()):
+            yield from statements(inner)
 
 
 def functions():

@@ -5,18 +5,14 @@ import shlex
 from pathlib import Path
 
 import pytest
+from tests.machines import workload
 from tests.pages import matches
 
 from einmap.cli.main import main
 from einmap.einsum.rewrites.steps import USAGE
 
 TEXT = (Path(__file__).parent.parent / "docs" / "partitioning.md").read_text()
-MY_HEADS = """
-workload:
-  rank_sizes: {H: 4, P: 8, F: 16, D: 64}
-  bits_per_value: {All: 8}
-  einsums: ["Z[p, d] = AV[h, p, f] * WZ[h, f, d]"]
-"""
+MY_HEADS = workload("H: 4, P: 8, F: 16, D: 64", "Z[p, d] = AV[h, p, f] * WZ[h, f, d]")
 
 
 @pytest.mark.parametrize("block", re.findall(r"```console\n\$ (.*?)```", TEXT, re.DOTALL))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from docs.generate import expression_texts, template_texts
 from docs.generate.reference import REFERENCE, outdated, pages
+from tests.machines import workload
 
 import einmap
 from einmap.einsum.functions import FUNCTIONS
@@ -226,12 +227,7 @@ def test_the_mappings_of_the_page_are_evaluated(tmp_path):
     (tmp_path / "split.yaml").write_text(split)
     (tmp_path / "given.yaml").write_text(given)
     assert einmap.evaluate(einmap.load("simple", "matmul", tmp_path / "one.yaml")).energy > 0
-    pair = """
-workload:
-  rank_sizes: {M: 8, K: 8, N: 8}
-  bits_per_value: {All: 8}
-  einsums: ["Y[m] = A[m, k] * X[k]", "Z[n] = B[n, m] * Y[m]"]
-"""
+    pair = workload("M: 8, K: 8, N: 8", "Y[m] = A[m, k] * X[k]", "Z[n] = B[n, m] * Y[m]")
     (tmp_path / "pair.yaml").write_text(pair)
     assert einmap.evaluate(einmap.load("simple", tmp_path / "pair.yaml", tmp_path / "split.yaml")).energy > 0
     spec = einmap.load("simple", "matmul", define={"M": 8, "K": 8, "N": 8})

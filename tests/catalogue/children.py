@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import resource
 import signal
@@ -35,7 +36,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Ended:
-    """`seconds` of the processor; `growth`: bytes of memory at the peak beyond those of the process as it was forked."""
+    """`seconds` of the processor of the machine on which limits are set (tests/work.py); `growth`: bytes of memory at the peak beyond those of the process as it was forked."""
 
     status: int
     out: str
@@ -60,17 +61,24 @@ def run_all(commands: Sequence[Command], folder: Path) -> list[Ended]:
 
 def _serve() -> None:
     sys.path[:] = [entry for entry in sys.path if entry != str(Path(__file__).parent)]
+    from tests.work import slowness
+
     _warm_up()
-    json.dump([_run(args, seconds) for args, seconds in json.load(sys.stdin)], sys.stdout)
+    times = slowness()
+    ended = [_run(args, math.ceil(seconds * times)) for args, seconds in json.load(sys.stdin)]
+    json.dump([(*said, used / times, growth) for *said, used, growth in ended], sys.stdout)
 
 
 def _warm_up() -> None:
-    """Evaluate something here: what commands import late would count as theirs, and be imported by each."""
+    """Evaluate, run and map something: what commands import and load late would count as theirs, and be loaded by each."""
     from einmap.cli.main import main
 
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         (Path(folder) / "a.yaml").write_text("{{ 1 / 0 }}")
-        for args in (["evaluate", "simple", "matmul", "simple_matmul"], ["evaluate", f"{folder}/a.yaml"]):
+        simple, small = ["simple", "matmul"], ["-D", "M=2", "-D", "K=2", "-D", "N=2"]
+        for args in (
+            ["evaluate", f"{folder}/a.yaml"], ["simulate", *simple, "simple_matmul"], ["map", *simple, *small]
+        ):  # fmt: skip
             with suppress(SystemExit):
                 main(args)
 

@@ -28,7 +28,7 @@ workload:
   bits_per_value: {{All: 8}}
   einsums: ["C[m] = A[m,k] * B[m,k] * D[m,k] * E[m,k]"]
 mapper:
-  time_limit: 1.5
+  time_limit: 0.2
 """
 """Five tensors in three memories: millions of ways to hold them, which take far longer than the limit."""
 

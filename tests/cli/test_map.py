@@ -231,7 +231,10 @@ def test_long_work_shows_what_is_searched_and_the_best_so_far(monkeypatch):
     console = terminal(monkeypatch, 0.01)
     with ProgressBar(console) as bar:
         bar.report(Report("Einsum Z", 30, 120, "1.2 nJ*s"))
-        time.sleep(0.3)
+        for _ in range(6_000):
+            if "Einsum Z" in console.export_text(clear=False):
+                break
+            time.sleep(0.01)
     shown = console.export_text()
     assert "Einsum Z" in shown
     assert "30 of 120" in shown

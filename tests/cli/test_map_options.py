@@ -4,6 +4,7 @@ import json
 
 import pytest
 from tests.cli.test_map import SMALL
+from tests.machines import machine
 
 import einmap
 from einmap.mapper.objective.metrics import METRICS
@@ -75,15 +76,11 @@ def test_json_carries_the_statistics(run):
 
 
 TIMELESS = """
-arch:
-  nodes:
-  - !Memory {name: Main, size: inf, leak_power: 1, area: 0, total_latency: 0,
-             actions: [{name: read, energy: 1, throughput: 1}, {name: write, energy: 2, throughput: 1}]}
-  - !Memory {name: Buf, size: 64, leak_power: 0, area: 0, tensors: {may_keep: All}, total_latency: LATENCY,
-             actions: [{name: read, energy: 0.1, throughput: 0.1}, {name: write, energy: 0.1, throughput: 0.1}]}
-  - !Compute {name: MAC, leak_power: 0, area: 0, actions: [{name: compute, energy: 1, throughput: inf}]}
 workload: {rank_sizes: {M: 4, N: 4, K: 4}, bits_per_value: {All: 8}, einsums: ["Z[m, n] = A[m, k] * B[k, n]"]}
-"""
+""" + machine("""
+    Main inf 1/2 @1 {leak_power: 1, total_latency: 0}
+    Buf 64 0.1/0.1 @0.1 {tensors: {may_keep: All}, total_latency: LATENCY} / MAC 1 @inf
+""")
 
 
 def test_a_latency_of_0_is_told_before_anything_is_called_optimal(run, tmp_path):

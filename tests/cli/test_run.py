@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from tests.machines import workload
 
 from einmap.distribute.backends import local
 from einmap.distribute.backends.base import Run
@@ -46,18 +47,14 @@ def test_json_has_the_plan_its_traffic_and_the_outcome(run):
 def test_a_plan_may_stand_in_one_file(run, tmp_path):
     file = tmp_path / "plan.yaml"
     file.write_text(
-        """\
-workload:
-  rank_sizes: {M: 4, K: 6}
-  bits_per_value: {All: 8}
-  einsums:
-  - "Z[m] = A[m, k] * B[k]"
+        """
 distribution:
   mesh: {x: 4}
   placements:
     A: {K: x}
     Z: {M: x}
 """
+        + workload("M: 4, K: 6", "Z[m] = A[m, k] * B[k]")
     )
     done = run("run", file, "--seed", "3")
     assert done.status == 0

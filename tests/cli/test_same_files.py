@@ -1,15 +1,9 @@
 """Equal calls write equal files, however long they take and on however many cores."""
 
 import pytest
+from tests.machines import workload
 
-MATMUL = """
-workload:
-  rank_sizes: {M: 8, K: 16, N: 8}
-  bits_per_value: {All: 8}
-  einsums:
-  - "A[m, n] = X[m, k] * W[k, n]"
-  - "Z[m, n] = relu(A[m, n])"
-"""
+MATMUL = workload("M: 8, K: 16, N: 8", "A[m, n] = X[m, k] * W[k, n]", "Z[m, n] = relu(A[m, n])")
 
 
 @pytest.mark.parametrize(

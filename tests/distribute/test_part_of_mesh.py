@@ -7,6 +7,7 @@ import pytest
 from tests.distribute.checking import check_run
 from tests.distribute.drawn_plans import draw_placements, draw_workload
 from tests.distribute.routes import cheapest_route
+from tests.machines import workload
 
 from einmap import Spec, SpecError, loads, plan_of
 from einmap.distribute.backends.check import check_outputs, sample_inputs
@@ -22,14 +23,10 @@ from einmap.distribute.plans.plan import Local
 
 ON_0, ON_1 = {"on": {"y": 0}}, {"on": {"y": 1}}
 TEXT = """
-workload:
-  rank_sizes: {M: 8, K: 6, N: 4}
-  bits_per_value: {All: 64}
-  einsums: ["Z[m, n] = A[m, k] * B[k, n]"]
 distribution:
   mesh: {x: 2, y: 3}
   placements: {A: {M: x, on: {y: 1}}, B: {on: {y: 1}}, Z: {M: x, on: {y: 1}}}
-"""
+""" + workload("M: 8, K: 6, N: 4", "Z[m, n] = A[m, k] * B[k, n]", bits="All: 64")
 
 
 def matmul(placements, mesh=None, loops=None, cost=None):

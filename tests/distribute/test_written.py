@@ -5,6 +5,7 @@ import re
 
 import pytest
 from tests.distribute.drawn_plans import AXES, draw_placements, draw_spec
+from tests.machines import workload
 
 from einmap import Spec, SpecError, load, loads
 from einmap.distribute.backends.check import check_outputs, sample_inputs
@@ -21,10 +22,6 @@ from einmap.frontends.yaml.spec import dump
 SHAPES = ((2,), (3,), (4,), (2, 2))
 LARGER = ((3, 2), (4, 2), (2, 2, 2))
 HAND = """
-workload:
-  rank_sizes: {M: 10, K: 8, N: 6}
-  bits_per_value: {All: 32}
-  einsums: ["T[m, k] = A[m, k] * B[k]", "Z[m, n] = T[m, k] * C[k, n]"]
 distribution:
   mesh: {x: 2, y: 2}
   placements: {A: {M: x, K: y}, B: {K: y}, C: {K: y}}
@@ -32,7 +29,7 @@ distribution:
   - {compute: T, loops: {m: x, k: y}, reads: {A: {M: x, K: y}, B: {K: y}}}
   - {compute: Z, loops: {m: x, k: y}, reads: {T: {M: x, K: y}, C: {K: y}}}
   - {move: Z, by: reduce_scatter, over: y, before: {M: x, partial: y}, after: {M: x, N: y}}
-"""
+""" + workload("M: 10, K: 8, N: 6", "T[m, k] = A[m, k] * B[k]", "Z[m, n] = T[m, k] * C[k, n]", bits="All: 32")
 B_GATHERED = {"K": {"axes": "y", "block": 2}}
 FIRST, SECOND, THIRD = (line for line in HAND.splitlines() if line.startswith("  - "))
 
@@ -147,10 +144,6 @@ def test_blocks_that_are_not_even_are_written_too():
 
 def test_results_in_chunks_are_asked_for_beside_the_steps():
     steps = """
-workload:
-  rank_sizes: {M: 8, K: 8, N: 6}
-  bits_per_value: {All: 32}
-  einsums: ["Z[m, n] = A[m, k] * B[k, n]"]
 distribution:
   mesh: {x: 2}
   placements: {A: {K: x}, B: {K: x}}
@@ -158,7 +151,7 @@ distribution:
   steps:
   - {compute: Z, loops: {k: x}, reads: {A: {K: x}, B: {K: x}}}
   - {move: Z, by: reduce_scatter, over: x, before: {partial: x}, after: {M: x}}
-"""
+""" + workload("M: 8, K: 8, N: 6", "Z[m, n] = A[m, k] * B[k, n]", bits="All: 32")
     assert type(plan_of(loads(steps)).steps[-1]).__name__ == "Repeat"
 
 

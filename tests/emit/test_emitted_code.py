@@ -6,9 +6,9 @@ import subprocess
 import sys
 
 import pytest
-from tests.cascades import draw_case, valid_case, valid_networks
 from tests.emit.running import FLAGS, counted, differences, needs_compiler, problems, problems_in_c, run_c
 from tests.examples.test_mappings import MAPPINGS, SMALL, loaded, with_tile_shapes
+from tests.random_specs.cases import draw_case, valid_case, valid_networks
 from tests.random_specs.gathers import GATHERS
 
 import einmap
@@ -129,7 +129,7 @@ def test_flags_of_the_compiler_are_those_that_the_tests_promise():
 
 def test_the_text_does_not_depend_on_the_order_of_sets():
     code = (
-        "import random, einmap, tests.cascades as t\n"
+        "import random, einmap, tests.random_specs.cases as t\n"
         "for seed in (3, 7, 12): spec, _ = t.valid_case(random.Random(seed));"
         " print(*(einmap.emit(spec, lang) for lang in ('pseudo', 'python', 'c')))"
     )

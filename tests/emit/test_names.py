@@ -5,29 +5,23 @@ import shutil
 import subprocess
 
 import pytest
+from tests.machines import machine
+from tests.nests import nest
 
 import einmap
 
-TEXT = """
-arch:
-  nodes:
-  - !Memory {name: printf, size: inf, leak_power: 0, area: 0, actions: [{name: read, energy: 1, throughput: 1}, {name: write, energy: 1, throughput: 1}]}
-  - !Memory {name: L1, size: inf, leak_power: 0, area: 0, actions: [{name: read, energy: 1, throughput: 1}, {name: write, energy: 1, throughput: 1}]}
-  - !Compute {name: main, leak_power: 0, area: 0, actions: [{name: compute, energy: 1, throughput: 1}]}
+TEXT = (
+    """
 workload:
   rank_sizes: {V: 4}
   bits_per_value: {All: 8}
   einsums:
   - name: E
     tensor_accesses: [{name: T1, projection: {V: VAR}}, {name: T2, projection: {V: VAR}}, {name: OUT, projection: {V: VAR}, output: true}]
-mapping:
-  nodes:
-  - !Storage {tensors: [T1, T2, OUT], component: printf}
-  - !Temporal {rank_variable: VAR, tile_shape: 2}
-  - !Storage {tensors: [T1, T2, OUT], component: L1}
-  - !Temporal {rank_variable: VAR, tile_shape: 1}
-  - !Compute {einsum: E, component: main}
 """
+    + nest("printf: T1 T2 OUT / VAR 2 / L1: T1 T2 OUT / VAR 1 / E @ main")
+    + machine("printf inf 1/1 @1 / L1 inf 1/1 @1 / main 1 @1")
+)
 NAMES = [
     ("y1", "read", "random", "j"), ("M_PI", "EXIT_FAILURE", "double_t", "y"), ("select", "linux", "L_tmpnam", "bool_"), ("main", "nest", "mvin", "i"),
     ("Mα", "Mβ", "M_", "ñ"), ("float_t", "NAN", "WNOHANG", "exp"), ("int_", "value", "np", "printf"), ("EOF", "be16toh", "FP_NAN", "x"),

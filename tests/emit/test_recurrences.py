@@ -4,7 +4,7 @@ import random
 
 import pytest
 from tests.emit.running import needs_compiler, problems, problems_in_c
-from tests.recurrences import valid_recurrence
+from tests.random_specs.recurrences import valid_recurrence
 
 import einmap
 

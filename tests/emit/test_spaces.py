@@ -3,9 +3,9 @@
 import random
 
 import pytest
-from tests.cascades import valid_spaces
 from tests.emit.running import needs_compiler, problems, problems_in_c
 from tests.execute.test_spaces import triangle
+from tests.random_specs.cases import valid_spaces
 
 import einmap
 from einmap.errors import NotSupportedError

@@ -3,8 +3,8 @@
 import random
 
 import pytest
-from tests.cascades import draw_windows, evaluated, storage_nodes, valid_case, valid_networks, valid_windows
 from tests.execute.agreement import differences
+from tests.random_specs.cases import draw_windows, evaluated, storage_nodes, valid_case, valid_networks, valid_windows
 
 import einmap
 

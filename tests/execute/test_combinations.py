@@ -1,51 +1,18 @@
 """Options of all kinds together: each combination is exact, as the simulator sees it, or refused with its place."""
 
-import json
 import math
 import random
 from collections import Counter
 
 import pytest
-from tests.cascades import REFUSALS, draw_case, draw_networks
 from tests.execute.agreement import differences
-from tests.execute.test_latency_options import nodes, with_options, with_pipelines
-from tests.execute.test_layout import with_layouts
-from tests.execute.test_partial_sums import with_partial_sums
-from tests.execute.test_pipelines import is_even, pipelined, simulated_latency
+from tests.execute.test_pipelines import is_even, simulated_latency
+from tests.random_specs.cases import REFUSALS, draw_case, draw_networks
+from tests.random_specs.nodes import changed, spec_of
+from tests.random_specs.simulated import OPTIONS, a_pipeline
 
 import einmap
 from einmap.errors import ManyErrors, NotSupportedError
-
-
-def memories(written):
-    return [node for node in nodes(written["arch"]["nodes"]) if node.get("type") == "Memory"]
-
-
-def stalled(rng, spec):
-    """The specification with a memory that stalls tile by tile."""
-    written = spec.to_dict()
-    rng.choice(memories(written)[1:] or memories(written))["stalls"] = "tile_by_tile"
-    return einmap.loads(json.dumps(written))
-
-
-def overlapping(rng, spec):
-    """The specification with Einsums that overlap, on a machine that does not leak."""
-    written = spec.to_dict()
-    for node in nodes(written["arch"]["nodes"]):
-        if "leak_power" in node and rng.random() < 0.95:
-            node["leak_power"] = 0
-    written["model"] = {**written.get("model", {}), "overlap_einsums": True}
-    return einmap.loads(json.dumps(written))
-
-
-OPTIONS = {
-    "buffers and ports": with_options,
-    "pipeline_latency": with_pipelines,
-    "layout": with_layouts,
-    "partial sums": with_partial_sums,
-    "stalls": stalled,
-    "overlap": overlapping,
-}
 
 
 def drawn(seed):
@@ -56,16 +23,16 @@ def drawn(seed):
     if kind == "network":
         case = draw_networks(rng)
         kinds.add(kind)
-    elif kind == "Pipeline" and pipelined(rng, case):
+    elif kind == "Pipeline" and a_pipeline(rng, case):
         kinds.add(kind)
     try:
-        spec = einmap.loads(json.dumps(case))
+        spec = spec_of(case)
         einmap.evaluate(spec)
     except (*REFUSALS, einmap.SpecError):
         return None
     for kind in rng.sample(sorted(OPTIONS), rng.randint(1, 3)):
         kinds.add(kind)
-        spec = OPTIONS[kind](rng, spec)
+        spec = changed(rng, spec, OPTIONS[kind])
     return spec, kinds
 
 

@@ -6,35 +6,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.execute.agreement import differences
+from tests.machines import machine, workload
+from tests.nests import nest
 
 import einmap
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "exact.jsonl"
 
-ARCH = """
-arch:
-  nodes:
-  - !Memory {name: DRAM, size: inf, leak_power: 0, area: 0, bits_per_action: 8,
-             actions: [{name: read, energy: 1, throughput: 8}, {name: write, energy: 1, throughput: 8}]}
-  - !Memory {name: GLB, size: 4096, leak_power: 0, area: 0, bits_per_action: 8,
-             actions: [{name: read, energy: 1, throughput: 8}, {name: write, energy: 1, throughput: 8}]}
-  - !Compute {name: MAC, leak_power: 0, area: 0, actions: [{name: compute, energy: 1, throughput: 1}]}
-"""
-MATMUL = """
-workload:
-  rank_sizes: {M: 4, K: 6, N: 5}
-  bits_per_value: {All: 8}
-  einsums: ["Z[m, n] = A[m, k] * B[k, n]"]
-mapping:
-  nodes:
-  - !Storage {tensors: [A, B, Z], component: DRAM}
-  - !Temporal {rank_variable: k, tile_shape: 4}
-  - !Storage {tensors: [Z, A], component: GLB}
-  - !Temporal {rank_variable: m, tile_shape: 1}
-  - !Temporal {rank_variable: n, tile_shape: 1}
-  - !Temporal {rank_variable: k, tile_shape: 1}
-  - !Compute {einsum: Z, component: MAC}
-"""
+ARCH = machine("DRAM inf 1/1 @8 {bits_per_action: 8} / GLB 4096 1/1 @8 {bits_per_action: 8} / MAC 1 @1")
+MATMUL = workload("M: 4, K: 6, N: 5", "Z[m, n] = A[m, k] * B[k, n]") + nest(
+    "DRAM: A B Z / k 4 / GLB: Z A / m 1 / n 1 / k 1 / Z @ MAC"
+)
 
 
 def counts(execution):
@@ -94,19 +76,10 @@ workload:
   - "Z[m, n] = exp(X[m, n] - Y[m])"
   - "S[m] = Z[m, n]"
   - "P[m, n] = Z[m, n] / S[m]"
-mapping:
-  nodes:
-  - !Storage {tensors: [A, B, P], component: DRAM}
-  - !Temporal {rank_variable: m, tile_shape: 1}
-  - !Storage {tensors: [X, Y, Z, S], component: GLB}
-  - !Sequential
-    nodes:
-    - !Nested {nodes: [!Temporal {rank_variable: n, tile_shape: 1}, !Temporal {rank_variable: k, tile_shape: 1}, !Compute {einsum: X, component: MAC}]}
-    - !Nested {nodes: [!Temporal {rank_variable: n, tile_shape: 1}, !Compute {einsum: Y, component: MAC}]}
-    - !Nested {nodes: [!Temporal {rank_variable: n, tile_shape: 1}, !Compute {einsum: Z, component: MAC}]}
-    - !Nested {nodes: [!Temporal {rank_variable: n, tile_shape: 1}, !Compute {einsum: S, component: MAC}]}
-    - !Nested {nodes: [!Temporal {rank_variable: n, tile_shape: 1}, !Compute {einsum: P, component: MAC}]}
-"""
+""" + nest("""
+    DRAM: A B P / m 1 / GLB: X Y Z S / (n 1 / k 1 / X @ MAC | n 1 / Y @ MAC | n 1 / Z @ MAC | n 1 / S @ MAC
+    | n 1 / P @ MAC)
+""")
 
 
 def test_a_fused_softmax_is_a_softmax():
@@ -119,10 +92,6 @@ def test_a_fused_softmax_is_a_softmax():
 
 
 HALO = """
-workload:
-  rank_sizes: {P: 6, Q: 4, R: 3}
-  bits_per_value: {All: 8}
-  einsums: ["X[p] = A[p]", "Z[q] = X[P: q + r] * W[r]"]
 mapping:
   nodes:
   - !Storage {tensors: [A, W, Z, X], component: DRAM}
@@ -132,7 +101,7 @@ mapping:
     nodes:
     - !Nested {nodes: [!Temporal {rank_variable: p, tile_shape: 1}, !Compute {einsum: X, component: MAC}]}
     - !Nested {nodes: [!Temporal {rank_variable: q, tile_shape: 1}, !Temporal {rank_variable: r, tile_shape: 1}, !Compute {einsum: Z, component: MAC}]}
-"""
+""" + workload("P: 6, Q: 4, R: 3", "X[p] = A[p]", "Z[q] = X[P: q + r] * W[r]")
 
 
 def test_a_value_that_is_not_there_yet_is_an_error():
@@ -186,20 +155,9 @@ def test_text_that_is_no_arithmetic_is_refused_by_name():
         einmap.execute(spec)
 
 
-HALF = """
-workload:
-  rank_sizes: {M: 3, K: 4, N: 2}
-  bits_per_value: {All: 8}
-  einsums: ["X[m] = A[m, k]", "Z[m, k] = X[m] * D[k]"]
-mapping:
-  nodes:
-  - !Storage {tensors: [A, X, D, Z], component: DRAM}
-  - !Temporal {rank_variable: k, tile_shape: 2}
-  - !Sequential
-    nodes:
-    - !Nested {nodes: [!Temporal {rank_variable: m, tile_shape: 1}, !Temporal {rank_variable: k, tile_shape: 1}, !Compute {einsum: X, component: MAC}]}
-    - !Nested {nodes: [!Temporal {rank_variable: m, tile_shape: 1}, !Temporal {rank_variable: k, tile_shape: 1}, !Compute {einsum: Z, component: MAC}]}
-"""
+HALF = workload("M: 3, K: 4, N: 2", "X[m] = A[m, k]", "Z[m, k] = X[m] * D[k]") + nest(
+    "DRAM: A X D Z / k 2 / (m 1 / k 1 / X @ MAC | m 1 / k 1 / Z @ MAC)"
+)
 
 
 def test_half_reduced_reads_are_noted_and_show_in_the_outputs():
@@ -213,10 +171,6 @@ def test_half_reduced_reads_are_noted_and_show_in_the_outputs():
 def test_what_a_consumer_fetches_beside_the_producers_tile_is_not_written_twice():
     # GLB gets 4 rows of T at first, then 2; Z reads 3 rows around each of its own, some of them made before
     text = """
-workload:
-  rank_sizes: {H: 10, P: 8, R: 3, C: 2}
-  bits_per_value: {All: 8}
-  einsums: ["T[h] = I[h, c]", "Z[p] = T[H: p + r] * F[r]"]
 mapping:
   nodes:
   - !Storage {tensors: [I, T, F, Z], component: DRAM}
@@ -230,7 +184,7 @@ mapping:
     - !Nested
       nodes: [!Temporal {rank_variable: p, tile_shape: 1}, !Temporal {rank_variable: r, tile_shape: 1},
               !Compute {einsum: Z, component: MAC}]
-"""
+""" + workload("H: 10, P: 8, R: 3, C: 2", "T[h] = I[h, c]", "Z[p] = T[H: p + r] * F[r]")
     spec = einmap.loads(ARCH + text)
     done = einmap.execute(spec)
     assert differences(spec, einmap.evaluate(spec), done) == []
@@ -243,13 +197,7 @@ workload:
   iteration_space_shape: {p: 0 <= p < 3, r: 0 <= r < 2}
   bits_per_value: {All: 8}
   einsums: ["Z[p] = A[H: p - r] * B[r]"]
-mapping:
-  nodes:
-  - !Storage {tensors: [A, B, Z], component: DRAM}
-  - !Temporal {rank_variable: p, tile_shape: 1}
-  - !Temporal {rank_variable: r, tile_shape: 1}
-  - !Compute {einsum: Z, component: MAC}
-"""
+""" + nest("DRAM: A B Z / p 1 / r 1 / Z @ MAC")
     spec = einmap.loads(ARCH + text)
     assert einmap.evaluate(spec).energy > 0
     with pytest.raises(einmap.SpecError, match="indexes rank H of tensor 'A' at -1"):
@@ -311,15 +259,6 @@ def test_counts_equal_those_of_an_unrelated_simulator(part):
 def test_a_persistent_tensor_backed_in_several_branches_is_one_buffer_throughout():
     spec = einmap.loads(
         """
-arch:
-  nodes:
-  - !Memory {name: Main, size: 10000, leak_power: 0, area: 0, tensors: {keep: All},
-             actions: [{name: read, energy: 1, throughput: 1}, {name: write, energy: 1, throughput: 1}]}
-  - !Compute {name: MAC, leak_power: 0, area: 0, actions: [{name: compute, energy: 1, throughput: 1}]}
-workload:
-  rank_sizes: {M: 4}
-  bits_per_value: {All: 8}
-  einsums: ["T[m] = A[m]", "Z[m] = T[m]", "Y[m] = Z[m]"]
 mapping:
   nodes:
   - !Sequential
@@ -334,6 +273,8 @@ mapping:
       nodes: [!Storage {component: Main, tensors: [Z, Y]},
               !Temporal {rank_variable: m, tile_shape: 1}, !Compute {einsum: Y, component: MAC}]
 """
+        + workload("M: 4", "T[m] = A[m]", "Z[m] = T[m]", "Y[m] = Z[m]")
+        + machine("Main 10000 1/1 @1 {tensors: {keep: All}} / MAC 1 @1")
     )
     execution = einmap.execute(spec)
     # T and Z, of 32 bits each, live all the time; beside them A, then Y

@@ -1,57 +1,21 @@
 """The simulator judges what changes the latency: random mappings on machines with ports, banks and buffers."""
 
-import json
 import random
 
 import pytest
-from tests.cascades import valid_case, valid_networks
 from tests.execute.agreement import differences, on_their_way
+from tests.random_specs.cases import valid_case, valid_networks
+from tests.random_specs.nodes import changed
+from tests.random_specs.simulated import OPTIONS, buffers_and_ports
 
 import einmap
 from einmap.errors import NotSupportedError
-
-PORTS = ({"read": 1, "write": 1}, {"read_write": 2}, {"read": 1, "read_write": 1}, {"write": 2, "read_write": 1})
-
-
-def with_options(rng, given):
-    """The specification with ports, banks and buffering at random."""
-    written = given.to_dict()
-    for node in nodes(written["arch"]["nodes"]):
-        if node.get("type") == "Memory" and "total_latency" not in node:
-            node["buffering"] = rng.choice(("ideal", "double", "single", "single"))
-            if node["buffering"] != "single" and rng.random() < 0.5:
-                node["wind_up"] = True
-            if rng.random() < 0.5:
-                node["ports"] = rng.choice(PORTS)
-                node["banks"] = {"number": rng.choice((1, 2, 5)), "conflicts": rng.choice(("none", "random"))}
-            for action in node["actions"]:
-                action["startup"] = rng.choice((0, 0, 2, 9))
-        for dimension in node.get("spatial", ()):
-            dimension["skew"] = rng.choice(("none", "once", "each_fold"))
-    return einmap.loads(json.dumps(written))
-
-
-def with_pipelines(rng, given):
-    """The specification with actions whose values come later."""
-    written = given.to_dict()
-    for node in nodes(written["arch"]["nodes"]):
-        if node.get("type") in ("Memory", "Compute"):
-            for action in node["actions"]:
-                action["pipeline_latency"] = rng.choice((0, 5, 40, 300))
-    return einmap.loads(json.dumps(written))
-
-
-def nodes(found):
-    """All nodes, nested ones included."""
-    for node in found:
-        yield node
-        yield from nodes(node.get("nodes", ()))
 
 
 def drawn(seed, valid=valid_case):
     """A random mapping with such options and its cost, or None where tiles no longer fit."""
     rng = random.Random(seed)
-    spec = with_options(rng, valid(rng)[0])
+    spec = changed(rng, valid(rng)[0], buffers_and_ports)
     try:
         return spec, einmap.evaluate(spec)
     except (einmap.CapacityError, NotSupportedError):
@@ -88,7 +52,7 @@ def test_values_are_on_their_way_as_long_as_the_nodes_that_they_pass_take():
     longer = waiting = 0
     for seed in range(100, 118):
         rng = random.Random(seed)
-        spec = with_pipelines(rng, valid_case(rng)[0])
+        spec = changed(rng, valid_case(rng)[0], OPTIONS["pipeline_latency"])
         cost = einmap.evaluate(spec)
         found = [d for d in differences(spec, cost, einmap.execute(spec)) if d[0] != "usage"]
         assert found == [], (seed, found)

@@ -1,13 +1,16 @@
 """Partial sums that are wider than results: worked out by hand, and judged by the simulator on random mappings."""
 
-import json
 import random
 
 import numpy as np
 import pytest
-from tests.cascades import valid_case
 from tests.emit.running import run_python
 from tests.execute.agreement import differences
+from tests.machines import machine
+from tests.nests import nest
+from tests.random_specs.cases import valid_case
+from tests.random_specs.nodes import changed
+from tests.random_specs.simulated import partial_sums
 
 import einmap
 from einmap.errors import NotSupportedError
@@ -16,21 +19,9 @@ from einmap.report.explanations.explanation import count_line
 from einmap.spec.forms.write_workload import write_workload
 
 
-def with_partial_sums(rng, given):
-    """The specification with a width of its own for the partial sums of all outputs."""
-    written = given.to_dict()
-    results = {"All": rng.choice((4, 8))}
-    written["workload"]["bits_per_value"] = results
-    written["workload"]["partial_bits_per_value"] = {"Outputs": rng.choice((12, 32))}
-    for einsum in written["workload"]["einsums"]:
-        for access in einsum.get("tensor_accesses", ()) if isinstance(einsum, dict) else ():
-            access.pop("bits_per_value", None)
-    return einmap.loads(json.dumps(written))
-
-
 def drawn(seed):
     rng = random.Random(seed)
-    spec = with_partial_sums(rng, valid_case(rng)[0])
+    spec = changed(rng, valid_case(rng)[0], partial_sums)
     try:
         return spec, einmap.evaluate(spec)
     except (einmap.CapacityError, NotSupportedError):
@@ -54,18 +45,10 @@ def test_random_mappings_cost_what_they_do():
     assert differing >= 8
 
 
-ARCH = """
-arch:
-  nodes:
-  - !Memory {name: Main, size: inf, leak_power: 0, area: 0, tensors: {keep: All},
-             actions: [{name: read, energy: 1, throughput: 1}, {name: write, energy: 1, throughput: 1}]}
-  - !Memory {name: Buffer, size: 1000, leak_power: 0, area: 0, tensors: {keep: Z},
-             actions: [{name: read, energy: 1, throughput: 1}, {name: write, energy: 1, throughput: 1}]}
-  - !Container {name: Row, spatial: [{name: X, fanout: 2, may_reuse: All}]}
-  - !Memory {name: Register, size: 1000, leak_power: 0, area: 0, tensors: {keep: Z},
-             actions: [{name: read, energy: 1, throughput: 1}, {name: write, energy: 1, throughput: 1}]}
-  - !Compute {name: MAC, leak_power: 0, area: 0, actions: [{name: compute, energy: 0, throughput: 1}]}
-"""
+ARCH = machine("""
+    Main inf 1/1 @1 {tensors: {keep: All}} / Buffer 1000 1/1 @1 {tensors: {keep: Z}} / Row: X 2 {may_reuse: All}
+    Register 1000 1/1 @1 {tensors: {keep: Z}} / MAC 0 @1
+""")
 # K 8: 2 in time above Buffer, 2 in lanes, 2 in time below Register; M 3 between Buffer and Register
 SUMS = """
 workload:
@@ -73,17 +56,7 @@ workload:
   bits_per_value: {All: 8}
   partial_bits_per_value: {Z: 32}
   einsums: ["Z[m] = A[m, k]"]
-mapping:
-  nodes:
-  - !Storage {component: Main, tensors: [A, Z]}
-  - !Temporal {rank_variable: k, tile_shape: 4}
-  - !Storage {component: Buffer, tensors: [Z]}
-  - !Temporal {rank_variable: m, tile_shape: 1}
-  - !Spatial {rank_variable: k, tile_shape: 2, component: Row, name: X}
-  - !Storage {component: Register, tensors: [Z]}
-  - !Temporal {rank_variable: k, tile_shape: 1}
-  - !Compute {einsum: Z, component: MAC}
-"""
+""" + nest("Main: A Z / k 4 / Buffer: Z / m 1 / k 2 @ Row.X / Register: Z / k 1 / Z @ MAC")
 
 
 def bits(spec):

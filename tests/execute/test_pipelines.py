@@ -1,15 +1,15 @@
 """The simulator judges Pipelines: stages turn by turn on real data, on random mappings."""
 
-import json
 import math
 import random
 from collections import Counter
 
 import pytest
-from tests.cascades import REFUSALS, draw_case, draw_networks
 from tests.execute.agreement import differences, seconds_of
-from tests.execute.test_layout import with_layouts
 from tests.model.test_pipelines import CHAIN, THREE, TREE, spec
+from tests.random_specs.cases import REFUSALS, draw_case, draw_networks
+from tests.random_specs.nodes import changed, memories, spec_of
+from tests.random_specs.simulated import a_pipeline, lines
 
 import einmap
 from einmap.arch.component import Network
@@ -17,38 +17,16 @@ from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Pipeline, Spatial, Temporal
 
 
-def pipelined(rng, case):
-    """Make a split of a case a Pipeline, its stages on lanes of a fanout of their own; whether there was one."""
-    splits = [node for node in everywhere(case["mapping"]["nodes"]) if node["type"] == "Sequential"]
-    if not splits:
-        return False
-    split = rng.choice(splits)
-    split |= {"type": "Pipeline", "component": "Stages", "name": "S"}
-    lanes = {"type": "Container", "name": "Stages", "spatial": [{"name": "S", "fanout": len(split["nodes"])}]}
-    arch = case["arch"]["nodes"]
-    arch.insert(rng.randint(max(1, len(arch) - 2), len(arch) - 1), lanes)
-    for node in everywhere(arch):
-        if "power_gateable" in json.dumps(node):
-            node["leak_power"] = 0
-    return True
-
-
 def drawn(rng, draw=draw_case):
     """A random cascade of which one split is a Pipeline, its stages on lanes of a fanout of their own."""
     case = draw(rng)
-    if not pipelined(rng, case):
+    if not a_pipeline(rng, case):
         return None
     try:
-        found = einmap.loads(json.dumps(case))
+        found = spec_of(case)
         return found, einmap.evaluate(found)
     except (*REFUSALS, einmap.SpecError):
         return None
-
-
-def everywhere(nodes):
-    for node in nodes:
-        yield node
-        yield from everywhere(node.get("nodes", ()))
 
 
 def is_even(found):
@@ -167,7 +145,7 @@ def test_stages_run_turn_by_turn(tree, einsums, latency):
 def test_random_pipelines_count_hold_and_last_as_the_model_says():
     assert all(n >= least for n, least in zip(compared(range(60)), (15, 8, 10, 2), strict=True))
     # lines of layouts, and networks that each stage has for itself
-    assert compared(range(20, 60), with_lines)[1] >= 3
+    assert compared(range(20, 60), plain_lines)[1] >= 3
     assert compared([45, 253], case=draw_networks)[1] == 2
 
 
@@ -175,18 +153,16 @@ def test_random_pipelines_count_hold_and_last_as_the_model_says():
 @pytest.mark.simulator
 def test_more_random_pipelines():
     assert all(n >= 40 for n in compared(range(90, 2000)))
-    assert compared(range(90, 1000), with_lines)[1] >= 40
+    assert compared(range(90, 1000), plain_lines)[1] >= 40
     assert compared(range(1500), case=draw_networks)[1] >= 8
 
 
-def with_lines(rng, given):
-    """The specification with layouts at random."""
-    written = with_layouts(rng, given).to_dict()
-    for node in everywhere(written["arch"]["nodes"]):
-        # what waits within an Einsum is a matter of that Einsum alone, and judged elsewhere
+def plain_lines(rng, tree):
+    """Layouts, and nothing that waits within an Einsum: that is a matter of the Einsum alone, and judged elsewhere."""
+    lines(rng, tree)
+    for node in memories(tree):
         node.pop("banks", None)
         node.pop("buffering", None)
-    return einmap.loads(json.dumps(written))
 
 
 def compared(seeds, change=None, case=draw_case):
@@ -200,7 +176,7 @@ def compared(seeds, change=None, case=draw_case):
         found, cost = known
         try:
             if change is not None:
-                found = change(rng, found)
+                found = changed(rng, found, change)
                 cost = einmap.evaluate(found)
             execution = einmap.execute(found)
         except (*REFUSALS, einmap.SpecError):

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 from tests.execute.agreement import differences
-from tests.recurrences import architecture, loop, storage, valid_recurrence
+from tests.random_specs.recurrences import architecture, loop, storage, valid_recurrence
 
 import einmap
 from einmap import MappingError, Spec, SpecError

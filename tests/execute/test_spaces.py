@@ -4,9 +4,9 @@ import random
 
 import numpy as np
 import pytest
-from tests.cascades import valid_spaces
 from tests.execute.agreement import differences
 from tests.execute.test_execute import ARCH
+from tests.random_specs.cases import valid_spaces
 
 import einmap
 from einmap.spec.raw import to_python

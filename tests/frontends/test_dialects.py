@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.cascades import draw_case, draw_networks, draw_windows
+from tests.random_specs.cases import draw_case, draw_networks, draw_windows
 from tests.random_specs.equal_costs import cost_or_refusal, is_same
 from tests.random_specs.wording import reworded
 

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from tests.cascades import draw_case
+from tests.random_specs.cases import draw_case
 
 from einmap import MappingError, Spec, SpecError, dump, dump_mapping, loads
 from einmap.mapping.nodes import Sequential, Storage, Temporal

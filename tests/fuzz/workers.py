@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 SECONDS = 10
-"""Of the processor, for one call."""
+"""Of the processor of the machine on which limits are set (tests/work.py), for one call."""
 MEMORY = 10**9
 """Bytes of address space of all calls of a process, beyond what einmap with its compiler takes."""
 SILENCE = 120
@@ -152,6 +152,7 @@ def _serve(seed, limit, indices):
     import warnings
 
     from tests.fuzz import surfaces
+    from tests.work import slowness
 
     import einmap.mapper.warm
 
@@ -162,13 +163,14 @@ def _serve(seed, limit, indices):
     here = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     idle = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     resource.setrlimit(resource.RLIMIT_AS, (here + MEMORY, here + MEMORY))
+    times = slowness()
     for index in indices:
         print(json.dumps({"begin": index}), file=out, flush=True)
         name, call = surfaces.call_of(seed, index, os.environ.get("FUZZ_SURFACE"))
         answer = {"index": index, "surface": name, "end": "failure"}
         begin = time.process_time()
         try:
-            signal.setitimer(signal.ITIMER_PROF, limit)
+            signal.setitimer(signal.ITIMER_PROF, limit * times)
             try:
                 answer["end"] = surfaces.ended(name, call)
             finally:

@@ -8,9 +8,10 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from tests.mapper.fusion.problems import draw_problem as draw_cascade
-from tests.mapper.kinds import memories
-from tests.mapper.problems import draw_problem, spec_of
+from tests.machines import machine
+from tests.random_specs.fused import draw_problem as draw_cascade
+from tests.random_specs.nodes import memories, spec_of
+from tests.random_specs.problems import draw_problem
 
 import einmap
 from einmap.errors import SpecError
@@ -60,7 +61,7 @@ def closed(problem, open_ones):
                 layout.setdefault("block", {})[tensor] = lies
             else:
                 layout["order"][tensor] = lies
-        yield einmap.loads(json.dumps(written))
+        yield spec_of(written)
 
 
 def compared(seed, most, cascade=False):
@@ -102,15 +103,10 @@ def test_the_choice_is_the_best_of_all_in_many_problems(part):
     assert sum(compared(seed, 16, cascade=True) for seed in range(1000 + 15 * part, 1015 + 15 * part)) >= 3
 
 
-ARCH = """
-arch:
-  nodes:
-  - !Memory {name: DRAM, size: inf, leak_power: 0, area: 0, layout: {line: 32, order: {A: best, Z: [M, N]}}, tensors: {keep: All},
-             actions: [{name: read, energy: 9, throughput: 8}, {name: write, energy: 9, throughput: 8}]}
-  - !Memory {name: GLB, size: 96, leak_power: 0, area: 0, tensors: {keep: All},
-             actions: [{name: read, energy: 1, throughput: 8}, {name: write, energy: 1, throughput: 8}]}
-  - !Compute {name: MAC, leak_power: 0, area: 0, actions: [{name: compute, energy: 1, throughput: 1}]}
-"""
+ARCH = machine("""
+    DRAM inf 9/9 @8 {layout: {line: 32, order: {A: best, Z: [M, N]}}, tensors: {keep: All}}
+    GLB 96 1/1 @8 {tensors: {keep: All}} / MAC 1 @1
+""")
 WORK = """
 workload: {rank_sizes: {M: 8, K: 4, N: 4}, bits_per_value: {All: 8}, einsums: ["Z[m, n] = A[m, k] * B[k, n]"]}
 """

@@ -3,11 +3,11 @@
 import random
 
 import pytest
-from tests.amounts import amounts
-from tests.mapper import latency_options, networks
-from tests.mapper.layouts import add_layouts
-from tests.mapper.problems import draw_problem, spec_of
+from tests.amounts import amounts, few_and_many
 from tests.mapper.test_optimal import agrees
+from tests.random_specs import features, networks
+from tests.random_specs.nodes import spec_of
+from tests.random_specs.problems import draw_problem
 
 import einmap
 from einmap.errors import NotSupportedError
@@ -20,15 +20,14 @@ GOALS = (["energy"], ["latency"], ["energy_delay_product"], ["energy", "latency"
 def layouts(rng):
     """Memories that move lines; those that fanouts spread, which are searched mapping by mapping, seldom."""
     problem = draw_problem(rng)
-    add_layouts(rng, problem, spec_of(problem).workload, inside=rng.random() < 0.1)
+    features.layouts(rng, problem, inside=rng.random() < 0.1)
     return problem
 
 
 def partial_sums(rng):
     """Partial sums that are wider than results; None where there are none."""
     problem = draw_problem(rng)
-    for option in rng.sample((latency_options.ports, latency_options.buffering), rng.randint(0, 1)):
-        option(rng, problem)
+    features.put(rng, problem, *rng.sample(("ports", "buffering"), rng.randint(0, 1)))
     for node in problem["arch"]["nodes"]:
         node.pop("wind_up", None)
         if rng.random() < 0.7:
@@ -40,17 +39,14 @@ def partial_sums(rng):
 def networks_in_turn(rng):
     """Networks beside memories that take turns with what is below."""
     problem = networks.draw(rng, (*networks.TOPOLOGIES, *networks.ROUND, *networks.HANDED_ON))
-    others = latency_options.ports, latency_options.startup, latency_options.skew
-    for option in (latency_options.buffering, *rng.sample(others, rng.randint(0, 1))):
-        option(rng, problem)
-    return problem
+    return features.put(rng, problem, "buffering", *rng.sample(("ports", "startup", "skew"), rng.randint(0, 1)))
 
 
 FEATURES = {
-    "latency options": (latency_options.draw, TIMES, BOTH, (range(30), 3_000, 10), (range(1000, 1400), 100_000, 50)),
-    "skew": (latency_options.draw_skewed, TIMES, BOTH, (range(16), 3_000, 5), (range(3000, 3200), 100_000, 25)),
+    "latency options": (features.draw_options, TIMES, BOTH, (range(30), 3_000, 10), (range(1000, 1400), 100_000, 50)),
+    "skew": (features.draw_skewed, TIMES, BOTH, (range(16), 3_000, 5), (range(3000, 3200), 100_000, 25)),
     "pipelines": (
-        latency_options.draw_pipelined, TIMES, BOTH, (range(5000, 5014), 2_000, 5), (range(6000, 6200), 100_000, 25),
+        features.draw_pipelined, TIMES, BOTH, (range(5000, 5014), 2_000, 5), (range(6000, 6200), 100_000, 25),
     ),
     "networks": (networks.draw, TIMES, EXACT, (range(5), 3_000, 2), (range(1000, 1400), 100_000, 50)),
     "rings and a bus": (networks.draw_round, TIMES, EXACT, (range(5), 3_000, 2), (range(2000, 2200), 30_000, 25)),
@@ -86,3 +82,19 @@ def of_feature(seed, most, feature):
 @pytest.mark.parametrize(("feature", "seeds", "most", "least"), ROWS)
 def test_the_optimum_is_that_of_brute_force(feature, seeds, most, least):
     assert sum(of_feature(seed, most, feature) for seed in seeds) >= least
+
+
+def of_pair(names, most):
+    """Compare the search with brute force on a problem with two features; what came of it, in a word."""
+    rng = random.Random(str(names))
+    try:
+        given = spec_of(features.draw(rng, *names))
+        return "compared" if agrees(given, rng.choice(TIMES), "exact", most, names) else "too large"
+    except (NotSupportedError, einmap.SpecError):
+        return "refused"
+
+
+@few_and_many("pairs, most, share", (features.PAIRS[30::18], 500, 0.3), (features.PAIRS, 20_000, 0.3), parts=4)
+def test_the_optimum_with_two_features_is_that_of_brute_force(pairs, most, share):
+    found = [of_pair(names, most) for names in pairs]
+    assert found.count("compared") >= share * len(found)

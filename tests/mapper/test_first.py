@@ -4,7 +4,8 @@ import random
 
 import pytest
 from tests.fuzz.seeds import TINY
-from tests.mapper.problems import draw_problem, spec_of
+from tests.random_specs.nodes import spec_of
+from tests.random_specs.problems import draw_problem
 
 import einmap
 from einmap.mapper.independent.first import first_mapping

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from tests.amounts import few_and_many
 from tests.mapper.given_matching import Matcher
-from tests.mapper.problems import draw_problem, spec_of
+from tests.random_specs.nodes import spec_of
+from tests.random_specs.problems import draw_problem
 
 import einmap
 from einmap.mapper.cost_bounds.tile_limits import tile_limits

@@ -6,12 +6,12 @@ from itertools import islice
 
 import pytest
 from tests.amounts import few_and_many
-from tests.mapper.kinds import KINDS, draw_kinds, memories, two_outputs
-from tests.mapper.layouts import add_layouts
-from tests.mapper.problems import draw_array, draw_problem, spec_of
 from tests.mapper.specs import compute, memory, spec
 from tests.mapper.test_optimal import ADDITIVE, costs_of, covers, front
 from tests.mapper.uneven import every_mapping
+from tests.random_specs.features import KINDS, banks, draw_kinds, two_outputs
+from tests.random_specs.nodes import spec_of
+from tests.random_specs.problems import draw_array, draw_problem
 
 import einmap
 from einmap.errors import NotSupportedError
@@ -106,11 +106,7 @@ def in_banks(seed, most):
     ranks = problem["workload"]["rank_sizes"]
     for rank in ranks:
         ranks[rank] = rng.choice((1, 1, 2, 3, 4))
-    add_layouts(rng, problem, spec_of(problem).workload, inside=True)
-    for node in memories(problem):
-        if "layout" in node:
-            node.pop("total_latency", None)
-            node["banks"] = {"number": rng.choice((2, 3, 4)), "conflicts": "interleaved"}
+    banks(rng, problem, p=1, inside=True)
     goals = rng.choice([["latency"], ["energy_delay_product"], ["energy", "latency"]])
     try:
         given = spec_of(problem)

@@ -7,9 +7,11 @@ import subprocess
 import sys
 
 import pytest
+from tests.machines import workload
 from tests.mapper.clocks import LOOK
-from tests.mapper.problems import draw_array, draw_problem, spec_of
 from tests.mapper.test_optimal import ADDITIVE, covers, front
+from tests.random_specs.nodes import spec_of
+from tests.random_specs.problems import draw_array, draw_problem
 
 import einmap
 from einmap.mapper.branch_and_bound.sparse_search import SparseSearch
@@ -118,11 +120,7 @@ MORE
   - !Memory {name: Reg, size: 512, leak_power: 0, tensors: {may_keep: All},
       actions: [{name: read, energy: 0.03, throughput: inf}, {name: write, energy: 0.03, throughput: inf}]}
   - !Compute {name: MAC, leak_power: 0, actions: [{name: compute, energy: 0.25, throughput: 1}]}
-workload:
-  rank_sizes: {M: SIZE, K: SIZE, N: SIZE}
-  bits_per_value: {All: 8}
-  einsums: ["Z[m,n] = A[m,k] * B[k,n]"]
-"""
+""" + workload("M: SIZE, K: SIZE, N: SIZE", "Z[m,n] = A[m,k] * B[k,n]")
 MORE = """  - !Memory {name: NAME, size: BITS, leak_power: 0, tensors: {may_keep: All},
       actions: [{name: read, energy: 2, throughput: 512}, {name: write, energy: 2, throughput: 512}]}
 """

@@ -5,10 +5,10 @@ import random
 
 import pytest
 from tests.amounts import few_and_many
-from tests.mapper.networks import HANDED_ON, ROUND, TOPOLOGIES, draw_two_places, draw_wide
-from tests.mapper.problems import spec_of
 from tests.mapper.test_features import compared
 from tests.mapper.test_optimal import agrees
+from tests.random_specs.networks import HANDED_ON, ROUND, TOPOLOGIES, draw_two_places, draw_wide
+from tests.random_specs.nodes import spec_of
 
 from einmap import evaluate, loads, map_workload
 from einmap.mapper.cost_bounds import compute_path, use_dominance

@@ -7,9 +7,11 @@ from unittest.mock import patch
 
 import pytest
 from tests.amounts import few_and_many
-from tests.mapper.problems import draw_gather, draw_problem, spec_of
 from tests.mapper.specs import MAIN, MATMUL, compute, memory, spec, two_level
 from tests.mapper.uneven import every_mapping
+from tests.random_specs.features import draw
+from tests.random_specs.nodes import spec_of
+from tests.random_specs.problems import draw_gather, draw_problem
 
 import einmap
 from einmap.mapper.branch_and_bound import einsum_search
@@ -84,19 +86,10 @@ def test_the_optimum_is_that_of_brute_force_where_rows_are_looked_up():
     assert sum(compared(seed, 3_000, draw_gather) for seed in range(20)) >= 12
 
 
-def draw_refreshed(rng):
-    """A random problem of which the memories are refreshed."""
-    problem = draw_problem(rng)
-    for node in problem["arch"]["nodes"]:
-        if node["type"] == "Memory":
-            node.update(refresh_power=rng.choice([0, 30, 300]), refresh_busy=rng.choice([0, 0.125, 0.5]))
-    return problem
-
-
 def test_the_optimum_is_that_of_brute_force_where_memories_are_refreshed():
     done = 0
     for seed in range(300):
-        done += compared(seed, 2_000, draw_refreshed)
+        done += compared(seed, 2_000, lambda rng: draw(rng, "refresh"))
         if done == 30:
             return
     pytest.fail(f"only {done} problems were small enough")

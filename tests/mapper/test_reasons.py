@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 from tests.amounts import few_and_many
-from tests.mapper.problems import draw_problem, spec_of
+from tests.machines import workload
 from tests.mapper.specs import MAIN, MATMUL, compute, container, memory, spec
+from tests.random_specs.nodes import spec_of
+from tests.random_specs.problems import draw_problem
 
 import einmap
 from einmap.mapper.branch_and_bound.smallest_tiles import Smallest, why_not_smallest
@@ -226,8 +228,7 @@ def test_a_cascade_names_the_einsum_that_has_none():
 
 def test_the_place_is_that_of_the_smallest_change():
     given = einmap.loads(
-        """\
-arch:
+        """arch:
   nodes:
   - !Memory {name: Main, size: inf, component_class: Dummy}
   - !Memory
@@ -236,11 +237,8 @@ arch:
     component_class: Dummy
     tensors: {keep: All}
   - !Compute {name: MAC, component_class: Dummy}
-workload:
-  rank_sizes: {M: 2, K: 2, N: 2}
-  bits_per_value: {All: 8}
-  einsums: ["Z[m, n] = A[m, k] * B[k, n]"]
 """
+        + workload("M: 2, K: 2, N: 2", "Z[m, n] = A[m, k] * B[k, n]")
     )
     error = reason(given)
     assert (error.at.line, error.at.path) == (6, 'arch.nodes[1] "Buf".size')

@@ -7,8 +7,8 @@ from itertools import permutations, product
 import pytest
 from tests.amounts import few_and_many
 from tests.execute.agreement import differences
-from tests.mapper.networks import HANDED_ON, ROUND, TOPOLOGIES, network
-from tests.recurrences import architecture, draw, loop, mapping, storage
+from tests.random_specs.networks import HANDED_ON, ROUND, TOPOLOGIES, network
+from tests.random_specs.recurrences import architecture, draw, loop, mapping, storage
 
 import einmap
 from einmap import NoMappingError, Spec

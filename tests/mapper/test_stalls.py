@@ -5,14 +5,14 @@ import random
 
 import numpy as np
 from tests.amounts import few_and_many
-from tests.mapper import networks
 from tests.mapper.fusion.every import judged, reordered
-from tests.mapper.kinds import memories
-from tests.mapper.latency_options import ports
-from tests.mapper.problems import draw_problem, spec_of
 from tests.mapper.specs import MATMUL, memory
 from tests.mapper.specs import compute as mac
 from tests.mapper.specs import spec as written
+from tests.random_specs import networks
+from tests.random_specs.features import ports, rates
+from tests.random_specs.nodes import memories, spec_of
+from tests.random_specs.problems import draw_problem
 
 import einmap
 from einmap.errors import NotSupportedError
@@ -37,9 +37,7 @@ def drawn(rng, problem_of=draw_problem):
     rng.choice(inner).update(stalls="tile_by_tile", buffering=rng.choice(("ideal", "ideal", "double")))
     if rng.random() < 0.3:
         ports(rng, problem)
-    for node in memories(problem):
-        for action in node["actions"]:
-            action["throughput"] = rng.choice((1, 2, 3, 4, 8, "inf"))
+    rates(rng, problem, (1, 2, 3, 4, 8, "inf"))
     return spec_of(problem)
 
 

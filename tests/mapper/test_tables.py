@@ -5,8 +5,9 @@ import random
 import numpy as np
 import pytest
 from tests.amounts import few_and_many
-from tests.mapper.problems import draw_problem, spec_of
 from tests.mapper.test_optimal import covers, front
+from tests.random_specs.nodes import spec_of
+from tests.random_specs.problems import draw_problem
 
 import einmap
 from einmap.mapper.branch_and_bound import einsum_search

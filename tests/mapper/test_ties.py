@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from tests.amounts import few_and_many
 from tests.mapper.fusion.combine import front
-from tests.mapper.fusion.problems import draw_problem as draw_cascade
-from tests.mapper.problems import draw_problem, spec_of
+from tests.random_specs.fused import draw_problem as draw_cascade
+from tests.random_specs.nodes import spec_of
+from tests.random_specs.problems import draw_problem
 
 import einmap
 from einmap.mapper.fusion.cascade_objective import LimitedSum

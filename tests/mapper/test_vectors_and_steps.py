@@ -4,10 +4,10 @@ import random
 
 import pytest
 from tests.amounts import few_and_many
-from tests.mapper.kinds import memories, variables
-from tests.mapper.problems import draw_problem, spec_of
 from tests.mapper.specs import MAIN, MATMUL, compute, memory, spec
 from tests.mapper.test_optimal import covers, front
+from tests.random_specs.nodes import memories, spec_of, variables
+from tests.random_specs.problems import draw_problem
 
 import einmap
 from einmap.arch.constraint import Comparison

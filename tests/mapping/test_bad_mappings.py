@@ -1,6 +1,7 @@
 """Bad mappings are refused, and the message says which node is wrong and why."""
 
 import pytest
+from tests.machines import workload
 
 from einmap import CapacityError, EinmapError, FanoutError, MappingError, evaluate, loads
 
@@ -13,18 +14,8 @@ arch:
   - !Compute {name: MAC, component_class: Dummy, spatial: [{name: X, fanout: 2}]}
   - !Compute {name: Spare, component_class: Dummy, enabled: false}
 """
-ONE = """
-workload:
-  rank_sizes: {M: 4, K: 3}
-  bits_per_value: {All: 8}
-  einsums: ["C[m] = A[m, k]"]
-"""
-TWO = """
-workload:
-  rank_sizes: {M: 4, K: 3}
-  bits_per_value: {All: 8}
-  einsums: ["C[m] = A[m, k]", "D[m] = C[m]"]
-"""
+ONE = workload("M: 4, K: 3", "C[m] = A[m, k]")
+TWO = workload("M: 4, K: 3", "C[m] = A[m, k]", "D[m] = C[m]")
 
 
 def tree(*nodes):

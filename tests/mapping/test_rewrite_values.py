@@ -7,8 +7,8 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from tests.cascades import valid_case, valid_windows
 from tests.mapping.loop_trees import meaning
+from tests.random_specs.cases import valid_case, valid_windows
 
 from einmap import CapacityError, MappingError, SpecError, evaluate, execute
 from einmap.arch.component import Memory

@@ -5,9 +5,9 @@ import random
 from itertools import product
 
 import pytest
-from tests.cascades import valid_case
-from tests.execute.test_latency_options import nodes
 from tests.nests import nest_to_format
+from tests.random_specs.cases import valid_case
+from tests.random_specs.nodes import nodes
 
 from einmap import CapacityError, NoMappingError, SpecError, evaluate, execute, loads, map_workload
 from einmap.errors import NotSupportedError

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from tests.machines import workload
 from tests.nests import nest
 
 import einmap
@@ -51,7 +52,8 @@ def test_the_parts_add_up_to_the_energy_of_the_result_exactly(names):
             assert term.count == math.fsum(part.count for part in term.parts)
 
 
-SCALED = """arch:
+SCALED = (
+    """arch:
   nodes:
   - !Memory {name: Main, size: inf, component_class: Dummy}
   - !Memory
@@ -73,11 +75,10 @@ SCALED = """arch:
     leak_power: 0
     area: 0
     actions: [{name: compute, energy: 1e-12 * len(All), throughput: 1e9}]
-workload:
-  rank_sizes: {M: 4, N: 2}
-  bits_per_value: {All: 8}
-  einsums: ["B[m] = A[m]", "Z[m, n] = B[m] * C[n]"]
-""" + nest("Main: A B C Z / (Buffer: A B / m 1 / B @ MAC | Buffer: C / m 1 / n 1 / Z @ MAC)")
+"""
+    + workload("M: 4, N: 2", "B[m] = A[m]", "Z[m, n] = B[m] * C[n]")
+    + nest("Main: A B C Z / (Buffer: A B / m 1 / B @ MAC | Buffer: C / m 1 / n 1 / Z @ MAC)")
+)
 
 
 def test_scales_stand_beside_the_number_that_they_scale():

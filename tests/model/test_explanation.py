@@ -7,32 +7,24 @@ from collections import Counter
 
 import pytest
 from tests.amounts import few_and_many
-from tests.cascades import valid_case, valid_networks, valid_windows
 from tests.execute.test_pipelines import drawn as drawn_pipeline
 from tests.execute.test_pipelines import is_even
+from tests.machines import machine, workload
 from tests.model.executed import PARTS, Executed, differences, differences_in
 from tests.nests import nest
+from tests.random_specs.cases import valid_case, valid_networks, valid_windows
 
 import einmap
 from einmap.model.explanation.explain import explain
 from einmap.model.explanation.filters import only
 
-ARCH = """
-arch:
-  nodes:
-  - !Memory {name: DRAM, size: inf, leak_power: 0, area: 0, tensors: {keep: All},
-             actions: [{name: read, energy: 10, throughput: 64}, {name: write, energy: 10, throughput: 64}]}
-  - !Memory {name: GLB, size: 2000, leak_power: 0, area: 0, tensors: {keep: All},
-             actions: [{name: read, energy: 1, throughput: 1000}, {name: write, energy: 1, throughput: 1000}]}
-  - !Container {name: PE, spatial: [{name: X, fanout: 4, may_reuse: All}]}
-  - !Compute {name: MAC, leak_power: 0, area: 0, actions: [{name: compute, energy: 1, throughput: 1}]}
-"""
-MATMUL = """
-workload:
-  rank_sizes: {M: 16, K: 24, N: 32}
-  bits_per_value: {All: 8}
-  einsums: ["Z[m, n] = A[m, k] * B[k, n]"]
-""" + nest("DRAM: A B Z / n 8 / m 5 / GLB: A Z / k 4 / GLB: B / n 2 @ PE.X / m 1 / n 1 / k 1 / Z @ MAC")
+ARCH = machine("""
+    DRAM inf 10/10 @64 {tensors: {keep: All}} / GLB 2000 1/1 @1000 {tensors: {keep: All}} / PE: X 4 {may_reuse: All}
+    MAC 1 @1
+""")
+MATMUL = workload("M: 16, K: 24, N: 32", "Z[m, n] = A[m, k] * B[k, n]") + nest(
+    "DRAM: A B Z / n 8 / m 5 / GLB: A Z / k 4 / GLB: B / n 2 @ PE.X / m 1 / n 1 / k 1 / Z @ MAC"
+)
 
 
 @pytest.fixture(scope="module")
@@ -73,14 +65,8 @@ def test_windows_that_slide_overlap():
         ARCH
         + """
 workload: {rank_sizes: {P: 4, R: 3}, bits_per_value: {All: 8}, einsums: ["O[p] = I[H: p + r] * F[r]"]}
-mapping:
-  nodes:
-  - !Storage {component: DRAM, tensors: [I, F, O]}
-  - !Temporal {rank_variable: p, tile_shape: 1}
-  - !Storage {component: GLB, tensors: [I, F, O]}
-  - !Temporal {rank_variable: r, tile_shape: 1}
-  - !Compute {einsum: O, component: MAC}
 """
+        + nest("DRAM: I F O / p 1 / GLB: I F O / r 1 / O @ MAC")
     )
     window = node(explain(spec), "I", "GLB")
     assert (window.positions, window.chunks, window.shape) == (4, 4, (3,))

@@ -4,9 +4,9 @@ import random
 
 import pytest
 from tests.amounts import few_and_many
-from tests.cascades import draw_case, valid_case
 from tests.execute.agreement import differences
 from tests.mapper.specs import compute, memory, spec
+from tests.random_specs.cases import draw_case, valid_case
 from tests.random_specs.gathers import GATHERS
 
 import einmap

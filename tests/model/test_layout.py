@@ -162,6 +162,8 @@ def test_conflicts_are_those_of_all_lanes_at_a_time():
         ("line: 32, block: {A: {M: 0}}", "values of a line along M must be >= 1, found 0", ""),
         ("line: 4, order: {A: [M, K]}", "a line of 4 bits has no room for a value of 'A', which takes 8", ""),
         ("line: 32", "the layout of 'DRAM' says of no tensor how it lies there", "order: {A: [M, K]}"),
+        ("line: 32, order: {A: [M, K]}}, bits_per_value: {A: 0", "a value of 'A' takes 0 bits", "leave 'A' out"),
+        ("line: 32, block: {A: {K: 2}}}, bits_per_value: {A: 0", "a value of 'A' takes 0 bits", "leave 'A' out"),
         ("line: inf, order: {A: [M, K]}", "line", ""),
         ("line: 32, order: {A: [M, K]}, rows: 3", "rows", ""),
         ("line: 32, order: {A: [M, K]}, lanes: both", "unknown way to serve lanes 'both'", "apart, together"),

@@ -4,7 +4,8 @@ import random
 from dataclasses import replace
 
 import pytest
-from tests.mapper.problems import draw_problem, spec_of
+from tests.random_specs.nodes import spec_of
+from tests.random_specs.problems import draw_problem
 
 import einmap
 

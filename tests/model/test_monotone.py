@@ -1,12 +1,13 @@
 """More bandwidth, ports, banks or buffers never raise the latency of a mapping, whatever else the machine has."""
 
-import json
 import random
 from copy import deepcopy
 
 from tests.amounts import few_and_many
-from tests.cascades import valid_case
-from tests.execute.test_latency_options import nodes, with_options, with_pipelines
+from tests.random_specs.cases import valid_case
+from tests.random_specs.features import overlap
+from tests.random_specs.nodes import changed, memories, spec_of
+from tests.random_specs.simulated import OPTIONS, buffers_and_ports
 
 import einmap
 from einmap.errors import NotSupportedError
@@ -14,10 +15,10 @@ from einmap.errors import NotSupportedError
 
 def drawn(rng):
     """A random mapping on a machine with options of all kinds that go together."""
-    spec = with_options(rng, valid_case(rng)[0])
+    spec = changed(rng, valid_case(rng)[0], buffers_and_ports)
     kind = rng.choice(("pipelines", "overlap", "stalls", "neither"))
     if kind == "pipelines":
-        return with_pipelines(rng, spec).to_dict()
+        return changed(rng, spec, OPTIONS["pipeline_latency"]).to_dict()
     written = spec.to_dict()
     for node in memories(written):
         if kind in ("overlap", "stalls"):
@@ -26,18 +27,11 @@ def drawn(rng):
             for action in node["actions"]:
                 action["startup"] = 0
         node["size"] = "inf"
-    for node in nodes(written["arch"]["nodes"]):
-        if kind == "overlap" and "leak_power" in node:
-            node["leak_power"] = 0
     if kind == "overlap":
-        written["model"] = {**written.get("model", {}), "overlap_einsums": True}
+        overlap(rng, written)
     if kind == "stalls":
         memories(written)[-1]["stalls"] = "tile_by_tile"
     return written
-
-
-def memories(written):
-    return [node for node in nodes(written["arch"]["nodes"]) if node.get("type") == "Memory"]
 
 
 def faster(rng, node):
@@ -80,7 +74,7 @@ def compared(seed):
     better = deepcopy(written)
     rng.choice(BETTER)(rng, rng.choice(memories(better)))
     try:
-        before, after = (einmap.evaluate(einmap.loads(json.dumps(one))).latency for one in (written, better))
+        before, after = (einmap.evaluate(spec_of(one)).latency for one in (written, better))
     except (einmap.CapacityError, NotSupportedError):
         return None
     assert after <= before * (1 + 1e-12), seed

@@ -3,12 +3,13 @@
 Machine and totals are those of AccelForge's repository after 1.0.467: 1664, 1600 and 1728.
 """
 
-import json
 import random
 
 import pytest
-from tests.cascades import valid_case
 from tests.model.test_ways import TWO as WEIGHTS_OUTSIDE
+from tests.random_specs.cases import valid_case
+from tests.random_specs.features import overlap
+from tests.random_specs.nodes import spec_of
 
 from einmap import evaluate, loads, map_workload
 from einmap.errors import NotSupportedError
@@ -84,12 +85,10 @@ def test_overlap_never_takes_longer_and_no_component_works_longer_than_it_takes(
     shorter = compared = 0
     for seed in (29, 133, 194, 230, *range(20)):
         written = valid_case(random.Random(seed))[0].to_dict()
-        for node in _nodes(written["arch"]["nodes"]):
-            if "leak_power" in node:
-                node["leak_power"] = 0
-        one_by_one = evaluate(loads(json.dumps(written)))
-        written["model"] = {**written.get("model", {}), "overlap_einsums": True}
-        together = evaluate(loads(json.dumps(written)))
+        overlap(None, written)
+        together = evaluate(spec_of(written))
+        written["model"]["overlap_einsums"] = False
+        one_by_one = evaluate(spec_of(written))
         busy = {}
         for row in one_by_one.latencies:
             busy[row.component] = busy.get(row.component, 0.0) + row.latency
@@ -99,12 +98,6 @@ def test_overlap_never_takes_longer_and_no_component_works_longer_than_it_takes(
         shorter += together.latency < one_by_one.latency * (1 - 1e-9)
     assert compared == 24
     assert shorter >= 3
-
-
-def _nodes(found):
-    for node in found:
-        yield node
-        yield from _nodes(node.get("nodes", ()))
 
 
 def test_what_cannot_overlap_yet_is_refused_by_name():

@@ -3,9 +3,10 @@
 import random
 
 import pytest
-from tests.cascades import valid_case
+from tests.machines import workload
 from tests.model.executed import Executed, differences_in
 from tests.nests import nest
+from tests.random_specs.cases import valid_case
 
 import einmap
 from einmap.model.explanation.energy_terms import explain_energy
@@ -16,7 +17,8 @@ from einmap.spec.cost_sources import cost_sources
 # DDR4 of 8 Gb: tREFI 7.8 us, tRFC1 350 ns (JESD79-4; Micron MT40A1G8); IDD5B 250 mA, IDD3N 46 mA, VDD 1.2 V
 # (DDR4_8Gb_x8_2666 of DRAMsim3)
 T_REFI, T_RFC, EXTRA_WATTS = 7.8e-6, 350e-9, (250e-3 - 46e-3) * 1.2
-TEXT = """
+TEXT = (
+    """
 arch:
   nodes:
   - !Memory
@@ -27,11 +29,10 @@ arch:
     refresh_power: (250e-3 - 46e-3) * 1.2 * refresh_busy
     actions: [{name: read, energy: 10e-12, throughput: 1e9}, {name: write, energy: 10e-12, throughput: 5e8}]
   - !Compute {name: MAC, leak_power: 0, actions: [{name: compute, energy: 1e-12, throughput: 1e9}]}
-workload:
-  rank_sizes: {M: 10, K: 10}
-  bits_per_value: {All: 8}
-  einsums: ["Z[m] = A[m, k] * B[k]"]
-""" + nest("DRAM: A B Z / m 1 / k 1 / Z @ MAC")
+"""
+    + workload("M: 10, K: 10", "Z[m] = A[m, k] * B[k]")
+    + nest("DRAM: A B Z / m 1 / k 1 / Z @ MAC")
+)
 MEMORY = "arch.nodes.DRAM"
 
 

@@ -2,21 +2,13 @@
 
 import pytest
 from tests.execute.agreement import differences
+from tests.machines import machine
 from tests.model.worked import counts, usages
 
 from einmap import MappingError, SpecError, dump, evaluate, execute, loads, map_workload
 from einmap.errors import NotSupportedError
 
-ARCH = """
-arch:
-  nodes:
-  - !Memory {name: DRAM, size: inf, leak_power: 0, area: 0,
-             actions: [{name: read, energy: 10, throughput: 8}, {name: write, energy: 12, throughput: 8}]}
-  - !Container {name: Array, spatial: [{name: X, fanout: 4}]}
-  - !Memory {name: GLB, size: 4096, leak_power: 0, area: 0,
-             actions: [{name: read, energy: 2, throughput: 16}, {name: write, energy: 3, throughput: 16}]}
-  - !Compute {name: MAC, leak_power: 0, area: 0, actions: [{name: compute, energy: 1, throughput: 1}]}
-"""
+ARCH = machine("DRAM inf 10/12 @8 / Array: X 4 / GLB 4096 2/3 @16 / MAC 1 @1")
 NODE = "!Storage {tensors: [%s], component: GLB}"
 
 

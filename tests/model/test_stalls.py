@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from unittest.mock import patch
 
 import pytest
-from tests.cascades import valid_case, valid_networks
 from tests.execute.agreement import seconds_of
+from tests.random_specs.cases import valid_case, valid_networks
 
 import einmap
 from einmap.arch.component import Compute, Memory, Network

@@ -8,6 +8,7 @@ import textwrap
 
 import numpy as np
 import pytest
+from tests.machines import machine, workload
 from tests.model.worked import (
     ARCH_A,
     accelforge,
@@ -25,14 +26,7 @@ from einmap.mapping.rewrite.text import rewritten
 
 GLB = {"GLB": 4096}
 
-FUSED = """
-workload:
-  rank_sizes: {M: 4, K: 6, N: 8, P: 5}
-  bits_per_value: {All: 8}
-  einsums:
-  - "X[m, n] = A[m, k] * B[k, n]"
-  - "Z[m, p] = X[m, n] * D[n, p]"
-""" + nest(
+FUSED = workload("M: 4, K: 6, N: 8, P: 5", "X[m, n] = A[m, k] * B[k, n]", "Z[m, p] = X[m, n] * D[n, p]") + nest(
     "DRAM: A B D Z / GLB: B D / m 2 / GLB: X / "
     "(GLB: A / m 1 / n 1 / k 1 / X @ MAC | "
     "GLB: Z / m 1 / n 1 / p 1 / Z @ MAC)"
@@ -124,38 +118,17 @@ def test_under_exact_one_backing_node_in_each_branch_is_an_error_that_shows_the_
     assert np.allclose(done.tensors["Y"], (x1 @ done.inputs["W1"]) * x1)
 
 
-SHARED_BELOW = """
-arch:
-  nodes:
-  - !Memory {name: DRAM, size: inf, leak_power: 0, area: 0, tensors: {keep: ~Intermediates, may_keep: All},
-      actions: [{name: read, energy: 1, throughput: inf}, {name: write, energy: 1, throughput: inf}]}
-  - !Memory {name: GLB, size: SIZE, leak_power: 0, area: 0, tensors: {keep: All}, bits_per_value: {Inputs: 16},
-      actions: [{name: read, energy: 1, throughput: inf}, {name: write, energy: 1, throughput: inf}]}
-  - !Compute {name: MAC, leak_power: 0, area: 0, actions: [{name: compute, energy: 1, throughput: 1}]}
-workload:
-  rank_sizes: {M: 8, N: 2}
-  bits_per_value: {All: 8}
-  einsums: ["X[m, n] = A[n] * B[m, n]", "Y[m, n] = X[m, n]", "Z[n] = Y[m, n]"]
-mapping:
-  nodes:
-  - !Storage {component: DRAM, tensors: [A, B, Z]}
-  - !Temporal {rank_variable: n, tile_shape: 1}
-  - !Storage {component: GLB, tensors: [X]}
-  - !Sequential
-    nodes:
-    - !Nested
-      nodes: [!Storage {component: GLB, tensors: [A, B]}, !Temporal {rank_variable: m, tile_shape: 1}, !Compute {einsum: X, component: MAC}]
-    - !Nested
-      nodes:
-      - !Temporal {rank_variable: m, tile_shape: 4}
-      - !Storage {component: GLB, tensors: [Y]}
-      - !Sequential
-        nodes:
-        - !Nested
-          nodes: [!Temporal {rank_variable: m, tile_shape: 1}, !Compute {einsum: Y, component: MAC}]
-        - !Nested
-          nodes: [!Storage {component: GLB, tensors: [Z]}, !Temporal {rank_variable: m, tile_shape: 1}, !Compute {einsum: Z, component: MAC}]
-"""
+SHARED_BELOW = (
+    workload("M: 8, N: 2", "X[m, n] = A[n] * B[m, n]", "Y[m, n] = X[m, n]", "Z[n] = Y[m, n]")
+    + nest("""
+    DRAM: A B Z / n 1 / GLB: X / (GLB: A B / m 1 / X @ MAC | m 4 / GLB: Y / (m 1 / Y @ MAC
+    | GLB: Z / m 1 / Z @ MAC))
+""")
+    + machine("""
+    DRAM inf 1/1 @inf {tensors: {keep: ~Intermediates, may_keep: All}}
+    GLB SIZE 1/1 @inf {tensors: {keep: All}, bits_per_value: {Inputs: 16}} / MAC 1 @1
+""")
+)
 
 
 def test_a_shared_tensor_has_its_first_users_bits_while_others_run():

@@ -4,6 +4,7 @@ Rows of the tables: einsum tensor component read write E-read E-write bits-of-th
 """
 
 import pytest
+from tests.machines import workload
 from tests.model.worked import (
     ARCH_A,
     accelforge,
@@ -24,13 +25,9 @@ from einmap import evaluate, loads
 GLB = {"GLB": 4096}
 
 
-MATMUL = """
-workload:
-  rank_sizes: {M: 4, K: 6, N: 8}
-  bits_per_value: {All: 8}
-  einsums:
-  - "Z[m, n] = A[m, k] * B[k, n]"
-""" + nest("DRAM: A B Z / m 2 / GLB: A / k 3 / GLB: B Z / n 1 / m 1 / k 1 / Z @ MAC")
+MATMUL = workload("M: 4, K: 6, N: 8", "Z[m, n] = A[m, k] * B[k, n]") + nest(
+    "DRAM: A B Z / m 2 / GLB: A / k 3 / GLB: B Z / n 1 / m 1 / k 1 / Z @ MAC"
+)
 
 
 def test_a_matmul_through_one_buffer():
@@ -59,7 +56,8 @@ def test_the_order_of_tensors_in_a_storage_node_decides_what_is_lowered():
     assert usages(swapped) == {"GLB": 0.048828125}
 
 
-SPATIAL = """
+SPATIAL = (
+    """
 arch:
   nodes:
   - !Memory {name: DRAM, size: inf, leak_power: 0, area: 0,
@@ -71,12 +69,10 @@ arch:
              total_latency: "max(a.n_calls / a.throughput for a in actions)",
              actions: [{name: read, energy: 0.5, throughput: 8}, {name: write, energy: 0.5, throughput: 8}]}
   - !Compute {name: MAC, leak_power: 0.03125, area: 2, actions: [{name: compute, energy: 1, throughput: 1}]}
-workload:
-  rank_sizes: {M: 4, K: 4, N: 8}
-  bits_per_value: {All: 8}
-  einsums:
-  - "Z[m, n] = A[m, k] * B[k, n]"
-""" + nest("DRAM: A B Z / GLB: A B Z / m 2 / n 2 @ Array.X / k 2 @ Array.Y / REG: A B Z / n 1 / m 1 / k 1 / Z @ MAC")
+"""
+    + workload("M: 4, K: 4, N: 8", "Z[m, n] = A[m, k] * B[k, n]")
+    + nest("DRAM: A B Z / GLB: A B Z / m 2 / n 2 @ Array.X / k 2 @ Array.Y / REG: A B Z / n 1 / m 1 / k 1 / Z @ MAC")
+)
 ARRAY = "  - !Container {name: Array, spatial: [{name: X, fanout: 8, power_gateable: true}, {name: Y, fanout: 2}]}\n"
 TWO_MEMORIES = {"GLB": 4096, "REG": 256}
 
@@ -212,13 +208,9 @@ def test_a_convolution_with_halo(text, rows, times, totals, usage):
     assert usages(cost) == {"GLB": usage}
 
 
-ELEMENTWISE = """
-workload:
-  rank_sizes: {M: 6, N: 8}
-  bits_per_value: {A: 8, Z: 16}
-  einsums:
-  - "Z[m, n] = A[m, n]"
-""" + nest("DRAM: A Z / m 2 / GLB: A Z / m 1 / n 1 / Z @ MAC")
+ELEMENTWISE = workload("M: 6, N: 8", "Z[m, n] = A[m, n]", bits="A: 8, Z: 16") + nest(
+    "DRAM: A Z / m 2 / GLB: A Z / m 1 / n 1 / Z @ MAC"
+)
 
 
 def test_an_elementwise_einsum_never_reads_its_output():
@@ -274,13 +266,9 @@ def test_a_copy_inside_one_memory_is_free():
     assert cost.energy == 0
 
 
-RAGGED = """
-workload:
-  rank_sizes: {M: 10, K: 6, N: 8}
-  bits_per_value: {All: 8}
-  einsums:
-  - "Z[m, n] = A[m, k] * B[k, n]"
-""" + nest("DRAM: A B Z / m 4 / GLB: A B Z / n 1 / k 1 / m 1 / Z @ MAC")
+RAGGED = workload("M: 10, K: 6, N: 8", "Z[m, n] = A[m, k] * B[k, n]") + nest(
+    "DRAM: A B Z / m 4 / GLB: A B Z / n 1 / k 1 / m 1 / Z @ MAC"
+)
 
 
 @pytest.mark.parametrize(("semantics", "z_bits"), [("accelforge", 4 * 1 * 8), ("exact", 4 * 8 * 8)])
@@ -307,7 +295,8 @@ def test_ragged_tiles_are_counted_exactly(semantics, z_bits):
     assert usages(cost) == {"GLB": (192 + 384 + z_bits) / 4096}
 
 
-TOLL = """
+TOLL = (
+    """
 arch:
   nodes:
   - !Memory {name: DRAM, size: inf, leak_power: 0, area: 0, bits_per_action: 64,
@@ -318,13 +307,11 @@ arch:
              actions: [{name: read, energy: 2, throughput: 4, bits_per_action: 8},
                        {name: write, energy: 3, throughput: 4, bits_per_action: 8}]}
   - !Compute {name: MAC, leak_power: 0, area: 1, actions: [{name: compute, energy: 1, throughput: 1}]}
-workload:
-  rank_sizes: {M: 4, K: 6, N: 8}
-  bits_per_value: {A: 8, B: 8, Z: 16}
-  einsums:
-  - "Z[m, n] = A[m, k] * B[k, n]"
-""" + nest(
-    "DRAM: A B Z / m 2 / k 3 / !Toll {tensors: [A, B, Z], component: Link} / GLB: A B Z / n 1 / m 1 / k 1 / Z @ MAC"
+"""
+    + workload("M: 4, K: 6, N: 8", "Z[m, n] = A[m, k] * B[k, n]", bits="A: 8, B: 8, Z: 16")
+    + nest(
+        "DRAM: A B Z / m 2 / k 3 / !Toll {tensors: [A, B, Z], component: Link} / GLB: A B Z / n 1 / m 1 / k 1 / Z @ MAC"
+    )
 )
 
 

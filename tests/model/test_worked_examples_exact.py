@@ -4,29 +4,16 @@ Counts are in bits, 8 for each value.
 """
 
 import pytest
+from tests.machines import machine, workload
 from tests.model.worked import counts, latencies, usages
 from tests.nests import nest
 
 from einmap import evaluate, loads
 
-ARCH = """
-arch:
-  nodes:
-  - !Memory {name: DRAM, size: inf, leak_power: 0, area: 0,
-             actions: [{name: read, energy: 10, throughput: 8}, {name: write, energy: 12, throughput: 8}]}
-  - !Memory {name: GLB, size: 4096, leak_power: 0, area: 0,
-             actions: [{name: read, energy: 2, throughput: 16}, {name: write, energy: 3, throughput: 16}]}
-  - !Container {name: Array, spatial: [{name: X, fanout: 2}]}
-  - !Memory {name: REG, size: 256, leak_power: 0, area: 0,
-             actions: [{name: read, energy: 1, throughput: 8}, {name: write, energy: 1, throughput: 8}]}
-  - !Compute {name: MAC, leak_power: 0, area: 0, actions: [{name: compute, energy: 1, throughput: 1}]}
-"""
-W1 = """
-workload:
-  rank_sizes: {M: 2, K: 8, N: 3}
-  bits_per_value: {All: 8}
-  einsums: ["Z[m, n] = A[m, k] * B[k, n]"]
-""" + nest("DRAM: A B Z / GLB: A Z / k 4 / k 2 @ Array.X / REG: Z / m 1 / n 1 / k 1 / Z @ MAC")
+ARCH = machine("DRAM inf 10/12 @8 / GLB 4096 2/3 @16 / Array: X 2 / REG 256 1/1 @8 / MAC 1 @1")
+W1 = workload("M: 2, K: 8, N: 3", "Z[m, n] = A[m, k] * B[k, n]") + nest(
+    "DRAM: A B Z / GLB: A Z / k 4 / k 2 @ Array.X / REG: Z / m 1 / n 1 / k 1 / Z @ MAC"
+)
 REDUCED = ARCH
 UNMERGED = ARCH.replace("fanout: 2", "fanout: 2, may_reuse: Nothing")
 NO_SKIP = ARCH.replace("size: 4096", "size: 4096, skip_initial_output_write: false")
@@ -71,14 +58,9 @@ def test_W1_spatial_reduction_and_first_touches(arch, semantics, dram, glb, reg,
     assert usages(cost)["REG"] * 256 == reg_bits
 
 
-W2 = """
-workload:
-  rank_sizes: {M: 4, K: 3, N: 2, P: 5}
-  bits_per_value: {All: 8}
-  einsums:
-  - "X[m, n] = A[m, k] * B[k, n]"
-  - "Z[m, p] = X[m, n] * D[n, p]"
-""" + nest("DRAM: A B D X Z / GLB: B D / m 2 / GLB: X / (m 1 / n 1 / k 1 / X @ MAC | m 1 / p 1 / n 1 / Z @ MAC)")
+W2 = workload("M: 4, K: 3, N: 2, P: 5", "X[m, n] = A[m, k] * B[k, n]", "Z[m, p] = X[m, n] * D[n, p]") + nest(
+    "DRAM: A B D X Z / GLB: B D / m 2 / GLB: X / (m 1 / n 1 / k 1 / X @ MAC | m 1 / p 1 / n 1 / Z @ MAC)"
+)
 
 
 @pytest.mark.parametrize(
@@ -98,12 +80,7 @@ def test_W2_a_buffer_above_a_split(semantics, in_z, times, energy, glb_bits):
     assert usages(cost) == {"GLB": glb_bits / 4096}
 
 
-W3 = """
-workload:
-  rank_sizes: {P: 4, R: 3}
-  bits_per_value: {All: 8}
-  einsums: ["O[H: p + r] = I[p] * F[r]"]
-""" + nest("DRAM: I F O / p 2 / GLB: O / r 1 / p 1 / O @ MAC")
+W3 = workload("P: 4, R: 3", "O[H: p + r] = I[p] * F[r]") + nest("DRAM: I F O / p 2 / GLB: O / r 1 / p 1 / O @ MAC")
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,14 @@
 """Worked examples as tables: what the tests of hand-computed numbers share."""
 
 import pytest
+from tests.machines import machine
 
 from einmap import Cost, evaluate, loads
 
-ARCH_A = """
-arch:
-  nodes:
-  - !Memory {name: DRAM, size: inf, leak_power: 0.5, area: 0,
-             actions: [{name: read, energy: 10, throughput: 8}, {name: write, energy: 12, throughput: 8}]}
-  - !Memory {name: GLB, size: 4096, leak_power: 0.25, area: 3,
-             actions: [{name: read, energy: 2, throughput: 16}, {name: write, energy: 3, throughput: 16}]}
-  - !Compute {name: MAC, leak_power: 0.125, area: 1, actions: [{name: compute, energy: 1, throughput: 1}]}
-"""
+ARCH_A = machine("""
+    DRAM inf 10/12 @8 {leak_power: 0.5} / GLB 4096 2/3 @16 {leak_power: 0.25, area: 3}
+    MAC 1 @1 {leak_power: 0.125, area: 1}
+""")
 """The architecture of most worked examples; one action moves one bit."""
 
 

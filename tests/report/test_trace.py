@@ -6,39 +6,21 @@ import random
 from collections import Counter, defaultdict
 
 import pytest
-from tests.cascades import valid_case, valid_networks
 from tests.execute.test_pipelines import drawn as drawn_pipeline
 from tests.execute.test_pipelines import is_even
+from tests.machines import machine, workload
 from tests.model.test_pipelines import spec as pipeline
+from tests.nests import nest
+from tests.random_specs.cases import valid_case, valid_networks
 
 import einmap
 from einmap.report.trace.perfetto import MOST, perfetto_trace
 from einmap.report.trace.timing import timing_of
 
-ARCH = """
-arch:
-  nodes:
-  - !Memory {name: DRAM, size: inf, leak_power: 0, area: 0, bits_per_action: 8,
-             actions: [{name: read, energy: 1, throughput: 8}, {name: write, energy: 1, throughput: 8}]}
-  - !Memory {name: GLB, size: 4096, leak_power: 0, area: 0, bits_per_action: 8,
-             actions: [{name: read, energy: 1, throughput: inf}, {name: write, energy: 1, throughput: inf}]}
-  - !Compute {name: MAC, leak_power: 0, area: 0, actions: [{name: compute, energy: 1, throughput: 2}]}
-"""
-MATVEC = """
-workload:
-  rank_sizes: {M: 4, K: 8}
-  bits_per_value: {All: 8}
-  einsums: ["Z[m] = A[m, k] * B[k]"]
-mapping:
-  nodes:
-  - !Storage {tensors: [A, B, Z], component: DRAM}
-  - !Storage {tensors: [B], component: GLB}
-  - !Temporal {rank_variable: m, tile_shape: 2}
-  - !Storage {tensors: [A, Z], component: GLB}
-  - !Temporal {rank_variable: m, tile_shape: 1}
-  - !Temporal {rank_variable: k, tile_shape: 1}
-  - !Compute {einsum: Z, component: MAC}
-"""
+ARCH = machine("DRAM inf 1/1 @8 {bits_per_action: 8} / GLB 4096 1/1 @inf {bits_per_action: 8} / MAC 1 @2")
+MATVEC = workload("M: 4, K: 8", "Z[m] = A[m, k] * B[k]") + nest(
+    "DRAM: A B Z / GLB: B / m 2 / GLB: A Z / m 1 / k 1 / Z @ MAC"
+)
 
 
 def traced(spec, most=MOST):

@@ -5,6 +5,7 @@ bound: nothing waits for a mapping to be evaluated.
 """
 
 import pytest
+from tests.nests import nest
 
 from einmap import EinmapError, SpecError, evaluate, loads
 
@@ -440,16 +441,7 @@ def test_a_negative_energy_is_legal_and_noted():
     assert any("negative" in str(note) and "Buffer.read" in str(note) for note in spec.notes)
 
 
-MAPPED = """
-mapping:
-  nodes:
-  - !Storage {component: Main, tensors: [A, B, C]}
-  - !Storage {component: Buffer, tensors: [A]}
-  - !Temporal {rank_variable: m, tile_shape: 1}
-  - !Temporal {rank_variable: n, tile_shape: 1}
-  - !Temporal {rank_variable: k, tile_shape: 1}
-  - !Compute {einsum: E, component: MAC}
-"""
+MAPPED = nest("Main: A B C / Buffer: A / m 1 / n 1 / k 1 / E @ MAC")
 
 
 @pytest.mark.parametrize(

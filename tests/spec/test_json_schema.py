@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from tests.cascades import draw_case, draw_networks
+from tests.random_specs.cases import draw_case, draw_networks
 from tests.random_specs.wording import reworded
 
 from einmap import Spec, SpecError, load, loads

@@ -64,5 +64,6 @@ def test_a_task_that_takes_too_long_is_ended(pool):
     sleeping = pool(time.sleep, 1, 0.2)
     sleeping.submit(0, 60)
     assert sleeping.wait() == [(0, Lost(True, "no answer within 0.2 s"))]
+    sleeping.limit = None
     sleeping.submit(1, 0)
     assert sleeping.wait() == [(1, None)]

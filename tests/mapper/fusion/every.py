@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 from tests.mapper.fusion.combine import CascadeProblem
-from tests.mapper.fusion.problems import Problem, draw_problem
-from tests.mapper.latency_options import pipelines, ports, startup
+from tests.random_specs import features
+from tests.random_specs.fused import Problem, draw_problem
+from tests.random_specs.nodes import spec_of
 
 import einmap
 from einmap.arch.component import Memory
@@ -23,8 +24,6 @@ from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Node, Sequential, Temporal
 from einmap.model.timing.stalls import winding_up
 from einmap.spec.spec import Spec
-
-TURNS = "tile_by_tile"
 
 
 class Every(CascadeProblem):
@@ -65,22 +64,19 @@ def drawn(seed: int, kind: str) -> tuple[Problem, dict[str, Any], str]:
     problem = draw_problem(rng, small=True)
     written = json.loads(json.dumps(problem.data))
     if kind == "overlap":
-        for node in written["arch"]["nodes"]:
-            if "leak_power" in node:
-                node["leak_power"] = 0
-        for option in (ports, startup):
+        features.overlap(rng, written)
+        for option in (features.ports, features.startup):
             if rng.random() < 0.5:
                 option(rng, written)
-        written["model"] = {"overlap_einsums": True}
     elif kind == "stalls":
-        rng.choice([node for node in written["arch"]["nodes"][1:] if node["type"] == "Memory"])["stalls"] = TURNS
+        features.stalls(rng, written)
         if rng.random() < 0.4:
-            ports(rng, written)
+            features.ports(rng, written)
         for node in written["arch"]["nodes"]:
             for action in node.get("actions", ()):
                 action["throughput"] = rng.choice((1, 2, 4, "inf"))
     else:
-        pipelines(rng, written)
+        features.pipelines(rng, written)
     return problem, written, rng.choice(("latency", "energy_delay_product"))
 
 
@@ -99,7 +95,7 @@ def judged(seed: int, kind: str, most: int) -> str | None:
     if problem.semantics != "exact":
         return None
     limits = problem.max_fused_loops if kind != "stalls" else 0, problem.per_variable
-    return beside_all(einmap.loads(json.dumps(written)), goal, limits, most, seed, orders=kind == "stalls")
+    return beside_all(spec_of(written), goal, limits, most, seed, orders=kind == "stalls")
 
 
 def _plain(arch: Architecture) -> Architecture:

@@ -11,9 +11,9 @@ import random
 
 from tests.amounts import few_and_many
 from tests.mapper.fusion.combine import front, optimum
-from tests.mapper.fusion.problems import GATHERS, draw_problem
-from tests.mapper.fusion.wide import draw_wide
 from tests.mapper.test_optimal import covers
+from tests.random_specs.fused import GATHERS, draw_problem
+from tests.random_specs.wide import draw_wide
 
 import einmap
 

@@ -11,8 +11,8 @@ import pytest
 from tests.amounts import few_and_many
 from tests.mapper.fusion.attack import Attack
 from tests.mapper.fusion.combine import GOALS
-from tests.mapper.fusion.wide import draw_wide
 from tests.mapper.refuted.beaten import beaten
+from tests.random_specs.wide import draw_wide
 
 import einmap
 

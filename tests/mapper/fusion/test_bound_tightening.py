@@ -7,8 +7,8 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from tests.mapper.fusion.problems import draw_problem
 from tests.mapper.fusion.test_long_chains import THREE_LEVELS
+from tests.random_specs.fused import draw_problem
 
 import einmap
 from einmap.mapper.fusion.refinement.relaxation import Relaxation

@@ -7,9 +7,9 @@ import math
 import random
 
 from tests.amounts import few_and_many
-from tests.mapper.fusion.by_einsum import draw_by_einsum
 from tests.mapper.fusion.test_against_brute_force import GOALS, tried
 from tests.mapper.test_optimal import covers
+from tests.random_specs.by_einsum import draw_by_einsum
 
 import einmap
 

@@ -5,57 +5,42 @@ from dataclasses import replace
 
 import pytest
 from tests.amounts import amounts
-from tests.mapper.fusion.problems import draw_problem
 from tests.mapper.fusion.test_against_brute_force import GOALS, agrees
-from tests.mapper.latency_options import OPTIONS, buffering
-from tests.mapper.layouts import add_layouts
-from tests.mapper.networks import HANDED_ON, ROUND, TOPOLOGIES, with_network
+from tests.random_specs.features import OPTIONS, buffering, layouts, partial_sums
+from tests.random_specs.fused import draw_problem
+from tests.random_specs.networks import HANDED_ON, ROUND, TOPOLOGIES, with_network
 
 from einmap.errors import NotSupportedError
 
 TIMES = ("latency", "latency", "energy_delay_product", "energy,latency")
 
 
-def layouts(rng, problem):
-    """Memories that move lines."""
-    add_layouts(rng, problem.data, problem.spec.workload)
-    return replace(problem, semantics="exact")
-
-
-def latency_options(rng, problem):
+def some_options(rng, tree):
     """What changes the latency alone."""
     for option in rng.sample(OPTIONS, rng.randint(1, len(OPTIONS))):
-        option(rng, problem.data)
-    return replace(problem)
+        option(rng, tree)
 
 
 def networks(topologies):
-    def added(rng, problem):
-        with_network(rng, problem.data, topologies)
-        nodes = problem.data["arch"]["nodes"]
+    def added(rng, tree):
+        with_network(rng, tree, topologies)
+        nodes = tree["arch"]["nodes"]
         if all(node["type"] != "Container" for node in nodes) and rng.random() < 0.8:
             reuse = {"fanout": rng.choice((2, 3, 4)), "may_reuse": rng.choice(("All", "Inputs"))}
             nodes[-1]["spatial"] = [{"name": "X", **reuse}]
-        return replace(problem, semantics="exact")
 
     return added
 
 
-def networks_in_turn(rng, problem):
+def networks_in_turn(rng, tree):
     """Networks beside memories that take turns with what is below."""
-    buffering(rng, problem.data)
-    return networks((*TOPOLOGIES, *ROUND, *HANDED_ON))(rng, problem)
-
-
-def partial_sums(rng, problem):
-    """Partial sums that are wider than results."""
-    problem.data["workload"]["partial_bits_per_value"] = {"Outputs": rng.choice((24, 32))}
-    return replace(problem, semantics="exact")
+    buffering(rng, tree)
+    networks((*TOPOLOGIES, *ROUND, *HANDED_ON))(rng, tree)
 
 
 FEATURES = {
     "layouts": (layouts, GOALS, (range(6), 4), (range(100, 300), 25)),
-    "latency options": (latency_options, TIMES, (range(8), 5), (range(100, 300), 25)),
+    "latency options": (some_options, TIMES, (range(8), 5), (range(100, 300), 25)),
     "networks": (networks(TOPOLOGIES), GOALS, (range(4), 2), (range(100, 300), 25)),
     "rings and a bus": (networks(ROUND), GOALS, (range(3), 1), (range(1100, 1200), 12)),
     "trees and systolic arrays": (networks(HANDED_ON), GOALS, (range(2), 1), (range(2100, 2200), 12)),
@@ -72,7 +57,11 @@ def compare(seed, feature):
     """Compare the search with brute force on one random cascade; whether some mapping fits."""
     rng = random.Random(seed)
     put, goals, *_ = FEATURES[feature]
-    problem, goal = put(rng, draw_problem(rng, small=True)), rng.choice(goals)
+    problem = draw_problem(rng, small=True)
+    put(rng, problem.data)
+    if feature != "latency options":
+        problem = replace(problem, semantics="exact")
+    goal = rng.choice(goals)
     try:
         fits = agrees(problem, goal, seed)
     except NotSupportedError:

@@ -1,9 +1,8 @@
 """The space of an intermediate whose users differ: one uses a part of it, or has other bits for each value."""
 
-import json
-
 import pytest
 from tests.mapper.fusion.combine import optimum
+from tests.random_specs.nodes import spec_of
 
 import einmap
 
@@ -25,7 +24,7 @@ def problem(size, einsums, sizes, keep="Intermediates", may_keep="All", **more):
         {"type": "Compute", "name": "MAC", "actions": [{"name": "compute", "energy": 1, "throughput": 8}], **common()},
     ]
     workload = {"rank_sizes": sizes, "bits_per_value": {"All": 8}, "einsums": einsums}
-    return einmap.loads(json.dumps({"arch": {"nodes": nodes}, "workload": workload}))
+    return spec_of({"arch": {"nodes": nodes}, "workload": workload})
 
 
 STRIDED = ["X[m,n] = A[n,m] * B[n]", "Y[p,r,n] = X[M: 2*p+r, N: n] * D[p,r]", "Z[p,r,n] = Y[p,r,n]"]

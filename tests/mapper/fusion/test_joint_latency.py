@@ -1,10 +1,9 @@
 """Cascades whose latency is not a sum over Einsums: bounds hold, and what is proven is the optimum."""
 
-import json
-
 import pytest
 from tests.amounts import few_and_many
 from tests.mapper.fusion.every import drawn, judged
+from tests.random_specs.nodes import spec_of
 
 import einmap
 
@@ -44,7 +43,7 @@ def two_readers_of_an_input(kind):
     unit = {"type": "Compute", "name": "MAC", "leak_power": 0, "area": 0, "actions": [{"name": "compute", **fast}]}
     buffer["actions"] = [{"name": n, **fast} for n in ("read", "write")]
     written["arch"] = {"nodes": [main, buffer, unit]}
-    return einmap.loads(json.dumps(written))
+    return spec_of(written)
 
 
 @pytest.mark.parametrize("kind", ["ways", "overlap"])
@@ -73,7 +72,7 @@ def test_a_search_that_ends_early_says_once_what_was_not_searched():
 
 def test_several_metrics_give_a_front_that_is_not_called_proven():
     _, written, _ = drawn(6, "overlap")
-    result = einmap.map_workload(einmap.loads(json.dumps(written)), metrics="energy|latency")
+    result = einmap.map_workload(spec_of(written), metrics="energy|latency")
     assert result.front
     assert not result.optimal
     assert "is not a sum over Einsums" in result.reason

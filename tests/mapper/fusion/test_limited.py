@@ -3,10 +3,10 @@
 import random
 
 from tests.amounts import few_and_many
-from tests.mapper.fusion.by_einsum import draw_by_einsum
-from tests.mapper.fusion.problems import draw_problem
-from tests.mapper.kinds import draw_kinds
-from tests.mapper.problems import spec_of
+from tests.random_specs.by_einsum import draw_by_einsum
+from tests.random_specs.features import draw_kinds
+from tests.random_specs.fused import draw_problem
+from tests.random_specs.nodes import spec_of
 
 import einmap
 from einmap.mapper.problem.memory_limit import LEAST, resident

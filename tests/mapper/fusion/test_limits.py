@@ -10,7 +10,7 @@ import random
 from collections import Counter
 
 from tests.amounts import few_and_many
-from tests.mapper.fusion.problems import draw_problem
+from tests.random_specs.fused import draw_problem
 
 import einmap
 from einmap.errors import EinmapError, NotSupportedError, SpecError

@@ -1,6 +1,7 @@
 """Cascades whose Einsums may have mappings by themselves, but none together."""
 
 import pytest
+from tests.machines import machine, workload
 
 import einmap
 from einmap.mapper.compose.nothing_fits.whether import Whether
@@ -95,25 +96,17 @@ def test_that_nothing_fits_together_is_found_in_few_steps(goal, bounds):
     assert max(bounds) < 75
 
 
-LEVELS = """
-arch:
-  nodes:
-  - !Memory {name: Main, size: inf, leak_power: 0, area: 0, tensors: {keep: ~Intermediates, may_keep: All},
-             actions: [{name: read, energy: 100, throughput: 1}, {name: write, energy: 100, throughput: 1}]}
-  - !Memory {name: L2, size: 4096, leak_power: 0, area: 0, tensors: {keep: All},
-             actions: [{name: read, energy: 10, throughput: 2}, {name: write, energy: 10, throughput: 2}]}
-  - !Memory {name: L1, size: 8, leak_power: 0, area: 0, tensors: {keep: All},
-             actions: [{name: read, energy: 2, throughput: 4}, {name: write, energy: 2, throughput: 4}]}
-  - !Compute {name: MAC, leak_power: 0, area: 0, actions: [{name: compute, energy: 1, throughput: 1}]}
-workload:
-  rank_sizes: {M: 4, N0: 4, N1: 4, N2: 4, N3: 4, N4: 4}
-  bits_per_value: {T3: 16, Other: 8}
-  einsums:
-  - "T1[m, n1] = T0[m, n0] * W0[n0, n1]"
-  - "T2[m, n2] = T1[m, n1] * W1[n1, n2]"
-  - "T3[m, n3] = T2[m, n2] * W2[n2, n3]"
-  - "T4[m, n4] = T3[m, n3] * W3[n3, n4]"
-"""
+LEVELS = workload(
+    "M: 4, N0: 4, N1: 4, N2: 4, N3: 4, N4: 4",
+    "T1[m, n1] = T0[m, n0] * W0[n0, n1]",
+    "T2[m, n2] = T1[m, n1] * W1[n1, n2]",
+    "T3[m, n3] = T2[m, n2] * W2[n2, n3]",
+    "T4[m, n4] = T3[m, n3] * W3[n3, n4]",
+    bits="T3: 16, Other: 8",
+) + machine("""
+    Main inf 100/100 @1 {tensors: {keep: ~Intermediates, may_keep: All}} / L2 4096 10/10 @2 {tensors: {keep: All}}
+    L1 8 2/2 @4 {tensors: {keep: All}} / MAC 1 @1
+""")
 
 
 @pytest.mark.parametrize("fuse", [True, False])

@@ -11,9 +11,10 @@ from tests.execute.agreement import differences
 from tests.mapper.fusion.chains import EinsumFronts
 from tests.mapper.fusion.combine import CascadeProblem, front, optimum
 from tests.mapper.fusion.placements import dataplacements
-from tests.mapper.fusion.problems import CASCADES, draw_problem
 from tests.mapper.fusion.tree import tree_of
 from tests.model.worked import ARCH_A
+from tests.random_specs.fused import CASCADES, draw_problem
+from tests.random_specs.nodes import spec_of
 
 import einmap
 from einmap.mapping import nodes as tree
@@ -251,7 +252,7 @@ def test_without_fusion_the_optimum_is_that_of_the_mapper():
         problem = draw_problem(random.Random(seed), small=True)
         data = json.loads(json.dumps(problem.data))
         data["arch"]["nodes"][0]["tensors"] = {"keep": "All"}
-        spec = einmap.loads(json.dumps(data))
+        spec = spec_of(data)
         goal = ("energy", "latency", "energy_delay_product")[seed % 3]
         try:
             result = einmap.map_workload(spec, metrics=goal, semantics=problem.semantics)

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from tests.amounts import few_and_many
 from tests.mapper.fusion.every import beside_all
-from tests.mapper.fusion.rare import KINDS, draw_rare
+from tests.random_specs.by_einsum import RARE, draw_rare
 
 import einmap
 
@@ -20,7 +20,7 @@ def compare(seed, kind, most):
         return None  # a value is longer than a line, say
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", RARE)
 @few_and_many("seeds, most, least", (range(2), 30, 1), (range(100, 200), 1_000, 20), parts=2, part="fusion")
 def test_cascades_of_rare_kinds_are_mapped_as_well_as_can_be(seeds, most, least, kind):
     found = Counter(compare(seed, kind, most) for seed in seeds)

@@ -2,7 +2,7 @@
 
 import pytest
 from hypothesis import given, settings
-from tests.cascades import cases
+from tests.random_specs.cases import cases
 from tests.report.drawing.geometry import problems
 
 from einmap import evaluate, load, loads

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.cascades import drawn_cases
+from tests.random_specs.cases import drawn_cases
 from tests.report.drawing.geometry import crossings, problems, shared_lines, touches
 
 from einmap import Spec, load, loads

@@ -177,6 +177,12 @@ class _Lies:
         self, order: tuple[Sequence[str], At] | None, block: tuple[Mapping[str, object], At] | None
     ) -> tuple[int, ...]:
         """Values of a line along each rank, in the order of the Einsum's indices."""
+        if not self.bits:
+            raise SpecError(
+                f"a value of {self.tensor!r} takes 0 bits in this memory, so that it lies in no line",
+                at=self.context.at("layout") if (given := block or order) is None else given[1],
+                hint=f"leave {self.tensor!r} out of the layout",
+            )
         if self.line < self.bits:
             raise SpecError(
                 f"a line of {self.line:g} bits has no room for a value of {self.tensor!r}, which takes {self.bits:g}",

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from tests.random_specs.parts import KINDS_OF_TENSORS, Parts, maybe
+
 from einmap.spec.spec import Spec
 
 CASCADES: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
@@ -59,14 +61,6 @@ NORMAL = (1, 2, 3, 4, 4, 6)
 SMALL = (1, 2, 2, 3)
 
 
-def _maybe(rng: random.Random, p: float) -> bool:
-    return rng.random() < p
-
-
-def _number(rng: random.Random) -> float:
-    return rng.choice((0, 1, 1, 2, 3, 5, 7))
-
-
 @dataclass(frozen=True)
 class Problem:
     """A cascade on an architecture, and how it is to be mapped."""
@@ -106,11 +100,11 @@ def draw_problem(
         sizes["W"] = sizes["P"] + sizes["R"] - 1
     tensors = sorted({part.split("[")[0].strip() for e in einsums for side in e.split("=") for part in side.split("*")})
     workload: dict[str, Any] = {"rank_sizes": sizes, "bits_per_value": {"All": 8}, "einsums": list(einsums)}
-    if _maybe(rng, 0.15):
+    if maybe(rng, 0.15):
         workload["n_instances"] = 2
-    if _maybe(rng, 0.1):
+    if maybe(rng, 0.1):
         workload["einsums"][-1] = {"einsum": workload["einsums"][-1], "n_instances": 3}
-    if _maybe(rng, 0.2):
+    if maybe(rng, 0.2):
         workload["bits_per_value"] = {rng.choice(tensors): 16, "Other": 8}
     data = {"arch": {"nodes": _nodes(rng, sizes, levels, fanout)}, "workload": workload}
     semantics = rng.choice(("exact", "accelforge"))
@@ -120,18 +114,12 @@ def draw_problem(
 def _nodes(rng: random.Random, sizes: dict[str, int], levels: int, fanout: int) -> list[dict[str, Any]]:
     # capacities about the size of a matrix, so that a joint lifetime may make the difference
     unit = max(sizes.values()) * sorted(sizes.values())[-2] * 8
-    nodes = [
-        _memory(
-            rng,
-            "L0",
-            "inf",
-            {"keep": rng.choice(("~Intermediates", "~Intermediates", "All", "Nothing")), "may_keep": "All"},
-            10,
-        )
-    ]
+    parts = Parts(rng, (1, 2, 4, 8, 16), 0.15)
+    outermost = rng.choice(("~Intermediates", "~Intermediates", "All", "Nothing"))
+    nodes = [parts.memory("L0", "inf", {"keep": outermost, "may_keep": "All"}, 10, 0.3)]
     for level in range(1, levels + 1):
         if fanout == level:
-            nodes.append(_fan(rng, level))
+            nodes.append(parts.fan(level))
         size = rng.choice(("inf", unit, unit, unit * 1.5, unit * 2, unit * 3, unit * 0.75, 64, 256))
         tensors = rng.choice(
             (
@@ -146,72 +134,20 @@ def _nodes(rng: random.Random, sizes: dict[str, int], levels: int, fanout: int) 
                 {"keep": "Outputs", "may_keep": "All"}, {"keep": "Nothing", "may_keep": "All"},
             )
         )  # fmt: skip
-        if _maybe(rng, 0.1):
-            nodes.append(_toll(rng, level))
+        if maybe(rng, 0.1):
+            nodes.append(parts.toll(f"Toll{level}", ("All", *KINDS_OF_TENSORS)))
         for field in ("no_refetch_from_above", "no_resend_to_below"):
-            if _maybe(rng, 0.05):
-                tensors = {**tensors, field: rng.choice(("Inputs", "Outputs", "Intermediates"))}
-        nodes.append(_memory(rng, f"L{level}", size, dict(tensors), 3))
+            if maybe(rng, 0.05):
+                tensors = {**tensors, field: rng.choice(KINDS_OF_TENSORS)}
+        nodes.append(parts.memory(f"L{level}", size, dict(tensors), 3, 0.3))
     if fanout == levels + 1:
-        nodes.append(_fan(rng, fanout))
-    nodes.append(_compute(rng, "MAC"))
-    if fanout and _maybe(rng, 0.3):
+        nodes.append(parts.fan(fanout))
+    nodes.append(parts.compute("MAC", 0.3))
+    if fanout and maybe(rng, 0.3):
         # the component below fans out by itself
         at = next(i for i, node in enumerate(nodes) if node["type"] == "Container")
         below = next(node for node in nodes[at:] if node["type"] in ("Memory", "Compute"))
         below["spatial"] = nodes.pop(at)["spatial"]
-    if _maybe(rng, 0.15):
-        nodes.append(_compute(rng, "Other"))
+    if maybe(rng, 0.15):
+        nodes.append(parts.compute("Other", 0.3))
     return nodes
-
-
-def _actions(rng: random.Random, names: tuple[str, ...], scale: int) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": n,
-            "energy": _number(rng) * scale,
-            "throughput": "inf" if _maybe(rng, 0.15) else rng.choice((1, 2, 4, 8, 16)),
-        }
-        for n in names
-    ]
-
-
-def _memory(rng: random.Random, name: str, size: float | str, tensors: dict[str, str], scale: int) -> dict[str, Any]:
-    node = {"type": "Memory", "name": name, "size": size, "tensors": tensors, "area": 0}
-    node["leak_power"] = _number(rng) if _maybe(rng, 0.3) else 0
-    node["actions"] = _actions(rng, ("read", "write"), scale)
-    if _maybe(rng, 0.15):
-        node["skip_initial_output_write"] = False
-    if _maybe(rng, 0.2):
-        node["total_latency"] = "max(a.n_calls / a.throughput for a in actions)"
-    return node
-
-
-def _fan(rng: random.Random, level: int) -> dict[str, Any]:
-    dimension: dict[str, Any] = {"name": "X", "fanout": rng.choice((2, 2, 3, 4))}
-    if _maybe(rng, 0.3):
-        dimension["may_reuse"] = rng.choice(("Nothing", "Inputs", "Outputs", "Intermediates"))
-    if _maybe(rng, 0.1):
-        dimension["reuse"] = rng.choice(("Inputs", "Outputs"))
-    if _maybe(rng, 0.1):
-        dimension["min_usage"] = 0.5
-    if _maybe(rng, 0.2):
-        dimension["power_gateable"] = True
-    return {"type": "Container", "name": f"Fan{level}", "spatial": [dimension]}
-
-
-def _toll(rng: random.Random, level: int) -> dict[str, Any]:
-    return {
-        "type": "Toll",
-        "name": f"Toll{level}",
-        "direction": rng.choice(("up", "down", "up_and_down")),
-        "actions": _actions(rng, ("read",), 2),
-        "leak_power": 0,
-        "area": 0,
-        "tensors": {"keep": rng.choice(("All", "Inputs", "Outputs", "Intermediates"))},
-    }
-
-
-def _compute(rng: random.Random, name: str) -> dict[str, Any]:
-    leak = _number(rng) if _maybe(rng, 0.3) else 0
-    return {"type": "Compute", "name": name, "leak_power": leak, "area": 0, "actions": _actions(rng, ("compute",), 1)}

@@ -8,10 +8,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from tests.mapper.fusion.problems import CASCADES, Problem, draw_problem
-from tests.mapper.networks import TOPOLOGIES, with_network
+from tests.random_specs import features
+from tests.random_specs.fused import CASCADES, Problem, draw_problem
+from tests.random_specs.networks import HANDED_ON, ROUND, TOPOLOGIES, with_network
+from tests.random_specs.nodes import Tree, memories
+from tests.random_specs.parts import LARGEST
 
-type Data = dict[str, Any]
+from einmap.spec.spec import Spec
 
 ALIKE: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     "in a row": (("X[m,n] = A[m,n] * B[n]", "Y[m,n] = X[m,n] * D[n]", "Z[m,n] = Y[m,n] * F[n]"), {"M": "n", "N": "n"}),
@@ -21,13 +24,13 @@ ALIKE: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     }),
 }  # fmt: skip
 CASCADES_ALIKE = {**CASCADES, **ALIKE}
-SUM, LARGEST = "sum(a.n_calls / a.throughput for a in actions)", "max(a.n_calls / a.throughput for a in actions)"
+SUM = "sum(a.n_calls / a.throughput for a in actions)"
 
 
 class ByEinsum:
     """What differs by Einsum: an expression that has one of two values, and how the specification says it."""
 
-    def __init__(self, rng: random.Random, data: Data) -> None:
+    def __init__(self, rng: random.Random, data: Tree) -> None:
         self.rng, self.data = rng, data
         self.einsums = data["workload"]["einsums"]
         texts = [text if isinstance(text, str) else text["einsum"] for text in self.einsums]
@@ -69,13 +72,9 @@ class ByEinsum:
         return expression
 
 
-def _memories(data: Data) -> list[Data]:
-    return [node for node in data["arch"]["nodes"] if node["type"] == "Memory"]
-
-
 def latency(rng: random.Random, by: ByEinsum) -> None:
     """Busy times of memories with a factor that differs, some such that only brute force can be used."""
-    for node in rng.sample(_memories(by.data), rng.choice((1, 1, 2))):
+    for node in rng.sample(memories(by.data), rng.choice((1, 1, 2))):
         node["extra_attributes_for_component_model"] = {"factor": by.value(*rng.sample((0.1, 1, 5, 30), 2))}
         form = rng.choice((SUM, SUM, LARGEST, "max(read_latency, write_latency)"))
         node["total_latency"] = f"factor * {form}" if rng.random() < 0.85 else f"{SUM} ** 2 + factor"
@@ -91,14 +90,14 @@ def compute_latency(rng: random.Random, by: ByEinsum) -> None:
 
 def costs(rng: random.Random, by: ByEinsum) -> None:
     """Energies and throughputs of actions."""
-    node = rng.choice(_memories(by.data))
+    node = rng.choice(memories(by.data))
     for action in node["actions"]:
         action[rng.choice(("energy", "throughput"))] = by.value(*rng.sample((1, 2, 10, 40), 2))
 
 
 def scales(rng: random.Random, by: ByEinsum) -> None:
     """Scales and leakage."""
-    node = rng.choice(_memories(by.data))
+    node = rng.choice(memories(by.data))
     node[rng.choice(("actions_scale", "energy_scale", "throughput_scale", "leak_power"))] = by.value(
         *rng.sample((0.5, 1, 3, 9), 2)
     )
@@ -107,15 +106,15 @@ def scales(rng: random.Random, by: ByEinsum) -> None:
 def widths(rng: random.Random, by: ByEinsum) -> None:
     """Bits of values in a memory, and of a tensor in the workload."""
     if rng.random() < 0.6:
-        rng.choice(_memories(by.data))["bits_per_value"] = {"All": by.value(*rng.sample((4, 8, 16), 2))}
+        rng.choice(memories(by.data))["bits_per_value"] = {"All": by.value(*rng.sample((4, 8, 16), 2))}
     if rng.random() < 0.6:
         by.data["workload"]["bits_per_value"] = {by.tensor: rng.choice((4, 16, 24)), "Other": 8}
 
 
 def kept(rng: random.Random, by: ByEinsum) -> None:
     """What a memory keeps; of the outermost one perhaps more than others that use a tensor may."""
-    node = rng.choice(_memories(by.data))
-    if node is _memories(by.data)[0]:
+    node = rng.choice(memories(by.data))
+    if node is memories(by.data)[0]:
         keep = by.value(*rng.sample(("~Intermediates", "Inputs", "Outputs", "Nothing", "All"), 2))
         may_keep = by.value("All", "~Intermediates") if rng.random() < 0.5 else "All"
         node["tensors"] = {"keep": keep, "may_keep": may_keep}
@@ -130,7 +129,7 @@ def instances(rng: random.Random, by: ByEinsum) -> None:
     by.einsums[i] = {**written, "n_instances": rng.choice((2, 5))}
 
 
-def lanes(rng: random.Random, by: ByEinsum) -> None:
+def own_lanes(rng: random.Random, by: ByEinsum) -> None:
     """Which lanes may have values in common, and how many there may be."""
     node = by.data["arch"]["nodes"][-1]
     dimension = {"name": "own", "fanout": rng.choice((2, 3))}
@@ -151,7 +150,7 @@ def networks(rng: random.Random, by: ByEinsum) -> None:
 
 
 KINDS: tuple[Callable[[random.Random, ByEinsum], None], ...] = (
-    latency, compute_latency, costs, scales, widths, kept, instances, lanes, networks,
+    latency, compute_latency, costs, scales, widths, kept, instances, own_lanes, networks,
 )  # fmt: skip
 
 
@@ -166,3 +165,41 @@ def draw_by_einsum(rng: random.Random) -> Problem:
         kind(rng, by)
     semantics = "exact" if networks in chosen else drawn.semantics
     return replace(drawn, semantics=semantics, max_fused_loops=min(drawn.max_fused_loops, rng.choice((1, 2, math.inf))))
+
+
+# what other drawers have seldom or never
+
+RARE = ("overlap", "leakage", "banks", "network")
+METRICS = ("latency", "energy", "energy_delay_product", "leak_energy", "dynamic_energy")
+
+
+def draw_rare(rng: random.Random, kind: str) -> tuple[Spec, str, tuple[float, float]]:
+    """A specification, a metric, and the most fused loops in all and over one rank variable."""
+    drawn = draw_problem(rng, tuple(CASCADES_ALIKE), small=True, more=ALIKE)
+    data, metric = drawn.data, rng.choice(METRICS[:3])
+    by = ByEinsum(rng, data)
+    match kind:
+        case "overlap":
+            features.overlap(rng, data)
+            features.put(rng, data, *rng.sample(("ports", "startup", "lanes"), rng.choice((0, 1, 2))))
+            for difference in rng.sample((latency, instances, widths, costs), rng.choice((1, 1, 2))):
+                difference(rng, by)
+            for node in memories(data):
+                if "total_latency" in node:
+                    node.pop("ports", None)
+                    node.pop("banks", None)
+        case "leakage":
+            metric = rng.choice(METRICS[1:])
+            features.lanes(rng, data)
+            features.leakage(rng, data)
+            if rng.random() < 0.5:
+                rng.choice((latency, widths, instances))(rng, by)
+        case "banks":
+            features.banks(rng, data)
+        case "network":
+            features.lanes(rng, data)
+            with_network(rng, data, rng.choice((TOPOLOGIES, ROUND, HANDED_ON)))
+            networks(rng, by)
+            if rng.random() < 0.4:
+                features.leakage(rng, data)
+    return Spec.from_dict(data), metric, (drawn.max_fused_loops, drawn.per_variable)

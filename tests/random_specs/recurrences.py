@@ -1,6 +1,6 @@
 """Random cascades with a recurrence, and mappings of them."""
 
-from tests.mapper.networks import HANDED_ON, ROUND, TOPOLOGIES, network
+from tests.random_specs.networks import HANDED_ON, ROUND, TOPOLOGIES, network
 
 import einmap
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-import einmap
-from einmap.spec.spec import Spec
+from tests.random_specs.parts import LARGEST, Parts, maybe
 
 EINSUMS: tuple[tuple[str, dict[str, str]], ...] = (
     ("Z[m,n] = A[m,k] * B[k,n]", {"M": "m", "N": "n", "K": "k"}),
@@ -28,43 +27,30 @@ GATHERS: tuple[tuple[str, dict[str, str]], ...] = (
 )
 """Those in which rows are looked up."""
 SIZES = (1, 2, 2, 3, 4, 4, 5, 6, 6, 8, 9, 12)
+SETS = ("All", "Nothing", "A", "B", "Z", "A | B", "A | Z", "B | Z", "Inputs", "Outputs")
+"""Tensors that something is said of."""
 
 
-def _maybe(rng: random.Random, p: float) -> bool:
-    return rng.random() < p
-
-
-def _number(rng: random.Random) -> float:
-    return rng.choice((0, 1, 1, 2, 3, 5, 7, 11))
+def _parts(rng: random.Random) -> Parts:
+    numbers = (0, 1, 1, 2, 3, 5, 7, 11)
+    return Parts(rng, (1, 2, 3, 4, 8), 0.2, numbers, widths=(1, 4, 8, 16), powers=numbers)
 
 
 def _tensors(rng: random.Random) -> str:
-    return rng.choice(("All", "Nothing", "A", "B", "Z", "A | B", "A | Z", "B | Z", "Inputs", "Outputs"))
-
-
-def _actions(rng: random.Random, names: tuple[str, ...], scale: int) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": name,
-            "energy": _number(rng) * scale,
-            "throughput": "inf" if _maybe(rng, 0.2) else rng.choice((1, 2, 3, 4, 8)),
-            **({"bits_per_action": rng.choice((1, 4, 8, 16))} if name != "compute" else {}),
-        }
-        for name in names
-    ]
+    return rng.choice(SETS)
 
 
 def _dimension(rng: random.Random, name: str, variables: list[str]) -> dict[str, Any]:
     found: dict[str, Any] = {"name": name, "fanout": rng.choice((2, 3, 4, 6, 8))}
-    if _maybe(rng, 0.5):
+    if maybe(rng, 0.5):
         found["may_reuse"] = _tensors(rng)
-    if _maybe(rng, 0.2):
+    if maybe(rng, 0.2):
         found["reuse"] = rng.choice(("A", "B", "Z"))
-    if _maybe(rng, 0.2):
+    if maybe(rng, 0.2):
         found["min_usage"] = rng.choice((0.3, 0.5, 1))
-    if _maybe(rng, 0.2):
+    if maybe(rng, 0.2):
         found["power_gateable"] = True
-    if _maybe(rng, 0.2):
+    if maybe(rng, 0.2):
         v = rng.choice(variables)
         operator, value = rng.choice((("<=", 2), ("==", 1), ("product<=", 3)))
         found["loop_bounds"] = [{"expression": rng.choice((v, f"~{v}")), "operator": operator, "value": value}]
@@ -74,21 +60,21 @@ def _dimension(rng: random.Random, name: str, variables: list[str]) -> dict[str,
 def _placement(rng: random.Random, *, innermost: bool, variables: list[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if innermost:
-        found["keep"] = "All" if _maybe(rng, 0.6) else _tensors(rng)
-    elif _maybe(rng, 0.6):
+        found["keep"] = "All" if maybe(rng, 0.6) else _tensors(rng)
+    elif maybe(rng, 0.6):
         found["keep"] = _tensors(rng)
-    if _maybe(rng, 0.6):
+    if maybe(rng, 0.6):
         found["may_keep"] = rng.choice(("All", _tensors(rng)))
-    if _maybe(rng, 0.1):
+    if maybe(rng, 0.1):
         found["no_refetch_from_above"] = rng.choice(("A", "B", "Z"))
-    if _maybe(rng, 0.1):
+    if maybe(rng, 0.1):
         found["no_resend_to_below"] = rng.choice(("A", "B", "Z"))
-    if _maybe(rng, 0.12):
+    if maybe(rng, 0.12):
         value = rng.choice((1, 2, 4))
         found["tile_shape"] = [{"expression": rng.choice(variables), "operator": "<=", "value": value}]
-    if _maybe(rng, 0.1):
+    if maybe(rng, 0.1):
         found["tensor_order_options"] = [["A", "~A"]]
-    if _maybe(rng, 0.1):
+    if maybe(rng, 0.1):
         found["force_memory_hierarchy_order"] = False
     return found
 
@@ -96,18 +82,18 @@ def _placement(rng: random.Random, *, innermost: bool, variables: list[str]) -> 
 def _memory(rng: random.Random, name: str, *, outermost: bool, innermost: bool, variables: list[str]) -> dict[str, Any]:
     node: dict[str, Any] = {"type": "Memory", "name": name}
     node["size"] = "inf" if outermost else rng.choice((3, 8, 16, 24, 48, 64, 128, 512)) * 8
-    node["actions"] = _actions(rng, ("read", "write"), 20 if outermost else 3)
-    node["leak_power"] = _number(rng) if _maybe(rng, 0.4) else 0
+    node["actions"] = _parts(rng).actions(("read", "write"), 20 if outermost else 3)
+    node["leak_power"] = _parts(rng).leak(0.4)
     if outermost:
-        node["tensors"] = {"keep": "All" if _maybe(rng, 0.9) else "A | Z", "may_keep": "All"}
+        node["tensors"] = {"keep": "All" if maybe(rng, 0.9) else "A | Z", "may_keep": "All"}
     else:
         node["tensors"] = _placement(rng, innermost=innermost, variables=variables)
-    if _maybe(rng, 0.25):
+    if maybe(rng, 0.25):
         node["skip_initial_output_write"] = False
-    if _maybe(rng, 0.15):
+    if maybe(rng, 0.15):
         node["bits_per_value"] = {"Z": 16}
-    if _maybe(rng, 0.2):
-        node["total_latency"] = "max(a.n_calls / a.throughput for a in actions)"
+    if maybe(rng, 0.2):
+        node["total_latency"] = LARGEST
     return node
 
 
@@ -115,7 +101,7 @@ def draw_gather(rng: random.Random) -> dict[str, Any]:
     """A problem in which rows of a table are looked up; the outermost memory may be too small for the table."""
     problem = draw_problem(rng, GATHERS)
     problem["workload"]["rank_sizes"]["V"] = rng.choice(SIZES)
-    if _maybe(rng, 0.4):
+    if maybe(rng, 0.4):
         problem["arch"]["nodes"][0]["size"] = rng.choice((256, 512, 1024, 4096))
     return problem
 
@@ -130,7 +116,7 @@ def draw_problem(rng: random.Random, einsums: tuple[tuple[str, dict[str, str]], 
     nodes: list[dict[str, Any]] = []
     levels = rng.choice((1, 2, 2, 3))
     for level in range(levels):
-        if level and _maybe(rng, 0.5):
+        if level and maybe(rng, 0.5):
             nodes.append(
                 {
                     "type": "Container",
@@ -138,32 +124,18 @@ def draw_problem(rng: random.Random, einsums: tuple[tuple[str, dict[str, str]], 
                     "spatial": [_dimension(rng, d, variables) for d in ("X", "Y")[: rng.choice((1, 1, 2))]],
                 }
             )
-        if level and _maybe(rng, 0.15):
-            nodes.append(
-                {
-                    "type": "Toll",
-                    "name": f"Toll{level}",
-                    "direction": rng.choice(("up", "down", "up_and_down")),
-                    "actions": _actions(rng, ("read",), 2),
-                    "leak_power": 0,
-                    "tensors": {"keep": _tensors(rng)},
-                }
-            )
+        if level and maybe(rng, 0.15):
+            nodes.append(_parts(rng).toll(f"Toll{level}", SETS))
         nodes.append(
             _memory(rng, f"L{level}", outermost=level == 0, innermost=level == levels - 1, variables=variables)
         )
-    compute: dict[str, Any] = {
-        "type": "Compute",
-        "name": "MAC",
-        "leak_power": _number(rng) if _maybe(rng, 0.3) else 0,
-        "actions": _actions(rng, ("compute",), 1),
-    }
-    if _maybe(rng, 0.3):
+    compute = _parts(rng).compute("MAC", 0.3)
+    if maybe(rng, 0.3):
         compute["spatial"] = [_dimension(rng, "lanes", variables)]
     nodes.append(compute)
     return {
         "arch": {"nodes": nodes},
-        "workload": {"rank_sizes": _window_sizes(text, sizes), "bits_per_value": {"All": 8}, "einsums": [text]},
+        "workload": {"rank_sizes": sizes, "bits_per_value": {"All": 8}, "einsums": [text]},
     }
 
 
@@ -181,11 +153,11 @@ def draw_array(rng: random.Random) -> dict[str, Any]:
     dimensions = []
     for name in ("X", "Y", "V", "W")[: rng.choice((3, 3, 4))]:
         found = {"name": name, "fanout": rng.choice((2, 2, 3, 4, 8)), "may_reuse": _tensors(rng)}
-        if _maybe(rng, 0.3):
+        if maybe(rng, 0.3):
             found["reuse"] = rng.choice(("A", "B", "Z"))
-        if _maybe(rng, 0.15):
+        if maybe(rng, 0.15):
             found["power_gateable"] = True
-        if _maybe(rng, 0.1):
+        if maybe(rng, 0.1):
             found["min_usage"] = rng.choice((0.5, 1))
         dimensions.append(found)
     split = rng.choice((0, 0, 1, 2))
@@ -194,14 +166,3 @@ def draw_array(rng: random.Random) -> dict[str, Any]:
             nodes.insert(rng.randrange(1, len(nodes)), {"type": "Container", "name": name, "spatial": own})
     problem["arch"]["nodes"] = nodes
     return problem
-
-
-def _window_sizes(text: str, sizes: dict[str, int]) -> dict[str, int]:
-    return sizes
-
-
-def spec_of(problem: dict[str, Any]) -> Spec:
-    """The problem as a specification."""
-    import json
-
-    return einmap.loads(json.dumps(problem))

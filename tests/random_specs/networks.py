@@ -5,18 +5,15 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from tests.mapper.kinds import dimensions, memories
-from tests.mapper.problems import EINSUMS, draw_array, draw_problem
-
-type Problem = dict[str, Any]
-
+from tests.random_specs.nodes import Tree, dimensions, memories
+from tests.random_specs.problems import EINSUMS, draw_array, draw_problem
 
 TOPOLOGIES = ("mesh", "mesh", "all_to_all")
 ROUND = ("torus", "ring", "bus")
 HANDED_ON = ("tree", "systolic")
 
 
-def network(rng: random.Random, name: str = "Noc", topologies: tuple[str, ...] = TOPOLOGIES) -> Problem:
+def network(rng: random.Random, name: str = "Noc", topologies: tuple[str, ...] = TOPOLOGIES) -> Tree:
     """A network whose hops, routes and links cost something, most of the time."""
     hop = {
         "name": "hop",
@@ -36,7 +33,7 @@ def network(rng: random.Random, name: str = "Noc", topologies: tuple[str, ...] =
     return found
 
 
-def with_network(rng: random.Random, problem: Problem, topologies: tuple[str, ...] = TOPOLOGIES) -> Problem:
+def with_network(rng: random.Random, problem: Tree, topologies: tuple[str, ...] = TOPOLOGIES) -> Tree:
     """The problem with one network above its lanes, or two."""
     nodes = problem["arch"]["nodes"]
     for number in range(rng.choice((1, 1, 1, 2))):
@@ -47,7 +44,7 @@ def with_network(rng: random.Random, problem: Problem, topologies: tuple[str, ..
     return problem
 
 
-def draw(rng: random.Random, topologies: tuple[str, ...] = TOPOLOGIES) -> Problem:
+def draw(rng: random.Random, topologies: tuple[str, ...] = TOPOLOGIES) -> Tree:
     """A problem of one Einsum, its lanes in one or two places."""
     problem = draw_array(rng) if rng.random() < 0.5 else draw_problem(rng)
     for dimension in dimensions(problem):
@@ -55,7 +52,7 @@ def draw(rng: random.Random, topologies: tuple[str, ...] = TOPOLOGIES) -> Proble
     return with_network(rng, problem, topologies)
 
 
-def draw_wide(rng: random.Random, topologies: tuple[str, ...]) -> Problem:
+def draw_wide(rng: random.Random, topologies: tuple[str, ...]) -> Tree:
     """A problem of few tile shapes whose first fanout is long, so that round a ring some lanes are nearer backward."""
     text, ranks = rng.choice(EINSUMS[:4])
     sizes = {rank: rng.choice((1, 2, 3)) for rank in ranks}
@@ -80,10 +77,10 @@ def draw_wide(rng: random.Random, topologies: tuple[str, ...]) -> Problem:
     }
 
 
-def draw_two_places(rng: random.Random, topologies: tuple[str, ...] = (*TOPOLOGIES, *ROUND, *HANDED_ON)) -> Problem:
+def draw_two_places(rng: random.Random, topologies: tuple[str, ...] = (*TOPOLOGIES, *ROUND, *HANDED_ON)) -> Tree:
     """A matrix product on lanes that reduce above a network that has lanes, too."""
 
-    def memory(name: str, keep: str, **more: Any) -> Problem:
+    def memory(name: str, keep: str, **more: Any) -> Tree:
         actions = [{"name": name, "energy": rng.choice((0, 0, 1)), "throughput": 4} for name in ("read", "write")]
         found = {"type": "Memory", "name": name, "size": "inf", "leak_power": 0, "area": 0, "actions": actions}
         found["skip_initial_output_write"] = rng.random() < 0.7
@@ -103,11 +100,11 @@ def draw_two_places(rng: random.Random, topologies: tuple[str, ...] = (*TOPOLOGI
     }
 
 
-def draw_round(rng: random.Random) -> Problem:
+def draw_round(rng: random.Random) -> Tree:
     """The same on a torus, a ring or a bus."""
     return draw(rng, ROUND)
 
 
-def draw_handed_on(rng: random.Random) -> Problem:
+def draw_handed_on(rng: random.Random) -> Tree:
     """The same on a tree or a systolic array."""
     return draw(rng, HANDED_ON)

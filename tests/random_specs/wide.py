@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests.mapper.fusion.problems import Problem
+from tests.random_specs.fused import Problem
+from tests.random_specs.parts import KINDS_OF_TENSORS, Parts
 
 SIZES = (2, 2, 3, 4, 4, 6, 8)
 LARGE = (2, 4, 4, 6, 8, 12, 16, 64)
@@ -195,11 +196,12 @@ def _nodes(rng: random.Random, einsums: _Einsums, levels: int, fanout: int) -> t
     unit = 8 * math.prod(sizes[-2:])
     outermost = rng.choice(("~Intermediates", "~Intermediates", "~Intermediates", "All", "Nothing", "Outputs"))
     top = {"keep": outermost, "may_keep": "All"} if outermost != "Outputs" else {"keep": "~Inputs | Intermediates"}
-    nodes = [_memory(rng, "L0", "inf", top, 10)]
+    parts = Parts(rng, ("inf", 1, 2, 4, 8, 16, 32), powers=(1, 2, 5))
+    nodes = [parts.memory("L0", "inf", top, 10, 0.2)]
     names = einsums.tensors
     for level in range(1, levels + 1):
         if fanout == level:
-            nodes.append(_fan(rng, level))
+            nodes.append(parts.fan(level, ("X", "Y")[: rng.choice((1, 1, 1, 2))]))
             kinds.add("fanout")
         tensors = _kept(rng, level, names)
         if rng.random() < 0.15:
@@ -215,17 +217,17 @@ def _nodes(rng: random.Random, einsums: _Einsums, levels: int, fanout: int) -> t
             tensors["tensor_order_options"] = [[first, f"~{first}"]]
             kinds.add("orders")
         if rng.random() < 0.1:
-            nodes.append(_toll(rng, level))
+            nodes.append(parts.toll(f"Toll{level}", ("All", *KINDS_OF_TENSORS)))
             kinds.add("toll")
         size = rng.choice(("inf", unit, unit * 1.5, unit * 0.75, unit * 0.5, unit * 2, 16, 32, 48, 64, 128, 192, 256))
-        nodes.append(_memory(rng, f"L{level}", size, tensors, 3 if level == 1 else 1))
+        nodes.append(parts.memory(f"L{level}", size, tensors, 3 if level == 1 else 1, 0.2))
         if rng.random() < 0.2:
             nodes[-1]["bits_per_value"] = {rng.choice(("Intermediates", "Inputs", "Outputs")): rng.choice((4, 16))}
             kinds.add("bits of a memory")
     if fanout == levels + 1:
-        nodes.append(_fan(rng, fanout))
+        nodes.append(parts.fan(fanout, ("X", "Y")[: rng.choice((1, 1, 1, 2))]))
         kinds.add("fanout")
-    nodes.append(_compute(rng))
+    nodes.append(replace(parts, powers=(1, 3)).compute("MAC", 0.2))
     return nodes, kinds
 
 
@@ -238,58 +240,3 @@ def _kept(rng: random.Random, level: int, names: list[str]) -> dict[str, Any]:
     if rng.random() < 0.05:
         found["back"] = rng.choice(("Intermediates", "X"))
     return found
-
-
-def _actions(rng: random.Random, names: tuple[str, ...], scale: int) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": n,
-            "energy": rng.choice((0, 1, 1, 2, 3, 5, 7)) * scale,
-            "throughput": rng.choice(("inf", 1, 2, 4, 8, 16, 32)),
-        }
-        for n in names
-    ]
-
-
-def _memory(rng: random.Random, name: str, size: float | str, tensors: dict[str, Any], scale: int) -> dict[str, Any]:
-    node = {"type": "Memory", "name": name, "size": size, "tensors": tensors, "area": 0}
-    node["leak_power"] = rng.choice((1, 2, 5)) if rng.random() < 0.2 else 0
-    node["actions"] = _actions(rng, ("read", "write"), scale)
-    if rng.random() < 0.15:
-        node["skip_initial_output_write"] = False
-    if rng.random() < 0.2:
-        node["total_latency"] = "max(a.n_calls / a.throughput for a in actions)"
-    return node
-
-
-def _fan(rng: random.Random, level: int) -> dict[str, Any]:
-    spatial = []
-    for name in ("X", "Y")[: rng.choice((1, 1, 1, 2))]:
-        dimension: dict[str, Any] = {"name": name, "fanout": rng.choice((2, 2, 3, 4))}
-        if rng.random() < 0.3:
-            dimension["may_reuse"] = rng.choice(("Nothing", "Inputs", "Outputs", "Intermediates"))
-        if rng.random() < 0.1:
-            dimension["reuse"] = rng.choice(("Inputs", "Outputs"))
-        if rng.random() < 0.1:
-            dimension["min_usage"] = 0.5
-        if rng.random() < 0.2:
-            dimension["power_gateable"] = True
-        spatial.append(dimension)
-    return {"type": "Container", "name": f"Fan{level}", "spatial": spatial}
-
-
-def _toll(rng: random.Random, level: int) -> dict[str, Any]:
-    return {
-        "type": "Toll",
-        "name": f"Toll{level}",
-        "direction": rng.choice(("up", "down", "up_and_down")),
-        "actions": _actions(rng, ("read",), 2),
-        "leak_power": 0,
-        "area": 0,
-        "tensors": {"keep": rng.choice(("All", "Inputs", "Outputs", "Intermediates"))},
-    }
-
-
-def _compute(rng: random.Random) -> dict[str, Any]:
-    leak = rng.choice((1, 3)) if rng.random() < 0.2 else 0
-    return {"type": "Compute", "name": "MAC", "leak_power": leak, "area": 0, "actions": _actions(rng, ("compute",), 1)}

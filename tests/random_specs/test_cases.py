@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from tests.amounts import few_and_many
-from tests.cascades import REFUSALS, cases, draw_case, drawn_cases, evaluated, valid_case
-from tests.random_specs.features import features, shown
+from tests.random_specs.cases import REFUSALS, cases, draw_case, drawn_cases, evaluated, valid_case
+from tests.random_specs.coverage import features, shown
 from tests.random_specs.workloads import MAX_OPERATIONS
 
 from einmap import EinmapError, Spec, evaluate
