@@ -191,6 +191,31 @@ mapping:
     assert (done.tensors["T"] == done.inputs["I"].sum(axis=1)).all()
 
 
+def test_lanes_inside_of_lanes_further_in_have_the_visits_that_are_left_to_them():
+    # each lane of MAC has 3 values of p, the lanes of GLB 2 and 1 of these: 2 visits and 1
+    lanes = "spatial: [{name: X, fanout: 2, may_reuse: Nothing}]"
+    arch = ARCH.replace("name: GLB,", f"name: GLB, {lanes},").replace("name: MAC,", f"name: MAC, {lanes},")
+    text = """
+workload:
+  rank_sizes: {P: 6, M: 1}
+  bits_per_value: {All: 8}
+  einsums: ["Z[m] = T[m, p]"]
+mapping:
+  nodes:
+  - !Storage {tensors: [T, Z], component: DRAM}
+  - !Spatial {rank_variable: p, tile_shape: 3, component: MAC, name: X}
+  - !Spatial {rank_variable: p, tile_shape: 2, component: GLB, name: X}
+  - !Temporal {rank_variable: p, tile_shape: 1}
+  - !Storage {tensors: [Z], component: GLB}
+  - !Compute {einsum: Z, component: MAC}
+"""
+    spec = einmap.loads(arch + text)
+    cost = einmap.evaluate(spec)
+    assert differences(spec, cost) == []
+    counted = {row.action: row.count for row in cost.actions if (row.component, row.tensor) == ("DRAM", "Z")}
+    assert counted == {"read": 2, "write": 3}  # the first visit fetches nothing
+
+
 def test_an_index_below_zero_is_counted_but_not_executed():
     text = """
 workload:

@@ -9,7 +9,6 @@ from tests.execute.test_execute import ARCH
 from tests.random_specs.cases import valid_spaces
 
 import einmap
-from einmap.spec.raw import to_python
 
 
 def triangle(einsum, sizes, cut, tile=1):
@@ -75,25 +74,10 @@ def test_dividing_by_zero_gives_what_floating_point_says():
     assert done.tensors["Z"].tolist() == [np.inf, 0.75]
 
 
-def whole(spec):
-    """The specification without constraints of its iteration spaces."""
-    plain = to_python(spec.raw)
-    for einsum in plain["workload"]["einsums"]:
-        einsum.pop("iteration_space_shape", None)
-    return einmap.Spec.from_dict(plain)
-
-
 def wrong(seeds):
     """(seed, first difference) of random cascades with such spaces."""
-    found = []
-    for seed in seeds:
-        spec, cost = valid_spaces(random.Random(seed))
-        try:
-            found += [(seed, different) for different in differences(spec, cost)[:1]]
-        except einmap.MappingError:
-            # a lane reads its own part of a sum, if there is one: on the whole box its outputs are wrong
-            assert [kind for kind, *_ in differences(whole(spec))][:1] == ["tensor"], seed
-    return found
+    drawn = ((seed, valid_spaces(random.Random(seed))) for seed in seeds)
+    return [(seed, different) for seed, (spec, cost) in drawn for different in differences(spec, cost)[:1]]
 
 
 def test_60_random_mappings_of_such_spaces_cost_what_they_do():

@@ -21,9 +21,9 @@ from einmap.emit.lowering.tile_boxes import lane_turns, memories, place_of_indic
 from einmap.errors import MappingError, NotSupportedError, raise_all
 from einmap.mapping.nodes import format_address
 from einmap.mapping.validate import validate
+from einmap.model.checks.half_reduced import half_reduced
 from einmap.model.counting.path import path_of
 from einmap.model.evaluate import evaluate
-from einmap.model.occupancy.sharing import half_reduced
 from einmap.schedule.copies import check_copies
 from einmap.schedule.routes import routes_of
 from einmap.schedule.schedule import Schedule, schedule_of

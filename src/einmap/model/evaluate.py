@@ -22,6 +22,7 @@ from einmap.model.checks.advice import notes_on
 from einmap.model.checks.array_units import check_units
 from einmap.model.checks.constraints import constraint_notes
 from einmap.model.checks.gathers import check_gathers
+from einmap.model.checks.half_reduced import check_parts, half_reduced
 from einmap.model.checks.partial_sums import check_partial_sums
 from einmap.model.checks.recurrences import check_recurrences_known
 from einmap.model.cost import (
@@ -45,7 +46,6 @@ from einmap.model.occupancy.sharing import (
     Where,
     charges_of,
     check_fusion,
-    half_reduced,
     shared_nodes,
 )
 from einmap.model.occupancy.stages import Turns, moments_of
@@ -217,6 +217,7 @@ class _Evaluation:
         shared = SharedTensors(self.workload, self.tree, order, self.paths, self.shared, self.tensors)
         check_gathers(self.tree, self.workload, lambda: self.every_path, where)
         check_fusion(shared, self.rules, where, self.slides)
+        check_parts(shared, self.rules, where)
         check_units(self.shared, self.traffic, self.pipelines, where)
         refuse_sliding(self.pipelines, [(node, loop) for (_, node), loop in self.slides.items()], where)
         self.constraints(order, self.tensors)

@@ -129,22 +129,24 @@ class Route:
     def intervals(self, clock: Clock, lane: Instance, level: int, position: int) -> dict[str, Interval] | None:
         """Values of each rank variable at a node: `lane` of `level` at the time `clock`; None when it has none.
 
-        Temporal loops before `position` and spatial loops at or above `level` have cut the space.
+        Temporal loops before `position` and spatial loops at or above `level` have cut the space. Others may stand
+        outside of these only where the variable indexes nothing that the node holds: they leave their largest tile.
         """
         intervals = {v: (0, n) for v, n in self.einsum.bounds}
+        left: dict[str, int] = {}
         lanes = iter(lane)
         for turn in self.turns:
             if self.iterations[turn.address] == 1:
                 continue  # a loop of one iteration cuts nothing
             if turn.level is None:
-                if turn.position >= position:
-                    continue
-                index = clock[turn.address]
-            elif turn.level <= level:
-                index = next(lanes)
+                index = clock[turn.address] if turn.position < position else None
             else:
+                index = next(lanes) if turn.level <= level else None
+            if index is None:
+                left[turn.variable] = max(turn.first, turn.shape)
                 continue
             start, size = intervals[turn.variable]
+            size = min(size, left.get(turn.variable, size))
             begin = 0 if index == 0 else turn.first + (index - 1) * turn.shape
             size = min(turn.shape if index else turn.first, size - begin)
             if size <= 0:

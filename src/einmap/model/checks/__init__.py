@@ -5,6 +5,7 @@
 - `constraints`: constraints of the architecture that a hand-written mapping may violate: notes, or errors on
   request.
 - `gathers`: what a mapping may do where an Einsum looks up rows of a table in an index tensor.
+- `half_reduced`: consumers that read sums of which some parts are missing.
 - `invariants`: what holds for every result.
 - `outputs_at_sums`: outputs that are indexed by sums of rank variables: which of them the search can count.
 - `partial_sums`: partial sums with a width of their own: what they do not go together with yet.

@@ -13,7 +13,7 @@ import numpy as np
 from einmap.arch.component import Memory
 from einmap.einsum.spaces.projection import Relevance
 from einmap.einsum.workload import Workload
-from einmap.errors import At, EinmapError, MappingError, Note, NotSupportedError, raise_all
+from einmap.errors import At, EinmapError, MappingError, NotSupportedError, raise_all
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.nodes import Address
 from einmap.mapping.pretty import pretty
@@ -124,7 +124,7 @@ def check_fusion(
     """
     problems: list[EinmapError] = []
     workload, order, paths, tensors = shared.workload, shared.order, shared.paths, shared.tensors
-    users = _users(order, paths)
+    users = users_by_tensor(order, paths)
     intermediates = sorted(workload.intermediates & tensors)
     for tensor in sorted(workload.shared & tensors):
         if len(users.get(tensor, ())) > 1:
@@ -146,7 +146,7 @@ def check_fusion(
     raise_all(problems)
 
 
-def _users(order: tuple[str, ...], paths: Mapping[str, EinsumPath]) -> dict[str, tuple[str, ...]]:
+def users_by_tensor(order: tuple[str, ...], paths: Mapping[str, EinsumPath]) -> dict[str, tuple[str, ...]]:
     """The Einsums that access each tensor, as they run."""
     users: dict[str, list[str]] = {}
     for name in order:
@@ -175,33 +175,6 @@ def _read_too_early(
             at = where(target.compute.address)
             problems.append(MappingError(text, at=at, hint="move the loop that both share into the branches"))
     return problems
-
-
-def half_reduced(
-    workload: Workload,
-    order: tuple[str, ...],
-    paths: Mapping[str, EinsumPath],
-    where: Where,
-    tensors: frozenset[str],
-) -> list[Note]:
-    """Consumers inside a loop that reduces the tensor they read: counts are right, values are partial sums."""
-    notes: list[Note] = []
-    users = _users(order, paths)
-    for tensor in sorted(workload.intermediates & tensors):
-        producer = workload.producers[tensor]
-        for reader in users.get(tensor, ()):
-            if producer not in paths or reader == producer:
-                continue
-            source = paths[producer]
-            shared = {lp.address for lp in paths[reader].loops}
-            written = source.einsum.by_tensor[tensor]
-            for lp in source.loops:
-                reduces = not lp.absent and not lp.is_spatial and written.relevance(lp.variable) is Relevance.NONE
-                if lp.address in shared and reduces and not source.einsum.is_copy:
-                    loop = f"the loop over {lp.variable!r} of {producer!r}"
-                    text = f"{reader!r} reads {tensor!r} half-reduced, inside {loop}"
-                    notes.append(Note(text, where(lp.address)))
-    return notes
 
 
 def _first_rank_too_early(source: EinsumPath, target: EinsumPath, tensor: str, loops: list[Loop]) -> str | None:
