@@ -14,11 +14,20 @@ from einmap.errors import NotSupportedError
 from einmap.mapper.compose.ways import Way
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.fusion.paths.lower_envelope import corners
+from einmap.mapper.fusion.refinement.einsum_floors import floors_in_time
 from einmap.mapper.fusion.search import FusedSearch
 from einmap.mapper.objective.pareto_sums import PARTS
 from einmap.mapper.problem.problem import Budget, Known, Problem
 from einmap.mapper.result.outcome import Outcome, ended_after, narrowed_by
 from einmap.mapper.result.result import Found, MapStats, objective
+from einmap.progress import Progress
+
+FOR_BOUNDS = 0.3
+"""Part of a limited time that is kept for bounds of the Einsums, in case that the search does not come to its end."""
+MOST_FOR_BOUNDS = 2.0
+"""Seconds that are enough for them."""
+AT_LEAST = 0.5
+"""Seconds for them where somebody has stopped the search."""
 
 
 def cascade(problem: Problem, budget: Budget, way: Way) -> tuple[Outcome, Known]:
@@ -34,10 +43,20 @@ def cascade(problem: Problem, budget: Budget, way: Way) -> tuple[Outcome, Known]
         rows = np.array([[objective(end.cost, goal) for goal in goals] for end in ends])
         known = replace(known, rows=rows if known.rows is None else np.concatenate([known.rows, rows]))
     search = way.search(problem.options, known)
-    trees = search.run(budget.progress, budget.after(work).work)
+    is_bounded = len(goals) == 1 and known.limit is None
+    trees = search.run(_but_for_bounds(budget.progress) if is_bounded else budget.progress, budget.after(work).work)
     _refuse_tried(search)
     points = (*ends, *(way.point(tree, problem.options) for tree in trees))
-    return _outcome(search, points, work, start), search.reached()
+    bound = known_bound(search, budget.progress) if is_bounded else None
+    return replace(_outcome(search, points, work, start), bound=bound), search.reached()
+
+
+def _but_for_bounds(token: Progress) -> Progress:
+    """A limited time but for what a stopped search needs to bound each Einsum by itself."""
+    if token.deadline is None:
+        return token
+    left = token.seconds_left()
+    return token.within(left - min(left * FOR_BOUNDS, MOST_FOR_BOUNDS))
 
 
 def _ends_of_front(problem: Problem, budget: Budget, way: Way) -> tuple[list[Found], int]:
@@ -92,30 +111,34 @@ def _outcome(search: FusedSearch, points: Sequence[Found], work: int, start: flo
         narrowed=narrowed_by(search.options, fused=search.inside),
         ended=ended_after(stats.evaluated) if is_cut else None,
         left_out=left_out,
-        bound=None if len(search.options.goals) > 1 or search.known.limit else known_bound(search),
         # what breaks a tie was asked for, and all of it is found
         ties_broken=search.known.limit is not None and search.complete,
         unfit=search.impossible,
     )
 
 
-def known_bound(search: FusedSearch) -> float | None:
+def known_bound(search: FusedSearch, token: Progress) -> float | None:
     """What the one objective of a search is at least, also where it was stopped or had to leave something out."""
     members = {member.einsum.name: member for member in search.members}
     proven = 0.0
     if search.least and all(member.chains.covers_mapspace for member in search.members):
         proven = search.lower_bound()
+    floors = search.floors
+    if search.meter.cut and len(floors) < len(search.parts):
+        # a search that somebody ended has some time for it in any case, as its fallback has
+        late = token.stopped and token.deadline is None
+        floors |= floors_in_time(search, Progress(token.callback).within(AT_LEAST) if late else token, floors)
     total = np.zeros(len(search.weights))
-    for einsum in search.workload.einsums:
+    for number, einsum in enumerate(search.workload.einsums):
         member = members.get(einsum.name)
         costs = np.array(least_costs(einsum, search.spec.bound[einsum.name].arch, search.goals))
         # an infinite latency counts for nothing where its weight is 0, as a sum of products would not have it
-        floor = np.multiply(search.weights, costs, where=search.weights > 0, out=np.zeros(search.weights.shape)).sum(1)
-        searched = np.full(len(floor), -np.inf)
+        least = np.multiply(search.weights, costs, where=search.weights > 0, out=np.zeros(search.weights.shape)).sum(1)
+        if number < len(search.firsts) and search.firsts[number] in floors:
+            least = np.fmax(search.weights @ floors[search.firsts[number]], least)
         if member is not None and member.chains.covers_mapspace and member.chains in search.least:
             # where there was no time for bounds it is nothing
-            searched = search.least[member.chains]
-        least = np.fmax(searched, floor)
+            least = np.fmax(member.chains.least(search.weights), least)
         if (least == -np.inf).any():
             return proven if proven > 0 else None
         total += search.times(einsum) * least

@@ -32,6 +32,8 @@ MOST_RESERVED = 3.0
 """Seconds that are enough for that."""
 AT_LEAST = 1.0
 """Seconds that a fallback is given in any case, also where somebody has stopped the search."""
+FOR_FIRST = 0.5
+"""Part of a limited time that it may take before the search, which needs some for a bound."""
 OF_EVALUATIONS = 0.25
 """Part of limited evaluations that is kept for it."""
 
@@ -59,8 +61,7 @@ class OneByOne:
         token = self.budget.progress
         if token.deadline is None or token.stopped or math.isfinite(self.budget.work):
             return []
-        if token.seconds_left() < AT_LEAST:
-            token = Progress(token.callback).within(AT_LEAST)
+        token = token.within(max(token.seconds_left() * FOR_FIRST, AT_LEAST))
         try:
             self.einsums.run(token)
             return self.evaluated(self.einsums.best())

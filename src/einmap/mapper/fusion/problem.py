@@ -19,6 +19,7 @@ from einmap.mapper.fusion.cascade_objective import CascadeObjective, LimitedSum,
 from einmap.mapper.fusion.fronts.copy_fronts import CopyFronts, OptionalCopyFronts
 from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
 from einmap.mapper.fusion.fronts.hulls import Hulls
+from einmap.mapper.fusion.fronts.nests.signatures import SignatureClass
 from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
 from einmap.mapper.fusion.fronts.protocol import FrontMemories, Fronts
 from einmap.mapper.fusion.fronts.table_sharing import table_owners
@@ -84,10 +85,19 @@ class CascadeProblem:
         self.known_rows: Floats = np.zeros((0, len(self.goals))) if self.known.rows is None else self.known.rows
         """Costs of mappings that are known, and of those found for several objectives; no better ones are wanted."""
         self._persistent_bits: dict[Fronts, Floats] = {}
+        self.firsts: list[str] = []
+        """For each Einsum, as far as they are planned, the name of the first that is alike; `parts`: by that name."""
+        self.parts: dict[str, PlannedEinsum | Fronts] = {}
         self.members: list[Member] = []
         self.distinct: list[Member] = []
         self.weights = np.eye(len(self.goals))
         self.least: dict[Fronts, Floats] = {}
+        self.floored: set[tuple[Fronts, SignatureClass]] = set()
+        """Signature classes that were bounded by searches of their own."""
+        self.floors_raised = 0
+        """How many of them that said more of than tables do."""
+        self.proving = True
+        """Whether all that was asked for is searched: what is known of few loops says nothing of all."""
         self.space = FrontMemories()
         """Memories that can be too small for what several Einsums keep at the same time, once they are known."""
         self.capacity: Floats = np.zeros(0)
@@ -141,10 +151,14 @@ class CascadeProblem:
         return go_on
 
     def prepare(self, progress: Progress) -> None:
+        """The chains of each distinct Einsum, bounded."""
+        self.plan(progress)
+        self.bound()
+
+    def plan(self, progress: Progress) -> None:
         """The chains of each distinct Einsum."""
         by_key: dict[Any, tuple[str, PlannedEinsum | Fronts]] = {}
-        firsts: list[str] = []
-        parts: dict[str, PlannedEinsum | Fronts] = {}
+        firsts, parts = self.firsts, self.parts
         numbers: dict[Any, int] = {}
         rules_of: dict[str, int] = {}
         kinds = self.workload.shared, self.workload.intermediates, self.joint
@@ -180,6 +194,9 @@ class CascadeProblem:
             chains = fronts[part] if isinstance(part, PlannedEinsum) else part
             self.members.append(Member(einsum, chains, None if first == einsum.name else first))
         self.distinct = [member for member in self.members if member.same_as is None]
+
+    def bound(self) -> None:
+        """What each distinct Einsum costs at least, by tables, and which memories can be too small."""
         if self.impossible is not None:
             return
         if len(self.goals) == 2 and len(self.options.goals) == 1:

@@ -16,14 +16,19 @@ from einmap.mapper.fusion.paths.kernel_records import Labels
 from einmap.mapper.fusion.paths.label_setting import Answer
 from einmap.mapper.fusion.paths.state_graph import Stage
 from einmap.mapper.fusion.problem import CascadeProblem
+from einmap.mapper.fusion.refinement.einsum_floors import floors_in_time
 from einmap.mapper.fusion.refinement.lazy_refinement import LazyRefinement
 from einmap.mapper.fusion.tree import LinearNest, TreeBuilder
+from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.objective.pareto_sums import PARTS
 from einmap.mapper.problem.problem import Known
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.renamed import renamed_nodes
 from einmap.pareto import nondominated
 from einmap.progress import Progress
+
+HURRIED = 0.2
+"""Part of a limited time in which the Einsums are planned where there is time for a search."""
 
 
 @dataclass
@@ -33,9 +38,10 @@ class FusedSearch(CascadeProblem):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.known_bound = 0.0
-        self.proving = True
         self.value = self.known.value
         """The least objective that is known; before the search too where it has to be less than something."""
+        self.floors: dict[str, Floats] = {}
+        """What one instance costs at least by its own search, by the name of the first that is alike."""
         self.seconds: dict[str, float] = {}
         self.best_so_far: list[LoopTree] = []
 
@@ -61,8 +67,12 @@ class FusedSearch(CascadeProblem):
             return self.best_so_far
 
     def _run(self, progress: Progress) -> list[LoopTree]:
-        begin = time.perf_counter()
-        self.prepare(progress)
+        begin, left = time.perf_counter(), progress.seconds_left()
+        self.plan(progress)
+        if math.isfinite(left) and progress.seconds_left() < (1 - HURRIED) * left:
+            # where that takes long there is hardly time for a search, but for bounds that are better than tables'
+            self.floors = floors_in_time(self, share_of(progress, 0.5))
+        self.bound()
         self.seconds["listing"] = time.perf_counter() - begin
         if self.impossible is not None:
             return []

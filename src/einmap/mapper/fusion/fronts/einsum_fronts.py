@@ -24,7 +24,7 @@ from einmap.mapper.fusion.fronts.nests.dominance import undominated
 from einmap.mapper.fusion.fronts.nests.growing import ClassList, GrowingFront, exceeds_cutoff
 from einmap.mapper.fusion.fronts.nests.loops import loop_nodes
 from einmap.mapper.fusion.fronts.nests.met_loops import ANYTHING, MetLoops
-from einmap.mapper.fusion.fronts.nests.nest_rules import TOKEN, NestRules
+from einmap.mapper.fusion.fronts.nests.nest_rules import NestRules
 from einmap.mapper.fusion.fronts.nests.outer_nests import OuterNest, OuterNestEnumerator
 from einmap.mapper.fusion.fronts.nests.pruned_bounds import PrunedBounds
 from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, SignatureClass
@@ -38,7 +38,6 @@ from einmap.mapper.objective.objectives import OWN
 from einmap.mapper.objective.pareto_archive import Archive
 from einmap.mapper.objective.tolerances import TIE
 from einmap.mapper.problem.request import Remainder
-from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.mapping import nodes as tree
 from einmap.pareto import nondominated
 
@@ -81,7 +80,7 @@ class EinsumFronts:
     def __post_init__(self) -> None:
         self.einsum, self.arch, self.request = self.planned.einsum, self.planned.arch, self.planned.request
         self.paths, self.complete = self.planned.paths, self.planned.has_all
-        self._by_plan = {plan: self._signature_class(plan) for path in self.paths for plan in path.plans}
+        self._by_plan = {p: self.planned.signature_class(p) for path in self.paths for p in path.plans}
         """Signature classes of the dataplacements."""
 
     @cached_property
@@ -160,16 +159,6 @@ class EinsumFronts:
             f: bounds[nondominated(bounds)] if few else bounds for f, bounds in every.items() if len(bounds)
         }
 
-    def _signature_class(self, plan: ChainTemplate) -> SignatureClass:
-        """The memories in which a dataplacement backs shared tensors."""
-        backing: dict[str, str] = {}
-        for memory, tensor in plan.placement.nodes:
-            backing.setdefault(tensor, memory)
-        if self.request.steps is not None:
-            backing[self.request.steps.token] = TOKEN
-        accesses = enumerate(self.einsum.accesses)
-        return tuple((t, backing[a.tensor]) for t, a in accesses if a.tensor in self.request.shared)
-
     def begin_again(self, most: float) -> None:
         """Forget what is listed, and look at chains with so many fused loops from here on."""
         self.most = most
@@ -223,13 +212,15 @@ class EinsumFronts:
             if signature_class is None or signature_class not in limits:
                 continue
             remainder, bounds, of_class = limits[signature_class], pruned[signature_class], lists[signature_class]
-            for outer_nest in OuterNestEnumerator(rules, compiled, bounds, remainder, of_class.met).outer_nests():
+            floor = self.signature_classes[signature_class].min(axis=0)
+            for nest in OuterNestEnumerator(rules, compiled, bounds, remainder, of_class.met).outer_nests():
                 self.meter.listed += 1
                 self.meter.go_on()
                 if of_class.n > most:
                     break
-                if not np.isfinite(outer_nest.least).all():
+                if not np.isfinite(nest.least).all():
                     continue
+                outer_nest = replace(nest, least=np.maximum(nest.least, floor))
                 if exceeds_cutoff(outer_nest, remainder):
                     bounds.add(outer_nest.least[None])
                 else:

@@ -8,7 +8,10 @@ from functools import cached_property
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.cost_bounds.compute_path import Path
+from einmap.mapper.fusion.fronts.nests.nest_rules import TOKEN
+from einmap.mapper.fusion.fronts.nests.signatures import SignatureClass
 from einmap.mapper.problem.request import Request
+from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.mapper.templates.groups import Group
 from einmap.progress import Progress
 
@@ -44,3 +47,13 @@ class PlannedEinsum:
     def has_all(self) -> bool:
         """Whether all dataplacements and all tile shapes are there."""
         return all(path.all_plans and not path.tile_shapes.is_coarse for path in self.paths)
+
+    def signature_class(self, plan: ChainTemplate) -> SignatureClass:
+        """The memories in which a dataplacement backs shared tensors."""
+        backing: dict[str, str] = {}
+        for memory, tensor in plan.placement.nodes:
+            backing.setdefault(tensor, memory)
+        if self.request.steps is not None:
+            backing[self.request.steps.token] = TOKEN
+        accesses = enumerate(self.einsum.accesses)
+        return tuple((t, backing[a.tensor]) for t, a in accesses if a.tensor in self.request.shared)

@@ -26,6 +26,7 @@ from einmap.mapper.fusion.paths.options import OptionTable, option_of, unexpande
 from einmap.mapper.fusion.paths.shortest_paths import ContendedMemories, PackedOptions, ShortestPaths, packed
 from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
 from einmap.mapper.fusion.problem import CascadeProblem
+from einmap.mapper.fusion.refinement.einsum_floors import raise_floor
 from einmap.mapper.fusion.refinement.front_listing import FrontListing, RefinementRequest
 from einmap.mapper.fusion.refinement.met_keys import MetKeys
 from einmap.mapper.fusion.refinement.option_bounds import OptionBounds
@@ -44,6 +45,8 @@ OF_FRONTS = 1 / 4
 """How far fronts are looked ahead, which take longer: in parts of AHEAD."""
 OF_MEAN = 1 / 4
 """An Einsum counts as costing this part of the mean at least, where it is looked at what may be promising."""
+TRIED = 3
+"""Signature classes that are bounded by searches of their own, for each one of them whose bound that raised."""
 FAR = 100.0
 """Where the best is so far above the bound there is no limit any more."""
 
@@ -93,7 +96,8 @@ class LazyRefinement:
                 self.shares = self.shares_of(relaxed)
             unknown = self.open_options(relaxed, least, most)
             if unknown:
-                self.refine(relaxed, {(k, o): above(least, self.ahead(relaxed, k, o), most) for k, o in unknown})
+                if not self.floors_raised(relaxed, unknown):
+                    self.refine(relaxed, {(k, o): above(least, self.ahead(relaxed, k, o), most) for k, o in unknown})
                 continue
             answer, wider = self.widen(relaxed, least, most, wider)
             if answer is None:
@@ -102,10 +106,11 @@ class LazyRefinement:
             if not unknown:
                 return answer
             self.known_bound = max(self.known_bound, best * (1 - ROUNDING))
-            met = MetKeys(relaxed, most)
-            if any(self.is_postponed(relaxed, k, o, met) for k, o in unknown):
-                self.listing.more()
-            self.refine(relaxed, self.around(relaxed, unknown, most))
+            if not self.floors_raised(relaxed, unknown):
+                met = MetKeys(relaxed, most)
+                if any(self.is_postponed(relaxed, k, o, met) for k, o in unknown):
+                    self.listing.more()
+                self.refine(relaxed, self.around(relaxed, unknown, most))
 
     def widen(self, relaxed: Relaxation, least: float, most: float, wider: float) -> tuple[Answer | None, float]:
         """What there is up to a limit, which rises until there is something; None when there is nothing up to `most`.
@@ -279,6 +284,29 @@ class LazyRefinement:
         growth = self.listing.growth(chains, None if option.unexpanded else option.signature)
         steps = growth if option.unexpanded else OF_FRONTS * growth
         return AHEAD * self.share(k) * steps
+
+    def floors_raised(self, relaxed: Relaxation, unknown: Sequence[tuple[int, int]]) -> bool:
+        """Bound signature classes that are to be listed by searches of their own, once; whether a bound was raised.
+
+        Those of large Einsums come first, and there are no more where it hardly ever says more than tables.
+        """
+        cascade, begin, raised = self.cascade, time.perf_counter(), False
+        if not cascade.proving:
+            return False
+        for k, o in sorted(unknown, key=lambda pair: -self.shares[pair[0]]):
+            signature_class, chains = relaxed.stages[k].step.options[o].signature_class, self.members[k].chains
+            if len(cascade.floored) >= TRIED * (1 + cascade.floors_raised):
+                break
+            if signature_class is None or (chains, signature_class) in cascade.floored:
+                continue
+            cascade.meter.go_on()
+            if raise_floor(chains, signature_class, cascade.meter.progress):
+                raised = True
+                cascade.floors_raised += 1
+                self.option_bounds.raised(chains, signature_class)
+            cascade.floored.add((chains, signature_class))
+        self.passed("floors", begin)
+        return raised
 
     def around(
         self, relaxed: Relaxation, unknown: Sequence[tuple[int, int]], most: float

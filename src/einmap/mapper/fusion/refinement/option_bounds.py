@@ -63,6 +63,10 @@ class OptionBounds:
         rows_before, rows = (0 if front is None else len(front.values) for front in fronts)
         return rows > rows_before
 
+    def raised(self, chains: Fronts, signature_class: SignatureClass) -> None:
+        """A signature class costs more at least than was known."""
+        self._rows.pop((chains, signature_class), None)
+
     def refined(self, chains: Fronts, option: Option) -> Refined | None:
         """What is known of an option."""
         if option.signature_class is not None:
