@@ -7,26 +7,14 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-DISPLAYS = {
+from einmap.report.frames.kinds import LISTS, ROOMS
+
+DISPLAYS = {kind: "result_html" for kind in ROOMS if kind not in LISTS} | {
     "einmap.spec.spec.Spec": "spec_html",
     "einmap.mapping.mapping.Mapping": "mapping_html",
-    "einmap.model.cost.Cost": "result_html",
     "einmap.mapper.result.result.MapResult": "map_result_html",
     "einmap.mapper.result.result.Found": "solution_html",
     "einmap.distribute.plans.plan.Plan": "plan_html",
-    "einmap.report.mesh.distribution.PlanRun": "result_html",
-    "einmap.distribute.costs.cost.PlanCost": "result_html",
-    "einmap.matmul.result.MatmulPlan": "result_html",
-    "einmap.matmul.measured.measure.Measured": "result_html",
-    "einmap.execute.results.result.Execution": "result_html",
-    "einmap.report.executions.comparison.Comparison": "result_html",
-    "einmap.model.explanation.values.Explanation": "result_html",
-    "einmap.model.explanation.energy_terms.EnergyExplanation": "result_html",
-    "einmap.search.census.Census": "result_html",
-    "einmap.search.skislope.SkiSlope": "result_html",
-    "einmap.model.cost_difference.Difference": "result_html",
-    "einmap.model.fusion.Fusion": "result_html",
-    "einmap.mapper.fusion_saving.Saving": "result_html",
     "einmap.report.frames.frame.Frame": "frame_html",
 }
 """The function of `display` for each type, by the full name of the class."""
