@@ -5,9 +5,10 @@
 - `costs`: tables of costs, searches and differences.
 - `executions`: tables of simulations.
 - `explanations`: tables of explanations.
-- `plans`: tables of distribution plans and their collectives, and of plans of one matrix product.
+- `plans`: tables of distribution plans and their collectives.
+- `products`: tables of plans of one matrix product.
 - `sweeps`: tables of the points of a sweep.
 - `searches`: tables of search strategies, of a census of a mapspace and of a ski slope.
-- `shown`: a frame as a table of texts, for notebooks and reports.
+- `shown`: a frame as a table of texts, which terminal, pages and notebooks show.
 - `write`: a table as a pandas DataFrame, a CSV file or a Parquet file.
 """

@@ -29,8 +29,8 @@ ROOMS = {
     "einmap.distribute.plans.collectives.Traffic": "plans",
     "einmap.distribute.backends.compare.Match": "plans",
     "einmap.report.mesh.distribution.PlanRun": "plans",
-    "einmap.matmul.result.MatmulPlan": "plans",
-    "einmap.matmul.measured.measure.Measured": "plans",
+    "einmap.matmul.result.MatmulPlan": "products",
+    "einmap.matmul.measured.measure.Measured": "products",
     "einmap.sweep.result.PointResult": "sweeps",
 }
 """The module of this room that has the tables of a kind, in `TABLES` by the name of the class. All kinds there are."""

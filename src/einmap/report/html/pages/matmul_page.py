@@ -10,7 +10,7 @@ from einmap.matmul.machine.machine import TENSORS
 from einmap.matmul.result import MatmulPlan
 from einmap.matmul.to_mapping import loop_tree, to_mapping
 from einmap.model.roofline import Point, Roof, Roofline
-from einmap.report.frames.plans import traffic_by_tensor
+from einmap.report.frames.products import traffic_by_tensor
 from einmap.report.html.charts import Amount, colours_of, stacked, tooltip
 from einmap.report.html.parts import Code, Figure, Folded, Page, Paragraph, Part, Section, Tile, Tiles
 from einmap.report.html.sections.drawings import plain_loop_tree
