@@ -11,6 +11,14 @@ if TYPE_CHECKING:
     from einmap.distribute.costs.cost import communication as communication
     from einmap.distribute.costs.cost import plan_cost as plan_cost
     from einmap.distribute.derive import distribute_workload as distribute_workload
+    from einmap.distribute.pipelines.problem import PipelineProblem as PipelineProblem
+    from einmap.distribute.pipelines.schedule import PipelineSchedule as PipelineSchedule
+    from einmap.distribute.pipelines.search import best_pipeline as best_pipeline
+    from einmap.distribute.pipelines.shipped import pipeline_schedule as pipeline_schedule
+    from einmap.distribute.pipelines.table import schedule_csv as schedule_csv
+    from einmap.distribute.pipelines.table import schedule_from_csv as schedule_from_csv
+    from einmap.distribute.pipelines.timeline import StageCosts as StageCosts
+    from einmap.distribute.pipelines.timeline import run_pipeline as run_pipeline
     from einmap.distribute.placements.mesh import Mesh as Mesh
     from einmap.distribute.plans.plan import Plan as Plan
     from einmap.distribute.read import plan_of as plan_of
@@ -95,12 +103,16 @@ _HOMES = {
     "NoMappingError": "einmap.errors",
     "PartialMapping": "einmap.mapping.template",
     "Partitioned": "einmap.einsum.rewrites.steps",
+    "PipelineProblem": "einmap.distribute.pipelines.problem",
+    "PipelineSchedule": "einmap.distribute.pipelines.schedule",
     "Plan": "einmap.distribute.plans.plan",
     "PointResult": "einmap.sweep.result",
     "Progress": "einmap.progress",
     "Spec": "einmap.spec.spec",
     "SpecError": "einmap.errors",
+    "StageCosts": "einmap.distribute.pipelines.timeline",
     "Template": "einmap.mapping.template",
+    "best_pipeline": "einmap.distribute.pipelines.search",
     "communication": "einmap.distribute.costs.cost",
     "delay_reduction": "einmap.einsum.rewrites.delay",
     "distribute_workload": "einmap.distribute.derive",
@@ -109,8 +121,8 @@ _HOMES = {
     "emit": "einmap.emit.emit",
     "engine_named": "einmap.distribute.backends.engines",
     "evaluate": "einmap.model.evaluate",
-    "explain": "einmap.model.explanation.explain",
     "execute": "einmap.execute.execute",
+    "explain": "einmap.model.explanation.explain",
     "flatten": "einmap.einsum.rewrites.flatten",
     "frame_of": "einmap.report.frames.kinds",
     "frames_of": "einmap.report.frames.kinds",
@@ -123,11 +135,15 @@ _HOMES = {
     "machine_from_dict": "einmap.matmul.machine.read_machine",
     "map_workload": "einmap.facade",
     "partition": "einmap.einsum.rewrites.steps",
+    "pipeline_schedule": "einmap.distribute.pipelines.shipped",
     "plan_cost": "einmap.distribute.costs.cost",
     "plan_matmul": "einmap.matmul.plan",
     "plan_of": "einmap.distribute.read",
     "pretty_einsums": "einmap.einsum.notation.pretty",
     "pretty_loops": "einmap.einsum.notation.pretty",
+    "run_pipeline": "einmap.distribute.pipelines.timeline",
+    "schedule_csv": "einmap.distribute.pipelines.table",
+    "schedule_from_csv": "einmap.distribute.pipelines.table",
     "split": "einmap.einsum.rewrites.partition",
     "sweep": "einmap.sweep.sweep",
     "to_csv": "einmap.report.frames.write",

@@ -29,6 +29,7 @@ COMMANDS = {
     "emit": "emit",
     "run": "mesh.run",
     "plan": "mesh.plan",
+    "pipeline": "mesh.pipeline",
     "import": "exchange.import_files",
     "export": "exchange.export",
     "dump": "exchange.dump",

@@ -1,5 +1,6 @@
 """The commands for meshes of processing elements.
 
+- `pipeline`: `einmap pipeline`: schedules of a pipeline over devices, compared, searched, drawn.
 - `plan`: `einmap plan`: choose how a workload is distributed over a mesh.
 - `plan_files`: the files that `einmap plan` writes beside its report: the plan, pictures, a trace, a page.
 - `plan_options`: its options as values, checked together.

@@ -1,0 +1,151 @@
+"""`einmap pipeline`: schedules of a pipeline over devices, compared, searched, drawn."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from einmap.cli.options import EFFORT, OUTPUT, Without, group, option, output_option
+from einmap.cli.output import print_hint
+from einmap.cli.writing.results import Output
+from einmap.cli.writing.target import Target
+from einmap.errors import SpecError
+from einmap.frontends.files import read_text_file
+
+if TYPE_CHECKING:
+    from einmap.distribute.pipelines.problem import PipelineProblem
+    from einmap.distribute.pipelines.schedule import PipelineSchedule
+    from einmap.distribute.pipelines.timeline import StageCosts
+
+BEST = "best"
+"""The schedule that is searched."""
+MOST_SEARCHED = 20_000
+"""Actions of a searched pipeline: 64 devices with 100 micro-batches."""
+
+
+@group
+class Options:
+    """Devices and costs of the pipeline, and its schedule."""
+
+    schedule: str | None = option(
+        "NAME|FILE.csv|best",
+        "A schedule by name, a file of PyTorch's form, or the best one.",
+        shown="all that have names",
+    )
+    devices: int = option("N", "Devices in a row, each with an equal part of the model.", default=4, min=1)
+    micro_batches: int = option("N", "Parts of the batch that follow one another.", default=8, min=1)
+    times: str = option(
+        "F,I,W",
+        "Seconds of a device for a micro-batch: forward, backward for inputs, backward for weights.",
+        default="1,1,1",
+    )
+    transfer: float = option("S", "Seconds of a transfer between devices.", default=0.0, min=0)
+    overlapped: float = option(
+        "X", "Part of both times that a forward and a backward pass take which overlap.", default=1.0, min=0
+    )
+    chunks: int = option("N", "Stages of a device, of interleaved and, beside 1, of best (as a V).", default=2, min=1)
+    memory: float | None = option(
+        "N",
+        "Micro-batches of which a device holds the activations at most, for best.",
+        shown="as many as devices",
+        min=0,
+    )
+    runs: int | None = option("N", "Orders that are run for best, at most.", shown="500,000", min=0, panel=EFFORT)
+    output: Path | None = output_option("Write the schedule as CSV.", "FILE.csv")
+    svg: Path | None = option("FILE.svg", "Draw when each action runs.", panel=OUTPUT)
+
+
+def pipeline_command(
+    options: Options, output: Annotated[Output, Without({"csv", "parquet", "table", "html", "figures"})]
+) -> None:
+    """Compare schedules of a pipeline over devices, or find the best one for given costs and memory.
+
+    Without --schedule all that have names are compared.
+
+    Example: einmap pipeline --devices 4 --micro-batches 8 --times 10,12,8
+
+    Example: einmap pipeline --schedule best --times 10,12,8 --transfer 1 --memory 8 --svg timeline.svg
+    """
+    # Here, not above: other commands do not need them
+    from einmap.distribute.pipelines.search import RUNS, BestPipeline, best_pipeline
+    from einmap.distribute.pipelines.table import schedule_csv
+    from einmap.distribute.pipelines.timeline import Timeline, run_pipeline
+    from einmap.report.mesh.pictures.pipeline import pipeline_svg
+    from einmap.report.mesh.pipelines import compared_report, pipeline_document, timeline_report
+
+    given = [options.schedule] if options.schedule else []
+    targets = [Target.of(file, output.force, given) for file in (options.output, options.svg)]
+    if options.schedule is None and any(targets):
+        raise typer.BadParameter("says which schedule is written or drawn", param_hint="--schedule")
+    best: BestPipeline | None = None
+    timelines: dict[str, Timeline] = {}
+    if options.schedule == BEST:
+        best = best_pipeline(problem_of(options), runs=RUNS if options.runs is None else options.runs)
+        timelines[BEST] = best.timeline
+    else:
+        for name, schedule in schedules_of(options).items():
+            timelines[name] = run_pipeline(schedule, costs_of(options, schedule.device_of))
+    name, timeline = next(iter(timelines.items()))
+    if options.schedule is None:
+        output.show(lambda: pipeline_document(timelines), lambda: compared_report(timelines))
+    else:
+        output.show(lambda: pipeline_document(timelines, best), lambda: timeline_report(name, timeline, best))
+    for target, is_picture in zip(targets, (False, True), strict=True):
+        if target is not None:
+            target.write(pipeline_svg(timeline, name) if is_picture else schedule_csv(timeline.schedule))
+            print_hint(f"wrote {target.path}")
+
+
+def schedules_of(options: Options) -> dict[str, PipelineSchedule]:
+    """The schedules that are asked for; of all those that have names the ones that can be made."""
+    from einmap.distribute.pipelines.shipped import SCHEDULES, pipeline_schedule
+    from einmap.distribute.pipelines.table import MOST_ACTIONS, schedule_from_csv
+
+    if options.schedule is not None and options.schedule.endswith(".csv"):
+        path = Path(options.schedule)
+        return {options.schedule: schedule_from_csv(read_text_file(path), options.schedule)}
+    if 3 * options.devices * options.chunks * options.micro_batches > MOST_ACTIONS:
+        raise SpecError(f"the pipeline has more than {MOST_ACTIONS:,} actions", hint="fewer micro-batches or devices")
+    if options.schedule is not None:
+        name = options.schedule
+        return {name: pipeline_schedule(name, options.devices, options.micro_batches, chunks=options.chunks)}
+    found: dict[str, PipelineSchedule] = {}
+    for name in SCHEDULES:
+        try:
+            found[name] = pipeline_schedule(name, options.devices, options.micro_batches, chunks=options.chunks)
+        except SpecError as error:
+            print_hint(f"left out: {error.message}")
+    return found
+
+
+def problem_of(options: Options) -> PipelineProblem:
+    """The problem of the best schedule: one stage a device, two in the form of a V, or more that go round."""
+    from einmap.distribute.pipelines.problem import PipelineProblem
+    from einmap.distribute.pipelines.schedule import folded, looped
+
+    chunks, devices = options.chunks, options.devices
+    if 3 * devices * chunks * options.micro_batches > MOST_SEARCHED:
+        raise SpecError(
+            f"a best pipeline of more than {MOST_SEARCHED:,} actions is not searched",
+            hint="fewer micro-batches: what happens in the middle repeats itself",
+        )
+    device_of = folded(devices) if chunks == 2 else looped(devices, chunks)
+    most = float(devices if options.memory is None else options.memory) * chunks
+    return PipelineProblem(device_of, options.micro_batches, costs_of(options, device_of), (most,) * devices)
+
+
+def costs_of(options: Options, device_of: Sequence[int]) -> StageCosts:
+    """Costs of stages from those of a device, of which each of its stages takes an equal part."""
+    from einmap.distribute.pipelines.timeline import StageCosts
+
+    try:
+        forward, inputs, weights = (float(part) for part in options.times.split(","))
+    except ValueError:
+        raise typer.BadParameter("three numbers, joined by commas: 10,12,8", param_hint="--times") from None
+    per_device = Counter(device_of)
+    rows = [tuple(value / per_device[device] for device in device_of) for value in (forward, inputs, weights)]
+    return StageCosts(rows[0], rows[1], rows[2], options.transfer, overlapped=options.overlapped)
