@@ -94,6 +94,13 @@ def test_a_result_that_is_not_proven_says_how_far_it_may_be_off(run, mapper):
     )
 
 
+def test_a_stopped_search_points_to_what_shortens_a_search(run, mapper, found):
+    words = "docs/slow-searches.md says what tells a weak bound from a weak mapping, and what shortens a search"
+    assert words not in " ".join(run("map", "simple", "matmul").out.split())
+    mapper.result = replace(found, stopped=True)
+    assert words in " ".join(run("map", "simple", "matmul").out.split())
+
+
 def test_a_search_that_evaluated_nothing_is_not_called_the_best(run, mapper, found):
     mapper.result = replace(found, stats=replace(found.stats, evaluated=0))
     first = " ".join(run("map", "simple", "matmul").out.split("\n\n")[0].split())

@@ -36,7 +36,7 @@ def unfused_comparison(
     progress: Progress | None = None,
     **options: Any,
 ) -> Saving:
-    """Search the best unfused mapping and set it against the first mapping of `result`.
+    """Set the best unfused mapping against the first mapping of `result`; it is searched unless `result` has it.
 
     `options`: those of the search that gave `result`, as of `best_mappings`; its metrics are taken from there.
     Raises NoMappingError where nothing unfused fits, or none was found in time.
@@ -45,7 +45,7 @@ def unfused_comparison(
 
     asked = {**options, "metrics": result.metrics[0], "semantics": result.cost.semantics}
     asked |= {"fuse": False, "max_pipeline_stages": 1}
-    unfused = best_mappings(spec, progress=_named(progress or Progress()), **asked)
+    unfused = result.unfused or best_mappings(spec, progress=_named(progress or Progress()), **asked)
     # with layouts that are left open only what was found has an architecture
     spec, old, new = unfused.spec, unfused.cost, result.cost
     rows = [Changed("total", (name,), getattr(old, name), getattr(new, name)) for name in ("energy", "latency", "edp")]

@@ -170,6 +170,14 @@ def test_where_time_is_too_short_for_the_einsums_one_by_one_nothing_is_fused():
     assert [budget.progress.stopped for budget in left] == [False, True]
 
 
+def test_a_search_that_is_stopped_knows_what_fuses_nothing_too():
+    found = einmap.map_workload(small(), progress=stopper("the best chains"))
+    alone = einmap.map_workload(small(), fuse=False)
+    assert found.stopped
+    assert alone.cost.edp * (1 - 1e-9) <= found.unfused.cost.edp <= alone.cost.edp * 1.01
+    assert not found.unfused.optimal
+
+
 def stop_it(refinement):
     refinement.cascade.meter.cut = True
     raise StoppedError

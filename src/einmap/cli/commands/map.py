@@ -226,7 +226,8 @@ def _search(spec: Spec, compare: bool, time_limit_s: float | None, **options: An
             print_error(error)
             raise typer.Exit(INTERRUPTED) from None
         left = None if time_limit_s is None else time_limit_s - result.stats.seconds
-        if not compare or search.interrupted or (left is not None and left < LEAST_TIME):
+        has_time = not search.interrupted and (left is None or left >= LEAST_TIME)
+        if not compare or not (has_time or result.unfused):
             return result, None
         return result, _saving(spec, result, search.progress, left, options)
 

@@ -153,7 +153,7 @@ def relaxed(search: Search, easier: Callable[[Problem], Problem]) -> Search:
             own = problem.spec.with_shared_inputs(point.copies) if point.shared_inputs else problem.spec
             points.append(evaluated(own, point.mapping, problem.options.rules, point.shared_inputs))
         bound, left_out = outcome.lower_bound, tuple(dict.fromkeys([*outcome.left_out, RELAXED]))
-        return replace(outcome, points=tuple(points), bound=bound, left_out=left_out, ties_broken=False)
+        return replace(outcome, points=tuple(points), bound=bound, left_out=left_out, ties_broken=False, unfused=None)
 
     return run
 

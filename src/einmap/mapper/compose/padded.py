@@ -59,7 +59,7 @@ def with_imperfect_factors(even: Search, ways_of: Callable[[Problem], Ways], exa
             if isinstance(known, Outcome):
                 return known
             raise known or outcome
-        found = replace(outcome, every=f"{outcome.every} with perfect factors", bound=None)
+        found = replace(outcome, every=f"{outcome.every} with perfect factors", bound=None, unfused=None)
         missing: tuple[str, ...] = (f"some mappings with imperfect factors, since {few_sizes(problem)}",)
         if exact is not None:
             every = "fused mapping with perfect factors and every unfused one"

@@ -21,7 +21,7 @@ from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.objective.pareto_sums import PARTS
 from einmap.mapper.objective.tolerances import TIE
 from einmap.mapper.problem.problem import NOTHING, Budget, Known, Problem
-from einmap.mapper.result.outcome import Outcome, evaluated, united
+from einmap.mapper.result.outcome import Outcome, ended_after, evaluated, united
 from einmap.mapper.result.result import Found, best_of, objective
 from einmap.mapping.mapping import Mapping
 from einmap.progress import Progress
@@ -91,13 +91,29 @@ class OneByOne:
         Raises NoMappingError when there is none, or none in time.
         """
         if outcome.ended is None:
-            return replace(outcome, points=tuple(best_of([*outcome.points, *self.first], outcome.goals)))
+            points = tuple(best_of([*outcome.points, *self.first], outcome.goals))
+            return replace(outcome, points=points, unfused=self.alone(self.first) if self.first else None)
         try:
-            return united([outcome, self.unfused(outcome)])
+            unfused = self.unfused(outcome)
+            return replace(united([outcome, unfused]), unfused=self.alone(unfused.points))
         except NoMappingError:
             if outcome.points:
                 return outcome
             raise
+
+    def alone(self, points: Sequence[Found]) -> Outcome:
+        """Mappings that fuse nothing as the outcome of a search for these alone."""
+        einsums, stats = self.einsums, statistics(self.einsums)
+        is_whole = bool(self.first) and not einsums.cut()
+        return Outcome(
+            self.problem.options.goals,
+            tuple(points),
+            stats,
+            every="unfused mapping (each Einsum by itself)",
+            ended=None if is_whole else ended_after(stats.evaluated),
+            left_out=einsums.pruned(),
+            bound=einsums.bound() if len(self.problem.options.goals) == 1 and is_whole else None,
+        )
 
     def unfused(self, outcome: Outcome) -> Outcome:
         """Good mappings that fuse nothing, not proven. Raises NoMappingError when there is none, or none in time."""

@@ -33,7 +33,8 @@ class Outcome:
     known; where nothing is left out it is the best found. `tolerance`: mappings that are better by no more than this
     part may have been ignored. `ties_broken`: of the mappings that are as good by the one metric, energy or latency,
     none is better by the other one. `notes`: what else was searched, in words. `cached`: it was kept by an earlier
-    call. `unfit`: an Einsum that does not fit by itself, whatever the others do.
+    call. `unfit`: an Einsum that does not fit by itself, whatever the others do. `unfused`: what the same search found
+    that fuses nothing, where it looked for that beside fused mappings.
     """
 
     goals: tuple[str, ...]
@@ -50,6 +51,7 @@ class Outcome:
     notes: tuple[str, ...] = ()
     cached: bool = False
     unfit: str | None = None
+    unfused: Outcome | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -101,6 +103,7 @@ class Outcome:
             not_searched=self.left_out,
             stopped=self.ended is not None,
             ties_broken=self.ties_broken and breaker is not None,
+            unfused=None if self.unfused is None else self.unfused.result(),
         )
 
     def _covered(self) -> str:
@@ -146,6 +149,7 @@ def united(outcomes: Sequence[Outcome], every: str | None = None) -> Outcome:
         ties_broken=all(outcome.ties_broken for outcome in outcomes),
         unfit=next((outcome.unfit for outcome in outcomes if outcome.unfit is not None), None),
         notes=tuple(dict.fromkeys(text for outcome in outcomes for text in outcome.notes)),
+        unfused=next((outcome.unfused for outcome in outcomes if outcome.unfused is not None), None),
     )
 
 

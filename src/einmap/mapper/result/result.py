@@ -78,7 +78,8 @@ class MapResult:
     `ties_broken`: of the mappings that are as good by the one metric, energy or latency, none is better by the other
     one; false where that is not proven, and for other metrics.
     `stopped`: the search was ended before it was complete. `cached`: it was found before, and kept in the directory
-    `cache` of the call; `stats` are those of that search.
+    `cache` of the call; `stats` are those of that search. `unfused`: what the same search found that fuses nothing,
+    where it looked for that beside fused mappings.
     """
 
     __repr__ = brief
@@ -93,6 +94,7 @@ class MapResult:
     not_searched: tuple[str, ...] = ()
     stopped: bool = False
     ties_broken: bool = False
+    unfused: MapResult | None = field(default=None, compare=False)
 
     @property
     def cost(self) -> Cost:

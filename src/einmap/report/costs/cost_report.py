@@ -46,6 +46,8 @@ SIZES = {
     "loops_removed": "removed", "nodes": "nodes", "heads": "outer\nnests", "outlines": "signa-\ntures",
 }  # fmt: skip
 """What is counted of a mapspace, and the titles of its columns."""
+SHORTER = "docs/slow-searches.md says what tells a weak bound from a weak mapping, and what shortens a search"
+"""What a stopped search points to."""
 _BARS = (10, 8, 6, 4, 2)
 _NARROWEST = 3
 """Width of a column, with what stands between two columns."""
@@ -136,7 +138,8 @@ def _quality(result: MapResult, *, is_timed: bool) -> str:
     bound = f"; {excess(result.gap)}" if result.gap is not None else ""
     if not stats.evaluated:
         return f"a first mapping, not searched for {metrics} ({took}){reason}{bound}"
-    return f"best {metrics} of {took}, not proven optimal{reason}{bound}"
+    advice = f"; {SHORTER}" if result.stopped else ""
+    return f"best {metrics} of {took}, not proven optimal{reason}{bound}{advice}"
 
 
 def shared_texts(solution: Found) -> list[str]:
