@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.amounts import few_and_many
-from tests.mapper import latency_options, networks
-from tests.mapper.layouts import add_layouts
-from tests.mapper.problems import draw_problem, spec_of
 from tests.mapper.test_features import BOTH, EXACT, GOALS, TIMES, compared
 from tests.mapper.test_tables import wide
+from tests.random_specs import features, networks
+from tests.random_specs.nodes import spec_of
+from tests.random_specs.problems import draw_problem
 
 from einmap.mapper.branch_and_bound import einsum_search
 from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
@@ -40,7 +40,7 @@ def test_the_optimum_is_that_of_brute_force(seeds, most, least):
 
 
 @pytest.mark.usefixtures("three_are_many")
-@pytest.mark.parametrize("draw", [latency_options.draw_skewed, networks.draw, networks.draw_round])
+@pytest.mark.parametrize("draw", [features.draw_skewed, networks.draw, networks.draw_round])
 def test_so_it_is_with_skew_and_networks(draw):
     assert sum(compared(seed, 1_500, draw, EXACT, TIMES) for seed in range(3000, 3006)) >= 1
 
@@ -52,11 +52,11 @@ def test_fronts_are_complete():
 
 def layouts(rng):
     problem = draw_problem(rng)
-    add_layouts(rng, problem, spec_of(problem).workload, inside=True)
+    features.layouts(rng, problem, inside=True)
     return problem
 
 
-@pytest.mark.parametrize("draw", [draw_problem, latency_options.draw_skewed, networks.draw, layouts])
+@pytest.mark.parametrize("draw", [draw_problem, features.draw_skewed, networks.draw, layouts])
 def test_bounds_of_uses_are_no_higher_than_those_with_each_dataplacement(draw):
     met = 0
     for seed in range(40):
