@@ -6,8 +6,8 @@ import random
 import numpy as np
 import pytest
 from tests.amounts import few_and_many
-from tests.mapper.fusion.problems import draw_problem
-from tests.mapper.fusion.wide import draw_wide
+from tests.random_specs.fused import draw_problem
+from tests.random_specs.wide import draw_wide
 
 import einmap
 from einmap.mapper.fusion.refinement.einsum_floors import floors_in_time, raise_floor
