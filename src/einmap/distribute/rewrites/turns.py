@@ -163,15 +163,7 @@ class _Builder:
         source = self.plan.by_name[move.source]
         split = source.placement.of(move.gather or "")
         assert split is not None
-        part = Placement(
-            (
-                *(one for one in source.placement.splits if one != split),
-                Split(split.rank, split.axes, split.block // self.pace.count),
-            ),
-            source.placement.partial,
-            source.placement.reduction,
-            source.placement.on,
-        )
+        part = _split_as(source.placement, split, Split(split.rank, split.axes, split.block // self.pace.count))
         pieces = turn.pieces // self.plan.mesh.parts(move.axes)
         cut = self._once("panel", source.name, gathered.tensor, "S", part)
         return [
@@ -198,13 +190,7 @@ class _Builder:
         split = source.placement.of(move.gather or "")
         assert split is not None
         size = split.block // self.pace.count * self.plan.mesh.parts(move.axes)
-        others = tuple(one for one in source.placement.splits if one != split)
-        panel = Placement(
-            (*others, Split(split.rank, (), size)),
-            source.placement.partial,
-            source.placement.reduction,
-            source.placement.on,
-        )
+        panel = _split_as(source.placement, split, Split(split.rank, (), size))
         return self._once("here", source.name, gathered.tensor, "G", panel)
 
     def _cut(
@@ -222,8 +208,7 @@ class _Builder:
 
     def _block(self, name: BufferName, rank: Rank, factor: int) -> Placement:
         whole = self.plan.by_name[name].placement
-        splits = (*whole.splits, Split(rank, self.pace.block_axes, self.pace.size * factor))
-        return Placement(splits, whole.partial, whole.reduction, whole.on)
+        return _split_as(whole, None, Split(rank, self.pace.block_axes, self.pace.size * factor))
 
     def _results(
         self, member: Member, blocks: dict[BufferName, BufferName], turn: Turn
@@ -318,3 +303,8 @@ class _Builder:
             self.first.append(replace(fill, target=so_far))
             self.carried.append((so_far, so_far, total))
         return so_far
+
+
+def _split_as(placement: Placement, old: Split | None, new: Split) -> Placement:
+    """The placement with a split in place of another one, or beside those that there are."""
+    return replace(placement, splits=(*(one for one in placement.splits if one != old), new))
