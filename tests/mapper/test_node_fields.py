@@ -64,8 +64,10 @@ MAPPING = {
 GIVEN = {
     key: outcome if key[0] != "Temporal" or key[1] != "initial_tile_shape" else ("4", "initial_tile_shape in a given mapping")
     for key, outcome in MAPPING.items()
-    if key[0] != "Pipeline"  # refused as a whole
 } | {
+    ("Pipeline", "component"): ("Buffer", "a Pipeline needs two stages or more, found 1"),
+    ("Pipeline", "name"): ("X", "a Pipeline needs two stages or more, found 1"),
+
     ("Any", "temporal"): ("false", OBEYED),
     ("Storage", "persistent"): ("true", "persistent storage in 'Buffer' in a given mapping is not supported"),
     ("Storage", "sliding_window"): ("true", "sliding_window in a given mapping is not supported"),

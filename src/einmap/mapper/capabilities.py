@@ -72,7 +72,12 @@ def refuse_unknown(call: Problem) -> None:
             named = {feature: name for feature in (row.feature, row.other) if isinstance(name := of(feature), str)}
             names = f" ({', '.join(map(repr, dict.fromkeys(named.values())))})" if named else ""
             places = [_place(call.spec, of(feature), FEATURES[feature].field) for feature in (row.feature, row.other)]
-            at = next((place for place in places if place is not None), None)
+            stage = (
+                call.given_stage.at
+                if call.given_stage is not None and "pipelines" in (row.feature, row.other)
+                else None
+            )
+            at = next((place for place in places if place is not None), stage)
             raise NotSupportedError(f"{row.sentence}{names}: {row.why}", at=at, hint=row.hint)
 
 
@@ -155,7 +160,9 @@ FEATURES: Mapping[str, Feature] = {
     "given": Feature("a given mapping", lambda call: bool(call.given)),
     "unfused": Feature("fusion switched off", lambda call: not call.fuse),
     "brute force": Feature("brute force", lambda call: call.options.brute_force),
-    "pipelines": Feature("Pipelines (max_pipeline_stages)", lambda call: call.options.most_stages > 1),
+    "pipelines": Feature(
+        "Pipelines (max_pipeline_stages)", lambda call: call.options.most_stages > 1 or call.given_stage is not None
+    ),
     "recurrence": Feature("a recurrence", _recurrence),
     "network": Feature("a network", lambda call: first(call, is_carrying)),
     "common network": Feature("a network that all stages cross", _common_network),
@@ -209,7 +216,7 @@ FEATURES: Mapping[str, Feature] = {
 """By a short name."""
 
 _EVALUATE = "map without it, then evaluate the mapping found with it"
-_STAGES = "leave out max_pipeline_stages"
+_STAGES = "leave out max_pipeline_stages, and Pipelines that are given"
 UNKNOWN: tuple[Unknown, ...] = (
     Unknown("search", "sliding window", "what a window keeps depends on the loops above it", _EVALUATE),
     Unknown(

@@ -72,6 +72,10 @@ def search_of(problem: Problem) -> Search:
     from einmap.mapper.compose.combinators import best_of
     from einmap.mapper.compose.einsum_by_einsum import einsum_by_einsum
 
+    if problem.given_stage is not None:
+        from einmap.mapper.compose.einsum_by_einsum import like_given_stages
+
+        return like_given_stages
     recurs = bool(problem.spec.workload.recurrences)
     adds_up = recurs or not problem.fuse or problem.adds_up
     is_whole = recurs or problem.asking(uneven_loops=False, uneven_lanes=False).may_fuse

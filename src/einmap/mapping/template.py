@@ -17,7 +17,7 @@ from einmap.mapping.nodes import Compute, Node, PerEinsum, Spatial, Storage, Tem
 from einmap.visible import brief
 
 type TemplateNode = OpenTemporal | OpenSpatial | Storage | Toll | Compute
-type PartialNode = TemplateNode | Temporal | Spatial | AnyPlace | OpenCompute
+type PartialNode = TemplateNode | Temporal | Spatial | AnyPlace | OpenCompute | StageBegin
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,20 @@ class AnyPlace:
     """Where nodes may be inserted; nowhere else. `temporal`: temporal loops, too, not only other nodes."""
 
     temporal: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StageBegin:
+    """Where a stage of a Pipeline begins: the nodes before it stand above the Pipeline, those after it in the stage.
+
+    `pipeline`: which one it is, the same for all of its stages; `number`: of the stage; `component`, `name`: as of a
+    Pipeline.
+    """
+
+    pipeline: str
+    number: int
+    component: str | None = None
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

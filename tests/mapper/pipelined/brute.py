@@ -210,10 +210,15 @@ class Brute:
                 latency = max(latency, sum(c.main for c in chains), sum(c.buffer for c in chains))
                 yield sum(c.energy for c in chains) + leak * latency, latency, (loops, chains)
 
-    def best(self, value):
-        """The least value of (energy, latency) that a tree has which `evaluate` accepts; inf when there is none."""
+    def best(self, value, like=lambda loops, chains: True):
+        """The least value of (energy, latency) that a tree has which `evaluate` accepts; inf when there is none.
+
+        `like`: which trees are meant.
+        """
         every = sorted(self.sums(), key=lambda found: value(*found[:2]))
         for energy, latency, (loops, chains) in every:
+            if not like(loops, chains):
+                continue
             try:
                 cost = self.evaluated(loops, chains, self.spec)
             except CapacityError:

@@ -169,13 +169,6 @@ def test_an_einsum_with_a_given_mapping_is_not_a_stage_and_the_others_are():
     assert einmap.evaluate(three(), found.mapping) == found.cost
 
 
-def test_a_given_mapping_with_stages_is_refused_with_its_place():
-    found = einmap.map_workload(forked(), metrics="latency", max_pipeline_stages=2)
-    with pytest.raises(NotSupportedError, match="stages in a mapping that is given") as refused:
-        einmap.map_workload(forked(), given=found.mapping)
-    assert refused.value.at.path == f"given.nodes[{len(found.mapping.nodes) - 1}]"
-
-
 def test_beside_a_single_einsum_that_is_free_there_is_no_pipeline():
     given = einmap.PartialMapping((AnyPlace(), Temporal(PerEinsum("k"), PerEinsum(1))))
     options = {"metrics": "latency", "given": {"T1": given}}

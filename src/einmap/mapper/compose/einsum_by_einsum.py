@@ -46,6 +46,27 @@ def einsum_by_einsum(problem: Problem, budget: Budget) -> Outcome:
         raise error.with_message(error.message + left_out) from None
 
 
+def like_given_stages(problem: Problem, budget: Budget) -> Outcome:
+    """The best mappings with the Pipelines that are given, each Einsum that is in none of them by itself or in another.
+
+    Raises NoMappingError where there is none, NotSupportedError for stages that are not searched.
+    """
+    from einmap.mapper.pipelined.cascade_search import pipelines
+    from einmap.mapper.pipelined.given_stages import check_given_stages
+
+    at = check_given_stages(problem)
+    outcome = pipelines(problem, budget)
+    if not outcome.points and outcome.ended is None:
+        hint = "leave more of the mapping open with !Any {}, or enlarge a memory"
+        raise NoMappingError("no mapping has a Pipeline like the given one and fits its memories", at=at, hint=hint)
+    if not outcome.points:
+        raise NoMappingError("no mapping like the given one was found in time", at=at, hint="give more time")
+    left_out = not_fused(problem, cause(problem)) if problem.fuse else ()
+    every = "mapping like the given one, in which no other tensor stays inside between Einsums,"
+    notes = outcome.notes if problem.options.most_stages > 1 else ()
+    return replace(outcome, every=every, left_out=left_out, notes=notes)
+
+
 def _side_by_side(problem: Problem, budget: Budget, error: MappingError) -> Outcome:
     """The best unfused mapping where the best ones of the Einsums do not fit beside each other.
 

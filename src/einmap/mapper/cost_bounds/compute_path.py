@@ -176,7 +176,7 @@ class Path:
     def lanes(self) -> LaneTable:
         """Uses of the fanouts; where some are left out that are never better, `groups` gives them their orders."""
         given = self.request.given
-        named = given.dimensions if given is not None else self.fused_dimensions
+        named = self.fused_dimensions | (frozenset() if given is None else given.dimensions)
         uneven = self.is_uneven and self.request.uneven_lanes
         if self.prunes_uses:
             return unordered_lanes(self.einsum, self.leaves, self.lattice, named, uneven=uneven)
@@ -227,7 +227,9 @@ class Path:
     def make_plans(self, progress: Progress) -> None:
         """All dataplacements as chains of steps; a fair part of them where there are too many or time runs out."""
         given, planner = self.request.given, self.planner
-        self.given = GivenPlanner(planner, given, self.lanes, self.prunes) if given is not None else None
+        # above what other Einsums share the order of loops matters
+        prunes = self.prunes and not self.request.shared
+        self.given = GivenPlanner(planner, given, self.lanes, prunes) if given is not None else None
         placed, self.all_plans = listed(self._placements, np.random.default_rng(0), share_of(progress, PLANNING))
         # where none has room all stay, so that the reason why nothing fits may speak of them
         memories = {leaf.name: leaf for leaf in self.leaves if isinstance(leaf, Memory)}

@@ -36,11 +36,11 @@ class Aligner:
 
         Nodes of the outermost memory need not be given, and do not count as naming a tensor: every mapping has them.
         """
-        self.outermost = nodes[0][0]
+        self.outermost = _outermost(nodes, n_outer)
         self.ever.update(nodes)
         self.always = {*nodes} if self.always is None else self.always & {*nodes}
         stored = self.pattern.stored
-        named = self.named(nodes[0][0])
+        named = self.named(self.outermost)
         inner = {node for node in nodes[n_outer:] if node[1] in named}
         return inner <= stored <= {*nodes}
 
@@ -53,6 +53,8 @@ class Aligner:
     def outer(self, builder: TemplateBuilder) -> int | None:
         """The token after those of the outermost memory, whose nodes have no loop among them and no order."""
         placement, tokens = builder.placement, self.pattern.tokens
+        if not placement.n_outer:
+            return 0
         memory, left = placement.nodes[0][0], {tensor for _, tensor in placement.nodes[: placement.n_outer]}
         of_memory = [
             i for i, t in enumerate(tokens) if isinstance(t, GivenHolder) and not t.toll and t.component == memory
@@ -78,7 +80,7 @@ class Aligner:
     def gaps(self, builder: TemplateBuilder, index: int, state: State) -> Iterator[tuple[Gap, ...]]:
         """The gaps from the one before node `index` on."""
         nodes = builder.placement.nodes
-        kept, tolls = self.named(nodes[0][0]), builder.tolls
+        kept, tolls = self.named(_outermost(nodes, builder.placement.n_outer)), builder.tolls
         for above in self.tolls([(t.component, t.tensors[0]) for t in tolls.get((index, ABOVE), ())], state):
             for gap, inner in self.loops(builder, index, above):
                 below = [(t.component, t.tensors[0]) for t in tolls.get((index, BELOW), ())]
@@ -160,6 +162,11 @@ class Aligner:
     def reach(self, at: int) -> None:
         """Note that the tokens before this one can be met."""
         self.furthest = max(self.furthest, at)
+
+
+def _outermost(nodes: Sequence[tuple[str, str]], n_outer: int) -> str:
+    """The outermost memory; none where it keeps no tensor of the Einsum."""
+    return nodes[0][0] if n_outer else ""
 
 
 def _has_free(tokens: Sequence[Token]) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 from einmap.einsum.spaces.projection import Relevance
+from einmap.mapper.given.alignment import Gap
 from einmap.mapper.given.pattern import Free, GivenLoop
 from einmap.mapper.given.slots import Slot
 from einmap.mapper.mapspace.tile_lattice import Axis
@@ -56,6 +57,25 @@ def arranged(slot: Slot, loops: GapLoops) -> Iterator[tree.Node]:
                 yield from temporal_loops(loops.axes[a], now[a], shape)
                 now[a] = shape
         yield from lanes.get(i, ())
+
+
+def is_like(tokens: Gap, loops: Sequence[GivenLoop], above: Mapping[str, int]) -> bool:
+    """Whether the loops of a gap, in their order, are those that are given, and others at free places.
+
+    `above`: the tile shape of each rank variable above the gap.
+    """
+    if not tokens:
+        return not loops
+    token, first = tokens[0], loops[0] if loops else None
+    below = above if first is None else {**above, first.variable: first.shape or 1}
+    if isinstance(token, Free):
+        taken = first is not None and (token.temporal or first.dimension is not None)
+        return is_like(tokens[1:], loops, above) or (taken and is_like(tokens, loops[1:], below))
+    same = first is not None and (first.variable, first.dimension) == (token.variable, token.dimension)
+    if same and first is not None and token.shape in (None, first.shape) and is_like(tokens[1:], loops[1:], below):
+        return True
+    # a loop of one iteration is absent
+    return token.shape in (None, above[token.variable]) and is_like(tokens[1:], loops, above)
 
 
 def _is_temporal(token: object, axis: Axis) -> bool:

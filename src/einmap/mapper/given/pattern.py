@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from einmap.arch.component import Leaf, Memory, Toll
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.errors import At, EinmapError, MappingError, NoMappingError, NotSupportedError, did_you_mean, raise_all
 from einmap.mapping import nodes as tree
-from einmap.mapping.template import AnyPlace, OpenCompute, OpenSpatial, OpenTemporal, PartialMapping, PartialNode
+from einmap.mapping.template import (
+    AnyPlace,
+    OpenCompute,
+    OpenSpatial,
+    OpenTemporal,
+    PartialMapping,
+    PartialNode,
+    StageBegin,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +62,27 @@ FREE = Free()
 
 
 @dataclass(frozen=True)
+class GivenStage:
+    """The stage of a Pipeline that an Einsum is given: where it begins, the tokens above it, where it was written."""
+
+    begin: StageBegin
+    above: tuple[Token, ...]
+    at: At = field(compare=False)
+
+    @property
+    def fanout(self) -> tuple[str, str] | None:
+        """Component and dimension of which each stage takes lanes; None where stages have Computes of their own."""
+        component, name = self.begin.component, self.begin.name
+        return None if component is None or name is None else (component, name)
+
+
+@dataclass(frozen=True)
 class Pattern:
     """Tokens from the outside in, the last a GivenCompute; `places[i]` says where a token was written."""
 
     tokens: tuple[Token, ...]
     places: tuple[At, ...]
+    stage: GivenStage | None = None
 
     @property
     def variables(self) -> frozenset[str]:
@@ -84,9 +108,14 @@ class Pattern:
         return last.component
 
     @property
+    def said(self) -> tuple[object, ...]:
+        """All that is given, wherever it was written."""
+        return self.tokens, None if self.stage is None else (self.stage.begin, self.stage.above)
+
+    @property
     def says_nothing(self) -> bool:
         """Whether every mapping is like this."""
-        return self.tokens == (FREE, GivenCompute())
+        return self.tokens == (FREE, GivenCompute()) and self.stage is None
 
     def kept_nowhere(self, ever: Collection[tuple[str, str]]) -> NoMappingError | None:
         """The error for a node that no dataplacement has."""
@@ -136,6 +165,8 @@ class _Checker:
         self.stored: set[tuple[str, str]] = set()
         self.lanes: set[tuple[str, tuple[str, str]]] = set()
         self.shapes = dict(einsum.bounds)
+        self.row: list[tuple[Token, At]] = []
+        self.stage: GivenStage | None = None
         self.loose: set[str] = set()
         """Variables whose extent here is not known: something may have iterated them further."""
 
@@ -143,19 +174,25 @@ class _Checker:
         self.problems.append(MappingError(f"Einsum {self.einsum.name!r}: {text}", at=at, hint=hint))
 
     def run(self) -> Pattern:
-        tokens: list[tuple[Token, At]] = []
         last = At()
         for index, node in enumerate(self.given.nodes):
             last = self.given.at(index)
-            if tokens and isinstance(tokens[-1][0], GivenCompute):
+            if self.row and isinstance(self.row[-1][0], GivenCompute):
                 self.complain("nothing may follow the Compute", last)
                 break
-            tokens += [(token, last) for token in self.tokens(node, last)]
-        if not tokens or not isinstance(tokens[-1][0], GivenCompute):
-            tokens.append((GivenCompute(), last))
+            self.row += [(token, last) for token in self.tokens(node, last)]
+        if not self.row or not isinstance(self.row[-1][0], GivenCompute):
+            self.row.append((GivenCompute(), last))
         self.brought_to_one(last)
-        kept = _without_redundant(tokens)
-        return Pattern(tuple(t for t, _ in kept), tuple(at for _, at in kept))
+        kept = _without_redundant(self.row)
+        return Pattern(tuple(t for t, _ in kept), tuple(at for _, at in kept), self.stage)
+
+    def begin(self, stage: StageBegin, at: At) -> Iterable[Token]:
+        """The stage of a Pipeline begins."""
+        if self.stage is not None:
+            self.problems.append(NotSupportedError("a Pipeline inside a stage of another one is not supported", at=at))
+        self.stage = GivenStage(stage, tuple(token for token, _ in self.row), at)
+        return ()
 
     def tokens(self, node: PartialNode, at: At) -> Iterable[Token]:
         match node:
@@ -181,6 +218,8 @@ class _Checker:
             case tree.Compute(einsum=name, component=component):
                 self.ends(name, component, at)
                 return (GivenCompute(component),)
+            case StageBegin():
+                return self.begin(node, at)
             case OpenCompute(einsum=name):
                 self.ends(name, None, at)
                 return (GivenCompute(),)

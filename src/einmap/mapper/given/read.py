@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping as MappingOf
 
-from einmap.errors import At, EinmapError, MappingError, NotSupportedError, SpecError, attempt, did_you_mean, raise_all
+from einmap.errors import At, EinmapError, MappingError, SpecError, attempt, did_you_mean, raise_all
 from einmap.mapper.given.pattern import Pattern, pattern_of
 from einmap.mapping.mapping import Mapping
-from einmap.mapping.nodes import Compute, Pipeline, Split, format_address
-from einmap.mapping.template import OpenCompute, PartialMapping
+from einmap.mapping.nodes import Compute, Node, Pipeline, Split, format_address
+from einmap.mapping.template import OpenCompute, PartialMapping, PartialNode, StageBegin
 from einmap.spec.spec import Spec
 from einmap.visible import short
 
@@ -77,16 +77,17 @@ def _named(given: PartialMapping, spec: Spec) -> str:
 
 
 def _nodes_above(given: Mapping, spec: Spec, name: str) -> PartialMapping:
-    """The nodes above one Einsum, with its own tensors only. Raises NotSupportedError for a stage of a Pipeline."""
-    staged = next((p for p in given.path_of[name] if isinstance(p.node, Pipeline)), None)
-    if staged is not None:
-        raise NotSupportedError(
-            "!Pipeline (stages in a mapping that is given to the mapper) is not supported yet",
-            at=At(path=f"given.{format_address(staged.address)}"),
-            hint="give mappings of Einsums that are in no stage",
-        )
-    nodes = tuple(p.node for p in given.path_of[name] if not isinstance(p.node, Split))
-    places = tuple(At(path=f"given.{format_address(p.address)}") for p in given.path_of[name]
-                   if not isinstance(p.node, Split))  # fmt: skip
+    """The nodes above one Einsum, with its own tensors only, and where its stage begins."""
+    nodes: list[PartialNode] = []
+    places: list[At] = []
+    path = given.path_of[name]
+    for placed, below in zip(path, (*path[1:], path[-1]), strict=True):
+        node: Node | StageBegin = placed.node
+        if isinstance(node, Pipeline):
+            number = below.address[len(placed.address)]
+            node = StageBegin(format_address(placed.address), number, node.component, node.name)
+        if not isinstance(node, Split):
+            nodes.append(node)
+            places.append(At(path=f"given.{format_address(placed.address)}"))
     others = spec.workload.users.keys() - spec.workload.by_name[name].tensors
-    return PartialMapping(nodes, places).without(others)
+    return PartialMapping(tuple(nodes), tuple(places)).without(others)

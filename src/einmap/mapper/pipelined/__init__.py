@@ -5,5 +5,6 @@
 - `stage_sums`: Pareto fronts of sums, with where each row comes from: Einsums of a stage, and parts of a cascade.
 - `together`: chains of all Einsums of a Pipeline put together: what they cost, and whether they fit.
 - `pipeline_search`: the best Pipelines of some successive Einsums, cut into stages.
+- `given_stages`: which Pipelines of a given mapping are searched.
 - `cascade_search`: the best way to cut a cascade into Pipelines and Einsums by themselves, and its tree.
 """

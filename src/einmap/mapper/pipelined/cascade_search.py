@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from functools import cached_property
+from itertools import groupby, takewhile
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ from einmap.mapper.result.outcome import Outcome, evaluated
 from einmap.mapper.result.result import MapStats
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
+from einmap.mapping.template import StageBegin
 
 COLUMNS = ("energy", "latency")
 
@@ -44,7 +46,7 @@ def pipelines(problem: Problem, budget: Budget) -> Outcome:
     An Einsum with a given mapping is a part by itself. Without fusion Einsums of a Pipeline hand on nothing.
     """
     spec, options = problem.spec, problem.options
-    if len(spec.workload.einsums) - len(problem.given) < 2 and problem.given:
+    if problem.given and problem.given_stage is None and len(spec.workload.einsums) - len(problem.given) < 2:
         why = "no Pipeline was searched, since an Einsum with a given mapping is not a stage"
         return Outcome(options.goals, (), MapStats(), ties_broken=True, notes=(why,))
     search = CascadeSearch(problem, Meter(budget.progress))
@@ -90,9 +92,9 @@ class CascadeSearch:
         reached: list[OriginFront[tuple[Origin | Alone, ...]]] = [OriginFront(judged, np.zeros((1, 2)), [()])]
         for end in range(1, len(einsums) + 1):
             here: OriginFront[tuple[Origin | Alone, ...]] = OriginFront(judged)
-            for begin in range(max(0, end - options.most_stages * options.most_in_stage), end):
+            for begin in range(0 if self._staged else max(0, end - options.most_stages * options.most_in_stage), end):
                 before = reached[begin]
-                for stages in cuts(einsums[begin:end], options.most_stages, options.most_in_stage):
+                for stages in self._cuts(einsums[begin:end]):
                     best = self._part(problem, stages, judged)
                     for values, origins in zip(before.values, before.origins, strict=True):
                         here.add(best.values + values, [(*origins, origin) for origin in best.origins])
@@ -102,13 +104,35 @@ class CascadeSearch:
     def _part(
         self, problem: CascadeProblem, stages: tuple[tuple[Einsum, ...], ...], judged: tuple[int, ...]
     ) -> OriginFront[Origin] | OriginFront[Alone]:
-        """The best Pipelines of some stages, or mappings of one Einsum; none where a stage has a given mapping."""
+        """The best Pipelines of some stages, or mappings of one Einsum."""
         names = [einsum.name for stage in stages for einsum in stage]
-        if self.problem.given.keys().isdisjoint(names):
-            leak_power = self.problem.spec.arch(names[0]).total_constant_power
-            fuse = self.problem.fuse
-            return PipelineSearch(problem, stages, judged, leak_power, self.meter, self._fronts, fuse).run()
-        return self._like_given(stages[0][0], judged) if len(names) == 1 else OriginFront[Alone](judged)
+        given = {name: self.problem.given[name] for name in names if name in self.problem.given}
+        if len(names) == 1 and given:
+            return self._like_given(stages[0][0], judged)
+        leak_power = self.problem.spec.arch(names[0]).total_constant_power
+        fuse = self.problem.fuse
+        return PipelineSearch(problem, stages, judged, leak_power, self.meter, self._fronts, fuse, given).run()
+
+    def _cuts(self, einsums: Sequence[Einsum]) -> Iterator[tuple[tuple[Einsum, ...], ...]]:
+        """The ways to cut successive Einsums into stages: as they are given, or all of those without given mappings."""
+        options, names = self.problem.options, {einsum.name for einsum in einsums}
+        if names <= self._staged.keys() and len({self._staged[name].pipeline for name in names}) == 1:
+            begin = self._staged[einsums[0].name]
+            if names == {name for name, other in self._staged.items() if other.pipeline == begin.pipeline}:
+                numbers = [self._staged[einsum.name].number for einsum in einsums]
+                if numbers == sorted(numbers) and len({*numbers}) > 1:
+                    stages = groupby(einsums, key=lambda einsum: self._staged[einsum.name].number)
+                    yield tuple(tuple(stage) for _, stage in stages)
+        elif names.isdisjoint(self.problem.given) and len(einsums) <= options.most_stages * options.most_in_stage:
+            yield from cuts(einsums, options.most_stages, options.most_in_stage)
+        elif len(einsums) == 1 and names.isdisjoint(self._staged):
+            yield (tuple(einsums),)
+
+    @cached_property
+    def _staged(self) -> dict[str, StageBegin]:
+        """Where the stage of an Einsum begins, where one is given."""
+        given = self.problem.given.items()
+        return {name: pattern.stage.begin for name, pattern in given if pattern.stage is not None}
 
     def _like_given(self, einsum: Einsum, judged: tuple[int, ...]) -> OriginFront[Alone]:
         """The best mappings of an Einsum that are like the given one, with what it shares in the outermost memory."""

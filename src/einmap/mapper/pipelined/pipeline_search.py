@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, Key
 from einmap.mapper.fusion.meter import Meter
 from einmap.mapper.fusion.problem import CascadeProblem
 from einmap.mapper.fusion.tree import LinearNest
+from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.pipelined.placements import Placement, placements, restricted
 from einmap.mapper.pipelined.stage_fronts import Group, GroupRows, Row, StageFronts, goals_of
 from einmap.mapper.pipelined.stage_sums import OriginFront, in_turns
@@ -46,6 +47,7 @@ class PipelineSearch:
     """The Pipelines of some successive Einsums, or the mappings of a single one. `judged`: see OriginFront.
 
     `stages`: the Einsums of each stage. `exchanging`: whether Einsums may hand something on within the Pipeline.
+    `given`: what the Einsums are given, each with its stage.
     """
 
     problem: CascadeProblem
@@ -55,6 +57,7 @@ class PipelineSearch:
     meter: Meter
     fronts: dict[object, StageFronts]
     exchanging: bool = True
+    given: Mapping[str, Pattern] = field(default_factory=dict)
     _turns: dict[object, GroupRows] = field(default_factory=dict, init=False)
 
     @cached_property
@@ -105,7 +108,10 @@ class PipelineSearch:
             every: Iterator[Placement] = (Placement((unit,), None, (None,)) for unit in units)
         else:
             every = placements(self.stages, archs)
+        fanouts = {stage.fanout for pattern in self.given.values() if (stage := pattern.stage) is not None}
         for placement in every:
+            if fanouts and placement.fanout not in fanouts:
+                continue
             self._placed(placement, best)
         return best
 
@@ -163,6 +169,8 @@ class PipelineSearch:
                 key = einsum.name, unit, fanout, lanes, common, memories, len(shared), outside, inside, in_turns_
                 if key not in self.fronts:
                     request = self.problem.request(einsum, goals_of(common), inside)
+                    if einsum.name in self.given:
+                        request = replace(request, given=self.given[einsum.name])
                     options = self.problem.options
                     most = options.most_fused, options.most_fused_per_variable
                     self.fronts[key] = StageFronts(

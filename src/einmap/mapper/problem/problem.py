@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from einmap.arch.tree import Architecture
 from einmap.arrays import Floats
-from einmap.mapper.given.pattern import Pattern
+from einmap.mapper.given.pattern import GivenStage, Pattern
 from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.objective.metrics import METRICS
 from einmap.mapper.problem.options import Options
@@ -51,6 +51,11 @@ class Problem:
     def asking(self, **options: object) -> Problem:
         """The problem with some options changed."""
         return replace(self, options=replace(self.options, **options))  # type: ignore[arg-type]
+
+    @property
+    def given_stage(self) -> GivenStage | None:
+        """The first stage of a Pipeline that is given."""
+        return next((pattern.stage for pattern in self.given.values() if pattern.stage is not None), None)
 
     @property
     def knows_cascades(self) -> bool:

@@ -124,7 +124,7 @@ def key_of(code: str, problem: Problem) -> str:
         "spec": content(spec.raw),
         "models": spec.models.fingerprint,
         "options": {f.name: _plain(getattr(asked, f.name)) for f in fields(asked) if f.name not in IRRELEVANT},
-        "given": {name: _plain(pattern.tokens) for name, pattern in sorted(problem.given.items())},
+        "given": {name: _plain(pattern.said) for name, pattern in sorted(problem.given.items())},
         "fuse": bool(problem.fuse),
     }
     return hashlib.sha256(_text(everything).encode()).hexdigest()

@@ -36,7 +36,6 @@ from einmap.spec.schema.base import Expression, Input, check
 from einmap.spec.schema.mapping import (
     IGNORED,
     LATER,
-    LATER_GIVEN,
     NODES,
     ComputeNodeInput,
     LoopInput,
@@ -170,9 +169,8 @@ class TreeReader:
 
     def unknown(self, tag: str, path: Path, tags: Collection[str]) -> None:
         """Complain about a tag that is not in `tags`."""
-        later = LATER if tags is NODES else {**LATER, **LATER_GIVEN}
-        if tag in later:
-            text = f"!{tag} ({later[tag]}) is not supported yet"
+        if tag in LATER:
+            text = f"!{tag} ({LATER[tag]}) is not supported yet"
             self.problems.append(NotSupportedError(text, at=place(self.root, path)))
             return
         message = f"unknown mapping node !{tag}" if tag else "a mapping node needs a tag such as !Temporal"
@@ -199,19 +197,27 @@ class TreeReader:
         return (Sequential(tuple(split)),)
 
     def pipeline(self, model: PipelineInput, raw: Raw, path: Path) -> tuple[Node, ...]:
-        """A Pipeline with its stages; which fanout they share is said whole or not at all."""
-        if (model.component is None) != (model.name is None):
-            missing = "name" if model.name is None else "component"
-            hint = "component: the node of the architecture, name: its dimension of which each stage takes lanes"
-            self.complain(f"a Pipeline whose stages stand side by side needs a {missing}, too", path, hint)
+        """A Pipeline with its stages."""
+        self.fanout_of_stages(model, path)
         split = self.split(raw, path)
         if not split:
             return ()
         assert isinstance(split[0], Split)
         stages = split[0].branches
-        if len(stages) < 2 and not self.problems:
-            self.complain(f"a Pipeline needs two stages or more, found {len(stages)}", path, "leave the Pipeline out")
+        self.stages(len(stages), path)
         return (Pipeline(stages, model.component, model.name),)
+
+    def stages(self, number: int, path: Path) -> None:
+        """Complain about a Pipeline of a single stage."""
+        if number < 2 and not self.problems:
+            self.complain(f"a Pipeline needs two stages or more, found {number}", path, "leave the Pipeline out")
+
+    def fanout_of_stages(self, model: PipelineInput, path: Path) -> None:
+        """Complain where only a half is said of which fanout stages share."""
+        if (model.component is None) != (model.name is None):
+            missing = "name" if model.name is None else "component"
+            hint = "component: the node of the architecture, name: its dimension of which each stage takes lanes"
+            self.complain(f"a Pipeline whose stages stand side by side needs a {missing}, too", path, hint)
 
     def leaf(self, model: Input, path: Path) -> tuple[Node, ...]:
         """The node of a model that is not a split; none after a problem."""

@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from einmap.einsum.workload import Workload
 from einmap.errors import At, MappingError, NotSupportedError, did_you_mean, raise_all
 from einmap.mapping.nodes import Compute, Split
-from einmap.mapping.template import AnyPlace, OpenCompute, OpenSpatial, OpenTemporal, PartialMapping, PartialNode
+from einmap.mapping.template import (
+    AnyPlace,
+    OpenCompute,
+    OpenSpatial,
+    OpenTemporal,
+    PartialMapping,
+    PartialNode,
+    StageBegin,
+)
 from einmap.spec.forms.loop_tree import TreeReader
 from einmap.spec.raw import Path, Raw, RawList, RawMap, place, tag_of
 from einmap.spec.schema.base import Input, check
@@ -18,8 +26,8 @@ from einmap.spec.schema.mapping import (
     LoopInput,
     MappingInput,
     PartialComputeInput,
+    PipelineInput,
     SpatialLoopInput,
-    SplitInput,
     TemporalInput,
 )
 from einmap.spec.shared_inputs import KEY as KEY_OF_COPIES
@@ -106,7 +114,7 @@ class _Reader(TreeReader):
             here, tag = (*path, index), tag_of(item) or ""
             if tag in IGNORED:
                 continue
-            if tag in ("Sequential", "Split", "Nested"):
+            if tag in ("Sequential", "Split", "Pipeline", "Nested"):
                 self.below(item, here, nodes, einsum)
                 if index + 1 < len(raw.items):
                     self.complain(f"nothing may follow a {tag} in its list", (*path, index + 1))
@@ -116,18 +124,26 @@ class _Reader(TreeReader):
 
     def below(self, raw: Raw, path: Path, above: list[Placed], einsum: str | None) -> None:
         inner = raw.get("nodes") if isinstance(raw, RawMap) else None
-        model = check(SplitInput, raw, self.root, path, self.problems, drop=("nodes",), node=True)
+        kind = PARTIAL_NODES[tag_of(raw) or ""]
+        model = check(kind, raw, self.root, path, self.problems, drop=("nodes",), node=True)
         self.unkept(model, path)
+        if isinstance(model, PipelineInput):
+            self.fanout_of_stages(model, path)
         if tag_of(raw) == "Nested":
             self.branch(inner, (*path, "nodes"), above, einsum)
             return
         if not isinstance(inner, RawList) or not inner.items:
             self.complain(f"{tag_of(raw)} needs a list of branches", path)
             return
+        if isinstance(model, PipelineInput):
+            self.stages(len(inner.items), path)
         for index, branch in enumerate(inner.items):
             here = (*path, "nodes", index)
             if tag_of(branch) != "Nested":
                 self.complain(f"a branch of {tag_of(raw)} must be !Nested", here, "wrap it in !Nested")
+            elif isinstance(model, PipelineInput):
+                begin = StageBegin(".".join(map(str, path)), index, model.component, model.name)
+                self.below(branch, here, [*above, (begin, path)], einsum)
             else:
                 self.below(branch, here, above, einsum)
 

@@ -176,6 +176,7 @@ PARTIAL_NODES: dict[str, type[Input]] = {
     "Compute": PartialComputeInput,
     "Sequential": SplitInput,
     "Split": SplitInput,
+    "Pipeline": PipelineInput,
     "Nested": SplitInput,
 }
 """The tags of a partly given mapping."""
@@ -183,5 +184,3 @@ IGNORED = ("Reservation", "TextBox")
 """Nodes that other tools write and that say nothing to the model."""
 LATER = {"Mapping": "a mapping inside a mapping"}
 """Known tags that are not supported yet."""
-LATER_GIVEN = {"Pipeline": "stages in a mapping that is given to the mapper"}
-"""Tags of mappings that are not supported yet in a partly given one."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
 from einmap.arch.component import Memory
-from einmap.mapper.branch_and_bound.path_search import PathSearch
-from einmap.mapper.fusion.fronts.nests.loops import rank_cut
+from einmap.mapper.branch_and_bound.path_search import PathSearch, TemplateTables
+from einmap.mapper.fusion.fronts.nests.loops import TEMPORAL, Loop, orders_of, rank_cut
 from einmap.mapper.fusion.fronts.nests.turns import NestNode
+from einmap.mapper.given.order import is_like
+from einmap.mapper.given.pattern import GivenLoop
 from einmap.mapper.problem.request import Steps, Waiting
 from einmap.mapper.templates.chain_template import Held
 
@@ -44,6 +46,22 @@ class NestRules:
     waiting: Waiting
     steps: Steps | None = None
     made: frozenset[str] = frozenset()
+
+    def orders(
+        self, compiled: TemplateTables, i: int, above: Sequence[Loop], loops: tuple[Loop, ...]
+    ) -> Iterator[tuple[Loop, ...]]:
+        """The loops of the gap that ends at a level, below those `above`, in every order, or as they are given."""
+        if compiled.plan.steps[0].given is None:
+            yield from orders_of(loops)
+            return
+        slot = compiled.plan.steps[sum(level.last for level in compiled.levels[:i])].given
+        assert slot is not None
+        shapes = {variable: bound for axis in self.search.lattice.axes for variable, bound in axis.members}
+        shapes |= {loop.variable: loop.inner for loop in above}
+        for order in orders_of(loops):
+            given = [GivenLoop(lp.variable, lp.inner, None if lp.kind == TEMPORAL else lp.kind) for lp in order]
+            if is_like(slot.tokens, given, shapes):
+                yield order
 
     @cached_property
     def bits(self) -> dict[tuple[int, int], tuple[int, float]]:

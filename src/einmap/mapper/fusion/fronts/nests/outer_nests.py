@@ -17,7 +17,7 @@ from einmap.arrays import Floats, Ints
 from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.branch_and_bound.path_search import NOTHING, TemplateTables
-from einmap.mapper.fusion.fronts.nests.loops import TEMPORAL, Cut, Loop, in_order, in_time, orders_of
+from einmap.mapper.fusion.fronts.nests.loops import TEMPORAL, Cut, Loop, in_order, in_time
 from einmap.mapper.fusion.fronts.nests.met_loops import ANYTHING, MetLoops
 from einmap.mapper.fusion.fronts.nests.nest_rules import NestRules, Reservation
 from einmap.mapper.fusion.fronts.nests.pruned_bounds import PrunedBounds
@@ -141,7 +141,7 @@ class OuterNestEnumerator:
             if not level.last:
                 yield from self._extend(i + 1, reached)
                 continue
-            for order in orders_of(gap[1]):
+            for order in self.rules.orders(self.compiled, i, state.loops, gap[1]):
                 if not in_order(order, gap[1], self.routed) or (order and self._rises(i, state, order[0])):
                     continue
                 after = self._arrive(i, reached, gap[0], order)
