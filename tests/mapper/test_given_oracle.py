@@ -1,12 +1,16 @@
 """The best mapping that is like a partly given one, against all mappings of small problems."""
 
+import math
 import random
 from functools import cache
+from itertools import islice
 
 import numpy as np
 import pytest
 from tests.amounts import few_and_many
 from tests.mapper.given_matching import Matcher
+from tests.random_specs.networks import HANDED_ON, ROUND, TOPOLOGIES
+from tests.random_specs.networks import draw as draw_with_network
 from tests.random_specs.nodes import spec_of
 from tests.random_specs.problems import draw_problem
 
@@ -23,21 +27,24 @@ MOST_MAPPINGS = {"exact": 20_000, "accelforge": 500}
 """Under accelforge every way to write a mapping is evaluated by itself: the order of loops may decide what fits."""
 QUICK = 30
 OBJECTIVES = ("energy", "latency", "edp")
+EVERY_TOPOLOGY = (*TOPOLOGIES, *ROUND, *HANDED_ON)
 
 
 MOST_WAYS = 2_000
+MOST_WRITTEN = 300
+"""Mappings of which every way to write them is evaluated."""
 TOO_MANY = -1.0
 """Instead of the best cost: there are too many ways to write some mapping."""
 
 
-def everything(spec, semantics):
+def everything(spec, semantics, most=math.inf):
     """All mappings that fit as (energy, latency, subspace, point), and the mapspace; None for too many or none."""
     einsum = spec.workload.einsums[0]
     if why_not_searchable(einsum, spec.arch(), OBJECTIVES) is not None:
         return None
     rules = PRESETS[semantics]
     space = mapspace_of(einsum, spec.arch(), backed_outside=einsum.tensors, first_partial_matters=rules.lowering)
-    if space.truncated or not 0 < space.size < MOST_MAPPINGS[semantics]:
+    if space.truncated or not 0 < space.size < min(most, MOST_MAPPINGS[semantics]):
         return None
     found = []
     for number, subspace in enumerate(space.subspaces):
@@ -114,13 +121,19 @@ def keeps_size(spec, nodes, semantics):
     return True
 
 
+def without_lanes(given):
+    """What is given without its spatial loops: any may come in at their places."""
+    spatial = (tree.Spatial, OpenSpatial)
+    return PartialMapping(tuple(AnyPlace(False) if isinstance(n, spatial) else n for n in given.nodes))
+
+
 @cache
-def case(seed):
-    """A problem with all its mappings and something given."""
+def case(seed, networks=False):
+    """A problem with all its mappings and something given; with networks nothing of their lanes is."""
     rng = random.Random(seed)
-    semantics = "accelforge" if seed % 4 == 3 else "exact"
+    semantics = "accelforge" if seed % 4 == 3 and not networks else "exact"
     for _ in range(200):
-        spec = spec_of(draw_problem(rng))
+        spec = spec_of(draw_with_network(rng, EVERY_TOPOLOGY) if networks else draw_problem(rng))
         made = everything(spec, semantics)
         if made is None:
             continue
@@ -133,14 +146,15 @@ def case(seed):
         _, _, number, point, _ = min(rows, key=lambda row: value(objective, row[0], row[1]))
         subspace = space.subspaces[number]
         digits = tuple(int(x) for x in subspace.points_at(np.array([point]))[0])
-        return spec, space, found, given_of(rng, subspace.mapping(digits).nodes), objective, semantics
+        given = given_of(rng, subspace.mapping(digits).nodes)
+        return spec, space, found, without_lanes(given) if networks else given, objective, semantics
     raise AssertionError("no problem was small enough")
 
 
 @cache
-def agrees(seed):
+def agrees(seed, networks=False):
     """Check one case; whether some mapping is like what is given and that could be checked."""
-    spec, space, found, given, objective, semantics = case(seed)
+    spec, space, found, given, objective, semantics = case(seed, networks)
     wanted = best_like(spec, space, found, given, objective, semantics)
     if wanted == TOO_MANY:
         return False
@@ -163,3 +177,61 @@ def agrees(seed):
 def test_the_best_mapping_like_a_given_one_is_found(seeds):
     # most given mappings have one that is like them
     assert sum(map(agrees, seeds)) > len(seeds) / 2
+
+
+@few_and_many("seeds", (range(10),), (range(10, 200),), parts=10)
+def test_the_best_mapping_like_a_given_one_is_found_beside_networks(seeds):
+    assert sum(agrees(seed, networks=True) for seed in seeds) > len(seeds) / 2
+
+
+def least_written(spec, space, found, given, objective):
+    """The least cost of all mappings in each order of lanes in which they can be written like the given one."""
+    levels = {leaf.name: i for i, leaf in enumerate(space.arch.path("MAC"))}
+    matcher, best = Matcher(given.nodes, dict(space.einsum.bounds), levels, once=False), math.inf
+    for number, point in {(number, point) for _, _, number, point, _ in found}:
+        subspace = space.subspaces[number]
+        digits = tuple(int(x) for x in subspace.points_at(np.array([point]))[0])
+        ways = islice(matcher.ways(list(subspace.mapping(digits).nodes)), MOST_WAYS)
+        for way in {tuple(n for n in way if isinstance(n, tree.Spatial)): tuple(way) for way in ways}.values():
+            cost = einmap.evaluate(spec, einmap.Mapping(way))
+            best = min(best, value(objective, cost.energy, cost.latency))
+    return best
+
+
+@cache
+def bounded(seed):
+    """Check a case in which lanes of networks are given, in some order; whether the bound is reached."""
+    rng = random.Random(seed)
+    while True:
+        spec = spec_of(draw_with_network(rng, EVERY_TOPOLOGY))
+        made = everything(spec, "exact", MOST_WRITTEN)
+        fitting = [row for row in made[1] if row[4]] if made is not None else []
+        if not fitting:
+            continue
+        space, _ = made
+        _, _, number, point, _ = rng.choice(fitting)
+        subspace = space.subspaces[number]
+        digits = tuple(int(x) for x in subspace.points_at(np.array([point]))[0])
+        given = given_of(rng, subspace.mapping(digits).nodes)
+        if any(isinstance(node, (tree.Spatial, OpenSpatial)) for node in given.nodes):
+            break
+    objective = rng.choice(OBJECTIVES)
+    least = least_written(spec, space, fitting, given, objective)
+    try:
+        result = einmap.map_workload(spec, metrics=objective, given=given)
+    except (einmap.NoMappingError, einmap.MappingError):
+        assert least == math.inf
+        return False
+    got = value(objective, result.cost.energy, result.cost.latency)
+    levels = {leaf.name: i for i, leaf in enumerate(space.arch.path("MAC"))}
+    matcher = Matcher(given.nodes, dict(space.einsum.bounds), levels)
+    assert next(matcher.ways(list(result.mapping.nodes)), None) is not None, (given, result.mapping)
+    assert result.lower_bound <= least * (1 + 1e-9)
+    assert got >= least * (1 - 1e-9)
+    assert not result.optimal or got == pytest.approx(least, rel=1e-9)
+    return result.optimal
+
+
+@few_and_many("seeds", (range(4),), (range(4, 60),), parts=4)
+def test_the_bound_holds_where_lanes_of_networks_are_given(seeds):
+    assert 0 < sum(map(bounded, seeds)) < len(seeds)

@@ -6,13 +6,19 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+from einmap.arch.component import is_carrying
+from einmap.arch.tree import Architecture
 from einmap.errors import MappingError, NoMappingError
 from einmap.mapper.compose.shared_inputs import not_shared, sharing
+from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.independent.einsum_result import seconds_of, statistics_of
 from einmap.mapper.independent.independent_search import IndependentSearch
 from einmap.mapper.independent.unfused_bound import free_tensors, relaxed_bound
+from einmap.mapper.mapspace.lanes.spatial_mappings import first_routed
+from einmap.mapper.objective.tolerances import ROUNDING
+from einmap.mapper.problem.options import units_of
 from einmap.mapper.problem.problem import Budget, Problem
-from einmap.mapper.result.outcome import Outcome, ended_after, evaluated, narrowed_by
+from einmap.mapper.result.outcome import Outcome, ended_after, evaluated, narrowed_by, united
 from einmap.mapper.result.result import MapStats
 from einmap.progress import Progress
 from einmap.spec.shared_inputs import shareable
@@ -24,7 +30,42 @@ LEAST_TIME, MOST_TIME = 1.0, 10.0
 
 
 def einsum_by_einsum(problem: Problem, budget: Budget) -> Outcome:
-    """The best unfused mappings. Raises NoMappingError, which names what was not searched."""
+    """The best unfused mappings. Raises NoMappingError, which names what was not searched.
+
+    Tables know what crosses networks below lanes in the order in which they list these. Where lanes are given those
+    found are evaluated in the order that is given, and the bound is that of a machine whose networks cost nothing.
+    """
+    ordered = tuple(name for name, given in problem.given.items() if _orders_lanes(given, problem.spec.arch(name)))
+    if not ordered:
+        return _each_by_itself(problem, budget)
+    found = united([_each_by_itself(problem, budget)])
+    free = replace(problem, spec=problem.spec.with_altered_archs(_without_networks)).asking(breaks_ties=False)
+    easier = _each_by_itself(free, budget.after(found.stats.evaluated))
+    pays = all(action.energy >= 0 for _, unit in units_of(problem.spec) if is_carrying(unit) for action in unit.actions)
+    bound = easier.lower_bound if pays else None
+    stats = replace(found.stats, evaluated=found.stats.evaluated + easier.stats.evaluated)
+    found = replace(found, bound=bound, ties_broken=False, stats=stats)
+    if bound is not None and found.value <= bound * (1 + ROUNDING):
+        return found
+    return replace(found, left_out=(*found.left_out, f"lanes of {listed(ordered)} in other orders than tables list"))
+
+
+def _orders_lanes(given: Pattern, arch: Architecture) -> bool:
+    """Whether loops are given for lanes that are places of a network."""
+    paths = [arch.path(unit.name) for unit in arch.computes if any(map(is_carrying, arch.path(unit.name)))]
+    placed = {leaf.name for path in paths for leaf in path[first_routed(path) :]}
+    return any(component in placed for component, _ in given.dimensions)
+
+
+def _without_networks(arch: Architecture) -> Architecture:
+    for leaf in arch.leaves.values():
+        if is_carrying(leaf):
+            arch = arch.with_leaf(replace(leaf, enabled=False))
+    return arch
+
+
+def _each_by_itself(problem: Problem, budget: Budget) -> Outcome:
+    """The best unfused mappings, at the costs of tables where these are exact. Raises NoMappingError."""
     whole, start = IndependentSearch(problem.spec, problem.options, problem.given), time.perf_counter()
     try:
         try:

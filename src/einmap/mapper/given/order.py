@@ -94,11 +94,11 @@ def _lane_places(slot: Slot, loops: GapLoops) -> dict[int, list[tree.Node]]:
     loops_at: dict[int, list[tree.Node]] = {}
     rows = dict(slot.lanes.rows)
     free = max((i for i, t in enumerate(slot.tokens) if isinstance(t, Free)), default=len(slot.tokens) - 1)
-    for a in {a: None for _, a, _ in loops.spatial}:
+    for _, a, nodes in loops.spatial:
+        if a not in rows:  # in their own order: that of lanes that are places of a network counts
+            loops_at.setdefault(free, []).extend(nodes)
+    for a in {a: None for _, a, _ in loops.spatial if a in rows}:
         by_dimension = {d: nodes for d, axis, nodes in loops.spatial if axis == a}
-        if a not in rows:
-            loops_at.setdefault(free, []).extend(node for nodes in by_dimension.values() for node in nodes)
-            continue
         bounds = [loops.bounds(d, a) for d, _ in slot.lanes.dimensions]
         places = next(slot.lanes.orders(rows[a], bounds, loops.inner[a]))
         size = loops.inner[a] * prod(bounds)
