@@ -49,7 +49,7 @@ def test_a_search_that_is_stopped_maps_einsum_by_einsum(words):
     assert result.gap == pytest.approx(result.cost.edp / result.lower_bound - 1)
 
 
-@pytest.mark.parametrize("seconds", [0.1, 0.5])
+@pytest.mark.parametrize("seconds", [0.05, 0.2])
 @pytest.mark.parametrize("metrics", ["energy_delay_product", "energy"])
 def test_within_a_limit_fused_is_never_worse_than_unfused(seconds, metrics, monkeypatch):
     spec = einmap.load("tpu_v4i", "feed_forward")
@@ -112,8 +112,8 @@ def test_the_time_limit_holds_where_a_search_takes_longer(monkeypatch):
     spec = einmap.load("tpu_v4i", "gpt3_175b")
     with counted_calls(monkeypatch):
         start = time.monotonic()
-        result = einmap.map_workload(spec, time_limit_s=0.5, workers=1)
-        assert time.monotonic() - start < 2
+        result = einmap.map_workload(spec, time_limit_s=0.25, workers=1)
+        assert time.monotonic() - start < 1.5
     assert not result.optimal
     assert result.gap is None or result.gap > 0
     einmap.evaluate(spec, result.mapping, strict=True)
