@@ -7,8 +7,10 @@ from itertools import islice
 import pytest
 from tests.amounts import few_and_many
 from tests.mapper.specs import compute, memory, spec
+from tests.mapper.test_features import BOTH, networks_in_turn
 from tests.mapper.test_optimal import ADDITIVE, costs_of, covers, front
 from tests.mapper.uneven import every_mapping
+from tests.random_specs import networks
 from tests.random_specs.features import KINDS, banks, draw_kinds, two_outputs
 from tests.random_specs.nodes import spec_of
 from tests.random_specs.problems import draw_array, draw_problem
@@ -41,7 +43,7 @@ def against_brute_force(seed, most, draw=draw_kinds):
     return result is not None and all(part["brute_force"] is None for part in result.stats.by_einsum.values())
 
 
-def against_evaluations(seed, most, draw, *, loops=False, lanes=False, by_tables=True):
+def against_evaluations(seed, most, draw, *, loops=False, lanes=False, by_tables=True, presets=BOTH):
     """Compare the search with each mapping evaluated by itself; False where there are too many of them."""
     rng = random.Random(f"evaluated {seed}")
     problem = draw(rng)
@@ -49,7 +51,7 @@ def against_evaluations(seed, most, draw, *, loops=False, lanes=False, by_tables
     for rank in ranks:
         ranks[rank] = rng.choice((1, 2, 3, 3, 5, 7) if loops or lanes else (1, 2, 3, 4))
     given = spec_of(problem)
-    semantics, goal = rng.choice(["exact", "accelforge"]), rng.choice(ADDITIVE[:3])
+    semantics, goal = rng.choice(presets), rng.choice(ADDITIVE[:3])
     # which use of a fanout is the best that can be had depends on the tile shapes that are looked at
     if "min_usage" in str(problem):
         return False
@@ -129,6 +131,18 @@ def uneven(seed, most):
     return against_evaluations(seed, most, draw, loops=loops, lanes=lanes)
 
 
+def uneven_below_networks(seed, most):
+    """Imperfect factors below networks of every topology, beside memories that take turns or not."""
+    loops, lanes = random.Random(seed).choice([(True, False), (False, True), (True, True)])
+    draw = random.Random(seed).choice([draw_on_networks, networks_in_turn])
+    return against_evaluations(seed, most, draw, loops=loops, lanes=lanes, presets=["exact"])
+
+
+def draw_on_networks(rng):
+    """A problem with networks of every topology."""
+    return networks.draw(rng, (*networks.TOPOLOGIES, *networks.ROUND, *networks.HANDED_ON))
+
+
 @few_and_many("seeds, most, least", (range(14), 2_000, 3), (range(1000, 1300), 3_000, 30), parts=3)
 def test_kinds_that_are_rare(seeds, most, least):
     assert sum(against_brute_force(seed, most) for seed in seeds) >= least
@@ -137,6 +151,11 @@ def test_kinds_that_are_rare(seeds, most, least):
 @few_and_many("seeds, most, least", (range(40), 250, 2), (range(2000, 2400), 300, 10), parts=4)
 def test_imperfect_factors_beside_lanes_of_every_kind(seeds, most, least):
     assert sum(uneven(seed, most) for seed in seeds) >= least
+
+
+@few_and_many("seeds, most, least", (range(30), 250, 2), (range(3000, 3400), 500, 20), parts=4)
+def test_imperfect_factors_below_networks(seeds, most, least):
+    assert sum(uneven_below_networks(seed, most) for seed in seeds) >= least
 
 
 @few_and_many("seeds, most, least", (range(12), 150, 2), (range(100, 250), 400, 20))

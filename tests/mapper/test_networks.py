@@ -96,6 +96,17 @@ def test_a_network_that_is_not_enabled_is_as_none():
     assert found.cost.notes == ()
 
 
+def test_lanes_that_are_idle_in_the_last_tile_save_hops():
+    # 5 by 3 on 3 lanes. m over them, 3 and then 2: a value for each lane 0 + 1 + 2 and then 0 + 1 hops, of A once and of
+    # Z for each n, and each of 3 values of B along 2 steps and then 1. n over them: A along 2 steps, B and Z 0 + 1 + 2
+    text = ROW.format(bits=1, topology="mesh", more="").replace("fanout: 8", "fanout: 3")
+    given = loads(text.replace("m < 2", "m < 5").replace("n < 4", "n < 3"))
+    uneven = map_workload(given, metrics="energy", explore_imperfect_temporal_loops=True)
+    assert uneven.optimal
+    assert uneven.cost.energy == 4 + 3 * (2 + 1) + 3 * 4
+    assert map_workload(given, metrics="energy").cost.energy == 5 * 2 + 3 + 5 * 3
+
+
 def test_what_links_can_do_counts():
     plain = loads(ROW.format(bits=1, topology="mesh, multicast: false", more=""))
     # each lane gets its own copies: 0 + 1 + ... + 7 steps for each tensor

@@ -8,9 +8,10 @@ in no sum.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
+from itertools import groupby, permutations, product
 from typing import Any
 
+from einmap.arch.component import is_carrying
 from einmap.mapper.mapspace.dataplacement import dataplacements
 from einmap.mapper.mapspace.template import TemplateBuilder
 from einmap.mapping import nodes as tree
@@ -35,7 +36,18 @@ def every_mapping(spec: Spec, *, loops: bool, lanes: bool) -> Iterator[Mapping]:
             ]
             for chosen in product(*chains):
                 shapes = {slot: shape for chain in chosen for slot, shape in chain}
-                yield Mapping(tuple(_nodes(builder, slots, shapes, dict(einsum.bounds))))
+                nodes = tuple(_nodes(builder, slots, shapes, dict(einsum.bounds)))
+                yield from map(Mapping, _in_every_order(nodes) if any(map(is_carrying, leaves)) else (nodes,))
+
+
+def _in_every_order(nodes: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    """Nodes with every order of spatial loops over one dimension, which counts below a network."""
+    runs = [
+        list(permutations(run)) if key is not None else [tuple(run)]
+        for key, run in groupby(nodes, lambda n: (n.component, n.name) if isinstance(n, tree.Spatial) else None)
+    ]
+    for chosen in product(*runs):
+        yield tuple(node for run in chosen for node in run)
 
 
 def _slots(builder: TemplateBuilder) -> Iterator[tuple[Any, ...]]:

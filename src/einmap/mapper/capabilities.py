@@ -226,7 +226,6 @@ UNKNOWN: tuple[Unknown, ...] = (
         "map a workload of one Einsum, or leave resource_usage out",
     ),
     Unknown("network", "accelforge", "that preset counts hops of each tensor on its own", _EVALUATE),
-    Unknown("network", "imperfect", "hops of lanes that are partly idle are not a rate times fills", _EVALUATE),
     Unknown("stalls", "imperfect", "turns of ragged tiles are not alike", _EVALUATE),
     Unknown("stalls", "brute force", "turns are counted for the orders of loops that tables list", _EVALUATE),
     Unknown("stalls", "pipelines", "stages have no turns of their own", _EVALUATE),

@@ -149,8 +149,8 @@ class Path:
             *(limit.variables for limit in limits if limit.comparison not in ("<=", "<")),
         )
         if first_routed(self.leaves) < len(self.leaves):
-            # the order of lanes over each variable counts
-            apart = frozenset(self.einsum.rank_variables)
+            # the order of lanes over each variable counts, and which of them are idle in the last tile
+            apart = limited = frozenset(self.einsum.rank_variables)
         apart |= in_lines(self.einsum, self.leaves)
         if self.machine is not None:
             # which of several loops comes first makes a difference

@@ -180,6 +180,15 @@ class Lattice:
                 excess *= max(-(-axis.sizes[-1] // size) * size / axis.sizes[-1] for size in axis.sizes)
         return excess
 
+    @cached_property
+    def fullness(self) -> float:
+        """Part of what an Einsum iterates over that lies in full tiles of all rank variables, at least."""
+        fullness = 1.0
+        for axis in self.axes:
+            if axis.uneven:
+                fullness *= min(axis.sizes[-1] // size * size / axis.sizes[-1] for size in axis.sizes)
+        return fullness
+
     def values(self, einsum: Einsum, tensor: str) -> Floats:
         """Values in a tensor's tile, for each point."""
         extents: dict[str, Floats | float] = dict.fromkeys(einsum.rank_variables, 1.0)

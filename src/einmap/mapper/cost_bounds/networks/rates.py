@@ -6,6 +6,10 @@ of `n` lanes, `im` being the merged lanes of loops further in, each lane is pass
 output come back, and of what goes down a group of merged lanes takes part in its first lane alone. Values that start
 without a result go down where the exchange is charged for them. Else they are saved: evenly by the lanes of a loop
 that indexes the output, by the first lane alone of one that does not.
+
+With imperfect factors the last lanes are idle at times, and hops are not a rate times fills. What lies in full tiles of
+all rank variables crosses as with perfect factors, which is a lower bound. Of lanes that are uneven themselves nothing
+is known but routes.
 """
 
 from __future__ import annotations
@@ -47,13 +51,17 @@ class Rates(NamedTuple):
 
 @dataclass(frozen=True)
 class NetworkRates:
-    """Costs of exchanges that cross a network. `irrelevant`: by tensor the lattice axes that do not index it."""
+    """Costs of exchanges that cross a network. `irrelevant`: by tensor the lattice axes that do not index it.
+
+    `fullness`: part of the iterations that lies in full tiles, at least.
+    """
 
     einsum: Einsum
     leaves: tuple[Leaf, ...]
     columns: Columns
     irrelevant: Mapping[str, Bools]
     units: UnitRates
+    fullness: float = 1.0
 
     def crossed(self, exchange: Chain) -> Iterator[tuple[int, Network]]:
         """The networks that an exchange crosses."""
@@ -100,7 +108,13 @@ class NetworkRates:
                 total.filled[:, column] += seconds * lanes.load(link.number, chosen, output=access.output)
                 if saves and not link.behind:
                     total.starts[:, column] += seconds * lanes.load_saved(link.number, chosen)
-        return total
+        return total if self.fullness == 1 and not table.shapes.any() else self._at_least(total, table)
+
+    def _at_least(self, rates: Rates, table: LaneTable) -> Rates:
+        """Lower bounds where tiles are ragged."""
+        even = ~table.shapes.any(axis=(1, 2))[:, None]
+        filled, fresh, starts, tile = (even * part for part in (rates.filled, rates.fresh, rates.starts, rates.tile))
+        return rates._replace(filled=filled * self.fullness, fresh=fresh, starts=starts, tile=tile)
 
     def _instances(self, table: LaneTable, level: int) -> Floats:
         """Lanes of a component at a level."""
