@@ -4,6 +4,7 @@ import math
 import random
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -127,6 +128,21 @@ def test_schedules_are_the_same_after_csv(name):
         assert schedule_from_csv(schedule_csv(schedule)) == schedule
 
 
+@pytest.mark.parametrize(
+    ("file", "name", "devices", "batches"),
+    [
+        ("interleaved_4x10", "interleaved", 4, 10),
+        ("zero_bubble_v_3x5", "zb-v", 3, 5),
+        ("dual_pipe_v_2x6", "dual-pipe-v", 2, 6),
+    ],
+)
+def test_schedules_are_those_of_pytorch(file, name, devices, batches):
+    # written by torch.distributed.pipelining of PyTorch 2.13, classes ScheduleInterleaved1F1B, ScheduleZBVZeroBubble and
+    # ScheduleDualPipeV; empty cells of the file are idle
+    text = Path(__file__).with_name("data").joinpath(f"pytorch_{file}.csv").read_text()
+    assert schedule_from_csv(text) == pipeline_schedule(name, devices, batches)
+
+
 def test_files_with_transfers_and_idle_cells_are_read():
     text = "0F0,0SEND_F0,,0RECV_B0,0B0\n1UNSHARD,1RECV_F0,1F0,1B0,1SEND_B0\n"
     assert schedule_csv(schedule_from_csv(text)) == "0F0,0B0\n1F0,1B0\n"
@@ -166,9 +182,9 @@ def test_devices_that_wait_for_each_other_are_named():
 
 
 def test_numbers_that_a_schedule_does_not_know_are_refused():
-    with pytest.raises(SpecError, match="6 micro-batches on 4 devices") as refused:
-        pipeline_schedule("interleaved", 4, 6)
-    assert refused.value.hint == "take a multiple of 4, e.g. 8"
+    with pytest.raises(SpecError, match="9 micro-batches on 4 devices are not 2 equal rounds") as refused:
+        pipeline_schedule("interleaved", 4, 9)
+    assert refused.value.hint == "take a multiple of 4, e.g. 12"
     with pytest.raises(SpecError, match="dual-pipe-v: 7 micro-batches"):
         pipeline_schedule("dual-pipe-v", 4, 7)
     with pytest.raises(SpecError, match="no schedule has the name 'zb-3p'"):

@@ -76,27 +76,29 @@ def one_forward_one_backward(devices: int, batches: int, _chunks: int = 1) -> Pi
 
 
 def interleaved(devices: int, batches: int, chunks: int) -> PipelineSchedule:
-    """1F1B over `chunks` stages a device: p micro-batches pass one of its stages, then the next one.
+    """1F1B over `chunks` stages a device: some micro-batches pass one of its stages, then the next one.
 
-    The bubble is that of 1F1B divided by `chunks`. Raises SpecError where p does not divide the micro-batches.
+    They go in as many equal rounds as there are micro-batches for each device, as PyTorch has it; with p micro-batches
+    a round the bubble is that of 1F1B divided by `chunks`. Raises SpecError where rounds cannot be equal.
     """
-    if batches % devices:
+    rounds = max(1, batches // devices)
+    if batches % rounds:
         raise SpecError(
-            f"interleaved: {batches} micro-batches on {devices} devices",
-            hint=f"take a multiple of {devices}, e.g. {devices * (batches // devices + 1)}",
+            f"interleaved: {batches} micro-batches on {devices} devices are not {rounds} equal rounds",
+            hint=f"take a multiple of {devices}, e.g. {devices * (rounds + 1)}",
         )
-    device_of, whole = looped(devices, chunks), batches * chunks
+    device_of, whole, together = looped(devices, chunks), batches * chunks, batches // rounds
 
     def action(device: int, kind: Kind, number: int) -> Step:
-        turn, rest = divmod(number, devices * chunks)
-        chunk, within = divmod(rest, devices)
+        turn, rest = divmod(number, together * chunks)
+        chunk, within = divmod(rest, together)
         if kind == "B":
             chunk = chunks - 1 - chunk
-        return (Action(chunk * devices + device, kind, turn * devices + within),)
+        return (Action(chunk * devices + device, kind, turn * together + within),)
 
     rows = []
     for device in range(devices):
-        first = whole if batches == devices else min(whole, 2 * (devices - 1 - device) + (chunks - 1) * devices)
+        first = min(whole, (1 + (chunks > 1)) * (devices - 1 - device) + (chunks - 1) * together)
         steps = [action(device, "F", number) for number in range(first)]
         for number in range(whole - first):
             steps += [action(device, "F", first + number), action(device, "B", number)]

@@ -1,4 +1,4 @@
-"""Schedules as CSV, in the form of `torch.distributed.pipelining` (2.9): one row a device.
+"""Schedules as CSV, in the form of `torch.distributed.pipelining` (2.13): one row a device.
 
 A cell is an action, `2F0`: stage, kind, micro-batch; `(3F1;0B0)OVERLAP_F_B` are two that overlap; an empty one is idle.
 Cells of transfers and of sharded weights (`0SEND_F1`, `2UNSHARD`) are left out: transfers follow from the stages, and
