@@ -12,6 +12,8 @@ from tests.random_specs.recurrences import architecture, draw, loop, mapping, st
 
 import einmap
 from einmap import NoMappingError, Spec
+from einmap.mapping.nodes import PerEinsum, Storage, Temporal
+from einmap.mapping.template import AnyPlace, OpenCompute, PartialMapping
 from einmap.model.evaluate import workings_of
 
 RNN = ["R[t, n] = H[S: t, M: m] * U[m, n]", "H[S: t + 1, M: n] = P[t, n] + R[t, n]"]
@@ -101,6 +103,42 @@ def test_the_best_mapping_of_a_recurrence_is_that_of_an_enumeration(seed):
         found = einmap.map_workload(problem(random.Random(seed), room), metrics=metric)
         assert found.optimal
         assert getattr(found.cost, metric) == pytest.approx(best(costs, metric, room), rel=1e-9)
+
+
+def given_above(spec, nodes):
+    """What stands above the split of a structure, for each Einsum, and places for what stands below."""
+    given = {}
+    for einsum in spec.workload.einsums:
+        row = []
+        for node in nodes:
+            if node["type"] == "Temporal":
+                row.append(Temporal(PerEinsum(node["rank_variable"]), PerEinsum(node["tile_shape"])))
+            elif held := tuple(t for t in node["tensors"] if t in einsum.tensors):
+                row.append(Storage(held, node["component"]))
+        given[einsum.name] = PartialMapping((*row, AnyPlace(), OpenCompute(einsum.name)))
+    return given
+
+
+def completed(seed):
+    """Whether there is a mapping that is like a given one, after the comparison with an enumeration."""
+    rng = random.Random(seed)
+    structure = rng.choice(list(structures()))
+    costs = list(every_cost(problem(random.Random(seed)), [structure]))
+    room, metric = rng.choice((4, 6, 8, 12, 20, 40)), rng.choice(("energy", "latency"))
+    least, spec = best(costs, metric, room), problem(random.Random(seed), room)
+    if least == float("inf"):
+        with pytest.raises(NoMappingError):
+            einmap.map_workload(spec, metrics=metric, given=given_above(spec, structure[0]))
+        return False
+    found = einmap.map_workload(spec, metrics=metric, given=given_above(spec, structure[0]))
+    assert found.optimal, seed
+    assert getattr(found.cost, metric) == pytest.approx(least, rel=1e-9), seed
+    return True
+
+
+@few_and_many("seeds, least", ((1,), 0), (range(10, 50), 20))
+def test_a_given_mapping_of_a_recurrence_is_completed_as_an_enumeration_does_it(seeds, least):
+    assert sum(map(completed, seeds)) >= least
 
 
 @few_and_many("seeds", ([0],), (range(1, 5),))

@@ -249,7 +249,6 @@ UNKNOWN: tuple[Unknown, ...] = (
     Unknown("pipelines", "too small", "stages exchange through it", _STAGES),
     Unknown("recurrence", "accelforge", "that preset keeps no state from one step to the next"),
     Unknown("recurrence", "brute force", "its Einsums run below one loop over the steps"),
-    Unknown("recurrence", "given", "places of a given mapping belong to one Einsum each"),
     Unknown("recurrence", "resource_usage", "it is not a sum over Einsums"),
     Unknown("recurrence", "pipelines", "a step waits for the one before"),
     Unknown("recurrence", "ways", "a step waits for values that are on their way"),

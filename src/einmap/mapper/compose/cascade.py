@@ -102,7 +102,8 @@ def _outcome(search: FusedSearch, points: Sequence[Found], work: int, start: flo
     is_cut = search.meter.cut or any(member.chains.is_cut for member in search.distinct)
     left_out = tuple(dict.fromkeys(_not_searched(search)))
     loops = ", a recurrence below one loop over its steps" if search.steps.of else ""
-    kind = "fused mapping" if search.inside else f"unfused mapping (each Einsum by itself{loops})"
+    like = " like the given one" if search.given else ""
+    kind = f"fused mapping{like}" if search.inside else f"unfused mapping{like} (each Einsum by itself{loops})"
     return Outcome(
         search.options.goals,
         tuple(points),

@@ -20,9 +20,12 @@ def step_by_step(problem: Problem, token: Progress) -> list[Found]:
     """A mapping whose tensors all lie in the outermost memory between Einsums; none where that is not valid.
 
     Each Einsum has a mapping of its own, with the loop over the steps of its recurrence outside of all others; these
-    loops are then one. It takes up to LONGEST seconds of its own, so it is there when time is over.
+    loops are then one. It takes up to LONGEST seconds of its own, so it is there when time is over. None are looked for
+    that are like a given mapping.
     """
     spec = problem.spec
+    if problem.given:
+        return []
     given = {name: _each_step(spec, name, r.variable) for r in _looped(spec) for name in r.einsums}
     if None in given.values():
         return []

@@ -6,12 +6,13 @@ Einsums that read their states. What is found on all ways together is what there
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from einmap.mapper.compose.shared_inputs import not_shared, sharing
 from einmap.mapper.fusion.search import FusedSearch
 from einmap.mapper.fusion.steps import NO_STEPS, CascadeSteps, has_readers, with_steps, without_tokens
+from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.problem.options import Options
 from einmap.mapper.problem.problem import NOTHING, Known, Problem
 from einmap.mapper.result.outcome import evaluated
@@ -27,7 +28,7 @@ type Settled = tuple[Spec, LoopTree, tuple[str, ...]]
 class Way:
     """One specification of a cascade. `settled`: what a tree of it is in the workload that was given.
 
-    `optional`, `inside`, `steps`: see `CascadeProblem`.
+    `optional`, `inside`, `steps`, `given`: see `CascadeProblem`.
     """
 
     spec: Spec
@@ -35,11 +36,12 @@ class Way:
     optional: frozenset[str] = frozenset()
     inside: bool = True
     steps: CascadeSteps = NO_STEPS
+    given: Mapping[str, Pattern] = field(default_factory=dict)
 
     def search(self, options: Options, known: Known = NOTHING) -> FusedSearch:
         """The search of its mappings; what keeps nothing inside has no fused loops."""
         options = options if self.inside else replace(options, most_fused=0)
-        return FusedSearch(self.spec, options, self.optional, self.inside, self.steps, known)
+        return FusedSearch(self.spec, options, self.optional, self.inside, self.steps, known, self.given)
 
     def point(self, tree: LoopTree, options: Options) -> Found:
         """A tree that its search found, evaluated."""
@@ -84,7 +86,8 @@ def with_recurrences(problem: Problem) -> Ways:
 
     def way(readers: bool) -> Way:
         extended, steps = with_steps(spec, readers=readers)
-        return Way(extended, lambda tree: (spec, without_tokens(tree, steps), ()), inside=inside, steps=steps)
+        asked = frozenset[str](), inside, steps, problem.given
+        return Way(extended, lambda tree: (spec, without_tokens(tree, steps), ()), *asked)
 
     ways = tuple(map(way, (False, True) if inside and has_readers(spec) else (False,)))
     wanted = problem.options.share_inputs and inside

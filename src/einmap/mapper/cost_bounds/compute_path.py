@@ -228,8 +228,8 @@ class Path:
         """All dataplacements as chains of steps; a fair part of them where there are too many or time runs out."""
         given, planner = self.request.given, self.planner
         # above what other Einsums share the order of loops matters
-        prunes = self.prunes and not self.request.shared
-        self.given = GivenPlanner(planner, given, self.lanes, prunes) if given is not None else None
+        rest = self.lanes, self.prunes and not self.request.shared, self.request.added
+        self.given = None if given is None else GivenPlanner(planner, given, *rest)
         placed, self.all_plans = listed(self._placements, np.random.default_rng(0), share_of(progress, PLANNING))
         # where none has room all stay, so that the reason why nothing fits may speak of them
         memories = {leaf.name: leaf for leaf in self.leaves if isinstance(leaf, Memory)}
@@ -297,7 +297,7 @@ class Path:
     def node_orders(self) -> NodeOrders | None:
         """The orders of storage nodes that are worth listing; None for all."""
         asked, steps = self.request, self.request.steps
-        if not asked.few_orders or not self.prunes:
+        if not asked.few_orders or not self.prunes or asked.given is not None:
             return None
         recurrence = (None, None) if steps is None else (steps.variable, steps.token)
         return NodeOrders(self.einsum, self.leaves, asked.shared, asked.uncut, asked.joint, *recurrence)

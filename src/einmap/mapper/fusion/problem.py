@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from einmap.arch.tree import Architecture
 from einmap.arrays import Floats
 from einmap.einsum.einsum import Einsum
+from einmap.errors import NotSupportedError
 from einmap.mapper.branch_and_bound.isomorphism import canonical_key, rules_key
 from einmap.mapper.branch_and_bound.smallest_tiles import fits_nowhere
 from einmap.mapper.fusion.cascade_objective import CascadeObjective, LimitedSum, ProductOfSums
@@ -27,6 +28,7 @@ from einmap.mapper.fusion.fronts.unfused_fronts import UnfusedFronts
 from einmap.mapper.fusion.meter import Meter
 from einmap.mapper.fusion.paths.options import SlotAssignment
 from einmap.mapper.fusion.steps import NO_STEPS, CascadeSteps
+from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.mapspace.tile_lattice import ranks_not_plain
 from einmap.mapper.objective.pareto_sums import PARTS
 from einmap.mapper.objective.tolerances import ROUNDING
@@ -61,7 +63,8 @@ class CascadeProblem:
     """The Einsums of a cascade and what each can do. `optional`: copy Einsums that may be left out.
 
     `inside`: whether intermediate tensors may be kept inside of the outermost memory that may keep them. `steps`: of
-    its recurrences, with the `spec` that they give it. `known`: what is no better than this is not looked for.
+    its recurrences, with the `spec` that they give it. `known`: what is no better than this is not looked for. `given`:
+    what chains must be like, by Einsum.
     """
 
     spec: Spec
@@ -70,6 +73,7 @@ class CascadeProblem:
     inside: bool = True
     steps: CascadeSteps = NO_STEPS
     known: Known = NOTHING
+    given: Mapping[str, Pattern] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.workload = self.spec.workload
@@ -173,6 +177,7 @@ class CascadeProblem:
             asked = (
                 *(tensors, uncut, wider, einsum.n_instances, einsum.name in self.optional, self.waiting(einsum)),
                 self.steps.key(einsum),
+                self.given[einsum.name].said if einsum.name in self.given else None,
             )
             if bound.like not in rules_of:
                 rules_of[bound.like] = numbers.setdefault(rules_key(einsum, bound.arch), len(numbers))
@@ -221,7 +226,7 @@ class CascadeProblem:
     def with_tables(self, planned: Sequence[PlannedEinsum]) -> dict[PlannedEinsum, EinsumFronts]:
         """The fronts of Einsums that are searched with tables; some use the tables of others."""
         most = self.options.most_fused, self.options.most_fused_per_variable
-        owners = table_owners(planned) if self.impossible is None else {}
+        owners = table_owners([part for part in planned if part.request.given is None]) if not self.impossible else {}
         # tables that are not kept are made again and again: the work for each Einsum must not grow with their number
         n_tables = max(len(planned) - len(owners), 1)
         room = min(max(TABLES / n_tables, TABLES_OF_EACH), self.options.memory / n_tables)
@@ -234,15 +239,18 @@ class CascadeProblem:
     def planned(self, einsum: Einsum, arch: Architecture, request: Request, position: int) -> PlannedEinsum | Fronts:
         """The dataplacements of one Einsum; its fronts where these need no tables."""
         most = self.options.most_fused, self.options.most_fused_per_variable
-        if einsum.is_copy:
+        if einsum.is_copy and einsum.name not in self.given:
             kind = OptionalCopyFronts if einsum.name in self.optional else CopyFronts
             return kind(einsum, arch, request, *most)
-        why = why_not_fused(einsum, arch, self.goals)
+        why = "it is a copy" if einsum.is_copy else why_not_fused(einsum, arch, self.goals)
         if why is None:
             planned = PlannedEinsum.of(einsum, arch, request, self.meter.progress)
             if not any(path.lanes_above() for path in planned.paths):
                 return planned
             why = "lanes may stand above its outermost memory"
+        if einsum.name in self.given:
+            text = f"Einsum {einsum.name!r} is given a mapping, and is searched mapping by mapping ({why})"
+            raise NotSupportedError(f"{text}; that is not supported yet", at=self.spec.place_of_einsum(einsum.name))
         check_stalls_searchable(einsum, arch, why)
         # brute force takes every factor that divides
         every = replace(request, coarseness=1.0)
@@ -287,6 +295,7 @@ class CascadeProblem:
             wider=self.hulls.wider(einsum),
             waiting=self.waiting(einsum),
             steps=steps,
+            given=self.given.get(einsum.name),
             made=self.workload.intermediates & einsum.inputs,
             few_orders=self.steps is not NO_STEPS,
         )

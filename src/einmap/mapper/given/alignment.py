@@ -24,6 +24,8 @@ class Aligner:
 
     pattern: Pattern
     extents: Mapping[str, int]
+    unseen: frozenset[str] = NONE
+    """Tensors that a search has added: their nodes stand anywhere."""
     furthest: int = field(default=0)
     ever: set[tuple[str, str]] = field(default_factory=set)
     """(memory, tensor) of the nodes of some dataplacement that was looked at."""
@@ -55,7 +57,10 @@ class Aligner:
         placement, tokens = builder.placement, self.pattern.tokens
         if not placement.n_outer:
             return 0
-        memory, left = placement.nodes[0][0], {tensor for _, tensor in placement.nodes[: placement.n_outer]}
+        memory, left = (
+            placement.nodes[0][0],
+            {tensor for _, tensor in placement.nodes[: placement.n_outer]} - self.unseen,
+        )
         of_memory = [
             i for i, t in enumerate(tokens) if isinstance(t, GivenHolder) and not t.toll and t.component == memory
         ]
@@ -114,6 +119,9 @@ class Aligner:
         `kept`: tensors that have only the given storage nodes; None for a toll.
         """
         at, met = state
+        if tensor in self.unseen:
+            yield state
+            return
         toll = kept is None
         token = self.pattern.tokens[at]
         if isinstance(token, Free):

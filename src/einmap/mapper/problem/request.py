@@ -133,6 +133,11 @@ class Request:
     few_orders: bool = False
 
     @property
+    def added(self) -> frozenset[str]:
+        """Tensors that the search of a cascade has added to the Einsum."""
+        return frozenset() if self.steps is None else self.steps.single
+
+    @property
     def known_remainder(self) -> Remainder:
         """`remainder`, without rows where nothing is known."""
         return self.remainder or Remainder(np.zeros((0, len(self.goals))), math.inf)

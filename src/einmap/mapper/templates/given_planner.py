@@ -19,16 +19,20 @@ from einmap.mapper.templates.chain_template import ChainSegment, ChainTemplate, 
 
 @dataclass
 class GivenPlanner:
-    """Makes plans with a given mapping. `prune`: whether the prunings of gaps are safe where nothing is given."""
+    """Makes plans with a given mapping. `prune`: whether the prunings of gaps are safe where nothing is given.
+
+    `unseen`: see Aligner.
+    """
 
     planner: Planner
     pattern: Pattern
     table: LaneTable
     prune: bool
+    unseen: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         assert not self.planner.prune
-        self.aligner = Aligner(self.pattern, self.planner.einsum.extents)
+        self.aligner = Aligner(self.pattern, self.planner.einsum.extents, self.unseen)
         dimensions = [(d.component, d.dimension.name) for d in self.table.dimensions]
         self.slots = Slots(self.planner.lattice, {d: i for i, d in enumerate(dimensions)})
         self.rules: dict[object, NDArray[np.bool_]] = {}
