@@ -12,16 +12,45 @@ from tests.random_specs import features, networks
 from tests.random_specs.nodes import spec_of
 from tests.random_specs.problems import draw_problem
 
+import einmap
 from einmap.mapper.branch_and_bound import einsum_search
 from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
 from einmap.mapper.cost_bounds import relaxed_bounds
+from einmap.mapper.cost_bounds.compute_path import Path
 from einmap.mapper.cost_bounds.relaxed_bounds import Bounds, bounds_of_uses
 from einmap.mapper.independent.independent_search import IndependentSearch
+from einmap.mapper.mapspace.lanes import fanout_table
 from einmap.mapper.mapspace.lanes.lane_dominance import row_numbers
 from einmap.mapper.problem.options import read_options
+from einmap.mapper.problem.request import Request
 from einmap.mapper.problem.searchable import why_not_searchable
 from einmap.mapper.templates import groups
+from einmap.model.counting.semantics import EXACT as EXACT_RULES
 from einmap.progress import Progress
+
+ARRAY = """
+arch:
+  nodes:
+  - !Memory
+    name: DRAM
+    size: inf
+    leak_power: 0
+    tensors: {keep: All}
+    actions: [{name: read, energy: 1, throughput: 1}, {name: write, energy: 1, throughput: 1}]
+  - !Container
+    name: Array
+    spatial: [{name: row, fanout: 4, may_reuse: A}, {name: column, fanout: 4, may_reuse: B}]
+  - !Memory
+    name: Register
+    size: inf
+    leak_power: 0
+    actions: [{name: read, energy: 1, throughput: 1}, {name: write, energy: 1, throughput: 1}]
+  - !Compute {name: MAC, leak_power: 0, actions: [{name: compute, energy: 1, throughput: 1}]}
+workload:
+  rank_sizes: {M: 4, K: 4, N: 4}
+  bits_per_value: {All: 8}
+  einsums: ["Z[m, n] = A[m, k] * B[k, n]"]
+"""
 
 
 @pytest.fixture
@@ -84,3 +113,21 @@ def test_numbers_of_rows_are_in_the_order_of_the_rows():
         rows = rng.integers(0, most, (50, 6)).repeat(2, axis=0)
         numbers = np.unique(row_numbers([rows[:, :2], rows[:, 2:].reshape(100, 2, 2)]), return_inverse=True)[1]
         assert numbers.tolist() == np.unique(rows, axis=0, return_inverse=True)[1].ravel().tolist()
+
+
+def test_of_too_many_uses_the_fullest_are_listed(monkeypatch):
+    spec = einmap.loads(ARRAY)
+    einsum = spec.workload.einsums[0]
+    path = Path(einsum, spec.arch(einsum.name), spec.arch(einsum.name).path("MAC"), Request(("energy",), EXACT_RULES))
+    every = path.lanes
+    monkeypatch.setattr(fanout_table, "FEWEST_HELD", 1)
+    monkeypatch.setattr(fanout_table, "AT_ONCE", 60)
+    most = len(every) // 4
+    some = fanout_table.lane_table(einsum, path.leaves, path.lattice, most=most)
+    rows = {use.tobytes() for use in every.bounds}
+    assert every.complete
+    assert not some.complete
+    assert len(some) <= most
+    assert {use.tobytes() for use in some.bounds} <= rows
+    assert some.bounds[0].prod() == every.bounds[0].prod() == 16
+    assert some.bounds.prod(axis=(1, 2)).min() == 1

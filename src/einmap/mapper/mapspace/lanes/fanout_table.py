@@ -32,6 +32,8 @@ MOST_USES = 100_000
 """Uses of the first dimensions that are looked at; of more of them the fullest, and the emptiest one."""
 MOST_NUMBERS = 5_000_000
 """Numbers in the bounds of all uses where more may be looked at, 40 MB."""
+FEWEST_HELD = 400_000
+"""Uses of the first dimensions that there is room for in any case while one more is added."""
 AT_ONCE = 2_000_000
 """Numbers of lanes that are looked at together when one more dimension is added."""
 
@@ -186,8 +188,8 @@ def unordered_lanes(
         below &= not fanned.dimension.vector
         options = _options(einsum, fanned.dimension, lattice, uneven and below)
         kinds.append(_kind(einsum, fanned, apart=len(kinds) if alone else -1))
-        table = _extended(table, options, tops, loose, kinds, sharing)
-        complete &= len(table[0]) <= most
+        table, are_all = _extended(table, options, tops, loose, kinds, sharing, most)
+        complete &= are_all and len(table[0]) <= most
         table = _few(table, most)
     at_once = _at_once(einsum, leaves)
     if not len(table[0]):
@@ -303,24 +305,32 @@ def _few(table: Uses, most: float) -> Uses:
 
 
 def _extended(
-    table: Uses, options: Uses, tops: Ints, loose: Bools, kinds: list[object], sharing: Sharing | None
-) -> Uses:
-    """Every use so far with every option of one more dimension, without what needs no looking at; part by part."""
+    table: Uses, options: Uses, tops: Ints, loose: Bools, kinds: list[object], sharing: Sharing | None, most: float
+) -> tuple[Uses, bool]:
+    """Every use so far with every option of one more dimension, without what needs no looking at; part by part.
 
-    def needed(uses: Uses) -> Uses:
-        uses = _rows(uses, _distinct(uses, kinds))
+    Of far more than `most` only the fullest are kept; the second value is whether all are there.
+    """
+
+    def needed(parts: Sequence[Uses]) -> Uses:
+        bounds, shapes = (
+            np.concatenate([part[i] for part in parts]) if len(parts) > 1 else parts[0][i] for i in (0, 1)
+        )
+        uses = _rows((bounds, shapes), _distinct((bounds, shapes), kinds))
         return uses if sharing is None else _rows(uses, sharing.best(uses[0]))
 
     rows = max(1, AT_ONCE // max(1, options[0].size))
-    parts = [
-        needed(_combined(_rows(table, np.arange(i, min(i + rows, len(table[0])))), options, tops, loose))
-        # of no uses, too, there is a part: they have the dimension all the same
-        for i in range(0, max(1, len(table[0])), rows)
-    ]
-    if len(parts) == 1:
-        return parts[0]
-    whole = [np.concatenate([part[i] for part in parts]) for i in (0, 1)]
-    return needed((whole[0], whole[1]))
+    parts: list[Uses] = []
+    complete = True
+    # of no uses, too, there is a part: they have the dimension all the same
+    for i in range(0, max(1, len(table[0])), rows):
+        some = _rows(table, np.arange(i, min(i + rows, len(table[0]))))
+        parts.append(needed([_combined(some, options, tops, loose)]))
+        if sum(len(part[0]) for part in parts) > max(2 * most, FEWEST_HELD):
+            whole = needed(parts)
+            complete &= len(whole[0]) <= most
+            parts = [_few(whole, most)]
+    return (parts[0] if len(parts) == 1 else needed(parts)), complete
 
 
 def _rows(table: Uses, rows: Ints) -> Uses:
