@@ -83,6 +83,8 @@ class CascadeProblem:
             name, limit = self.known.limit
             self.goals, self.objective = (*self.goals, name), LimitedSum(limit)
         self.slots = SlotAssignment(self.workload)
+        self.most_fused = self.options.most_fused
+        """Fused loops that an Einsum may have by now."""
         self.impossible: str | None = None
         self.prepared = False
         self.meter = Meter(Progress())

@@ -97,14 +97,18 @@ class FusedSearch(CascadeProblem):
         several = len(self.options.goals) > 1
         mappings: list[LoopTree] = []
         for few in (1,) if several else (0, 1):
-            for member in self.distinct:
-                member.chains.begin_again(few)
+            self.begin_again(few)
             mappings = self.within(None if several else self.value) or mappings
             self.best_so_far = mappings
-        for member in self.distinct:
-            member.chains.begin_again(self.options.most_fused)
+        self.begin_again(self.options.most_fused)
         self.proving = True
         return mappings
+
+    def begin_again(self, most: float) -> None:
+        """Look at chains with so many fused loops from here on."""
+        self.most_fused = most
+        for member in self.distinct:
+            member.chains.begin_again(most)
 
     def within(self, most: float | None) -> list[LoopTree]:
         """The best mappings whose objective is at most `most`, or all good ones; empty when there are none."""

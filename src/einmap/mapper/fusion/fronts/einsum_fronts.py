@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -185,6 +185,9 @@ class EinsumFronts:
         limits_of, pruned_of = {plan: anew[f] for plan, f in plans}, {plan: pruned[f] for plan, f in plans}
         for search in self.groups.searches(limits_of, pruned_of) if plans else ():
             self._list(search, anew, pruned, lists, most)
+            for plan, signature_class in plans:
+                if lists[signature_class].n > most:
+                    limits_of.pop(plan, None)
         postponed = {signature_class for signature_class, listed in lists.items() if listed.n > most}
         for signature_class in anew.keys() - postponed:
             for signature in self.listed.get(signature_class, ()):
@@ -220,7 +223,7 @@ class EinsumFronts:
                     break
                 if not np.isfinite(nest.least).all():
                     continue
-                outer_nest = replace(nest, least=np.maximum(nest.least, floor))
+                outer_nest = nest._replace(least=np.maximum(nest.least, floor))
                 if exceeds_cutoff(outer_nest, remainder):
                     bounds.add(outer_nest.least[None])
                 else:
@@ -428,7 +431,7 @@ def _with_few_tables(plans: list[list[tuple[PathSearch, OuterNest]]]) -> list[li
     search = plans[0][0][0].again()
     search.take([outer_nests[0][1].compiled.plan for outer_nests in plans], NO_LIMIT)
     return [
-        [(search, replace(outer_nest, compiled=compiled)) for _, outer_nest in outer_nests]
+        [(search, outer_nest._replace(compiled=compiled)) for _, outer_nest in outer_nests]
         for outer_nests, compiled in zip(plans, search.compiled, strict=True)
     ]
 

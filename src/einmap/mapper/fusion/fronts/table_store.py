@@ -123,7 +123,7 @@ class Groups:
     ) -> Iterator[PathSearch]:
         """Searches with their tables of all that may be a part of something good, and what is left out.
 
-        `limits`, `pruned`: by plan (by its id).
+        `limits`, `pruned`: by plan; what is taken out of `limits` meanwhile is not looked at any more.
         """
         for number, (path, group, relaxed) in enumerate(self.all):
             if number in self._ready:
@@ -148,7 +148,7 @@ class Groups:
             while len(lanes) and not self.meter.stopped:
                 chunk = lanes[: self._with_room(number)]
                 lanes = lanes[len(chunk) :]
-                waiting = [plan for plan, way in plans if good[way][chunk].any()]
+                waiting = [plan for plan, way in plans if plan in limits and good[way][chunk].any()]
                 while waiting and not self.meter.stopped:
                     key = number, chunk.tobytes(), tuple(waiting)
                     if key not in self._made:
@@ -157,9 +157,9 @@ class Groups:
                         if len(self._made) > MOST_MADE:
                             del self._made[next(iter(self._made))]
                     search, taken = self._made[key]
-                    waiting = waiting[taken:]
                     self.tables.fill(search)
                     yield search
+                    waiting = [plan for plan in waiting[taken:] if plan in limits]
 
     def release(self) -> None:
         """Free the tables of all searches that may not be looked at again."""

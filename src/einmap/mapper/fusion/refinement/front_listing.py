@@ -19,7 +19,7 @@ from einmap.mapper.fusion.refinement.option_bounds import OptionBounds, Refined
 from einmap.mapper.problem.request import Remainder
 from einmap.pareto import nondominated
 
-FIRST_LISTED, MORE = 1_000, 8
+FIRST_LISTED, MORE = 500, 4
 """Outer nests of a signature class that are listed at first, and how many times as many when all else is known."""
 GROWTH = 1.5
 """Where a list did not grow by this factor there is no point in small steps."""
@@ -53,6 +53,18 @@ class RefinementRequest:
         return Remainder(rows[nondominated(rows)], remainders[0].most)
 
 
+@dataclass(frozen=True)
+class TooLarge:
+    """Up to a limit a signature class has too many outer nests, even of those that others can meet."""
+
+    limit: float
+    met: MetLoops
+
+    def holds(self, limit: float, met: MetLoops) -> bool:
+        """Whether it has too many up to another limit, with other keys that can be met."""
+        return self.limit <= limit and self.met.is_within(met)
+
+
 class FrontListing:
     """Makes fronts known further. `passed` counts the time since a step began.
 
@@ -67,15 +79,16 @@ class FrontListing:
         self.changed: set[Fronts] = set()
         self.class_steps = {member.chains: 1.0 for member in cascade.members}
         self.front_steps: dict[tuple[Fronts, FusionSignature], float] = {}
-        self.most: float = FIRST_LISTED
-        """Outer nests of a signature class that are listed by now; those of larger ones wait."""
-        self.postponed: dict[tuple[Fronts, SignatureClass], MetLoops] = {}
-        """Signature classes that have more, up to the limit that they were asked for, and what others could meet."""
+        # with one fused loop there are few, and steps cost more than they save
+        first = FIRST_LISTED if cascade.most_fused > 1 else math.inf
+        self.most: dict[Fronts, float] = {member.chains: first for member in cascade.members}
+        """Outer nests of a signature class that are listed by now; of larger ones none are."""
+        self.too_large: dict[tuple[Fronts, SignatureClass], TooLarge] = {}
 
-    def more(self) -> None:
-        """List larger signature classes, too."""
-        self.most *= MORE
-        self.postponed.clear()
+    def more(self, chains: Fronts) -> None:
+        """List larger signature classes of an Einsum, too."""
+        self.most[chains] *= MORE
+        self.too_large = {key: known for key, known in self.too_large.items() if key[0] is not chains}
 
     def growth(self, chains: Fronts, signature: FusionSignature | None) -> float:
         """How many steps a front is looked ahead; None: the signature classes of its Einsum."""
@@ -97,8 +110,9 @@ class FrontListing:
             remainders = {signature_class: asked.united() for signature_class, asked in requests[chains].items()}
             outer_nests = chains.statistics.outer_nests
             met = {} if met_keys is None else {f: met_keys.of(chains, f) for f in remainders}
-            surveyed = chains.survey(remainders, met, self.most)
-            self.postponed.update({(chains, f): met.get(f, ANYTHING) for f in surveyed.postponed})
+            surveyed = chains.survey(remainders, met, self.most[chains])
+            for f in surveyed.postponed:
+                self.too_large[chains, f] = TooLarge(requests[chains][f].limit, met.get(f, ANYTHING))
             if not surveyed.postponed and chains.statistics.outer_nests <= GROWTH * outer_nests:
                 self.class_steps[chains] *= 2
             for signature_class in remainders.keys() - surveyed.postponed:

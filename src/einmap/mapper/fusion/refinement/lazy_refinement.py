@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -94,10 +94,10 @@ class LazyRefinement:
             self.known_bound = max(self.known_bound, least)
             if not self.shares:
                 self.shares = self.shares_of(relaxed)
-            unknown = self.open_options(relaxed, least, most)
-            if unknown:
-                if not self.floors_raised(relaxed, unknown):
-                    self.refine(relaxed, {(k, o): above(least, self.ahead(relaxed, k, o), most) for k, o in unknown})
+            wanted = self.open_options(relaxed, least, most)
+            if wanted:
+                if not self.floors_raised(relaxed, wanted):
+                    self.refine(relaxed, wanted)
                 continue
             answer, wider = self.widen(relaxed, least, most, wider)
             if answer is None:
@@ -107,10 +107,12 @@ class LazyRefinement:
                 return answer
             self.known_bound = max(self.known_bound, best * (1 - ROUNDING))
             if not self.floors_raised(relaxed, unknown):
+                limits = self.around(relaxed, unknown, most)
                 met = MetKeys(relaxed, most)
-                if any(self.is_postponed(relaxed, k, o, met) for k, o in unknown):
-                    self.listing.more()
-                self.refine(relaxed, self.around(relaxed, unknown, most))
+                large = [k for k, o in unknown if self.is_too_large(relaxed, k, o, limits[k, o], met)]
+                for chains in {self.members[k].chains for k in large}:
+                    self.listing.more(chains)
+                self.refine(relaxed, limits)
 
     def widen(self, relaxed: Relaxation, least: float, most: float, wider: float) -> tuple[Answer | None, float]:
         """What there is up to a limit, which rises until there is something; None when there is nothing up to `most`.
@@ -132,7 +134,7 @@ class LazyRefinement:
     def everything(self) -> Answer | None:
         """All that may be a part of something good, by what is reached already."""
         cascade = self.cascade
-        self.listing.most = math.inf
+        self.listing.most = dict.fromkeys(self.listing.most, math.inf)
         relaxed = self.bound()
         if relaxed is None:
             return None
@@ -238,34 +240,58 @@ class LazyRefinement:
         parts = np.divide(costs, whole, out=np.zeros_like(costs), where=whole > 0).sum(axis=1)
         return [float(part) for part in parts]
 
-    def open_options(self, relaxed: Relaxation, least: float, most: float) -> list[tuple[int, int]]:
+    def open_options(self, relaxed: Relaxation, least: float, most: float) -> dict[tuple[int, int], float]:
         """Einsums and options that can be a part of what costs least but for a little, and are not known well enough.
 
-        Signature classes that are not listed as far come first, but large ones last: mostly the others lift the bound
-        so far that little of these is left.
+        Also the limits up to which they are to be known. Signature classes that are not listed as far come first, but
+        large ones last: mostly the others lift the bound so far that little of these is left.
         """
         large: list[tuple[int, int]] = []
         met = MetKeys(relaxed, most)
         for unexpanded, step in ((True, STEP), (False, OF_FRONTS * STEP)):
-            unknown = []
+            unknown: dict[tuple[int, int], float] = {}
             for k in relaxed.places:
                 limit, options = above(least, step * self.share(k), most), relaxed.stages[k].step.options
                 near = [o for o in relaxed.near(k, limit) if options[o].unexpanded == unexpanded]
-                unknown += [(k, o) for o in near if relaxed.known_limit(k, o) < limit]
-            waiting = [(k, o) for k, o in unknown if self.is_postponed(relaxed, k, o, met)]
-            large += waiting
-            if len(waiting) < len(unknown):
-                return [place for place in unknown if place not in waiting]
-        if large:
-            self.listing.more()
-        return large
+                for o in (o for o in near if relaxed.known_limit(k, o) < limit):
+                    ahead = above(least, self.ahead(relaxed, k, o), most)
+                    if not self.is_too_large(relaxed, k, o, ahead, met):
+                        unknown[k, o] = ahead
+                    elif not self.is_too_large(relaxed, k, o, limit, met):
+                        unknown[k, o] = limit
+                    else:
+                        large.append((k, o))
+            if unknown:
+                return unknown
+        if not large:
+            return {}
+        neighbours = self.neighbours(relaxed, most, met) if most <= least * (1 + self.mean_share) else {}
+        return neighbours or self.large_ones(large, least, most)
 
-    def is_postponed(self, relaxed: Relaxation, k: int, o: int, met: MetKeys) -> bool:
-        """Whether an option is a signature class that is too large by now, with the keys that others can meet."""
+    def neighbours(self, relaxed: Relaxation, most: float, met: MetKeys) -> dict[tuple[int, int], float]:
+        """Signature classes of which all may be known: then less is left of large ones, which have to meet them."""
+        return {
+            (k, o): most
+            for k in relaxed.places
+            for o in relaxed.near(k, most)
+            if relaxed.stages[k].step.options[o].unexpanded and not self.is_too_large(relaxed, k, o, most, met)
+        }
+
+    def large_ones(self, large: Sequence[tuple[int, int]], least: float, most: float) -> dict[tuple[int, int], float]:
+        """Large signature classes of one Einsum: of those that were looked at least far the one that costs most."""
+        listing, chains = self.listing, [self.members[k].chains for k, _ in large]
+        _, _, first = min(
+            (listing.most[of], -self.share(k), i) for i, ((k, _), of) in enumerate(zip(large, chains, strict=True))
+        )
+        listing.more(chains[first])
+        places = [place for place, of in zip(large, chains, strict=True) if of is chains[first]]
+        return {(k, o): above(least, STEP * self.share(k), most) for k, o in places}
+
+    def is_too_large(self, relaxed: Relaxation, k: int, o: int, limit: float, met: MetKeys) -> bool:
+        """Whether an option is a signature class with too many outer nests for now, up to a limit."""
         signature_class, chains = relaxed.stages[k].step.options[o].signature_class, self.members[k].chains
-        if signature_class is None or (chains, signature_class) not in self.listing.postponed:
-            return False
-        return self.listing.postponed[chains, signature_class].is_within(met.of(chains, signature_class))
+        known = None if signature_class is None else self.listing.too_large.get((chains, signature_class))
+        return known is not None and signature_class is not None and known.holds(limit, met.of(chains, signature_class))
 
     # listing and completing
 
@@ -285,7 +311,7 @@ class LazyRefinement:
         steps = growth if option.unexpanded else OF_FRONTS * growth
         return AHEAD * self.share(k) * steps
 
-    def floors_raised(self, relaxed: Relaxation, unknown: Sequence[tuple[int, int]]) -> bool:
+    def floors_raised(self, relaxed: Relaxation, unknown: Collection[tuple[int, int]]) -> bool:
         """Bound signature classes that are to be listed by searches of their own, once; whether a bound was raised.
 
         Those of large Einsums come first, and there are no more where it hardly ever says more than tables.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import NamedTuple
 
 from einmap.arch.component import Memory
 from einmap.mapper.branch_and_bound.path_search import PathSearch, TemplateTables
@@ -20,8 +21,7 @@ TOKEN = ""
 """In place of the memory that has the token of a recurrence."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reservation:
+class Reservation(NamedTuple):
     """Space that a node of an outer nest takes: `bits` in a memory (by its number), below `depth` loops."""
 
     memory: int
@@ -106,7 +106,7 @@ class NestRules:
         space, tensor = self.placed(t, level, point, depth), self.search.tensors[t]
         handed_on = self.steps is not None and depth > 0 and tensor in self.steps.states
         factor = self.steps.states[tensor] if self.steps is not None and handed_on else self.wider.get(tensor)
-        return space if factor is None else replace(space, bits=float(Fraction(space.bits) * factor))
+        return space if factor is None else space._replace(bits=float(Fraction(space.bits) * factor))
 
     def memory_of(self, t: int, level: int) -> str:
         """The memory of an outermost node as other Einsums see it: which one it is matters of no token."""

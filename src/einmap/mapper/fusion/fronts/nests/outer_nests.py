@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,8 +33,7 @@ from einmap.mapper.templates.chain_template import Held
 from einmap.numbers import divisors
 
 
-@dataclass(frozen=True, slots=True)
-class OuterNest:
+class OuterNest(NamedTuple):
     """An outer nest of one dataplacement: where the search goes on, and what it costs and takes so far.
 
     `points`: of the lattice, one for each level of the outer nest; `gaps`: loops in their order, for the last levels of
@@ -54,8 +55,7 @@ class OuterNest:
     ahead: Floats
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
+class _State(NamedTuple):
     """An outer nest that is being made. `gap`: where the gap began that is being filled, and its loops so far."""
 
     point: int
@@ -70,6 +70,12 @@ class _State:
     held: tuple[tuple[int, int, str], ...]
     backed: tuple[tuple[int, Reservation, int], ...]
     nodes: tuple[NestNode, ...]
+
+
+@lru_cache(maxsize=1024)
+def _shapes(size: int) -> tuple[int, ...]:
+    """Tile shapes that a loop may leave of a larger one."""
+    return tuple(divisors(size)[:-1])
 
 
 class OuterNestEnumerator:
@@ -90,6 +96,10 @@ class OuterNestEnumerator:
         self.search, self.routed = rules.search, routed_components(rules.search.leaves)
         self.shared, self.joint = rules.shared, rules.joint
         self.last = max((i for i, level in enumerate(compiled.levels) if rules.backs(level.node)), default=-1)
+        begins = [j if level.axes is not None else -1 for j, level in enumerate(compiled.levels)]
+        self.begins = list(accumulate(begins, max))
+        """The level at which the gap begins that a level is a part of."""
+        self.capacity: list[float] = rules.search.capacity.tolist()
         _, _, self.tables, _, self.node, *self.coefficients, _, _ = self.search.arrays(compiled)
 
     def outer_nests(self) -> Iterator[OuterNest]:
@@ -177,15 +187,11 @@ class OuterNestEnumerator:
 
         All else stays in its order. The gap above must have no loop over the variable: there is one of each in a gap.
         """
-        begin = self._begin(i)
+        begin = self.begins[i]
         if first.kind != TEMPORAL or first.axis not in self.compiled.levels[begin].rising:
             return False
         before = state.gaps[-1][1] if state.gaps and state.gaps[-1][0] == begin - 1 else ()
         return all(loop.variable != first.variable or loop.kind != TEMPORAL for loop in before)
-
-    def _begin(self, i: int) -> int:
-        """The level at which the gap begins that a level is a part of."""
-        return next(j for j in range(i, -1, -1) if self.compiled.levels[j].axes is not None)
 
     def _gap(self, i: int, state: _State) -> Iterator[tuple[int, int, tuple[Loop, ...]]]:
         """Temporal loops of a gap: the point below them, the lanes so far, and the loops."""
@@ -203,7 +209,7 @@ class OuterNestEnumerator:
                     if len(chosen) < room:
                         choices += [
                             (below, (*chosen, Loop(TEMPORAL, a, variable, size, shape)))
-                            for shape in divisors(size)[:-1]
+                            for shape in _shapes(size)
                             if all((TEMPORAL, self.rules.ranks[t, variable], shape) in cuts for t, cuts in met)
                             and (below := self._below(a, target, size // shape)) >= 0
                         ]
@@ -285,13 +291,15 @@ class OuterNestEnumerator:
         if self.met.keys and not self._is_met(i, state, loops):
             return None
         occupied, kept, held, backed = state.occupied.copy(), state.kept, state.held, state.backed
-        begin = self._begin(i)
+        begin = self.begins[i]
         lowers, node = self.compiled.levels[begin].lowers, self.compiled.levels[i].node
         if lowers is not None:
             t = self.rules.numbers[lowers.tensor]
             passed, at = self._passed(lowers, new, outer)
             space = self.rules.placed(t, lowers.level, at, len(state.loops) + passed)
             occupied[space.memory] += space.bits
+            if occupied[space.memory] > self.capacity[space.memory]:
+                return None
             kept = (*kept, space)
             if lowers.tensor in self.shared:
                 name = search.leaves[lowers.level].name if lowers.tensor in self.joint and not passed else ""
@@ -304,14 +312,14 @@ class OuterNestEnumerator:
         waits = search.lowers(node) and self.compiled.levels[i + 1].lowers is not None
         if memory >= 0:
             occupied[memory] += space.bits
+            if occupied[memory] > self.capacity[memory]:
+                return None
         if shared:
             backed = (*backed, (t, space, node.level))
         elif not waits:
             kept = (*kept, space)
             if node.tensor in self.shared:
                 held = (*held, (t, space.depth, search.leaves[node.level].name if node.tensor in self.joint else ""))
-        if (occupied > search.capacity).any():
-            return None
         cost = search.of_node(self.coefficients, row, t, state.point)
         acc = state.acc + cost
         gaps = (*state.gaps, (i, new)) if new else state.gaps
@@ -372,27 +380,28 @@ class OuterNestEnumerator:
             if ways.inward > waiting.inward or ways.outward > waiting.outward:
                 return None
             acc += ways.seconds
-        return replace(state, acc=acc)
+        return state._replace(acc=acc)
 
     @staticmethod
     def _fused(state: _State) -> int:
         """How many of the loops of an outer nest are fused: those above the last backing node of a shared tensor."""
-        return max((placed.depth for _, placed, _ in state.backed), default=0)
+        return max([placed.depth for _, placed, _ in state.backed], default=0)
 
     def _outer_nest(self, state: _State) -> OuterNest:
-        fused, keys, cuts = self._fused(state), [], []
+        fused, keys, cuts, ranks = self._fused(state), [], [], self.rules.ranks
+        loops = state.loops[:fused]
         for t, placed, level in sorted(state.backed):
-            seen = tuple(self._cut(t, loop) for loop in state.loops[:fused])
+            seen = tuple([(loop.kind, ranks[t, loop.variable], loop.inner) for loop in loops])
             keys.append((t, Key(self.rules.memory_of(t, level), seen[: placed.depth])))
             if fused > placed.depth:
-                cuts.append((t, tuple(in_time(cut) for cut in seen[placed.depth :])))
-        counts = tuple((loop.kind, loop.outer // loop.inner) for loop in state.loops[:fused])
-        held = tuple(sorted(node for node in state.held if node[1] < fused))
-        backed = tuple((t, placed) for t, placed, _ in state.backed)
+                cuts.append((t, tuple([in_time(cut) for cut in seen[placed.depth :]])))
+        counts = tuple([(loop.kind, loop.outer // loop.inner) for loop in loops])
+        held = tuple(sorted([node for node in state.held if node[1] < fused]))
+        backed = tuple([(t, placed) for t, placed, _ in state.backed])
         return OuterNest(
             self.compiled, state.prefix, state.points, state.gaps, state.acc, state.occupied,
             FusionSignature(tuple(keys), counts, held, tuple(cuts)), state.kept, backed, self._least(state),
-            cost_ahead(self.search, state.nodes, state.loops[:fused]),
+            cost_ahead(self.search, state.nodes, loops),
         )  # fmt: skip
 
     def _least(self, state: _State) -> Floats:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,8 +18,7 @@ from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.model.timing.ways import adds_up, seconds_at
 
 
-@dataclass(frozen=True, slots=True)
-class NestNode:
+class NestNode(NamedTuple):
     """A node of an outer nest: its tensor, level, number of loops above, and cost by column."""
 
     tensor: str
