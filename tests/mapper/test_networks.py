@@ -107,6 +107,17 @@ def test_lanes_that_are_idle_in_the_last_tile_save_hops():
     assert map_workload(given, metrics="energy").cost.energy == 5 * 2 + 3 + 5 * 3
 
 
+@pytest.mark.parametrize("loops", [True, False])
+def test_hops_that_gain_energy_are_as_many_as_there_can_be_beside_idle_lanes(loops):
+    text = ROW.format(bits=1, topology="mesh", more="").replace("fanout: 8, min_usage: 1", "fanout: 3")
+    given = loads(
+        text.replace("energy: 1, latency", "energy: -1, latency").replace("m < 2", "m < 5").replace("n < 4", "n < 3")
+    )
+    options = {"explore_imperfect_temporal_loops": loops, "explore_imperfect_spatial_loops": not loops}
+    # n over 3 lanes: each time A goes to two of them, and B and Z take 0 + 1 + 2 hops; all 5 times
+    assert map_workload(given, metrics="energy", **options).cost.energy == -5 * (2 + 3 + 3)
+
+
 def test_what_links_can_do_counts():
     plain = loads(ROW.format(bits=1, topology="mesh, multicast: false", more=""))
     # each lane gets its own copies: 0 + 1 + ... + 7 steps for each tensor

@@ -117,8 +117,8 @@ class Pricer:
         irrelevant = axes_without(self.axis_relevance)
         variables = tuple(axis.variables[0] for axis in self.lattice.axes)
         self.units = UnitRates(self.einsum, self.leaves, irrelevant, variables)
-        fullness = self.lattice.fullness
-        self.networks = NetworkRates(self.einsum, self.leaves, self.columns, irrelevant, self.units, fullness)
+        of_tiles = self.lattice.fullness, self.lattice.excess
+        self.networks = NetworkRates(self.einsum, self.leaves, self.columns, irrelevant, self.units, *of_tiles)
 
     def _once[T](self, table: LaneTable, key: tuple[object, ...], find: Callable[[LaneTable], T]) -> T:
         """What is found for each use of the lanes, a row each, kept for the next one who asks; not to be changed."""

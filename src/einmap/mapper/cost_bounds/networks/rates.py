@@ -53,7 +53,8 @@ class Rates(NamedTuple):
 class NetworkRates:
     """Costs of exchanges that cross a network. `irrelevant`: by tensor the lattice axes that do not index it.
 
-    `fullness`: part of the iterations that lies in full tiles, at least.
+    `fullness`: part of the iterations that lies in full tiles, at least; `excess`: how many more tiles there are, at
+    most, than perfect factors make.
     """
 
     einsum: Einsum
@@ -62,6 +63,7 @@ class NetworkRates:
     irrelevant: Mapping[str, Bools]
     units: UnitRates
     fullness: float = 1.0
+    excess: float = 1.0
 
     def crossed(self, exchange: Chain) -> Iterator[tuple[int, Network]]:
         """The networks that an exchange crosses."""
@@ -78,6 +80,8 @@ class NetworkRates:
         """Costs of an exchange; `pays_initial`: whether fills that bring no result are charged."""
         total = Rates(*(np.zeros((len(table), self.columns.n)) for _ in Rates._fields))
         saves, child = access.output and not pays_initial, exchange[-1]
+        is_ragged = self.fullness < 1 or bool(table.shapes.any())
+        gained = np.zeros(len(table))
         for level, network in self.crossed(exchange):
             irrelevant = self.irrelevant[access.tensor]
             there = network, table, irrelevant, access.tensor, exchange, level
@@ -85,8 +89,12 @@ class NetworkRates:
             lanes = LANES[network.topology](*there) if units is None else UnitLanes(units, *there)
             rate = network.action("hop").actions_per_value[access.tensor] * network.actions_scale
             energy = rate * network.action("hop").energy
-            total.filled[:, 0] += energy * lanes.hops(output=access.output)
-            if saves:
+            if energy < 0 and is_ragged:
+                # no value takes more hops than the longest route has, either way
+                gained += energy * self.excess * lanes.route(output=access.output) * (1 + access.output)
+            else:
+                total.filled[:, 0] += energy * lanes.hops(output=access.output)
+            if saves and not (energy < 0 and is_ragged):
                 total.fresh[:, 0] += energy * lanes.hops_saved()
             for column in self.columns.routes(level, access.tensor, child):
                 total.route[:, column] += network.hop_latency * lanes.route(output=access.output)
@@ -108,7 +116,11 @@ class NetworkRates:
                 total.filled[:, column] += seconds * lanes.load(link.number, chosen, output=access.output)
                 if saves and not link.behind:
                     total.starts[:, column] += seconds * lanes.load_saved(link.number, chosen)
-        return total if self.fullness == 1 and not table.shapes.any() else self._at_least(total, table)
+        if not is_ragged:
+            return total
+        least = self._at_least(total, table)
+        least.filled[:, 0] += gained
+        return least
 
     def _at_least(self, rates: Rates, table: LaneTable) -> Rates:
         """Lower bounds where tiles are ragged."""
