@@ -292,8 +292,10 @@ def test_what_is_added_to_calls_and_results_must_be_thought_of_here():
     assert set(inspect.signature(einmap.map_workload).parameters) == {"spec"} | in_the_key | no_difference
     kept = {"front", "metrics", "optimal", "lower_bound", "reason", "stats", "cached", "ties_broken"}
     kept |= {"not_searched", "stopped"}  # nothing is kept where something was not searched
+    kept |= {"unfused"}  # a comparison searches it anew
     assert {f.name for f in fields(MapResult)} == kept
-    anew = {"goals", "points", "stats", "cached", "ended", "left_out", "unfit"}
+    anew = {"goals", "points", "stats", "cached", "ended", "left_out", "unfit", "unfused"}
+    anew |= {"planned"}  # for the tie of the same call
     assert {f.name for f in fields(Outcome)} == {*result_cache.CLAIMS} | anew
     assert {f.name for f in fields(MapStats)} == {
         "mapspace_size", "templates", "evaluated", "seconds", "by_einsum", "steps",

@@ -17,6 +17,7 @@ from einmap.mapper.fusion.paths.lower_envelope import corners
 from einmap.mapper.fusion.refinement.einsum_floors import floors_in_time
 from einmap.mapper.fusion.search import FusedSearch
 from einmap.mapper.objective.pareto_sums import PARTS
+from einmap.mapper.objective.tolerances import tie_breaker
 from einmap.mapper.problem.problem import Budget, Known, Problem
 from einmap.mapper.result.outcome import Outcome, ended_after, narrowed_by
 from einmap.mapper.result.result import Found, MapStats, objective
@@ -48,7 +49,10 @@ def cascade(problem: Problem, budget: Budget, way: Way) -> tuple[Outcome, Known]
     _refuse_tried(search)
     points = (*ends, *(way.point(tree, problem.options) for tree in trees))
     bound = known_bound(search, budget.progress) if is_bounded else None
-    return replace(_outcome(search, points, work, start), bound=bound), search.reached()
+    outcome = replace(_outcome(search, points, work, start), bound=bound)
+    if is_bounded and tie_breaker(goals) is not None and search.knows_nearly_best:
+        outcome = replace(outcome, planned={search.names: search.nearly_best()})
+    return outcome, search.reached()
 
 
 def _but_for_bounds(token: Progress) -> Progress:

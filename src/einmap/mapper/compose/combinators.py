@@ -81,7 +81,7 @@ def tie_broken(search: Search) -> Search:
         assert breaker is not None
         (goal,), best, start = options.goals, outcome.points[0], time.perf_counter()
         limits = tied(objective(best.cost, breaker), objective(best.cost, goal))
-        known = Known(limits.below, limits.rows, (goal, limits.most))
+        known = Known(limits.below, limits.rows, (goal, limits.most), outcome.planned)
         again = search(replace(problem.asking(goals=(breaker,)), known=known), budget)
         for point in again.points:
             if limits.takes(objective(point.cost, breaker), objective(point.cost, goal)):

@@ -50,6 +50,14 @@ SLOPES = (1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 16.0)
 
 
 @dataclass(frozen=True)
+class PlannedCascade:
+    """What is planned of a cascade. `firsts`: for each Einsum the first that is alike; `parts`: those with tables."""
+
+    firsts: tuple[str, ...]
+    parts: Mapping[str, PlannedEinsum]
+
+
+@dataclass(frozen=True)
 class Member:
     """One Einsum of the cascade and the chains that it has, or shares with one that is alike."""
 
@@ -133,6 +141,11 @@ class CascadeProblem:
         """The space of the outermost storage of shared tensors."""
         return Hulls(self.spec, self.options.rules.buffer_above_split == "one")
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the Einsums, with copies."""
+        return tuple(einsum.name for einsum in self.workload.einsums)
+
     def times(self, einsum: Einsum) -> int:
         """How often an Einsum runs."""
         return self.workload.n_instances * einsum.n_instances
@@ -163,6 +176,34 @@ class CascadeProblem:
 
     def plan(self, progress: Progress) -> None:
         """The chains of each distinct Einsum."""
+        known = self.known.planned.get(self.names)
+        if isinstance(known, PlannedCascade):
+            self.firsts, self.parts = [*known.firsts], self.planned_as(known)
+        else:
+            self.plan_anew(progress)
+        planned = {name: part for name, part in self.parts.items() if isinstance(part, PlannedEinsum)}
+        self.impossible = self.unfit(planned)
+        fronts = self.with_tables(list(planned.values()))
+        for einsum, first in zip(self.workload.einsums, self.firsts, strict=True):
+            part = self.parts[first]
+            chains = fronts[part] if isinstance(part, PlannedEinsum) else part
+            self.members.append(Member(einsum, chains, None if first == einsum.name else first))
+        self.distinct = [member for member in self.members if member.same_as is None]
+
+    def planned_as(self, known: PlannedCascade) -> dict[str, PlannedEinsum | Fronts]:
+        """What is planned of each distinct Einsum already, for the objectives of this search; the others anew."""
+        parts: dict[str, PlannedEinsum | Fronts] = {}
+        for position, einsum in enumerate(self.workload.einsums):
+            if einsum.name in known.firsts:
+                arch, part = self.spec.bound[einsum.name].arch, known.parts.get(einsum.name)
+                if part is None or why_not_fused(einsum, arch, self.goals) is not None:
+                    parts[einsum.name] = self.planned(einsum, arch, self.request(einsum), position)
+                else:
+                    parts[einsum.name] = part.asked(replace(part.request, goals=self.goals))
+        return parts
+
+    def plan_anew(self, progress: Progress) -> None:
+        """The dataplacements of each distinct Einsum."""
         by_key: dict[Any, tuple[str, PlannedEinsum | Fronts]] = {}
         firsts, parts = self.firsts, self.parts
         numbers: dict[Any, int] = {}
@@ -193,14 +234,6 @@ class CascadeProblem:
             first, part = by_key[written]
             firsts.append(first)
             parts[first] = part
-        planned = {name: part for name, part in parts.items() if isinstance(part, PlannedEinsum)}
-        self.impossible = self.unfit(planned)
-        fronts = self.with_tables(list(planned.values()))
-        for einsum, first in zip(self.workload.einsums, firsts, strict=True):
-            part = parts[first]
-            chains = fronts[part] if isinstance(part, PlannedEinsum) else part
-            self.members.append(Member(einsum, chains, None if first == einsum.name else first))
-        self.distinct = [member for member in self.members if member.same_as is None]
 
     def bound(self) -> None:
         """What each distinct Einsum costs at least, by tables, and which memories can be too small."""

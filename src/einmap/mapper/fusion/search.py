@@ -11,16 +11,19 @@ import numpy as np
 
 from einmap.arrays import Floats
 from einmap.einsum.isomorphism import Renaming
+from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
+from einmap.mapper.fusion.fronts.protocol import Fronts
 from einmap.mapper.fusion.meter import Meter, StoppedError
 from einmap.mapper.fusion.paths.kernel_records import Labels
 from einmap.mapper.fusion.paths.label_setting import Answer
 from einmap.mapper.fusion.paths.state_graph import Stage
-from einmap.mapper.fusion.problem import CascadeProblem
+from einmap.mapper.fusion.problem import CascadeProblem, PlannedCascade
 from einmap.mapper.fusion.refinement.einsum_floors import floors_in_time
 from einmap.mapper.fusion.refinement.lazy_refinement import LazyRefinement
 from einmap.mapper.fusion.tree import LinearNest, TreeBuilder
 from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.objective.pareto_sums import PARTS
+from einmap.mapper.objective.tolerances import ROUNDING
 from einmap.mapper.problem.problem import Known
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.renamed import renamed_nodes
@@ -157,6 +160,27 @@ class FusedSearch(CascadeProblem):
     def lower_bound(self) -> float:
         """What the objective is at least."""
         return max(self.known_bound, self.least_value())
+
+    @property
+    def knows_nearly_best(self) -> bool:
+        """Whether the search came to its end and to a mapping; recurrences are planned anew."""
+        is_done = self.prepared and self.impossible is None and self.complete
+        return is_done and math.isfinite(self.value) and not self.steps.of
+
+    def nearly_best(self) -> PlannedCascade:
+        """The Einsums with the dataplacements that mappings as good as the best one by the one objective may have."""
+        most, (least, *_) = self.value + abs(self.value) * ROUNDING, self.sums(self.least)
+        own = {fronts: float(costs[0]) for fronts, costs in self.least.items()}
+        limits: dict[Fronts, float] = {}
+        for member in self.members:
+            limit = own[member.chains] + (most - float(least)) / self.times(member.einsum)
+            limits[member.chains] = max(limits.get(member.chains, limit), limit + abs(limit) * ROUNDING)
+        parts = {}
+        for member in self.distinct:
+            if isinstance(member.chains, EinsumFronts):
+                planned, kept = member.chains.planned, member.chains.plans_within(limits[member.chains])
+                parts[member.einsum.name] = planned.asked(planned.request, kept)
+        return PlannedCascade(tuple(self.firsts), parts)
 
     def passed(self, step: str, begin: float) -> None:
         """Count the time since `begin`."""

@@ -24,12 +24,14 @@ class Known:
     """What is known before a search of a cascade: it looks for nothing that is no better.
 
     `value`: of the one objective (J, s, J*s). `rows`: costs of mappings, a column for each objective; None for none.
-    `limit`: another metric, and what each mapping must have less of (J, s).
+    `limit`: another metric, and what each mapping must have less of (J, s). `planned`: by the names of the Einsums of a
+    cascade these with the dataplacements that mappings within the limit may have, as its search plans them.
     """
 
     value: float = math.inf
     rows: Floats | None = None
     limit: tuple[str, float] | None = None
+    planned: Mapping[tuple[str, ...], object] = field(default_factory=dict, compare=False)
 
 
 NOTHING = Known()

@@ -7,8 +7,8 @@ Each search says what it covered; the best of several searches is made of what e
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from einmap.mapper.objective.pareto_sums import PARTS
 from einmap.mapper.objective.tolerances import tie_breaker
@@ -34,7 +34,7 @@ class Outcome:
     part may have been ignored. `ties_broken`: of the mappings that are as good by the one metric, energy or latency,
     none is better by the other one. `notes`: what else was searched, in words. `cached`: it was kept by an earlier
     call. `unfit`: an Einsum that does not fit by itself, whatever the others do. `unfused`: what the same search found
-    that fuses nothing, where it looked for that beside fused mappings.
+    that fuses nothing, where it looked for that beside fused mappings. `planned`: see `Known`.
     """
 
     goals: tuple[str, ...]
@@ -52,6 +52,7 @@ class Outcome:
     cached: bool = False
     unfit: str | None = None
     unfused: Outcome | None = None
+    planned: Mapping[tuple[str, ...], object] = field(default_factory=dict, compare=False)
 
     @property
     def is_complete(self) -> bool:
@@ -149,6 +150,7 @@ def united(outcomes: Sequence[Outcome], every: str | None = None) -> Outcome:
         ties_broken=all(outcome.ties_broken for outcome in outcomes),
         unfit=next((outcome.unfit for outcome in outcomes if outcome.unfit is not None), None),
         notes=tuple(dict.fromkeys(text for outcome in outcomes for text in outcome.notes)),
+        planned={names: planned for outcome in outcomes for names, planned in outcome.planned.items()},
         unfused=next((outcome.unfused for outcome in outcomes if outcome.unfused is not None), None),
     )
 

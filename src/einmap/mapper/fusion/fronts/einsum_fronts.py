@@ -38,6 +38,7 @@ from einmap.mapper.objective.objectives import OWN
 from einmap.mapper.objective.pareto_archive import Archive
 from einmap.mapper.objective.tolerances import TIE
 from einmap.mapper.problem.request import Remainder
+from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.mapping import nodes as tree
 from einmap.pareto import nondominated
 
@@ -146,6 +147,13 @@ class EinsumFronts:
         minima = np.stack([(rows @ weights.T).min(axis=0) for rows in self.signature_classes.values()])
         least: Floats = minima.min(axis=0)
         return least
+
+    def plans_within(self, most: float) -> set[ChainTemplate]:
+        """Dataplacements whose chains may cost at most so much by the first objective, as far as that is known."""
+        least = {plan: float(bounds[:, 0].min(initial=np.inf)) for plan, bounds in self.groups.bounds}
+        of_class = {each: float(rows[:, 0].min()) for each, rows in self.signature_classes.items()}
+        kept = ((p, max(least.get(p, -np.inf), of_class.get(f, -np.inf))) for p, f in self._by_plan.items())
+        return {plan for plan, cost in kept if cost <= most}
 
     def _bound_signature_classes(self) -> None:
         """What the chains of each signature class cost at least."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Container
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from einmap.arch.tree import Architecture
@@ -32,6 +33,11 @@ class PlannedEinsum:
         for path in paths:
             path.make_plans(progress)
         return PlannedEinsum(einsum, arch, request, paths)
+
+    def asked(self, request: Request, kept: Container[ChainTemplate] | None = None) -> PlannedEinsum:
+        """This Einsum for other objectives, with all its dataplacements or those of them that are `kept`."""
+        paths = (path.with_plans(request, [p for p in path.plans if kept is None or p in kept]) for path in self.paths)
+        return replace(self, request=request, paths=tuple(path for path in paths if path.plans))
 
     @cached_property
     def groups(self) -> tuple[tuple[Path, Group], ...]:
