@@ -33,7 +33,7 @@ help: ## list the targets
 
 demo: .venv/.core ## map GPT-3 6.7B onto TPU v4i; installs what einmap needs to run, no more
 	$(BIN)/einmap warmup
-	$(BIN)/einmap map tpu_v4i gpt3_6.7b --option max_fused_loops=1 --time-limit 50
+	$(BIN)/einmap map tpu_v4i gpt3_6.7b
 
 test: .venv/.dev ## all checks and the fast tests
 	@$(MAKE) --no-print-directory -j 2 check kernels
