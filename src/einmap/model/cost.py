@@ -13,7 +13,7 @@ from einmap.visible import brief
 BALANCE = 0.999
 """Components limit an Einsum together where each works for so much of the time of the busiest one."""
 ROUNDING = 1e-12
-"""What takes longer by no more than this part takes no longer."""
+"""Part by which times may differ and count as equal."""
 SCHEMA = 1
 """Version of `Cost.to_dict()`."""
 
@@ -142,7 +142,7 @@ class ComponentRow:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a mapping costs. `energy` in J (leakage included), `latency` in s, `area` in m^2 or None.
+    """Cost of a mapping. `energy` in J (leakage included), `latency` in s, `area` in m^2 or None.
 
     Rows of `actions`, `latencies` and their energies include the instance factors of workload and Einsum;
     usages do not. `longer`: Einsums that take longer than their busiest component. `together`: of fused Einsums that

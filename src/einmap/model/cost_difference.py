@@ -127,7 +127,7 @@ def _plain(row: Changed) -> dict[str, Any]:
 
 
 def compare_specs(before: Spec, after: Spec, costs: tuple[Cost, Cost] | None) -> Difference:
-    """What is different: LoopTrees node by node, everything else field by field."""
+    """Differences: LoopTrees node by node, everything else field by field."""
     fields: list[FieldChange] = []
     for key in TOP_LEVEL:
         if key != "mapping":

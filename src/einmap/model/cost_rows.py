@@ -1,4 +1,4 @@
-"""What the cost lists of one Einsum: actions, leakage, the time that components are busy, and lanes."""
+"""Rows of the cost of one Einsum: actions, leakage, the time that components are busy, and lanes."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def evaluate(
     semantics: str | Semantics | None = None,
     strict: bool = False,
 ) -> Cost:
-    """What a mapping costs: energy (J), latency (s), area (m^2), accesses, usage.
+    """Cost of a mapping: energy (J), latency (s), area (m^2), accesses, usage.
 
     `mapping`: a LoopTree; default is the one of the specification. `semantics`: preset of counting rules,
     `exact` or `accelforge`; default is `model.semantics` of the specification. `strict`: violated
@@ -253,7 +253,7 @@ class _Evaluation:
 
     @cached_property
     def traffic(self) -> dict[str, EinsumTraffic]:
-        """What each Einsum moves."""
+        """Traffic of each Einsum."""
         charges = charges_of(self.shared, self.paths, self.rules, self.where)
         inner = self.workload.intermediates
         return {
@@ -360,7 +360,7 @@ class _Evaluation:
 
     @cached_property
     def turns(self) -> tuple[Turns, ...]:
-        """What lives at one time in each Pipeline."""
+        """Buffers that live at one time in each Pipeline."""
         return tuple(Turns(pipeline, self.every_path, self.buffers, self.live) for pipeline in self.pipelines)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What a mapping fuses: where each intermediate tensor is kept, below which loops, and which Einsums share these."""
+"""Fusion of a mapping: where each intermediate tensor is kept, below which loops, and which Einsums share these."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Fusion:
 
 
 def fusion_of(mapping: Mapping, spec: Spec) -> Fusion:
-    """What a valid mapping of `spec` fuses."""
+    """Fusion of a valid mapping of `spec`."""
     workload = spec.workload
     paths = {e.name: path_of(mapping, e, spec.arch(e.name)) for e in workload.einsums}
     written = [t for e in workload.einsums for t in e.outputs if t in workload.intermediates]

@@ -70,7 +70,7 @@ def _users(tree: LoopTree, workload: Workload) -> dict[str, list[str]]:
 
 
 def _nodes(path: Nodes, positions: Positions) -> Iterator[Hashable]:
-    """What each node on a path means for the Einsum, by position."""
+    """Meaning of each node on a path for the Einsum, by position."""
     name, tensors, variables = positions.einsum.name, positions.tensors, positions.variables
     for placed in path:
         node = placed.node

@@ -47,7 +47,7 @@ class Pipelining:
         return self.row(pipeline, rows).latency
 
     def row(self, pipeline: PlacedPipeline, rows: Mapping[str, Rows]) -> PipelineRow:
-        """What is told of one Pipeline."""
+        """Row of one Pipeline."""
         stages = tuple(
             StageRow(stage.einsums, stage.depth, math.fsum(rows[name].latency for name in stage.einsums))
             for stage in pipeline.stages

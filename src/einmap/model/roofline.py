@@ -17,7 +17,7 @@ from einmap.spec.spec import Spec
 
 @dataclass(frozen=True, slots=True)
 class Roof:
-    """What a component can do at most, all instances together: operations/s, or bytes/s of a memory."""
+    """Peak rate of a component, all instances together: operations/s, or bytes/s of a memory."""
 
     component: str
     rate: float

@@ -1,4 +1,4 @@
-"""What results look like.
+"""Reports of results.
 
 - `drawing`: pictures as SVG text, without any other program or library.
 - `frames`: results as tidy tables: one row for each observation, units in the names of columns; pandas, CSV, Parquet.

@@ -55,7 +55,7 @@ ON_FLOATS: dict[Any, Operation] = {
     np.equal: operator.eq,
     np.bitwise_and: operator.and_,
 }
-"""What stands for a ufunc of two arguments where these are floats or bools."""
+"""Replacement of a ufunc of two arguments where these are floats or bools."""
 
 
 @dataclass
@@ -117,7 +117,7 @@ class Recorded(NDArrayOperatorsMixin):
         self.tape, self.number = tape, number
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Recorded:
-        """What NumPy does instead of calling a ufunc."""
+        """Record a ufunc; NumPy calls this instead of it."""
         if ufunc is np.negative:
             return self.tape.result(operator.mul, -1, self)
         operation = ON_FLOATS.get(ufunc)
@@ -126,7 +126,7 @@ class Recorded(NDArrayOperatorsMixin):
         return self.tape.result(operation, *inputs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Recorded:
-        """What NumPy does instead of calling any other function."""
+        """Record any other function; NumPy calls this instead of it."""
         if function is not np.where or len(args) != 3 or kwargs:
             raise NotRecordable(f"{function.__name__} cannot be recorded")
         return self.tape.choice(*args)

@@ -1,4 +1,4 @@
-"""What is checked, and said, beside the counts.
+"""Checks and notes beside the counts.
 
 - `advice`: notes on a result: where the counting differs from what users of a peer expect, and what could be saved.
 - `array_units`: several Einsums that use one tile in the units of an array's memory.

@@ -95,7 +95,7 @@ def _departures(path: EinsumPath) -> Iterator[str]:
 def _sinking(
     path: EinsumPath, tensor: TensorTraffic, station: Station, tree: LoopTree, workload: Workload
 ) -> Iterator[str]:
-    """What a node saves further down at equal traffic, and the rewrite that moves it there; said once per buffer.
+    """Space that a node saves further down at equal traffic, and the rewrite that moves it there; said once per buffer.
 
     A node that slides, if only because the model's option says so, would keep something else below another loop.
     """

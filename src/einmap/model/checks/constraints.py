@@ -28,7 +28,7 @@ def held_by(path: EinsumPath) -> dict[str, Names]:
 
 
 def constraint_notes(path: EinsumPath, workload: Workload, where: Where) -> list[Note]:
-    """What this Einsum's path violates, one note each.
+    """Constraints that this Einsum's path violates, one note each.
 
     Raises MappingError when a graph input would appear from nowhere.
     """

@@ -1,4 +1,4 @@
-"""What a mapping may do where an Einsum looks up rows of a table in an index tensor."""
+"""Rules for mappings where an Einsum looks up rows of a table in an index tensor."""
 
 from __future__ import annotations
 

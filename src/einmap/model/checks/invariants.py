@@ -1,4 +1,4 @@
-"""What holds for every result; a violation is a bug and never a number that is handed out."""
+"""Invariants of every result; a violation is a bug and never a number that is handed out."""
 
 from __future__ import annotations
 

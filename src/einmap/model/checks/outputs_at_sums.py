@@ -30,7 +30,7 @@ def check_outputs(spec: Spec, rules: Semantics) -> None:
 
 
 def _remedy(einsum: Einsum, access: TensorAccess) -> str:
-    """What can be written instead."""
+    """Advice on what to write instead."""
     name = access.tensor
     if all(_is_written_once(einsum, access, rank) for rank, _ in access.projection):
         return (

@@ -18,7 +18,7 @@ from einmap.model.counting.path import EinsumPath
 from einmap.numbers import divisors
 
 type Bounds = tuple[int, ...]
-"""What is left of each rank variable."""
+"""Rest of each rank variable."""
 
 
 def reachable_usage(path: EinsumPath, dimension: SpatialDimension) -> float:
@@ -31,7 +31,7 @@ def reachable_usage(path: EinsumPath, dimension: SpatialDimension) -> float:
 
 @dataclass(frozen=True)
 class _Asked:
-    """What one dimension asks for. `allowed`: for each rank variable whether lanes may run over it."""
+    """Demands of one dimension. `allowed`: for each rank variable whether lanes may run over it."""
 
     fanout: int
     scale: float

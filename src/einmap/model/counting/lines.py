@@ -32,7 +32,7 @@ MOST_TILES = 5_000_000
 
 
 type Cut = tuple[int, int, Take, bool]
-"""What a loop does to tiles: its tile shape, its first one, which of its iterations count, and whether these are lanes
+"""Effect of a loop on tiles: its tile shape, its first one, which of its iterations count, and whether these are lanes
 that are served together."""
 type Variable = tuple[int, int, tuple[Cut, ...]]
 """A rank variable: its first value, the number of its values, and the loops that cut these, outermost first."""

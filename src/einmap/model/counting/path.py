@@ -1,4 +1,4 @@
-"""What one Einsum sees of a LoopTree: its loops and, for each tensor, the stations that hold it."""
+"""The path of one Einsum through a LoopTree: its loops and, for each tensor, the stations that hold it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Station:
     address: Address
     persistent: bool = False
     sliding_window: bool | None = None
-    """What the node says of sliding windows; None: what the model option says."""
+    """The node's own option for sliding windows; None: that of the model."""
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,7 @@ class TensorCounts:
         self._loop_relevance = tuple(self.relevance[loop.variable] for loop in self.path.loops)
 
     def relevance_of(self, loop: int) -> Relevance:
-        """What the loop's variable is to the tensor."""
+        """Relation of the loop's variable to the tensor."""
         return self._loop_relevance[loop]
 
     def merges(self, loop: Loop) -> bool:

@@ -214,7 +214,7 @@ type Where = tuple[object, ...]
 
 
 def placement_of(path: EinsumPath, counts: TensorCounts, spread: Spread) -> Iterator[Where]:
-    """What decides in which unit each value lies: equal for Einsums that find the values in the same units."""
+    """Key of the units in which values lie: equal for Einsums that find the values in the same units."""
     ranks = {v: rank for rank, index in counts.access.projection for v, _ in index.terms}
     for loop in spread.loops:
         on_path = path.loops[loop.index]

@@ -1,4 +1,4 @@
-"""What sets the latency of each Einsum, where the energy goes, and how many lanes work."""
+"""Limit of the latency of each Einsum, where the energy goes, and how many lanes work."""
 
 from __future__ import annotations
 

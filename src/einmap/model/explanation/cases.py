@@ -187,7 +187,7 @@ def _cut(loop: Loop, start: int, extent: int, take: int) -> list[tuple[int, int]
 
 
 def stationary_of(traffic: EinsumTraffic) -> Iterator[Stationary]:
-    """What stays at each level of an Einsum; a level is what stands in time between two storage nodes."""
+    """Tensors that stay at each level of an Einsum; a level is what stands in time between two storage nodes."""
     path = traffic.path
     if path.einsum.is_copy:
         return

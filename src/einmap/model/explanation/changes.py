@@ -1,4 +1,4 @@
-"""What one change would help: the specification is changed, and the cost computed anew.
+"""Gains of single changes: the specification is changed, and the cost computed anew.
 
 - throughput: one action of one component twice as fast, also where its class gives the throughput; the mapping stays.
 - capacity: one tensor's storage node moved above the next loops, as far as something is saved first; the memory

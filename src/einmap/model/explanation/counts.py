@@ -1,4 +1,4 @@
-"""What every action count is made of: the flows of the exchanges, as the evaluation charges them."""
+"""Terms of every action count: the flows of the exchanges, as the evaluation charges them."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class EnergyPart:
-    """What one Einsum adds to a term: `count` actions (None for constant power) and J, as in `Cost.actions`.
+    """Share of one Einsum in a term: `count` actions (None for constant power) and J, as in `Cost.actions`.
 
     `seconds`: how long the Einsum takes, all its instances together.
     """
@@ -96,7 +96,7 @@ class EnergyExplanation:
 
 
 def explain_energy(spec: Spec, cost: Cost | None = None) -> EnergyExplanation:
-    """What the energy of a mapping is made of, and where each number comes from.
+    """Terms of the energy of a mapping, and the source of each number.
 
     `cost`: the result of this specification that is explained; without it, its mapping is evaluated under its own
     preset of counting rules. Raises as `evaluate` does.

@@ -29,7 +29,7 @@ def only(
     tensors: Collection[str] = (),
     components: Collection[str] = (),
 ) -> Explanation:
-    """What is about these Einsums, tensors and components; empty: all. Rows about none of a kind stay.
+    """Rows about these Einsums, tensors and components; empty: all. Rows about none of a kind stay.
 
     What is stationary is about loops, thus about no component. Energy shares are still those of the whole cost.
     """

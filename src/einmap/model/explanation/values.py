@@ -1,4 +1,4 @@
-"""What an explanation says, as frozen values. Every number has a definition that an execution can check.
+"""Contents of an explanation, as frozen values. Every number has a definition that an execution can check.
 
 Counts are those of all instances of the hardware, without the instance factors of workload and Einsum unless said.
 """
@@ -141,7 +141,7 @@ class Piece:
 
     @property
     def values(self) -> int:
-        """What is paid for."""
+        """Values that are paid for."""
         return (self.gross - self.kept - self.skipped + self.shared) * self.units
 
     @property
@@ -241,7 +241,7 @@ class Occupied:
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """What sets the latency (s) of one Einsum: `busy`, (component, seconds) slowest first, and which `limit` it.
+    """Limit of the latency (s) of one Einsum: `busy`, (component, seconds) slowest first, and which `limit` it.
 
     These are those that work longest, or what an Einsum that takes longer than they do waits for.
     """

@@ -1,4 +1,4 @@
-"""What memories hold at one time.
+"""Contents of memories at one time.
 
 - `lifetimes`: how long each buffer lives, and what a memory holds at one time.
 - `occupancy`: space: what each storage node needs in its memory, as a buffer.

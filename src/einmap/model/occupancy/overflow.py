@@ -1,4 +1,4 @@
-"""What is said where tiles do not fit into a memory."""
+"""Messages where tiles do not fit into a memory."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def _set(charges: dict[str, dict[tuple[str, int], Charge]], node: SharedNode, us
 
 @dataclass(frozen=True)
 class SharedTensors:
-    """What is looked at: `tensors`, all Einsums that access them (`order`, with their `paths`), and the storage nodes
+    """Tensors of a check: `tensors`, all Einsums that access them (`order`, with their `paths`), and the storage nodes
     that hold one of them for several Einsums (`nodes`).
     """
 
@@ -158,7 +158,7 @@ def users_by_tensor(order: tuple[str, ...], paths: Mapping[str, EinsumPath]) -> 
 def _read_too_early(
     tensor: str, producer: str, users: tuple[str, ...], paths: Mapping[str, EinsumPath], where: Where
 ) -> list[EinmapError]:
-    """What a consumer reads in an iteration of the loops that it shares with the producer exists by then."""
+    """Check that values exist when a consumer reads them, in an iteration of the loops shared with the producer."""
     problems: list[EinmapError] = []
     for reader in users:
         if producer not in paths or reader == producer:
@@ -224,7 +224,7 @@ def _copied_too_late(
 
 
 def _nothing_missing(node: SharedNode, where: Where, slides: Address | None) -> list[EinmapError]:
-    """What consumers read in a visit has been produced in it, or is kept from the visit before (`slides`)."""
+    """Check that values read in a visit were produced in it, or are kept from the visit before (`slides`)."""
     producer = next((user for user in node.users if user.access.output), None)
     if node.hull is None or producer is None or not loops_above(producer.path, producer.station):
         return []

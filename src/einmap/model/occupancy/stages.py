@@ -1,4 +1,4 @@
-"""What lives at one time while the stages of a Pipeline work, each on a tile of its own.
+"""Buffers that live at one time while the stages of a Pipeline work, each on a tile of its own.
 
 Time goes in turns: in turn k a stage that waits for d others works on tile k - d. A buffer above the Pipeline, in the
 same list of nodes, lives from the turn in which the first stage that uses it begins its visit to the turn in which the
@@ -86,7 +86,7 @@ class Turns:
     def _moments(
         self, memory: str, copies: Mapping[Key, int], depths: set[int]
     ) -> list[tuple[tuple[Stage, ...], list[Buffer]]]:
-        """What a memory holds in a turn: all together, or stage by stage where each has instances of its own."""
+        """Contents of a memory in a turn: all together, or stage by stage where each has instances of its own."""
         working = [stage for stage in self.pipeline.stages if stage.depth in depths]
         above: dict[Key, Buffer] = {}
         inside: dict[int, list[Buffer]] = {}

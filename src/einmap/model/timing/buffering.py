@@ -95,7 +95,7 @@ def serial_latency(path: EinsumPath, traffic: EinsumTraffic, operations: Any, bu
 
 
 def moved_by(traffic: EinsumTraffic, counts: Counts, *, once: bool = False) -> dict[str, Actions | NetworkUse]:
-    """What memories, tolls and networks do for some exchanges. `once`: for one visit of each child."""
+    """Work of memories, tolls and networks for some exchanges. `once`: for one visit of each child."""
     crossed = network_use(traffic, counts, one_visit=once)
     return {**traffic.busiest(lambda _, exchange: counts(exchange), one_visit=once), **crossed}
 

@@ -141,7 +141,7 @@ class Overlap:
         return max((s / BALANCE if name == self.late else s for name, s in seconds.items()), default=0.0)
 
     def _busy(self, einsum: str, depth: int) -> dict[str, Busy]:
-        """What an Einsum keeps each component busy for, by what it moves within a split at `depth` or further in."""
+        """Times for which an Einsum keeps components busy, by what it moves within a split at `depth` or further in."""
         traffic, times = self.traffic[einsum], self.instances[einsum]
         path = traffic.path
         busy = {}

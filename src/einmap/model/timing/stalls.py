@@ -108,7 +108,7 @@ type Turn = tuple[tuple[int, Take], ...]
 
 @dataclass(frozen=True)
 class _Tiles:
-    """What one load or store takes: actions of each component, those on each link by network, and seconds of hops."""
+    """Cost of one load or store: actions of each component, those on each link by network, and seconds of hops."""
 
     actions: Mapping[str, Actions]
     links: Mapping[tuple[str, Link], Count]
@@ -117,7 +117,7 @@ class _Tiles:
 
 @dataclass
 class _Slots:
-    """What is loaded and stored in each of `n` slots; `hops`: seconds of the longest route."""
+    """Loads and stores in each of `n` slots; `hops`: seconds of the longest route."""
 
     n: int
     reads: dict[str, Floats] = field(default_factory=dict)
@@ -150,7 +150,7 @@ class _Slots:
 
 @dataclass(frozen=True)
 class _Moved:
-    """What one exchange moves in each turn."""
+    """Movements of one exchange in each turn."""
 
     traffic: EinsumTraffic
     tensor: TensorTraffic

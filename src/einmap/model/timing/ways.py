@@ -44,7 +44,7 @@ class Way:
 
 @dataclass
 class _Split:
-    """What the Einsums below a split wait for once in each turn of what is around it, `times` in all."""
+    """Waits of the Einsums below a split, once in each turn of the loops around it, `times` in all."""
 
     times: float
     einsums: list[str] = field(default_factory=list)

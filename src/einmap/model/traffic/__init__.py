@@ -1,4 +1,4 @@
-"""What moves between memories, tolls, networks and compute units.
+"""Traffic between memories, tolls, networks and compute units.
 
 - `copies`: copy Einsums: the source is read once, each destination elsewhere is written once.
 - `networks_crossed`: hops and link traffic: what the exchanges of an Einsum's tensors cost on the networks that they

@@ -133,7 +133,7 @@ def with_rounds(tensor: TensorTraffic, exchange: Exchange, at: Station, fixed: F
 
 
 def of_one_visit(tensor: TensorTraffic, exchange: Exchange, at: Station, fixed: Fixed) -> Actions:
-    """What one visit of the child, the first one, costs at a station: its fill, and its write-back of a whole tile.
+    """Actions of one visit of the child, the first one, at a station: its fill, and its write-back of a whole tile.
 
     Raises NotSupportedError as `flow_of_one_visit` does, and for lines that lanes share or that lie in banks.
     """
@@ -149,7 +149,7 @@ def of_one_visit(tensor: TensorTraffic, exchange: Exchange, at: Station, fixed: 
 
 
 def flow_of_one_visit(tensor: TensorTraffic, exchange: Exchange, at: Station, fixed: Fixed) -> Flow:
-    """What passes a station in the first visit of the child: its fill, and its write-back of a whole tile.
+    """Flow past a station in the first visit of the child: its fill, and its write-back of a whole tile.
 
     An output has no results yet. Raises NotSupportedError where Einsums use different parts of the tensor in a buffer.
     """

@@ -26,12 +26,12 @@ type Dimension = tuple[int, str]
 type Link = tuple[object, ...]
 """Lanes above the network, what tells the link from others there, and the tensor where each has links of its own."""
 type FlowOf = Callable[[TensorTraffic, Exchange, Station, Fixed], Flow]
-"""What passes a station of an exchange of a tensor, in fixed lanes of it."""
+"""Flow past a station of an exchange of a tensor, in fixed lanes of it."""
 
 
 @dataclass
 class NetworkUse:
-    """What one Einsum does to one network, in actions; scales of the component are not applied.
+    """Use of one network by one Einsum, in actions; scales of the component are not applied.
 
     `hops`: of each tensor, all instances together. `busiest_hops`: of the instance that has most. `max_hops`: steps of
     the longest route. `max_link_traffic`: actions that pass the busiest link over the whole Einsum.
@@ -54,7 +54,7 @@ class Crossing:
     lanes: Mapping[int, range]
     """Lanes of each spatial loop whose traffic differs."""
     flow: FlowOf = TensorTraffic.flow
-    """What passes the child in some lanes of it: in all of its visits by default."""
+    """Flow past the child in some lanes of it: in all of its visits by default."""
 
     def __post_init__(self) -> None:
         self.path = self.tensor.path
@@ -194,7 +194,7 @@ class Crossing:
         return down if way == "down" else flow.up if way == "up" else down + flow.up
 
     def _delivered(self, index: int, lanes: Mapping[int, Take]) -> Count:
-        """What one lane of a spatial loop needs at a time, each value once, for every iteration of the loops above it.
+        """Values that one lane of a spatial loop needs at a time, each once, for every iteration of the loops above it.
 
         At a time: within the temporal loops that are written below the spatial loop and above the child.
         """

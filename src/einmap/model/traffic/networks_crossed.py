@@ -34,7 +34,7 @@ def _every(_: Exchange) -> bool:
 
 
 def network_use(traffic: EinsumTraffic, counts: Counts = _every, *, one_visit: bool = False) -> dict[str, NetworkUse]:
-    """What the Einsum does to each network that its tensors cross; networks that nothing crosses are left out.
+    """Use of each network that the Einsum's tensors cross; networks that nothing crosses are left out.
 
     `one_visit`: of each child its first visit alone.
     """

@@ -79,7 +79,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class Charge:
-    """What differs for one Einsum when the child of an exchange is a buffer that several Einsums share.
+    """Charge to one Einsum where the child of an exchange is a buffer that several Einsums share.
 
     `fills`: whether this Einsum pays its own fills. `hull`: the common tile where users have different ones; it is
     what the first user fills (`hull_fills`), what the producer writes back, and, less the tile of `hull_without`,
@@ -162,7 +162,7 @@ class TensorTraffic:
         return found
 
     def charge(self, exchange: Exchange) -> Charge:
-        """What this Einsum pays of an exchange."""
+        """Charge to this Einsum for an exchange."""
         return self.charges.get((self.access.tensor, exchange.child.position), _FULL)
 
     def moved(self, child: Station, takes: Takes) -> Count:
@@ -306,7 +306,7 @@ class TensorTraffic:
     # lines
 
     def moving(self, exchange: Exchange, at: Station, *, rounds: bool = False) -> TensorTraffic:
-        """What tells the flow at a station: these values, or the lines of a memory that moves lines of the tensor.
+        """Traffic that sets a station's flow: these values, or the lines of a memory that moves lines of the tensor.
 
         `rounds`: not all of these, but those that the fullest bank has of each transfer.
 
@@ -348,7 +348,7 @@ class TensorTraffic:
     # flows
 
     def flow(self, exchange: Exchange, at: Station, fixed: Fixed = EVERY) -> Flow:
-        """What passes `at` (a station of the exchange's chain) in this exchange, in fixed lanes of `at`."""
+        """Flow past `at` (a station of the exchange's chain) in this exchange, in fixed lanes of `at`."""
         key = (exchange.child.position, at.position, tuple(fixed.items()))
         flow = self._flows.get(key)
         if flow is None:

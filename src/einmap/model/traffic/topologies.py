@@ -26,7 +26,7 @@ from einmap.model.traffic.tensor_traffic import Fixed
 type Place = tuple[int, ...]
 """Position along each fanout below the network."""
 type Wire = tuple[object, ...]
-"""What tells a link from others of one instance of the network."""
+"""Key of a link in one instance of the network."""
 type Sent = tuple[tuple[int, ...], Way, Fixed, int, tuple[Wire, ...], Count]
 """Loops that are gone along, direction, lanes, steps, links, values."""
 

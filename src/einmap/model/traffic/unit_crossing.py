@@ -46,7 +46,7 @@ class UnitCrossing(LinkedCrossing):
         return self.loop(index).indexes or (self.spread is not None and self.spread.replicated)
 
     def sent(self) -> Iterator[Sent]:
-        """What goes along each loop, for all places along the outer loops, and for all units along the inner ones."""
+        """Values sent along each loop, for all places along the outer loops, and for all units along the inner ones."""
         for way in self.ways:
             for number, index in enumerate(self.loops):
                 outer, inner = self.loops[:number], self.loops[number + 1 :]
@@ -55,7 +55,7 @@ class UnitCrossing(LinkedCrossing):
                         yield from self._along(index, way, fixed, dict(zip(inner, parts, strict=True)))
 
     def _along(self, index: int, way: Way, fixed: dict[int, Take], parts: dict[int, int]) -> Iterator[Sent]:
-        """What goes along one loop: lanes outside of it, and the parts of the inner loops in which the values lie."""
+        """Values sent along one loop: lanes outside of it, and the parts of the inner loops in which the values lie."""
         loop, beside = self.loop(index), {i: part * self.loop(i).block for i, part in parts.items()}
 
         def at(lane: int) -> Place:

@@ -40,14 +40,14 @@ OUTCOMES = {
     "searched": "searched",
     "not covered": "not\ncovered",
 }
-"""What may become of a part of the mapspace, and the titles of its columns."""
+"""Fates of parts of the mapspace, and the titles of their columns."""
 SIZES = {
     "templates": "data-\nplacements", "lanes": "uses of\nfanouts", "lattice_points": "tile\nshapes", "loops": "loops",
     "loops_removed": "removed", "nodes": "nodes", "heads": "outer\nnests", "outlines": "signa-\ntures",
 }  # fmt: skip
-"""What is counted of a mapspace, and the titles of its columns."""
+"""Counts of a mapspace, and the titles of their columns."""
 SHORTER = "docs/slow-searches.md says what tells a weak bound from a weak mapping, and what shortens a search"
-"""What a stopped search points to."""
+"""Page to which a stopped search points."""
 _BARS = (10, 8, 6, 4, 2)
 _NARROWEST = 3
 """Width of a column, with what stands between two columns."""
@@ -191,7 +191,7 @@ def sizes_table(lines: Sequence[tuple[str, dict[str, Any]]]) -> Table:
 
 
 def fates_table(lines: Sequence[tuple[str, dict[str, Any]]]) -> Table:
-    """What became of the mappings of each Einsum."""
+    """Fates of the mappings of each Einsum."""
     own = [(name, row["outcomes"]) for name, row in lines if row.get("outcomes") and not row.get("same_as")]
     texts = [(name, *(powers_of_ten(fates[key]["mappings"]) for key in OUTCOMES)) for name, fates in own]
     return Table(("", *OUTCOMES.values()), texts)

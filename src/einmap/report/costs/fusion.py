@@ -1,4 +1,4 @@
-"""What a mapping fuses, and what that saves."""
+"""Fusion of a mapping, and its saving."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def kept_table(fusion: Fusion) -> Table:
 
 
 def saving_title(saving: Saving) -> str:
-    """What is compared, and whether the mapping that fuses nothing is proven best."""
+    """Title of a saving: whether the mapping that fuses nothing is proven best."""
     doubt = "" if saving.unfused.optimal else " (not proven optimal)"
     return f"Against the best mapping that fuses nothing{doubt}"
 

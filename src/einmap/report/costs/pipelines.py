@@ -1,4 +1,4 @@
-"""What is told of Pipelines: which stage is the slowest, and how long it takes to fill and to drain."""
+"""Report of Pipelines: which stage is the slowest, and how long it takes to fill and to drain."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def energy_report(explanation: EnergyExplanation) -> RenderableType:
 
 
 def _key(each: CostSource) -> tuple[object, ...]:
-    """What makes two sources one: everything but the Einsums."""
+    """Key of equal sources: everything but the Einsums."""
     return each.component, each.action, each.quantity, each.value, each.source, each.scaling, each.factors
 
 

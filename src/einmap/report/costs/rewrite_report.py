@@ -1,4 +1,4 @@
-"""What a change of the mapping does: energy, latency and space before and after."""
+"""Effect of a change of the mapping: energy, latency and space before and after."""
 
 from __future__ import annotations
 

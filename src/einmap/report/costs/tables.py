@@ -15,7 +15,7 @@ from einmap.units import format_bits, format_count, format_si
 FULL = 0.9
 """Memories filled to this part are worth a look."""
 OPERATIONS = "compute"
-"""What costs energy and is of no tensor."""
+"""Energy that belongs to no tensor."""
 
 
 def totals(cost: Cost) -> list[tuple[str, str, str]]:

@@ -26,7 +26,7 @@ WIDEST = 230.0
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What is drawn of one node. Amounts are numbers, or their expression where it depends on a workload.
+    """Drawn facts of one node. Amounts are numbers, or their expression where it depends on a workload.
 
     `size`: bits, None for what stores nothing. `fanouts`: name and copies of each dimension. `topology`: of a network.
     `array`: the array that it stands in; `units`: of a memory there, along each dimension.

@@ -1,4 +1,4 @@
-"""What `--costs` writes into the nodes of a LoopTree: iterations, tile shapes, bits in use, shares of the energy."""
+"""Facts that `--costs` writes into nodes of a LoopTree: iterations, tile shapes, bits in use, shares of the energy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class NodeCosts:
     operations: float | None = None
 
     def lines(self, total: float) -> list[str]:
-        """What to write below the node's own text; `total` is the energy of everything, in J."""
+        """Lines below the node's own text; `total` is the energy of everything, in J."""
         facts, lines = self.facts, []
         if facts.trips is not None:
             lanes = f"{facts.trips:,} of {facts.fanout:,} lanes" if facts.fanout is not None else ""

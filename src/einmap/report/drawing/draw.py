@@ -1,4 +1,4 @@
-"""What to draw of a specification, and the drawing: the one function behind `einmap show`."""
+"""Choice of what to draw of a specification, and the drawing: the one function behind `einmap show`."""
 
 from __future__ import annotations
 

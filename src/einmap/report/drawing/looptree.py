@@ -176,14 +176,14 @@ class _Painter:
 
     @property
     def order(self) -> str:
-        """What the numbers of branches say."""
+        """Meaning of the numbers of branches."""
         if not self.mapping.is_pipelined:
             return "branches run in this order"
         is_sequential = any(isinstance(placed.node, Sequential) for placed in self.mapping.placed)
         return f"{'branches run in this order, ' if is_sequential else ''}stages of a pipeline at one time"
 
     def legend(self, chain: Chain) -> list[Entry]:
-        """What occurs in the drawing, and nothing else."""
+        """Entries for what occurs in the drawing, and nothing else."""
         drawn = list(_shapes(chain))
         kinds = {shape.kind for shape in drawn}
         fills = {shape.paint for shape in drawn if shape.kind == "cylinder"}

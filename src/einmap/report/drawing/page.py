@@ -28,7 +28,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """What stands above a drawing, and its `description` for those who cannot see it."""
+    """Heading of a drawing, and its `description` for those who cannot see it."""
 
     title: str
     subtitle: str = ""

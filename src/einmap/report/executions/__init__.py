@@ -1,4 +1,4 @@
-"""What is told of a mapping that was executed.
+"""Reports of mappings that were executed.
 
 - `comparison`: model against execution: every count, peak usage and number of steps, and the outputs against a
   plain einsum.

@@ -24,7 +24,7 @@ from einmap.spec.spec import Spec
 SCHEMA = 1
 """Version of `Comparison.to_dict()`."""
 USAGE, STEPS, ROUTE, LINK = "usage", "steps", "longest route", "busiest link"
-"""What stands for the action in rows that compare a memory's peak usage, the operations of the busiest compute, the
+"""Names in place of the action in rows that compare a memory's peak usage, the operations of the busiest compute, the
 steps of the longest route over a network, or the actions that pass its busiest link."""
 ROUNDING = 1e-9
 """Outputs, and counts that are not whole numbers, may differ by this part: the order of additions rounds."""
@@ -137,7 +137,7 @@ class Comparison:
 
 
 def compare(spec: Spec, cost: Cost, execution: Execution) -> Comparison:
-    """What the model says of a mapping (`cost`, preset `exact`) against what its execution did."""
+    """The model's counts of a mapping (`cost`, preset `exact`) against those of its execution."""
     return Comparison(
         outputs=tuple(output_errors(execution.tensors, run(spec.workload, execution.inputs))),
         actions=tuple(_actions(cost, execution)),

@@ -174,7 +174,7 @@ def _loop(use: LoopUse) -> str:
 
 
 def stationary_table(explanation: Explanation) -> Table:
-    """What stays while the innermost loops of a level run."""
+    """Tensors that stay while the innermost loops of a level run."""
     return shown(frame_of(explanation, "stationary"), None, _STATIONARY)
 
 
@@ -283,7 +283,7 @@ def lives_table(explanation: Explanation) -> Table:
 
 
 def memories_section(rows: tuple[Fullest, ...]) -> RenderableType | None:
-    """What is live at the fullest moment of each memory."""
+    """Buffers that live at the fullest moment of each memory."""
     parts: list[RenderableType] = []
     for row in rows:
         held = ", ".join(f"{tensor} {number(bits)}" for tensor, _, bits in row.live)
@@ -316,7 +316,7 @@ def occupancy_table(explanation: Explanation) -> Table:
 
 
 def bottleneck_table(explanation: Explanation) -> Table:
-    """What sets the latency of each Einsum, and what follows."""
+    """Limit of the latency of each Einsum, and the next one."""
     texts = []
     for row in explanation.bottlenecks:
         then = NONE
@@ -353,7 +353,7 @@ def fanouts_table(explanation: Explanation) -> Table:
 
 
 def changes_section(changes: tuple[Change, ...], width: int) -> RenderableType:
-    """What one change would help, most first."""
+    """Gains of single changes, largest first."""
     title = "What one change would help"
     if not changes:
         return section(title, Text(f"  {NO_CHANGE}"))
@@ -381,7 +381,7 @@ def helpful(changes: tuple[Change, ...]) -> list[Change]:
 
 
 def change_line(change: Change) -> str:
-    """What is changed, in words."""
+    """The change, in words."""
     match change.kind:
         case "throughput":
             return f"{change.component}: twice the throughput of {change.what}"

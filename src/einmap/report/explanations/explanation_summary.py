@@ -34,7 +34,7 @@ MORE = "Everything: --all. What is about some of it: --einsum, --tensor, --compo
 
 
 def explanation_summary(explanation: Explanation, width: int = 80) -> RenderableType:
-    """What matters most of an explanation, in some forty lines."""
+    """Summary of an explanation, in some forty lines."""
     return stacked(
         [
             head_line(explanation), _latency(explanation.bottlenecks, explanation.cost.latency),

@@ -14,7 +14,7 @@ from einmap.report.html.colours import SERIES
 from einmap.report.text.formatting import Scale
 
 MOST_SERIES = len(SERIES) - 1
-"""What is told apart by colour; the rest is one more colour together."""
+"""Most parts with a colour of their own; the rest is one more colour together."""
 MOST_ROWS = 40
 """Bars with a name each; more of them are thin columns in order."""
 STEP = 26
@@ -23,7 +23,7 @@ STEP = 26
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """What `part` (a colour) has in `row` (a bar), in the unit of the plot; `note`: more for the tooltip."""
+    """Amount of `part` (a colour) in `row` (a bar), in the unit of the plot; `note`: more for the tooltip."""
 
     row: str
     part: str
@@ -98,7 +98,7 @@ def _along(names: Sequence[str], amount: dict[str, Any], encoding: dict[str, Any
 
 
 def tooltip(**titles: str) -> list[dict[str, Any]]:
-    """What is shown of a mark: the title of each field."""
+    """Fields in the tooltip of a mark: the title of each."""
     return [{"field": field, "title": title} for field, title in titles.items()]
 
 

@@ -1,4 +1,4 @@
-"""What a report is made of, as plain values: sections, and in them tiles, tables, figures, drawings, code.
+"""Parts of a report, as plain values: sections, and in them tiles, tables, figures, drawings, code.
 
 Nothing here knows HTML: `page` writes it. Texts are those of a specification or ours; they are escaped when written.
 """

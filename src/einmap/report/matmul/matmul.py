@@ -106,12 +106,12 @@ def space_table(plan: MatmulPlan) -> Table:
 
 
 def traffic_table(plan: MatmulPlan) -> Table:
-    """What crosses each link, all workers together, against what must."""
+    """Traffic of each link, all workers together, against the least."""
     return shown(frame_of(plan), None, _TRAFFIC, formats={"times the least": "{:.2f}".format})
 
 
 ORDERS_NOTE = "columns: time against the best, and the useful part of the lines that are moved"
-"""What columns of `layouts_table` say."""
+"""Meaning of the columns of `layouts_table`."""
 
 
 def layouts_table(plan: MatmulPlan) -> Table:

@@ -1,4 +1,4 @@
-"""What plans over a mesh look like.
+"""Reports of plans over a mesh.
 
 - `collectives`: what a plan predicted, what its program executes and what its compiler made of it, side by side.
 - `pipelines`: the terminal report and the JSON document of `einmap pipeline`.

@@ -1,4 +1,4 @@
-"""What a plan predicted, what its program executes and what its compiler made of it, side by side."""
+"""Collectives that a plan predicted, its program executes and its compiler made, side by side."""
 
 from __future__ import annotations
 

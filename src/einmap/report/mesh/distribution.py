@@ -40,7 +40,7 @@ class PlanRun:
     run: Run | None = None
     checks: tuple[OutputCheck, ...] = ()
     extent: str = ""
-    """What was checked, where it is not the whole result."""
+    """Extent of the check, where it is not the whole result."""
 
 
 def plan_report(plan: Plan) -> RenderableType:
@@ -90,7 +90,7 @@ def einsums_table(plan: Plan) -> Table:
 
 
 def totals_section(plan: Plan) -> RenderableType:
-    """What each PE sends, computes and holds."""
+    """Totals that each PE sends, computes and holds."""
     cost = plan_cost(plan)
     busy = "" if cost.mean_points == cost.points else f" at most ({cost.points / cost.mean_points:.3g} times the mean)"
     return Text(
@@ -112,7 +112,7 @@ def check_line(check: OutputCheck, engine: str) -> str:
 
 
 def extent_line(check: Check) -> str:
-    """What was checked, where it is not the whole result; else empty."""
+    """Extent of the check, where it is not the whole result; else empty."""
     match check.extent:
         case "whole":
             return ""

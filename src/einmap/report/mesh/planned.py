@@ -64,7 +64,7 @@ def head_section(planned: Planned) -> RenderableType:
 
 
 def _with_work(metric: PlanMetric) -> str:
-    """What a cost in bytes has beside them."""
+    """Remark on operations in a cost in bytes."""
     return ", 1 byte for a million operations of a PE counted among them" if metric == "bytes" else ""
 
 
@@ -87,7 +87,7 @@ def known_of(planned: Planned) -> str:
 
 
 def least_memory(planned: Planned) -> str:
-    """What any plan needs at least; empty where no bound but 0 is known."""
+    """Lower bound of the memory of any plan; empty where none but 0 is known."""
     if not planned.least_peak:
         return ""
     return f"any plan without turns needs at least {format_bytes(planned.least_peak)} of memory"
@@ -126,7 +126,7 @@ def placements_table(best: ChosenPlan) -> Table:
 
 
 def named_lines(planned: Planned) -> Sequence[str]:
-    """What the plan is called along each axis, what it sends, what is padding, and where memory binds."""
+    """Lines on the plan's name along each axis, bytes sent, padding, and where memory binds."""
     best, metric = planned.best, planned.request.metric
     said = list(patterns(best))
     sent = [part for part in best.parts if part.sent]

@@ -79,7 +79,7 @@ def shown_steps(plan: Plan, cluster: Cluster, bits: Mapping[TensorName, float]) 
 
 
 def _read(plan: Plan, step: PlanStep) -> tuple[Buffer, ...]:
-    """What a step reads, operands of an Einsum in its order."""
+    """Buffers that a step reads, operands of an Einsum in its order."""
     if isinstance(step, Local):
         return tuple(plan.by_name[name] for _, name in step.operands)
     return tuple(buffer for buffer in plan.buffers if buffer.name in buffers_read(step))

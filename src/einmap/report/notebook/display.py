@@ -46,7 +46,7 @@ def _safe[V](display: Callable[[V], Iterable[Part]]) -> Callable[[V], str]:
 
 @_safe
 def spec_html(spec: Spec) -> Iterator[Part]:
-    """What a specification holds, each part as a drawing: the mapping, the workload, the architecture."""
+    """Parts of a specification as drawings: the mapping, the workload, the architecture."""
     held = [what for what in WHAT if spec.raw.get(what) is not None]
     if not held:
         yield Paragraph("a specification without architecture, workload and mapping")
@@ -83,7 +83,7 @@ def solution_html(solution: Found) -> Iterator[Part]:
 
 @_safe
 def plan_html(plan: Plan) -> Iterator[Part]:
-    """What each processing element does, step by step, and what they exchange."""
+    """Steps of each processing element, and their exchanges."""
     from einmap.report.mesh.distribution import einsums_table, mesh_text
 
     yield Paragraph(f"{mesh_text(plan.mesh)}, {plan.dtype}", "strong")
@@ -112,7 +112,7 @@ def _drawn(solution: Found) -> Drawing:
 
 
 def _tables(frames: Iterable[Frame]) -> Iterator[Part]:
-    """What is one row as names and values, then tables folded, the first of them open."""
+    """A single row as names and values, then tables folded, the first of them open."""
     frames = [frame for frame in frames if frame.rows]
     totals = [frame for frame in frames if frame.name in ("totals", "search") and len(frame.rows) == 1]
     yield from map(facts, totals)

@@ -28,7 +28,7 @@ def sweep_document(kept: KeptSweep, points: Sequence[PointResult]) -> dict[str, 
 
 
 def status_document(kept: KeptSweep) -> dict[str, Any]:
-    """What the store knows of a sweep, for JSON."""
+    """Facts of a sweep in the store, for JSON."""
     return {"sweep": asdict(kept.outline), "total": kept.total}
 
 

@@ -1,4 +1,4 @@
-"""What is told of points: the best ones, what each axis changes, failures; and how values are written."""
+"""Reports of points: the best ones, what each axis changes, failures; and how values are written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from einmap.sweep.store.store import KeptSweep
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What one axis does: `ratio`, the largest of the least values of `objective` over the smallest one.
+    """Effect of one axis: `ratio`, the largest of the least values of `objective` over the smallest one.
 
     `best`: the least value of the objective for each value of the axis, over all other axes.
     """
@@ -109,7 +109,7 @@ def best_table(points: Sequence[PointResult]) -> Table:
 
 
 def effects_table(rows: Sequence[Effect]) -> Table:
-    """What each axis changes, the largest ratio first."""
+    """Effects of the axes, the largest ratio first."""
     texts = []
     for row in sorted(rows, key=lambda row: -row.ratio):
         at = min(row.best, key=lambda value: row.best[value])

@@ -1,4 +1,4 @@
-"""What all reports share: numbers and phrases, titles and tables, the console, LoopTrees as text.
+"""Tools of all reports: numbers and phrases, titles and tables, the console, LoopTrees as text.
 
 - `console`: the console on which reports are laid out: the one place where what specifications say becomes output.
 - `formatting`: how numbers and quantities are written: units, percentages, bars, columns that share a unit.

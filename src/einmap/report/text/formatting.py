@@ -14,7 +14,7 @@ from einmap.mapper.objective.metrics import ALIASES, METRICS
 from einmap.units import format_bits, format_bytes, format_count, format_si
 
 NONE = "-"
-"""What stands where there is nothing."""
+"""Mark of an empty cell."""
 _DATA_UNITS = ((1, "bits"), *((8 * 1024**power, f"{prefix}iB") for power, prefix in enumerate("KMGT", start=1)))
 
 
@@ -158,7 +158,7 @@ def excess(gap: float) -> str:
 
 
 def changed(ratio: float | None) -> str:
-    """What a quantity is by what it was: `equal`, `-33%`, `8.4 x as much`, `50 x less`; empty for None.
+    """Ratio of a quantity to its former value: `equal`, `-33%`, `8.4 x as much`, `50 x less`; empty for None.
 
     >>> [changed(ratio) for ratio in (None, 1, 1.021, 0.625, 8.4, 0.01, math.inf)]
     ['', 'equal', '+2%', '-38%', '8.4 x as much', '100 x less', 'new']

@@ -45,7 +45,7 @@ def loop_tree_lines(mapping: Mapping, spec: Spec | None = None, width: int = 80)
 
 @dataclass(slots=True)
 class NodeFacts:
-    """What is known of one node. `tiles`: shape (`16x64`) and bits of each tensor's largest tile; `capacity` in bits.
+    """Facts of one node. `tiles`: shape (`16x64`) and bits of each tensor's largest tile; `capacity` in bits.
 
     `trips`: iterations of a loop, or the lanes that it uses of the `fanout`, where it is spatial.
     """

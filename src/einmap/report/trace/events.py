@@ -31,7 +31,7 @@ def check_format(path: Path) -> None:
 
 
 def written_events(events: Iterable[Event], path: Path) -> str | bytes:
-    """What a file of this name holds: CSV or Parquet, after its ending. Raises SpecError for another one."""
+    """Content of a file of this name: CSV or Parquet, after its ending. Raises SpecError for another one."""
     check_format(path)
     return csv_of(events) if path.suffix.lower() == ".csv" else parquet_of(events)
 

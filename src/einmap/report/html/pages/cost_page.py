@@ -32,7 +32,7 @@ _MOST_NAMED = 4
 
 
 def evaluation_page(cost: Cost, spec: Spec, mapping: Mapping, names: Sequence[str] = ()) -> Page:
-    """What a mapping costs. `names`: of the files or examples that it was made from, for the title.
+    """Page on the cost of a mapping. `names`: of the files or examples that it was made from, for the title.
 
     Raises as `evaluate` does.
     """
@@ -41,7 +41,7 @@ def evaluation_page(cost: Cost, spec: Spec, mapping: Mapping, names: Sequence[st
 
 
 def map_page(result: MapResult, saving: Saving | None = None, names: Sequence[str] = ()) -> Page:
-    """What a search found: how good it is, the Pareto front, the best mapping in full, what the search did.
+    """Page on a search: how good it is, the Pareto front, the best mapping in full, what the search did.
 
     `saving`: what fusion saves. Raises as `evaluate` does.
     """

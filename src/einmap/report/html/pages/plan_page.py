@@ -32,7 +32,7 @@ _MOST_ROWS = 400
 
 
 def plan_page(planned: Planned, spec: Spec, names: Sequence[str] = ()) -> Page:
-    """What was chosen for a workload on a mesh. `names`: of the files that it was made from, for the title."""
+    """Page on the plan of a workload on a mesh. `names`: of the files that it was made from, for the title."""
     steps, workload = steps_of(planned), planned.best.plan.workload
     plan = Folded("the plan as YAML", (Code(distribution_text(planned.best)),))
     sections = (

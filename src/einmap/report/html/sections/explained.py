@@ -35,7 +35,7 @@ _MOST = 300
 
 
 def explained_sections(explanation: Explanation) -> tuple[Section, ...]:
-    """What would help, what limits, and reuse and counts in full."""
+    """Sections on gains, limits, and reuse and counts in full."""
     return (_help(explanation), _reuse(explanation))
 
 

@@ -1,4 +1,4 @@
-"""What a mapping fuses, and what that saves."""
+"""Fusion of a mapping, and its saving."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report was made from: the specification as it was merged, and where the costs of components come from."""
+"""Inputs of a report: the specification as it was merged, and where the costs of components come from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is in each memory while the Einsums run, one after the other as the LoopTree runs them."""
+"""Contents of each memory while the Einsums run, one after the other as the LoopTree runs them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a search did: how much of the mapspace it covered, what was ruled out by what, and where its time went."""
+"""Work of a search: how much of the mapspace it covered, what was ruled out by what, and where its time went."""
 
 from __future__ import annotations
 

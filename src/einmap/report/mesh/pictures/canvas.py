@@ -12,7 +12,7 @@ MARGIN = 20.0
 
 
 class Canvas:
-    """What a picture is made of, as far as it is known. Sizes are in pixels, from the upper left corner."""
+    """Parts of a picture, as far as they are known. Sizes are in pixels, from the upper left corner."""
 
     def __init__(self, theme: Theme) -> None:
         self.theme = theme

@@ -29,7 +29,7 @@ HUES = {
     "compute": BLUE, "all-gather": ORANGE, "reduce-scatter": GREEN, "all-reduce": VERMILION, "all-to-all": PURPLE,
     "permute": TEAL, "shift": YELLOW, "turns": SKY, "several steps": GREY,
 }  # fmt: skip
-"""What a colour stands for."""
+"""Meaning of the colours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class _Bar:
 
 
 def kind_of(step: ShownStep) -> str:
-    """What the colour of a step stands for."""
+    """Kind of a step, which has a colour."""
     if step.kind == "move":
         return step.name.split(" ", 1)[0]
     return "turns" if step.kind == "turns" else "compute"
