@@ -25,7 +25,7 @@ from einmap.cli.main import main
 
 FENCE = re.compile(r"^```([\w-]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE_NAME = re.compile(r"`([\w-]+\.(?:yaml|json|txt|csv|py))`")
-TIMES = re.compile(r"(?<=\bin )\d[\d.]* (?:m?s|min)\b")
+TIMES = re.compile(r"(?:\(\d[\d,]* evaluated )?\bin \d[\d.]* (?:m?s|min)\b")
 TERMINAL = {"COLUMNS": "80", "NO_COLOR": "1"}
 
 
@@ -97,7 +97,9 @@ def captured(action) -> str:
 
 
 def matches(shown: str, printed: str) -> bool:
-    """Whether a text is as shown, where a line "..." stands for any lines and times may differ."""
+    """Whether a text is as shown, where a line "..." stands for any lines; times, and what was evaluated in them, may
+    differ.
+    """
     timeless = [TIMES.sub("TIME", text) for text in (shown, printed)]
     parts = re.split(r"^\.\.\.\n", timeless[0], flags=re.MULTILINE)
     pattern = r"(?:.*\n)*?".join(map(re.escape, parts))

@@ -43,6 +43,8 @@ TABLE = {
     "show": Writes(("show", *SPEC, *SMALL), ending=".svg"),
     "emit": Writes(("emit", *SPEC, *SMALL), ending=".c"),
     "plan-matmul": Writes(("plan-matmul", "128", "128", "128", "--machine", "machine.yaml", "--dtype", "fp8")),
+    "pipeline": Writes(("pipeline", "--schedule", "1f1b"), ending=".csv"),
+    "pipeline --svg": Writes(("pipeline", "--schedule", "1f1b"), "--svg", ".svg"),
     "plan": Writes(("plan", "work/load.yaml", *SMALL, "--mesh", "x=2")),
     "plan --svg": Writes(("plan", "work/load.yaml", *SMALL, "--mesh", "x=2"), "--svg", ".svg"),
     "plan --timeline": Writes(("plan", "work/load.yaml", *SMALL, "--mesh", "x=2"), "--timeline", ".svg"),

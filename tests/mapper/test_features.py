@@ -94,7 +94,7 @@ def of_pair(names, most):
         return "refused"
 
 
-@few_and_many("pairs, most, share", (features.PAIRS[30::18], 500, 0.3), (features.PAIRS, 20_000, 0.3), parts=4)
+@few_and_many("pairs, most, share", (features.PAIRS[48::36], 500, 0.3), (features.PAIRS, 20_000, 0.3), parts=4)
 def test_the_optimum_with_two_features_is_that_of_brute_force(pairs, most, share):
     found = [of_pair(names, most) for names in pairs]
     assert found.count("compared") >= share * len(found)

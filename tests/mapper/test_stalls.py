@@ -94,7 +94,7 @@ def test_the_optimum_is_the_best_of_all_mappings(seeds, most, least):
     assert sum(compared(seed, most) for seed in seeds) >= least
 
 
-@few_and_many("seeds, most, least", (range(40), 100, 3), (range(1000, 1240), 1_500, 12), parts=4)
+@few_and_many("seeds, most, least", ((3, 19, 26, 36), 100, 4), (range(1000, 1240), 1_500, 12), parts=4)
 def test_below_networks_too(seeds, most, least):
     assert sum(compared(seed, most, with_any_network) for seed in seeds) >= least
 

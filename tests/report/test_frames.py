@@ -68,6 +68,7 @@ def results():
     question = Question(problem.spec, problem.name, problem.objective, problem.semantics.name, 0)
     found += [(*summarised([run], problem.optimum().value, 20),), take_census(question, 50, workers=1)]
     found.append(ski_slope(problem.spec))
+    found.append((einmap.run_pipeline(einmap.pipeline_schedule("zb-v", 2, 4), einmap.StageCosts.equal(4, 1, 1, 1)),))
     return {full_name(type(one[0] if isinstance(one, tuple) else one)): one for one in found}
 
 
@@ -80,10 +81,23 @@ WITHOUT = {
     "einmap.matmul.layout.Layouts": "a part of a MatmulPlan",
     "einmap.cli.commands.lab.remeasuring.Executed": "a part of the document of `einmap search`",
     "einmap.frontends.cascade.imported.Imported": "a Spec, with what became of the model",
+    "einmap.distribute.pipelines.search.BestPipeline": "a Timeline with a bound",
     "einmap.search.experiment.Run": "a line of a journal: its table is that of StrategySummary",
 }
 """Classes with `to_dict` that are not results, with what they are instead."""
-INPUTS = {"Spec", "Workload", "Machine", "Partitioned", "Frame", "DataFrame", "Engine", "Mapping", "str", "NoneType"}
+INPUTS = {
+    "PipelineSchedule",
+    "Spec",
+    "Workload",
+    "Machine",
+    "Partitioned",
+    "Frame",
+    "DataFrame",
+    "Engine",
+    "Mapping",
+    "str",
+    "NoneType",
+}
 """What public functions give beside results."""
 
 
@@ -110,7 +124,7 @@ def test_columns_are_unique_and_have_units_and_rows_fit(results):
     plain = re.compile(
         r"^(actions|values|instances|mean points|usage|share|ratio|before|after|difference|model|simulated|value|gap|lower bound|"
         r"max error|relative error|reuse|multicast|actions per value|mapspace size|resource usage|part of peak|"
-        r"full lines|times the least|energy change|latency change)$"
+        r"full lines|times the least|energy change|latency change|bubble|peak activations)$"
     )
     for name, result in results.items():
         frames = einmap.frames_of(result)
@@ -227,6 +241,7 @@ COMMANDS = {
     ),
     "census": (("simple", "matmul", *SMALL, "--samples", "100", "--workers", "1"), "energy [J]"),
     "skislope": (("matmul", *SMALL), "traffic [bits]"),
+    "pipeline": (("--devices", "2", "--micro-batches", "4"), "makespan [s]"),
     "plan-matmul": (
         ("256", "256", "256", "--machine", "chiplet_256", "--dtype", "fp8", "--candidates", "4"),
         "traffic [bits]",

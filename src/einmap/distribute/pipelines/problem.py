@@ -100,8 +100,9 @@ class PipelineProblem:
         return bound
 
     def schedule(self, orders: Orders) -> PipelineSchedule:
-        """Orders as a schedule."""
-        return PipelineSchedule(self.device_of, tuple(tuple((action,) for action in order) for order in orders))
+        """Orders as a schedule, whose name is `best`."""
+        steps = tuple(tuple((action,) for action in order) for order in orders)
+        return PipelineSchedule(self.device_of, steps, "best")
 
     def fits(self, schedule: PipelineSchedule) -> bool:
         """Whether no device holds more than it may."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -40,7 +40,7 @@ type Step = tuple[Action, ...]
 
 @dataclass(frozen=True)
 class PipelineSchedule:
-    """Which actions each device does, and in which order. `device_of`: the device of each stage.
+    """Which actions each device does, and in which order. `device_of`: the device of each stage; `name`: of reports.
 
     Raises SpecError where a micro-batch misses an action, has one twice or on a device that does not have the stage, or
     where a device does an action before another one of its own that it needs.
@@ -48,6 +48,7 @@ class PipelineSchedule:
 
     device_of: tuple[int, ...]
     steps: tuple[tuple[Step, ...], ...]
+    name: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         problem = next(self._problems(), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from einmap.distribute.pipelines.exact import ExactSearch
@@ -64,7 +64,7 @@ def best_pipeline(problem: PipelineProblem, *, runs: int = RUNS, nodes: int = NO
         exact = ExactSearch(problem, makespan, nodes)
         proven = exact.run()
         best = best if exact.orders is None else problem.schedule(exact.orders)
-    timeline = run_pipeline(best, problem.costs)
+    timeline = run_pipeline(replace(best, name="best"), problem.costs)
     return BestPipeline(timeline, timeline.makespan if proven else bound, proven)
 
 

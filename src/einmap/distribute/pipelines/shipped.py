@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from einmap.distribute.pipelines.schedule import SPLIT, Action, Kind, PipelineSchedule, Step, folded, looped
 from einmap.errors import SpecError, did_you_mean
@@ -274,4 +274,4 @@ def pipeline_schedule(name: str, devices: int, micro_batches: int, *, chunks: in
         raise SpecError(f"no schedule has the name {name!r}", hint=did_you_mean(name, SCHEDULES, listing="schedules"))
     if min(devices, micro_batches, chunks) < 1:
         raise SpecError("a pipeline has at least one device, one stage a device and one micro-batch")
-    return SCHEDULES[name].make(devices, micro_batches, chunks)
+    return replace(SCHEDULES[name].make(devices, micro_batches, chunks), name=name)

@@ -61,7 +61,7 @@ def schedule_from_csv(text: str, file: str | None = None) -> PipelineSchedule:
     if missing is not None:
         raise SpecError(f"stage {missing} has no action, stage {max(devices)} has some", at=At(file))
     try:
-        return PipelineSchedule(tuple(devices[stage] for stage in sorted(devices)), tuple(rows))
+        return PipelineSchedule(tuple(devices[stage] for stage in sorted(devices)), tuple(rows), file or "")
     except SpecError as error:
         error.at = At(file)
         raise

@@ -9,7 +9,7 @@ from typing import Any
 from einmap.errors import SpecError, did_you_mean
 from einmap.report.frames.frame import Frame, Table
 
-_ONE_A_ROW = (".StrategySummary", ".CostSource", ".Traffic", ".Match", ".PointResult")
+_ONE_A_ROW = (".StrategySummary", ".CostSource", ".Traffic", ".Match", ".PointResult", ".Timeline")
 ROOMS = {
     "einmap.model.cost.Cost": "costs",
     "einmap.mapper.result.result.MapResult": "costs",
@@ -29,6 +29,7 @@ ROOMS = {
     "einmap.distribute.plans.collectives.Traffic": "plans",
     "einmap.distribute.backends.compare.Match": "plans",
     "einmap.report.mesh.distribution.PlanRun": "plans",
+    "einmap.distribute.pipelines.timeline.Timeline": "pipelines",
     "einmap.matmul.result.MatmulPlan": "products",
     "einmap.matmul.measured.measure.Measured": "products",
     "einmap.sweep.result.PointResult": "sweeps",

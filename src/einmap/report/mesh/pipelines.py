@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import RenderableType
@@ -18,24 +18,24 @@ SCHEMA = 1
 """Version of the JSON document."""
 
 
-def compared_report(timelines: Mapping[str, Timeline], best: BestPipeline | None = None) -> RenderableType:
+def compared_report(timelines: Sequence[Timeline]) -> RenderableType:
     """Schedules side by side, the shortest first; of equal ones the one that holds least."""
-    rows = sorted(timelines.items(), key=lambda each: (each[1].makespan, max(each[1].peaks) / each[1].schedule.stages))
+    rows = sorted(timelines, key=lambda each: (each.makespan, max(each.peaks) / each.schedule.stages))
     texts = [
         (
-            name,
+            timeline.schedule.name,
             format_si(timeline.makespan, "s"),
             percent(timeline.bubble),
             format_si(max(timeline.spans), "s"),
             f"{max(timeline.peaks) * timeline.schedule.devices / timeline.schedule.stages:.3g}",
             f"{timeline.schedule.stages // timeline.schedule.devices}",
         )
-        for name, timeline in rows
+        for timeline in rows
     ]
-    first = rows[0][1].schedule
+    first = rows[0].schedule
     columns = ("schedule", "makespan", "bubble", "longest span", "micro-batches held", "stages a device")
     title = f"{first.micro_batches} micro-batches on {first.devices} devices"
-    return section(title, Table(columns, texts), *([] if best is None else [Text(f"  {known_of(best)}")]))
+    return section(title, Table(columns, texts))
 
 
 def known_of(best: BestPipeline) -> str:
@@ -46,7 +46,7 @@ def known_of(best: BestPipeline) -> str:
     return f"best: not proven; none takes less than {least}, so at most {percent(best.gap)} are to be gained"
 
 
-def timeline_report(name: str, timeline: Timeline, best: BestPipeline | None = None) -> RenderableType:
+def timeline_report(timeline: Timeline, best: BestPipeline | None = None) -> RenderableType:
     """One schedule, device by device."""
     schedule = timeline.schedule
     rows = [
@@ -61,15 +61,15 @@ def timeline_report(name: str, timeline: Timeline, best: BestPipeline | None = N
         for device in range(schedule.devices)
     ]
     table = Table(("device", "stages", "busy", "span", "idle", "activations"), rows, left=(0, 1))
-    head = f"{name}: {format_si(timeline.makespan, 's')}, bubble {percent(timeline.bubble)}"
+    head = f"{schedule.name}: {format_si(timeline.makespan, 's')}, bubble {percent(timeline.bubble)}"
     return stacked([section(head, table), None if best is None else Text(known_of(best))])
 
 
-def pipeline_document(timelines: Mapping[str, Timeline], best: BestPipeline | None = None) -> dict[str, Any]:
+def pipeline_document(timelines: Sequence[Timeline], best: BestPipeline | None = None) -> dict[str, Any]:
     """Numbers of each schedule; seconds, and activations as the costs give them."""
     rows: Sequence[dict[str, Any]] = [
         {
-            "schedule": name,
+            "schedule": timeline.schedule.name,
             "devices": timeline.schedule.devices,
             "stages": timeline.schedule.stages,
             "micro_batches": timeline.schedule.micro_batches,
@@ -79,7 +79,7 @@ def pipeline_document(timelines: Mapping[str, Timeline], best: BestPipeline | No
             "busy": list(timeline.busy),
             "peak_activations": list(timeline.peaks),
         }
-        for name, timeline in timelines.items()
+        for timeline in timelines
     ]
     known = {} if best is None else {"lower_bound": best.lower_bound, "proven": best.proven, "gap": best.gap}
     return {"schema": SCHEMA, "schedules": rows} | known

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from einmap.cli.options import EFFORT, OUTPUT, Without, group, option, output_option
+from einmap.cli.options import EFFORT, OUTPUT, group, option, output_option
 from einmap.cli.output import print_hint
-from einmap.cli.writing.results import Output
+from einmap.cli.writing.results import Tables
 from einmap.cli.writing.target import Target
 from einmap.errors import SpecError
 from einmap.frontends.files import read_text_file
@@ -59,9 +59,7 @@ class Options:
     svg: Path | None = option("FILE.svg", "Draw when each action runs.", panel=OUTPUT)
 
 
-def pipeline_command(
-    options: Options, output: Annotated[Output, Without({"csv", "parquet", "table", "html", "figures"})]
-) -> None:
+def pipeline_command(options: Options, output: Tables) -> None:
     """Compare schedules of a pipeline over devices, or find the best one for given costs and memory.
 
     Without --schedule all that have names are compared.
@@ -73,50 +71,52 @@ def pipeline_command(
     # Here, not above: other commands do not need them
     from einmap.distribute.pipelines.search import RUNS, BestPipeline, best_pipeline
     from einmap.distribute.pipelines.table import schedule_csv
-    from einmap.distribute.pipelines.timeline import Timeline, run_pipeline
+    from einmap.distribute.pipelines.timeline import run_pipeline
     from einmap.report.mesh.pictures.pipeline import pipeline_svg
     from einmap.report.mesh.pipelines import compared_report, pipeline_document, timeline_report
 
     given = [options.schedule] if options.schedule else []
-    targets = [Target.of(file, output.force, given) for file in (options.output, options.svg)]
-    if options.schedule is None and any(targets):
+    written, drawn = (Target.of(file, output.force, given) for file in (options.output, options.svg))
+    files = output.files("einmap.distribute.pipelines.timeline.Timeline", given)
+    if options.schedule is None and (written or drawn):
         raise typer.BadParameter("says which schedule is written or drawn", param_hint="--schedule")
     best: BestPipeline | None = None
-    timelines: dict[str, Timeline] = {}
     if options.schedule == BEST:
         best = best_pipeline(problem_of(options), runs=RUNS if options.runs is None else options.runs)
-        timelines[BEST] = best.timeline
+        timelines = [best.timeline]
     else:
-        for name, schedule in schedules_of(options).items():
-            timelines[name] = run_pipeline(schedule, costs_of(options, schedule.device_of))
-    name, timeline = next(iter(timelines.items()))
-    if options.schedule is None:
-        output.show(lambda: pipeline_document(timelines), lambda: compared_report(timelines))
-    else:
-        output.show(lambda: pipeline_document(timelines, best), lambda: timeline_report(name, timeline, best))
-    for target, is_picture in zip(targets, (False, True), strict=True):
-        if target is not None:
-            target.write(pipeline_svg(timeline, name) if is_picture else schedule_csv(timeline.schedule))
-            print_hint(f"wrote {target.path}")
+        timelines = [run_pipeline(each, costs_of(options, each.device_of)) for each in schedules_of(options)]
+    first = timelines[0]
+    output.show(
+        lambda: pipeline_document(timelines, best),
+        lambda: compared_report(timelines) if options.schedule is None else timeline_report(first, best),
+    )
+    if written is not None:
+        written.write(schedule_csv(first.schedule))
+        print_hint(f"wrote {written.path}")
+    if drawn is not None:
+        drawn.write(pipeline_svg(first))
+        print_hint(f"wrote {drawn.path}")
+    files.write(timelines)
 
 
-def schedules_of(options: Options) -> dict[str, PipelineSchedule]:
+def schedules_of(options: Options) -> list[PipelineSchedule]:
     """The schedules that are asked for; of all those that have names the ones that can be made."""
     from einmap.distribute.pipelines.shipped import SCHEDULES, pipeline_schedule
     from einmap.distribute.pipelines.table import MOST_ACTIONS, schedule_from_csv
 
     if options.schedule is not None and options.schedule.endswith(".csv"):
         path = Path(options.schedule)
-        return {options.schedule: schedule_from_csv(read_text_file(path), options.schedule)}
+        return [schedule_from_csv(read_text_file(path), options.schedule)]
     if 3 * options.devices * options.chunks * options.micro_batches > MOST_ACTIONS:
         raise SpecError(f"the pipeline has more than {MOST_ACTIONS:,} actions", hint="fewer micro-batches or devices")
     if options.schedule is not None:
         name = options.schedule
-        return {name: pipeline_schedule(name, options.devices, options.micro_batches, chunks=options.chunks)}
-    found: dict[str, PipelineSchedule] = {}
+        return [pipeline_schedule(name, options.devices, options.micro_batches, chunks=options.chunks)]
+    found: list[PipelineSchedule] = []
     for name in SCHEDULES:
         try:
-            found[name] = pipeline_schedule(name, options.devices, options.micro_batches, chunks=options.chunks)
+            found.append(pipeline_schedule(name, options.devices, options.micro_batches, chunks=options.chunks))
         except SpecError as error:
             print_hint(f"left out: {error.message}")
     return found

@@ -23,9 +23,10 @@ BUBBLE = YELLOW
 TICKS = 6
 
 
-def pipeline_svg(timeline: Timeline, title: str, *, theme: Theme = LIGHT) -> str:
+def pipeline_svg(timeline: Timeline, *, theme: Theme = LIGHT) -> str:
     """The picture as SVG text. Numbers are those of micro-batches; a prime: the second stage of a device."""
     canvas, schedule, whole = Canvas(theme), timeline.schedule, timeline.makespan
+    title = schedule.name or "schedule of a pipeline"
     said = (
         f"{format_si(whole, 's')}, bubble {percent(timeline.bubble)}, at most {max(timeline.peaks):g} activations held"
     )
