@@ -1,4 +1,4 @@
-"""What goes together in a search: the features that are asked about, and the pairs that no search knows yet.
+"""Capabilities of searches: the features that are asked about, and the pairs that no search knows yet.
 
 Whatever is neither in UNKNOWN nor in REFUSED_LATER is searched; docs/mapper.md shows both, and a test draws every pair
 of features.
@@ -54,7 +54,7 @@ class Unknown:
 
     @property
     def sentence(self) -> str:
-        """What a user reads, without names of components."""
+        """The sentence that a user reads, without names of components."""
         return f"the mapper does not know {FEATURES[self.feature].words} with {FEATURES[self.other].words} yet"
 
 

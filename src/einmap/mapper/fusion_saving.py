@@ -1,4 +1,4 @@
-"""What fusion saves: the best mapping against the best one that fuses nothing."""
+"""Saving by fusion: the best mapping against the best one that fuses nothing."""
 
 from __future__ import annotations
 

@@ -110,6 +110,6 @@ class PipelineProblem:
         return all(peak <= most * (1 + ROUNDING) for peak, most in zip(peaks, self.most, strict=True))
 
     def score(self, schedule: PipelineSchedule) -> Score:
-        """What is made least, in this order."""
+        """Objectives to be made least, in this order."""
         timeline = run_pipeline(schedule, self.costs)
         return timeline.makespan, max(timeline.spans), sum(timeline.spans)

@@ -1,4 +1,4 @@
-"""What printers of code that runs have in common: statements, counters, operations, in the words of a language."""
+"""Base of printers of code that runs: statements, counters, operations, in the words of a language."""
 
 from __future__ import annotations
 

@@ -134,12 +134,12 @@ class EinsumSearch:
 
     @cached_property
     def ceiling(self) -> Ceiling:
-        """What the process may have in memory."""
+        """Ceiling of the process's memory."""
         return Ceiling(self.request.ceiling)
 
     @property
     def pruned(self) -> tuple[str, ...]:
-        """What of the Einsum's mapspace was not looked at for other reasons than time, in words."""
+        """Parts of the Einsum's mapspace that were left out for other reasons than time, in words."""
         texts = tuple(text for path in self.paths for text in path.pruned)
         if self.ceiling.reached:
             texts = (*texts, f"other mappings of {self.einsum.name}, since memory_limit was reached")
@@ -161,7 +161,7 @@ class SearchRun:
         self.then = self.later = self.last = math.inf
         """Least values of the first objective of plans, of lanes and of further lanes whose turn comes later."""
         self.floor = 0.0
-        """What the first objective is at least, in all that is listed."""
+        """Lower bound of the first objective, in all that is listed."""
         self.unlisted = 0
         """How many of `left` were not left out for want of time."""
         self.searched = self.nodes = self.work = self.waiting = 0

@@ -1,4 +1,4 @@
-"""What the search of one Einsum comes to: the best mappings, a bound, and how much was looked at."""
+"""Result of the search of one Einsum: the best mappings, a bound, and how much was looked at."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from einmap.pareto import nondominated
 
 @dataclass
 class Optimum:
-    """What was found: rows of objectives (one instance of the Einsum) with their mappings, best first.
+    """Best mappings found: rows of objectives (one instance of the Einsum) with their mappings, best first.
 
     `bound`: nothing is better than this, for each objective; `complete`: nothing was left out. `plans`, `searched`:
     dataplacements and how many of them were searched; `lanes`: uses of the fanouts; `nodes`, `work`: nodes of the

@@ -90,7 +90,7 @@ class PathSearch(PathCosts):
             self.goals, self.leaves, self.pricer.columns.of_components(self.leaves), self.columns - 1
         )
         self.value_codes = self.goal_codes
-        """What is kept of each mapping: the objectives, and bits in use where a cascade needs these."""
+        """Values kept of each mapping: the objectives, and bits in use where a cascade needs these."""
         self.compiled: list[TemplateTables] = []
         self.row_of: dict[tuple[Any, ...], int] = {}
         """The first row in `rates` and `fixed` of a node with the coefficients of this key."""
@@ -298,7 +298,7 @@ class PathSearch(PathCosts):
         return begins, slots, np.zeros((0, 0), dtype=np.int64), np.zeros(0, dtype=np.int64)
 
     def by_prefix(self, compiled: TemplateTables, of_block: Callable[[int], Ints]) -> Ints:
-        """What is known of each table of a block, by level and number of prefix."""
+        """Facts of each table of a block, by level and number of prefix."""
         rows = np.zeros((len(compiled.levels), self.prefixes.n), dtype=np.int64)
         for row, level, block in zip(rows, compiled.levels, compiled.blocks, strict=True):
             first, values = self.prefixes.first[level.r], of_block(block)

@@ -31,7 +31,7 @@ from einmap.progress import Progress
 
 @dataclass(frozen=True)
 class Fit:
-    """What a mapping that fits needs: for each memory the tensors that it holds, with bits and values of the tiles.
+    """Needs of a mapping that fits: for each memory the tensors that it holds, with bits and values of the tiles.
 
     `is_least`: no mapping needs fewer bits in the memory that was asked for.
     """

@@ -24,7 +24,7 @@ class SparseSearch(PathSearch):
 
     tables: SparseTables  # type: ignore[assignment]
     limit: Limit | None = None
-    """What was found before."""
+    """Limit from mappings found before."""
     stopped: Callable[[], bool] | None = None
     """Whether filling tables must end."""
 

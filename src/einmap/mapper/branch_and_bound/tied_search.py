@@ -15,7 +15,7 @@ from einmap.progress import Progress
 def with_ties_broken(
     search: EinsumSearch | None, found: Optimum, options: Options, token: Progress, left: float
 ) -> Optimum:
-    """What a complete search for energy or latency found, with the mapping that is as good, and best by the other one.
+    """Result of a complete search for energy or latency, with the mapping that is as good, and best by the other one.
 
     The Einsum is searched once more for that; a least sum over Einsums has the best of each. `search`: None where brute
     force found it, which breaks ties itself; `left`: choices that may be looked at.

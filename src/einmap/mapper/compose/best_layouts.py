@@ -49,7 +49,7 @@ def best_layouts(spec: Spec, choices: Sequence[Choice], asked: Options, search: 
 
 type Settled = dict[Choice, Lies]
 type Way = tuple[float, int, Settled]
-"""What is settled so far, as the alternative of this number of the last tensor, and what costs at least (J, s, J*s)."""
+"""Settled state, as the alternative of this number of the last tensor, and what costs at least (J, s, J*s)."""
 
 
 @dataclass
@@ -63,7 +63,7 @@ class _Run:
     results: list[Outcome] = field(default_factory=list)
     """Of each choice of layouts that was searched."""
     bounds: list[float] = field(default_factory=list)
-    """What was ruled out, or left out, costs at least."""
+    """Lower bounds of everything that was ruled out or left out."""
     left_out: bool = False
     work: int = 0
 

@@ -90,7 +90,7 @@ def _refuse_tried(search: FusedSearch) -> None:
 
 
 def _outcome(search: FusedSearch, points: Sequence[Found], work: int, start: float) -> Outcome:
-    """What a search came to. `work`: choices that were looked at before; `start`: when it began."""
+    """Outcome of a search. `work`: choices that were looked at before; `start`: when it began."""
     by_einsum, total = search.stats(), time.perf_counter() - start
     kept = {name for found in points for name in found.spec.workload.by_name}
     kept |= {part["same_as"] for name, part in by_einsum.items() if name in kept}
@@ -123,7 +123,7 @@ def _outcome(search: FusedSearch, points: Sequence[Found], work: int, start: flo
 
 
 def known_bound(search: FusedSearch, token: Progress) -> float | None:
-    """What the one objective of a search is at least, also where it was stopped or had to leave something out."""
+    """Lower bound of the one objective of a search, also where it was stopped or had to leave something out."""
     members = {member.einsum.name: member for member in search.members}
     proven = 0.0
     if search.least and all(member.chains.covers_mapspace for member in search.members):

@@ -1,4 +1,4 @@
-"""What searches are put together with. Each says in its first lines what its outcome is, and tests hold it to that."""
+"""Combinators of searches. Each says in its first lines what its outcome is, and tests hold it to that."""
 
 from __future__ import annotations
 
@@ -99,11 +99,11 @@ class Fallback(Protocol):
 
     @property
     def known(self) -> Known:
-        """What it has found: the search need look for nothing that is no better."""
+        """Best result so far: the search need look for nothing that is no better."""
 
     @property
     def left(self) -> Budget:
-        """What it leaves to the search."""
+        """Budget that it leaves to the search."""
 
     def instead(self, outcome: Outcome) -> Outcome:
         """The best of what a search found and of the fallback, which goes on where the search was stopped.
@@ -159,7 +159,7 @@ def relaxed(search: Search, easier: Callable[[Problem], Problem]) -> Search:
 
 
 RELAXED = "fused mappings between the bound and the best one, since their latency is not a sum over Einsums"
-"""What a relaxed search leaves out."""
+"""Mappings that a relaxed search leaves out."""
 
 
 def bounded_by(outcomes: Sequence[Outcome], bound: float | None, problem: Problem) -> Outcome:

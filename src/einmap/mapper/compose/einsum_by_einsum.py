@@ -132,7 +132,7 @@ def _side_by_side(problem: Problem, budget: Budget, error: MappingError) -> Outc
 def unfused_outcome(
     problem: Problem, whole: IndependentSearch, token: Progress, start: float, why: str = ""
 ) -> Outcome:
-    """What `IndependentSearch` found, evaluated.
+    """Mappings found by `IndependentSearch`, evaluated.
 
     `why`: why fused mappings were not searched if not for the options; `start`: when the search began. Raises
     MappingError where the Einsums' mappings do not fit together.
@@ -175,7 +175,7 @@ def statistics(whole: IndependentSearch) -> MapStats:
 
 
 def not_fused(problem: Problem, why: str, kind: str = "mappings") -> tuple[str, ...]:
-    """What is left out when Einsums are mapped one by one although fusion was asked for, in words.
+    """Mappings left out when Einsums are mapped one by one although fusion was asked for, in words.
 
     `kind`: the mappings that are meant. What an Einsum with a given mapping uses stays in its outermost memory.
     """
@@ -236,7 +236,7 @@ def _ended(stats: MapStats, cut: Sequence[str]) -> str | None:
 
 
 def _bound(whole: IndependentSearch, *, fused: bool, token: Progress) -> float | None:
-    """What the one metric is at least, also for mappings that fuse if these were asked for but not searched."""
+    """Lower bound of the one metric, also for mappings that fuse if these were asked for but not searched."""
     (goal,) = whole.options.goals
     if not fused:
         return None if goal == "resource_usage" else whole.bound()

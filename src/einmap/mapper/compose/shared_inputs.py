@@ -66,7 +66,7 @@ def sharing(spec: Spec) -> Sharing | None:
 
 
 def not_shared(spec: Spec, shared: Sharing | None, why: str = "renames do not fit a copy of it") -> tuple[str, ...]:
-    """What is not searched since inputs that could have a copy have none, in words; empty where each has one."""
+    """Mappings not searched since inputs that could have a copy have none, in words; empty where each has one."""
     copied = shared.copies if shared is not None else {}
     names = [tensor for tensor in shareable(spec.workload) if tensor not in copied]
     return (f"mappings that fill {' or '.join(names)} once for all Einsums that read it: {why}",) if names else ()

@@ -1,4 +1,4 @@
-"""What there is where a search of a cascade is stopped, or finds nothing: each Einsum by itself, begun before it."""
+"""Results where a search of a cascade is stopped, or finds nothing: each Einsum by itself, begun before it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class OneByOne:
 
     @property
     def known(self) -> Known:
-        """What the search need not look for: what is no better than the mappings found first."""
+        """Limit of the search: it need not look for what is no better than the mappings found first."""
         goals = self.problem.options.goals
         if not self.first:
             return NOTHING
@@ -132,7 +132,7 @@ class OneByOne:
         return Outcome(outcome.goals, tuple(front), replace(stats, by_einsum=by_einsum), ended=why, bound=outcome.bound)
 
     def late(self, budget: Budget) -> list[Found]:
-        """What a search of each Einsum by itself comes to in a second, or in the time that is left."""
+        """Mappings that a search of each Einsum by itself finds in a second, or in the time that is left."""
         einsums, token = self.einsums, budget.progress
         if token.stopped or token.deadline is not None:
             seconds = 0.0 if token.stopped else token.seconds_left()
@@ -182,7 +182,7 @@ class StepByStep:
     budget: Budget
 
     known = NOTHING
-    """What is found first need not be near the best."""
+    """Mappings found first need not be near the best."""
 
     @property
     def left(self) -> Budget:

@@ -1,4 +1,4 @@
-"""What a mapping, or a part of one, costs at least.
+"""Lower bounds of the cost of a mapping, or of a part of one.
 
 - `coefficients`: what one storage node costs: coefficients of the values that pass, for every use of the lanes at a
   time.

@@ -1,4 +1,4 @@
-"""What one storage node costs: coefficients of the values that pass, for every use of the lanes at a time.
+"""Cost of one storage node: coefficients of the values that pass, for every use of the lanes at a time.
 
 With perfect factors the values that a node is filled with in all (`F`) depend on nothing but the point of the
 lattice at which it stands, and every cost is linear in the `F` of the nodes. The coefficients follow
@@ -68,7 +68,7 @@ type Chain = tuple[int, ...]
 
 
 class NodeCosts(NamedTuple):
-    """What a storage node costs, a row for each use of the lanes and a column of cost each.
+    """Cost of a storage node, a row for each use of the lanes and a column of cost each.
 
     `rates`: of each value that fills it; `fixed`: the same for all tile shapes; `per_visit`: of each of its visits,
     then of each value of one tile, in as many columns again; without columns where neither costs anything. Where lines
@@ -121,7 +121,7 @@ class Pricer:
         self.networks = NetworkRates(self.einsum, self.leaves, self.columns, irrelevant, self.units, *of_tiles)
 
     def _once[T](self, table: LaneTable, key: tuple[object, ...], find: Callable[[LaneTable], T]) -> T:
-        """What is found for each use of the lanes, a row each, kept for the next one who asks; not to be changed."""
+        """Values for each use of the lanes, a row each, kept for the next one who asks; not to be changed."""
         whole, rows = table.kept_with
         if len(whole) > FEW_USES:
             return find(table)
@@ -200,7 +200,7 @@ class Pricer:
         return math.prod(b for _, b in self.einsum.bounds)
 
     def node(self, table: LaneTable, tensor: str, chain: Chain, level: int, within: int) -> NodeCosts:
-        """What the tensor's node at `level` costs; `within`: the deepest level of the nodes further in, -1 without any.
+        """Cost of the tensor's node at `level`; `within`: the deepest level of the nodes further in, -1 without any.
 
         What it is filled with costs nothing where it is the outermost node.
         """
@@ -275,7 +275,7 @@ class Pricer:
         return self.exchanges(chain)[-1]
 
     def exchange_costs(self, table: LaneTable, access: TensorAccess, tail: Chain) -> ExchangeCosts:
-        """What the outermost exchange of a chain costs."""
+        """Cost of the outermost exchange of a chain."""
         return self._once(table, ("exchange", access.tensor, tail), lambda t: self._exchange_costs(t, access, tail))
 
     def _exchange_costs(self, table: LaneTable, access: TensorAccess, tail: Chain) -> ExchangeCosts:
@@ -350,13 +350,13 @@ class Pricer:
         return self.lines.layout(access.tensor, at) is not None and child < len(self.leaves) - 1
 
     def _crossing(self, table: LaneTable, access: TensorAccess, exchange: Exchange, traffic: TensorTraffic) -> Rates:
-        """What an exchange costs on the networks that it crosses."""
+        """Cost of an exchange on the networks that it crosses."""
         pays, levels = traffic.pays_initial(exchange, exchange.child), levels_of(exchange)
         key = "crossing", access.tensor, levels
         return self._once(table, key, lambda t: self.networks.of(t, access, levels, pays_initial=pays))
 
     def in_units(self, table: LaneTable, tensor: str, level: int) -> UnitShare:
-        """What a tensor takes in the units of the memory at a level."""
+        """Share of a tensor in the units of the memory at a level."""
         return self._once(table, ("units", tensor, level), lambda t: self.units.share(t, tensor, level))
 
     # leakage

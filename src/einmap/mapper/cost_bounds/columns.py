@@ -33,7 +33,7 @@ IN_ONE_ORDER: frozenset[Topology] = frozenset({"ring", "tree", "bus"})
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """What the component at `level` spends on exchanges whose child is at one of the levels `children`, by a form.
+    """Spending of the component at `level` on exchanges whose child is at one of the levels `children`, by a form.
 
     `once`: of one visit of each child alone.
     """
@@ -240,7 +240,7 @@ def columns_of(einsum: Einsum, leaves: tuple[Leaf, ...]) -> Columns:
     forms = {level: _forms(leaf, einsum.name) for level, leaf in enumerate(leaves) if isinstance(leaf, Memory | Toll)}
 
     def busy(children: range, once: bool = False) -> list[Column]:
-        """What each component spends on some exchanges, in all or for one visit of each child."""
+        """Columns of what each component spends on some exchanges, in all or for one visit of each child."""
         return [
             Column((Term(level, form, children, once),))
             for level, of_level in forms.items()
@@ -249,14 +249,14 @@ def columns_of(einsum: Einsum, leaves: tuple[Leaf, ...]) -> Columns:
         ]
 
     def in_turn(level: int, once: bool) -> list[Column]:
-        """What the exchanges of a memory that takes turns take: a component or a link, and the hops."""
+        """Columns of the exchanges of a memory that takes turns: a component or a link, and the hops."""
         children = range(level, level + 1)
         return _sums(
             [*busy(children, once), *_links(einsum, leaves, children, once)], _waits(einsum, leaves, level, once)
         )
 
     def beside(children: range) -> list[Column]:
-        """What some exchanges take that overlap."""
+        """Columns of exchanges that overlap."""
         return [*busy(children), *_routes(einsum, leaves, children), *_links(einsum, leaves, children)]
 
     operations, every = Column((), computes=True), range(len(leaves))

@@ -58,7 +58,7 @@ THINNER = 1.5
 
 @dataclass(eq=False)
 class Path:
-    """What is the same for all dataplacements on one path."""
+    """Facts that all dataplacements on one path share."""
 
     einsum: Einsum
     arch: Architecture
@@ -255,7 +255,7 @@ class Path:
 
     @cached_property
     def planner(self) -> Planner:
-        """What makes plans of dataplacements."""
+        """Planner of dataplacements."""
         reducing = frozenset(
             a.tensor
             for a in self.einsum.accesses
@@ -310,7 +310,7 @@ class Path:
 
     @property
     def pruned(self) -> tuple[str, ...]:
-        """What of the Einsum's mapspace is not looked at, in words."""
+        """Parts of the Einsum's mapspace that are left out, in words."""
         name, texts = self.einsum.name, []
         if not self.all_plans and len(self.plans) >= self.request.most_plans:
             texts.append(f"dataplacements of {name} beyond max_pmapping_templates_per_einsum")

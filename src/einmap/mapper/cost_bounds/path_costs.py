@@ -23,7 +23,7 @@ from einmap.mapper.templates.chain_template import Held
 
 @dataclass(eq=False)
 class PathCosts:
-    """What a storage node at a point of the lattice costs and needs, for some uses of the lanes."""
+    """Costs and needs of a storage node at a point of the lattice, for some uses of the lanes."""
 
     pricer: Pricer
     lanes: LaneTable
@@ -108,7 +108,7 @@ class PathCosts:
         return allowed
 
     def bits_of(self, node: Held) -> float:
-        """What each value of a node's tile takes in its memory; of several units in the fullest one at least."""
+        """Bits of each value of a node's tile in its memory; of several units in the fullest one at least."""
         bits = float(self.memory(node.level).bits[node.tensor])
         if node.level not in self.pricer.units.levels:
             return bits
@@ -157,7 +157,7 @@ class PathCosts:
         return NodeCosts(*least)
 
     def rates_key(self, chains: Mapping[str, Chain], node: Held, r: int) -> tuple[object, ...]:
-        """What the rows of `rates_of` depend on."""
+        """Key of everything that the rows of `rates_of` depend on."""
         return "rates", node.tensor, node.level, node.within, r, self.pricer.tail(chains[node.tensor], node.level)
 
     def lines_of(self, chains: Mapping[str, Chain], node: Held) -> Floats:

@@ -118,7 +118,7 @@ class _Costs:
 
     def __post_init__(self) -> None:
         self._of_tensor: dict[object, Floats] = {}
-        """What plans have in common."""
+        """Values that plans have in common."""
         fills = least_fills(self.path.lattice, self.path.einsum)
         # where strides leave holes, small tiles may move less than the whole tensor
         self._least = {a.tensor: float(values) for a, values in zip(self.path.einsum.accesses, fills, strict=True)}
@@ -179,7 +179,7 @@ def _places(plan: ChainTemplate, tensor: str) -> tuple[tuple[int, int], ...]:
 
 
 def _least_of_lines(rates: list[Floats], lines: Floats) -> Floats:
-    """What lines cost at least, whatever the tile shapes; `rates`: of each kind of `LineRates.weights`."""
+    """Least cost of lines, whatever the tile shapes; `rates`: of each kind of `LineRates.weights`."""
     least = np.zeros(rates[0].shape)
     for rate, values in zip(rates, lines, strict=True):
         least += np.where(rate >= 0, rate * values.min(), rate * values.max())

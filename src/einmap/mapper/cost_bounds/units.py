@@ -24,7 +24,7 @@ type Chain = tuple[int, ...]
 
 
 class UnitShare(NamedTuple):
-    """What one tensor takes in the units of a memory, a row for each use of the lanes.
+    """Share of one tensor in the units of a memory, a row for each use of the lanes.
 
     `held`: part of a tile in the fullest unit; `copies`: units that have each value; `readers`: how often a value is
     read where one unit would read it once; `read`: part of what one unit would read that the busiest one reads.
@@ -55,7 +55,7 @@ class UnitLoops:
 
     @property
     def share(self) -> UnitShare:
-        """What the tensor takes."""
+        """Share of the tensor."""
         inside = np.minimum(self.block, self.lanes) / self.lanes
         parts = np.where(self.none, self._parts(self.lanes), 1.0)
         own = np.where(self.none, 1.0, inside).prod(axis=1)
@@ -141,7 +141,7 @@ class UnitLoops:
 
 @dataclass(frozen=True)
 class UnitRates:
-    """What tensors take in the memories on a path that are several units.
+    """Shares of tensors in the memories on a path that are several units.
 
     `irrelevant`: axes that do not index each tensor; `variables`: of each axis one of its rank variables.
     """
@@ -184,7 +184,7 @@ class UnitRates:
         return UnitLoops(lanes, block, none, none & reusing, mixed, tensor in memory.replicate, fits)
 
     def share(self, table: LaneTable, tensor: str, level: int) -> UnitShare:
-        """What a tensor takes in the memory at a level, one of `levels`."""
+        """Share of a tensor in the memory at a level, one of `levels`."""
         loops = self.loops(table, tensor, level)
         assert loops is not None
         return loops.share
@@ -199,7 +199,7 @@ class UnitRates:
         return fits
 
     def held(self, plan: ChainTemplate) -> frozenset[tuple[int, str, int]]:
-        """What a plan holds in units, on which the lanes that it admits depend: level, tensor, level of its child."""
+        """Nodes of a plan in units, on which the lanes that it admits depend: level, tensor, level of its child."""
         nodes = [(node.level, node.tensor) for node in held_in(plan) if node.level in self.levels]
         return frozenset((level, t, plan.chains[t][plan.chains[t].index(level) + 1]) for level, t in nodes)
 

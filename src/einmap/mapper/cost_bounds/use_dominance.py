@@ -106,7 +106,7 @@ def _nodes(pricer: Pricer, plans: Sequence[ChainTemplate]) -> dict[object, tuple
 
 
 def _coefficients(pricer: Pricer, plans: Sequence[ChainTemplate], lanes: LaneTable, columns: Ints) -> Floats:
-    """What is compared of each use: the lower each number is the better."""
+    """Coefficients of each use that are compared: the lower each number is the better."""
     return np.concatenate([*_each_coefficient(pricer, plans, lanes, columns)], axis=1)
 
 

@@ -63,7 +63,7 @@ class Budget:
 
 @dataclass
 class Searched:
-    """What a search found: the front of (energy, latency) for one instance, and whether all was covered."""
+    """Result of a search: the front of (energy, latency) for one instance, and whether all was covered."""
 
     front: ExhaustiveFront
     complete: bool

@@ -25,7 +25,7 @@ FARTHEST = 1_000.0
 
 
 class CascadeObjective(Protocol):
-    """What is to be least, from sums of costs over the Einsums of a cascade."""
+    """Objective of a cascade, from sums of costs over its Einsums."""
 
     def of(self, costs: Floats) -> Floats:
         """The value of each row of costs."""
@@ -40,7 +40,7 @@ class CascadeObjective(Protocol):
         """Costs that stand for all with such least weighted costs, a row for each point."""
 
     def remainder(self, weights: Floats, rest: Floats, times: float, most: float) -> Remainder:
-        """What the other Einsums add, in units of one instance of an Einsum that runs so often.
+        """Costs that the other Einsums add, in units of one instance of an Einsum that runs so often.
 
         `rest`: their least weighted costs; `most`: what the value of the whole may be.
         """
@@ -76,7 +76,7 @@ class ProductOfSums:
         return corners(weights, least[None])[0]
 
     def remainder(self, weights: Floats, rest: Floats, times: float, most: float) -> Remainder:
-        """What the other Einsums add; see CascadeObjective."""
+        """Costs that the other Einsums add; see CascadeObjective."""
         return Remainder(self.points(weights, rest) / times, most / times ** weights.shape[1])
 
     def reached(self, most: float) -> None:
@@ -101,7 +101,7 @@ class LimitedSum:
         return values
 
     def _lines(self, weights: Floats, least: Floats) -> Floats:
-        """What each weighted sum says of the first cost, with a second one at its limit; of the second one nothing."""
+        """Bound of the first cost by each weighted sum, with a second one at its limit; of the second one nothing."""
         slopes = np.concatenate([[0.0], weights[2:, 1] / weights[2:, 0]])
         offsets = np.concatenate([least[:, :1], least[:, 2:] / weights[2:, 0]], axis=1)
         # a part of what is subtracted, so that rounding makes no bound too large
@@ -139,7 +139,7 @@ class LimitedSum:
         return least[None, :2]
 
     def remainder(self, weights: Floats, rest: Floats, times: float, most: float) -> Remainder:
-        """What the other Einsums add; see CascadeObjective."""
+        """Costs that the other Einsums add; see CascadeObjective."""
         del weights
         return TiedRemainder((self.reached(most) - rest[:2]) / times, -1.0)
 

@@ -51,7 +51,7 @@ SLOPES = (1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 16.0)
 
 @dataclass(frozen=True)
 class PlannedCascade:
-    """What is planned of a cascade. `firsts`: for each Einsum the first that is alike; `parts`: those with tables."""
+    """Plan of a cascade. `firsts`: for each Einsum the first that is alike; `parts`: those with tables."""
 
     firsts: tuple[str, ...]
     parts: Mapping[str, PlannedEinsum]
@@ -191,7 +191,7 @@ class CascadeProblem:
         self.distinct = [member for member in self.members if member.same_as is None]
 
     def planned_as(self, known: PlannedCascade) -> dict[str, PlannedEinsum | Fronts]:
-        """What is planned of each distinct Einsum already, for the objectives of this search; the others anew."""
+        """Plan of each distinct Einsum as far as known, for the objectives of this search; the others anew."""
         parts: dict[str, PlannedEinsum | Fronts] = {}
         for position, einsum in enumerate(self.workload.einsums):
             if einsum.name in known.firsts:
@@ -236,7 +236,7 @@ class CascadeProblem:
             parts[first] = part
 
     def bound(self) -> None:
-        """What each distinct Einsum costs at least, by tables, and which memories can be too small."""
+        """Bound each distinct Einsum from below, by tables, and find memories that can be too small."""
         if self.impossible is not None:
             return
         if len(self.goals) == 2 and len(self.options.goals) == 1:
@@ -303,13 +303,13 @@ class CascadeProblem:
         return total
 
     def least_value(self) -> float:
-        """What the objective is at least, each Einsum at its best."""
+        """Lower bound of the objective, each Einsum at its best."""
         return float(self.objective.values(self.weights, self.sums(self.least)[None])[0])
 
     def request(
         self, einsum: Einsum, goals: tuple[str, ...] | None = None, inside: frozenset[str] | None = None
     ) -> Request:
-        """What is asked of an Einsum's chains; `goals`, `inside`: in place of those of the cascade."""
+        """Request to an Einsum's chains; `goals`, `inside`: in place of those of the cascade."""
         options = self.options
         steps = self.steps.of.get(einsum.name)
         kept = self.workload.intermediates & einsum.tensors if self.inside else frozenset()
@@ -381,7 +381,7 @@ class CascadeProblem:
         self.least = self.minima()
 
     def remainder(self, rest: Floats, times: float, most: float | None) -> Remainder | None:
-        """What the rest of the cascade adds, in units of one instance of an Einsum that runs so often."""
+        """Costs that the rest of the cascade adds, in units of one instance of an Einsum that runs so often."""
         if most is not None:
             return self.objective.remainder(self.weights, rest, times, most)
         if len(self.known_rows):

@@ -44,12 +44,12 @@ class FusedSearch(CascadeProblem):
         self.value = self.known.value
         """The least objective that is known; before the search too where it has to be less than something."""
         self.floors: dict[str, Floats] = {}
-        """What one instance costs at least by its own search, by the name of the first that is alike."""
+        """Least costs of one instance by its own search, by the name of the first that is alike."""
         self.seconds: dict[str, float] = {}
         self.best_so_far: list[LoopTree] = []
 
     def reached(self) -> Known:
-        """What another search of the same Einsums knows after this one."""
+        """Knowledge that another search of the same Einsums has after this one."""
         return replace(self.known, value=self.value, rows=self.known_rows)
 
     @property
@@ -158,7 +158,7 @@ class FusedSearch(CascadeProblem):
         return by_einsum
 
     def lower_bound(self) -> float:
-        """What the objective is at least."""
+        """Lower bound of the objective."""
         return max(self.known_bound, self.least_value())
 
     @property

@@ -179,7 +179,7 @@ class _Part:
         return workload.by_name[workload.producers[state]].by_tensor[state]
 
     def added(self, name: str) -> dict[str, TensorAccess]:
-        """What an Einsum has beside its own tensors."""
+        """Accesses of an Einsum beside those of its own tensors."""
         einsum, found = self.spec.workload.by_name[name], dict[str, TensorAccess]()
         step = Affine(((self.recurrence.variable, 1),))
         if self.is_looped:

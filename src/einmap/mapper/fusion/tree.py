@@ -34,7 +34,7 @@ class LinearNest:
         return {first[tensor]: depth for tensor, depth in self.backed.items() if tensor in first}
 
     def segments(self) -> list[list[tuple[int, tree.Node]]]:
-        """What stands below the first 0, 1, ... fused loops and above the next one; each begins with its loop.
+        """Nodes below the first 0, 1, ... fused loops and above the next one; each begins with its loop.
 
         Nodes with their positions.
         """
@@ -91,7 +91,7 @@ class TreeBuilder:
         yield tree.Sequential(tuple(tuple(self.group(first, last, until)) for first, last in parts))
 
     def common(self, begin: int, end: int, level: int) -> Iterator[tree.Node]:
-        """What several chains have above a loop that they share; a node that some have in common once."""
+        """Nodes of several chains above a loop that they share; a node that some have in common once."""
         seen: set[tree.Node] = set()
         for k in range(begin, end):
             for node in self.nodes_at(k, level, with_loop=False):
@@ -100,7 +100,7 @@ class TreeBuilder:
                 seen.add(node)
 
     def nodes_at(self, k: int, level: int, *, with_loop: bool) -> Iterator[tree.Node]:
-        """What a chain has below `level` loops, but for what is there already."""
+        """Nodes of a chain below `level` loops, but for those that are there already."""
         backing = self.backing[k]
         for i, (position, node) in enumerate(self.segments[k][level]):
             if (i == 0 and level > 0 and not with_loop) or (k, position) in self.emitted:

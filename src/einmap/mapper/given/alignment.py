@@ -11,7 +11,7 @@ from einmap.mapper.mapspace.template import ABOVE, BELOW, TemplateBuilder
 
 type GapToken = Free | GivenLoop
 type Gap = tuple[GapToken, ...]
-"""What is given between two storage nodes, from the outside in."""
+"""Given tokens between two storage nodes, from the outside in."""
 type State = tuple[int, frozenset[str]]
 """The token that comes next, and the tensors of it that have been met already."""
 
@@ -139,7 +139,7 @@ class Aligner:
         return frozenset(tensor for memory, tensor in self.pattern.stored if memory != outermost)
 
     def loops(self, builder: TemplateBuilder, index: int, state: State) -> Iterator[tuple[Gap, State]]:
-        """What may be given before node `index`: the loops that come next, or some of them, and free places.
+        """Given tokens before node `index`: the loops that come next, or some of them, and free places.
 
         Lanes belong to the gap in which those of their component stand; open ones may be absent anywhere.
         """

@@ -1,4 +1,4 @@
-"""What is given for the lanes of one gap: which uses of the fanouts are allowed, with which tile shapes below them."""
+"""Given lanes of one gap: which uses of the fanouts are allowed, with which tile shapes below them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class GivenLanes:
 
 
 type Row = tuple[GivenLanes | None, ...]
-"""What is given for one axis from the outside in; None is a free place."""
+"""Given lanes of one axis from the outside in; None is a free place."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What is given for one Einsum as a row of tokens, checked against Einsum and architecture."""
+"""Given mapping of one Einsum as a row of tokens, checked against Einsum and architecture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the caller gives, as patterns by Einsum."""
+"""Given mappings of the caller, as patterns by Einsum."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _by_einsum(given: Given | None, spec: Spec) -> dict[str, PartialMapping]:
 
 
 def _given_for(name: str, given: object, spec: Spec) -> PartialMapping:
-    """What is given for one Einsum, as a partial mapping."""
+    """Given mapping of one Einsum, as a partial mapping."""
     if isinstance(given, PartialMapping):
         return given
     if isinstance(given, Mapping) and name in given.path_of:

@@ -1,4 +1,4 @@
-"""What is given for the loops of one gap, as conditions on the tile shapes before and after it.
+"""Given loops of one gap, as conditions on the tile shapes before and after it.
 
 The order of the loops of a gap does not matter for costs, so that a gap is described by its loops alone: which rank
 variables may have one, and which tile shapes they must pass. Where space is reserved below the loops that follow a
@@ -116,7 +116,7 @@ class Slots:
         return Slot(gap, tuple(open_axes), tuple(before), tuple(after), LaneRule(dimensions, tuple(rows)))
 
     def parts(self, gap: Gap, axis: int, lowered: Sequence[Relevance] | None, stop: int) -> tuple[list[GapToken], Row]:
-        """What is given for the temporal loops of one axis, and for its lanes, which stand below them.
+        """Given temporal loops of one axis, and for its lanes, which stand below them.
 
         No lanes are inserted before `stop`.
         """

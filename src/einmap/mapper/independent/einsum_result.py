@@ -1,4 +1,4 @@
-"""What the search of one Einsum of a workload gave, and how it went."""
+"""Result of the search of one Einsum of a workload, and how it went."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class EinsumResult:
 
 
 def optimum_of(parts: Mapping[str, EinsumResult], name: str) -> Optimum:
-    """What was found for an Einsum, or for the one that it is like."""
+    """Optimum of an Einsum, or of the one that it is like."""
     part = parts[name]
     optimum = parts[part.same_as].optimum if part.same_as else part.optimum
     assert optimum is not None

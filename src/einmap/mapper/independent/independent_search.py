@@ -64,7 +64,7 @@ class IndependentSearch:
     spec: Spec
     options: Options
     given: Mapping[str, Pattern] = field(default_factory=dict)
-    """What is given, by Einsum; those not named are free."""
+    """Given mappings, by Einsum; those not named are free."""
     parts: dict[str, EinsumResult] = field(default_factory=dict)
     together: bool = True
     """Whether the parts are to be put into one tree; else each is searched as if there were no other Einsum."""
@@ -138,7 +138,7 @@ class IndependentSearch:
                 raise self.nothing(part, token)
 
     def feasibility_search(self, part: EinsumResult, token: Progress) -> EinsumSearch | None:
-        """What tells whether an Einsum fits of which brute force was asked for; None where only brute force can."""
+        """Search that tells whether an Einsum of brute force fits; None where only brute force can."""
         einsum, arch = part.einsum, self.spec.bound[part.einsum.name].arch
         if why_not_searchable(einsum, arch, self.goals) is not None:
             return None
@@ -297,7 +297,7 @@ class IndependentSearch:
             self.parts[einsum.name] = EinsumResult(einsum, search, None, first if first != einsum.name else None)
 
     def request(self, einsum: str) -> Request:
-        """What is asked of an Einsum's search."""
+        """Request to an Einsum's search."""
         bound = self.workload.by_name[einsum]
         shared = self.exchanged_whole & bound.tensors
         return Request(
@@ -317,7 +317,7 @@ class IndependentSearch:
         )
 
     def tried(self, einsum: str) -> Request:
-        """What is asked of an Einsum where brute force is needed, not asked for: with factors that divide."""
+        """Request to an Einsum's search where brute force is needed, not asked for: with factors that divide."""
         asked = self.request(einsum)
         if self.options.brute_force:
             return asked
@@ -361,7 +361,7 @@ class IndependentSearch:
     # results
 
     def optimum(self, einsum: Einsum) -> Optimum:
-        """What was found for an Einsum, or for the one that it is like."""
+        """Optimum of an Einsum, or of the one that it is like."""
         return optimum_of(self.parts, einsum.name)
 
     def best(self) -> list[LoopTree]:
@@ -395,7 +395,7 @@ class IndependentSearch:
         return LoopTree(renamed_nodes(mapping.nodes, Renaming(self.workload.by_name[same_as], einsum)))
 
     def pruned(self) -> tuple[str, ...]:
-        """What of the Einsums' mapspaces was not looked at, in words."""
+        """Parts of the Einsums' mapspaces that were left out, in words."""
         texts: list[str] = []
         for part in self.distinct:
             texts += part.search.pruned if part.search is not None else ()
@@ -409,7 +409,7 @@ class IndependentSearch:
         return tuple(name for name, part in self.parts.items() if self.optimum(part.einsum).cut)
 
     def bound(self) -> float:
-        """What the one objective is at least (J, s, J*s), unfused."""
+        """Lower bound of the one objective (J, s, J*s), unfused."""
         total = np.zeros(len(self.goals))
         for einsum in self.workload.einsums:
             floor = least_costs(einsum, self.spec.bound[einsum.name].arch, self.goals)

@@ -29,7 +29,7 @@ MOST_WORK = 2_000_000
 
 
 def relaxed_bound(whole: IndependentSearch, spec: Spec, goal: str, token: Progress) -> float | None:
-    """What the goal (J, s, J*s) is at least if intermediate tensors of `spec` may stay inside; None if not known.
+    """Lower bound of the goal (J, s, J*s) if intermediate tensors of `spec` may stay inside; None if not known.
 
     `whole`: the Einsums as they were searched, of this specification or of the one before inputs were copied. Einsums
     that a given mapping is for keep nothing inside, and are bounded by what was found.
@@ -58,7 +58,7 @@ def free_tensors(spec: Spec, given: Mapping[str, object]) -> frozenset[str]:
 
 
 def _searched_least(whole: IndependentSearch, einsum: Einsum, parts: tuple[str, ...]) -> tuple[float, ...]:
-    """What an Einsum costs at least by its own search; nothing where that had other objectives."""
+    """Least costs of an Einsum by its own search; nothing where that had other objectives."""
     if not set(parts) <= set(whole.goals):
         return ()
     bound = dict(zip(whole.goals, _eased(whole.optimum(einsum), whole.options.objective_tolerance), strict=True))

@@ -38,7 +38,7 @@ MOST_PAIRS = 100
 
 @dataclass
 class PathReasons:
-    """What was found for one compute: changes that help (by field), pairs of them, whether all was tried."""
+    """Reasons found for one compute: changes that help (by field), pairs of them, whether all was tried."""
 
     compute: Compute
     clash: str = ""
@@ -148,7 +148,7 @@ class PathSearcher:
     # the clash
 
     def clash(self) -> str:
-        """What leaves nothing, in words."""
+        """Clash that leaves nothing, in words."""
         missing = kept_nowhere(self.einsum, self.arch.path(self.unit.name))
         if missing:
             leaves = " - ".join(leaf.name for leaf in self.arch.path(self.unit.name))

@@ -84,7 +84,7 @@ class Candidates:
         return format_path((*self.path(leaf), *field))
 
     def written(self, path: str) -> Any:
-        """What is written there, None if nothing is."""
+        """Value written there, None if nothing is."""
         try:
             return self.spec.get(path)
         except EinmapError:
@@ -319,7 +319,7 @@ def _adjust(placement: Placement, field: str, less: Names = frozenset(), more: N
 
 
 def _relaxed(field: str, some: Names) -> Edited[Placement]:
-    """What admits most: tensors that need not be held may be."""
+    """Constraint that admits most: tensors that need not be held may be."""
     if field in ("keep", "back"):
         return lambda old: _adjust(_adjust(old, field, less=some), "may_keep", more=some)
     return partial(_adjust, field=field, less=some)

@@ -136,7 +136,7 @@ class Size:
         return RelaxationStep(edit, ratio, text, ((self.field, least * unit.parts),), self.clash(unit, best))
 
     def clash(self, unit: Memory, needed: Fit) -> str:
-        """What the memory would have to hold at least."""
+        """Least contents of the memory, in words."""
         held = needed.held[self.memory]
         each = " + ".join(f"{tensor} {bits(amount)}" for tensor, amount, _ in held)
         total = f" = {bits(needed.bits(self.memory))}" if len(held) > 1 else ""

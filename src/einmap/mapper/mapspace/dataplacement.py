@@ -87,7 +87,7 @@ def _in_order(einsum: Einsum, names: Names) -> list[str]:
 def choices(
     einsum: Einsum, leaves: tuple[Leaf, ...], backed_outside: Names, walk: Walk, complete: bool = True
 ) -> Iterator[dict[str, Names]]:
-    """What each holder keeps, decided from the outside in, so that constraints may speak of what is above.
+    """Tensors that each holder keeps, decided from the outside in, so that constraints may speak of what is above.
 
     `complete`: only those where every tensor is kept by some memory.
     """

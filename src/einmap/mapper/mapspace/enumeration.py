@@ -81,7 +81,7 @@ class Shuffled:
 
 
 def listed[T](walked: Callable[[Walk], Iterator[T]], rng: np.random.Generator, token: Progress) -> tuple[list[T], bool]:
-    """What `walked` yields and whether that is all: in order where time and `LISTED` allow it, else drawn."""
+    """Items that `walked` yields and whether these are all: in order where time and `LISTED` allow it, else drawn."""
     items: list[T] = []
     first_half = share_of(token, 0.5)
     for item in walked(InOrder()):

@@ -1,4 +1,4 @@
-"""What tiles hold at single points of a lattice, without arrays over all of its points."""
+"""Tile sizes at single points of a lattice, without arrays over all of its points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a mapping is judged by.
+"""Objectives and metrics of mappings.
 
 - `metrics`: what a mapping can be judged by: one entry for each metric.
 - `objectives`: objectives as the kernels know them, and the columns of cost that they need.

@@ -1,4 +1,4 @@
-"""What a mapping can be judged by: one entry for each metric, and everything that others ask of it."""
+"""Metrics of mappings: one entry for each, and everything that others ask of it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from einmap.model.cost import Cost
 
 
 class Parts[N](NamedTuple):
-    """What the metrics of a mapping are made of: J, J, J, s, numbers or arrays of them.
+    """Parts of the metrics of a mapping: J, J, J, s, numbers or arrays of them.
 
     `energy` is that of actions (`dynamic`) and leakage.
     """

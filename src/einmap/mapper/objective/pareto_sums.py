@@ -12,7 +12,7 @@ from einmap.mapper.objective.metrics import METRICS
 from einmap.pareto import nondominated
 
 PARTS = {name: metric.parts for name, metric in METRICS.items() if metric.of is not None}
-"""What has to be added up over Einsums for each objective."""
+"""Parts to be added up over Einsums for each objective."""
 
 
 @dataclass(frozen=True)

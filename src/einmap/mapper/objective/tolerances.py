@@ -33,7 +33,7 @@ def tie_breaker(goals: Sequence[str]) -> str | None:
 
 
 class Tied(NamedTuple):
-    """What breaks a tie: a value of the first objective less than `most`, and of the other one less than `below`."""
+    """Limits of a tie: a value of the first objective less than `most`, and of the other one less than `below`."""
 
     below: float
     most: float
@@ -49,7 +49,7 @@ class Tied(NamedTuple):
 
 
 def tied(other: float, first: float) -> Tied:
-    """What breaks the tie of a mapping with these values of the other objective and the first one."""
+    """Limits that break the tie of a mapping with these values of the other objective and the first one."""
     most = first + abs(first) * ROUNDING
     below = other - abs(other) * ROUNDING if np.isfinite(other) else other
     return Tied(below, float(np.nextafter(most, np.inf)))

@@ -31,7 +31,7 @@ def check_given_stages(problem: Problem) -> At:
 
 
 def _check(spec: Spec, name: str, names: frozenset[str], stage: GivenStage) -> None:
-    """What an Einsum of a Pipeline hands on is held below all loops above the Pipeline, and nothing else there."""
+    """Check that tensors handed on in a Pipeline are held below all loops above it, and nothing else there."""
     workload, einsum = spec.workload, spec.workload.by_name[name]
     handed = {t for t in einsum.tensors & workload.intermediates if names.issuperset(workload.users[t])}
     above = stage.above

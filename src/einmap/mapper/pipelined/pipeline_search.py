@@ -73,7 +73,7 @@ class PipelineSearch:
 
     @cached_property
     def inside(self) -> frozenset[str]:
-        """What one stage hands on to another, and nobody else uses."""
+        """Tensors that one stage hands on to another, and nobody else uses."""
         names = {einsum.name for einsum in self.einsums}
         users = self.problem.workload.users
         return frozenset(

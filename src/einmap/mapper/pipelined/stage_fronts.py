@@ -1,4 +1,4 @@
-"""What one Einsum of a Pipeline offers to the others: costs, busy times of what they have in common, and space."""
+"""Fronts of one Einsum of a Pipeline: costs, busy times of what they have in common, and space."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class StageFronts:
 
     @cached_property
     def signatures(self) -> tuple[FusionSignature, ...]:
-        """What the other stages may see, where tensors are kept as Pipelines need it."""
+        """Fusion signatures that the other stages see, where tensors are kept as Pipelines need it."""
         width = len(self.request.goals)
         self.chains.least(np.ones((1, width)))
         self.chains.survey({c: None for c in self.chains.signature_classes if self._is_fit(c)})
@@ -163,5 +163,5 @@ class StageFronts:
 
 
 def goals_of(common: Sequence[str]) -> tuple[str, ...]:
-    """What is kept of each chain: costs, and how long common components are busy."""
+    """Objectives kept of each chain: costs, and how long common components are busy."""
     return (*COSTS, *(busy(name) for name in common))

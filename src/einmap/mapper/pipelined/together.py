@@ -74,7 +74,7 @@ class Together:
         return np.stack([dynamic * times + self.search.leak_power * latency, latency], axis=1)
 
     def least(self) -> Floats:
-        """What no row is below."""
+        """Lower bounds of all rows."""
         bounds = [of.least(group) for of, group in zip(self.fronts, self.groups, strict=True)]
         least: Floats = self.costs([np.sum(bounds[of_stage], axis=0)[None] for of_stage in self.search.ranges])[0]
         return least

@@ -1,4 +1,4 @@
-"""What is asked of a search.
+"""Problems of searches.
 
 - `problem`: a workload with what is asked of its mapping, what is known of it, and what a search may take.
 - `options`: the options of a search, checked: those of the specification, overridden by those of the call.

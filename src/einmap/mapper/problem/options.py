@@ -48,7 +48,7 @@ _KINDS = {bool: "true or false", float: "a number"}
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a search is asked for. `time_limit` in seconds, may be inf; `max_evaluations` None: no limit.
+    """Options of a search. `time_limit` in seconds, may be inf; `max_evaluations` None: no limit.
 
     `memory`: bytes that it may use, `ceiling`: bytes that the process may have in memory. `waiting`: how long fused
     Einsums may wait once, inward and outward, and how long the first one waits in any case (s); `overlapping`:

@@ -1,4 +1,4 @@
-"""What a search is asked for, and how long it may take."""
+"""The problem of a search, and how long it may take."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from einmap.spec.spec import Spec
 
 @dataclass(frozen=True)
 class Known:
-    """What is known before a search of a cascade: it looks for nothing that is no better.
+    """Knowledge before a search of a cascade: it looks for nothing that is no better.
 
     `value`: of the one objective (J, s, J*s). `rows`: costs of mappings, a column for each objective; None for none.
     `limit`: another metric, and what each mapping must have less of (J, s). `planned`: by the names of the Einsums of a
@@ -94,14 +94,14 @@ def distinct_archs(spec: Spec) -> list[Architecture]:
 
 @dataclass(frozen=True)
 class Budget:
-    """What a search may take. `progress`: says when to stop; `work`: choices that may be looked at."""
+    """Budget of a search. `progress`: says when to stop; `work`: choices that may be looked at."""
 
     progress: Progress
     work: float = math.inf
 
     @classmethod
     def of(cls, options: Options, progress: Progress | None) -> Budget:
-        """What the options of a call allow, from now on."""
+        """Budget by the options of a call, from now on."""
         limit = options.time_limit if math.isfinite(options.time_limit) else None
         return cls((progress or Progress()).within(limit), options.max_evaluations or math.inf)
 
@@ -110,7 +110,7 @@ class Budget:
         return Budget(share_of(self.progress, part), max(self.work * part, 1.0))
 
     def after(self, work: float) -> Budget:
-        """What is left once so many choices have been looked at; at least one."""
+        """Budget left once so many choices have been looked at; at least one."""
         return replace(self, work=max(self.work - work, 1.0))
 
     @property

@@ -1,4 +1,4 @@
-"""What is asked of the search of one Einsum."""
+"""Requests to the search of one Einsum."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SPARSE_BYTES = 500_000_000
 
 @dataclass(frozen=True)
 class Remainder:
-    """What the other Einsums of a cascade add to the first objectives at least, in units of one instance of this one.
+    """Least costs that the other Einsums add to the first objectives, in units of one instance of this one.
 
     `rows`: corners of what they may add, a column for each of the first objectives: whatever they add is no better
     than some point between two neighbouring corners. `most`: the product of the sums may not be above this. If it is
@@ -51,7 +51,7 @@ class Remainder:
 
 @dataclass(frozen=True)
 class TiedRemainder(Remainder):
-    """What the others leave of the first objective, and of the second one, of which there is a limit.
+    """Rest of the first objective, and of the second one, of which there is a limit.
 
     `rows`: what may not be reached of the first objective, whatever the second one is; and the other way round.
     """
@@ -65,7 +65,7 @@ class TiedRemainder(Remainder):
 
 @dataclass(frozen=True)
 class Waiting:
-    """What fused Einsums wait for once (`model.ways`): at most `inward` s for values on their way in, and `outward` s.
+    """Waits of fused Einsums (`model.ways`), once: at most `inward` s for values on their way in, and `outward` s.
 
     `seconds`: added to the latency of one instance. `overlapping`: what nodes take that work ahead counts for nothing;
     bounds that rest on tables do not know of it.
@@ -79,7 +79,7 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Steps:
-    """What the chains of an Einsum of a recurrence have in common with those of the others.
+    """Steps that the chains of an Einsum of a recurrence share with those of the others.
 
     The first loop of all is one over `variable` by 1, and right below it stands the node of `token`, a tensor without
     values that all Einsums of the recurrence share. `single`: tensors with one node alone. `states`: of those that are
@@ -94,7 +94,7 @@ class Steps:
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for. `goals`: objectives, all to be minimised; `tolerance`: how far from the best is fine.
+    """Request to a search. `goals`: objectives, all to be minimised; `tolerance`: how far from the best is fine.
 
     `prune`: leave out loops that are never better. `uneven_loops`, `uneven_lanes`: tile shapes of temporal loops, of
     lanes, need not divide the bound. `coarseness`: see `lattice_of`. `most_plans`: dataplacements that are looked at.
@@ -143,7 +143,7 @@ class Request:
         return self.remainder or Remainder(np.zeros((0, len(self.goals))), math.inf)
 
     def renamed(self, names: Renaming) -> Request:
-        """What is asked of an Einsum that is the same but for names."""
+        """Request to an Einsum that is the same but for names."""
         steps = self.steps
         if steps is not None:
             (variable,), (token,) = names.of_variables({steps.variable}), names.of_tensors({steps.token})

@@ -1,4 +1,4 @@
-"""What a search returns.
+"""Results of searches.
 
 - `outcome`: what a search comes to, the outcome of several together, and what may be claimed of it.
 - `result`: what the mapper returns: the best mappings with their costs, what is proven, and how the search went.

@@ -1,4 +1,4 @@
-"""What a search comes to, and what may be claimed of it.
+"""Outcomes of searches, and what may be claimed of them.
 
 Each search says what it covered; the best of several searches is made of what each of them says, and `reason`,
 `optimal` and the lower bound of a result are made here, and nowhere else.
@@ -23,7 +23,7 @@ from einmap.visible import listed
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a search came to: mappings, and what it covered.
+    """Outcome of a search: mappings, and what it covered.
 
     `points`: the best mapping, or the front; empty where none was found. `every`: the mappings that were searched, in
     words that stand behind "every"; `by_trying`: each was evaluated, none ruled out by a bound. `narrowed`: in words,
@@ -66,7 +66,7 @@ class Outcome:
 
     @property
     def lower_bound(self) -> float | None:
-        """What the one metric is at least, whatever was not covered; None for several, or where it is not known."""
+        """Lower bound of the one metric, whatever was not covered; None for several, or where it is not known."""
         if len(self.goals) > 1:
             return None
         least = self.bound
@@ -75,12 +75,12 @@ class Outcome:
         return None if least is None else min(least, self.value)
 
     def _eased(self) -> float | None:
-        """What the optimum is at least if each of its factors may be better by the tolerance."""
+        """Lower bound of the optimum if each of its factors may be better by the tolerance."""
         factors = len(PARTS.get(self.goals[0], self.goals))
         return self.value / (1 + self.tolerance) ** factors if self.value >= 0 else None
 
     def result(self) -> MapResult:
-        """What the mapper returns."""
+        """Result that the mapper returns."""
         optimal, bound = self.is_complete and not self.tolerance, self.lower_bound
         texts = [self._covered()]
         if self.left_out:
@@ -171,7 +171,7 @@ def ended_after(work: int) -> str:
 
 
 def narrowed_by(options: Options, fused: bool) -> tuple[str, ...]:
-    """What the options of a call ask for: mappings with nothing but this."""
+    """Limits by the options of a call: mappings with nothing but this."""
     limits = []
     if options.coarseness > 1:
         limits.append(f"the tile shapes that tiling_coarseness {options.coarseness:g} keeps")

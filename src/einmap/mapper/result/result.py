@@ -1,4 +1,4 @@
-"""What a search returns."""
+"""Results of searches."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Found:
 
     @property
     def layouts(self) -> dict[str, dict[str, Lies]]:
-        """What was chosen of layouts that the architecture leaves open, by memory and tensor."""
+        """Layouts chosen where the architecture leaves them open, by memory and tensor."""
         return self.spec.layouts
 
     @property

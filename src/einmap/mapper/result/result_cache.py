@@ -24,7 +24,7 @@ from einmap.spec.raw import content, from_python, to_python
 FORMAT = 2
 """Version of the entries."""
 CLAIMS = ("every", "by_trying", "narrowed", "bound", "tolerance", "ties_broken", "notes")
-"""What is kept of an outcome beside its points."""
+"""Fields of an outcome that are kept beside its points."""
 IRRELEVANT = frozenset({"workers", "time_limit"})
 """Options that a complete result does not depend on."""
 
@@ -148,7 +148,7 @@ def _plain_outcome(outcome: Outcome) -> dict[str, Any]:
 
 
 def _values(cost: Cost, metrics: tuple[str, ...]) -> list[float]:
-    """What must be as it was: J, s, and each metric in its unit."""
+    """Values that must be as they were: J, s, and each metric in its unit."""
     return [cost.energy, cost.latency, *(objective(cost, metric) for metric in metrics)]
 
 

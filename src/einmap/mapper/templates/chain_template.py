@@ -95,7 +95,7 @@ class Planner:
     fused_per_axis: float = 1
     """Fused loops over one rank variable."""
     _above: dict[str, frozenset[str]] = field(default_factory=dict, init=False, repr=False)
-    """What the builders of all dataplacements have in common."""
+    """Values that the builders of all dataplacements share."""
 
     def plan(self, placement: Dataplacement) -> ChainTemplate:
         """The steps of one dataplacement."""

@@ -1,4 +1,4 @@
-"""What a path of the architecture is searched in: its tile shapes, and dataplacements that admit the same lanes."""
+"""Search groups of a path of the architecture: its tile shapes, and dataplacements that admit the same lanes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of a mapspace: how much of it each pruning ruled out, how much was searched, and how long each step took.
+"""Fates of a mapspace: how much of it each pruning ruled out, how much was searched, and how long each step took.
 
 A mapspace is counted in subspaces (a dataplacement with a use of the fanouts) and in the mappings that these hold,
 prunings aside.
@@ -27,7 +27,7 @@ type Loops = tuple[int, ...]
 OUTCOMES = ("lane bounds", "plan bounds", "root bounds", "searched")
 """Ruled out with a use of the fanouts, with a dataplacement, at the root of a search with tables; or searched."""
 NOT_COVERED = "not covered"
-"""What a search that was stopped has left."""
+"""Part that a stopped search has left."""
 STEPS = ("planning", "bounds", "tables", "search")
 """Where the time of a search goes; what is missing to the whole is bookkeeping."""
 

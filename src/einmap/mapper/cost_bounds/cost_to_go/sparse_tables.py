@@ -36,7 +36,7 @@ NOWHERE = np.zeros(0, dtype=np.int64)
 
 @dataclass(frozen=True)
 class Limit:
-    """What was found so far, and what the other Einsums of a cascade add: rows that it beats are left out."""
+    """Results so far, and costs that the other Einsums of a cascade add: rows that it beats are left out."""
 
     archive: Archive
     slack: float
@@ -121,7 +121,7 @@ class SparseTables(TableBlocks):
     # one table
 
     def filler(self, recipe: Recipe) -> Callable[[int], int]:
-        """What writes the table of a prefix behind the others and gives the number of its rows."""
+        """Writer of the table of a prefix behind the others; gives the number of its rows."""
         if recipe.inner is None:
             constants = self.costs.constants_of(recipe.chains)[:, self.columns]
             return lambda prefix: self.write(np.zeros(1, dtype=np.int64), constants[prefix : prefix + 1])
@@ -176,7 +176,7 @@ class SparseTables(TableBlocks):
         return points, costs
 
     def with_gap_and_node(self, recipe: Recipe) -> Callable[[int], int]:
-        """What loops in the inner gap may do, and the costs of the node above it."""
+        """Effect of loops in the inner gap, and the costs of the node above it."""
         costs, level, inner, around = self.costs, recipe.level, recipe.inner, recipe.around
         assert around is not None
         assert level.node is not None

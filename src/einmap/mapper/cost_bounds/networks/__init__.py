@@ -1,4 +1,4 @@
-"""What values cost on the networks that they cross.
+"""Costs of values on the networks that they cross.
 
 - `lanes`: the lanes that values reach over a network.
 - `rates`: hops, routes and links, for every use of the lanes at a time.

@@ -1,4 +1,4 @@
-"""What values cost on the networks that they cross, for every use of the lanes at a time.
+"""Costs of values on the networks that they cross, for every use of the lanes at a time.
 
 With perfect factors all lanes of a loop get as much, so hops and the traffic of a link are linear in the values that
 fill a node, as all other costs are; the rules are those of `model.traffic.networks_crossed` under `exact`. Of a loop

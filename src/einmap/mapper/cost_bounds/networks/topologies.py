@@ -1,4 +1,4 @@
-"""What values cost on networks of each topology: steps, routes and links, for every use of the fanouts at a time.
+"""Costs of values on networks of each topology: steps, routes and links, for every use of the fanouts at a time.
 
 Which link is the busiest depends on the mapping, but few links may be: each of these is a column of cost
 (`columns.Link`), and its load is linear in the values that fill a node. All that goes to the lanes further along a
@@ -310,4 +310,4 @@ LANES: Mapping[Topology, type[NetworkLanes]] = {
     "tree": _Tree,
     "bus": _Bus,
 }
-"""What counts on a network, by topology."""
+"""Counting rules of networks, by topology."""

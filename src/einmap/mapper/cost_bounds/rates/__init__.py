@@ -1,4 +1,4 @@
-"""What each value that fills a storage node costs, read off the model's formulas.
+"""Cost of each value that fills a storage node, read off the model's formulas.
 
 - `affine`: numbers that depend on how often nodes are filled: a constant, and a rate for each.
 - `exchange_costs`: what one exchange of a tensor costs, from the model's traffic and actions.

@@ -14,7 +14,7 @@ import numpy as np
 from einmap.arrays import Floats
 
 type Unknown = Hashable
-"""What is not known yet; None stands for the constant 1."""
+"""An unknown; None stands for the constant 1."""
 
 
 @dataclass(frozen=True, slots=True)

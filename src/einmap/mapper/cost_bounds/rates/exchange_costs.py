@@ -1,4 +1,4 @@
-"""What one exchange of a tensor costs for each value that moves, read off the model's traffic (`unit_fills`)."""
+"""Cost of one exchange of a tensor for each value that moves, read off the model's traffic (`unit_fills`)."""
 
 from __future__ import annotations
 

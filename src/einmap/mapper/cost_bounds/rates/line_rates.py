@@ -1,4 +1,4 @@
-"""What a storage node costs where memories move whole lines (`arch.layout`), for every use of the lanes at a time.
+"""Cost of a storage node where memories move whole lines (`arch.layout`), for every use of the lanes at a time.
 
 With perfect factors the tiles of a tensor at a point of the lattice begin at multiples of their tile shapes, whatever
 the order of loops and whoever runs them. So the lines that they touch in all depend on nothing but the point, as the

@@ -57,7 +57,7 @@ class TileValues:
 
 
 ONE_TIME = "one time"
-"""What happens once, whatever the tile shapes."""
+"""Key of events that happen once, whatever the tile shapes."""
 
 
 class FillTiles(VariableTiles):

@@ -74,7 +74,7 @@ class CopyFronts(ListedFronts):
         self.leaves = self.arch.path(unit.name)
         self.costs: dict[Assignment, tuple[float, ...] | None] = {}
         self.refused: list[NotSupportedError] = []
-        """What the model says of chains that it does not know how to cost."""
+        """The model's words on chains that it cannot cost."""
         self._list()
         if self.refused and not self.signatures:
             raise self.refused[0]
@@ -91,7 +91,7 @@ class CopyFronts(ListedFronts):
 
     @property
     def omissions(self) -> tuple[str, ...]:
-        """What was not searched, in words."""
+        """Mappings that were not searched, in words."""
         kind = f"some mappings with a copy of {self.source}"
         return tuple(dict.fromkeys(f"{kind}: {error.message}" for error in self.refused))
 
@@ -225,7 +225,7 @@ class CopyFronts(ListedFronts):
         return memory
 
     def _costs(self, assignment: Assignment, nodes: list[tree.Node]) -> tuple[float, ...] | None:
-        """What is added up over Einsums, for one instance: the same for all loops; None where it is not known."""
+        """Costs added up over Einsums, for one instance: the same for all loops; None where it is not known."""
         if assignment not in self.costs:
             path = path_of(LoopTree(tuple(nodes)), self.einsum, self.arch)
             try:
@@ -324,7 +324,7 @@ class OptionalCopyFronts(CopyFronts):
 
     @property
     def omissions(self) -> tuple[str, ...]:
-        """What was not searched, in words: those of the user, who does not know the copy."""
+        """Mappings that were not searched, in words: those of the user, who does not know the copy."""
         own = [t for t in self.position if t != self.source]
         return tuple(text.replace(repr(own[0]), repr(self.source)) for text in super().omissions)
 

@@ -71,7 +71,7 @@ class EinsumFronts:
     completed: list[tuple[PathSearch, OuterNest]] = field(default_factory=list, init=False)
     """Outer nests whose completions were searched: those that rows of fronts have, by number."""
     signature_classes: dict[SignatureClass, Floats] = field(default_factory=dict, init=False)
-    """What the chains of each signature class cost at least: in all, none of them is below each of these rows."""
+    """Lower bounds of the chains of each signature class: in all, none of them is below each of these rows."""
     space: FrontMemories = field(default_factory=FrontMemories, init=False)
     """The memories of the columns of fronts, once they are known."""
     _pruned: dict[SignatureClass, PrunedBounds] = field(default_factory=dict, init=False)
@@ -106,7 +106,7 @@ class EinsumFronts:
 
     @property
     def omissions(self) -> tuple[str, ...]:
-        """What was not searched, in words."""
+        """Mappings that were not searched, in words."""
         return tuple(text for path in self.paths for text in path.pruned)
 
     @property
@@ -156,7 +156,7 @@ class EinsumFronts:
         return {plan for plan, cost in kept if cost <= most}
 
     def _bound_signature_classes(self) -> None:
-        """What the chains of each signature class cost at least."""
+        """Bound the chains of each signature class from below."""
         rows: dict[SignatureClass, list[Floats]] = {}
         for plan, bounds in self.groups.bounds:
             if plan in self._by_plan:
@@ -296,7 +296,7 @@ class EinsumFronts:
 
     @property
     def signatures(self) -> list[FusionSignature]:
-        """What other Einsums may see of the chains."""
+        """Fusion signatures of the chains, which other Einsums see."""
         return [signature for listed in self.listed.values() for signature in listed]
 
     @property

@@ -67,7 +67,7 @@ class Hulls:
         return {tensor: factor for tensor, factor in factors.items() if factor != 1}
 
     def scales(self, einsum: Einsum) -> Scales:
-        """What bits of shared tensors are while Einsums run that do not use them: those of the first user."""
+        """Bits of shared tensors while Einsums run that do not use them: those of the first user."""
         scales = []
         for t, access in enumerate(einsum.accesses):
             if access.tensor not in self._users:

@@ -15,7 +15,7 @@ from einmap.mapper.problem.request import Remainder
 
 
 class ListedFronts(ABC):
-    """What such fronts have in common. `signatures`: what other Einsums may see of the chains, with these.
+    """Base of fronts that are listed. `signatures`: those of the chains, which other Einsums see, with these.
 
     `space`: the memories of the columns of fronts, once they are known.
     """

@@ -1,4 +1,4 @@
-"""What an Einsum does while it runs, apart from what works ahead of it: where fused Einsums overlap (`model.overlap`).
+"""Work of an Einsum while it runs, without nodes that work ahead: where fused Einsums overlap (`model.overlap`).
 
 The search of an outer nest keeps the columns of seconds, of which none is less without what the nodes of the nest take
 that work ahead: that is the same for all completions of the nest.

@@ -1,4 +1,4 @@
-"""What every kind of fronts offers to the search of a cascade: the chains of one Einsum, by fusion signature."""
+"""Interface of all fronts to the search of a cascade: the chains of one Einsum, by fusion signature."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Fronts(Protocol):
 
     @property
     def signatures(self) -> Collection[FusionSignature]:
-        """What other Einsums may see of the chains that are listed."""
+        """Fusion signatures of the chains that are listed, which other Einsums see."""
 
     @property
     def signature_classes(self) -> Mapping[SignatureClass, Floats]:
@@ -91,7 +91,7 @@ class Fronts(Protocol):
 
     @property
     def omissions(self) -> tuple[str, ...]:
-        """What was not searched, in words."""
+        """Mappings that were not searched, in words."""
 
     @property
     def is_cut(self) -> bool:

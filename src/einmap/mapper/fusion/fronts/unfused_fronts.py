@@ -74,7 +74,7 @@ class UnfusedFronts(ListedFronts):
 
     @property
     def omissions(self) -> tuple[str, ...]:
-        """What was not searched, in words."""
+        """Mappings that were not searched, in words."""
         inside = sorted(self.request.intermediates) if self.has_tables else ()
         kept = f"mappings that keep {' or '.join(inside)} of {self.einsum.name} inside tile by tile, since {self.why}"
         return (*self.optimum.without, *((kept,) if inside else ()))

@@ -22,7 +22,7 @@ type Slot = int
 """Stands for a shared tensor: no other one that is in use at the same time has the same."""
 
 OWN = "~"
-"""What the rank of a cut begins with that is none of a tensor's ranks: no other Einsum cuts alike."""
+"""Prefix of the rank of a cut that is not a rank of the tensor: no other Einsum cuts alike."""
 
 
 class Live(NamedTuple):
@@ -43,7 +43,7 @@ class Live(NamedTuple):
 
 
 class BoundaryState(NamedTuple):
-    """What lies between two Einsums: tensors that are needed later, and the loops that stay open.
+    """State between two Einsums: tensors that are needed later, and the loops that stay open.
 
     `partial`: of tensors that are not kept as a whole only the memories are looked at, and nothing else is known.
     """
@@ -87,7 +87,7 @@ class Option:
 
     @cached_property
     def forgotten(self) -> Hashable:
-        """What is looked at where keys are forgotten."""
+        """Key of a state where keys of tensors are forgotten."""
         return tuple([_forgotten(slot, key, self.bits.get(slot, 0.0)) for slot, key in self.keys.items()])
 
 
@@ -119,7 +119,7 @@ class EinsumOptions:
 
 
 class Passing(NamedTuple):
-    """What all options of a step have in common behind a boundary state.
+    """Facts that all options of a step share behind a boundary state.
 
     `used`: tensors that the step uses, of those that are needed, `waiting`: those that still are behind it, `born`:
     slots of new ones. `depth`: loops that waiting ones keep open.
@@ -228,7 +228,7 @@ class Transitions:
     def _relaxed_lives(
         self, boundary_state: BoundaryState, option: Option, step: EinsumOptions
     ) -> dict[Slot, Live] | None:
-        """What of a boundary state is still needed behind an Einsum; None if the option surely does not fit."""
+        """Tensors of a boundary state still needed behind an Einsum; None if the option surely does not fit."""
         lives: dict[Slot, Live] = {}
         for live in boundary_state.live:
             option_key = option.keys.get(live.slot, live.key)

@@ -79,7 +79,7 @@ class JoinedEdges(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What whole cascades must keep to. `capacity`: bits of each memory.
+    """Limits of whole cascades. `capacity`: bits of each memory.
 
     `corners`: for each boundary state behind an Einsum rows of Remainder, (boundary states, rows, costs), of which
     `n_corners` count. `most`: the cutoff, see Remainder.

@@ -148,7 +148,7 @@ class LabelSetting:
         return added
 
     def _limits(self, k: int) -> Limits:
-        """What limits the labels before Einsum k: by what it and all later ones add at least."""
+        """Limits of the labels before Einsum k: by what it and all later ones add at least."""
         rests = self.paths.backward(k)
         if self.most is None:
             points = self.reached - rests[:, None, : self.n_costs]

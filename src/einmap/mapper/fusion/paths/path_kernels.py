@@ -28,7 +28,7 @@ class _Place(NamedTuple):
 
 @inner
 def least_needs(stages: PackedStages, chains: PackedChains, widest: int) -> Any:
-    """What a stage takes at least behind each boundary state before it, as `Needs`. See least_paths.
+    """Least needs of a stage behind each boundary state before it, as `Needs`. See least_paths.
 
     One more row at the end is for what lies behind the last Einsum. `widest`: most loops that are open anywhere.
     """

@@ -47,7 +47,7 @@ class ContendedMemories:
     _shared: dict[tuple[Option, frozenset[Slot], frozenset[Slot]], tuple[Floats, Floats]] = field(default_factory=dict)
 
     def passing(self, boundary_state: BoundaryState, used: Mapping[Slot, object]) -> Floats:
-        """What shared tensors take that live on while an Einsum runs that does not use them."""
+        """Space of shared tensors that live on while an Einsum runs that does not use them."""
         bits = np.zeros(len(self.capacity))
         for live in boundary_state.live:
             if live.slot not in used and live.key.memory in self._number:
@@ -71,7 +71,7 @@ class ContendedMemories:
         return self._shared[index]
 
     def kept(self, memory: str, bits: float, signature: FusionSignature, depth: int) -> Floats:
-        """What a tensor below some of the loops of a signature takes while others run below the first ... of them."""
+        """Space of a tensor below some of the loops of a signature while others run below the first ... of them."""
         alive = signature.alive(self.space.by_tree)[depth][1:]
         kept: Floats = self.bits_in(memory, bits)[:, None] * alive
         return kept

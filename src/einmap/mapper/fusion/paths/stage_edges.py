@@ -21,11 +21,11 @@ from einmap.mapper.fusion.fronts.nests.loops import Kind
 from einmap.mapper.fusion.paths.boundary_states import BoundaryState, EinsumOptions, Live, Transitions
 
 UNCHANGED, RELAXED = -1, -2
-"""What becomes of tensors that pass by, where it is not that only so many loops stay open."""
+"""State of tensors that pass by, where it is not that only so many loops stay open."""
 
 
 class Target(NamedTuple):
-    """What some options leave: tensors that the Einsum uses, and what becomes of the others.
+    """Result of some options: tensors that the Einsum uses, and what becomes of the others.
 
     `passing`: UNCHANGED, RELAXED, or the number of loops that stay open. `cut`: whether loops stand above some tensor.
     """
@@ -107,7 +107,7 @@ class StageEdges:
         return self._numbers[id(after)]
 
     def _pass(self, passing: int, others: Sequence[Live]) -> tuple[tuple[Live, ...], bool]:
-        """What becomes of tensors that pass by, and whether loops stand above some where these are not looked at."""
+        """State of tensors that pass by, and whether loops stand above some where these are not looked at."""
         if passing == UNCHANGED:
             return tuple(others), False
         waiting = [live for live in others if live.slot in self.step.needed]

@@ -141,7 +141,7 @@ class StateGraph:
         self.stages = stages[::-1]
 
     def _stage(self, step: EinsumOptions, before: tuple[BoundaryState, ...], go_on: Callable[[], None]) -> Stage:
-        """What leads on behind some boundary states, and where to."""
+        """Edges that lead on behind some boundary states, and where to."""
         slots = {live.slot for boundary_state in before for live in boundary_state.live}
         met = sorted(slots.intersection(*(option.keys for option in step.options[:1])))
         matching = OptionIndex(step.options, met)

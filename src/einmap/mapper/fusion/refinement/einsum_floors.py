@@ -1,4 +1,4 @@
-"""What the chains of an Einsum cost at least, by its own search: its shared tensors are free above their backing nodes.
+"""Lower bounds of the chains of an Einsum, by its own search: its shared tensors are free above their backing nodes.
 
 Tables bound what each tensor needs as if it had the memories to itself; where several tensors fill one, such a bound
 may be a half of what there is. A search by itself knows that they have to fit beside each other, in milliseconds.
@@ -68,7 +68,7 @@ def is_bounded_alone(part: PlannedEinsum) -> bool:
 
 
 def least_alone(part: PlannedEinsum, progress: Progress, signature_class: SignatureClass | None = None) -> Floats:
-    """What one instance costs at least by each objective, in one signature class or in all of them."""
+    """Least cost of one instance by each objective, in one signature class or in all of them."""
     paths = []
     for path in part.paths:
         plans = [plan for plan in path.plans if signature_class in (None, part.signature_class(plan))]

@@ -39,7 +39,7 @@ class RefinementRequest:
         self.limit = max(self.limit, limit)
 
     def united(self) -> Remainder | None:
-        """What has no hope with any of the others."""
+        """Limit of everything that has no hope with any of the others."""
         remainders = [remainder for remainder in self.remainder if remainder is not None]
         if len(remainders) < len(self.remainder):
             return None

@@ -71,7 +71,7 @@ class LazyRefinement:
         self.option_table = OptionTable(cascade.slots, [member.chains for member in self.members], self.times, scales)
         self.graph = StateGraph([member.einsum.name for member in self.members])
         self.packed: dict[Stage, PackedOptions] = {}
-        """What is known of the options of each stage; taken over where a stage is the same in the next graph."""
+        """Facts of the options of each stage; taken over where a stage is the same in the next graph."""
         self.listing = FrontListing(cascade, self.option_bounds, passed)
         self.shares: list[float] = []
         self.slope: float | None = None
@@ -115,7 +115,7 @@ class LazyRefinement:
                 self.refine(relaxed, limits)
 
     def widen(self, relaxed: Relaxation, least: float, most: float, wider: float) -> tuple[Answer | None, float]:
-        """What there is up to a limit, which rises until there is something; None when there is nothing up to `most`.
+        """Answer up to a limit, which rises until there is one; None when there is nothing up to `most`.
 
         `wider`: the limit in parts of a step above the bound; the one at which there was something comes back.
         """
@@ -190,7 +190,7 @@ class LazyRefinement:
         return relaxed
 
     def relaxed(self) -> Relaxation:
-        """What cascades cost at least, and what is left of that without each option, wherever its stage is."""
+        """Lower bounds of cascades, and those without each option, wherever its stage is."""
         stages = self.graph.stages
         places = list({stage: k for k, stage in reversed(list(enumerate(stages)))}.values())
         self.packed = {stages[k]: self.packed_of(k) for k in places}
@@ -198,7 +198,7 @@ class LazyRefinement:
         return Relaxation(self.cascade, self.graph, self.option_bounds, self.room, self.packed, places, paths)
 
     def packed_of(self, k: int) -> PackedOptions:
-        """What is known of the chains of each option of an Einsum that some way has."""
+        """Facts of the chains of each option of an Einsum that some way has."""
         self.cascade.meter.go_on()
         stage, chains = self.graph.stages[k], self.members[k].chains
         rows = {o: self.option_bounds.priced(chains, stage.step.options[o]) for o in stage.options}
@@ -215,7 +215,7 @@ class LazyRefinement:
         return options.weighed(weights, rests, stage.step.times)
 
     def options_of(self, k: int, of: Mapping[str, Slot]) -> Iterator[Option]:
-        """What is listed of an Einsum, and what is not."""
+        """Options of an Einsum, listed ones and others."""
         einsum, chains = self.members[k].einsum, self.members[k].chains
         for signature_class in chains.signature_classes:
             refined = self.option_bounds.signature_classes.get((chains, signature_class))
@@ -381,7 +381,7 @@ class LazyRefinement:
         self.listing.survey(signature_classes, MetKeys(relaxed, self.floors.cutoff))
 
     def remainder(self, k: int, rest: Floats, most: float) -> Remainder | None:
-        """What the rest of the cascade adds to an Einsum's chains."""
+        """Costs that the rest of the cascade adds to an Einsum's chains."""
         return self.cascade.remainder(rest, self.times[k], most if math.isfinite(most) else None)
 
     def join(self, relaxed: Relaxation, near: Sequence[Sequence[int]], most: float | None) -> Answer:

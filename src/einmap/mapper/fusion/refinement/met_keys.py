@@ -25,7 +25,7 @@ type LoopsByMemory = dict[str, set[KeyLoops] | None]
 
 @dataclass
 class MetKeys:
-    """What others can meet in cascades up to `most`, by the bounds of a graph."""
+    """Keys that others can meet in cascades up to `most`, by the bounds of a graph."""
 
     relaxed: Relaxation
     most: float
@@ -68,7 +68,7 @@ class MetKeys:
                 yield k
 
     def _of_user(self, k: int, slot: Slot) -> LoopsByMemory:
-        """What one user of a tensor leaves."""
+        """Keys that one user of a tensor leaves."""
         stage = self.relaxed.stages[k]
         if (stage, slot) not in self._of_users:
             found: LoopsByMemory = {}
@@ -84,7 +84,7 @@ class MetKeys:
 
 
 def _in_all(users: list[LoopsByMemory]) -> LoopsByMemory:
-    """What all of some users leave."""
+    """Keys that all of some users leave."""
     met = dict(users[0])
     for user in users[1:]:
         for memory in list(met):
@@ -94,7 +94,7 @@ def _in_all(users: list[LoopsByMemory]) -> LoopsByMemory:
 
 
 def _in_any(one: LoopsByMemory, other: LoopsByMemory) -> LoopsByMemory:
-    """What at least one of two leaves."""
+    """Keys that at least one of two leaves."""
     met = dict(one)
     for memory, there in other.items():
         here = met.get(memory, set())

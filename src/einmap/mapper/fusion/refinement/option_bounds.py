@@ -68,7 +68,7 @@ class OptionBounds:
         self._rows.pop((chains, signature_class), None)
 
     def refined(self, chains: Fronts, option: Option) -> Refined | None:
-        """What is known of an option."""
+        """Facts of an option."""
         if option.signature_class is not None:
             return self.signature_classes.get((chains, option.signature_class))
         return self.fronts.get((chains, option.signature))

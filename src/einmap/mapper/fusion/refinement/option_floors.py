@@ -1,4 +1,4 @@
-"""What whole cascades with an option cost at least, by all graphs so far: later ones have no option beyond the cutoff.
+"""Lower bounds of whole cascades with an option, by all graphs so far: later ones have no option beyond the cutoff.
 
 Each graph of boundary states bounds the cascades that have an option. Such a bound holds for good, and for whatever is
 listed of the option later. So the next graph needs only the options whose cascades may be within the cutoff.

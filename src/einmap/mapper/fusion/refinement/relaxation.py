@@ -1,4 +1,4 @@
-"""What a graph of boundary states says of a cascade: what it costs at least, which options are near the best, and the
+"""Bounds of a cascade by a graph of boundary states: its least cost, which options are near the best, and the
 best of what is complete.
 """
 
@@ -42,14 +42,14 @@ class Relaxation:
         self.cascade, self.graph, self.option_bounds, self.room = cascade, graph, option_bounds, room
         self.packed, self.places, self.paths, self.stages = packed, places, paths, graph.stages
         self.rests = [paths.rests[stage] for stage in self.stages]
-        """What is left of the bound of the whole without each option of each Einsum."""
+        """Rest of the bound of the whole without each option of each Einsum."""
         self.limits: dict[Stage, Floats] = {}
         self.fronts: dict[tuple[Stage, int, bool], FusedFront] = {}
         self.tightened_paths, self.tightened_up_to = paths, -math.inf
         """Bounds of cascades up to a limit alone."""
 
     def everywhere[T](self, what: Callable[[int], T]) -> list[T]:
-        """What is true of each Einsum, found once for each stage."""
+        """Values of each Einsum, found once for each stage."""
         by_stage = {self.stages[k]: what(k) for k in self.places}
         return [by_stage[stage] for stage in self.stages]
 

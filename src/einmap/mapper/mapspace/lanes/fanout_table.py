@@ -116,7 +116,7 @@ class LaneTable:
 
     @cached_property
     def known(self) -> dict[Hashable, Any]:
-        """What has been worked out for all of the uses, by those who need it again."""
+        """Values worked out for all of the uses, by those who need them again."""
         return {}
 
     @property

@@ -14,7 +14,7 @@ from einmap.mapper.mapspace.tile_lattice import Lattice, positions_after
 
 @dataclass(frozen=True)
 class Divided:
-    """What the lanes of each fanout do to the tile shapes, for each use of a table.
+    """Effect of the lanes of each fanout on the tile shapes, for each use of a table.
 
     `numbers[r]`: equal for uses that are the same on the first r fanouts, or on all of them where uses are chosen
     `at_once` and r is not 0; `rows[r]`: for each use and axis a row of
@@ -28,7 +28,7 @@ class Divided:
 
 
 def divided(lanes: LaneTable, lattice: Lattice, fanouts: tuple[int, ...]) -> Divided:
-    """What is known of a table, kept with it."""
+    """Facts of a table, kept with it."""
     if fanouts not in lanes.known or lanes.known[fanouts].lattice is not lattice:
         lanes.known[fanouts] = _divided(lanes, lattice, fanouts)
     division: Divided = lanes.known[fanouts]

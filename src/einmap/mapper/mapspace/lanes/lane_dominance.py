@@ -105,7 +105,7 @@ class Sharing:
         return best_of_groups(group, order, lambda rivals, others: (shared[rivals] <= shared[others]).all(axis=1))
 
     def _same(self, bounds: Ints) -> list[Ints]:
-        """What must be equal: lanes over each axis at each level, and of dimensions that matter for themselves."""
+        """Equal values: lanes over each axis at each level, and of dimensions that matter for themselves."""
         columns = []
         dimensions = self.dimensions[: bounds.shape[1]]
         for level in {level for level, _, _ in dimensions}:

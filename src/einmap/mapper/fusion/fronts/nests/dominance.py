@@ -31,7 +31,7 @@ def undominated(outer_nests: list[OuterNest]) -> Iterator[OuterNest]:
 
 
 def _kept(outer_nest: OuterNest) -> Floats:
-    """What the nodes of an outer nest keep, for each number of loops above them: less is better, and so is
+    """Space kept by the nodes of an outer nest, for each number of loops above them: less is better, and so is
     deeper.
     """
     n = len(outer_nest.signature.loops)

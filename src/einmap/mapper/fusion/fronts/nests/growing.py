@@ -1,4 +1,4 @@
-"""What is found of an Einsum's chains so far: lists of outer nests, and fronts."""
+"""State of an Einsum's chains so far: lists of outer nests, and fronts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the outer nests of one search have in common: how many loops there may be, and the space that nodes take."""
+"""Rules of the outer nests of one search: how many loops there may be, and the space that nodes take."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Reservation(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class NestRules:
-    """What the outer nests of one search, whose tables are filled, have in common.
+    """Rules of the outer nests of one search, whose tables are filled.
 
     `most`, `most_per_axis`: fused loops, beside that over the steps of a recurrence. `joint`, `wider`, `waiting`,
     `steps`, `made`: see Request.

@@ -119,7 +119,7 @@ class OuterNestEnumerator:
     def _outermost(
         self,
     ) -> tuple[tuple[Reservation, ...], tuple[tuple[int, int, str], ...], tuple[tuple[int, Reservation, int], ...]]:
-        """What the nodes of the outermost memory take; persistent tensors are counted elsewhere."""
+        """Space of the nodes of the outermost memory; persistent tensors are counted elsewhere."""
         search, kept, backed = self.search, [], []
         for held in self.compiled.plan.outer:
             t = search.tensors.index(held.tensor)

@@ -23,7 +23,7 @@ type SignatureClass = tuple[tuple[int, str], ...]
 
 
 class FusionSignature(NamedTuple):
-    """What other Einsums see of a chain. Tensors by their position in the Einsum, ranks by that in the tensor.
+    """View of a chain by other Einsums. Tensors by their position in the Einsum, ranks by that in the tensor.
 
     `keys`: of all shared tensors. `loops`: kind and iterations of the fused loops. `held`: nodes of shared tensors
     other than the backing ones that stand above some of these loops, as (tensor, loops above it, memory); without the

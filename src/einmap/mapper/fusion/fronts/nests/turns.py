@@ -1,4 +1,4 @@
-"""What an outer nest says of the ways of values (`model.ways`): those of all turns, and what is waited for once."""
+"""Ways of values (`model.ways`) of an outer nest: those of all turns, and what is waited for once."""
 
 from __future__ import annotations
 
