@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 from einmap.einsum.isomorphism import Renaming
@@ -55,8 +56,9 @@ def table_owners(every: Sequence[PlannedEinsum]) -> dict[PlannedEinsum, TableOwn
 
 def _plans(planned: PlannedEinsum) -> PlansByKey:
     number = {path: i for i, path in enumerate(planned.paths)}
-    return {
-        (number[path], group.lanes.tobytes(), plan_key(planned.einsum, plan)): plan
-        for path, group in planned.groups
-        for plan in group.plans
-    }
+    plans: PlansByKey = {}
+    for path, group in planned.groups:
+        # a digest: the rows of thousands of groups with many uses of the fanouts take gigabytes
+        lanes = blake2b(group.lanes.tobytes()).digest()
+        plans |= {(number[path], lanes, plan_key(planned.einsum, plan)): plan for plan in group.plans}
+    return plans
