@@ -121,7 +121,9 @@ RELATIVE = re.compile(r"(The same|That of|Those|All of|Of all|As given|As above|
 
 def test_docstrings_stand_alone():
     """A reader meets them in a tooltip, without their neighbours."""
-    relative = [name_of(file) for file in FILES if re.search(r'^ *"""(?:The same|What)\b', file.read_text(), re.MULTILINE)]
+    relative = [
+        name_of(file) for file in FILES if re.search(r'^ *"""(?:The same|What)\b', file.read_text(), re.MULTILINE)
+    ]
     for file, node in nodes():
         text = ast.get_docstring(node) or ""
         relative += [f"{name_of(file)}: {text[:60]}"] if RELATIVE.match(text) else []
