@@ -54,6 +54,7 @@ def test_bad_input_is_refused_with_its_place(run, tmp_path):
         (("--schedule", "zb-3p"), "no schedule has the name 'zb-3p'"),
         (("--schedule", bad), "bad.csv:2:2: '1Q0' is not an action"),
         (("--schedule", "none.csv"), "none.csv"),
+        (("--schedule", "1f1b", "-o", "a.csv", "--csv", "a.csv", "--force"), "two outputs name the same file 'a.csv'"),
         (("--svg", tmp_path / "a.svg"), "says which schedule is written or drawn"),
         (("--times", "nan,1,1"), "finite and not negative"),
         (("--devices", "1000", "--micro-batches", "1000"), "more than 200,000 actions"),

@@ -160,6 +160,7 @@ def test_files_with_transfers_and_idle_cells_are_read():
         ("0B0,0F0\n", "0B0 of device 0 comes before 0F0"),
         ("0F0,0B0,2F0,2B0\n", "stage 1 has no action, stage 2 has some"),
         ("", "the file has no action"),
+        ("0F0,0F999999,0B0\n", "missing are 0F1, 0I1, 0W1, 0F2, 0I2, ..."),
         ('0F0,"0B0\n', "this is not CSV"),
         ("0F0,0I0,0W0,0B0\n", "0B0 of device 0 follows a backward pass in two parts"),
     ],

@@ -56,6 +56,16 @@ class Target:
             raise file_exists(path)
         return target
 
+    @staticmethod
+    def several(paths: Sequence[Path | None], force: bool, inputs: Sequence[str | Path] = ()) -> list[Target | None]:
+        """The targets of several options, as `of` gives them. Raises SpecError where two are one file, too."""
+        seen: set[Path] = set()
+        for path in paths:
+            if path is not None and path.absolute() in seen:
+                raise SpecError(f"two outputs name the same file {str(path)!r}", hint="give each a name of its own")
+            seen |= {path.absolute()} if path is not None else set()
+        return [Target.of(path, force, inputs) for path in paths]
+
     def spare(self, files: Sequence[Path]) -> None:
         """Raise SpecError when one of `files`, under any name or link, or a file of einmap would be replaced."""
         if any(_is_same(self.path, file) for file in files):

@@ -8,9 +8,10 @@ of its weights (`W`), for which nobody waits (Qi et al., "Zero Bubble Pipeline P
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice, product
 from typing import Literal, NamedTuple
 
 from einmap.errors import SpecError
@@ -81,16 +82,17 @@ class PipelineSchedule:
         yield from (f"{action} is there {n} times" for action, n in times.items() if n > 1)
         for device, steps in enumerate(self.steps):
             yield from self._misplaced(device, steps)
-        wanted = {(stage, batch) for stage in range(self.stages) for batch in range(self.micro_batches)}
-        missing = [
-            f"{stage}{kind}{batch}"
-            for stage, batch in sorted(wanted)
-            for kind in ("F", *(("B",) if Action(stage, "B", batch) in times else ("I", "W")))
-            if not any(Action(stage, known, batch) in times for known in KINDS if known == kind)
-        ]
+        missing = list(islice(self._missing(times), _SHOWN))
         if missing:
-            more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
-            yield f"missing are {', '.join(missing[:_SHOWN])}{more}"
+            yield f"missing are {', '.join(map(str, missing))}{', ...' if len(missing) == _SHOWN else ''}"
+
+    def _missing(self, times: Mapping[Action, int]) -> Iterator[Action]:
+        """Actions that are not there, one after the other: a file may name a micro-batch of any number."""
+        for stage, batch in product(range(self.stages), range(self.micro_batches)):
+            is_whole = Action(stage, "B", batch) in times
+            for kind in ("F", "B") if is_whole else SPLIT:
+                if (action := Action(stage, kind, batch)) not in times:
+                    yield action
 
     def _misplaced(self, device: int, steps: Sequence[Step]) -> Iterator[str]:
         done: set[Action] = set()

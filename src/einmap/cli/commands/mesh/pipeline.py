@@ -76,7 +76,7 @@ def pipeline_command(options: Options, output: Tables) -> None:
     from einmap.report.mesh.pipelines import compared_report, pipeline_document, timeline_report
 
     given = [options.schedule] if options.schedule else []
-    written, drawn = (Target.of(file, output.force, given) for file in (options.output, options.svg))
+    written, drawn, *_ = Target.several((options.output, options.svg, output.csv, output.parquet), output.force, given)
     files = output.files("einmap.distribute.pipelines.timeline.Timeline", given)
     if options.schedule is None and (written or drawn):
         raise typer.BadParameter("says which schedule is written or drawn", param_hint="--schedule")

@@ -11,7 +11,6 @@ from einmap.cli.output import print_hint
 from einmap.cli.writing.target import Target
 from einmap.distribute.planner.document import distribution_text
 from einmap.distribute.planner.planner import Planned
-from einmap.errors import SpecError
 from einmap.report.mesh.pictures.holders import holders_svg
 from einmap.report.mesh.pictures.lanes import lanes_svg
 from einmap.report.mesh.planned import steps_of
@@ -45,12 +44,7 @@ class PlanFiles:
     def of(pictures: Pictures, force: bool, inputs: Sequence[str]) -> PlanFiles:
         """Plan, pictures and trace, checked before anything is read. Raises SpecError for what is in the way."""
         paths = (pictures.output, pictures.svg, pictures.timeline, pictures.trace)
-        seen: set[Path] = set()
-        for path in paths:
-            if path is not None and path.absolute() in seen:
-                raise SpecError(f"two outputs name the same file {str(path)!r}", hint="give each a name of its own")
-            seen |= {path.absolute()} if path is not None else set()
-        plan, svg, timeline, trace = (Target.of(path, force, inputs) for path in paths)
+        plan, svg, timeline, trace = Target.several(paths, force, inputs)
         return PlanFiles(plan, svg, timeline, trace)
 
     @property
