@@ -10,6 +10,8 @@ cluster:
     peak: {bf16: 312e12, fp32: 19.5e12}
     memory: 80 * 2**30
     memory_bandwidth: inf
+    launch: 5e-6
+    memory_efficiency: {1e6: 0.3, 1e8: 0.8}
     energy_per_operation: 0.5e-12
   axes:
     x:
@@ -125,6 +127,14 @@ ROWS = [
     error(131, "latency", [("3e-6", "-3e-6")], ["latency must be >= 0, found -3e-06"], f"{X}.latency"),
     error(131, "latency inf", [("latency: 3e-6", "latency: inf")], ["latency must be finite"], f"{X}.latency"),
     error(131, "energy", [("0.5e-12", "-1")], ["must be >= 0, found -1", "(J)"], f"{PE}.energy_per_operation"),
+    error(131, "launch", [("launch: 5e-6", "launch: -1")], ["launch must be >= 0, found -1", "(s)"], f"{PE}.launch"),
+    error(
+        132,
+        "sizes of Einsums",
+        [("1e8: 0.8", "1e5: 0.8")],
+        ["sizes of Einsums must rise: 100000 bytes come after 1e+06"],
+        f"{PE}.memory_efficiency.1e5",
+    ),
     error(132, "above 1", [("0.6", "1.5")], ["above 0 and at most 1, found 1.5"], f"{X}.efficiency.2**20"),
     error(132, "none", [("2**20: 0.6", "2**20: 0")], ["above 0 and at most 1, found 0"], f"{X}.efficiency.2**20"),
     error(
@@ -142,7 +152,7 @@ ROWS = [
         f"{X}.efficiency.2**10",
     ),
     error(132, "time", [("2**20: 0.6", "2**11: 0.6")], ["2048 bytes would take less time than those of 1024"]),
-    error(132, "size", [("1024: 0.1", "-1: 0.1")], ["size of a message must be >= 0, found -1"], f"{X}.efficiency.-1"),
+    error(132, "size", [("1024: 0.1", "-1: 0.1")], ["size of messages must be >= 0, found -1"], f"{X}.efficiency.-1"),
     error(
         132,
         "a list",

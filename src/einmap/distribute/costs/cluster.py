@@ -30,6 +30,8 @@ type ArchGoal = Literal["latency", "energy"]
 """The objective of a mapping on the architecture of a PE."""
 SMALLEST, LARGEST = 1e-30, 1e30
 """Of rates, times, sizes and energies in SI units: with these no sum or quotient of costs overflows."""
+MESSAGES, OPERATIONS, TRAFFIC = ("messages", "bytes"), ("Einsums", "operations"), ("Einsums", "bytes")
+"""Whose sizes a table of efficiencies has, and their unit."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Link:
             raise SpecError(f"no topology {self.topology!r}", hint=hint)
         if self.size is not None and (type(self.size) is not int or self.size < 1):
             raise SpecError(f"{self.size!r} PEs lie along an axis at most; expected a whole number from 1 on")
-        check_efficiency(self.efficiency)
+        check_efficiency(self.efficiency, *MESSAGES)
         for axis in self.shared_by:
             if self.shared_by.count(axis) > 1:
                 raise SpecError(f"links are shared by axis {axis!r} twice", hint="name it once")
@@ -90,17 +92,7 @@ class Link:
         Between two sizes of `efficiency` time grows linearly, which is exact for a latency and a bandwidth; below the
         first and above the last their parts hold.
         """
-        if not self.efficiency:
-            return volume
-        before: tuple[float, float] | None = None
-        for size, part in self.efficiency:
-            taken = size / part
-            if volume <= size:
-                if before is None:
-                    return volume / part
-                return before[1] + (taken - before[1]) * (volume - before[0]) / (size - before[0])
-            before = size, taken
-        return volume / self.efficiency[-1][1]
+        return _effective(self.efficiency, volume)
 
 
 class PeArch(Protocol):
@@ -136,8 +128,11 @@ class ProcessingElement:
     """One PE. `peak`: operations/s by bits of the values, ascending; `memory`: bytes, inf: enough for everything;
     `memory_bandwidth`: bytes/s, inf: never waited for; `energy_per_operation`, `energy_per_bit` of its memory: J.
 
-    `arch`: an architecture whose mapper costs Einsums in the place of peak, bandwidth and energies. Raises SpecError
-    for rates that are not positive, negative energies, and for both a peak and an architecture, or none of them.
+    `launch`: s that each Einsum takes beside its work, as a GPU does to start and drain a kernel; `efficiency`,
+    `memory_efficiency`: which part of the peak and of the bandwidth is reached, by the operations and by the bytes of
+    an Einsum, ascending. `arch`: an architecture whose mapper costs Einsums in the place of all of these but `memory`.
+    Raises SpecError for rates that are not positive, negative energies and times, what `check_efficiency` refuses, and
+    for both a peak and an architecture, or none of them.
     """
 
     __repr__ = brief
@@ -148,6 +143,9 @@ class ProcessingElement:
     energy_per_operation: float = 0.0
     energy_per_bit: float = 0.0
     arch: PeArch | None = None
+    launch: float = 0.0
+    efficiency: tuple[tuple[float, float], ...] = ()
+    memory_efficiency: tuple[tuple[float, float], ...] = ()
 
     def __post_init__(self) -> None:
         if not self.peak and self.arch is None:
@@ -160,14 +158,19 @@ class ProcessingElement:
         _check_positive("memory_bandwidth", self.memory_bandwidth, "bytes/s")
         _check_not_negative("energy_per_operation", self.energy_per_operation, "J")
         _check_not_negative("energy_per_bit", self.energy_per_bit, "J")
+        _check_not_negative("launch", self.launch, "s")
+        check_efficiency(self.efficiency, *OPERATIONS)
+        check_efficiency(self.memory_efficiency, *TRAFFIC)
 
     def peak_for(self, bits: float) -> float:
         """Operations/s on values of so many bits: those of the narrowest type that holds them, or of the widest."""
         return next((rate for width, rate in self.peak if width >= bits), self.peak[-1][1])
 
     def seconds(self, operations: float, moved_bytes: float, bits: float) -> float:
-        """Time of an Einsum: the longer of computing, and of reading operands and writing results once."""
-        return max(operations / self.peak_for(bits), moved_bytes / self.memory_bandwidth)
+        """Time of an Einsum: of computing, and of reading operands and writing results once, the longer; `launch`."""
+        computing = _effective(self.efficiency, operations) / self.peak_for(bits)
+        moving = _effective(self.memory_efficiency, moved_bytes) / self.memory_bandwidth
+        return max(computing, moving) + self.launch
 
 
 @dataclass(frozen=True)
@@ -318,6 +321,19 @@ def _whole(kind: Kind, operand: float, result: float) -> float:
     return result if kind == "all_gather" else operand
 
 
+def _effective(efficiency: Sequence[tuple[float, float]], volume: float) -> float:
+    """The volume that takes as long at the full rate as `volume` does at what is reached (`Link.effective`)."""
+    before: tuple[float, float] | None = None
+    for size, part in efficiency:
+        taken = size / part
+        if volume <= size:
+            if before is None:
+                return volume / part
+            return before[1] + (taken - before[1]) * (volume - before[0]) / (size - before[0])
+        before = size, taken
+    return volume / efficiency[-1][1] if efficiency else volume
+
+
 def default_cluster(mesh: Mesh) -> Cluster:
     """The cluster where none is given: links of 100 GB/s and 1 us, PEs of 100 Tera-operations/s."""
     return flat_cluster(mesh, 100e9, 1e-6, 100e12)
@@ -329,25 +345,25 @@ def flat_cluster(mesh: Mesh, bandwidth: float, latency: float, throughput: float
     return Cluster(ProcessingElement(((64, throughput),)), tuple((name, link) for name in mesh.names))
 
 
-def check_efficiency(table: Sequence[tuple[float, float]]) -> None:
-    """Raise SpecError unless sizes of messages (bytes) and the time that they take both rise along a table of sizes and
-    the part of the bandwidth, above 0 and at most 1, that is reached.
+def check_efficiency(table: Sequence[tuple[float, float]], what: str, unit: str) -> None:
+    """Raise SpecError unless sizes and the time that they take both rise along a table of sizes and the part of the
+    rate, above 0 and at most 1, that is reached. `what` has these sizes, in `unit`.
     """
     before: tuple[float, float] | None = None
     for size, part in table:
-        _check_not_negative("size of a message", size, "bytes")
+        _check_not_negative(f"size of {what}", size, unit)
         if not 0 < part <= 1:
-            raise SpecError(f"efficiency {part!r} of messages of {size:g} bytes is not above 0 and at most 1")
+            raise SpecError(f"efficiency {part!r} of {what} of {size:g} {unit} is not above 0 and at most 1")
         if before is not None and size <= before[0]:
             raise SpecError(
-                f"sizes of messages must rise: {size:g} bytes come after {before[0]:g}",
+                f"sizes of {what} must rise: {size:g} {unit} come after {before[0]:g}",
                 hint="write each size once, the smallest first",
             )
         if before is not None and size / part < before[0] / before[1]:
             raise SpecError(
-                f"messages of {size:g} bytes would take less time than those of {before[0]:g}: an efficiency of "
+                f"{what} of {size:g} {unit} would take less time than those of {before[0]:g}: an efficiency of "
                 f"{part:g} after {before[1]:g}",
-                hint="a larger message takes at least as long as a smaller one",
+                hint="what is larger takes at least as long as what is smaller",
             )
         before = size, part
 

@@ -9,6 +9,9 @@ from functools import partial
 from typing import Any
 
 from einmap.distribute.costs.cluster import (
+    MESSAGES,
+    OPERATIONS,
+    TRAFFIC,
     Cluster,
     Link,
     ProcessingElement,
@@ -31,7 +34,15 @@ from einmap.units import DATA_TYPE_BITS
 from einmap.visible import short
 
 KEY = "cluster"
-_COSTS = ("peak", "memory_bandwidth", "energy_per_operation", "energy_per_bit")
+_COSTS = (
+    "peak",
+    "memory_bandwidth",
+    "energy_per_operation",
+    "energy_per_bit",
+    "launch",
+    "efficiency",
+    "memory_efficiency",
+)
 """Fields of a PE that its architecture takes the place of."""
 
 type ArchReader = Callable[[str, At], Spec]
@@ -133,12 +144,23 @@ def _pe(fields: _Fields) -> ProcessingElement | None:
         elif rate is not None:
             peak[DATA_TYPE_BITS[name]] = max(rate, peak.get(DATA_TYPE_BITS[name], 0.0))
     memory, bandwidth = (fields.rate(name, or_inf=True) for name in ("memory", "memory_bandwidth"))
-    operation, bit = (fields.amount(name) for name in ("energy_per_operation", "energy_per_bit"))
+    operation, bit, launch = (fields.amount(name) for name in ("energy_per_operation", "energy_per_bit", "launch"))
+    computing = _efficiency(fields, "efficiency", OPERATIONS)
+    moving = _efficiency(fields, "memory_efficiency", TRAFFIC)
 
     def pe() -> ProcessingElement:
         with placed(fields.raw, (*fields.path, "peak")):
             rates = tuple(sorted(peak.items()))
-            return ProcessingElement(rates, memory or math.inf, bandwidth or math.inf, operation or 0, bit or 0)
+            return ProcessingElement(
+                rates,
+                memory or math.inf,
+                bandwidth or math.inf,
+                operation or 0,
+                bit or 0,
+                launch=launch or 0,
+                efficiency=computing,
+                memory_efficiency=moving,
+            )
 
     return fields.attempt(pe, "peak") if len(fields.problems) == before and "peak" in fields.values else None
 
@@ -172,7 +194,7 @@ def _link(fields: _Fields, axis: str, axes: Sequence[str]) -> Link | None:
     attempt(fields.problems, partial(_check_name, fields.raw, fields.path, axis))
     bandwidth = fields.rate("bandwidth")
     latency, bit = (fields.amount(name) for name in ("latency", "energy_per_bit"))
-    table = _efficiency(fields)
+    table = _efficiency(fields, "efficiency", MESSAGES)
     most = fields.count("size")
     topology = next((one for one in TOPOLOGIES if one == fields.values.get("topology", "ring")), None)
     if topology is None:
@@ -192,21 +214,21 @@ def _link(fields: _Fields, axis: str, axes: Sequence[str]) -> Link | None:
     return Link(bandwidth, latency or 0.0, topology, table, bit or 0.0, most, shared)
 
 
-def _efficiency(fields: _Fields) -> tuple[tuple[float, float], ...]:
-    """The table of sizes and parts; what is wrong in it is told with the row."""
+def _efficiency(fields: _Fields, name: str, sizes: tuple[str, str]) -> tuple[tuple[float, float], ...]:
+    """A table of sizes and parts; what is wrong in it is told with the row. `sizes`: whose they are, and their unit."""
     table: list[tuple[float, float]] = []
-    for size, part in fields.values.get("efficiency", {}).items():
-        at = (*fields.path, "efficiency", size)
-        taken = fields.attempt(partial(_from_0, fields.raw, at, size, "size of a message"), "efficiency")
-        reached = fields.attempt(partial(_part, fields.raw, at, part), "efficiency")
+    for size, part in fields.values.get(name, {}).items():
+        at = (*fields.path, name, size)
+        taken = fields.attempt(partial(_from_0, fields.raw, at, size, f"size of {sizes[0]}"), name)
+        reached = fields.attempt(partial(_part, fields.raw, at, part), name)
         if taken is None or reached is None:
             continue
 
         def next_row(at: Path = at, row: tuple[float, float] = (taken, reached)) -> None:
             with placed(fields.raw, at):
-                check_efficiency([*table[-1:], row])
+                check_efficiency([*table[-1:], row], *sizes)
 
-        fields.attempt(next_row, "efficiency")
+        fields.attempt(next_row, name)
         table.append((taken, reached))
     return tuple(table)
 

@@ -20,7 +20,7 @@ class ProcessingElementInput(Input):
     )
     arch: str | None = documented(
         "A specification with the key `arch`, a file beside this one or a shipped one: its mapper costs what a PE "
-        "computes, in the place of `peak`, `memory_bandwidth` and the energies of a PE.",
+        "computes, in the place of all other fields of a PE but `memory`.",
         "tpu_v4i",
         without="`peak` says what a PE computes",
     )
@@ -33,6 +33,23 @@ class ProcessingElementInput(Input):
     )
     memory_bandwidth: Expression = documented(
         "How fast operands are read and results are written.", "2.0e12", unit="bytes/s", default="inf"
+    )
+    launch: Expression = documented(
+        "Time that each Einsum takes beside its work, as a GPU does to start and drain a kernel.",
+        "5e-6",
+        unit="s",
+        default=0,
+    )
+    efficiency: dict[int | float | str, Expression] = documented(
+        "Which part of the peak is reached, by the operations of an Einsum; in between time grows linearly.",
+        {"1e9": 0.3, "100e9": 0.8},
+        default={},
+    )
+    memory_efficiency: dict[int | float | str, Expression] = documented(
+        "Which part of the bandwidth of the memory is reached, by the bytes that an Einsum reads and writes; in "
+        "between time grows linearly.",
+        {"1e6": 0.3, "100e6": 0.8},
+        default={},
     )
     energy_per_operation: Expression = documented("Energy of one operation.", "0.5e-12", unit="J", default=0)
     energy_per_bit: Expression = documented(
