@@ -14,4 +14,5 @@
 - `search`: the exact search for a plan.
 - `selection`: one strategy for each node of a graph, at least cost.
 - `steps`: the steps of a plan in other forms: without names of buffers, as Einsums, as a file has them.
+- `training`: plans of training steps: how devices are divided, what that costs.
 """

@@ -1,0 +1,10 @@
+"""Plans of training steps: how devices are divided, what is kept, what is computed again, and what that costs.
+
+- `backward`: the products of a backward pass.
+- `held`: bytes that a device holds, and collectives for gradients and weights.
+- `layer`: a layer on the devices of one stage: seconds, collectives, what it holds.
+- `machine`: devices of a plan on the axes of a cluster.
+- `model`: a model that is trained: layers as Einsums, and the samples of a step.
+- `plan`: a plan of a training step as data.
+- `step`: training_cost(): seconds and bytes of a step by a plan.
+"""

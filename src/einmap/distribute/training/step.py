@@ -1,0 +1,372 @@
+"""A training step by a plan: seconds with what they are spent on, bytes that each device holds and sends."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from einmap.distribute.costs.cluster import Cluster
+from einmap.distribute.pipelines.schedule import PipelineSchedule
+from einmap.distribute.pipelines.shipped import pipeline_schedule
+from einmap.distribute.pipelines.timeline import StageCosts, Timeline, run_pipeline
+from einmap.distribute.placements.mesh import Mesh
+from einmap.distribute.training.held import DataMove, Held, data_moves, held_by_weights
+from einmap.distribute.training.layer import Collective, LayerCost, Phase, Weights, layer_cost
+from einmap.distribute.training.machine import Machine, machine_for
+from einmap.distribute.training.model import Layer, TrainingModel
+from einmap.distribute.training.plan import TrainingPlan
+from einmap.errors import SpecError
+from einmap.visible import brief
+
+
+@dataclass(frozen=True, slots=True)
+class StepPart:
+    """Seconds of the device that is done last, spent on one thing. `hidden`: seconds of it that run meanwhile; `sent`:
+    bytes that the device sends.
+    """
+
+    what: str
+    seconds: float
+    hidden: float = 0.0
+    sent: float = 0.0
+
+
+@dataclass(frozen=True)
+class TrainingStep:
+    """A step by a plan. `seconds` is the sum of `parts`; `held`: bytes on each of the devices of a pipeline at their
+    peak; `timeline`: of the pipeline, one device for each of `pp`; `operations`: of the model for a step, forward and
+    backward, what is computed again left out.
+    """
+
+    __repr__ = brief
+
+    plan: TrainingPlan
+    seconds: float
+    parts: tuple[StepPart, ...]
+    held: tuple[Held, ...]
+    timeline: Timeline
+    stages: tuple[int, ...]
+    operations: float
+
+    @cached_property
+    def peak(self) -> Held:
+        """Bytes on the device that holds most."""
+        return max(self.held, key=lambda one: one.total)
+
+    @property
+    def sent_bytes(self) -> float:
+        """Bytes that the device that is done last sends."""
+        return sum(part.sent for part in self.parts)
+
+    @property
+    def rate(self) -> float:
+        """Operations of the model a second on each device."""
+        return self.operations / self.seconds / self.plan.devices if self.seconds else 0.0
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Layers of one stage on one device, for one micro-batch. `passes`: seconds of forward, backward for inputs and for
+    weights with everything that is not hidden; `saved`: bytes that wait; `tail`: seconds after its last backward pass
+    for gradients.
+    """
+
+    passes: tuple[float, float, float]
+    saved: float
+    held: Held
+    weights: tuple[Weights, ...]
+    parts: Mapping[str, StepPart]
+    once: tuple[StepPart, ...]
+
+
+@dataclass(frozen=True)
+class TrainingCosts:
+    """Costs of plans of one model on one cluster; layers that are spread in the same way are planned once.
+
+    `laid`: devices along each axis of the cluster, None: its axes are filled in the order of their bandwidth.
+    """
+
+    model: TrainingModel
+    cluster: Cluster
+    laid: Mesh | None = None
+    _layers: dict[object, LayerCost] = field(default_factory=dict, repr=False, compare=False)
+
+    def layer(self, layer: Layer, plan: TrainingPlan) -> LayerCost:
+        """Costs of a layer for one micro-batch."""
+        sizes = plan.tp, plan.cp, plan.ep
+        key = layer.name, sizes, plan.micro_batch, plan.sequence_parallel or plan.tp == 1
+        if key not in self._layers:
+            # other ways to divide devices lie outside of these, and change nothing
+            machine = self.machine(plan)
+            self._layers[key] = layer_cost(layer, machine, plan.micro_batch * plan.ep, plan.sequence_parallel)
+        return self._layers[key]
+
+    def machine(self, plan: TrainingPlan) -> Machine:
+        """The devices of a plan. Raises SpecError where they do not fit."""
+        return machine_for(self.cluster, plan, self.laid)
+
+    def step(self, plan: TrainingPlan) -> TrainingStep:
+        """The step by a plan. Raises SpecError where plan, model and cluster do not fit one another."""
+        batches = plan.micro_batches(self.model.batch)
+        counts = stages_of(self.model, plan)
+        stages = self.stages(plan, counts)
+        schedule = pipeline_schedule(plan.schedule, plan.pp, batches, chunks=plan.chunks)
+        if schedule.stages != len(stages):
+            raise SpecError(
+                f"{plan.schedule} has {schedule.stages} stages, the plan {len(stages)}",
+                hint=f"take chunks of {schedule.stages // schedule.devices}",
+            )
+        return _Step(self, plan, stages, schedule, counts).step()
+
+    def stages(self, plan: TrainingPlan, counts: Sequence[int]) -> list[Stage]:
+        """The stages with so many layers each."""
+        made, first = [], 0
+        for number, count in enumerate(counts):
+            layers = self.model.units[first : first + count]
+            made.append(self.stage(plan, Counter(layers), is_first=number == 0))
+            first += count
+        return made
+
+    def stage(self, plan: TrainingPlan, layers: Mapping[Layer, int], is_first: bool) -> Stage:
+        """A stage with so many of each layer."""
+        machine = self.machine(plan)
+        costs = [(self.layer(layer, plan), count) for layer, count in layers.items()]
+        table = Weights(self.model.table / plan.tp, self.model.table / plan.tp * self.table_bytes, ("cp", "ep", "dp"))
+        tables = (table,) if is_first and self.model.table else ()
+        return _stage(plan, self.model, machine, costs, tables)
+
+    @cached_property
+    def table_bytes(self) -> float:
+        """Bytes of a value that is looked up: as wide as the activations that it becomes."""
+        first = self.model.layers[0]
+        tensor = (*first.arriving, *first.results)[0]
+        return first.workload.tensor_bits(tensor) / first.workload.tensor_size(tensor) / 8
+
+
+def training_cost(model: TrainingModel, cluster: Cluster, plan: TrainingPlan, laid: Mesh | None = None) -> TrainingStep:
+    """The training step of a model on a cluster by a plan.
+
+    `laid`: devices along each axis of the cluster; without, each axis is filled up to its size, the fastest links
+    first. Raises SpecError where plan, model and cluster do not fit one another; memory is reported, not limited.
+    """
+    return TrainingCosts(model, cluster, laid).step(plan)
+
+
+def stages_of(model: TrainingModel, plan: TrainingPlan) -> tuple[int, ...]:
+    """Layers of each stage: those of the plan, or as even as can be. Raises SpecError where they are not all layers."""
+    stages, units = plan.pp * plan.chunks, len(model.units)
+    if plan.stages is None:
+        return tuple(units * (i + 1) // stages - units * i // stages for i in range(stages))
+    if sum(plan.stages) != units:
+        raise SpecError(f"the stages have {sum(plan.stages)} layers, the model has {units}")
+    return plan.stages
+
+
+_PHASES: tuple[Phase, ...] = ("forward", "input", "weight")
+
+
+def _stage(
+    plan: TrainingPlan,
+    model: TrainingModel,
+    machine: Machine,
+    costs: Sequence[tuple[LayerCost, int]],
+    tables: tuple[Weights, ...],
+) -> Stage:
+    hides, parts = _Hides(plan), _Parts()
+    passes = dict.fromkeys(_PHASES, 0.0)
+    saved, once = 0.0, list[StepPart]()
+    held, working, every = Held(), 0.0, list[Weights]()
+    for cost, count in costs:
+        moves = list(data_moves(cost.weights, model, machine, plan.zero))
+        for phase, seconds in hides.of_layer(cost, moves, count, parts).items():
+            passes[phase] += seconds
+        saved += cost.saved[plan.recompute] * count
+        every += [replace(w, values=w.values * count, bytes=w.bytes * count) for w in cost.weights]
+        again = cost.saved["none"] - cost.saved[plan.recompute] if plan.recompute != "none" else 0.0
+        whole = 2 * sum(weights.bytes for weights in cost.weights) if plan.zero == 3 else 0.0
+        working = max(working, cost.working + max(again, 0.0) + whole)
+        once += [
+            StepPart(f"{_often(move)} {move.kind}", move.seconds * count, sent=move.sent * count)
+            for move in moves
+            if move.often in ("step", "update")
+        ]
+    every += tables
+    once += [
+        StepPart(f"{_often(move)} {move.kind}", move.seconds, sent=move.sent)
+        for move in data_moves(tables, model, machine, min(plan.zero, 1))
+    ]
+    held = held_by_weights(every, model, machine, plan.zero) + Held(working=working)
+    spent = (passes["forward"], passes["input"], passes["weight"])
+    return Stage(spent, saved, held, tuple(every), parts.made, tuple(once))
+
+
+def _often(move: DataMove) -> str:
+    return "gradients" if move.often != "update" else "weights"
+
+
+class _Parts:
+    """Parts of the time of a micro-batch, by what they are."""
+
+    def __init__(self) -> None:
+        self.made: dict[str, StepPart] = {}
+
+    def add(self, what: str, seconds: float, hidden: float = 0.0, sent: float = 0.0) -> None:
+        """Add to a part."""
+        old = self.made.get(what, StepPart(what, 0.0))
+        self.made[what] = StepPart(what, old.seconds + seconds, old.hidden + hidden, old.sent + sent)
+
+
+@dataclass(frozen=True, slots=True)
+class _Hides:
+    """Communication of a layer that runs while the layer computes."""
+
+    plan: TrainingPlan
+
+    def of_layer(self, cost: LayerCost, moves: Sequence[DataMove], count: int, parts: _Parts) -> dict[Phase, float]:
+        """Seconds of the passes of `count` layers."""
+        spent: dict[Phase, float] = {}
+        for phase in _PHASES:
+            computing = cost.compute[phase]
+            parts.add("computing", computing * count)
+            again, repeated = self._again(cost) if phase == "input" else (0.0, [])
+            if again:
+                parts.add("computing again", again * count)
+            free = computing + again if "tensor" in self.plan.overlap else 0.0
+            moving = 0.0
+            for one in (*(c for c in cost.collectives if c.phase == phase), *repeated):
+                hidden = min(free, one.seconds)
+                free -= hidden
+                moving += one.seconds - hidden
+                parts.add(f"activations {one.kind}", (one.seconds - hidden) * count, hidden * count, one.sent * count)
+            spent[phase] = computing + again + moving
+        for phase, often in (("forward", "forward"), ("weight", "backward")):
+            free = 0.0
+            if "data" in self.plan.overlap:
+                free = spent["forward"] if phase == "forward" else spent["input"] + spent["weight"]
+            for move in moves:
+                if move.often == often:
+                    hidden = min(free, move.seconds)
+                    free -= hidden
+                    shown = move.seconds - hidden
+                    what = "weights" if move.kind == "all_gather" else "gradients"
+                    parts.add(f"{what} {move.kind}", shown * count, hidden * count, move.sent * count)
+                    spent["forward" if phase == "forward" else "weight"] += shown
+        return {phase: seconds * count for phase, seconds in spent.items()}
+
+    def _again(self, cost: LayerCost) -> tuple[float, list[Collective]]:
+        """Seconds of computing again in the backward pass, and the collectives that run again."""
+        forward = [one for one in cost.collectives if one.phase == "forward"]
+        match self.plan.recompute:
+            case "full":
+                return cost.compute["forward"], forward
+            case "selective":
+                return cost.attention, [one for one in forward if one.again]
+            case _:
+                return 0.0, []
+
+
+@dataclass(frozen=True)
+class _Step:
+    """Stages and their schedule, put together."""
+
+    costs: TrainingCosts
+    plan: TrainingPlan
+    stages: Sequence[Stage]
+    schedule: PipelineSchedule
+    counts: tuple[int, ...]
+
+    def step(self) -> TrainingStep:
+        timeline = self._timeline()
+        ends = self._ends(timeline)
+        last = max(range(self.schedule.devices), key=lambda device: sum(part.seconds for part in ends[device]))
+        parts = tuple(part for part in ends[last] if part.seconds or part.hidden or part.sent)
+        held = tuple(self._held(timeline, device) for device in range(self.schedule.devices))
+        seconds = sum(part.seconds for part in parts)
+        return TrainingStep(self.plan, seconds, parts, held, timeline, self.counts, self._operations())
+
+    def _operations(self) -> float:
+        """A backward pass does twice the products of a forward pass."""
+        model, plan = self.costs.model, self.plan
+        each = sum(self.costs.layer(layer, plan).operations * layer.count for layer in model.layers)
+        return 3 * each * model.batch / (plan.micro_batch * plan.ep)
+
+    def _timeline(self) -> Timeline:
+        forward, inputs, weights = zip(*(stage.passes for stage in self.stages), strict=True)
+        transfer = 0.0
+        if self.plan.pp > 1:
+            transfer = self.costs.machine(self.plan).seconds("shift", ("pp",), self._passing)
+        saved = tuple(stage.saved for stage in self.stages)
+        return run_pipeline(self.schedule, StageCosts(forward, inputs, weights, transfer, saved))
+
+    @cached_property
+    def _passing(self) -> float:
+        """Bytes that one device passes on to the next stage for a micro-batch."""
+        layers = self.costs.model.layers
+        return max(self.costs.layer(layer, self.plan).passing for layer in layers[:-1] or layers)
+
+    def _on(self, device: int) -> list[Stage]:
+        return [stage for stage, at in zip(self.stages, self.schedule.device_of, strict=True) if at == device]
+
+    def _held(self, timeline: Timeline, device: int) -> Held:
+        stages = self._on(device)
+        total = Held(activations=timeline.peaks[device])
+        for stage in stages:
+            total += replace(stage.held, working=0.0)
+        return total + Held(working=max((stage.held.working for stage in stages), default=0.0))
+
+    def _ends(self, timeline: Timeline) -> list[list[StepPart]]:
+        """Seconds of each device by what they are spent on, from the begin of the step to its own end."""
+        batches = self.schedule.micro_batches
+        made = []
+        for device in range(self.schedule.devices):
+            parts = _Parts()
+            for stage in self._on(device):
+                for part in stage.parts.values():
+                    parts.add(part.what, part.seconds * batches, part.hidden * batches, part.sent * batches)
+            busy = sum(part.seconds for part in parts.made.values())
+            steps = self.schedule.steps[device]
+            end = timeline.ends[steps[-1][-1]] if steps else 0.0
+            parts.add("bubble", max(0.0, end - busy))
+            if self.plan.pp > 1:
+                parts.add("pipeline shift", 0.0, 0.0, self._sent_on(device))
+            self._once(device, parts)
+            parts.add("update", self._update(device))
+            made.append(list(parts.made.values()))
+        return made
+
+    def _sent_on(self, device: int) -> float:
+        """Bytes to other devices, forward and backward."""
+        device_of, total = self.schedule.device_of, 0.0
+        for stage, at in enumerate(device_of):
+            for other in (stage + 1, stage - 1):
+                if at == device and 0 <= other < len(device_of) and device_of[other] != device:
+                    total += self._passing * self.schedule.micro_batches
+        return total
+
+    def _once(self, device: int, parts: _Parts) -> None:
+        """Collectives of gradients once a step, hidden behind the last backward pass but for that of the last layer,
+        and of weights after the update, behind the next forward pass but for that of the first layer.
+        """
+        for number, stage in enumerate(self.stages):
+            if self.schedule.device_of[number] != device:
+                continue
+            layers = max(1, self.counts[number])
+            for part in stage.once:
+                hidden = 0.0
+                if "data" in self.plan.overlap:
+                    is_gradient = part.what.startswith("gradients")
+                    room = stage.passes[1] + stage.passes[2] if is_gradient else stage.passes[0]
+                    hidden = min(part.seconds, room) * (layers - 1) / layers
+                parts.add(part.what, part.seconds - hidden, hidden, part.sent)
+
+    def _update(self, device: int) -> float:
+        """Seconds of the update: state, gradients and weights are read and written once."""
+        model, machine = self.costs.model, self.costs.machine(self.plan)
+        moved = 0.0
+        for stage in self._on(device):
+            for some in stage.weights:
+                parts = machine.parts(some.copies) if self.plan.zero else 1
+                moved += (some.values * (2 * model.state_bytes + model.gradient_bytes) + some.bytes) / parts
+        return moved / self.costs.cluster.pe.memory_bandwidth

@@ -1,0 +1,82 @@
+"""Costs of training steps beside formulas: of rings, of tensor parallel transformers, of ZeRO, of pipelines."""
+
+import pytest
+from tests.distribute.training.models import perceptron, transformer
+
+from einmap.distribute.costs.cluster import Cluster, Link, ProcessingElement
+from einmap.distribute.training.plan import TrainingPlan
+from einmap.distribute.training.step import TrainingCosts, training_cost
+
+PE = ProcessingElement(peak=((16, 1e12),), memory_bandwidth=1e11)
+RING = Cluster(PE, (("x", Link(1e9)),))
+
+
+def collectives(model, plan, cluster=RING):
+    cost = TrainingCosts(model, cluster).layer(model.layers[0], plan)
+    return [(one.phase, one.kind, one.sent, one.seconds) for one in cost.collectives if one.seconds]
+
+
+@pytest.mark.parametrize("devices", [2, 4, 8])
+def test_a_tensor_parallel_layer_has_four_all_reduces_of_samples_positions_and_features(devices):
+    plan = TrainingPlan(tp=devices, micro_batch=2, sequence_parallel=False)
+    volume = 2 * 64 * 64 * 2
+    ring = 2 * volume * (devices - 1) / devices
+    found = collectives(transformer(), plan)
+    assert [(phase, kind) for phase, kind, *_ in found] == [
+        ("forward", "all_reduce"),
+        ("forward", "all_reduce"),
+        ("input", "all_reduce"),
+        ("input", "all_reduce"),
+    ]
+    assert {sent for _, _, sent, _ in found} == {ring}
+    assert all(seconds == pytest.approx(ring / 1e9) for *_, seconds in found)
+
+
+def test_a_sequence_parallel_layer_has_halves_of_them_and_gathers_again_for_gradients_of_weights():
+    found = collectives(transformer(), TrainingPlan(tp=4, micro_batch=2))
+    half = 2 * 64 * 64 * 2 * 3 / 4
+    assert {sent for _, _, sent, _ in found} == {half}
+    kinds = [(phase, kind) for phase, kind, *_ in found if phase != "weight"]
+    for phase in ("forward", "input"):
+        assert sorted(kind for one, kind in kinds if one == phase) == ["all_gather"] * 2 + ["reduce_scatter"] * 2
+    assert [kind for phase, kind, *_ in found if phase == "weight"] == ["all_gather"] * 2
+
+
+@pytest.mark.parametrize(
+    ("zero", "each", "sent"), [(0, 16.0, 4), (1, 4 + 12 / 8, 4), (2, 2 + 14 / 8, 4), (3, 16 / 8, 6)]
+)
+def test_zero_holds_and_sends_so_many_bytes_for_each_weight(zero, each, sent):
+    model = transformer(batch=8)
+    step = training_cost(model, RING, TrainingPlan(dp=8, zero=zero))
+    weights = 4 * (4 * 64 * 64 + 2 * 64 * 256)
+    held = step.peak
+    assert held.weights + held.gradients + held.state == pytest.approx(each * weights)
+    assert step.sent_bytes == pytest.approx(sent * 7 / 8 * weights)
+
+
+def test_a_step_takes_what_its_parts_take():
+    model = transformer(layers=8, batch=16)
+    plan = TrainingPlan(dp=2, tp=2, pp=2, zero=1, recompute="full", overlap=())
+    step = training_cost(model, RING, plan)
+    assert step.seconds == pytest.approx(sum(part.seconds for part in step.parts))
+    assert {part.what for part in step.parts} >= {"computing", "computing again", "bubble", "update"}
+
+
+def test_a_pipeline_without_transfers_has_the_bubble_of_its_formula():
+    model = perceptron([64] * 5, batch=8)
+    link = Link(1e30)
+    step = training_cost(model, Cluster(PE, (("x", link),)), TrainingPlan(pp=4))
+    alone = training_cost(model, Cluster(PE, (("x", link),)), TrainingPlan())
+    each = next(part.seconds for part in alone.parts if part.what == "computing") / 8 / 4
+    assert step.timeline.makespan == pytest.approx((8 + 3) * each)
+
+
+def test_what_is_computed_again_is_not_held():
+    model = transformer(batch=4)
+    held = {
+        kind: training_cost(model, RING, TrainingPlan(recompute=kind)).peak.activations
+        for kind in ("none", "selective", "full")
+    }
+    # QK is read by its own derivative and by that of AV
+    assert held["none"] - held["selective"] == 4 * 64 * 64 * 8 * 2
+    assert held["full"] == 4 * 64 * 64 * 2
