@@ -1,9 +1,10 @@
 """Costs of training steps beside formulas: of rings, of tensor parallel transformers, of ZeRO, of pipelines."""
 
 import pytest
-from tests.distribute.training.models import perceptron, transformer
+from tests.distribute.training.models import perceptron, transformer, workload
 
 from einmap.distribute.costs.cluster import Cluster, Link, ProcessingElement
+from einmap.distribute.training.model import Layer, Ranks, TrainingModel
 from einmap.distribute.training.plan import TrainingPlan
 from einmap.distribute.training.step import TrainingCosts, training_cost
 
@@ -78,5 +79,37 @@ def test_what_is_computed_again_is_not_held():
         for kind in ("none", "selective", "full")
     }
     # QK is read by its own derivative and by that of AV
-    assert held["none"] - held["selective"] == 4 * 64 * 64 * 8 * 2
-    assert held["full"] == 4 * 64 * 64 * 2
+    assert held["none"] - held["selective"] == 3 * 64 * 64 * 8 * 2
+    assert held["full"] == 3 * 64 * 64 * 2 + held["none"] / 4
+
+
+def test_tensor_parallel_devices_each_send_a_part_to_the_next_stage_over_slow_links():
+    """A quarter of the activations, which then are gathered over fast links."""
+    size, micro_batches = 2 * 64 * 64 * 2, 4
+    plan = TrainingPlan(tp=4, pp=2, micro_batch=2, sequence_parallel=False)
+    step, faster = (
+        training_cost(transformer(), Cluster(PE, (("x", Link(1e9, size=4)), ("y", Link(slow)))), plan)
+        for slow in (5e7, 1e8)
+    )
+    shift = next(part for part in step.parts if part.what == "pipeline shift")
+    assert shift.sent == size / 4 * micro_batches
+    # of the first micro-batch to the last stage, and of the last one back
+    waited = step.timeline.makespan - faster.timeline.makespan
+    assert waited >= 2 * size / 4 / 1e8 * (1 - 1e-9)
+    assert waited < 2 * micro_batches * size / 4 / 1e8
+
+
+def test_the_last_layer_is_not_computed_again_as_its_backward_pass_follows_at_once():
+    again = {}
+    for layers in (1, 2, 4):
+        step = training_cost(transformer(layers), RING, TrainingPlan(recompute="full"))
+        again[layers] = sum(part.seconds for part in step.parts if part.what == "computing again")
+    assert again[1] == 0
+    assert again[4] == pytest.approx(3 * again[2])
+
+
+def test_a_loss_is_spread_over_classes_so_that_no_device_has_all_of_them():
+    head = ["L[b, m, c] = X[b, m, d] * W[d, c]", "R[b, m] = exp(L[b, m, c])"]
+    layer = Layer("head", workload(head, B=1, M=64, D=64, C=4096), Ranks())
+    found = collectives(TrainingModel((layer,), 8), TrainingPlan(tp=4, micro_batch=2))
+    assert max(sent for _, _, sent, _ in found) <= 2 * 64 * 64 * 2

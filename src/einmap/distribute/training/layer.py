@@ -65,7 +65,8 @@ class Weights:
 class LayerCost:
     """A layer for one micro-batch on one device. `compute`: seconds by phase; `attention`: seconds of computing what
     has two ranks of positions; `saved`: bytes that wait for the backward pass, by what is computed again; `passing`:
-    bytes of a result; `working`: bytes of gradients and operands of the largest Einsum of the backward pass.
+    bytes of a result, the same on devices of the ways `passing_copies`; `working`: bytes of gradients and operands of
+    the largest Einsum of the backward pass.
     """
 
     __repr__ = brief
@@ -75,6 +76,7 @@ class LayerCost:
     collectives: tuple[Collective, ...]
     saved: Mapping[Recompute, float]
     passing: float
+    passing_copies: tuple[Dim, ...]
     working: float
     weights: tuple[Weights, ...]
     operations: float
@@ -176,6 +178,8 @@ class _Rules:
         along = self.layer.passing
         if written <= along:
             kept = layer.sequence if self.sequence_parallel else frozenset[str]()
+            # such as classes, of which a loss is the sum
+            kept |= frozenset(einsum.rank_variables) - along - layer.batch - layer.sequence
             return all(variable is None or variable in kept for variable in variables)
         return all(variable not in layer.batch and variable not in along - layer.sequence for variable in variables)
 
@@ -218,12 +222,14 @@ class _Costed:
                     pass
         collectives += self._gathered_again()
         (result, *_) = self.layer.results
+        home = self.chosen.homes[result][0]
         return LayerCost(
             compute,
             attention,
             tuple(collectives),
             self._saved(),
-            self._bytes(result, self.chosen.homes[result][0]),
+            self._bytes(result, home),
+            () if set(self.machine.axes["tp"]) & home.used else ("tp",),
             self._working(),
             tuple(self._weights()),
             float(sum(e.n_computes * operations_per_point(e) for e in self.layer.workload.einsums)),

@@ -16,7 +16,7 @@ from einmap.distribute.training.held import DataMove, Held, data_moves, held_by_
 from einmap.distribute.training.layer import Collective, LayerCost, Phase, Weights, layer_cost
 from einmap.distribute.training.machine import Machine, machine_for
 from einmap.distribute.training.model import Layer, TrainingModel
-from einmap.distribute.training.plan import TrainingPlan
+from einmap.distribute.training.plan import Recompute, TrainingPlan
 from einmap.errors import SpecError
 from einmap.visible import brief
 
@@ -124,15 +124,20 @@ class TrainingCosts:
         """The stages with so many layers each."""
         made, first = [], 0
         for number, count in enumerate(counts):
-            layers = self.model.units[first : first + count]
-            made.append(self.stage(plan, Counter(layers), is_first=number == 0))
+            layers = Counter((layer, plan.recompute) for layer in self.model.units[first : first + count])
             first += count
+            if count and first == len(self.model.units):
+                # the backward pass of the last layer follows at once
+                last = self.model.units[-1]
+                layers -= Counter([(last, plan.recompute)])
+                layers[last, "none"] += 1
+            made.append(self.stage(plan, layers, is_first=number == 0))
         return made
 
-    def stage(self, plan: TrainingPlan, layers: Mapping[Layer, int], is_first: bool) -> Stage:
-        """A stage with so many of each layer."""
+    def stage(self, plan: TrainingPlan, layers: Mapping[tuple[Layer, Recompute], int], is_first: bool) -> Stage:
+        """A stage with so many of each layer, of which that is computed again."""
         machine = self.machine(plan)
-        costs = [(self.layer(layer, plan), count) for layer, count in layers.items()]
+        costs = [(self.layer(layer, plan), recompute, count) for (layer, recompute), count in layers.items()]
         table = Weights(self.model.table / plan.tp, self.model.table / plan.tp * self.table_bytes, ("cp", "ep", "dp"))
         tables = (table,) if is_first and self.model.table else ()
         return _stage(plan, self.model, machine, costs, tables)
@@ -171,20 +176,20 @@ def _stage(
     plan: TrainingPlan,
     model: TrainingModel,
     machine: Machine,
-    costs: Sequence[tuple[LayerCost, int]],
+    costs: Sequence[tuple[LayerCost, Recompute, int]],
     tables: tuple[Weights, ...],
 ) -> Stage:
     hides, parts = _Hides(plan), _Parts()
     passes = dict.fromkeys(_PHASES, 0.0)
     saved, once = 0.0, list[StepPart]()
     held, working, every = Held(), 0.0, list[Weights]()
-    for cost, count in costs:
+    for cost, recompute, count in costs:
         moves = list(data_moves(cost.weights, model, machine, plan.zero))
-        for phase, seconds in hides.of_layer(cost, moves, count, parts).items():
+        for phase, seconds in hides.of_layer(cost, recompute, moves, count, parts).items():
             passes[phase] += seconds
-        saved += cost.saved[plan.recompute] * count
+        saved += cost.saved[recompute] * count
         every += [replace(w, values=w.values * count, bytes=w.bytes * count) for w in cost.weights]
-        again = cost.saved["none"] - cost.saved[plan.recompute] if plan.recompute != "none" else 0.0
+        again = cost.saved["none"] - cost.saved[recompute] if recompute != "none" else 0.0
         whole = 2 * sum(weights.bytes for weights in cost.weights) if plan.zero == 3 else 0.0
         working = max(working, cost.working + max(again, 0.0) + whole)
         once += [
@@ -224,13 +229,15 @@ class _Hides:
 
     plan: TrainingPlan
 
-    def of_layer(self, cost: LayerCost, moves: Sequence[DataMove], count: int, parts: _Parts) -> dict[Phase, float]:
+    def of_layer(
+        self, cost: LayerCost, recompute: Recompute, moves: Sequence[DataMove], count: int, parts: _Parts
+    ) -> dict[Phase, float]:
         """Seconds of the passes of `count` layers."""
         spent: dict[Phase, float] = {}
         for phase in _PHASES:
             computing = cost.compute[phase]
             parts.add("computing", computing * count)
-            again, repeated = self._again(cost) if phase == "input" else (0.0, [])
+            again, repeated = self._again(cost, recompute) if phase == "input" else (0.0, [])
             if again:
                 parts.add("computing again", again * count)
             free = computing + again if "tensor" in self.plan.overlap else 0.0
@@ -255,10 +262,10 @@ class _Hides:
                     spent["forward" if phase == "forward" else "weight"] += shown
         return {phase: seconds * count for phase, seconds in spent.items()}
 
-    def _again(self, cost: LayerCost) -> tuple[float, list[Collective]]:
+    def _again(self, cost: LayerCost, recompute: Recompute) -> tuple[float, list[Collective]]:
         """Seconds of computing again in the backward pass, and the collectives that run again."""
         forward = [one for one in cost.collectives if one.phase == "forward"]
-        match self.plan.recompute:
+        match recompute:
             case "full":
                 return cost.compute["forward"], forward
             case "selective":
@@ -294,17 +301,24 @@ class _Step:
 
     def _timeline(self) -> Timeline:
         forward, inputs, weights = zip(*(stage.passes for stage in self.stages), strict=True)
-        transfer = 0.0
-        if self.plan.pp > 1:
-            transfer = self.costs.machine(self.plan).seconds("shift", ("pp",), self._passing)
         saved = tuple(stage.saved for stage in self.stages)
-        return run_pipeline(self.schedule, StageCosts(forward, inputs, weights, transfer, saved))
+        return run_pipeline(self.schedule, StageCosts(forward, inputs, weights, self._transfer[0], saved))
 
     @cached_property
-    def _passing(self) -> float:
-        """Bytes that one device passes on to the next stage for a micro-batch."""
-        layers = self.costs.model.layers
-        return max(self.costs.layer(layer, self.plan).passing for layer in layers[:-1] or layers)
+    def _transfer(self) -> tuple[float, float]:
+        """Seconds for what a device passes on to the next stage for a micro-batch, and the bytes that it sends there.
+
+        Where tensor parallel devices have the same data, each may send a part, and their next ones gather it (as in
+        Narayanan et al., "Efficient large-scale language model training on GPU clusters", SC 2021).
+        """
+        if self.plan.pp == 1:
+            return 0.0, 0.0
+        layers, machine = self.costs.model.layers, self.costs.machine(self.plan)
+        most = max((self.costs.layer(one, self.plan) for one in layers[:-1] or layers), key=lambda one: one.passing)
+        part = most.passing / machine.parts(most.passing_copies)
+        gathering = machine.seconds("all_gather", most.passing_copies, most.passing)
+        ways = ((most.passing, 0.0), (part, gathering))
+        return min((machine.seconds("shift", ("pp",), sent) + more, sent) for sent, more in ways)
 
     def _on(self, device: int) -> list[Stage]:
         return [stage for stage, at in zip(self.stages, self.schedule.device_of, strict=True) if at == device]
@@ -342,7 +356,7 @@ class _Step:
         for stage, at in enumerate(device_of):
             for other in (stage + 1, stage - 1):
                 if at == device and 0 <= other < len(device_of) and device_of[other] != device:
-                    total += self._passing * self.schedule.micro_batches
+                    total += self._transfer[1] * self.schedule.micro_batches
         return total
 
     def _once(self, device: int, parts: _Parts) -> None:
