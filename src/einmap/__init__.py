@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from einmap.distribute.placements.mesh import Mesh as Mesh
     from einmap.distribute.plans.plan import Plan as Plan
     from einmap.distribute.read import plan_of as plan_of
+    from einmap.einsum.gradients.gradient import Gradient as Gradient
+    from einmap.einsum.gradients.gradient import gradient as gradient
     from einmap.einsum.notation.pretty import pretty_einsums as pretty_einsums
     from einmap.einsum.notation.pretty import pretty_loops as pretty_loops
     from einmap.einsum.rewrites.delay import delay_reduction as delay_reduction
@@ -88,6 +90,7 @@ _HOMES = {
     "Execution": "einmap.execute.results.result",
     "FanoutError": "einmap.errors",
     "Frame": "einmap.report.frames.frame",
+    "Gradient": "einmap.einsum.gradients.gradient",
     "Imported": "einmap.frontends.cascade.imported",
     "JaxEngine": "einmap.distribute.backends.jax.engine",
     "JaxOptions": "einmap.distribute.backends.jax.engine",
@@ -126,6 +129,7 @@ _HOMES = {
     "flatten": "einmap.einsum.rewrites.flatten",
     "frame_of": "einmap.report.frames.kinds",
     "frames_of": "einmap.report.frames.kinds",
+    "gradient": "einmap.einsum.gradients.gradient",
     "from_jax": "einmap.frontends.jax.read",
     "from_onnx": "einmap.frontends.onnx.read",
     "linearise": "einmap.einsum.rewrites.flatten",

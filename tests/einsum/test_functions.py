@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 from einmap.einsum.functions import FUNCTIONS, Code, apply
+from einmap.einsum.gradients.derivatives import pulled_back
+from einmap.einsum.numeric import _value
+from einmap.einsum.operation import Apply, Number, Operand
 from einmap.emit.printers import c_runtime, comments, print_python
 from einmap.execute.kernel.kernels import _apply
 
@@ -47,3 +50,17 @@ def test_the_error_function_is_that_of_math_to_the_last_places():
 @pytest.mark.parametrize(("x", "rounded"), [(0.5, 0), (1.5, 2), (-0.5, 0), (-2.5, -2), (2.4, 2)])
 def test_halves_round_to_the_even_integer(x, rounded):
     assert apply("round", np.float64(x)) == _apply(int(Code.ROUND), x, 0.0, 0.0) == rounded
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_function_has_a_derivative_by_each_argument(name):
+    entry = FUNCTIONS[name]
+    assert len(entry.derivatives) == entry.arity
+    names = "xyz"[: entry.arity]
+    found = pulled_back(Apply(name, tuple(map(Operand, names))), Number(1.0))
+    for values in [(0.75, 1.5, 3.0), (2.25, 0.5, 1.0), (1.25, 2.5, 0.25)]:
+        at = dict(zip(names, map(np.float64, values), strict=False))
+        for argument in names:
+            high, low = (float(apply(name, *(at | {argument: at[argument] + step}).values())) for step in (1e-6, -1e-6))
+            slope = _value(found.get(argument, Number(0.0)), at)
+            assert slope == pytest.approx((high - low) / 2e-6, rel=1e-6, abs=1e-6), argument

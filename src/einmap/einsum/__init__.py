@@ -10,6 +10,7 @@
 - `operation`: what an Einsum computes: a map expression over its inputs and a reduction over the ranks that vanish.
 - `slices`: some values of a workload, from the values that they need.
 - `workload`: a workload: a cascade of Einsums in execution order.
+- `gradients`: backward passes of cascades, as Einsums.
 - `rewrites`: einsums rewritten: ranks partitioned, flattened, reductions delayed.
 - `notation`: einsums as text, read and written.
 - `spaces`: iteration spaces and how rank variables index tensors.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
 from einmap.einsum.operation import Operation
 from einmap.einsum.spaces.projection import (
@@ -25,6 +25,8 @@ from einmap.einsum.spaces.space import index_ends
 from einmap.visible import brief
 
 type TensorName = str
+type Part = Literal["forward", "input", "weight", "update"]
+"""The forward pass, the backward pass towards inputs or to weights alone, and the step of an optimiser."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,8 @@ class Einsum:
     """Constraints that cut points off the box of the bounds, such as `4*k1 + k0 < 10`; none where it is a box."""
     computes: tuple[str, ...] = ()
     """The computes that may do it; without any, all that the architecture enables for it."""
+    part: Part | None = None
+    """The part of a training step that it is in (see `gradients.gradient`); None outside of one."""
 
     @cached_property
     def extents(self) -> Mapping[RankVar, int]:

@@ -111,6 +111,9 @@ class MapFunction:
     `meaning`: its value of x, y and z in words. `compute(xp, *arguments)`: its value for arrays of `xp`, a module
     with the names of numpy. `exact_on_integers`: integers give an integer, so that sums of it are exact in any order.
     `is_linear`: whether it is linear where its arguments have these degrees (at least one of which is not 0).
+    `derivatives`: the derivative by each argument, as map expressions of the arguments x, y and z and of the `value`
+    of the function. At a tie `max` and `min` give each argument a half; at their steps and corners functions have the
+    derivative that JAX gives them: 0 for relu, abs, and all that is piecewise constant.
     """
 
     name: str
@@ -118,69 +121,96 @@ class MapFunction:
     meaning: str
     code: Code
     compute: Callable[..., Any]
+    derivatives: tuple[str, ...]
     infix: str = ""
     exact_on_integers: bool = False
     is_linear: Callable[[Sequence[Degree]], bool] = lambda _degrees: False
 
 
 _ENTRIES = (
-    MapFunction("exp", 1, "e ** x", Code.EXP, lambda xp, x: xp.exp(x)),
-    MapFunction("log", 1, "the natural logarithm", Code.LOG, lambda xp, x: xp.log(x)),
-    MapFunction("sqrt", 1, "the square root", Code.SQRT, lambda xp, x: xp.sqrt(x)),
-    MapFunction("rsqrt", 1, "1 / sqrt(x)", Code.RSQRT, lambda xp, x: 1 / xp.sqrt(x)),
-    MapFunction("abs", 1, "x without its sign", Code.ABS, lambda xp, x: xp.abs(x), exact_on_integers=True),
-    MapFunction("tanh", 1, "the hyperbolic tangent", Code.TANH, lambda xp, x: xp.tanh(x)),
-    MapFunction("sigmoid", 1, "1 / (1 + exp(-x))", Code.SIGMOID, lambda xp, x: 1 / (1 + xp.exp(-x))),
-    MapFunction("relu", 1, "the larger of x and 0", Code.RELU, lambda xp, x: xp.maximum(x, 0), exact_on_integers=True),
+    MapFunction("exp", 1, "e ** x", Code.EXP, lambda xp, x: xp.exp(x), ("value",)),
+    MapFunction("log", 1, "the natural logarithm", Code.LOG, lambda xp, x: xp.log(x), ("1 / x",)),
+    MapFunction("sqrt", 1, "the square root", Code.SQRT, lambda xp, x: xp.sqrt(x), ("0.5 / value",)),
+    MapFunction("rsqrt", 1, "1 / sqrt(x)", Code.RSQRT, lambda xp, x: 1 / xp.sqrt(x), ("-0.5 * value * value * value",)),
     MapFunction(
-        "negative", 1, "x with the other sign", Code.NEGATIVE, lambda xp, x: xp.negative(x),
+        "abs", 1, "x without its sign", Code.ABS, lambda xp, x: xp.abs(x),
+        ("sign(x)",), exact_on_integers=True,
+    ),
+    MapFunction("tanh", 1, "the hyperbolic tangent", Code.TANH, lambda xp, x: xp.tanh(x), ("1 - value * value",)),
+    MapFunction(
+        "sigmoid", 1, "1 / (1 + exp(-x))", Code.SIGMOID, lambda xp, x: 1 / (1 + xp.exp(-x)),
+        ("value * (1 - value)",),
+    ),
+    MapFunction(
+        "relu", 1, "the larger of x and 0", Code.RELU, lambda xp, x: xp.maximum(x, 0),
+        ("less(0, value)",), exact_on_integers=True,
+    ),
+    MapFunction(
+        "negative", 1, "x with the other sign", Code.NEGATIVE, lambda xp, x: xp.negative(x), ("-1",),
         exact_on_integers=True, is_linear=lambda degrees: list(degrees) == [1],
     ),
-    MapFunction("erf", 1, "the error function", Code.ERF, erf),
+    MapFunction("erf", 1, "the error function", Code.ERF, erf, ("1.1283791670955126 * exp(-x * x)",)),
     MapFunction(
         "gelu", 1, "x * (1 + erf(x / sqrt(2))) / 2", Code.GELU,
         lambda xp, x: 0.5 * x * (1 + erf(xp, x * 0.7071067811865476)),
+        ("0.5 * (1 + erf(0.7071067811865476 * x)) + 0.3989422804014327 * x * exp(-0.5 * x * x)",),
     ),
-    MapFunction("sin", 1, "the sine", Code.SIN, lambda xp, x: xp.sin(x)),
-    MapFunction("cos", 1, "the cosine", Code.COS, lambda xp, x: xp.cos(x)),
-    MapFunction("floor", 1, "the integer below or at x", Code.FLOOR, lambda xp, x: xp.floor(x), exact_on_integers=True),
-    MapFunction("ceil", 1, "the integer above or at x", Code.CEIL, lambda xp, x: xp.ceil(x), exact_on_integers=True),
+    MapFunction("sin", 1, "the sine", Code.SIN, lambda xp, x: xp.sin(x), ("cos(x)",)),
+    MapFunction("cos", 1, "the cosine", Code.COS, lambda xp, x: xp.cos(x), ("-sin(x)",)),
     MapFunction(
-        "round", 1, "the nearest integer, the even one of two", Code.ROUND, lambda xp, x: xp.rint(x),
+        "floor", 1, "the integer below or at x", Code.FLOOR, lambda xp, x: xp.floor(x),
+        ("0",), exact_on_integers=True,
+    ),
+    MapFunction(
+        "ceil", 1, "the integer above or at x", Code.CEIL, lambda xp, x: xp.ceil(x),
+        ("0",), exact_on_integers=True,
+    ),
+    MapFunction(
+        "round", 1, "the nearest integer, the even one of two", Code.ROUND, lambda xp, x: xp.rint(x), ("0",),
         exact_on_integers=True,
     ),
-    MapFunction("sign", 1, "-1, 0 or 1", Code.SIGN, lambda xp, x: xp.sign(x), exact_on_integers=True),
+    MapFunction("sign", 1, "-1, 0 or 1", Code.SIGN, lambda xp, x: xp.sign(x), ("0",), exact_on_integers=True),
     MapFunction(
-        "less", 2, "1 if x < y, else 0", Code.LESS, lambda xp, x, y: xp.where(xp.less(x, y), 1.0, 0.0),
+        "less", 2, "1 if x < y, else 0", Code.LESS, lambda xp, x, y: xp.where(xp.less(x, y), 1.0, 0.0), ("0", "0"),
         exact_on_integers=True,
     ),
     MapFunction(
-        "equal", 2, "1 if x = y, else 0", Code.EQUAL, lambda xp, x, y: xp.where(xp.equal(x, y), 1.0, 0.0),
+        "equal", 2, "1 if x = y, else 0", Code.EQUAL, lambda xp, x, y: xp.where(xp.equal(x, y), 1.0, 0.0), ("0", "0"),
         exact_on_integers=True,
     ),
     MapFunction(
         "select", 3, "y if x is not 0, else z", Code.SELECT, lambda xp, x, y, z: xp.where(xp.not_equal(x, 0), y, z),
+        ("0", "1 - equal(x, 0)", "equal(x, 0)"),
         exact_on_integers=True,
     ),
-    MapFunction("max", 2, "the larger one", Code.MAX, lambda xp, x, y: xp.maximum(x, y), exact_on_integers=True),
-    MapFunction("min", 2, "the smaller one", Code.MIN, lambda xp, x, y: xp.minimum(x, y), exact_on_integers=True),
     MapFunction(
-        "add", 2, "the sum", Code.ADD, lambda xp, x, y: xp.add(x, y), infix="+",
+        "max", 2, "the larger one", Code.MAX, lambda xp, x, y: xp.maximum(x, y),
+        ("less(y, x) + 0.5 * equal(x, y)", "less(x, y) + 0.5 * equal(x, y)"), exact_on_integers=True,
+    ),
+    MapFunction(
+        "min", 2, "the smaller one", Code.MIN, lambda xp, x, y: xp.minimum(x, y),
+        ("less(x, y) + 0.5 * equal(x, y)", "less(y, x) + 0.5 * equal(x, y)"), exact_on_integers=True,
+    ),
+    MapFunction(
+        "add", 2, "the sum", Code.ADD, lambda xp, x, y: xp.add(x, y), ("1", "1"), infix="+",
         exact_on_integers=True, is_linear=lambda degrees: list(degrees) == [1, 1],
     ),
     MapFunction(
-        "subtract", 2, "the difference", Code.SUBTRACT, lambda xp, x, y: xp.subtract(x, y), infix="-",
+        "subtract", 2, "the difference", Code.SUBTRACT, lambda xp, x, y: xp.subtract(x, y), ("1", "-1"), infix="-",
         exact_on_integers=True, is_linear=lambda degrees: list(degrees) == [1, 1],
     ),
     MapFunction(
-        "multiply", 2, "the product", Code.MULTIPLY, lambda xp, x, y: xp.multiply(x, y), infix="*",
+        "multiply", 2, "the product", Code.MULTIPLY, lambda xp, x, y: xp.multiply(x, y), ("y", "x"), infix="*",
         exact_on_integers=True, is_linear=lambda degrees: sorted(-1 if d is None else d for d in degrees) == [0, 1],
     ),
     MapFunction(
-        "divide", 2, "the quotient", Code.DIVIDE, lambda xp, x, y: xp.divide(x, y), infix="/",
+        "divide", 2, "the quotient", Code.DIVIDE, lambda xp, x, y: xp.divide(x, y), ("1 / y", "-value / y"), infix="/",
         is_linear=lambda degrees: list(degrees) == [1, 0],
     ),
-    MapFunction("power", 2, "x to the power of y", Code.POWER, lambda xp, x, y: xp.power(x, y)),
+    MapFunction(
+        "power", 2, "x to the power of y", Code.POWER, lambda xp, x, y: xp.power(x, y),
+        ("y * x ** (y - 1)", "select(x, log(x) * value, 0)"),
+    ),
 )  # fmt: skip
 
 FUNCTIONS = {entry.name: entry for entry in _ENTRIES}

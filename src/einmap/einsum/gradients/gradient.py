@@ -1,0 +1,140 @@
+"""The gradients of one tensor of a workload by others, as a workload of forward and backward Einsums."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from einmap.einsum.einsum import Einsum, TensorName
+from einmap.einsum.gradients.backward import Backward, backward
+from einmap.einsum.gradients.names import Names
+from einmap.einsum.gradients.paths import flows, leading_to
+from einmap.einsum.gradients.recompute import recomputed
+from einmap.einsum.gradients.update import Optimizer, Update, Weight, update
+from einmap.einsum.numeric import Tensor, rank_sizes
+from einmap.einsum.workload import Workload
+from einmap.errors import SpecError, did_you_mean
+from einmap.visible import brief
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """A workload that computes a tensor and its gradients.
+
+    `workload`: the Einsums that the tensor needs, with `part` "forward", then those of the backward pass. Their `part`
+    is "weight" where only gradients by graph inputs come of it, so that nothing waits for it, else "input"; Einsums of
+    an optimiser have "update". `gradients`: for each tensor of `by` its gradient, with the ranks of the tensor itself.
+    `seed`: the graph input that the backward pass begins with, of the shape of `of`: with ones the gradients are those
+    of its sum, with other numbers those of the sum that they weight (the scale of a loss). `rows`: graph inputs that
+    number the rows of gathered tables, 0, 1, 2 ..., each with how many there are. `kept`: intermediates of the forward
+    pass that the backward pass reads, in the order in which they are written. `update`: of an optimiser, else None.
+    """
+
+    __repr__ = brief
+
+    workload: Workload
+    of: TensorName
+    gradients: Mapping[TensorName, TensorName]
+    seed: TensorName
+    rows: Mapping[TensorName, int]
+    kept: tuple[TensorName, ...]
+    update: Update | None = None
+
+    def inputs(self, scale: float = 1.0) -> dict[TensorName, Tensor]:
+        """Values of the graph inputs that a backward pass adds but for those of an optimiser: seed and rows."""
+        shape = tuple(rank_sizes(self.workload)[self.seed].values())
+        return {self.seed: np.full(shape, scale)} | {t: np.arange(float(n)) for t, n in self.rows.items()}
+
+
+def gradient(
+    workload: Workload,
+    of: TensorName,
+    by: Sequence[TensorName],
+    *,
+    recompute: Collection[TensorName] = (),
+    constant: Collection[TensorName] = (),
+    optimizer: Optimizer | None = None,
+) -> Gradient:
+    """The gradients of `of`, summed over its elements, by other tensors of the workload, as Einsums.
+
+    `by`: graph inputs or intermediates. `recompute`: intermediates that the backward pass computes again, in place of
+    reading what the forward pass wrote. `constant`: tensors through which no gradient flows, such as the largest value
+    that a softmax subtracts. `optimizer`: of which the step is appended, for those of `by` that are graph inputs.
+
+    Where several values are the largest or the smallest of a reduction, each gets an equal part of the gradient; `max`
+    and `min` of two equal values give each a half. The functions' derivatives are in `einsum.functions`. Raises
+    SpecError for names that the workload does not have, for operations that are not arithmetic, and where `of` does not
+    depend on one of `by`; NotSupportedError for what no Einsum says.
+    """
+    _check_names(workload, of, by, constant)
+    names = Names(workload)
+    needed = leading_to(workload, of)
+    forward = replace(workload, einsums=tuple(e for e in workload.einsums if e.name in needed))
+    ways = flows(forward, of, by, constant)
+    for tensor in by:
+        if all(way.operand.tensor != tensor for way in ways):
+            raise SpecError(
+                f"{of!r} does not depend on {tensor!r}, or its derivative is 0 everywhere",
+                hint=f"leave {tensor} out",
+            )
+    found = backward(forward, ways, of, tuple(dict.fromkeys(by)), names)
+    einsums = _with_parts(forward, found, recomputed(forward, found.groups, recompute, names))
+    step = _update(forward, found.gradients, optimizer, names) if optimizer else None
+    ahead = tuple(replace(einsum, part="forward") for einsum in forward.einsums)
+    whole = replace(workload, einsums=(*ahead, *einsums, *(step.einsums if step else ())))
+    read = {tensor for einsum in einsums for tensor in einsum.inputs}
+    kept = tuple(t for t in forward.producers if t in read)
+    return Gradient(whole, of, found.gradients, found.seed, found.rows, kept, step)
+
+
+def _check_names(
+    workload: Workload, of: TensorName, by: Sequence[TensorName], constant: Collection[TensorName]
+) -> None:
+    for tensor in (of, *by, *constant):
+        if tensor not in workload.tensors:
+            hint = did_you_mean(str(tensor), workload.tensors, listing="tensors")
+            raise SpecError(f"the workload has no tensor {tensor!r}", hint=hint)
+    if of not in workload.producers:
+        raise SpecError(f"no Einsum writes {of!r}: its gradient has nothing to go through")
+    if not by:
+        raise SpecError("no tensor to differentiate by", hint="name weights or inputs, such as by=['W']")
+    if of in by:
+        raise SpecError(f"the gradient of {of!r} by itself is 1", hint=f"leave {of} out")
+
+
+def _with_parts(forward: Workload, found: Backward, einsums: Sequence[Einsum]) -> list[Einsum]:
+    """Backward Einsums with their parts: "weight" where nothing but gradients by graph inputs comes of them."""
+    leaves = {*forward.tensors} - {*forward.producers}
+    of_leaves = {part for tensor in leaves for part in found.parts.get(tensor, ())}
+    needed: set[TensorName] = set()
+    marked: list[Einsum] = []
+    own = {tensor for parts in found.parts.values() for tensor in parts}
+    for einsum in reversed(einsums):
+        is_inner = bool(einsum.outputs & (own - of_leaves)) or bool(einsum.outputs & needed)
+        needed |= einsum.inputs if is_inner else set()
+        marked.append(replace(einsum, part="input" if is_inner else "weight"))
+    return marked[::-1]
+
+
+def _update(
+    forward: Workload, gradients: Mapping[TensorName, TensorName], optimizer: Optimizer, names: Names
+) -> Update:
+    """The optimiser's step for those of the tensors that are graph inputs."""
+    sizes = rank_sizes(forward)
+    users = {t: [forward.by_name[name] for name in forward.users[t]] for t in gradients}
+    weights = [
+        Weight(
+            tensor,
+            sizes[tensor],
+            users[tensor][0].by_tensor[tensor].bits_per_value,
+            max(user.n_instances for user in users[tensor]),
+            found,
+        )
+        for tensor, found in gradients.items()
+        if tensor not in forward.producers
+    ]
+    if not weights:
+        raise SpecError("an optimizer updates graph inputs, and all of `by` are intermediates")
+    return update(optimizer, weights, names)
