@@ -1,5 +1,7 @@
 """Costs of training steps beside formulas: of rings, of tensor parallel transformers, of ZeRO, of pipelines."""
 
+from dataclasses import replace
+
 import pytest
 from tests.distribute.training.models import perceptron, transformer, workload
 
@@ -113,3 +115,18 @@ def test_a_loss_is_spread_over_classes_so_that_no_device_has_all_of_them():
     layer = Layer("head", workload(head, B=1, M=64, D=64, C=4096), Ranks())
     found = collectives(TrainingModel((layer,), 8), TrainingPlan(tp=4, micro_batch=2))
     assert max(sent for _, _, sent, _ in found) <= 2 * 64 * 64 * 2
+
+
+def test_narrow_products_run_at_their_peak_and_cost_a_cast_of_what_is_no_weight():
+    """64 samples, 2,048 features in and out: three products, casts of inputs before the first and of gradients before
+    the second; gradients of weights read what has been cast before.
+    """
+    einsums = ["Z[b, f] = X[b, d] * W[d, f]"]
+    wide = Layer("product", workload(einsums, B=1, D=2048, F=2048), Ranks("B", None))
+    pe = ProcessingElement(peak=((8, 2e12), (16, 1e12)), memory_bandwidth=1e13)
+    cluster = Cluster(pe, (("x", Link(1e9)),))
+    plan = TrainingPlan(micro_batch=64)
+    product, cast = 2 * 64 * 2048 * 2048, 64 * 2048 * (2 + 2 * 1) / 1e13
+    for layer, seconds in ((wide, 3 * product / 1e12), (replace(wide, product_bits=8), 3 * product / 2e12 + 2 * cast)):
+        compute = TrainingCosts(TrainingModel((layer,), 64), cluster).layer(layer, plan).compute
+        assert sum(compute.values()) == pytest.approx(seconds)

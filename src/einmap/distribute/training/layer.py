@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from einmap.distribute.costs.cost_model import ClusterCost, operations_per_point
+from einmap.distribute.costs.cost_model import operations_per_point
 from einmap.distribute.derive import context_of
 from einmap.distribute.placements.mesh import AxisName
 from einmap.distribute.placements.placement import Placement, values_of
@@ -25,6 +25,7 @@ from einmap.distribute.training.backward import Backward, with_backward
 from einmap.distribute.training.machine import Machine
 from einmap.distribute.training.model import Layer
 from einmap.distribute.training.plan import DIMS, Dim, Recompute
+from einmap.distribute.training.products import cost_of_products
 from einmap.einsum.einsum import Einsum, TensorName
 from einmap.errors import SpecError
 from einmap.visible import brief
@@ -108,7 +109,7 @@ def layer_cost(layer: Layer, machine: Machine, samples: int, sequence_parallel: 
     bits = {access.tensor: access.bits_per_value for einsum in joint.einsums for access in einsum.accesses}
     gradients = {backward.gradients[weight] for weight in layer.weights if weight in backward.gradients}
     counted = {tensor: bits[tensor] * (ONCE_A_STEP if tensor in gradients else 1.0) for tensor in bits}
-    model = ClusterCost(machine.cluster, "time")
+    model = cost_of_products(layer, backward, machine.cluster)
     request = replace(checked_request(context), same=_ends(layer, backward))
     space = search_space(context, request, model, counted, Options(True, False))
     rules = _Rules(layer, machine, sequence_parallel, gradients)

@@ -31,6 +31,7 @@ class Layer:
     """Einsums that are repeated `count` times, each time with weights of their own, and planned once.
 
     Weights are graph inputs that no batch variable indexes; other graph inputs come from the layer before.
+    `product_bits`: of values as products with weights read them, which cost a cast of the others; None: as they are.
     """
 
     __repr__ = brief
@@ -39,6 +40,7 @@ class Layer:
     workload: Workload
     ranks: Ranks
     count: int = 1
+    product_bits: float | None = None
 
     @cached_property
     def batch(self) -> frozenset[RankVar]:
