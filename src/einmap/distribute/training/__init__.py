@@ -3,6 +3,7 @@
 - `backward`: the products of a backward pass.
 - `held`: bytes that a device holds, and collectives for gradients and weights.
 - `layer`: a layer on the devices of one stage: seconds, collectives, what it holds.
+- `products`: costs of products that read narrower values than a layer's tensors have.
 - `machine`: devices of a plan on the axes of a cluster.
 - `model`: a model that is trained: layers as Einsums, and the samples of a step.
 - `plan`: a plan of a training step as data.
