@@ -1,12 +1,19 @@
 """`einmap warmup`: all kernels are ready afterwards."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from pathlib import Path
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 import einmap
+from einmap.compiled import stable_order
 from einmap.execute.kernel.kernels import run_leaf
 from einmap.mapper import warm
 from einmap.mapper.branch_and_bound import kernels
@@ -17,24 +24,22 @@ from einmap.mapper.fusion.paths import envelope_kernels, label_kernels, path_ker
 from einmap.mapper.objective import objective_kernels
 from einmap.progress import Progress
 
-OF_TABLES = ("moves_inside", "with_gap_and_node", "over_lanes")
+OF_TABLES = ("with_gap_and_node", "moves_inside", "over_lanes")
 OF_EINSUMS = (
-    *(
-        "objectives",
-        "many_objectives",
-        "exceeds_cutoff",
-        "many_exceed_cutoff",
-        "beyond",
-        "keep_least",
-        "survivors",
-        "take",
-        "search",
-    ),
+    "take",
+    "keep_least",
+    "exceeds_cutoff",
+    "many_exceed_cutoff",
+    "many_objectives",
+    "beyond",
+    "objectives",
+    "search",
+    "survivors",
 )
-OF_CASCADES = ("least_paths", "least_products", "lower_corners", "joined")
+OF_CASCADES = ("lower_corners", "least_products", "least_paths", "joined")
 OF_LARGE = ("rows_above_gap", "outer_points", "take_least")
 OF_TREES = ("links_to_groups",)
-KERNELS = (*OF_TABLES, *OF_EINSUMS, *OF_CASCADES, *OF_LARGE, *OF_TREES)
+KERNELS = (*OF_EINSUMS[-3:], *OF_TABLES, *OF_EINSUMS[:-3], *OF_CASCADES, *OF_LARGE, *OF_TREES)
 
 
 def test_it_says_what_is_ready(run):
@@ -97,6 +102,65 @@ def test_progress_says_which_kernel_is_being_made(monkeypatch):
     reports.clear()
     warm.warm(Progress(reports.append))
     assert reports == []
+
+
+def test_a_second_process_makes_the_last_ones(monkeypatch):
+    monkeypatch.setattr(warm.os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    missing = deque(["objectives", "many_objectives", "exceeds_cutoff"])
+    with warm._helped(missing) as made:
+        while len(missing) > 1:
+            time.sleep(0.01)
+        missing.clear()
+    assert set(made) <= {"many_objectives", "exceeds_cutoff"}
+    assert made["exceeds_cutoff"].name == "exceeds_cutoff"
+
+
+def test_a_second_process_that_fails_leaves_everything_to_this_one(monkeypatch):
+    monkeypatch.setattr(warm.os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    monkeypatch.setattr(warm, "_HELPER", "raise SystemExit(3)")
+    monkeypatch.setattr(warm, "_ready", {})
+    monkeypatch.setattr(warm, "made_ready", lambda name, *_: warm.Warmed(name, True, 0.0))
+    assert [kernel.name for kernel in warm.warm()] == [*KERNELS]
+
+
+def test_with_one_core_there_is_no_second_process(monkeypatch):
+    monkeypatch.setattr(warm.os, "sched_getaffinity", lambda _: {0}, raising=False)
+    monkeypatch.setattr(warm.subprocess, "Popen", Mock(side_effect=AssertionError))
+    with warm._helped(deque(KERNELS)) as made:
+        assert made == {}
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="asks Linux which processes there are")
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
+def test_the_second_process_ends_with_this_one(end):
+    script = (
+        "import os, time; from collections import deque; from einmap.mapper import warm\n"
+        "os.sched_getaffinity = lambda _: {0, 1}\n"
+        "with warm._helped(deque()) as made:\n    print(flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+    ) as ended:
+        ended.stdout.readline()
+        (child,) = Path(f"/proc/{ended.pid}/task/{ended.pid}/children").read_text().split()
+        ended.send_signal(end)
+        ended.wait(30)
+    for _ in range(1000):
+        if (
+            not Path("/proc", child).exists()
+            or Path("/proc", child, "stat").read_text().split(")")[1].split()[0] == "Z"
+        ):
+            break
+        time.sleep(0.01)
+    else:
+        pytest.fail(f"process {child} is still there")
+
+
+def test_keys_are_ordered_as_numpy_orders_them():
+    rng = np.random.default_rng(0)
+    for n in (0, 1, 2, 15, 16, 17, 31, 33, 100, 1000):
+        keys = rng.integers(0, 20, n + 3).astype(float)
+        assert stable_order.py_func(keys, n).tolist() == np.argsort(keys[:n], kind="stable").tolist()
 
 
 def test_the_first_call_of_the_simulators_kernel_computes_something():

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import asdict, dataclass
 from math import prod
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -38,7 +47,10 @@ class Warmed:
 
 
 def _calls() -> dict[str, Callable[[], Any]]:
-    """A call of every kernel with the smallest arguments of the types that the search uses."""
+    """A call of every kernel with the smallest arguments of the types that the search uses.
+
+    Kernels that take long come at both ends, where the processes that compile them begin.
+    """
     one, two = np.zeros(1, dtype=np.int64), np.zeros(2, dtype=np.int64)
     column, flags = np.zeros((1, 1), dtype=np.int64), np.zeros(1, dtype=np.bool_)
     table, costs, row = np.zeros((1, 2)), np.zeros(2), np.zeros(1)
@@ -47,26 +59,7 @@ def _calls() -> dict[str, Callable[[], Any]]:
     edge = np.zeros((1, 3), dtype=np.int64)
     chains = PackedChains(one, one, np.arange(2), table, np.zeros((1, 1)), two, row[:0], two, row[:0], row[:0])
     return {
-        "moves_inside": lambda: dense_kernels.moves_inside(one, one, flags, column, one, two, one, two),
-        "with_gap_and_node": lambda: dense_kernels.with_gap_and_node(
-            np.zeros((2, 2)), one, one, one, one, np.zeros((1, 2), dtype=np.int32), flags, table, table,
-            np.zeros((1, 4)), row, row, row, np.zeros((0, 0)), flags,
-        ),
-        "over_lanes": lambda: dense_kernels.over_lanes(
-            np.zeros((2, 2)), one, one, 1, one, column, one, column, column
-        ),
         "objectives": lambda: objective_kernels.objectives(costs, 0.0, row, row, row, one, np.zeros(1)),
-        "many_objectives": lambda: objective_kernels.many_objectives(table, row, row, row + 1, one, np.zeros((1, 1))),
-        "exceeds_cutoff": lambda: objective_kernels.exceeds_cutoff(costs, rows, 0.0),
-        "many_exceed_cutoff": lambda: objective_kernels.many_exceed_cutoff(table, rows, 0.0),
-        "beyond": lambda: objective_kernels.beyond(table, costs, rows, 0.0),
-        "keep_least": lambda: objective_kernels.keep_least(table.copy(), 0, table),
-        "survivors": lambda: kernels.survivors(
-            table, one, two, two, one, one, costs, row, row, row + 1, one, rows, 0.0, table[:, :1].copy(), 0
-        ),
-        "take": lambda: kernels.take(
-            np.zeros(1), one, 0, 0, np.full((1, 1), np.inf), np.zeros((1, 3), dtype=np.int64), 0
-        ),
         "search": lambda: kernels.search(
             layout, one, two, column,
             one, np.zeros((1, 1), dtype=np.bool_), (column, column, column[:0], one[:0]), np.full((1, 3), -1),
@@ -76,12 +69,31 @@ def _calls() -> dict[str, Callable[[], Any]]:
             two.copy(), np.zeros((2, 2)), np.zeros((2, 1)), two.copy(), two.copy(),
             np.zeros((1, 1)), column.copy(), column.copy(), one - 1, one.copy(), 100,
         ),
+        "survivors": lambda: kernels.survivors(
+            table, one, two, two, one, one, costs, row, row, row + 1, one, rows, 0.0, table[:, :1].copy(), 0
+        ),
+        "with_gap_and_node": lambda: dense_kernels.with_gap_and_node(
+            np.zeros((2, 2)), one, one, one, one, np.zeros((1, 2), dtype=np.int32), flags, table, table,
+            np.zeros((1, 4)), row, row, row, np.zeros((0, 0)), flags,
+        ),
+        "moves_inside": lambda: dense_kernels.moves_inside(one, one, flags, column, one, two, one, two),
+        "over_lanes": lambda: dense_kernels.over_lanes(
+            np.zeros((2, 2)), one, one, 1, one, column, one, column, column
+        ),
+        "take": lambda: kernels.take(
+            np.zeros(1), one, 0, 0, np.full((1, 1), np.inf), np.zeros((1, 3), dtype=np.int64), 0
+        ),
+        "keep_least": lambda: objective_kernels.keep_least(table.copy(), 0, table),
+        "exceeds_cutoff": lambda: objective_kernels.exceeds_cutoff(costs, rows, 0.0),
+        "many_exceed_cutoff": lambda: objective_kernels.many_exceed_cutoff(table, rows, 0.0),
+        "many_objectives": lambda: objective_kernels.many_objectives(table, row, row, row + 1, one, np.zeros((1, 1))),
+        "beyond": lambda: objective_kernels.beyond(table, costs, rows, 0.0),
+        "lower_corners": lambda: envelope_kernels.lower_corners(row, table[:, :1].copy(), row),
+        "least_products": lambda: envelope_kernels.least_products(row, table[:, :1].copy(), row),
         "least_paths": lambda: path_kernels.least_paths(
             one, np.arange(3), PackedStages(edge, np.arange(2), np.arange(2), np.arange(2), two, np.zeros((1, 1))),
             chains, row,
         ),
-        "least_products": lambda: envelope_kernels.least_products(row, table[:, :1].copy(), row),
-        "lower_corners": lambda: envelope_kernels.lower_corners(row, table[:, :1].copy(), row),
         "joined": lambda: label_kernels.joined(
             0, Labels(two, table[:0], levels[:0], levels[:0], edge[:0]),
             Labels(np.arange(2), table, levels, levels, edge), JoinedEdges(edge, one, one, np.zeros((1, 1)), levels),
@@ -126,22 +138,48 @@ def warm(progress: Progress | None = None, *, everything: bool = True, cascades:
     """Make the kernels ready. The first time on a machine this takes some seconds; the result is kept on disk.
 
     Says to `progress` which kernel is being made; what is ready in this process is not made again. Without `everything`
-    kernels that few searches need are left out, without `cascades` those for several Einsums.
+    kernels that few searches need are left out, without `cascades` those for several Einsums. Where the first one has
+    to be compiled, a second process compiles others from the end of the list, which are loaded from disk then.
     """
     calls = _calls() | (_calls_of_few() if everything else {})
     calls = {name: call for name, call in calls.items() if cascades or name not in OF_CASCADES}
-    for done, (name, call) in enumerate(calls.items()):
-        if name in _ready:
-            continue
+    missing = deque(name for name in calls if name not in _ready)
+    total = len(calls)
+
+    def make_next(name: str) -> None:
         if progress is not None:
-            progress.report(f"making the kernels ready (compiled once on a machine): {name}", done, len(calls))
-        module = next(
-            module
-            for module in (dense_kernels, sparse_kernels, tree_kernels, objective_kernels, kernels, *OF_FUSION)
-            if hasattr(module, name)
+            text = f"making the kernels ready (compiled once on a machine): {name}"
+            progress.report(text, total - len(missing) - 1, total)
+        _make(name, calls[name])
+
+    if missing:
+        first = missing.popleft()
+        make_next(first)
+        helping: AbstractContextManager[dict[str, Warmed]] = (
+            _helped(missing) if _ready[first].compiled else nullcontext({})
         )
-        _ready[name] = made_ready(name, getattr(module, name), call)
+        with helping as elsewhere:
+            while missing:
+                try:
+                    name = missing.popleft()
+                except IndexError:  # the other process has just taken it
+                    break
+                make_next(name)
+        for name in calls:
+            if name not in _ready:
+                _make(name, calls[name])
+        _ready.update(elsewhere)
     return tuple(_ready[name] for name in calls)
+
+
+def _make(name: str, call: Callable[[], Any]) -> None:
+    """Make one kernel ready, and keep what is known of it."""
+    module = next(
+        module
+        for module in (dense_kernels, sparse_kernels, tree_kernels, objective_kernels, kernels, *OF_FUSION)
+        if hasattr(module, name)
+    )
+    _ready[name] = made_ready(name, getattr(module, name), call)
 
 
 def made_ready(name: str, kernel: Any, call: Callable[[], Any]) -> Warmed:
@@ -161,3 +199,66 @@ def warm_simulator() -> Warmed:
     if "run_leaf" not in _ready:
         _ready["run_leaf"] = made_ready("run_leaf", run_leaf, smallest_call)
     return _ready["run_leaf"]
+
+
+_HELPER = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from einmap.mapper import warm; warm.serve()"
+
+
+@contextmanager
+def _helped(missing: deque[str]) -> Iterator[dict[str, Warmed]]:
+    """Let a second process compile the last of the missing kernels, one after the other, while this one takes others.
+
+    Gives what it has made; at the end of the block all of that is there. It fails silently: what it leaves is made here
+    afterwards. With one core there is none, nor where Python is part of another program. It ends with this one.
+    """
+    made: dict[str, Warmed] = {}
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if cores < 2 or not sys.executable or getattr(sys, "frozen", False):
+        yield made
+        return
+    # -P: a file in the current folder is not imported in place of a library
+    command = [sys.executable, "-P", "-c", _HELPER, json.dumps(sys.path)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True) as helper:
+        asking = threading.Thread(target=_ask, args=(helper, missing, made), daemon=True)
+        asking.start()
+        try:
+            yield made
+            asking.join()
+        finally:
+            helper.kill()
+
+
+def _ask(helper: subprocess.Popen[str], missing: deque[str], made: dict[str, Warmed]) -> None:
+    """Have kernels made by the second process as long as there are some, and it answers."""
+    assert helper.stdin is not None
+    assert helper.stdout is not None
+    helper.stdout.readline()  # it has loaded the compiler
+    with suppress(OSError, ValueError, IndexError):
+        while True:
+            helper.stdin.write(missing.pop() + "\n")
+            helper.stdin.flush()
+            answer = Warmed(**json.loads(helper.stdout.readline()))
+            made[answer.name] = answer
+
+
+def serve() -> None:
+    """Compile the kernels whose names come on standard input, and say of each on standard output that it is there.
+
+    Ends when the input does, at once.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    names: SimpleQueue[str] = SimpleQueue()
+
+    def listen() -> None:
+        for line in sys.stdin:
+            names.put(line.strip())
+        os._exit(0)
+
+    threading.Thread(target=listen, daemon=True).start()
+    calls = _calls() | _calls_of_few()
+    print(flush=True)
+    while True:
+        name = names.get()
+        _make(name, calls[name])
+        print(json.dumps(asdict(_ready[name])), flush=True)

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from einmap.compiled import inner, kernel, stable_order
 from einmap.mapper.mapspace.point_kernels import has_fewer_rows, leads_to, place_of, row_of, tiles_at, value_at
 from einmap.mapper.objective.objective_kernels import beaten, exceeds_cutoff, keep_least, objectives
 
@@ -21,7 +21,7 @@ DONE, PAUSED, FULL, LEAF = range(4)
 """How a call ends: all done, budget used up, archive full, a mapping whose cost the caller must find."""
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def survivors(
     pool: Any, columns: Any, begins: Any, slots: Any, targets: Any, prefixes: Any, acc: Any, leak: Any, occupied: Any,
     capacity: Any, codes: Any, remainder: Any, most: float, pruned: Any, n_pruned: int,
@@ -32,7 +32,7 @@ def survivors(
     Gives their numbers, and the rows of `pruned` behind them (see keep_least).
     """
     numbers, n = np.empty(len(targets), np.int64), 0
-    costs, values, nothing = np.empty(len(acc)), np.empty((1, len(codes))), np.empty(0)
+    costs, values = np.empty(len(acc)), np.empty((1, len(codes)))
     for i in range(len(targets)):
         slot = slots[targets[i]]
         if slot < 0:
@@ -41,16 +41,16 @@ def survivors(
         if rest[0] == np.inf:
             continue
         _bound(acc, rest, columns, costs)
-        objectives(costs, leak[prefixes[i]], occupied, capacity, nothing, codes, values[0])
+        objectives(costs, leak[prefixes[i]], occupied, capacity, leak[:0], codes, values[0])
         if exceeds_cutoff(values[0], remainder, most):
             n_pruned = keep_least(pruned, n_pruned, values)
             continue
         numbers[n] = i
         n += 1
-    return numbers[:n].copy(), n_pruned
+    return numbers[:n], n_pruned
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _bound(done: Any, least: Any, columns: Any, out: Any) -> None:
     """Costs so far, and what the rest costs at least in the columns of the tables."""
     for column in range(len(done)):
@@ -59,7 +59,7 @@ def _bound(done: Any, least: Any, columns: Any, out: Any) -> None:
         out[columns[i]] += least[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def take(values: Any, path: Any, prefix: int, plan: int, archive: Any, paths: Any, n: int) -> int:
     """Put a point into the archive in place of those that it beats; the new number of points, -1 when it is full."""
     kept = 0
@@ -86,17 +86,16 @@ def take(values: Any, path: Any, prefix: int, plan: int, archive: Any, paths: An
     return kept + 1
 
 
-@njit(cache=True, nogil=True)
-def reorder(values: Any, order: Any) -> None:
-    """Put the first values into another order."""
-    sorted_values = np.empty(len(order), values.dtype)
+@inner
+def _reorder(values: Any, order: Any, spare: Any) -> None:
+    """Put the first values into another order; `spare`: room for them."""
     for i in range(len(order)):
-        sorted_values[i] = values[order[i]]
+        spare[i] = values[order[i]]
     for i in range(len(order)):
-        values[i] = sorted_values[i]
+        values[i] = spare[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that it can pause anywhere
     # the lattice: see `Lattice.layout`
     layout: Any, below: Any, starts: Any, quotients: Any,
@@ -159,86 +158,62 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
             count = 0
             for m in range(occupied.shape[1]):
                 room[m] = occupied[level, m]
-            if kind[level] == GAP and has_fewer_rows(tables, level, prefix, mask[level], coord, offsets, starts):
-                # rather all points of the table than all that loops can come to
-                for row in range(begins[level, prefix], tables[2][level, prefix]):
-                    target = tables[3][row]
-                    if not leads_to(layout, below, starts, mask[level], coord, target):
-                        continue
-                    if at_once and work >= budget:
-                        state[0] = level
-                        return PAUSED, n_found, nodes, work
-                    work += 1
-                    _bound(acc[level], pool[row], columns, bound)
-                    objectives(bound, leak[prefix], room, capacity, kept, codes, goal)
-                    if not beaten(goal, archive, n_found, slack, eased) and not exceeds_cutoff(goal, remainder, most):
-                        cand[level, count] = goal[0]
-                        cand_point[level, count] = target
-                        count += 1
+            # rather all points of the table than all that loops can come to
+            by_row = kind[level] == GAP and has_fewer_rows(tables, level, prefix, mask[level], coord, offsets, starts)
+            if by_row:
+                first, end = begins[level, prefix], tables[2][level, prefix]
             elif kind[level] == GAP:
+                first, end = 0, 1
                 for axis in range(n_axes):
                     odometer[axis] = 0
-                going = True
-                while going:
-                    if at_once and work >= budget:
-                        state[0] = level
-                        return PAUSED, n_found, nodes, work
-                    work += 1
-                    target = here
-                    for axis in range(n_axes):
-                        if mask[level, axis]:
-                            first = starts[offsets[axis] + coord[axis]]
-                            target += (below[first + odometer[axis]] - coord[axis]) * strides[axis]
-                    row = row_of(tables, level, prefix, target)
-                    if row >= 0 and pool[row, 0] < np.inf:
-                        _bound(acc[level], pool[row], columns, bound)
-                        objectives(bound, leak[prefix], room, capacity, kept, codes, goal)
-                        if not beaten(goal, archive, n_found, slack, eased) and not exceeds_cutoff(
-                            goal, remainder, most
-                        ):
-                            cand[level, count] = goal[0]
-                            cand_point[level, count] = target
-                            count += 1
-                    going = False
-                    for axis in range(n_axes):
-                        if mask[level, axis]:
-                            first = offsets[axis] + coord[axis]
-                            odometer[axis] += 1
-                            if odometer[axis] < starts[first + 1] - starts[first]:
-                                going = True
-                                break
-                            odometer[axis] = 0
+                    if mask[level, axis]:
+                        end *= starts[offsets[axis] + coord[axis] + 1] - starts[offsets[axis] + coord[axis]]
             else:
-                for c in range(child_start[prefix], child_start[prefix + 1]):
-                    child = children[c]
-                    if at_once and work >= budget:
-                        state[0] = level
-                        return PAUSED, n_found, nodes, work
-                    work += 1
-                    target = 0
+                first, end = child_start[prefix], child_start[prefix + 1]
+            for choice in range(first, end):
+                child, target, row = prefix, here, choice
+                if by_row:
+                    target = tables[3][choice]
+                    if not leads_to(layout, below, starts, mask[level], coord, target):
+                        continue
+                elif kind[level] == GAP:
+                    turns = True
+                    for axis in range(n_axes):
+                        if mask[level, axis]:
+                            begin = starts[offsets[axis] + coord[axis]]
+                            target += (below[begin + odometer[axis]] - coord[axis]) * strides[axis]
+                            if turns:
+                                odometer[axis] += 1
+                                turns = begin + odometer[axis] == starts[offsets[axis] + coord[axis] + 1]
+                                if turns:
+                                    odometer[axis] = 0
+                    row = row_of(tables, level, prefix, target)
+                else:
+                    child, target = children[choice], 0
                     for axis in range(n_axes):
                         position = quotients[divides[child, axis], coord[axis]]
                         if position < 0:
                             target = -1
                             break
                         target += position * strides[axis]
-                    if target < 0:
-                        continue
-                    row = row_of(tables, level, child, target)
-                    if row < 0 or pool[row, 0] == np.inf:
-                        continue
-                    _bound(acc[level], pool[row], columns, bound)
-                    objectives(bound, leak[child], room, capacity, kept, codes, goal)
-                    if not beaten(goal, archive, n_found, slack, eased) and not exceeds_cutoff(goal, remainder, most):
-                        cand[level, count] = goal[0]
-                        cand_point[level, count] = target
-                        cand_prefix[level, count] = child
-                        count += 1
-            order = np.argsort(cand[level, :count], kind="mergesort")
-            reorder(cand[level], order)
-            reorder(cand_point[level], order)
+                    row = row_of(tables, level, child, target) if target >= 0 else -1
+                if at_once and work >= budget:
+                    state[0] = level
+                    return PAUSED, n_found, nodes, work
+                work += 1
+                if row < 0 or pool[row, 0] == np.inf:
+                    continue
+                _bound(acc[level], pool[row], columns, bound)
+                objectives(bound, leak[child], room, capacity, kept, codes, goal)
+                if not beaten(goal, archive, n_found, slack, eased) and not exceeds_cutoff(goal, remainder, most):
+                    cand[level, count] = goal[0]
+                    cand_point[level, count] = target
+                    cand_prefix[level, count] = child
+                    count += 1
+            order, spare = stable_order(cand[level], count), np.empty(count, np.int64)
+            _reorder(cand_point[level], order, spare)
             if kind[level] == PLACE:
-                reorder(cand_prefix[level], order)
+                _reorder(cand_prefix[level], order, spare)
             cand_n[level] = count
             cand_next[level] = 0
             nodes += 1

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
+from einmap.compiled import inner, kernel
 
 
-@njit(cache=True, nogil=True)
+@inner
 def place_of(point: int, axis: int, layout: Any) -> Any:
     """Position of a point on an axis."""
     return point // layout[2][axis] % layout[3][axis]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def value_at(layout: Any, tensor: int, point: int) -> float:
     """Values in a tensor's tile at a point; see `Lattice.layout`."""
     sizes, offsets, strides, radices, _, index_start, term_start, term_axis, term_scale = layout
@@ -31,7 +31,7 @@ def value_at(layout: Any, tensor: int, point: int) -> float:
     return values
 
 
-@njit(cache=True, nogil=True)
+@inner
 def tiles_at(layout: Any, point: int) -> float:
     """How many tiles there are in all at a point; the bound over the tile shape where that is not an integer."""
     counts, offsets, strides, radices = layout[4], layout[1], layout[2], layout[3]
@@ -41,7 +41,7 @@ def tiles_at(layout: Any, point: int) -> float:
     return tiles
 
 
-@njit(cache=True, nogil=True)
+@inner
 def row_of(tables: Any, level: int, prefix: int, point: int) -> int:
     """Row of the pool that is a point's in the table of a level and prefix; -1 where it is infinite.
 
@@ -62,7 +62,7 @@ def row_of(tables: Any, level: int, prefix: int, point: int) -> int:
     return low if low < last and points[low] == point else -1
 
 
-@njit(cache=True, nogil=True)
+@inner
 def has_fewer_rows(tables: Any, level: int, prefix: int, mask: Any, coord: Any, offsets: Any, starts: Any) -> Any:
     """Whether the loops of a gap lead from a place to more points than a table with few rows has."""
     if tables[1].shape[1]:
@@ -75,7 +75,7 @@ def has_fewer_rows(tables: Any, level: int, prefix: int, mask: Any, coord: Any, 
     return choices > tables[2][level, prefix] - tables[0][level, prefix]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def leads_to(layout: Any, below: Any, starts: Any, mask: Any, coord: Any, point: int) -> bool:
     """Whether loops over the axes of `mask` lead from a place (positions on the axes) to a point."""
     offsets = layout[1]

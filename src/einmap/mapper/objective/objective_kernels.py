@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from einmap.compiled import inner, kernel
 
 ENERGY, LATENCY, PRODUCT, DYNAMIC, LEAK, USAGE = range(6)  # the codes of `metrics.METRICS`, then memories
 BITS, KEPT, BUSY = 1_000, 2_000, 3_000
@@ -19,7 +20,7 @@ BUSY + MOST_FORMS * c + n is the largest of n columns of cost from column c on: 
 """
 
 
-@njit(cache=True, nogil=True)
+@inner
 def beaten(values: Any, archive: Any, n: int, slack: float, eased: int) -> bool:
     """Whether some point found is at most as large in everything, but for `slack` in the first `eased` values."""
     for row in range(n):
@@ -34,7 +35,7 @@ def beaten(values: Any, archive: Any, n: int, slack: float, eased: int) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def objectives(costs: Any, leak: float, occupied: Any, capacity: Any, kept: Any, codes: Any, out: Any) -> None:
     """Values of the objectives with these codes from columns of cost; `kept`: numbers that are what they are."""
     latency = 0.0
@@ -65,15 +66,14 @@ def objectives(costs: Any, leak: float, occupied: Any, capacity: Any, kept: Any,
                 out[i] = max(out[i], costs[column])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def many_objectives(costs: Any, leak: Any, occupied: Any, capacity: Any, codes: Any, out: Any) -> None:
     """Objectives of many rows of costs that fill the memories alike."""
-    nothing = np.zeros(0)
     for row in range(len(costs)):
-        objectives(costs[row], leak[row], occupied, capacity, nothing, codes, out[row])
+        objectives(costs[row], leak[row], occupied, capacity, leak[:0], codes, out[row])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def exceeds_cutoff(values: Any, remainder: Any, most: float) -> bool:
     """Whether the product of costs is above `most` with each of `remainder`, rows of what the other Einsums add.
 
@@ -100,7 +100,7 @@ def exceeds_cutoff(values: Any, remainder: Any, most: float) -> bool:
     return most >= 0 and len(remainder) > 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def many_exceed_cutoff(values: Any, remainder: Any, most: float) -> Any:
     """Whether each row of values exceeds the cutoff."""
     flags = np.empty(len(values), dtype=np.bool_)
@@ -109,7 +109,7 @@ def many_exceed_cutoff(values: Any, remainder: Any, most: float) -> Any:
     return flags
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def keep_least(rows: Any, n: int, values: Any) -> int:
     """Let each of `values` be no less than one of the first rows in everything; how many these are then.
 
@@ -137,7 +137,7 @@ def keep_least(rows: Any, n: int, values: Any) -> int:
     return n
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def beyond(weights: Any, least: Any, remainder: Any, most: float) -> Any:
     """Least weighted costs of two kinds of what is beyond the cutoff with `most` >= 0 and not below `least`; unit
     weights first.

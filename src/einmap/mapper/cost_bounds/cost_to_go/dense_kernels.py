@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from einmap.compiled import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def moves_inside(
     points: Any, slots: Any, mask: Any, coord: Any, strides: Any, offsets: Any, covers: Any, starts: Any
 ) -> Any:
@@ -39,7 +40,7 @@ def moves_inside(
     return moves
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def with_gap_and_node(
     pool: Any, below: Any, slots_below: Any, out: Any, points: Any, moves: Any, fits: Any, rates: Any, fixed: Any,
     per_visit: Any, fills: Any, tiles: Any, values: Any, lines: Any, allowed: Any,
@@ -57,37 +58,32 @@ def with_gap_and_node(
     `allowed` (lattice,).
     """
     n, k = len(points), pool.shape[1]
-    inner = np.where(fits, slots_below, -1)[points]
-    stands, filled = allowed[points], fills[points]
     for i in range(len(below)):
         table = pool[out[i] : out[i] + n]
         for at in range(n):
-            if inner[at] < 0:
-                table[at] = np.inf
-                continue
-            source = below[i] + inner[at]
+            inside = slots_below[points[at]] if fits[points[at]] else -1
             for column in range(k):
-                table[at, column] = pool[source, column]
+                table[at, column] = pool[below[i] + inside, column] if inside >= 0 else np.inf
         for move in range(len(moves)):
             outer, other = moves[move, 0], moves[move, 1]
             for column in range(k):
                 cost, least = table[other, column], table[outer, column]
                 table[outer, column] = cost if cost < least else least
         for at in range(n):
-            if not stands[at]:
-                table[at] = np.inf
-                continue
+            here = points[at]
             for column in range(k):
+                if not allowed[here]:
+                    table[at, column] = np.inf
+                    continue
                 # in the order in which the search adds up, so that equal costs stay equal
-                table[at, column] = table[at, column] + rates[i, column] * filled[at] + fixed[i, column]
+                table[at, column] = table[at, column] + rates[i, column] * fills[here] + fixed[i, column]
                 if per_visit.shape[1]:
-                    here = points[at]
                     table[at, column] += per_visit[i, column] * tiles[here] + per_visit[i, k + column] * values[here]
                     for kind in range(2, per_visit.shape[1] // k):
                         table[at, column] += per_visit[i, kind * k + column] * lines[kind - 2, here]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def over_lanes(
     pool: Any, below: Any, points: Any, out: int, slots: Any, coord: Any, strides: Any, rows: Any, multiples: Any
 ) -> None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from einmap.compiled import inner, kernel, stable_order
 from einmap.mapper.objective.objective_kernels import beaten, exceeds_cutoff, objectives
 
 NO_ROOM = -1
@@ -17,7 +17,7 @@ COUNTED = 16
 """Rows are counted rather than sorted where there are at most so many times as many places for groups."""
 
 
-@njit(cache=True, nogil=True)
+@inner
 def grouped(points: Any, layout: Any, mask: Any) -> tuple[Any, Any, Any]:
     """Rows of a table by where they are beside the axes of `mask`: (rows in this order, start of each group, place).
 
@@ -60,15 +60,16 @@ def grouped(points: Any, layout: Any, mask: Any) -> tuple[Any, Any, Any]:
             order[count[beside[row]]] = row
             count[beside[row]] += 1
         return order, starts, place
-    order = np.argsort(beside, kind="mergesort")
-    ends = [0]
+    order = stable_order(beside, n)
+    groups, ends = 0, np.zeros(n + 1, dtype=np.int64)
     for i in range(1, n + 1):
         if i == n or beside[order[i]] != beside[order[i - 1]]:
-            ends.append(i)
-    return order, np.array(ends), place
+            groups += 1
+            ends[groups] = i
+    return order, ends[: groups + 1], place
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inner
 def promises(costs: Any, limit: Any, full: Any, values: Any) -> bool:
     """Whether costs to go leave room for something better than what was found; `full`, `values`: scratch.
 
@@ -84,7 +85,7 @@ def promises(costs: Any, limit: Any, full: Any, values: Any) -> bool:
     return not beaten(values, archive, n, slack, remainder.shape[1]) and not exceeds_cutoff(values, remainder, most)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inner
 def _values(layout: Any, tensor: int, place: Any) -> float:
     """As `point_kernels.value_at`, for positions on the axes: `place`, int64 (axes,)."""
     sizes, offsets, _, _, _, index_start, term_start, term_axis, term_scale = layout
@@ -98,7 +99,7 @@ def _values(layout: Any, tensor: int, place: Any) -> float:
     return values
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inner
 def fits(layout: Any, place: Any, tensors: Any, bits: Any, size: float) -> bool:
     """Whether tiles of some tensors fit into a memory together.
 
@@ -110,7 +111,7 @@ def fits(layout: Any, place: Any, tensors: Any, bits: Any, size: float) -> bool:
     return needed <= size
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inner
 def keeps(layout: Any, place: Any, limits: Any) -> bool:
     """Whether tile shapes at positions `place`, int64 (axes,), keep `limits`: see `tile_limits.limit_rows`."""
     rows, axes, values = limits
@@ -128,7 +129,7 @@ def keeps(layout: Any, place: Any, limits: Any) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _compares(number: float, operator: int, values: Any, first: int, last: int) -> bool:
     """`number` operator the value at `first`: ==, <=, >=, <, >, multiple of; or, 6, it is one of those up to `last`.
 
@@ -153,7 +154,7 @@ def _compares(number: float, operator: int, values: Any, first: int, last: int) 
     return number > value
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inner
 def _add_node(inside: Any, node: Any, filled: float, tiles: float, out: Any) -> None:
     """Costs to go `inside` of a node, and what it costs itself: of each value that fills it, fixed, of each visit.
 
@@ -168,7 +169,7 @@ def _add_node(inside: Any, node: Any, filled: float, tiles: float, out: Any) -> 
             out[column] += per_visit[column] * tiles + per_visit[len(out) + column] * (filled / tiles)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rows_above_gap(
     pool: Any, points: Any, begin: int, end: int, out: int, layout: Any, plane: Any, lowered: Any, node: Any,
     rate: Any, fixed: Any, per_visit: Any, limit: Any,
@@ -227,7 +228,7 @@ def rows_above_gap(
     return n - out
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _lead_on(table: Any, moves: Any) -> None:
     """Let each row be no more than those that moves lead to, in their order.
 
@@ -242,7 +243,7 @@ def _lead_on(table: Any, moves: Any) -> None:
             table[outer, column] = cost if cost < least else least
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inner
 def _step_to(place: Any, at: int, mask: Any, radices: Any) -> None:
     """Go to some tile shapes of the axes of `mask` together, the first axis fastest.
 
@@ -254,7 +255,7 @@ def _step_to(place: Any, at: int, mask: Any, radices: Any) -> None:
             at //= radices[axis]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def outer_points(points: Any, begin: int, end: int, layout: Any, rows: Any, multiples: Any, top: Any, out: Any) -> None:
     """For each row of a table the point that some lanes divide to its point, -1 where there is none.
 
@@ -275,7 +276,7 @@ def outer_points(points: Any, begin: int, end: int, layout: Any, rows: Any, mult
         out[i - begin] = outer
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def take_least(least: Any, slots: Any, rows: Any, pool: Any) -> None:
     """Let least[slots[i]] be no more than pool[rows[i]], column by column.
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from einmap.compiled import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def links_to_groups(n: Any, steps: Any, shared: Any, depth: int) -> Any:
     """Links from the root of a binary tree to groups of its leaves, and groups behind each of its two links, by row.
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from einmap.mapper.fusion.paths.inner_kernels import inner
+from einmap.compiled import inner, kernel
 
 
 @inner
@@ -38,23 +37,32 @@ def bends(slopes: Any, offsets: Any, least: float, values: Any) -> int:
     return n
 
 
-@njit(cache=True, nogil=True)
+@inner
+def _highest(slopes: Any, offsets: Any, y: float) -> float:
+    """The largest of the lines offset - slope * y."""
+    highest = -np.inf
+    for line in range(len(slopes)):
+        x = offsets[line] - slopes[line] * y
+        highest = max(highest, x)
+    return highest
+
+
+@kernel
 def least_products(slopes: Any, offsets: Any, least: Any) -> Any:
     """The least product x * y of each row where y is not below `least` and x is above all lines offset - slope * y."""
-    products = np.full(len(offsets), np.inf)
+    products = np.empty(len(offsets))
     at = np.empty(len(slopes) + 1)
     for row in range(len(offsets)):
-        if offsets[row].max() == np.inf:
+        products[row] = np.inf
+        if _highest(slopes, offsets[row], 0.0) == np.inf:
             continue
         for i in range(bends(slopes, offsets[row], least[row], at)):
-            x = -np.inf
-            for line in range(len(slopes)):
-                x = max(x, offsets[row, line] - slopes[line] * at[i])
-            products[row] = min(products[row], x * at[i])
+            product = _highest(slopes, offsets[row], at[i]) * at[i]
+            products[row] = min(products[row], product)
     return products
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def lower_corners(slopes: Any, offsets: Any, least: Any) -> Any:
     """The lower left corners of the points (x, y) of each row: y not below `least`, x above all offset - slope * y.
 
@@ -64,15 +72,13 @@ def lower_corners(slopes: Any, offsets: Any, least: Any) -> Any:
     counts = np.zeros(len(offsets), np.int64)
     at = np.empty(len(slopes) + 1)
     for row in range(len(offsets)):
-        if least[row] == np.inf or offsets[row].max() == np.inf:
+        if least[row] == np.inf or _highest(slopes, offsets[row], 0.0) == np.inf:
             # nothing fits
-            points[row, 0], counts[row] = np.inf, 1
+            points[row, 0, 0], points[row, 0, 1], counts[row] = np.inf, np.inf, 1
             continue
         lowest = np.inf
         for i in range(bends(slopes, offsets[row], least[row], at)):
-            x = -np.inf
-            for line in range(len(slopes)):
-                x = max(x, offsets[row, line] - slopes[line] * at[i])
+            x = _highest(slopes, offsets[row], at[i])
             if x < lowest:
                 points[row, counts[row], 0], points[row, counts[row], 1] = x, at[i]
                 counts[row] += 1

@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from einmap.arrays import Floats
+from einmap.compiled import inner
 from einmap.mapper.fusion.paths.kernel_records import ChainBits, Needs, PackedChains, SharedBits, Space
-
-inner = njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-"""For what other kernels alone call: takes less time to compile."""
 
 
 @inner

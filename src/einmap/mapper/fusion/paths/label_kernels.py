@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from einmap.arrays import Floats, Ints
-from einmap.mapper.fusion.paths.inner_kernels import copy_blocks, copy_rows, fits_beside, inner, shared_bits
+from einmap.compiled import inner, kernel
+from einmap.mapper.fusion.paths.inner_kernels import copy_blocks, copy_rows, fits_beside, shared_bits
 from einmap.mapper.fusion.paths.kernel_records import (
     ABSENT,
     PLAIN,
@@ -42,7 +42,7 @@ class _LabelBuffer(NamedTuple):
     sums: Floats
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def joined(
     begin: int, so_far: Labels, before: Labels, edges: JoinedEdges, chains: PackedChains, limits: Limits,
     comparison: Comparison, work: int,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from einmap.arrays import Floats, Ints
-from einmap.mapper.fusion.paths.inner_kernels import copy_blocks, copy_rows, fits_between, inner, shared_bits
+from einmap.compiled import inner, kernel
+from einmap.mapper.fusion.paths.inner_kernels import copy_blocks, copy_rows, fits_between, shared_bits
 from einmap.mapper.fusion.paths.kernel_records import PLAIN, ChainBits, Needs, PackedChains, PackedStages, Space
 
 
@@ -75,7 +75,7 @@ def _is_same_before(first: int, second: int, n: int, forward: Floats, space: Spa
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def least_paths(order: Ints, at: Ints, stages: PackedStages, chains: PackedChains, capacity: Floats) -> Any:
     """Least weighted costs behind each boundary state, of the others for each option, and of whole cascades with it.
 
