@@ -130,3 +130,20 @@ def test_narrow_products_run_at_their_peak_and_cost_a_cast_of_what_is_no_weight(
     for layer, seconds in ((wide, 3 * product / 1e12), (replace(wide, product_bits=8), 3 * product / 2e12 + 2 * cast)):
         compute = TrainingCosts(TrainingModel((layer,), 64), cluster).layer(layer, plan).compute
         assert sum(compute.values()) == pytest.approx(seconds)
+
+
+def test_values_for_experts_are_sent_to_them_where_that_is_less_than_gathering_all_samples():
+    """Each position goes to one of 8 experts on 4 devices: 3/4 of the activations are sent, each way in each pass."""
+    einsums = [
+        "N[b, m, d] = gelu(X[b, m, d])",
+        "XE[b, c, x, d] = N[b, M: 8*c + x, d]",
+        "U[b, c, x, s] = XE[b, c, x, d] * WU[x, d, s]",
+        "F[b, c, x, d] = U[b, c, x, s] * WF[x, s, d]",
+        "O[b, M: 8*c + x, d] = F[b, c, x, d]",
+    ]
+    experts = Layer("experts", workload(einsums, B=1, M=64, C=8, X=8, D=64, S=64), Ranks("B", "M", "X"))
+    found = collectives(TrainingModel((experts,), 4), TrainingPlan(ep=4))
+    assert [(phase, kind) for phase, kind, *_ in found] == [("forward", "all_to_all")] * 2 + [
+        ("input", "all_to_all")
+    ] * 2
+    assert {sent for _, _, sent, _ in found} == {64 * 64 * 2 * 3 / 4}

@@ -193,7 +193,11 @@ class _Rules:
     def _expert(self, einsum: Einsum, variables: Sequence[str | None]) -> bool:
         names = set(einsum.rank_variables)
         wanted = self.layer.experts & names or self.layer.batch & names
-        return not wanted or all(variable in wanted for variable in variables)
+        if self._weight(einsum) is not None:
+            return not wanted or all(variable in wanted for variable in variables)
+        # values for experts are made where the samples are and sent, or near the experts of samples that were gathered
+        wanted |= self.layer.batch & names
+        return all(variable is None or variable in wanted for variable in variables)
 
 
 @dataclass(frozen=True)
