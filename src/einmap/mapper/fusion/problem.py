@@ -26,6 +26,7 @@ from einmap.mapper.fusion.fronts.protocol import FrontMemories, Fronts
 from einmap.mapper.fusion.fronts.table_sharing import table_owners
 from einmap.mapper.fusion.fronts.unfused_fronts import UnfusedFronts
 from einmap.mapper.fusion.meter import Meter
+from einmap.mapper.fusion.paths.first_floors import FirstFloors
 from einmap.mapper.fusion.paths.options import SlotAssignment
 from einmap.mapper.fusion.steps import NO_STEPS, CascadeSteps
 from einmap.mapper.given.pattern import Pattern
@@ -51,10 +52,14 @@ SLOPES = (1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 16.0)
 
 @dataclass(frozen=True)
 class PlannedCascade:
-    """Plan of a cascade. `firsts`: for each Einsum the first that is alike; `parts`: those with tables."""
+    """Plan of a cascade. `firsts`: for each Einsum the first that is alike; `parts`: those with tables.
+
+    `floors`: what cascades with each option cost at least by the metric of the search that has made it.
+    """
 
     firsts: tuple[str, ...]
     parts: Mapping[str, PlannedEinsum]
+    floors: FirstFloors | None = None
 
 
 @dataclass(frozen=True)
@@ -106,6 +111,8 @@ class CascadeProblem:
         self.distinct: list[Member] = []
         self.weights = np.eye(len(self.goals))
         self.least: dict[Fronts, Floats] = {}
+        self.first_floors: FirstFloors | None = None
+        """Of options by the metric that has a limit, where they are known."""
         self.floored: set[tuple[Fronts, SignatureClass]] = set()
         """Signature classes that were bounded by searches of their own."""
         self.floors_raised = 0
@@ -140,6 +147,11 @@ class CascadeProblem:
     def hulls(self) -> Hulls:
         """The space of the outermost storage of shared tensors."""
         return Hulls(self.spec, self.options.rules.buffer_above_split == "one")
+
+    @property
+    def first_of(self) -> dict[Fronts, str]:
+        """For chains the name of the first Einsum that has them."""
+        return {member.chains: first for member, first in zip(self.members, self.firsts, strict=True)}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -178,7 +190,7 @@ class CascadeProblem:
         """The chains of each distinct Einsum."""
         known = self.known.planned.get(self.names)
         if isinstance(known, PlannedCascade):
-            self.firsts, self.parts = [*known.firsts], self.planned_as(known)
+            self.firsts, self.parts, self.first_floors = [*known.firsts], self.planned_as(known), known.floors
         else:
             self.plan_anew(progress)
         planned = {name: part for name, part in self.parts.items() if isinstance(part, PlannedEinsum)}

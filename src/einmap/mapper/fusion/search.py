@@ -20,6 +20,7 @@ from einmap.mapper.fusion.paths.state_graph import Stage
 from einmap.mapper.fusion.problem import CascadeProblem, PlannedCascade
 from einmap.mapper.fusion.refinement.einsum_floors import floors_in_time
 from einmap.mapper.fusion.refinement.lazy_refinement import LazyRefinement
+from einmap.mapper.fusion.refinement.option_floors import OptionFloors
 from einmap.mapper.fusion.tree import LinearNest, TreeBuilder
 from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.objective.pareto_sums import PARTS
@@ -45,6 +46,8 @@ class FusedSearch(CascadeProblem):
         """The least objective that is known; before the search too where it has to be less than something."""
         self.floors: dict[str, Floats] = {}
         """Least costs of one instance by its own search, by the name of the first that is alike."""
+        self.option_floors: OptionFloors | None = None
+        """Of the last search of all."""
         self.seconds: dict[str, float] = {}
         self.best_so_far: list[LoopTree] = []
 
@@ -122,6 +125,7 @@ class FusedSearch(CascadeProblem):
             # what is known of few loops says nothing of all
             if self.proving:
                 self.known_bound = max(self.known_bound, refinement.known_bound)
+                self.option_floors = refinement.floors
         return [] if answer is None else self.trees(answer)
 
     def trees(self, answer: Answer) -> list[LoopTree]:
@@ -180,7 +184,8 @@ class FusedSearch(CascadeProblem):
             if isinstance(member.chains, EinsumFronts):
                 planned, kept = member.chains.planned, member.chains.plans_within(limits[member.chains])
                 parts[member.einsum.name] = planned.asked(planned.request, kept)
-        return PlannedCascade(tuple(self.firsts), parts)
+        floors = None if self.option_floors is None else self.option_floors.of_first(most)
+        return PlannedCascade(tuple(self.firsts), parts, floors)
 
     def passed(self, step: str, begin: float) -> None:
         """Count the time since `begin`."""

@@ -17,5 +17,7 @@
   least.
 - `least_products`: the least product of two costs whose weighted sums are bounded, and the weight that may raise
   it.
+- `first_floors`: least costs of cascades with each option by one metric, where a search has found the least of all: a
+  search of what is as good by that metric need not look at the others.
 - `label_setting`: label setting over the state graph: sums of costs, and the space that is needed at the same time.
 """

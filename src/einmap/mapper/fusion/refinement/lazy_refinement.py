@@ -47,6 +47,8 @@ OF_MEAN = 1 / 4
 """An Einsum counts as costing this part of the mean at least, where it is looked at what may be promising."""
 TRIED = 3
 """Signature classes that are bounded by searches of their own, for each one of them whose bound that raised."""
+WIDER = 4 * ROUNDING
+"""How much further than what is reached is looked, in parts of it."""
 FAR = 100.0
 """Where the best is so far above the bound there is no limit any more."""
 
@@ -80,16 +82,18 @@ class LazyRefinement:
 
     # one cascade, one objective
 
-    def within(self, most: float) -> Answer | None:
-        """The best whose objective is at most `most`; None when there is none."""
+    def within(self, reached: float) -> Answer | None:
+        """The best whose objective is at most `reached`; None when there is none."""
+        # rounding parts none of what is as good as that: who breaks ties may need it
+        most = reached * (1 + WIDER)
         wider, self.floors.cutoff = CLOSE, most
         while True:
             relaxed = self.bound()
             if relaxed is None:
                 return None
             least = relaxed.value(relaxed.paths.least)
-            if least >= most * (1 - ROUNDING):
-                self.known_bound = most
+            if least >= reached * (1 - ROUNDING):
+                self.known_bound = reached
                 return None
             self.known_bound = max(self.known_bound, least)
             if not self.shares:
@@ -103,6 +107,9 @@ class LazyRefinement:
             if answer is None:
                 return None
             best, unknown = relaxed.unknown(answer)
+            if best > reached:
+                self.known_bound = reached
+                return None
             if not unknown:
                 return answer
             self.known_bound = max(self.known_bound, best * (1 - ROUNDING))
@@ -126,7 +133,7 @@ class LazyRefinement:
                 answer = self.join(relaxed, relaxed.all_near(limit), limit)
                 if len(answer.reached[-1].costs):
                     return answer, wider
-            self.known_bound = max(self.known_bound, limit)
+            self.known_bound = max(self.known_bound, min(limit, most / (1 + WIDER)))
             if limit >= most:
                 return None, wider
             wider = wider_than(wider)

@@ -40,7 +40,9 @@ class MetKeys:
             self._of_chains[chains] = self._met(chains)
         by_tensor = self._of_chains[chains]
         met = {t: by_tensor[t].get(memory, set()) for t, memory in signature_class if t in by_tensor}
-        return MetLoops({t: frozenset(loops) for t, loops in met.items() if loops is not None})
+        loops = MetLoops({t: frozenset(loops) for t, loops in met.items() if loops is not None})
+        known = self.relaxed.cascade.first_floors
+        return loops if known is None else loops.both(known.met(self.relaxed.cascade.first_of[chains], signature_class))
 
     def _met(self, chains: Fronts) -> dict[int, LoopsByMemory]:
         """For each shared tensor what some Einsum with these chains can meet."""

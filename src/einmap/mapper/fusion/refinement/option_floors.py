@@ -16,6 +16,7 @@ from einmap.arrays import Floats
 from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, SignatureClass
 from einmap.mapper.fusion.fronts.protocol import Fronts
 from einmap.mapper.fusion.paths.boundary_states import EinsumOptions, Option
+from einmap.mapper.fusion.paths.first_floors import FirstFloors
 from einmap.mapper.fusion.problem import CascadeProblem
 from einmap.mapper.fusion.refinement.option_bounds import bounds_of
 from einmap.mapper.fusion.refinement.relaxation import Relaxation
@@ -27,24 +28,43 @@ class OptionFloors:
     """Floors of the objective for each option, of cascades up to a cutoff.
 
     `options`: all of them, by Einsum and by signature or signature class. The floor of a signature class is that of its
-    chains that are not listed.
+    chains that are not listed. `steps`: the Einsums with all options, by the last graph.
     """
 
     cascade: CascadeProblem
     options: Mapping[tuple[str, FusionSignature | SignatureClass], Option]
     cutoff: float = math.inf
+    steps: Sequence[EinsumOptions] = ()
     _floors: dict[Option, float] = field(default_factory=dict)
     _rests: dict[Option, Floats] = field(default_factory=dict)
     """Of signature classes: what all other Einsums cost at least, weighted."""
     _steps: dict[tuple[EinsumOptions, tuple[int, ...]], EinsumOptions] = field(default_factory=dict)
+
+    def of_first(self, limit: float) -> FirstFloors | None:
+        """Floors for a search of what is within a limit; None where it is beyond the cutoff."""
+        limit *= 1 + ROUNDING
+        if not limit <= self.cutoff < math.inf:
+            return None
+        first_of = self.cascade.first_of
+        floors: dict[str, dict[FusionSignature | SignatureClass, float]] = {}
+        for step, chains, _ in self._each(self.steps):
+            of = floors.setdefault(first_of[chains], {})
+            for option in step.options:
+                key = option.signature_class or option.signature
+                of[key] = min(of.get(key, math.inf), self._floors[option])
+        return FirstFloors(floors, limit)
 
     def within(self, steps: Sequence[EinsumOptions]) -> list[EinsumOptions]:
         """The steps with only those options whose cascades may be within the cutoff."""
         if math.isinf(self.cutoff):
             return list(steps)
         fewer: dict[EinsumOptions, EinsumOptions] = {}
+        known = self.cascade.first_floors
+        first_of = dict(zip(steps, self.cascade.firsts, strict=True)) if known else {}
         for step, _, _ in self._each(steps):
             floors = np.array([self._floors.get(option, -math.inf) for option in step.options])
+            if known:
+                floors[[not known.allow(first_of[step], option) for option in step.options]] = math.inf
             numbers = tuple(np.flatnonzero(floors <= self.cutoff * (1 + ROUNDING)).tolist())
             if len(numbers) < len(step.options) and (step, numbers) not in self._steps:
                 self._steps[step, numbers] = replace(step, options=tuple(step.options[o] for o in numbers))
@@ -68,6 +88,7 @@ class OptionFloors:
         """
         if math.isinf(self.cutoff):
             return
+        self.steps = steps
         floors: dict[Option, float] = {}
         of_stages = [] if relaxed is None else [(relaxed.stages[k], relaxed.rests[k]) for k in relaxed.places]
         for stage, rests in of_stages:

@@ -32,6 +32,11 @@ class MetLoops:
         """Whether fewer nests are left than by another one, or not more."""
         return all(t in self.keys and self.keys[t] <= keys for t, keys in other.keys.items())
 
+    def both(self, other: MetLoops) -> MetLoops:
+        """The loops that are met by two accounts."""
+        keys = {t: loops & other.keys.get(t, loops) for t, loops in self.keys.items()}
+        return MetLoops({**other.keys, **keys}) if other.keys else self
+
     def waiting(self, backed: Collection[int]) -> list[int]:
         """The tensors that have no node yet."""
         return [t for t in self.keys if t not in backed]
