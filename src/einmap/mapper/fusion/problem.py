@@ -30,7 +30,7 @@ from einmap.mapper.fusion.paths.first_floors import FirstFloors
 from einmap.mapper.fusion.paths.options import SlotAssignment
 from einmap.mapper.fusion.steps import NO_STEPS, CascadeSteps
 from einmap.mapper.given.pattern import Pattern
-from einmap.mapper.mapspace.tile_lattice import ranks_not_plain
+from einmap.mapper.mapspace.tile_lattice import is_plain, rank_of, ranks_not_plain
 from einmap.mapper.objective.pareto_sums import PARTS
 from einmap.mapper.objective.tolerances import ROUNDING
 from einmap.mapper.problem.options import Options
@@ -144,6 +144,30 @@ class CascadeProblem:
         return (not_plain | looked_up | self.hulls.uneven | self.steps.uncut) - self.steps.cut
 
     @cached_property
+    def awaited(self) -> frozenset[tuple[str, str]]:
+        """Ranks of shared tensors that no loop above their outermost nodes cuts in time.
+
+        Such a loop is open from the first user of the tensor to the last. Where one of them reduces the rank, a later
+        Einsum would read results that are not complete: the sum of a softmax below a loop over its keys.
+        """
+        workload, slots = self.workload, self.slots
+        position = {name: k for k, name in enumerate(self.names)}
+        ranks = set[tuple[str, str]]()
+        for tensor, last in slots.last.items() if self.steps is NO_STEPS else ():
+            for einsum in (workload.by_name[name] for name in workload.users[tensor]):
+                read = [
+                    access
+                    for access in einsum.accesses
+                    if access.output and access.tensor in slots.last
+                    if any(position[einsum.name] < position[user] <= last for user in workload.users[access.tensor])
+                ]
+                uses = [access for access in einsum.accesses if access.tensor == tensor]
+                variables = {v for use in uses for v in use.by_rank if any(v not in access.by_rank for access in read)}
+                if len(uses) == 1:
+                    ranks |= {(tensor, rank_of(uses[0], v)) for v in variables if is_plain(uses[0], v)}
+        return frozenset(ranks)
+
+    @cached_property
     def hulls(self) -> Hulls:
         """The space of the outermost storage of shared tensors."""
         return Hulls(self.spec, self.options.rules.buffer_above_split == "one")
@@ -227,7 +251,9 @@ class CascadeProblem:
             bound = self.spec.bound[einsum.name]
             tensors = tuple([tuple([a.tensor in kind for kind in kinds]) for a in einsum.accesses])
             ranks = ((a.tensor, rank) for a in einsum.accesses for rank, _ in a.projection)
-            uncut = tuple([i for i, rank in enumerate(ranks) if rank in self.uncut])
+            uncut = tuple(
+                [(i, rank in self.uncut) for i, rank in enumerate(ranks) if rank in self.uncut | self.awaited]
+            )
             wider = tuple([self.hulls.wider(einsum).get(a.tensor) for a in einsum.accesses])
             asked = (
                 *(tensors, uncut, wider, einsum.n_instances, einsum.name in self.optional, self.waiting(einsum)),
@@ -337,6 +363,7 @@ class CascadeProblem:
             shared=self.workload.shared & einsum.tensors,
             intermediates=kept if inside is None else inside,
             uncut=self.uncut,
+            awaited=self.awaited,
             joint=self.joint & einsum.tensors,
             fused_per_axis=options.most_fused_per_variable,
             wider=self.hulls.wider(einsum),

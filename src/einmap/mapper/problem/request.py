@@ -100,7 +100,8 @@ class Request:
     lanes, need not divide the bound. `coarseness`: see `lattice_of`. `most_plans`: dataplacements that are looked at.
     `memory`: bytes that may be used, `ceiling`: that the process may have in memory. `given`: the mapping must be like
     this. `remainder`: what the other Einsums add, and what the product of the sums may be. `shared`: tensors that other
-    Einsums use too, where mappings may be fused, `uncut`: ranks of these that another Einsum cannot cut alike;
+    Einsums use too, where mappings may be fused, `uncut`: ranks of these that another Einsum cannot cut alike,
+    `awaited`: that no loop in time above the tensor may cut, since what is reduced over them is read below it;
     `intermediates`: those of them that may be kept inside; `joint`: those that several Einsums may hold in one inner
     node, each for itself; `fused_per_axis`: loops over one rank variable that other Einsums may stand below; `wider`:
     how much larger the outermost storage of shared tensors is than what this Einsum uses of it, where it is; `waiting`:
@@ -123,6 +124,7 @@ class Request:
     remainder: Remainder | None = None
     shared: frozenset[str] = frozenset()
     uncut: frozenset[tuple[str, str]] = frozenset()
+    awaited: frozenset[tuple[str, str]] = frozenset()
     intermediates: frozenset[str] = frozenset()
     joint: frozenset[str] = frozenset()
     fused_per_axis: float = 1
@@ -153,6 +155,7 @@ class Request:
             steps=steps,
             shared=names.of_tensors(self.shared),
             uncut=frozenset(names.ranks[pair] for pair in self.uncut if pair in names.ranks),
+            awaited=frozenset(names.ranks[pair] for pair in self.awaited if pair in names.ranks),
             intermediates=names.of_tensors(self.intermediates),
             joint=names.of_tensors(self.joint),
             wider=names.by_tensor(self.wider),

@@ -215,7 +215,7 @@ class EinsumFronts:
         """List the outer nests of one search, into `lists`; no more than `most` of each signature class."""
         rules = NestRules(
             search, self.request.shared, self.most, self.most_per_axis, self.request.joint, self.request.wider,
-            self.request.waiting, self.request.steps, self.request.made,
+            self.request.waiting, self.request.steps, self.request.made, self.request.awaited,
         )  # fmt: skip
         by_signature: dict[FusionSignature, list[OuterNest]] = {}
         for compiled in search.compiled:

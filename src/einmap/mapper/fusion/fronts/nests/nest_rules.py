@@ -14,6 +14,7 @@ from einmap.mapper.fusion.fronts.nests.loops import TEMPORAL, Loop, orders_of, r
 from einmap.mapper.fusion.fronts.nests.turns import NestNode
 from einmap.mapper.given.order import is_like
 from einmap.mapper.given.pattern import GivenLoop
+from einmap.mapper.mapspace.tile_lattice import rank_of
 from einmap.mapper.problem.request import Steps, Waiting
 from einmap.mapper.templates.chain_template import Held
 
@@ -34,7 +35,7 @@ class NestRules:
     """Rules of the outer nests of one search, whose tables are filled.
 
     `most`, `most_per_axis`: fused loops, beside that over the steps of a recurrence. `joint`, `wider`, `waiting`,
-    `steps`, `made`: see Request.
+    `steps`, `made`, `awaited`: see Request.
     """
 
     search: PathSearch
@@ -46,6 +47,7 @@ class NestRules:
     waiting: Waiting
     steps: Steps | None = None
     made: frozenset[str] = frozenset()
+    awaited: frozenset[tuple[str, str]] = frozenset()
 
     def orders(
         self, compiled: TemplateTables, i: int, above: Sequence[Loop], loops: tuple[Loop, ...]
@@ -83,6 +85,16 @@ class NestRules:
     def numbers(self) -> dict[str, int]:
         """The number of each tensor."""
         return {tensor: t for t, tensor in enumerate(self.search.tensors)}
+
+    @cached_property
+    def below(self) -> dict[int, frozenset[str]]:
+        """For each shared tensor the rank variables whose loops in time stand below its outermost node alone."""
+        awaited = {tensor for tensor, _ in self.awaited}
+        return {
+            t: frozenset(v for v in access.by_rank if (access.tensor, rank_of(access, v)) in self.awaited)
+            for t, access in enumerate(self.search.einsum.accesses)
+            if access.tensor in awaited
+        }
 
     @cached_property
     def ranks(self) -> dict[tuple[int, str], str]:

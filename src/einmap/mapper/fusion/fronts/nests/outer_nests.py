@@ -198,12 +198,14 @@ class OuterNestEnumerator:
         room = self._most - len(state.loops)
         used = [loop.variable for loop in state.loops]
         sizes = {loop.variable: loop.inner for loop in state.loops}
-        met = [(t, self.met.cuts[t]) for t in self.met.waiting([t for t, _, _ in state.backed])]
+        backed = [t for t, _, _ in state.backed]
+        met = [(t, self.met.cuts[t]) for t in self.met.waiting(backed)]
+        inner = frozenset[str]().union(*(of for t, of in self.rules.below.items() if t not in backed))
         choices: list[tuple[int, tuple[Loop, ...]]] = [(state.point, ())]
         for a in self.compiled.levels[i].axes or ():
             for variable, bound in self.search.lattice.axes[a].members:
                 size = sizes.get(variable, bound)
-                if used.count(variable) >= self.rules.most_per_axis:
+                if variable in inner or used.count(variable) >= self.rules.most_per_axis:
                     continue
                 for target, chosen in choices[:] if size > 1 else ():
                     if len(chosen) < room:
