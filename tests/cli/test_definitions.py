@@ -26,6 +26,7 @@ def here(tmp_path, monkeypatch):
         ("map", *SIMPLE[:2]),
         ("rewrite", *SIMPLE, "--do", "split k 8"),
         ("partition", "matmul", "--split", "K=2"),
+        ("gradient", "matmul", "--of", "Z", "--by", "A"),
         ("simulate", *SIMPLE),
         ("emit", *SIMPLE),
         ("run", "matmul", "matmul_reduce_scatter"),
@@ -50,7 +51,7 @@ def test_a_size_of_no_rank_is_noted_by_every_command_that_uses_the_workload(run)
     for words in (
         ("evaluate", *whole), ("map", *whole[:2], "--max-evaluations", 9), ("simulate", *whole), ("emit", *whole),
         ("explain", *whole), ("rewrite", *whole, "--do", "split k 8"), ("partition", "sized.yaml", "--split", "K=2"),
-        ("run", "sized.yaml", "spread.yaml"),
+        ("gradient", "sized.yaml", "--of", "Z", "--by", "A"), ("run", "sized.yaml", "spread.yaml"),
     ):  # fmt: skip
         done = run(*words)
         assert done.status == 0, done.err

@@ -36,6 +36,7 @@ class Writes:
 TABLE = {
     "map": Writes(("map", *SPEC[:2], *SMALL, "--max-evaluations", "5")),
     "partition": Writes(("partition", "work/load.yaml", *SMALL, "--split", "K=2")),
+    "gradient": Writes(("gradient", "work/load.yaml", *SMALL, "--of", "Z", "--by", "A")),
     "dump": Writes(("dump", *SPEC, *SMALL)),
     "import": Writes(("import", "model.onnx")),
     "schema": Writes(("schema",), ending=".json"),

@@ -119,6 +119,7 @@ CASES = {
     "EinsumInput.n_instances": [(f"{EINSUM}.n_instances", 3)],
     "EinsumInput.compute": [(f"{EINSUM}.compute", "MAC")],
     "EinsumInput.operation": [LONG, (f"{EINSUM}.operation", "A + B")],
+    "EinsumInput.part": [(f"{EINSUM}.part", "weight")],
     "EinsumInput.reduction": [(f"{EINSUM}.reduction", "max")],
     "AccessInput.name": [LONG],
     "AccessInput.projection": [LONG],
@@ -231,7 +232,7 @@ CASES = {
 }  # fmt: skip
 """For each field the edits that lead to it, the last of which sets it: a path and its value, `+` puts one in behind."""
 NO_EFFECT = words("""
-    EinsumInput.tensor_accesses EinsumInput.name EinsumInput.operation EinsumInput.reduction EinsumInput.compute
+    EinsumInput.tensor_accesses EinsumInput.name EinsumInput.operation EinsumInput.reduction EinsumInput.compute EinsumInput.part
     WorkloadInput.persistent_tensors AccessInput.persistent AccessInput.name AccessInput.projection AccessInput.output
     RenameInput.expected_count EinsumRenamesInput.rank_variables
     ComponentInput.component_modeling_log ComponentInput.total_area ComponentInput.total_leak_power
@@ -244,14 +245,14 @@ NO_EFFECT = words("""
 """)
 """Fields that change no cost of a mapping: names, constraints, what is computed."""
 NAMED_FOR_TIMELOOP = words("""
-    EinsumInput.operation EinsumInput.reduction SpatialInput.reuse SpatialInput.min_usage SpatialInput.usage_scale
+    EinsumInput.operation EinsumInput.reduction EinsumInput.part SpatialInput.reuse SpatialInput.min_usage SpatialInput.usage_scale
     SpatialInput.vector ComparisonInput.operator ComparisonInput.value
     TensorsInput.back TensorsInput.tile_shape TensorsInput.no_refetch_from_above TensorsInput.no_resend_to_below
     TensorsInput.tensor_order_options
 """)
 """Of these, those that Timeloop's files cannot say."""
 NOT_IN_ACCELFORGE = words("""
-    partial_bits_per_value compute operation reduction startup pipeline_latency bits_per_value_scale
+    partial_bits_per_value compute operation reduction part startup pipeline_latency bits_per_value_scale
     buffering wind_up stalls ports separate_read_write_ports banks layout multicast links skew vector
     refresh_power title shared_inputs layouts replicate text sliding_window n_iterations
 """)

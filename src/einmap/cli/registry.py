@@ -24,6 +24,7 @@ COMMANDS = {
     "skislope": "lab.skislope",
     "rewrite": "rewriting.rewrite",
     "partition": "rewriting.partition",
+    "gradient": "rewriting.gradient",
     "plan-matmul": "plan_matmul",
     "simulate": "simulate",
     "emit": "emit",

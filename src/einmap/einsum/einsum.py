@@ -27,6 +27,7 @@ from einmap.visible import brief
 type TensorName = str
 type Part = Literal["forward", "input", "weight", "update"]
 """The forward pass, the backward pass towards inputs or to weights alone, and the step of an optimiser."""
+PARTS: tuple[Part, ...] = ("forward", "input", "weight", "update")
 
 
 @dataclass(frozen=True)

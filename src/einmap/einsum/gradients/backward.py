@@ -7,12 +7,12 @@ the rank of time from its last index to its first, so that the steps of the back
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
 from einmap.einsum.gradients.derivatives import product, pulled_back, quotient
-from einmap.einsum.gradients.names import Names
+from einmap.einsum.gradients.names import Names, placed
 from einmap.einsum.gradients.paths import Flow, map_of
 from einmap.einsum.numeric import check_copy, rank_sizes
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand, Operation, format_map, operands
@@ -21,7 +21,7 @@ from einmap.einsum.spaces.projection import Affine, Lookup, Projection, Rank, Ra
 from einmap.einsum.spaces.recurrence import Recurrence
 from einmap.einsum.spaces.space import parse_constraint
 from einmap.einsum.workload import Workload
-from einmap.errors import NotSupportedError, SpecError
+from einmap.errors import At, NotSupportedError, SpecError
 
 type Group = list[Einsum]
 """Einsums that stand together: those of one forward Einsum, or a recurrence."""
@@ -47,7 +47,7 @@ class Backward:
     """A backward pass: its Einsums in order, and for each tensor that was asked for its gradient.
 
     `parts`: all tensors that are (a part of) the gradient by a tensor. `rows`: for each graph input that numbers the
-    rows of a gathered table how many there are.
+    rows of a gathered table how many there are. `origins`: for each Einsum the forward Einsum that it is made from.
     """
 
     groups: tuple[Group, ...]
@@ -55,22 +55,35 @@ class Backward:
     gradients: Mapping[TensorName, TensorName]
     seed: TensorName
     rows: Mapping[TensorName, int]
+    origins: Mapping[str, str]
 
 
 def backward(
-    workload: Workload, flows: Sequence[Flow], of: TensorName, by: Collection[TensorName], names: Names
+    workload: Workload,
+    flows: Sequence[Flow],
+    of: TensorName,
+    by: Collection[TensorName],
+    names: Names,
+    at_of: Callable[[str], At | None],
 ) -> Backward:
-    """The backward pass of a workload along these ways. Raises SpecError and NotSupportedError."""
-    return _Writer(workload, flows, of, by, names).written()
+    """The backward pass of a workload along these ways. Raises SpecError and NotSupportedError, at their Einsums."""
+    return _Writer(workload, flows, of, by, names, at_of).written()
 
 
 class _Writer:
     """Writes the Einsums of a backward pass, from the last Einsum to the first."""
 
     def __init__(
-        self, workload: Workload, flows: Sequence[Flow], of: TensorName, by: Collection[TensorName], names: Names
+        self,
+        workload: Workload,
+        flows: Sequence[Flow],
+        of: TensorName,
+        by: Collection[TensorName],
+        names: Names,
+        at_of: Callable[[str], At | None],
     ) -> None:
-        self.workload, self.flows, self.of, self.by, self.names = workload, flows, of, by, names
+        self.workload, self.flows, self.of, self.by = workload, flows, of, by
+        self.names, self.at_of = names, at_of
         self.block_of = {name: block for block in workload.recurrences for name in block.einsums}
         self.sizes = rank_sizes(workload)
         self.parts: dict[TensorName, list[Slope]] = {}
@@ -78,6 +91,7 @@ class _Writer:
         self.slopes: dict[TensorName, Slope] = {}
         self.ties: dict[tuple[str, TensorName], TensorName] = {}
         self.rows: dict[TensorName, tuple[Rank, int]] = {}
+        self.origins: dict[str, str] = {}
         self.numbers = {t: [flow.operand.tensor for flow in flows].count(t) for t in workload.tensors}
         self.numbers[of] += 1
 
@@ -106,7 +120,7 @@ class _Writer:
         for tensor, slope in [*self.slopes.items(), *gradients.items()]:
             parts[tensor].append(slope.name)
         rows = {t: n for t, (_, n) in self.rows.items()}
-        return Backward(tuple(group for group in groups if group), parts, found, seed.name, rows)
+        return Backward(tuple(group for group in groups if group), parts, found, seed.name, rows, self.origins)
 
     def _begin(self, tensor: TensorName, turned: tuple[Rank, int] | None) -> Slope:
         """A new part of the gradient by a tensor."""
@@ -134,7 +148,9 @@ class _Writer:
                     continue
                 before += self._tie(flow)
                 part = self.part_of[einsum.name, flow.output.tensor, flow.operand.tensor]
-                (behind if block and part.turned is None else inner).append(self._term(flow, part))
+                with placed(einsum.name, self.at_of):
+                    made = self._term(flow, part)
+                (behind if block and part.turned is None else inner).append(made)
         if block is None:
             return [[*before, *inner]]
         return [before, [_turned_back(einsum, block.variable) for einsum in inner], behind]
@@ -161,6 +177,7 @@ class _Writer:
         name = self.workload.producers.get(tensor)
         users = [self.workload.by_name[user] for user in self.workload.users[tensor]]
         einsum = users[0] if name is None else self.workload.by_name[name]
+        self.origins[target.name] = einsum.name
         access = einsum.by_tensor[tensor]
         projection, constraints = self._elements(tensor, None if name is None else einsum)
         whole = [
@@ -204,6 +221,7 @@ class _Writer:
         if einsum.is_copy or einsum.operation.reduction == "sum" or not _reduces(einsum, output) or key in self.ties:
             return []
         name = self.ties[key] = self.names.free(f"{output.tensor}_ties")
+        self.origins[name] = einsum.name
         expression = Apply("equal", (map_of(einsum), Operand(output.tensor)))
         counted = replace(output, tensor=name, partial_bits=None)
         return [_einsum(einsum, name, expression, self._read(einsum, expression, []), counted)]
@@ -211,6 +229,7 @@ class _Writer:
     def _term(self, flow: Flow, part: Slope) -> Einsum:
         """The Einsum that gives an operand its part of the gradient, with time as it runs forward."""
         einsum, output, operand = flow.einsum, flow.output, flow.operand
+        self.origins[part.name] = einsum.name
         slope = self.slopes[output.tensor]
         further = [_gradient_access(slope, output.projection, output)]
         gradient: MapExpression = Operand(slope.name)

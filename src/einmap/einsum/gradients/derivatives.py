@@ -79,8 +79,8 @@ def _multiplied(left: MapExpression, right: MapExpression) -> MapExpression:
             return ZERO
         case (Number(1.0), other) | (other, Number(1.0)):
             return other
-        case (Number(-1.0), other) | (other, Number(-1.0)):
-            return _negated(other)
+        case (Number(a), other) | (other, Number(a)) if a < 0:
+            return _negated(_multiplied(other, Number(-a)))
         case Apply("negative", (inner,)), _:
             return _negated(_multiplied(inner, right))
         case _, Apply("negative", (inner,)):

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from einmap.einsum.einsum import Einsum, TensorName
 from einmap.einsum.gradients.backward import Backward, backward
-from einmap.einsum.gradients.names import Names
+from einmap.einsum.gradients.names import Names, placed
 from einmap.einsum.gradients.paths import flows, leading_to
 from einmap.einsum.gradients.recompute import recomputed
-from einmap.einsum.gradients.update import Optimizer, Update, Weight, update
-from einmap.einsum.numeric import Tensor, rank_sizes
+from einmap.einsum.gradients.update import Update, Weight, update
+from einmap.einsum.numeric import Tensor, check_operation, rank_sizes
 from einmap.einsum.workload import Workload
-from einmap.errors import SpecError, did_you_mean
+from einmap.errors import At, SpecError, did_you_mean
 from einmap.visible import brief
 
 
@@ -29,7 +29,8 @@ class Gradient:
     `seed`: the graph input that the backward pass begins with, of the shape of `of`: with ones the gradients are those
     of its sum, with other numbers those of the sum that they weight (the scale of a loss). `rows`: graph inputs that
     number the rows of gathered tables, 0, 1, 2 ..., each with how many there are. `kept`: intermediates of the forward
-    pass that the backward pass reads, in the order in which they are written. `update`: of an optimiser, else None.
+    pass that the backward pass reads, in the order in which they are written. `origins`: for each Einsum behind the
+    forward pass the forward Einsum that it is made from. `update`: of an optimiser, else None.
     """
 
     __repr__ = brief
@@ -40,6 +41,7 @@ class Gradient:
     seed: TensorName
     rows: Mapping[TensorName, int]
     kept: tuple[TensorName, ...]
+    origins: Mapping[str, str]
     update: Update | None = None
 
     def inputs(self, scale: float = 1.0) -> dict[TensorName, Tensor]:
@@ -55,13 +57,15 @@ def gradient(
     *,
     recompute: Collection[TensorName] = (),
     constant: Collection[TensorName] = (),
-    optimizer: Optimizer | None = None,
+    optimizer: str | None = None,
+    at_of: Callable[[str], At | None] = lambda _: None,
 ) -> Gradient:
     """The gradients of `of`, summed over its elements, by other tensors of the workload, as Einsums.
 
     `by`: graph inputs or intermediates. `recompute`: intermediates that the backward pass computes again, in place of
     reading what the forward pass wrote. `constant`: tensors through which no gradient flows, such as the largest value
-    that a softmax subtracts. `optimizer`: of which the step is appended, for those of `by` that are graph inputs.
+    that a softmax subtracts. `optimizer`: `sgd` or `adam`, of which a step is appended for those of `by` that are graph
+    inputs. `at_of`: where an Einsum is written.
 
     Where several values are the largest or the smallest of a reduction, each gets an equal part of the gradient; `max`
     and `min` of two equal values give each a half. The functions' derivatives are in `einsum.functions`. Raises
@@ -72,6 +76,9 @@ def gradient(
     names = Names(workload)
     needed = leading_to(workload, of)
     forward = replace(workload, einsums=tuple(e for e in workload.einsums if e.name in needed))
+    for einsum in forward.einsums:
+        with placed(einsum.name, at_of):
+            check_operation(einsum)
     ways = flows(forward, of, by, constant)
     for tensor in by:
         if all(way.operand.tensor != tensor for way in ways):
@@ -79,14 +86,17 @@ def gradient(
                 f"{of!r} does not depend on {tensor!r}, or its derivative is 0 everywhere",
                 hint=f"leave {tensor} out",
             )
-    found = backward(forward, ways, of, tuple(dict.fromkeys(by)), names)
-    einsums = _with_parts(forward, found, recomputed(forward, found.groups, recompute, names))
+    found = backward(forward, ways, of, tuple(dict.fromkeys(by)), names, at_of)
+    origins = dict(found.origins)
+    einsums = _with_parts(forward, found, recomputed(forward, found.groups, recompute, names, origins, at_of))
     step = _update(forward, found.gradients, optimizer, names) if optimizer else None
     ahead = tuple(replace(einsum, part="forward") for einsum in forward.einsums)
+    for weight, written in (step.by_weight if step else {}).items():
+        origins |= dict.fromkeys(written, forward.users[weight][0])
     whole = replace(workload, einsums=(*ahead, *einsums, *(step.einsums if step else ())))
     read = {tensor for einsum in einsums for tensor in einsum.inputs}
     kept = tuple(t for t in forward.producers if t in read)
-    return Gradient(whole, of, found.gradients, found.seed, found.rows, kept, step)
+    return Gradient(whole, of, found.gradients, found.seed, found.rows, kept, origins, step)
 
 
 def _check_names(
@@ -118,9 +128,7 @@ def _with_parts(forward: Workload, found: Backward, einsums: Sequence[Einsum]) -
     return marked[::-1]
 
 
-def _update(
-    forward: Workload, gradients: Mapping[TensorName, TensorName], optimizer: Optimizer, names: Names
-) -> Update:
+def _update(forward: Workload, gradients: Mapping[TensorName, TensorName], optimizer: str, names: Names) -> Update:
     """The optimiser's step for those of the tensors that are graph inputs."""
     sizes = rank_sizes(forward)
     users = {t: [forward.by_name[name] for name in forward.users[t]] for t in gradients}

@@ -1,14 +1,15 @@
-"""Names that a workload does not have yet: of tensors with their Einsums, and of rank variables."""
+"""Names that a workload does not have yet, of tensors with their Einsums and of rank variables; places of Einsums."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 
 from einmap.einsum.notation.parse import free_name
 from einmap.einsum.rewrites.edit import check_variable_name
 from einmap.einsum.spaces.projection import Affine, Rank, RankVar
 from einmap.einsum.workload import Workload
-from einmap.errors import SpecError
+from einmap.errors import At, EinmapError, SpecError
 
 
 class Names:
@@ -42,3 +43,13 @@ class Names:
             candidate = f"{name}_{number}"
         self._spans[candidate] = {(0, size)}
         return Affine(((candidate, 1),)), f"0 <= {candidate} < {size}"
+
+
+@contextmanager
+def placed(einsum: str, at_of: Callable[[str], At | None]) -> Iterator[None]:
+    """Errors that are raised within are said of the place where an Einsum is written."""
+    try:
+        yield
+    except EinmapError as problem:
+        problem.at = problem.at or at_of(einsum)
+        raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, MutableMapping, Sequence
 from dataclasses import replace
 
 from einmap.einsum.einsum import Einsum, TensorName
@@ -10,15 +10,21 @@ from einmap.einsum.gradients.names import Names
 from einmap.einsum.operation import with_operands
 from einmap.einsum.spaces.projection import Lookup, Written
 from einmap.einsum.workload import Workload
-from einmap.errors import NotSupportedError, SpecError, did_you_mean
+from einmap.errors import At, NotSupportedError, SpecError, did_you_mean
 
 
 def recomputed(
-    workload: Workload, groups: Sequence[Sequence[Einsum]], tensors: Collection[TensorName], names: Names
+    workload: Workload,
+    groups: Sequence[Sequence[Einsum]],
+    tensors: Collection[TensorName],
+    names: Names,
+    origins: MutableMapping[str, str],
+    at_of: Callable[[str], At | None],
 ) -> list[Einsum]:
     """The backward Einsums, which read copies of these intermediates; copies stand before the group that needs them.
 
-    Raises SpecError for a tensor that no Einsum writes, NotSupportedError for one whose copy would need itself.
+    `origins` is given the forward Einsum of each copy. Raises SpecError for a tensor that no Einsum writes,
+    NotSupportedError for one whose copy would need itself.
     """
     for tensor in tensors:
         if tensor not in workload.producers:
@@ -35,6 +41,7 @@ def recomputed(
             raise NotSupportedError(
                 f"{tensor!r} cannot be computed again from what is kept: its Einsums form the recurrence of "
                 f"{', '.join(waiting)}",
+                at=at_of(workload.producers[tensor]),
                 hint=f"keep one of {', '.join(waiting)}",
             )
         if tensor in again:
@@ -45,6 +52,7 @@ def recomputed(
         for output in sorted(einsum.outputs):
             again[output] = names.free(f"{output}_again")
         name = again[einsum.name] if einsum.name in einsum.outputs else names.free(f"{einsum.name}_again")
+        origins[name] = einsum.name
         written.append(replace(_renamed(einsum, again), name=name, part=None))
 
     for group in groups:

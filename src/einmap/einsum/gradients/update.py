@@ -17,8 +17,10 @@ from einmap.einsum.operation import parse_operation
 from einmap.einsum.rewrites.edit import rebuilt
 from einmap.einsum.spaces.projection import Affine, Rank
 from einmap.errors import SpecError
+from einmap.visible import short
 
 type Optimizer = Literal["sgd", "adam"]
+OPTIMIZERS: tuple[Optimizer, ...] = ("sgd", "adam")
 
 MASTER_BITS = 32
 """Bits of a value of a master weight or a moment, at least."""
@@ -30,12 +32,13 @@ BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
 class Update:
     """The Einsums of an optimiser's step.
 
-    `weights`: the new weights by the old ones; `state`: what further tensors the step reads, each with the one that it
-    becomes in the next step, in the order master weights, first and second moment; `scalars`: graph inputs of one
-    value: `rate`, the step size of SGD; for Adam `rate`, alpha / (1 - beta_1**t) in step t from 1 on, and `scale`,
-    1 / sqrt(1 - beta_2**t).
+    `by_weight`: the names of the Einsums of each weight; `weights`: the new weights by the old ones; `state`: what
+    further tensors the step reads, each with the one that it becomes in the next step, in the order master weights,
+    first and second moment; `scalars`: graph inputs of one value: `rate`, the step size of SGD; for Adam `rate`,
+    alpha / (1 - beta_1**t) in step t from 1 on, and `scale`, 1 / sqrt(1 - beta_2**t).
     """
 
+    by_weight: Mapping[TensorName, tuple[str, ...]]
     einsums: tuple[Einsum, ...]
     weights: Mapping[TensorName, TensorName]
     state: Mapping[TensorName, Mapping[TensorName, TensorName]]
@@ -55,11 +58,11 @@ class Weight:
 
 def update(optimizer: str, weights: list[Weight], names: Names) -> Update:
     """The step of an optimiser, `sgd` or `adam`. Raises SpecError for another name."""
-    if optimizer not in ("sgd", "adam"):
-        raise SpecError(f"unknown optimizer {optimizer!r}", hint="one of sgd, adam")
+    if optimizer not in OPTIMIZERS:
+        raise SpecError(f"unknown optimizer {short(optimizer)}", hint=f"one of {', '.join(OPTIMIZERS)}")
     is_adam = optimizer == "adam"
     scalars = {"rate": names.free("rate")} | ({"scale": names.free("scale")} if is_adam else {})
-    einsums: list[Einsum] = []
+    einsums: dict[TensorName, list[Einsum]] = {}
     following: dict[TensorName, TensorName] = {}
     state: dict[TensorName, Mapping[TensorName, TensorName]] = {}
     for weight in weights:
@@ -67,10 +70,12 @@ def update(optimizer: str, weights: list[Weight], names: Names) -> Update:
         writer = _Step(weight, scalars, names)
         if is_adam:
             state[weight.tensor] = writer.state
-            einsums += writer.adam(following[weight.tensor])
+            einsums[weight.tensor] = [*writer.adam(following[weight.tensor])]
         else:
-            einsums += writer.sgd(following[weight.tensor])
-    return Update(tuple(einsums), following, state, scalars)
+            einsums[weight.tensor] = [*writer.sgd(following[weight.tensor])]
+    by_weight = {tensor: tuple(einsum.name for einsum in listed) for tensor, listed in einsums.items()}
+    every = tuple(einsum for listed in einsums.values() for einsum in listed)
+    return Update(by_weight, every, following, state, scalars)
 
 
 class _Step:

@@ -24,6 +24,7 @@ _PARTIAL = "partial_bits_per_value"
 _LEFT = {
     "operation": "what is computed changes no count there",
     "reduction": "how values become one changes no count there",
+    "part": "parts of a training step have no field there, and change no count",
     "compute": "which compute does an Einsum follows from `enabled` there",
 }
 

@@ -35,6 +35,8 @@ def write_problem(einsum: Einsum, report: Report, at: At | None) -> WrittenProbl
         report.leave(at, str(einsum.operation), "Timeloop's problems are sums of products; counts do not depend on it")
     if einsum.is_copy:
         report.leave(at, "is_copy_operation", "Timeloop computes at each point, a copy moves values alone")
+    if einsum.part is not None:
+        report.leave(at, "part", "Timeloop's problems have no parts of a training step; counts do not depend on it")
     dimensions = _dimensions(einsum)
     coefficients: dict[int, str] = {}
     refuse_gathers((einsum,), "a problem of Timeloop", lambda _: at)

@@ -102,6 +102,8 @@ def _einsum(einsum: Einsum, sizes: dict[Rank, int]) -> dict[str, Any]:
         fields["n_instances"] = einsum.n_instances
     if einsum.computes:
         fields["compute"] = einsum.computes[0] if len(einsum.computes) == 1 else list(einsum.computes)
+    if einsum.part:
+        fields["part"] = einsum.part
     return fields
 
 

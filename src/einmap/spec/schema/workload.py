@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import StrictBool
 
+from einmap.einsum.einsum import PARTS
 from einmap.einsum.operation import REDUCTIONS
 from einmap.spec.schema.base import Expression, Input, SetExpression
 from einmap.spec.schema.documented import documented, one_of
@@ -14,6 +15,7 @@ _SHAPE = "an older format called `iteration_space_shape` so: rename it"
 _VERSION = "an older format had it: leave it out"
 
 type Reduction = Annotated[str, one_of(REDUCTIONS)]
+type Part = Annotated[str, one_of(PARTS)]
 
 
 class AccessInput(Input):
@@ -134,6 +136,13 @@ class EinsumInput(Input):
         "How values for the same place of the output become one, over the rank variables that the output lacks.",
         "max",
         without="`sum`",
+    )
+    part: Part | None = documented(
+        "The part of a training step that the Einsum is in: the forward pass, the backward pass that others wait for "
+        "(`input`) or that only gradients of weights come of (`weight`), the step of the optimiser (`update`). "
+        "`einmap gradient` writes it; it changes no cost.",
+        "weight",
+        without="not a training step",
     )
 
 

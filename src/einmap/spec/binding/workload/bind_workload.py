@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 
-from einmap.einsum.einsum import Einsum, TensorAccess
+from einmap.einsum.einsum import PARTS, Einsum, TensorAccess
 from einmap.einsum.spaces.projection import Affine, RankVar
 from einmap.einsum.spaces.space import Constraint, Space, bounds, check_names, parse_constraint, within
 from einmap.einsum.workload import Workload
@@ -215,8 +215,8 @@ class _Binder:
         written = self.reader.renames_of(einsum.given.renames, (*einsum.path, "renames"))
         chosen = self.meanings(einsum)
         # a copy that is put in is spoken of as the Einsum that reads it
-        name = self.as_read[einsum.path].name
-        for rename in (*renames.get("default", ()), *renames.get(name, ()), *written):
+        as_read = self.as_read[einsum.path]
+        for rename in (*renames.get("default", ()), *renames.get(as_read.name, ()), *written):
             # what is expected of the number of weights, say, is said of Einsums that stand in the specification
             chosen[rename.name] = replace(rename, count=None) if einsum.copy_of else rename
         table = self.with_renames(symbols(facts, einsum_facts, {}), chosen, einsum)
@@ -259,9 +259,9 @@ class _Binder:
             tuple((v, low) for v, low in space.low if low),
             space.cuts,
             _listed(einsum.given.compute),
+            next((part for part in PARTS if part == einsum.given.part), None),
         )
-        raw, as_read = get_value(self.root, einsum.path), self.as_read[einsum.path]
-        return BoundEinsum(done, known, raw, as_read, notes, einsum.copy_of)
+        return BoundEinsum(done, known, get_value(self.root, einsum.path), as_read, notes, einsum.copy_of)
 
     def _box_note(self, einsum: WrittenEinsum, space: Space, extents: tuple[tuple[RankVar, int], ...]) -> Note:
         counted = f", the space has {space.points})" if space.points is not None else ")"
