@@ -34,6 +34,9 @@ from einmap.progress import Progress
 HURRIED = 0.2
 """Part of a limited time in which the Einsums are planned where there is time for a search."""
 
+APART = (64, 8)
+"""By which factors tile shapes of fused loops are apart where there are too many: with few of them first."""
+
 
 @dataclass
 class FusedSearch(CascadeProblem):
@@ -89,10 +92,9 @@ class FusedSearch(CascadeProblem):
                 mappings = few + self.within(None)
                 return [mappings[i] for i in nondominated(self.reached_rows)]
             return self.within(None)
-        first: list[LoopTree] = []
         if self.options.most_fused > 1:
-            first = self.with_few_loops()
-        return self.within(self.value) or first
+            self.with_few_loops()
+        return self.within(self.value) or self.best_so_far
 
     def with_few_loops(self) -> list[LoopTree]:
         """The best with one fused loop for each Einsum at most: soon found, and nothing worse need be looked at.
@@ -110,17 +112,32 @@ class FusedSearch(CascadeProblem):
         self.proving = True
         return mappings
 
-    def begin_again(self, most: float) -> None:
-        """Look at chains with so many fused loops from here on."""
+    def begin_again(self, most: float, apart: int = 1) -> None:
+        """Look at chains with so many fused loops from here on; `apart`: see NestRules."""
         self.most_fused = most
         for member in self.distinct:
-            member.chains.begin_again(most)
+            member.chains.begin_again(most, apart)
+
+    def sample(self) -> float:
+        """The least objective once all loops were looked at, but with a few tile shapes in one order."""
+        back = [member.chains.put_aside() for member in self.distinct]
+        self.proving = False
+        try:
+            for apart in APART:
+                self.begin_again(self.options.most_fused, apart)
+                self.best_so_far = self.within(self.value) or self.best_so_far
+        finally:
+            self.proving = True
+            for put_back in back:
+                put_back()
+        return self.value
 
     def within(self, most: float | None) -> list[LoopTree]:
         """The best mappings whose objective is at most `most`, or all good ones; empty when there are none."""
         refinement = LazyRefinement(self, self.passed)
         try:
-            answer = refinement.everything() if most is None else refinement.within(most)
+            few = self.sample if self.proving and self.options.most_fused > 1 and self.known.limit is None else None
+            answer = refinement.everything() if most is None else refinement.within(most, few)
         finally:
             # what is known of few loops says nothing of all
             if self.proving:

@@ -8,7 +8,7 @@ be a part of anything good. Only their outer nests are then completed, by branch
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -21,7 +21,13 @@ from einmap.mapper.branch_and_bound.decode import nodes_of
 from einmap.mapper.branch_and_bound.path_search import Descent, PathSearch, TemplateTables
 from einmap.mapper.branch_and_bound.stalled import offer_stalled, settled
 from einmap.mapper.fusion.fronts.nests.dominance import undominated
-from einmap.mapper.fusion.fronts.nests.growing import ClassList, GrowingFront, exceeds_cutoff
+from einmap.mapper.fusion.fronts.nests.growing import (
+    ClassList,
+    GrowingFront,
+    Listed,
+    exceeds_cutoff,
+    promise,
+)
 from einmap.mapper.fusion.fronts.nests.loops import loop_nodes
 from einmap.mapper.fusion.fronts.nests.met_loops import ANYTHING, MetLoops
 from einmap.mapper.fusion.fronts.nests.nest_rules import NestRules
@@ -31,7 +37,7 @@ from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, Signat
 from einmap.mapper.fusion.fronts.own_seconds import take_own
 from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
 from einmap.mapper.fusion.fronts.protocol import EVERYTHING, FrontMemories, FrontStatistics, FusedFront, Surveyed
-from einmap.mapper.fusion.fronts.table_store import NO_LIMIT, Groups, TableStore
+from einmap.mapper.fusion.fronts.table_store import Groups, TableStore, with_few_tables
 from einmap.mapper.fusion.meter import Meter
 from einmap.mapper.objective import objective_kernels
 from einmap.mapper.objective.objectives import OWN
@@ -64,14 +70,13 @@ class EinsumFronts:
     """The fronts whose tables these use, with their names of tensors and rank variables; see `table_sharing`."""
     crossed: frozenset[str] = field(default=frozenset(), init=False)
     """Memories that may keep the whole of a shared tensor while the Einsum runs that does not use it."""
-    listed: dict[SignatureClass, dict[FusionSignature, list[tuple[PathSearch, OuterNest]]]] = field(
-        default_factory=dict, init=False
-    )
+    listed: dict[SignatureClass, dict[FusionSignature, list[Listed]]] = field(default_factory=dict, init=False)
     """The outer nests of each signature class, as far as they were asked for."""
-    completed: list[tuple[PathSearch, OuterNest]] = field(default_factory=list, init=False)
+    completed: list[Listed] = field(default_factory=list, init=False)
     """Outer nests whose completions were searched: those that rows of fronts have, by number."""
     signature_classes: dict[SignatureClass, Floats] = field(default_factory=dict, init=False)
     """Lower bounds of the chains of each signature class: in all, none of them is below each of these rows."""
+    apart: int = field(default=1, init=False)
     space: FrontMemories = field(default_factory=FrontMemories, init=False)
     """The memories of the columns of fronts, once they are known."""
     _pruned: dict[SignatureClass, PrunedBounds] = field(default_factory=dict, init=False)
@@ -167,13 +172,22 @@ class EinsumFronts:
             f: bounds[nondominated(bounds)] if few else bounds for f, bounds in every.items() if len(bounds)
         }
 
-    def begin_again(self, most: float) -> None:
-        """Forget what is listed, and look at chains with so many fused loops from here on."""
-        self.most = most
+    def begin_again(self, most: float, apart: int = 1) -> None:
+        """Forget what is listed, and look at chains with so many fused loops from here on; `apart`: see NestRules."""
+        self.most, self.apart = most, apart
         self.listed = {}
         self._pruned = {}
         self._outer_nest_rows = {}
         self.completed = []
+
+    def put_aside(self) -> Callable[[], None]:
+        """Begin again later: what is listed so far is there again once the result is called."""
+        state = self.most, self.apart, self.listed, self._pruned, self._outer_nest_rows, self.completed
+
+        def back() -> None:
+            self.most, self.apart, self.listed, self._pruned, self._outer_nest_rows, self.completed = state
+
+        return back
 
     def survey(
         self,
@@ -216,6 +230,7 @@ class EinsumFronts:
         rules = NestRules(
             search, self.request.shared, self.most, self.most_per_axis, self.request.joint, self.request.wider,
             self.request.waiting, self.request.steps, self.request.made, self.request.awaited,
+            self.apart,
         )  # fmt: skip
         by_signature: dict[FusionSignature, list[OuterNest]] = {}
         for compiled in search.compiled:
@@ -246,18 +261,18 @@ class EinsumFronts:
     ) -> dict[FusionSignature, FusedFront]:
         """The fronts of some signatures, as far as their chains can be a part of something good."""
         growing: dict[FusionSignature, GrowingFront] = {}
-        by_search: dict[PathSearch, dict[TemplateTables, list[tuple[PathSearch, OuterNest]]]] = {}
+        by_search: dict[PathSearch, dict[TemplateTables, list[Listed]]] = {}
         for signature, remainder in limits.items():
             for search, outer_nest in self.listed[signature.signature_class][signature]:
                 if not exceeds_cutoff(outer_nest, remainder):
                     by_search.setdefault(search, {}).setdefault(outer_nest.compiled, []).append((search, outer_nest))
         for of_search in by_search.values():
             plans = sorted(
-                (sorted(outer_nests, key=_promise) for outer_nests in of_search.values()),
-                key=lambda outer_nests: _promise(outer_nests[0]),
+                (sorted(outer_nests, key=promise) for outer_nests in of_search.values()),
+                key=lambda outer_nests: promise(outer_nests[0]),
             )
             if not plans[0][0][0].has_tables:
-                plans = _with_few_tables(plans)
+                plans = with_few_tables(plans)
             self.groups.tables.fill(plans[0][0][0])
             for outer_nests in plans:
                 walk = self._walk(*outer_nests[0])
@@ -432,17 +447,3 @@ class EinsumFronts:
         points = [int(x) for x in front.paths[row, 2 : 2 + len(compiled.levels)]]
         loops = {level: loop_nodes(order) for level, order in outer_nest.gaps}
         return settled(search, nodes_of(search, compiled, prefix, points, loops)), len(compiled.plan.outer)
-
-
-def _with_few_tables(plans: list[list[tuple[PathSearch, OuterNest]]]) -> list[list[tuple[PathSearch, OuterNest]]]:
-    """Outer nests of one search, by dataplacement, in a search that has only these."""
-    search = plans[0][0][0].again()
-    search.take([outer_nests[0][1].compiled.plan for outer_nests in plans], NO_LIMIT)
-    return [
-        [(search, outer_nest._replace(compiled=compiled)) for _, outer_nest in outer_nests]
-        for outer_nests, compiled in zip(plans, search.compiled, strict=True)
-    ]
-
-
-def _promise(pair: tuple[PathSearch, OuterNest]) -> float:
-    return float(pair[1].least[0])

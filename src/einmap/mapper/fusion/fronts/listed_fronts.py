@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Self
 
 from einmap.arrays import Floats
@@ -67,8 +67,12 @@ class ListedFronts(ABC):
         del crossed
         self.space = space
 
-    def begin_again(self, most: float) -> None:  # noqa: B027 - what is listed stays listed
+    def begin_again(self, most: float, apart: int = 1) -> None:  # noqa: B027 - what is listed stays listed
         """Nothing: what is listed stays listed."""
+
+    def put_aside(self) -> Callable[[], None]:
+        """Nothing: what is listed stays listed."""
+        return lambda: None
 
     def survey(
         self,

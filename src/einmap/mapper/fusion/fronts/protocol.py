@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -150,8 +150,11 @@ class Fronts(Protocol):
         `crossed`: those that may keep the whole of a shared tensor while the Einsum runs that does not use it.
         """
 
-    def begin_again(self, most: float) -> None:
-        """Forget what is listed, and look at chains with so many fused loops from here on."""
+    def begin_again(self, most: float, apart: int = 1) -> None:
+        """Forget what is listed, and look at chains with so many fused loops from here on; `apart`: see NestRules."""
+
+    def put_aside(self) -> Callable[[], None]:
+        """Begin again later: what is listed so far is there again once the result is called."""
 
     def survey(
         self,

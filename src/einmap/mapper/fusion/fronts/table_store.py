@@ -19,6 +19,7 @@ from einmap.mapper.branch_and_bound.path_search import PathSearch
 from einmap.mapper.branch_and_bound.sparse_search import new_search
 from einmap.mapper.cost_bounds.compute_path import Path
 from einmap.mapper.cost_bounds.relaxed_bounds import FIRST_LANES, Bounds
+from einmap.mapper.fusion.fronts.nests.growing import Listed
 from einmap.mapper.fusion.fronts.nests.pruned_bounds import PrunedBounds
 from einmap.mapper.fusion.meter import Meter
 from einmap.mapper.problem.request import Remainder
@@ -214,3 +215,13 @@ def _from_inside(plan: ChainTemplate) -> list[tuple[tuple[int, ...], int, str]]:
 def survivors(remainder: Remainder | None, values: Floats) -> Bools:
     """Which rows of objectives may be a part of something good."""
     return np.ones(len(values), dtype=bool) if remainder is None else ~remainder.exceeds_cutoff(values)
+
+
+def with_few_tables(plans: list[list[Listed]]) -> list[list[Listed]]:
+    """Outer nests of one search, by dataplacement, in a search that has only these."""
+    search = plans[0][0][0].again()
+    search.take([outer_nests[0][1].compiled.plan for outer_nests in plans], NO_LIMIT)
+    return [
+        [(search, outer_nest._replace(compiled=compiled)) for _, outer_nest in outer_nests]
+        for outer_nests, compiled in zip(plans, search.compiled, strict=True)
+    ]

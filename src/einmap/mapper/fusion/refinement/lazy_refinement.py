@@ -49,6 +49,8 @@ TRIED = 3
 """Signature classes that are bounded by searches of their own, for each one of them whose bound that raised."""
 WIDER = 4 * ROUNDING
 """How much further than what is reached is looked, in parts of it."""
+SAMPLED = 0.01
+"""How far the best is above the bound, in parts of it, where a few of all loops are tried before large classes."""
 FAR = 100.0
 """Where the best is so far above the bound there is no limit any more."""
 
@@ -82,8 +84,12 @@ class LazyRefinement:
 
     # one cascade, one objective
 
-    def within(self, reached: float) -> Answer | None:
-        """The best whose objective is at most `reached`; None when there is none."""
+    def within(self, reached: float, sample: Callable[[], float] | None = None) -> Answer | None:
+        """The best whose objective is at most `reached`; None when there is none.
+
+        `sample`: gives the least objective once it has looked for something better among a few of all loops; asked for
+        where nothing but large signature classes is left, and the best is far from the bound.
+        """
         # rounding parts none of what is as good as that: who breaks ties may need it
         most = reached * (1 + WIDER)
         wider, self.floors.cutoff = CLOSE, most
@@ -98,7 +104,13 @@ class LazyRefinement:
             self.known_bound = max(self.known_bound, least)
             if not self.shares:
                 self.shares = self.shares_of(relaxed)
-            wanted = self.open_options(relaxed, least, most)
+            wanted, large = self.open_options(relaxed, least, most)
+            if large and sample is not None and most > least * (1 + SAMPLED):
+                reached, sample = min(reached, sample()), None
+                most = self.floors.cutoff = reached * (1 + WIDER)
+                continue
+            if large:
+                wanted = self.large_ones(relaxed, large, least, most)
             if wanted:
                 if not self.floors_raised(relaxed, wanted):
                     self.refine(relaxed, wanted)
@@ -116,8 +128,8 @@ class LazyRefinement:
             if not self.floors_raised(relaxed, unknown):
                 limits = self.around(relaxed, unknown, most)
                 met = MetKeys(relaxed, most)
-                large = [k for k, o in unknown if self.is_too_large(relaxed, k, o, limits[k, o], met)]
-                for chains in {self.members[k].chains for k in large}:
+                too_large = [k for k, o in unknown if self.is_too_large(relaxed, k, o, limits[k, o], met)]
+                for chains in {self.members[k].chains for k in too_large}:
                     self.listing.more(chains)
                 self.refine(relaxed, limits)
 
@@ -247,11 +259,14 @@ class LazyRefinement:
         parts = np.divide(costs, whole, out=np.zeros_like(costs), where=whole > 0).sum(axis=1)
         return [float(part) for part in parts]
 
-    def open_options(self, relaxed: Relaxation, least: float, most: float) -> dict[tuple[int, int], float]:
+    def open_options(
+        self, relaxed: Relaxation, least: float, most: float
+    ) -> tuple[dict[tuple[int, int], float], list[tuple[int, int]]]:
         """Einsums and options that can be a part of what costs least but for a little, and are not known well enough.
 
         Also the limits up to which they are to be known. Signature classes that are not listed as far come first, but
-        large ones last: mostly the others lift the bound so far that little of these is left.
+        large ones last: mostly the others lift the bound so far that little of these is left. Where there are no others
+        they are the second list.
         """
         large: list[tuple[int, int]] = []
         met = MetKeys(relaxed, most)
@@ -269,11 +284,8 @@ class LazyRefinement:
                     else:
                         large.append((k, o))
             if unknown:
-                return unknown
-        if not large:
-            return {}
-        neighbours = self.neighbours(relaxed, most, met) if most <= least * (1 + self.mean_share) else {}
-        return neighbours or self.large_ones(large, least, most)
+                return unknown, []
+        return {}, large
 
     def neighbours(self, relaxed: Relaxation, most: float, met: MetKeys) -> dict[tuple[int, int], float]:
         """Signature classes of which all may be known: then less is left of large ones, which have to meet them."""
@@ -284,8 +296,17 @@ class LazyRefinement:
             if relaxed.stages[k].step.options[o].unexpanded and not self.is_too_large(relaxed, k, o, most, met)
         }
 
-    def large_ones(self, large: Sequence[tuple[int, int]], least: float, most: float) -> dict[tuple[int, int], float]:
-        """Large signature classes of one Einsum: of those that were looked at least far the one that costs most."""
+    def large_ones(
+        self, relaxed: Relaxation, large: Sequence[tuple[int, int]], least: float, most: float
+    ) -> dict[tuple[int, int], float]:
+        """Large signature classes of one Einsum: of those that were looked at least far the one that costs most.
+
+        Before them what they have to meet, where that is not known.
+        """
+        near_bound = most <= least * (1 + self.mean_share)
+        neighbours = self.neighbours(relaxed, most, MetKeys(relaxed, most)) if near_bound else {}
+        if neighbours:
+            return neighbours
         listing, chains = self.listing, [self.members[k].chains for k, _ in large]
         _, _, first = min(
             (listing.most[of], -self.share(k), i) for i, ((k, _), of) in enumerate(zip(large, chains, strict=True))

@@ -11,6 +11,9 @@ from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature
 from einmap.mapper.objective.pareto_archive import Archive
 from einmap.mapper.problem.request import Remainder
 
+type Listed = tuple[PathSearch, OuterNest]
+"""An outer nest and the search that it is of."""
+
 
 @dataclass
 class ClassList:
@@ -20,8 +23,13 @@ class ClassList:
     """
 
     met: MetLoops
-    by_signature: dict[FusionSignature, list[tuple[PathSearch, OuterNest]]] = field(default_factory=dict)
+    by_signature: dict[FusionSignature, list[Listed]] = field(default_factory=dict)
     n: int = 0
+
+
+def promise(listed: Listed) -> float:
+    """The least first objective of an outer nest."""
+    return float(listed[1].least[0])
 
 
 @dataclass

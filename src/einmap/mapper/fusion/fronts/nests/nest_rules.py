@@ -35,7 +35,8 @@ class NestRules:
     """Rules of the outer nests of one search, whose tables are filled.
 
     `most`, `most_per_axis`: fused loops, beside that over the steps of a recurrence. `joint`, `wider`, `waiting`,
-    `steps`, `made`, `awaited`: see Request.
+    `steps`, `made`, `awaited`: see Request. `apart`: each tile shape of a fused loop is at least so many times the next
+    smaller one, and the loops of a gap stand in one order alone; at 1 all are looked at.
     """
 
     search: PathSearch
@@ -48,13 +49,14 @@ class NestRules:
     steps: Steps | None = None
     made: frozenset[str] = frozenset()
     awaited: frozenset[tuple[str, str]] = frozenset()
+    apart: int = 1
 
     def orders(
         self, compiled: TemplateTables, i: int, above: Sequence[Loop], loops: tuple[Loop, ...]
     ) -> Iterator[tuple[Loop, ...]]:
         """The loops of the gap that ends at a level, below those `above`, in every order, or as they are given."""
         if compiled.plan.steps[0].given is None:
-            yield from orders_of(loops)
+            yield from orders_of(loops) if self.apart == 1 else (loops,)
             return
         slot = compiled.plan.steps[sum(level.last for level in compiled.levels[:i])].given
         assert slot is not None

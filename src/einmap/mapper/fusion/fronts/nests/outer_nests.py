@@ -73,9 +73,13 @@ class _State(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def _shapes(size: int) -> tuple[int, ...]:
-    """Tile shapes that a loop may leave of a larger one."""
-    return tuple(divisors(size)[:-1])
+def _shapes(size: int, apart: int) -> tuple[int, ...]:
+    """Tile shapes that a loop may leave of a larger one, each at least `apart` times the one before."""
+    shapes: list[int] = []
+    for shape in divisors(size)[:-1]:
+        if not shapes or shape >= apart * shapes[-1]:
+            shapes.append(shape)
+    return tuple(shapes)
 
 
 class OuterNestEnumerator:
@@ -211,7 +215,7 @@ class OuterNestEnumerator:
                     if len(chosen) < room:
                         choices += [
                             (below, (*chosen, Loop(TEMPORAL, a, variable, size, shape)))
-                            for shape in _shapes(size)
+                            for shape in _shapes(size, self.rules.apart)
                             if all((TEMPORAL, self.rules.ranks[t, variable], shape) in cuts for t, cuts in met)
                             and (below := self._below(a, target, size // shape)) >= 0
                         ]
