@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -79,11 +79,14 @@ class SearchSpace:
 @dataclass(frozen=True, slots=True)
 class Options:
     """`free_inputs`: graph inputs without a placement lie anywhere; else they are replicated. `limited`: memory will be
-    limited, so that what saves memory alone is kept in the space.
+    limited, so that what saves memory alone is kept in the space. `allow`: whether an Einsum may be spread by these
+    loops; `keep`: whether a tensor may be kept so; what has no such way or home keeps all.
     """
 
     free_inputs: bool = False
     limited: bool = False
+    allow: Callable[[Einsum, Sequence[LocalLoop]], bool] | None = None
+    keep: Callable[[TensorName, Placement], bool] | None = None
 
 
 def search_space(
@@ -162,6 +165,7 @@ def _space(
     places = {tensor: _places_of(context, request, blocks, addends.get(tensor), tensor) for tensor in workload.tensors}
     paths = {tensor: _named_paths(some, model, bits[tensor]) for tensor, some in places.items()}
     ways: dict[str, Ways] = {}
+    made: dict[tuple[Ways, bytes], Ways] = {}
     for einsum in workload.einsums:
         scene = replace(_scene(context, einsum, blocks, addends), on=_parts_asked_for(request))
         pinned = request.loops.get(einsum.name)
@@ -171,6 +175,12 @@ def _space(
         ways[einsum.name] = _ways(scene, key, lies, model.of(einsum), widths)
         if not ways[einsum.name].choices:
             raise no_way_to_spread(context, einsum, request)
+        if options.allow is not None:
+            some = ways[einsum.name]
+            kept = np.array([options.allow(einsum, choice.loops) for choice in some.choices])
+            if kept.any() and not kept.all():
+                # equal ways stay one object
+                ways[einsum.name] = made.setdefault((some, kept.tobytes()), some.only(kept))
     homes = {tensor: _homes_of(context, request, tensor, paths[tensor], ways, options) for tensor in workload.tensors}
     cut = tuple(tensor for tensor in homes if homes[tensor].cut)
     return SearchSpace(context, bits, ways, homes, cut, floor, request.same)
@@ -348,6 +358,8 @@ def _homes_of(
         )
     else:
         allowed = tuple(range(len(placements)))
+    if options.keep is not None and pinned is None:
+        allowed = tuple(number for number in allowed if options.keep(tensor, placements[number])) or allowed
     role = HomeRole(
         allowed,
         tuple(_lies(workload.by_name[reader], ways[reader], tensor) for reader in readers),

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
-import numpy as np
-
 from einmap.distribute.costs.cost_model import operations_per_point
 from einmap.distribute.derive import context_of
 from einmap.distribute.placements.mesh import AxisName
@@ -111,15 +109,9 @@ def layer_cost(layer: Layer, machine: Machine, samples: int, sequence_parallel: 
     counted = {tensor: bits[tensor] * (ONCE_A_STEP if tensor in gradients else 1.0) for tensor in bits}
     model = cost_of_products(layer, backward, machine.cluster)
     request = replace(checked_request(context), same=_ends(layer, backward))
-    space = search_space(context, request, model, counted, Options(True, False))
     rules = _Rules(layer, machine, sequence_parallel, gradients)
-    excluded = {}
-    for einsum in joint.einsums:
-        choices = space.ways[einsum.name].choices
-        allowed = np.array([rules.allow(einsum, choice.loops) for choice in choices])
-        if not allowed.all() and allowed.any():
-            excluded[einsum.name] = ~allowed
-    found = cheapest(space, excluded=excluded)
+    space = search_space(context, request, model, counted, Options(True, False, rules.allow, rules.keep))
+    found = cheapest(space)
     if isinstance(found, NotFound):
         raise SpecError(f"layer {layer.name!r} has no way over {mesh}", hint="fewer tensor or context parallel devices")
     return _Costed(layer, backward, machine, context, bits, chosen_plan(space, found, model)).cost()
@@ -163,6 +155,12 @@ class _Rules:
             if self.machine.axes[dim]
         )
 
+    def keep(self, tensor: TensorName, placement: Placement) -> bool:
+        """Whether a tensor may be kept so: a weight may not be in parts along `cp`, as it is used whole there."""
+        if tensor not in self.layer.weights and tensor not in self.gradients:
+            return True
+        return placement.used <= set(self.machine.over(("tp", "ep"))) and not placement.partial
+
     def _weight(self, einsum: Einsum) -> frozenset[str] | None:
         """The rank variables of the weight, or gradient of one, of an Einsum."""
         for access in einsum.accesses:
@@ -182,7 +180,8 @@ class _Rules:
             # such as classes, of which a loss is the sum
             kept |= frozenset(einsum.rank_variables) - along - layer.batch - layer.sequence
             return all(variable is None or variable in kept for variable in variables)
-        return all(variable not in layer.batch and variable not in along - layer.sequence for variable in variables)
+        banned = layer.batch | along if len(layer.sequence & set(einsum.rank_variables)) > 1 else along - layer.sequence
+        return all(variable not in banned | layer.batch for variable in variables)
 
     def _context(self, einsum: Einsum, variables: Sequence[str | None]) -> bool:
         positions = self.layer.sequence & set(einsum.rank_variables)
