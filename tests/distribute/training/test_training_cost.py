@@ -147,3 +147,9 @@ def test_values_for_experts_are_sent_to_them_where_that_is_less_than_gathering_a
         ("input", "all_to_all")
     ] * 2
     assert {sent for _, _, sent, _ in found} == {64 * 64 * 2 * 3 / 4}
+
+
+def test_operations_of_a_step_do_not_depend_on_the_micro_batch():
+    model = perceptron([64, 32], batch=8)
+    steps = [training_cost(model, RING, TrainingPlan(micro_batch=size)) for size in (1, 4)]
+    assert [step.operations for step in steps] == [3 * 8 * 64 * 32 * 2] * 2

@@ -3,6 +3,7 @@
 - `exact`: branch and bound over all orders of a small pipeline.
 - `greedy`: orders by rules of priority, made while the pipeline runs.
 - `problem`: a pipeline to be scheduled, and the time that no schedule goes below.
+- `quick`: ends and peaks of a schedule for many costs.
 - `refine`: simulated annealing of a schedule.
 - `rounds`: orders made in rounds, for one stage a device.
 - `schedule`: a schedule as data: the actions of each device, in order.

@@ -1,11 +1,14 @@
 """Plans of training steps: how devices are divided, what is kept, what is computed again, and what that costs.
 
 - `backward`: the products of a backward pass.
+- `bounds`: lower bounds of plans.
+- `cuts`: layers cut into stages.
 - `held`: bytes that a device holds, and collectives for gradients and weights.
 - `layer`: a layer on the devices of one stage: seconds, collectives, what it holds.
 - `products`: costs of products that read narrower values than a layer's tensors have.
 - `machine`: devices of a plan on the axes of a cluster.
 - `model`: a model that is trained: layers as Einsums, and the samples of a step.
 - `plan`: a plan of a training step as data.
+- `search`: best_training_plan(): the best plan, and the best of each kind.
 - `step`: training_cost(): seconds and bytes of a step by a plan.
 """

@@ -236,7 +236,13 @@ class _Costed:
             () if set(self.machine.axes["tp"]) & home.used else ("tp",),
             self._working(),
             tuple(self._weights()),
-            float(sum(e.n_computes * operations_per_point(e) for e in self.layer.workload.einsums)),
+            float(
+                sum(
+                    e.n_computes * operations_per_point(e)
+                    for e in self.context.workload.einsums
+                    if e.name in self.forward
+                )
+            ),
             self.chosen,
         )
 

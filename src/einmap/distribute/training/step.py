@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from einmap.distribute.costs.cluster import Cluster
-from einmap.distribute.pipelines.schedule import PipelineSchedule
+from einmap.distribute.pipelines.quick import Ordered, ends_and_peaks, ordered
 from einmap.distribute.pipelines.shipped import pipeline_schedule
 from einmap.distribute.pipelines.timeline import StageCosts, Timeline, run_pipeline
 from einmap.distribute.placements.mesh import Mesh
@@ -36,8 +36,8 @@ class StepPart:
 @dataclass(frozen=True)
 class TrainingStep:
     """A step by a plan. `seconds` is the sum of `parts`; `held`: bytes on each of the devices of a pipeline at their
-    peak; `timeline`: of the pipeline, one device for each of `pp`; `operations`: of the model for a step, forward and
-    backward, what is computed again left out.
+    peak; `costs`: of its stages; `operations`: of the model for a step, forward and backward, what is computed again
+    left out.
     """
 
     __repr__ = brief
@@ -46,9 +46,17 @@ class TrainingStep:
     seconds: float
     parts: tuple[StepPart, ...]
     held: tuple[Held, ...]
-    timeline: Timeline
+    costs: StageCosts
+    micro_batches: int
     stages: tuple[int, ...]
     operations: float
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        """When each action of the pipeline runs, one device for each of `pp`."""
+        plan = self.plan
+        schedule = pipeline_schedule(plan.schedule, plan.pp, self.micro_batches, chunks=plan.chunks)
+        return run_pipeline(schedule, self.costs)
 
     @cached_property
     def peak(self) -> Held:
@@ -92,6 +100,7 @@ class TrainingCosts:
     cluster: Cluster
     laid: Mesh | None = None
     _layers: dict[object, LayerCost] = field(default_factory=dict, repr=False, compare=False)
+    _machines: dict[object, Machine] = field(default_factory=dict, repr=False, compare=False)
 
     def layer(self, layer: Layer, plan: TrainingPlan) -> LayerCost:
         """Costs of a layer for one micro-batch."""
@@ -105,20 +114,26 @@ class TrainingCosts:
 
     def machine(self, plan: TrainingPlan) -> Machine:
         """The devices of a plan. Raises SpecError where they do not fit."""
-        return machine_for(self.cluster, plan, self.laid)
+        sizes = plan.tp, plan.cp, plan.ep, plan.dp, plan.pp
+        if sizes not in self._machines:
+            self._machines[sizes] = machine_for(self.cluster, plan, self.laid)
+        return self._machines[sizes]
 
-    def step(self, plan: TrainingPlan) -> TrainingStep:
-        """The step by a plan. Raises SpecError where plan, model and cluster do not fit one another."""
+    def step(self, plan: TrainingPlan, is_short: bool = False) -> TrainingStep:
+        """The step by a plan. `is_short`: a pipeline of very many micro-batches is run for some of them; it goes on as
+        it does then. Raises SpecError where plan, model and cluster do not fit one another.
+        """
         batches = plan.micro_batches(self.model.batch)
         counts = stages_of(self.model, plan)
         stages = self.stages(plan, counts)
-        schedule = pipeline_schedule(plan.schedule, plan.pp, batches, chunks=plan.chunks)
-        if schedule.stages != len(stages):
+        run = _run_at_least(plan, batches) if is_short else batches
+        device_of, _ = _ordered(plan.schedule, plan.pp, run, plan.chunks)
+        if len(device_of) != len(stages):
             raise SpecError(
-                f"{plan.schedule} has {schedule.stages} stages, the plan {len(stages)}",
-                hint=f"take chunks of {schedule.stages // schedule.devices}",
+                f"{plan.schedule} has {len(device_of)} stages, the plan {len(stages)}",
+                hint=f"take chunks of {len(device_of) // plan.pp}",
             )
-        return _Step(self, plan, stages, schedule, counts).step()
+        return _Step(self, plan, stages, counts, device_of, batches, run).step()
 
     def stages(self, plan: TrainingPlan, counts: Sequence[int]) -> list[Stage]:
         """The stages with so many layers each."""
@@ -274,24 +289,65 @@ class _Hides:
                 return 0.0, []
 
 
+MOST_RUN = 6_000
+"""Actions of a pipeline that is run as a whole where many are compared."""
+
+
+@lru_cache(maxsize=500)
+def _ordered(name: str, devices: int, batches: int, chunks: int) -> tuple[tuple[int, ...], Ordered | None]:
+    """The device of each stage of a schedule, and its arrays; None where actions overlap."""
+    schedule = pipeline_schedule(name, devices, batches, chunks=chunks)
+    has_steps = any(len(step) > 1 for steps in schedule.steps for step in steps)
+    return schedule.device_of, None if has_steps else ordered(schedule)
+
+
+def _run_at_least(plan: TrainingPlan, batches: int) -> int:
+    """Micro-batches after which a pipeline repeats itself, with the same rest by the number of devices; all of them
+    where they are not many.
+    """
+    if 3 * plan.pp * plan.chunks * batches <= MOST_RUN:
+        return batches
+    return min(batches, 5 * plan.pp + batches % plan.pp)
+
+
 @dataclass(frozen=True)
 class _Step:
-    """Stages and their schedule, put together."""
+    """Stages and their schedule, put together. `batches`: micro-batches, of which `run` are run."""
 
     costs: TrainingCosts
     plan: TrainingPlan
     stages: Sequence[Stage]
-    schedule: PipelineSchedule
     counts: tuple[int, ...]
+    device_of: tuple[int, ...]
+    batches: int
+    run: int
 
     def step(self) -> TrainingStep:
-        timeline = self._timeline()
-        ends = self._ends(timeline)
-        last = max(range(self.schedule.devices), key=lambda device: sum(part.seconds for part in ends[device]))
-        parts = tuple(part for part in ends[last] if part.seconds or part.hidden or part.sent)
-        held = tuple(self._held(timeline, device) for device in range(self.schedule.devices))
+        plan = self.plan
+        ends, peaks = self._ends_and_peaks(self.run)
+        if self.run < self.batches:
+            # one round fewer, to see what a round takes
+            before, _ = self._ends_and_peaks(self.run - plan.pp)
+            rounds = (self.batches - self.run) / plan.pp
+            ends = [end + rounds * (end - earlier) for end, earlier in zip(ends, before, strict=True)]
+        spent = [self._spent(device, end) for device, end in enumerate(ends)]
+        longest = max(spent, key=lambda parts: sum(part.seconds for part in parts))
+        parts = tuple(part for part in longest if part.seconds or part.hidden or part.sent)
+        held = tuple(self._held(device, peak) for device, peak in enumerate(peaks))
         seconds = sum(part.seconds for part in parts)
-        return TrainingStep(self.plan, seconds, parts, held, timeline, self.counts, self._operations())
+        return TrainingStep(
+            plan, seconds, parts, held, self._stage_costs, self.batches, self.counts, self._operations()
+        )
+
+    def _ends_and_peaks(self, batches: int) -> tuple[list[float], list[float]]:
+        """When each device is done with so many micro-batches, and the most bytes of activations that it holds."""
+        plan, costs = self.plan, self._stage_costs
+        _, arrays = _ordered(plan.schedule, plan.pp, batches, plan.chunks)
+        if arrays is not None:
+            return ends_and_peaks(arrays, costs)
+        timeline = run_pipeline(pipeline_schedule(plan.schedule, plan.pp, batches, chunks=plan.chunks), costs)
+        ends = [timeline.ends[steps[-1][-1]] for steps in timeline.schedule.steps]
+        return ends, list(timeline.peaks)
 
     def _operations(self) -> float:
         """A backward pass does twice the products of a forward pass."""
@@ -299,10 +355,11 @@ class _Step:
         each = sum(self.costs.layer(layer, plan).operations * layer.count for layer in model.layers)
         return 3 * each * model.batch / (plan.micro_batch * plan.ep)
 
-    def _timeline(self) -> Timeline:
+    @cached_property
+    def _stage_costs(self) -> StageCosts:
         forward, inputs, weights = zip(*(stage.passes for stage in self.stages), strict=True)
         saved = tuple(stage.saved for stage in self.stages)
-        return run_pipeline(self.schedule, StageCosts(forward, inputs, weights, self._transfer[0], saved))
+        return StageCosts(forward, inputs, weights, self._transfer[0], saved)
 
     @cached_property
     def _transfer(self) -> tuple[float, float]:
@@ -321,42 +378,39 @@ class _Step:
         return min((machine.seconds("shift", ("pp",), sent) + more, sent) for sent, more in ways)
 
     def _on(self, device: int) -> list[Stage]:
-        return [stage for stage, at in zip(self.stages, self.schedule.device_of, strict=True) if at == device]
+        return [stage for stage, at in zip(self.stages, self.device_of, strict=True) if at == device]
 
-    def _held(self, timeline: Timeline, device: int) -> Held:
+    def _held(self, device: int, activations: float) -> Held:
         stages = self._on(device)
-        total = Held(activations=timeline.peaks[device])
+        total = Held(activations=activations)
         for stage in stages:
             total += replace(stage.held, working=0.0)
         return total + Held(working=max((stage.held.working for stage in stages), default=0.0))
 
-    def _ends(self, timeline: Timeline) -> list[list[StepPart]]:
-        """Seconds of each device by what they are spent on, from the begin of the step to its own end."""
-        batches = self.schedule.micro_batches
-        made = []
-        for device in range(self.schedule.devices):
-            parts = _Parts()
-            for stage in self._on(device):
-                for part in stage.parts.values():
-                    parts.add(part.what, part.seconds * batches, part.hidden * batches, part.sent * batches)
-            busy = sum(part.seconds for part in parts.made.values())
-            steps = self.schedule.steps[device]
-            end = timeline.ends[steps[-1][-1]] if steps else 0.0
-            parts.add("bubble", max(0.0, end - busy))
-            if self.plan.pp > 1:
-                parts.add("pipeline shift", 0.0, 0.0, self._sent_on(device))
-            self._once(device, parts)
-            parts.add("update", self._update(device))
-            made.append(list(parts.made.values()))
-        return made
+    def _spent(self, device: int, end: float) -> list[StepPart]:
+        """Seconds of a device by what they are spent on, from the begin of the step to its own end; `end`: of its last
+        action.
+        """
+        parts = _Parts()
+        for stage in self._on(device):
+            for part in stage.parts.values():
+                times = self.batches
+                parts.add(part.what, part.seconds * times, part.hidden * times, part.sent * times)
+        busy = sum(part.seconds for part in parts.made.values())
+        parts.add("bubble", max(0.0, end - busy))
+        if self.plan.pp > 1:
+            parts.add("pipeline shift", 0.0, 0.0, self._sent_on(device))
+        self._once(device, parts)
+        parts.add("update", self._update(device))
+        return list(parts.made.values())
 
     def _sent_on(self, device: int) -> float:
         """Bytes to other devices, forward and backward."""
-        device_of, total = self.schedule.device_of, 0.0
+        device_of, total = self.device_of, 0.0
         for stage, at in enumerate(device_of):
             for other in (stage + 1, stage - 1):
                 if at == device and 0 <= other < len(device_of) and device_of[other] != device:
-                    total += self._transfer[1] * self.schedule.micro_batches
+                    total += self._transfer[1] * self.batches
         return total
 
     def _once(self, device: int, parts: _Parts) -> None:
@@ -364,7 +418,7 @@ class _Step:
         and of weights after the update, behind the next forward pass but for that of the first layer.
         """
         for number, stage in enumerate(self.stages):
-            if self.schedule.device_of[number] != device:
+            if self.device_of[number] != device:
                 continue
             layers = max(1, self.counts[number])
             for part in stage.once:

@@ -1,0 +1,171 @@
+"""Lower bounds of plans: seconds and bytes without running the pipeline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.distribute.pipelines.schedule import folded, looped
+from einmap.distribute.training.cuts import Unit
+from einmap.distribute.training.held import held_by_weights
+from einmap.distribute.training.layer import Weights
+from einmap.distribute.training.plan import TrainingPlan
+from einmap.distribute.training.step import Stage, TrainingCosts
+
+FOLDED = ("zb-v", "dual-pipe-v")
+"""Schedules whose stages go to the last device and back."""
+SPLIT = ("zb-1p", "zb-2p", *FOLDED)
+"""Schedules whose backward passes are in two parts."""
+
+
+def in_flight(plan: TrainingPlan, batches: int, stage: int) -> float:
+    """Micro-batches whose activations a stage holds at its peak: exact for `1f1b`, about so many for others."""
+    pp, device = plan.pp, stage % plan.pp
+    match plan.schedule:
+        case "fill-drain":
+            most = float(batches)
+        case "interleaved":
+            most = (2 * (pp - 1 - device) + (plan.chunks - 1) * pp + 1) / plan.chunks
+        case "zb-1p" | "zb-v" | "dual-pipe-v":
+            most = pp
+        case "zb-2p":
+            most = 2 * pp
+        case _:
+            most = pp - device
+    return min(batches, most)
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Sums over the first layers of a model, for one micro-batch. `passes`: float (layers + 1, 3), seconds; `saved`,
+    `fixed`: float (layers + 1), bytes that wait and that are there all the time; `working`: bytes of the largest
+    layer; `longest`: seconds of the longest layer; `part`: least part of the seconds of a layer that its forward pass
+    takes.
+    """
+
+    passes: NDArray[np.float64]
+    saved: NDArray[np.float64]
+    fixed: NDArray[np.float64]
+    working: float
+    longest: float
+    part: float
+
+    @property
+    def total(self) -> float:
+        """Seconds of all layers."""
+        return float(self.passes[-1].sum())
+
+
+class Bounds:
+    """Bounds of the plans of one model on one cluster; what plans share is found once."""
+
+    def __init__(self, costs: TrainingCosts) -> None:
+        self.costs = costs
+        self._sums: dict[object, Sums] = {}
+        self._tables: dict[object, float] = {}
+
+    def sums(self, plan: TrainingPlan) -> Sums:
+        """Sums over layers by a plan, whatever its stages and its schedule."""
+        sizes = plan.tp, plan.cp, plan.ep, plan.dp, plan.pp
+        key = sizes, plan.micro_batch, plan.sequence_parallel, plan.zero, plan.recompute, plan.overlap
+        if key not in self._sums:
+            model = self.costs.model
+            kinds = [(layer, plan.recompute) for layer in model.units[:-1]]
+            kinds.append((model.units[-1], "none"))  # its backward pass follows at once
+            made: dict[tuple[str, str], Stage] = {}
+            for layer, again in kinds:
+                if (layer.name, again) not in made:
+                    made[layer.name, again] = self.costs.stage(plan, {(layer, again): 1}, is_first=False)
+            stages = [made[layer.name, again] for layer, again in kinds]
+            passes = np.array([stage.passes for stage in stages])
+            zero = np.zeros(1)
+            whole = passes.sum(axis=1)
+            self._sums[key] = Sums(
+                np.vstack([np.zeros((1, 3)), np.cumsum(passes, axis=0)]),
+                np.concatenate([zero, np.cumsum([stage.saved for stage in stages])]),
+                np.concatenate([zero, np.cumsum([stage.held.total - stage.held.working for stage in stages])]),
+                max(stage.held.working for stage in stages),
+                float(whole.max()),
+                float(min(passes[whole > 0, 0] / whole[whole > 0], default=0.0)),
+            )
+        return self._sums[key]
+
+    def units(self, plan: TrainingPlan) -> list[Unit]:
+        """All layers in order."""
+        sums = self.sums(plan)
+        seconds = np.diff(sums.passes.sum(axis=1)).tolist()
+        return [Unit(*row) for row in zip(seconds, np.diff(sums.saved), np.diff(sums.fixed), strict=True)]
+
+    def table(self, plan: TrainingPlan) -> float:
+        """Bytes of the table that the first stage looks up."""
+        key = plan.tp, plan.cp, plan.ep, plan.dp, plan.pp, plan.zero
+        if key not in self._tables:
+            values = self.costs.model.table / plan.tp
+            weights = Weights(values, values * self.costs.table_bytes, ("cp", "ep", "dp"))
+            held = held_by_weights((weights,), self.costs.model, self.costs.machine(plan), plan.zero)
+            self._tables[key] = held.total
+        return self._tables[key]
+
+    def room(self, plan: TrainingPlan, memory: float) -> float:
+        """Bytes of a stage for weights and activations, where a device has `memory`."""
+        return (memory - self.sums(plan).working) / plan.chunks
+
+    def least_memory(self, plan: TrainingPlan) -> float:
+        """Bytes that the fullest device needs at least: an equal part of all weights, with one micro-batch."""
+        sums = self.sums(plan)
+        return float(sums.fixed[-1] + sums.saved[-1] + self.table(plan)) / plan.pp
+
+    def of_any_cut(self, plan: TrainingPlan) -> float:
+        """Seconds that a plan takes at least, whatever its stages: the work of the busiest device, and the way of a
+        micro-batch through all stages.
+
+        With one stage a device, stage s begins after the forward passes of the stages before it, and ends before their
+        backward passes: a part r of their time t, of all passes in one part, else of the forward pass. So a step of B
+        seconds with m micro-batches has t[s] at most (B - r (t[0] + ... + t[s - 1])) / m, and all p stages have
+        B / r (1 - (1 - r / m) ** p) at most.
+        """
+        sums, batches = self.sums(plan), plan.micro_batches(self.costs.model.batch)
+        is_split = plan.schedule in SPLIT
+        alone = float(sums.passes[-1, : 2 if is_split else 3].sum())
+        bound = max(batches * sums.total / plan.pp, batches * sums.longest, alone)
+        part = sums.part if is_split else 1.0
+        if plan.chunks == 1 and plan.pp > 1 and part:
+            bound = max(bound, part * sums.total / (1 - (1 - part / batches) ** plan.pp))
+        return bound
+
+    def of_cut(self, plan: TrainingPlan) -> float:
+        """Seconds that a plan with its stages takes at least: each device waits for the stages before it, does all its
+        work, and is followed by the backward passes of the stages before it.
+        """
+        ends, device_of = _ends(plan)
+        batches, is_split = plan.micro_batches(self.costs.model.batch), plan.schedule in SPLIT
+        passes = np.diff(self.sums(plan).passes[ends], axis=0)
+        head = np.concatenate([[0.0], np.cumsum(passes[:, 0])])
+        tail = np.concatenate([[0.0], np.cumsum(passes[:, 1] + (0.0 if is_split else passes[:, 2]))])
+        best = 0.0
+        for device in range(plan.pp):
+            own = [stage for stage, at in enumerate(device_of) if at == device]
+            work = batches * passes[own].sum(axis=0)
+            spare = float(work[2]) if is_split else 0.0
+            best = max(best, float(head[own[0]] + work.sum()) + max(0.0, float(tail[own[0]]) - spare))
+        return best
+
+    def held_with(self, plan: TrainingPlan) -> float:
+        """Bytes that the fullest device of a plan with its stages needs at least."""
+        ends, device_of = _ends(plan)
+        sums, batches = self.sums(plan), plan.micro_batches(self.costs.model.batch)
+        # at least: a device with several stages holds the first micro-batch in all of them
+        least = [min(batches, 1 if plan.chunks > 1 else plan.pp - stage) for stage in range(len(device_of))]
+        flight = np.array(least, dtype=np.float64)
+        held = np.diff(sums.fixed[ends]) + np.diff(sums.saved[ends]) * flight
+        held[0] += self.table(plan)
+        return float(np.bincount(device_of, held).max())
+
+
+def _ends(plan: TrainingPlan) -> tuple[NDArray[np.intp], tuple[int, ...]]:
+    """Layers before each stage and in all, and the device of each stage."""
+    assert plan.stages is not None
+    ends = np.concatenate([[0], np.cumsum(plan.stages)]).astype(np.intp)
+    return ends, folded(plan.pp) if plan.schedule in FOLDED else looped(plan.pp, plan.chunks)

@@ -1,0 +1,327 @@
+"""The best plan of a training step: all plans of a space by lower bounds, best first, with the best of each kind."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from heapq import heappop, heappush
+from itertools import count as counting
+from itertools import product
+from typing import Any
+
+from einmap.distribute.costs.cluster import Cluster
+from einmap.distribute.placements.mesh import Mesh
+from einmap.distribute.training.bounds import Bounds, in_flight
+from einmap.distribute.training.cuts import MOST_CUTS, best_cut, every_cut, n_cuts
+from einmap.distribute.training.model import TrainingModel
+from einmap.distribute.training.plan import RECOMPUTE, ZERO, Dim, TrainingPlan
+from einmap.distribute.training.step import TrainingCosts, TrainingStep
+from einmap.errors import EinmapError, SpecError, did_you_mean
+from einmap.progress import Progress
+from einmap.units import format_bytes, format_si
+from einmap.visible import brief
+
+SCHEDULES = ("1f1b", "interleaved", "zb-1p", "zb-2p", "zb-v")
+"""Schedules that are tried: `fill-drain` takes as long as `1f1b`, and holds more; `dual-pipe-v` gains what passes that
+overlap save, which is not known here.
+"""
+WORDS: Mapping[Dim, str] = {"dp": "data", "tp": "tensor", "cp": "context", "ep": "expert", "pp": "pipeline"}
+
+
+@dataclass(frozen=True)
+class TrainingRequest:
+    """A request for a plan. `devices`: how many; `memory`: bytes of a device that no plan exceeds, None: those of the
+    cluster's PE; `laid`: devices along each axis of the cluster; `fixed`: fields of plans with the one value, or the
+    values, that they may have.
+
+    Raises SpecError for fewer than one device, and for unknown fields.
+    """
+
+    devices: int
+    memory: float | None = None
+    laid: Mesh | None = None
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.devices < 1:
+            raise SpecError(f"{self.devices} devices; expected at least 1")
+        for name in self.fixed:
+            if name not in TrainingPlan.__dataclass_fields__:
+                hint = did_you_mean(str(name), TrainingPlan.__dataclass_fields__, listing="fields")
+                raise SpecError(f"a plan of a training step has no field {name!r}", hint=hint)
+
+    def values(self, name: str, default: Sequence[Any]) -> tuple[Any, ...]:
+        """The values that a field may have."""
+        if name not in self.fixed:
+            return tuple(default)
+        given = self.fixed[name]
+        return tuple(given) if isinstance(given, list | set) else (given,)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Plans that divide devices in the same ways. `best`: the best one, None where none keeps to the memory; `least`:
+    bytes that each of them needs at least.
+    """
+
+    name: str
+    best: TrainingStep | None
+    least: float
+
+
+@dataclass(frozen=True)
+class BestTraining:
+    """The best plan. No plan of the space takes less than `bound` seconds; `kinds`: best ones by the ways to divide
+    devices, best first; `looked`: plans of the space, and how many of them were run.
+    """
+
+    __repr__ = brief
+
+    request: TrainingRequest
+    step: TrainingStep
+    bound: float
+    kinds: tuple[Kind, ...]
+    looked: tuple[int, int]
+    costs: TrainingCosts
+
+    @property
+    def plan(self) -> TrainingPlan:
+        """The best plan."""
+        return self.step.plan
+
+    @property
+    def proven(self) -> bool:
+        """Whether no plan of the space is better."""
+        return self.bound >= self.step.seconds * (1 - 1e-9)
+
+
+def best_training_plan(
+    model: TrainingModel, cluster: Cluster, request: TrainingRequest, progress: Progress | None = None
+) -> BestTraining:
+    """The plan whose step takes least of those that keep to the memory, with the best of each kind.
+
+    The space: all divisions of the devices, where `tp` stays within the fastest links; micro-batches that are powers of
+    two or divide the samples of a device; schedules with a name; ZeRO 0 to 3; recomputation; `cp` where there is no
+    other way to keep to the memory, `ep` where the model has experts; cuts of layers into stages as `cuts` says.
+    `progress` may stop the search, which gives the best so far with a bound.
+
+    Raises SpecError where no plan keeps to the memory: how much the thriftiest one needs at least.
+    """
+    costs = TrainingCosts(model, cluster, request.laid)
+    search = _Search(costs, request, progress or Progress())
+    search.run((1,))
+    if not search.best and "cp" not in request.fixed and any(layer.sequence for layer in model.layers):
+        search.run(tuple(d for d in divisors(request.devices) if 1 < d <= search.nearest))
+    return search.result()
+
+
+def divisors(number: int) -> list[int]:
+    """All divisors, ascending."""
+    small = [d for d in range(1, math.isqrt(number) + 1) if number % d == 0]
+    return sorted({*small, *(number // d for d in small)})
+
+
+def kind_of(plan: TrainingPlan) -> str:
+    """The ways to divide devices of a plan, in words."""
+    names = [WORDS[dim] for dim in ("dp", "tp", "cp", "ep", "pp") if plan.size(dim) > 1]
+    return " x ".join(names) or "one device"
+
+
+@dataclass(order=True, slots=True)
+class _Candidate:
+    """A plan with a bound of its seconds. `depth`: 0 before its layers are cut into stages, 1 after."""
+
+    bound: float
+    number: int
+    depth: int = field(compare=False)
+    plan: TrainingPlan = field(compare=False)
+
+
+class _Search:
+    """Candidates by bound, the best of each kind, and what is known of the rest."""
+
+    def __init__(self, costs: TrainingCosts, request: TrainingRequest, progress: Progress) -> None:
+        self.costs, self.request, self.progress = costs, request, progress
+        self.bounds = Bounds(costs)
+        memory = request.memory if request.memory is not None else costs.cluster.pe.memory
+        self.memory = memory
+        self.best: dict[str, TrainingStep] = {}
+        self.least: dict[str, float] = {}
+        self.left = math.inf
+        self.looked = self.ran = 0
+        self._heap: list[_Candidate] = []
+        self._numbers = counting()
+
+    @cached_property
+    def nearest(self) -> int:
+        """Devices with the fastest links among them."""
+        links = dict(self.costs.cluster.links)
+        laid = dict(self.request.laid.axes) if self.request.laid is not None else {}
+        if not links:
+            return 1
+        fastest = max(links, key=lambda axis: links[axis].bandwidth)
+        return laid.get(fastest, links[fastest].size or self.request.devices)
+
+    def run(self, context: Sequence[int]) -> None:
+        """Look at all plans with one of these numbers of context parallel devices."""
+        for sizes in self._divisions(context):
+            for plans in self._by_micro_batch(sizes):
+                if self.progress.stopped:
+                    self.left = 0.0
+                    return
+                # larger micro-batches need more memory
+                if not max(map(self._offer, plans), default=True):
+                    break
+        while self._heap:
+            candidate = heappop(self._heap)
+            if self.progress.stopped:
+                self.left = min(self.left, candidate.bound)
+                return
+            self._look(candidate)
+
+    def result(self) -> BestTraining:
+        """The best plan of all kinds."""
+        if not self.best:
+            raise self._nothing()
+        for name, one in self.best.items():
+            self.best[name] = self.costs.step(one.plan)
+        step = min(self.best.values(), key=lambda one: one.seconds)
+        kinds = [Kind(name, self.best.get(name), least) for name, least in self.least.items()]
+        kinds.sort(key=lambda one: math.inf if one.best is None else one.best.seconds)
+        looked = self.looked, self.ran
+        return BestTraining(self.request, step, min(step.seconds, self.left), tuple(kinds), looked, self.costs)
+
+    def _nothing(self) -> EinmapError:
+        if self.progress.stopped:
+            return SpecError("no plan was found in the time there was, nor that there is none", hint="allow more time")
+        if not self.least:
+            return SpecError(
+                f"no plan divides {self.request.devices:,} devices and {self.costs.model.batch:,} samples so",
+                hint="fix fewer fields, or take a batch that more numbers divide",
+            )
+        kind = min(self.least, key=lambda name: self.least[name])
+        return SpecError(
+            f"no plan keeps to {format_bytes(self.memory)} on each device: the thriftiest ones, {kind} parallel, need "
+            f"{format_bytes(self.least[kind])} or more",
+            hint=f"allow that much, or take more than {self.request.devices:,} devices",
+        )
+
+    def _offer(self, plan: TrainingPlan) -> bool:
+        """Add a plan without a cut, unless it cannot keep to the memory; whether it can."""
+        self.looked += 1
+        kind, least = kind_of(plan), self.bounds.least_memory(plan)
+        self.least[kind] = min(self.least.get(kind, math.inf), least)
+        if least <= self.memory:
+            heappush(self._heap, _Candidate(self.bounds.of_any_cut(plan), next(self._numbers), 0, plan))
+        return least <= self.memory
+
+    def _look(self, candidate: _Candidate) -> None:
+        plan, kind = candidate.plan, kind_of(candidate.plan)
+        if kind in self.best and candidate.bound >= self.best[kind].seconds:
+            return
+        if candidate.depth == 0:
+            for cut in self._cuts(plan):
+                made = replace(plan, stages=cut)
+                if self.bounds.held_with(made) <= self.memory:
+                    bound = max(candidate.bound, self.bounds.of_cut(made))
+                    heappush(self._heap, _Candidate(bound, next(self._numbers), 1, made))
+            return
+        step = self.costs.step(plan, is_short=True)
+        self.ran += 1
+        self.progress.report("plans of a training step", self.ran, None, self._shown())
+        if step.peak.total <= self.memory and (kind not in self.best or step.seconds < self.best[kind].seconds):
+            self.best[kind] = step
+
+    def _shown(self) -> str | None:
+        return format_si(min(one.seconds for one in self.best.values()), "s") if self.best else None
+
+    def _cuts(self, plan: TrainingPlan) -> Iterator[tuple[int, ...]]:
+        """Ways to cut the layers of a plan into its stages."""
+        units, stages = len(self.costs.model.units), plan.pp * plan.chunks
+        if plan.stages is not None:
+            yield plan.stages
+        elif n_cuts(units, stages) <= MOST_CUTS:
+            yield from every_cut(units, stages)
+        else:
+            batches = plan.micro_batches(self.costs.model.batch)
+            flight = [in_flight(plan, batches, stage) for stage in range(stages)]
+            listed = self.bounds.units(plan)
+            cut = best_cut(listed, flight, self.bounds.room(plan, self.memory), self.bounds.table(plan))
+            if cut is not None:
+                yield cut
+
+    # the space
+
+    def _by_micro_batch(self, sizes: Mapping[Dim, int]) -> Iterator[Iterator[TrainingPlan]]:
+        """Plans without cuts, for each size of a micro-batch from the least one on."""
+        model, groups = self.costs.model, sizes["dp"] * sizes["ep"]
+        if sizes["pp"] > len(model.units) or model.batch % groups:
+            return
+        samples = model.batch // groups
+        listed = self.request.values("micro_batch", [d for d in divisors(samples) if d & (d - 1) == 0])
+        for micro_batch in sorted(listed):
+            if samples % micro_batch == 0:
+                yield self._plans(sizes, micro_batch, samples // micro_batch)
+
+    def _plans(self, sizes: Mapping[Dim, int], micro_batch: int, batches: int) -> Iterator[TrainingPlan]:
+        request = self.request
+        sequence = request.values("sequence_parallel", (True, False) if sizes["tp"] > 1 else (True,))
+        again = request.values("recompute", RECOMPUTE)
+        schedules = list(self._schedules(sizes["pp"], len(self.costs.model.units), batches))
+        for is_sequence, recompute, zero in product(sequence, again, self._zeros(sizes)):
+            for schedule, chunks in schedules:
+                yield TrainingPlan(
+                    sizes["dp"],
+                    sizes["tp"],
+                    sizes["cp"],
+                    sizes["ep"],
+                    sizes["pp"],
+                    micro_batch=micro_batch,
+                    sequence_parallel=is_sequence,
+                    stages=request.fixed.get("stages"),
+                    chunks=chunks,
+                    schedule=schedule,
+                    zero=zero,
+                    recompute=recompute,
+                    overlap=request.fixed.get("overlap", ("data",)),
+                )
+
+    def _divisions(self, context: Sequence[int]) -> Iterator[dict[Dim, int]]:
+        """Devices of each way, whose product is all of them."""
+        request, devices = self.request, self.request.devices
+        experts = any(layer.experts for layer in self.costs.model.layers)
+        every = divisors(devices)
+        near = [d for d in every if d <= self.nearest]
+        defaults: dict[Dim, Sequence[int]] = {"tp": near, "cp": context, "ep": every if experts else (1,), "pp": every}
+        for tp, cp, ep, pp in product(*(request.values(dim, defaults[dim]) for dim in ("tp", "cp", "ep", "pp"))):
+            rest, left = divmod(devices, tp * cp * ep * pp)
+            if not left and rest in request.values("dp", (rest,)):
+                sizes: dict[Dim, int] = {"tp": tp, "cp": cp, "ep": ep, "dp": rest, "pp": pp}
+                try:
+                    self.costs.machine(TrainingPlan(rest, tp, cp, ep, pp))
+                except SpecError:
+                    continue
+                yield sizes
+
+    def _zeros(self, sizes: Mapping[Dim, int]) -> tuple[int, ...]:
+        copies = sizes["dp"] * sizes["cp"] * sizes["ep"]
+        return self.request.values("zero", ZERO if copies > 1 else (0,))
+
+    def _schedules(self, pp: int, units: int, batches: int) -> Iterator[tuple[str, int]]:
+        """Schedules by name with their stages a device."""
+        request = self.request
+        if pp == 1 and "schedule" not in request.fixed:
+            yield "1f1b", 1
+            return
+        for name in request.values("schedule", SCHEDULES):
+            if name == "interleaved":
+                options = [v for v in divisors(units // pp) if v > 1 and pp * v <= units]
+                whole = batches % max(1, batches // pp) == 0
+                yield from ((name, v) for v in request.values("chunks", options) if whole and v > 1)
+            elif name in ("zb-v", "dual-pipe-v"):
+                if 2 * pp <= units and (name == "zb-v" or batches >= 2 * pp) and 2 in request.values("chunks", (2,)):
+                    yield name, 2
+            elif 1 in request.values("chunks", (1,)):
+                yield name, 1

@@ -1,0 +1,149 @@
+"""The best plan of a training step beside every plan there is, on random small problems."""
+
+import random
+from itertools import combinations, pairwise, product
+
+import pytest
+from tests.distribute.training.models import perceptron, transformer
+
+from einmap.distribute.costs.cluster import Cluster, Link, ProcessingElement
+from einmap.distribute.training.cuts import Unit, best_cut, every_cut
+from einmap.distribute.training.plan import TrainingPlan
+from einmap.distribute.training.search import TrainingRequest, best_training_plan
+from einmap.distribute.training.step import training_cost
+from einmap.errors import EinmapError, SpecError
+from einmap.progress import Progress
+
+
+def cluster_of(rng):
+    pe = ProcessingElement(peak=((16, 1e12),), memory_bandwidth=1e11)
+    return Cluster(
+        pe,
+        (
+            (
+                "x",
+                Link(rng.choice([1e9, 1e10, 1e11]), rng.choice([0.0, 1e-6])),
+            ),
+        ),
+    )
+
+
+def compositions(units, parts):
+    """All ways to write a number as so many positive ones in a row."""
+    for ends in combinations(range(1, units), parts - 1):
+        yield tuple(b - a for a, b in zip((0, *ends), (*ends, units), strict=True))
+
+
+def every_plan(model, devices, fixed):
+    """Every plan of the space, cut into stages in every way."""
+    units = len(model.units)
+    numbers = range(1, devices + 1)
+    for tp, pp, dp in product(numbers, repeat=3):
+        if tp * pp * dp != devices or pp > units or model.batch % dp:
+            continue
+        for micro_batch, schedule, recompute, zero, sequence in product(
+            (1, 2, 4, 8),
+            ("1f1b", "zb-1p", "zb-2p", "zb-v", "interleaved") if pp > 1 else ("1f1b",),
+            fixed.get("recompute", ("none", "selective", "full")),
+            range(4) if dp > 1 else (0,),
+            (True, False) if tp > 1 else (True,),
+        ):
+            if model.batch % (dp * micro_batch):
+                continue
+            chunks = {"zb-v": (2,), "interleaved": (2, 3)}.get(schedule, (1,))
+            for count in chunks:
+                if (schedule == "interleaved" and (units // pp) % count) or pp * count > units:
+                    continue
+                for stages in compositions(units, pp * count):
+                    yield TrainingPlan(
+                        dp, tp, 1, 1, pp, micro_batch, sequence, stages, count, schedule, zero, recompute
+                    )
+
+
+def least_of_all(model, cluster, devices, memory, fixed):
+    best = None
+    for plan in every_plan(model, devices, fixed):
+        try:
+            step = training_cost(model, cluster, plan)
+        except EinmapError:
+            continue
+        if step.peak.total <= memory and (best is None or step.seconds < best):
+            best = step.seconds
+    return best
+
+
+def check(seed):
+    rng = random.Random(seed)
+    layers = rng.randint(2, 6)
+    widths = [rng.choice([32, 64, 128]) for _ in range(layers + 1)]
+    model = perceptron(widths, batch=rng.choice([4, 8]), table=rng.choice([0, 4096]))
+    cluster, devices = cluster_of(rng), rng.choice([2, 3, 4])
+    fixed = {"recompute": ("none", "full")} if rng.random() < 0.7 else {"recompute": ("none",)}
+    whole = training_cost(model, cluster, TrainingPlan()).peak.total
+    memory = whole * rng.choice([0.2, 0.35, 0.6, 1.0, 10.0])
+    least = least_of_all(model, cluster, devices, memory, fixed)
+    asked = {name: list(values) for name, values in fixed.items()}
+    request = TrainingRequest(devices, memory, fixed=asked | {"overlap": ("data",)})
+    if least is None:
+        with pytest.raises(SpecError, match="no plan keeps to"):
+            best_training_plan(model, cluster, request)
+        return
+    best = best_training_plan(model, cluster, request)
+    assert best.step.seconds == pytest.approx(least, rel=1e-9)
+    assert best.proven
+    assert best.step.peak.total <= memory
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_plan_of_a_small_problem_is_better(seed):
+    check(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.distribute
+@pytest.mark.parametrize("seed", range(6, 306))
+def test_no_plan_of_300_small_problems_is_better(seed):
+    check(seed)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_best_cut_has_the_shortest_longest_stage_that_memory_allows(seed):
+    rng = random.Random(seed)
+    units = [Unit(rng.randint(1, 9), rng.randint(0, 5), rng.randint(0, 5)) for _ in range(rng.randint(2, 8))]
+    stages = rng.randint(2, min(4, len(units)))
+    flight, memory = [float(stages - i) for i in range(stages)], rng.randint(10, 60)
+
+    def longest(cut):
+        begins = [sum(cut[:i]) for i in range(stages + 1)]
+        parts = [units[a:b] for a, b in pairwise(begins)]
+        held = [sum(u.fixed + u.saved * f for u in part) for part, f in zip(parts, flight, strict=True)]
+        return sum(u.seconds for u in max(parts, key=lambda p: sum(u.seconds for u in p))), max(held) <= memory
+
+    allowed = [longest(cut)[0] for cut in every_cut(len(units), stages) if longest(cut)[1]]
+    found = best_cut(units, flight, memory)
+    assert (found is None) == (not allowed)
+    if found is not None:
+        assert longest(found) == (min(allowed), True)
+
+
+def test_the_best_of_each_kind_is_told_and_the_best_of_all_is_one_of_them():
+    model = transformer(layers=4, batch=8)
+    best = best_training_plan(model, cluster_of(random.Random(1)), TrainingRequest(4))
+    names = [kind.name for kind in best.kinds]
+    assert {"data", "tensor", "pipeline", "data x tensor"} <= set(names)
+    seconds = [kind.best.seconds for kind in best.kinds if kind.best]
+    assert seconds == sorted(seconds)
+    assert best.step.seconds == seconds[0]
+
+
+def test_where_nothing_keeps_to_the_memory_it_is_said_how_much_would():
+    model = transformer(layers=4, batch=8)
+    with pytest.raises(SpecError, match=r"no plan keeps to 1.*KiB on each device: the thriftiest ones, .* need"):
+        best_training_plan(model, cluster_of(random.Random(1)), TrainingRequest(4, 1024))
+
+
+def test_a_stopped_search_says_that_it_has_no_plan_or_is_not_proven():
+    progress = Progress()
+    progress.stop()
+    with pytest.raises(SpecError, match="time"):
+        best_training_plan(transformer(), cluster_of(random.Random(1)), TrainingRequest(4), progress)
