@@ -1,5 +1,6 @@
 """The program itself, before it knows its commands."""
 
+import gc
 import sys
 
 import pytest
@@ -22,9 +23,11 @@ def test_ctrl_c_ends_the_program_without_a_traceback(monkeypatch, loaded):
 
     for name in loaded:
         monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setenv("PYDANTIC_DISABLE_PLUGINS", "__all__")
     monkeypatch.setattr(sys, "meta_path", [InterruptsTyper(), *sys.meta_path])
     if not loaded:
         monkeypatch.setattr("einmap.cli.main.main", interrupted)
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 130
+    assert gc.isenabled()

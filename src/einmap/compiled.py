@@ -9,6 +9,7 @@ written in loops over numbers, and lets the caller make arrays where it can.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,22 @@ kernel = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True
 
 inner = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True)
 """For what other kernels alone call: takes less time to compile."""
+
+
+def load_compiler() -> None:
+    """Load what Numba needs to read kernels, but for SciPy, which it would import to find out whether there is BLAS.
+
+    No kernel here needs it. Only for a process that is einmap's own: `numpy.dot` does not compile in it any more.
+    """
+    blas = "scipy.linalg"
+    if blas in sys.modules:
+        return
+    sys.modules[blas] = None  # type: ignore[assignment]
+    try:
+        import numba.np.arraymath  # noqa: F401
+    finally:
+        del sys.modules[blas]
+
 
 RUN = 16
 """So many keys are sorted by insertion."""

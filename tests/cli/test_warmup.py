@@ -156,6 +156,13 @@ def test_the_second_process_ends_with_this_one(end):
         pytest.fail(f"process {child} is still there")
 
 
+def test_the_compiler_is_loaded_without_scipy():
+    script = "import sys; from einmap.compiled import load_compiler; load_compiler(); print(*sys.modules)"
+    modules = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert "numba.np.arraymath" in modules
+    assert "scipy.linalg" not in modules
+
+
 def test_keys_are_ordered_as_numpy_orders_them():
     rng = np.random.default_rng(0)
     for n in (0, 1, 2, 15, 16, 17, 31, 33, 100, 1000):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 from collections.abc import Callable
 from copy import copy
@@ -87,6 +88,7 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
             flat.append(parameter.replace(kind=parameter.KEYWORD_ONLY))
 
     def run(**values: Any) -> None:
+        gc.enable()
         given = {
             name: kind(**{one.name: values.get(one.name) for one in fields(kind)}) for name, kind in groups.items()
         }
