@@ -80,3 +80,20 @@ def test_refusals_say_where(run, tmp_path):
     done = run("gradient", file, "--of", "Y", "--by", "A")
     assert (done.status, done.out) == (2, "")
     assert "the workload has no tensor 'Y'" in done.err
+
+
+def test_a_training_step_is_run_and_its_numbers_are_written(run, tmp_path):
+    words = ("run", "feed_forward", "-D", "N_TOKENS=8", "-D", "D_MODEL=4", "-D", "D_FF=8", "--of", "Z", "--by", "W1,W2")
+    table = tmp_path / "devices.csv"
+    done = run(*words, "--batch", "M", "--train", "pp=2,dp=2,micro_batch=2", "--csv", table)
+    assert done.status == 0, done.err
+    assert "stage 1 on device 1: Z" in done.out
+    assert "d_W1, d_W2: equals the unpartitioned step" in " ".join(done.out.split())
+    assert len(table.read_text().splitlines()) == 5
+    for more, words_of_error in (
+        (("--check", "whole"), "is always checked"), (("--html", tmp_path / "a.html"), "no page"),
+        (("--engine", "gpu"), "there is no engine 'gpu'"),
+    ):  # fmt: skip
+        done = run(*words, "--batch", "M", "--train", "pp=2", *more)
+        assert done.status == 2
+        assert words_of_error in " ".join(done.err.replace("│", " ").split())

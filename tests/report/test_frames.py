@@ -15,6 +15,9 @@ from pyarrow import parquet
 
 import einmap
 from einmap.distribute.backends.compare import matches
+from einmap.distribute.training.plan import TrainingPlan
+from einmap.distribute.training_run.program import training_program
+from einmap.distribute.training_run.run import LocalDevices, run_training
 from einmap.mapper.fusion_saving import unfused_comparison
 from einmap.matmul.measured.measure import Measured, Run
 from einmap.model.cost_difference import compare_specs
@@ -39,6 +42,9 @@ from einmap.spec.cost_sources import cost_sources
 
 def full_name(kind):
     return f"{kind.__module__}.{kind.__qualname__}"
+
+
+TWO_LAYERS = ["Y[b, k] = X[b, k] * V[k]", "Z[b] = Y[b, k] * W[k]"]
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +75,11 @@ def results():
     found += [(*summarised([run], problem.optimum().value, 20),), take_census(question, 50, workers=1)]
     found.append(ski_slope(problem.spec))
     found.append((einmap.run_pipeline(einmap.pipeline_schedule("zb-v", 2, 4), einmap.StageCosts.equal(4, 1, 1, 1)),))
+    halves = einmap.Spec.from_dict(
+        {"workload": {"rank_sizes": {"B": 2, "K": 2}, "bits_per_value": {"All": 8}, "einsums": TWO_LAYERS}}
+    )
+    program = training_program(halves.workload, "Z", ["V", "W"], TrainingPlan(pp=2))
+    found.append(run_training(program, LocalDevices()))
     return {full_name(type(one[0] if isinstance(one, tuple) else one)): one for one in found}
 
 
@@ -86,6 +97,7 @@ WITHOUT = {
 }
 """Classes with `to_dict` that are not results, with what they are instead."""
 INPUTS = {
+    "Gradient",
     "PipelineSchedule",
     "Spec",
     "Workload",

@@ -15,4 +15,5 @@
 - `selection`: one strategy for each node of a graph, at least cost.
 - `steps`: the steps of a plan in other forms: without names of buffers, as Einsums, as a file has them.
 - `training`: plans of training steps: how devices are divided, what that costs.
+- `training_run`: a pipelined training step, run: stages on devices, micro-batches by a schedule, gradients, an update.
 """

@@ -7,7 +7,7 @@ element of the output are reduced to it. Elements that no point writes are 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import product
 from typing import Any, Literal
@@ -145,33 +145,37 @@ def run(workload: Workload, inputs: Mapping[TensorName, NDArray[Any]]) -> dict[T
         check_executable(einsum)
     _check_steps(workload)
     tensors = _checked_inputs(workload, inputs, size)
-    ranks = _first_projections(workload)
+    ranks = first_projections(workload)
     in_steps = {name: recurrence for recurrence in workload.recurrences for name in recurrence.einsums}
     for einsum in workload.einsums:
         recurrence = in_steps.get(einsum.name)
         if recurrence is None:
-            _evaluate(einsum, tensors, ranks, size)
+            evaluate_into(einsum, tensors, ranks, size)
         elif einsum.name == recurrence.einsums[0]:
             steps = [workload.by_name[name] for name in recurrence.einsums]
             for step in range(einsum.extents[recurrence.variable]):
                 for part in steps:
-                    _evaluate(_at_step(part, recurrence.variable, step), tensors, ranks, size)
+                    evaluate_into(_at_step(part, recurrence.variable, step), tensors, ranks, size)
     return {tensor: tensors[tensor] for tensor in workload.producers}
 
 
-def _evaluate(
+def evaluate_into(
     einsum: Einsum,
     tensors: dict[TensorName, Tensor],
     ranks: Mapping[TensorName, Written],
     size: Mapping[TensorName, tuple[int, ...]],
+    by: Callable[[Einsum, Mapping[TensorName, Tensor]], Mapping[TensorName, Tensor]] | None = None,
 ) -> None:
-    """Put what an Einsum writes into `tensors`; what has not been written of a tensor is 0."""
+    """Put what an Einsum writes into `tensors`; what has not been written of a tensor is 0.
+
+    `ranks`: the order of the axes of each tensor, `size`: their sizes; `by`: what evaluates it, without, `compute`.
+    """
     operands = {
         a.tensor: tensors.setdefault(a.tensor, np.zeros(size[a.tensor])).transpose(_order(ranks[a.tensor], a.written))
         for a in einsum.accesses
         if not a.output
     }
-    for tensor, values in compute(einsum, operands).items():
+    for tensor, values in (by or compute)(einsum, operands).items():
         access = einsum.by_tensor[tensor]
         order = _order(access.projection, ranks[tensor])
         # of a step of a recurrence that which it writes, and no more
@@ -427,7 +431,8 @@ def _numbers(tensor: TensorName, values: Any) -> Tensor:
     return array.astype(np.float64, copy=False)
 
 
-def _first_projections(workload: Workload) -> dict[TensorName, Written]:
+def first_projections(workload: Workload) -> dict[TensorName, Written]:
+    """How the first Einsum that has a tensor indexes it: the order of the axes of its values."""
     projections: dict[TensorName, Written] = {}
     for einsum in workload.einsums:
         for access in einsum.accesses:

@@ -30,7 +30,8 @@ class Gradient:
     of its sum, with other numbers those of the sum that they weight (the scale of a loss). `rows`: graph inputs that
     number the rows of gathered tables, 0, 1, 2 ..., each with how many there are. `kept`: intermediates of the forward
     pass that the backward pass reads, in the order in which they are written. `origins`: for each Einsum behind the
-    forward pass the forward Einsum that it is made from. `update`: of an optimiser, else None.
+    forward pass the forward Einsum that it is made from. `copies`: Einsums that compute something again. `update`: of
+    an optimiser, else None.
     """
 
     __repr__ = brief
@@ -42,6 +43,7 @@ class Gradient:
     rows: Mapping[TensorName, int]
     kept: tuple[TensorName, ...]
     origins: Mapping[str, str]
+    copies: tuple[str, ...] = ()
     update: Update | None = None
 
     def inputs(self, scale: float = 1.0) -> dict[TensorName, Tensor]:
@@ -91,12 +93,13 @@ def gradient(
     einsums = _with_parts(forward, found, recomputed(forward, found.groups, recompute, names, origins, at_of))
     step = _update(forward, found.gradients, optimizer, names) if optimizer else None
     ahead = tuple(replace(einsum, part="forward") for einsum in forward.einsums)
+    copies = tuple(name for name in origins if name not in found.origins)
     for weight, written in (step.by_weight if step else {}).items():
         origins |= dict.fromkeys(written, forward.users[weight][0])
     whole = replace(workload, einsums=(*ahead, *einsums, *(step.einsums if step else ())))
     read = {tensor for einsum in einsums for tensor in einsum.inputs}
     kept = tuple(t for t in forward.producers if t in read)
-    return Gradient(whole, of, found.gradients, found.seed, found.rows, kept, origins, step)
+    return Gradient(whole, of, found.gradients, found.seed, found.rows, kept, origins, copies, step)
 
 
 def _check_names(

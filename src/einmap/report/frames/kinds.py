@@ -30,6 +30,7 @@ ROOMS = {
     "einmap.distribute.backends.compare.Match": "plans",
     "einmap.report.mesh.distribution.PlanRun": "plans",
     "einmap.distribute.pipelines.timeline.Timeline": "pipelines",
+    "einmap.distribute.training_run.run.TrainingRun": "pipelines",
     "einmap.matmul.result.MatmulPlan": "products",
     "einmap.matmul.measured.measure.Measured": "products",
     "einmap.sweep.result.PointResult": "sweeps",

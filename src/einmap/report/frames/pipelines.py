@@ -9,6 +9,7 @@ from einmap.report.frames.frame import Row, Table
 
 if TYPE_CHECKING:
     from einmap.distribute.pipelines.timeline import Timeline
+    from einmap.distribute.training_run.run import TrainingRun
 
 
 def _schedules(timelines: Sequence[Timeline]) -> Iterable[Row]:
@@ -32,6 +33,20 @@ def _actions(timelines: Sequence[Timeline]) -> Iterable[Row]:
                 yield timeline.schedule.name, device, action.stage, action.kind, action.micro_batch, *times
 
 
+def _results(run: TrainingRun) -> Iterable[Row]:
+    for tensor, apart in run.apart.items():
+        yield tensor, run.results[tensor].size, apart
+
+
+def _trained(run: TrainingRun) -> Iterable[Row]:
+    schedule = run.program.schedule
+    for device, held in enumerate(run.most_held):
+        group, place = divmod(device, schedule.devices)
+        stages = [stage for stage, other in enumerate(schedule.device_of) if other == place]
+        names = ", ".join(name for stage in stages for name in run.program.stages[stage])
+        yield device, group, ", ".join(map(str, stages)), names, sum(map(len, schedule.steps[place])), held
+
+
 TABLES: dict[str, tuple[Table, ...]] = {
     "Timeline": (
         Table.written(
@@ -50,5 +65,13 @@ TABLES: dict[str, tuple[Table, ...]] = {
             "text schedule; integer device | stage; text kind; integer micro-batch; number begin [s] | end [s]",
             _actions,
         ),
-    )
+    ),
+    "TrainingRun": (
+        Table.written(
+            "devices",
+            "integer device | group; text stages | Einsums; integer actions | most micro-batches",
+            _trained,
+        ),
+        Table.written("results", "text tensor; integer values; number difference", _results),
+    ),
 }

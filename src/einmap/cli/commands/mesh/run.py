@@ -6,6 +6,7 @@ from typing import Annotated, cast
 
 import typer
 
+from einmap.cli.commands.mesh.run_training import TrainingOptions, train
 from einmap.cli.inputs import Source
 from einmap.cli.options import Without, flag, group, option
 from einmap.cli.output import error_console, print_json, print_notes, print_report
@@ -68,14 +69,23 @@ class Options:
         return EngineOptions(*where, self.time_limit, self.meeting_limit)
 
 
-def run_command(source: Annotated[Source, Without({"allow_code"})], options: Options, output: Output) -> None:
+def run_command(
+    source: Annotated[Source, Without({"allow_code"})], options: Options, training: TrainingOptions, output: Output
+) -> None:
     """Partition Einsums over the PEs of a mesh, run them there on random data, and compare with the whole result.
 
     Prints what each PE computes and what it exchanges. Exit status 1: an output is wrong, or the program of the engine
     jax sends anything else than was predicted.
 
+    With --train a pipelined training step: stages of Einsums, and micro-batches by a schedule.
+
     Example: einmap run matmul matmul_reduce_scatter -D G=8
     """
+    if training.train is not None:
+        _check_alone(options)
+        if not train(source, training, options.engine, options.seed, output):
+            raise typer.Exit(WRONG)
+        return
     shown = ProgressBar(error_console())
     engine, seed, dry_run, as_json = options.engine, options.seed, options.dry_run, output.as_json
     runner = engine_named(engine, options.of_engine(), Progress(shown.report))
@@ -111,3 +121,15 @@ def run_command(source: Annotated[Source, Without({"allow_code"})], options: Opt
     )
     if not agrees:
         raise typer.Exit(WRONG)
+
+
+def _check_alone(options: Options) -> None:
+    """Raise usage errors for options that a training step does not have."""
+    if options.engine not in ENGINES:
+        engine_named(options.engine)
+    given = [f"--{name.replace('_', '-')}" for name in options.of_engine().given]
+    given += [f"--{name}" for name in ("dtype", "check") if getattr(options, name) is not None]
+    given += ["--dry-run"] if options.dry_run else []
+    if given:
+        text = "a training step has a device for each stage and group, values of float64, and is always checked"
+        raise typer.BadParameter(text, param_hint=given[0])

@@ -13,14 +13,14 @@ from einmap.distribute.placements.placement import Placement, Split
 from einmap.distribute.plans.plan import Buffer, Combine, Fill, Local, LocalLoop, Move, Plan, Put, Repeat, Turn
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.operation import Apply, Number, Operand, Operation
-from einmap.einsum.spaces.projection import Affine
+from einmap.einsum.spaces.projection import Affine, Lookup
 from einmap.einsum.workload import Workload
 
 _TYPES: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
         Plan, Mesh, Buffer, Placement, Split, Local, LocalLoop, Turn, Move, Combine, Fill, Put, Repeat,
-        Workload, Einsum, TensorAccess, Affine, Operation, Apply, Number, Operand,
+        Workload, Einsum, TensorAccess, Affine, Lookup, Operation, Apply, Number, Operand,
     )
 }  # fmt: skip
 

@@ -1,0 +1,113 @@
+"""An Einsum evaluated by JAX as `numeric.compute` evaluates it: values of all points, reduced to their elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
+from einmap.einsum.functions import apply
+from einmap.einsum.gather import gathered_rows
+from einmap.einsum.numeric import REDUCE, Tensor, check_executable
+from einmap.einsum.operation import Apply, MapExpression, Number, Operand, Reduction
+from einmap.einsum.slices import is_product
+from einmap.einsum.spaces.space import box_points, parse_constraint
+
+_JOIN: Mapping[Reduction, str] = {"sum": "add", "max": "max", "min": "min"}
+"""How JAX names the ways in which values join at one element."""
+
+
+def compute(einsum: Einsum, tensors: Mapping[TensorName, Tensor]) -> dict[TensorName, Tensor]:
+    """The outputs of one Einsum from its inputs; ranks of all tensors in the order of the Einsum's own accesses."""
+    check_executable(einsum)
+    read = {
+        access.tensor: gathered_rows(einsum, access, tensors) if access.gathered else tensors[access.tensor]
+        for access in einsum.accesses
+        if not access.output
+    }
+    return {tensor: np.asarray(values) for tensor, values in _program(einsum)(read).items()}
+
+
+@cache
+def _program(einsum: Einsum) -> Callable[[Mapping[TensorName, Any]], dict[TensorName, Any]]:
+    """The compiled program of an Einsum."""
+    return jax.jit(_product(einsum) if is_product(einsum) else _point_by_point(einsum))  # type: ignore[no-any-return]
+
+
+def _product(einsum: Einsum) -> Callable[[Mapping[TensorName, Any]], dict[TensorName, Any]]:
+    (output,) = (access for access in einsum.accesses if access.output)
+    letters = {variable: number for number, variable in enumerate(einsum.rank_variables)}
+
+    def axes(access: TensorAccess) -> list[int]:
+        return [letters[str(index)] for _, index in access.projection]
+
+    def program(read: Mapping[TensorName, Any]) -> dict[TensorName, Any]:
+        parts: list[Any] = []
+        number = 1.0
+        for factor in _factors(einsum.operation.map):
+            if isinstance(factor, Number):
+                number *= factor.value
+            elif isinstance(factor, Operand):
+                access = einsum.by_tensor[factor.tensor]
+                cut = tuple(slice(einsum.extents[str(index)]) for _, index in access.projection)
+                parts += [read[factor.tensor][cut], axes(access)]
+        total = number * jnp.einsum(*parts, axes(output), precision=jax.lax.Precision.HIGHEST)
+        return {output.tensor: total}
+
+    return program
+
+
+def _factors(expression: MapExpression | None) -> list[MapExpression]:
+    match expression:
+        case Apply("multiply", (left, right)):
+            return [*_factors(left), *_factors(right)]
+        case None:
+            return []
+        case _:
+            return [expression]
+
+
+def _point_by_point(einsum: Einsum) -> Callable[[Mapping[TensorName, Any]], dict[TensorName, Any]]:
+    first = dict(einsum.first_values)
+    low = {v: first.get(v, 0) for v in einsum.rank_variables}
+    high = {v: low[v] + n - 1 for v, n in einsum.bounds}
+    grid, inside = box_points([*einsum.rank_variables], [parse_constraint(cut) for cut in einsum.cuts], low, high)
+    expression = Operand(min(einsum.inputs)) if einsum.is_copy else einsum.operation.map
+    start = 0.0 if einsum.is_copy else REDUCE[einsum.operation.reduction][1]
+
+    def where(access: TensorAccess) -> tuple[Any, ...]:
+        return tuple(
+            np.broadcast_to(index.constant + sum(a * grid[v] for v, a in index.terms), inside.shape)[inside]
+            for _, index in access.projection
+        )
+
+    def value(part: MapExpression, read: Mapping[TensorName, Any]) -> Any:
+        match part:
+            case Operand(tensor):
+                return read[tensor]
+            case Number(number):
+                return number
+            case Apply(function, arguments):
+                return apply(function, *(value(argument, read) for argument in arguments), xp=jnp)
+
+    def program(read: Mapping[TensorName, Any]) -> dict[TensorName, Any]:
+        at = {t: jnp.asarray(values)[where(einsum.by_tensor[t])] for t, values in read.items()}
+        assert expression is not None
+        found = jnp.broadcast_to(value(expression, at), (int(inside.sum()),))
+        results = {}
+        for access in (access for access in einsum.accesses if access.output):
+            places = where(access)
+            shape = [high + 1 for _, high in einsum.index_range(access).values()]
+            written = np.zeros(shape, dtype=bool)
+            written[places] = True
+            target = jnp.full(shape, start, dtype=found.dtype).at[places]
+            join = "set" if einsum.is_copy else _JOIN[einsum.operation.reduction]
+            results[access.tensor] = jnp.where(written, getattr(target, join)(found), 0.0)
+        return results
+
+    return program

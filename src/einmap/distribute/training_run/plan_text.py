@@ -1,0 +1,36 @@
+"""A plan of a training step as text: `pp=2,micro_batch=4,schedule=1f1b,stages=3+4`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from einmap.distribute.training.plan import TrainingPlan
+from einmap.errors import SpecError, did_you_mean
+from einmap.visible import short
+
+NUMBERS = ("dp", "pp", "chunks", "micro_batch")
+KEYS = (*NUMBERS, "stages", "schedule", "recompute")
+"""Fields of a plan that a step which is run may have."""
+
+
+def plan_of_text(text: str) -> TrainingPlan:
+    """The plan that a text says, fields that are missing as in `TrainingPlan`. Raises SpecError for any other text."""
+    fields: dict[str, Any] = {}
+    for part in "".join(text.split()).split(","):
+        key, equals, value = part.partition("=")
+        if key not in KEYS or not equals:
+            hint = did_you_mean(key, KEYS, listing="fields")
+            raise SpecError(f"{short(part)} is not a field of a plan and its value", hint=hint)
+        if key in fields:
+            raise SpecError(f"{key} is given twice")
+        try:
+            fields[key] = _read(key, value)
+        except ValueError:
+            raise SpecError(f"{key} is {short(value)}; expected a whole number", hint="stages: 3+4") from None
+    return TrainingPlan(**fields)
+
+
+def _read(key: str, value: str) -> Any:
+    if key in NUMBERS:
+        return int(value)
+    return tuple(int(number) for number in value.split("+")) if key == "stages" else value
