@@ -70,7 +70,7 @@ def layers(n: int) -> einmap.Spec:
 def graph_of(n: int, metrics: str = "energy_delay_product") -> StateGraph:
     """The graph in which the best of some layers was found, one fused loop at most."""
     cascade = prepared(layers(n), metrics, most_fused=1)
-    answer = LazyRefinement(cascade, lambda _step, _begin: None).within(math.inf)
+    answer = LazyRefinement(cascade, lambda _step, _begin: None, lambda _answer: math.inf).within(math.inf)
     assert answer is not None
     return answer.graph
 

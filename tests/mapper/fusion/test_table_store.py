@@ -1,5 +1,6 @@
 """In what portions dataplacements are looked at, and where a tensor that passes by may be."""
 
+import math
 from copy import deepcopy
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ import einmap
 from einmap.mapper.branch_and_bound.sparse_search import new_search
 from einmap.mapper.fusion.fronts import table_store
 from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
+from einmap.mapper.fusion.fronts.table_store import TableStore
 from einmap.mapper.fusion.problem import CascadeProblem
 
 # A passes by while C is made
@@ -39,8 +41,9 @@ def least_of_outlines(cascade: CascadeProblem, monkeypatch, **limits):
         for member in cascade.distinct:
             chains = member.chains
             assert isinstance(chains, EinsumFronts)
-            owner = chains.table_owner and replace(chains.table_owner, room=0)
-            chains = replace(chains, room=0, table_owner=owner)
+            tables = TableStore(0, 0)
+            owner = chains.table_owner and replace(chains.table_owner, tables=tables)
+            chains = replace(chains, tables=tables, table_owner=owner)
             chains.least(cascade.weights)
             chains.survey(dict.fromkeys(chains.signature_classes))
             found.append({signature: chains.bounds(signature)[:, 0].min() for signature in chains.signatures})
@@ -95,3 +98,25 @@ def test_space_counts_where_the_whole_of_a_tensor_that_passes_by_has_room():
     nothing, buffer = frozenset(), frozenset({"GLB"})
     assert crossed(48) == [nothing, nothing, buffer, nothing]
     assert crossed(47) == [nothing] * 4
+
+
+def surveyed(room: float) -> TableStore:
+    """What is held once all Einsums were listed, of which each has at most so many bytes of tables while it is."""
+    own, tables = cascade(lanes=4), TableStore(room, 0)
+    for member in own.distinct:
+        chains = replace(member.chains, tables=tables)
+        chains.least(own.weights)
+        chains.survey(dict.fromkeys(chains.signature_classes))
+        *others, _ = [search.tables.bytes for search in tables.held]
+        # what was filled last stays, however large it is
+        assert sum(others) <= room
+    return tables
+
+
+def test_einsums_together_keep_no_more_tables_than_there_is_room_for():
+    every = surveyed(math.inf)
+    sizes = [search.tables.bytes for search in every.held]
+    assert len(set(map(id, every.held.values()))) == len(cascade().distinct)
+    some = surveyed(sum(sizes) / 2)
+    assert 0 < len(some.held) < len(sizes)
+    assert all(search.has_tables for search in some.held)

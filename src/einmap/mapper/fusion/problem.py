@@ -24,6 +24,7 @@ from einmap.mapper.fusion.fronts.nests.signatures import SignatureClass
 from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
 from einmap.mapper.fusion.fronts.protocol import FrontMemories, Fronts
 from einmap.mapper.fusion.fronts.table_sharing import table_owners
+from einmap.mapper.fusion.fronts.table_store import TableStore
 from einmap.mapper.fusion.fronts.unfused_fronts import UnfusedFronts
 from einmap.mapper.fusion.meter import Meter
 from einmap.mapper.fusion.paths.first_floors import FirstFloors
@@ -40,10 +41,11 @@ from einmap.mapper.problem.searchable import check_stalls_searchable, why_not_fu
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
 
-TABLES = 100_000_000
-"""Bytes of tables kept for all Einsums together where these are few; those that use tables of others have none."""
-TABLES_OF_EACH = 2_000_000
-"""Bytes of tables kept for each Einsum where these are many."""
+TABLES = 250_000_000
+"""Bytes of tables kept for all Einsums together."""
+MADE_WHOLE, OF_EACH = 100_000_000, 2_000_000
+"""Bytes of tables that are made whole of all Einsums where these are few, and of each where they are many; those that
+use tables of others have none."""
 DECIDING = 5.0
 """Seconds for whether an Einsum fits by itself; mostly milliseconds are enough."""
 SLOPES = (1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 16.0)
@@ -300,13 +302,13 @@ class CascadeProblem:
         """The fronts of Einsums that are searched with tables; some use the tables of others."""
         most = self.options.most_fused, self.options.most_fused_per_variable
         owners = table_owners([part for part in planned if part.request.given is None]) if not self.impossible else {}
-        # tables that are not kept are made again and again: the work for each Einsum must not grow with their number
         n_tables = max(len(planned) - len(owners), 1)
-        room = min(max(TABLES / n_tables, TABLES_OF_EACH), self.options.memory / n_tables)
-        fronts = {part: EinsumFronts(part, *most, self.meter, room) for part in planned if part not in owners}
+        each = min(max(MADE_WHOLE / n_tables, OF_EACH), self.options.memory / n_tables)
+        tables = TableStore(min(TABLES, self.options.memory), each)
+        fronts = {part: EinsumFronts(part, *most, self.meter, tables) for part in planned if part not in owners}
         for part, owner in owners.items():
             renamed_part = owner.planned_as(part)
-            fronts[part] = EinsumFronts(renamed_part, *most, self.meter, room, fronts[owner.planned])
+            fronts[part] = EinsumFronts(renamed_part, *most, self.meter, tables, fronts[owner.planned])
         return fronts
 
     def planned(self, einsum: Einsum, arch: Architecture, request: Request, position: int) -> PlannedEinsum | Fronts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,6 +32,8 @@ from einmap.mapping.renamed import renamed_nodes
 from einmap.pareto import nondominated
 from einmap.progress import Progress
 
+FOR_FEW = 0.65
+"""Part of a limited time in which cascades with few fused loops are looked at, before all are."""
 HURRIED = 0.2
 """Part of a limited time in which the Einsums are planned where there is time for a search."""
 
@@ -97,20 +100,29 @@ class FusedSearch(CascadeProblem):
         return self.within(self.value) or self.best_so_far
 
     def with_few_loops(self) -> list[LoopTree]:
-        """The best with one fused loop for each Einsum at most: soon found, and nothing worse need be looked at.
-
-        For one objective those without any fused loop come before: where there is no time for more they are the answer.
-        """
+        """The best with one fused loop for each Einsum at most: soon found, and nothing worse need be looked at."""
         self.proving = False
-        several = len(self.options.goals) > 1
-        mappings: list[LoopTree] = []
-        for few in (1,) if several else (0, 1):
-            self.begin_again(few)
-            mappings = self.within(None if several else self.value) or mappings
-            self.best_so_far = mappings
+        self.begin_again(1)
+        if len(self.options.goals) > 1:
+            mappings = self.best_so_far = self.within(None)
+        else:
+            mappings = self.best_so_far = self.in_part(FOR_FEW, lambda: self.within(self.value))
         self.begin_again(self.options.most_fused)
         self.proving = True
         return mappings
+
+    def in_part(self, fraction: float, what: Callable[[], list[LoopTree]]) -> list[LoopTree]:
+        """Mappings that are found in a part of the time that is left, the best so far where that is over."""
+        meter, whole = self.meter, self.meter.progress
+        meter.progress = share_of(whole, fraction)
+        try:
+            return what()
+        except StoppedError:
+            meter.progress, meter.cut = whole, False
+            meter.go_on()
+            return self.best_so_far
+        finally:
+            meter.progress = whole
 
     def begin_again(self, most: float, apart: int = 1) -> None:
         """Look at chains with so many fused loops from here on; `apart`: see NestRules."""
@@ -134,7 +146,7 @@ class FusedSearch(CascadeProblem):
 
     def within(self, most: float | None) -> list[LoopTree]:
         """The best mappings whose objective is at most `most`, or all good ones; empty when there are none."""
-        refinement = LazyRefinement(self, self.passed)
+        refinement = LazyRefinement(self, self.passed, self.found)
         try:
             few = self.sample if self.proving and self.options.most_fused > 1 and self.known.limit is None else None
             answer = refinement.everything() if most is None else refinement.within(most, few)
@@ -144,6 +156,11 @@ class FusedSearch(CascadeProblem):
                 self.known_bound = max(self.known_bound, refinement.known_bound)
                 self.option_floors = refinement.floors
         return [] if answer is None else self.trees(answer)
+
+    def found(self, answer: Answer) -> float:
+        """Keep a good answer, for when the search is stopped; its objective."""
+        self.best_so_far = self.trees(answer)
+        return self.value
 
     def trees(self, answer: Answer) -> list[LoopTree]:
         """The mappings of an answer; what they reach is kept."""

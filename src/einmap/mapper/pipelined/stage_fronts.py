@@ -19,6 +19,7 @@ from einmap.mapper.fusion.fronts.nests.loops import TEMPORAL, Kind
 from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, Key, SignatureClass
 from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
 from einmap.mapper.fusion.fronts.protocol import FrontMemories, FusedFront
+from einmap.mapper.fusion.fronts.table_store import TableStore
 from einmap.mapper.fusion.meter import Meter
 from einmap.mapper.fusion.tree import LinearNest
 from einmap.mapper.objective.objectives import busy
@@ -85,7 +86,7 @@ class StageFronts:
     def chains(self) -> EinsumFronts:
         """The chains, listed when they are asked for."""
         planned = PlannedEinsum.of(self.einsum, self.arch, self.request, self.meter.progress)
-        chains = EinsumFronts(planned, *self.most_fused, self.meter, TABLES)
+        chains = EinsumFronts(planned, *self.most_fused, self.meter, TableStore(TABLES, TABLES))
         chains.select(FrontMemories(self.memories), frozenset(self.memories))
         return chains
 

@@ -56,7 +56,7 @@ FIRST_POINTS = 64
 
 @dataclass(eq=False)
 class EinsumFronts:
-    """All chains of one Einsum. `most`, `most_per_axis`: fused loops; `room`: bytes of tables to keep.
+    """All chains of one Einsum. `most`, `most_per_axis`: fused loops; `tables`: those that the cascade keeps.
 
     `planned`: its dataplacements; where tables are those of `table_owner`, with the names of that one.
     """
@@ -65,7 +65,7 @@ class EinsumFronts:
     most: float
     most_per_axis: float
     meter: Meter
-    room: float
+    tables: TableStore
     table_owner: EinsumFronts | None = None
     """The fronts whose tables these use, with their names of tensors and rank variables; see `table_sharing`."""
     crossed: frozenset[str] = field(default=frozenset(), init=False)
@@ -94,7 +94,7 @@ class EinsumFronts:
         """The dataplacements with their tables; at first they are bounded without tables."""
         if self.table_owner is not None:
             return self.table_owner.groups
-        groups = Groups(self.meter, self.request.memory, TableStore(self.room))
+        groups = Groups(self.meter, self.request.memory, self.tables)
         for path, group in self.planned.groups:
             groups.add(path, group)
         return groups
@@ -273,7 +273,7 @@ class EinsumFronts:
             )
             if not plans[0][0][0].has_tables:
                 plans = with_few_tables(plans)
-            self.groups.tables.fill(plans[0][0][0])
+            self.groups.tables.fill(plans[0][0][0], self.groups)
             for outer_nests in plans:
                 walk = self._walk(*outer_nests[0])
                 for search, outer_nest in outer_nests:

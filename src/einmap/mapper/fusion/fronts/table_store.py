@@ -8,9 +8,10 @@ in common, and so have most uses of the fanouts: these stay together.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from threading import Lock
 
 import numpy as np
 
@@ -46,38 +47,64 @@ NO_LIMIT = 2**62
 
 @dataclass
 class TableStore:
-    """Searches of one Einsum whose tables are kept: as many as there is room for (bytes), the latest ones."""
+    """Searches of all Einsums of a cascade whose tables are kept: as many as there is room for (bytes), the latest.
+
+    What an Einsum filled last stays until it says that it is done: Einsums are looked at in several threads.
+    `each`: bytes of tables of an Einsum that are worth making whole, to be looked at again and again.
+    """
 
     room: float
-    held: list[PathSearch] = field(default_factory=list)
+    each: float
+    held: dict[PathSearch, Hashable] = field(default_factory=dict)
+    """By search who filled it, the latest one last."""
+    _in_use: dict[Hashable, PathSearch] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
 
-    def fill(self, search: PathSearch) -> None:
+    def fill(self, search: PathSearch, user: Hashable) -> None:
         """Make sure that a search has its tables."""
-        if search.has_tables:
-            return
-        while self.held and sum(s.tables.bytes for s in (*self.held, search)) > self.room:
-            self.held.pop(0).forget_tables()
-        search.tables.fill(lambda: False)
-        search.gather()
-        self.held.append(search)
+        with self._lock:
+            self.held.pop(search, None)
+            self._in_use[user] = search
+            self._free(search.tables.bytes)
+            self.held[search] = user
+        if not search.has_tables:
+            search.tables.fill(lambda: False)
+            search.gather()
 
-    def release(self, kept: Iterable[PathSearch]) -> None:
-        """Free all tables but those of some searches."""
-        keep = set(kept)
-        for search in self.held:
-            if search not in keep:
+    def _free(self, wanted: float) -> None:
+        """Free the tables that were used longest ago, until there is room for others of so many bytes."""
+        used = set(self._in_use.values())
+        taken = sum(search.tables.bytes for search in self.held) + wanted
+        for search in [search for search in self.held if search not in used]:
+            if taken <= self.room:
+                break
+            taken -= search.tables.bytes
+            del self.held[search]
+            search.forget_tables()
+
+    def done(self, user: Hashable) -> None:
+        """The user needs no tables for now."""
+        with self._lock:
+            self._in_use.pop(user, None)
+
+    def release(self, user: Hashable, kept: Iterable[PathSearch]) -> None:
+        """Free all tables of a user but those of some searches."""
+        with self._lock:
+            self._in_use.pop(user, None)
+            keep = set(kept)
+            for search in [search for search, of in self.held.items() if of == user and search not in keep]:
+                del self.held[search]
                 search.forget_tables()
-        self.held = [search for search in self.held if search.has_tables]
 
 
-@dataclass
+@dataclass(eq=False)
 class Groups:
     """The groups of one Einsum, on all paths. `tables`: those that are kept."""
 
     meter: Meter
     memory: float
     """Bytes that may be used."""
-    tables: TableStore = field(default_factory=lambda: TableStore(0))
+    tables: TableStore
     all: list[tuple[Path, Group, Bounds]] = field(default_factory=list)
     _ready: dict[int, PathSearch] = field(default_factory=dict)
     """Searches by group whose tables are kept."""
@@ -107,14 +134,14 @@ class Groups:
             while waiting and worth and not self.meter.stopped:
                 search = new_search(path, group.lanes, 1)
                 taken = self._take(search, [plan for plan, _ in waiting])
-                if taken == len(group.plans) and search.tables.bytes <= self.tables.room:
+                if taken == len(group.plans) and search.tables.bytes <= self.tables.each:
                     self._ready[number] = search
-                self.tables.fill(search)
+                self.tables.fill(search, self)
                 for compiled in search.compiled:
                     roots = self._roots[compiled.plan] = search.root_values(compiled)
                     yield compiled.plan, roots
                 waiting = waiting[taken:]
-                self.tables.release(self._ready.values())
+                self.tables.release(self, self._ready.values())
             # the memories of all tensors are the same in one way of holding them
             for way, plan in {way: plan for plan, way in waiting}.items():
                 yield plan, relaxed.values[way]
@@ -128,7 +155,7 @@ class Groups:
         """
         for number, (path, group, relaxed) in enumerate(self.all):
             if number in self._ready:
-                self.tables.fill(self._ready[number])
+                self.tables.fill(self._ready[number], self)
                 yield self._ready[number]
                 continue
             asked = [(plan, way) for plan, way in zip(group.plans, relaxed.way_of, strict=True) if plan in limits]
@@ -158,13 +185,14 @@ class Groups:
                         if len(self._made) > MOST_MADE:
                             del self._made[next(iter(self._made))]
                     search, taken = self._made[key]
-                    self.tables.fill(search)
+                    self.tables.fill(search, self)
                     yield search
                     waiting = [plan for plan in waiting[taken:] if plan in limits]
+        self.tables.done(self)
 
     def release(self) -> None:
         """Free the tables of all searches that may not be looked at again."""
-        self.tables.release([*self._ready.values(), *(search for search, _ in self._made.values())])
+        self.tables.release(self, [*self._ready.values(), *(search for search, _ in self._made.values())])
 
     def _worth_tables(self, path: Path, group: Group, relaxed: Bounds) -> bool:
         """Whether tables of all dataplacements and uses of the fanouts are few, or say far more than bounds without.
@@ -181,9 +209,9 @@ class Groups:
             lanes = np.sort(np.argsort(values[way], kind="stable")[:FIRST_LANES])
             search = new_search(path, group.lanes.only(lanes), 1)
             search.take([group.plans[relaxed.way_of.index(way)]], NO_LIMIT)
-            self.tables.fill(search)
+            self.tables.fill(search, self)
             least = [search.root_values(compiled) for compiled in search.compiled]
-            self.tables.release(self._ready.values())
+            self.tables.release(self, self._ready.values())
             if least and len(least[0]):
                 return bool(least[0].prod(axis=1).min() > FAR_BETTER * values[way, lanes].min())
         return False

@@ -67,12 +67,31 @@ class Answer:
     reached: Sequence[Labels]
 
 
+@dataclass(frozen=True)
+class Beam:
+    """So many labels are kept: those of which the whole may be best. `values`: of rows of least weighted costs."""
+
+    width: int
+    values: Callable[[Floats], Floats]
+
+    def narrowed(self, labels: Labels, paths: ShortestPaths, k: int) -> Labels:
+        """Some of the labels before Einsum k."""
+        if len(labels.costs) <= self.width:
+            return labels
+        sizes = np.diff(labels.first)
+        state = np.repeat(np.arange(len(sizes)), sizes)
+        values = self.values(labels.costs @ paths.weights.T + paths.backward(k)[state])
+        kept = np.sort(np.argsort(values, kind="stable")[: self.width])
+        first = np.concatenate([[0], np.cumsum(np.bincount(state[kept], minlength=len(sizes)))]).astype(np.int64)
+        return Labels(first, labels.costs[kept], labels.stay[kept], labels.peak[kept], labels.back[kept])
+
+
 @dataclass
 class LabelSetting:
     """The join of a cascade. `paths`: what the rest costs at least.
 
     `most`: the product of all costs may not be above this, None where nothing is known. `reached`: costs of the whole
-    that are reached already.
+    that are reached already. `beam`: what is kept behind each Einsum, where that is not all.
     """
 
     graph: StateGraph
@@ -82,6 +101,7 @@ class LabelSetting:
     paths: ShortestPaths
     most: float | None
     reached: Floats
+    beam: Beam | None = None
     _near: dict[Stage, tuple[JoinedEdges, PackedChains] | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -111,7 +131,7 @@ class LabelSetting:
             while near is not None and at < len(near[0].edges):
                 go_on(self.graph.names[k], k)
                 at, labels = joined(at, labels, before, *near, limits, comparison, PAIRS_AT_A_TIME)
-            reached.append(labels)
+            reached.append(labels if self.beam is None else self.beam.narrowed(labels, self.paths, k + 1))
         return reached
 
     def _worth(self) -> Floats:

@@ -3,6 +3,7 @@
 - `lazy_refinement`: the best of a cascade, refined until what is listed is enough.
 - `relaxation`: what a graph of boundary states says of a cascade: what it costs at least, which options are near the
   best, and the best of what is complete.
+- `good_cascades`: a good cascade of what is listed by now, long before the best one is known.
 - `option_floors`: what whole cascades with an option cost at least, by all graphs so far: later ones have no option
   beyond the cutoff.
 - `met_keys`: keys of shared tensors that the other Einsums of a cascade can meet.

@@ -16,6 +16,7 @@ from einmap.mapper.fusion.fronts.protocol import Fronts, FusedFront
 from einmap.mapper.fusion.problem import CascadeProblem, Member
 from einmap.mapper.fusion.refinement.met_keys import MetKeys
 from einmap.mapper.fusion.refinement.option_bounds import OptionBounds, Refined
+from einmap.mapper.objective.tolerances import ROUNDING
 from einmap.mapper.problem.request import Remainder
 from einmap.pareto import nondominated
 
@@ -23,6 +24,8 @@ FIRST_LISTED, MORE = 500, 4
 """Outer nests of a signature class that are listed at first, and how many times as many when all else is known."""
 GROWTH = 1.5
 """Where a list did not grow by this factor there is no point in small steps."""
+FAR = 100.0
+"""Where the best is so far above the bound there is no limit any more."""
 
 
 @dataclass
@@ -160,3 +163,8 @@ class FrontListing:
 
         with ThreadPoolExecutor(self.cascade.workers) as executor:
             list(executor.map(work, together.values()))
+
+
+def above(least: float, slack: float, most: float) -> float:
+    """A limit that is so far above a bound."""
+    return min(least * (1 + slack) * (1 + ROUNDING), most) if slack < FAR else most

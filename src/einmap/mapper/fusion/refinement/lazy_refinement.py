@@ -20,14 +20,15 @@ import numpy as np
 from einmap.arrays import Floats
 from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, SignatureClass
 from einmap.mapper.fusion.fronts.protocol import Fronts
-from einmap.mapper.fusion.paths.boundary_states import Option, Slot
+from einmap.mapper.fusion.paths.boundary_states import EinsumOptions, Option, Slot
 from einmap.mapper.fusion.paths.label_setting import Answer
 from einmap.mapper.fusion.paths.options import OptionTable, option_of, unexpanded_option
 from einmap.mapper.fusion.paths.shortest_paths import ContendedMemories, PackedOptions, ShortestPaths, packed
 from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
 from einmap.mapper.fusion.problem import CascadeProblem
 from einmap.mapper.fusion.refinement.einsum_floors import raise_floor
-from einmap.mapper.fusion.refinement.front_listing import FrontListing, RefinementRequest
+from einmap.mapper.fusion.refinement.front_listing import FrontListing, RefinementRequest, above
+from einmap.mapper.fusion.refinement.good_cascades import BEAM, Turns, apart, good_cascade
 from einmap.mapper.fusion.refinement.met_keys import MetKeys
 from einmap.mapper.fusion.refinement.option_bounds import OptionBounds
 from einmap.mapper.fusion.refinement.option_floors import OptionFloors
@@ -45,23 +46,27 @@ OF_FRONTS = 1 / 4
 """How far fronts are looked ahead, which take longer: in parts of AHEAD."""
 OF_MEAN = 1 / 4
 """An Einsum counts as costing this part of the mean at least, where it is looked at what may be promising."""
+GOOD = 0.02
+"""How far a good cascade may be above the bound where the search of all is still to come."""
 TRIED = 3
 """Signature classes that are bounded by searches of their own, for each one of them whose bound that raised."""
 WIDER = 4 * ROUNDING
 """How much further than what is reached is looked, in parts of it."""
 SAMPLED = 0.01
 """How far the best is above the bound, in parts of it, where a few of all loops are tried before large classes."""
-FAR = 100.0
-"""Where the best is so far above the bound there is no limit any more."""
 
 NO_PATHS = np.zeros((0, 0), dtype=np.int64)
 
 
 class LazyRefinement:
-    """The search of one cascade. `passed` counts the time since it began for a step."""
+    """The search of one cascade. `passed` counts the time since it began for a step; `found` hears of good answers
+    before the best one is known, and gives their objective.
+    """
 
-    def __init__(self, cascade: CascadeProblem, passed: Callable[[str, float], None]) -> None:
-        self.cascade, self.passed = cascade, passed
+    def __init__(
+        self, cascade: CascadeProblem, passed: Callable[[str, float], None], found: Callable[[Answer], float]
+    ) -> None:
+        self.cascade, self.passed, self.found = cascade, passed, found
         self.members = cascade.members
         self.times = [cascade.times(member.einsum) for member in self.members]
         self.option_bounds = OptionBounds(cascade)
@@ -74,6 +79,8 @@ class LazyRefinement:
         self.floors = OptionFloors(cascade, self.options)
         self.option_table = OptionTable(cascade.slots, [member.chains for member in self.members], self.times, scales)
         self.graph = StateGraph([member.einsum.name for member in self.members])
+        self.turns, self.apart_known = Turns(), False
+        self.steps: Sequence[EinsumOptions] = ()
         self.packed: dict[Stage, PackedOptions] = {}
         """Facts of the options of each stage; taken over where a stage is the same in the next graph."""
         self.listing = FrontListing(cascade, self.option_bounds, passed)
@@ -87,27 +94,34 @@ class LazyRefinement:
     def within(self, reached: float, sample: Callable[[], float] | None = None) -> Answer | None:
         """The best whose objective is at most `reached`; None when there is none.
 
-        `sample`: gives the least objective once it has looked for something better among a few of all loops; asked for
-        where nothing but large signature classes is left, and the best is far from the bound.
+        Where the search of all is still to come a good one is enough, and not all rows are looked at. `sample`: gives
+        the least objective once it has looked for something better among a few of all loops; asked for where nothing
+        but large signature classes is left, and the best is far from the bound.
         """
-        # rounding parts none of what is as good as that: who breaks ties may need it
-        most = reached * (1 + WIDER)
-        wider, self.floors.cutoff = CLOSE, most
+        good: Answer | None = None
         while True:
+            # rounding parts none of what is as good as that: who breaks ties may need it
+            most = self.floors.cutoff = reached * (1 + WIDER)
             relaxed = self.bound()
             if relaxed is None:
-                return None
+                return good
             least = relaxed.value(relaxed.paths.least)
             if least >= reached * (1 - ROUNDING):
                 self.known_bound = reached
-                return None
+                return good
             self.known_bound = max(self.known_bound, least)
-            if not self.shares:
-                self.shares = self.shares_of(relaxed)
+            if good is not None and not self.cascade.proving and reached <= self.known_bound * (1 + GOOD):
+                return good
             wanted, large = self.open_options(relaxed, least, most)
             if large and sample is not None and most > least * (1 + SAMPLED):
-                reached, sample = min(reached, sample()), None
-                most = self.floors.cutoff = reached * (1 + WIDER)
+                if (value := sample()) < reached:
+                    reached, good = value, None
+                sample = None
+                continue
+            if self.turns.is_due(last=not (wanted or large)):
+                better = self.good(relaxed, reached)
+                if better is not None:
+                    good, reached = better, self.found(better)
                 continue
             if large:
                 wanted = self.large_ones(relaxed, large, least, most)
@@ -115,39 +129,39 @@ class LazyRefinement:
                 if not self.floors_raised(relaxed, wanted):
                     self.refine(relaxed, wanted)
                 continue
-            answer, wider = self.widen(relaxed, least, most, wider)
+            answer = self.widen(relaxed, max(least, self.known_bound), most)
             if answer is None:
-                return None
+                return good
             best, unknown = relaxed.unknown(answer)
             if best > reached:
                 self.known_bound = reached
-                return None
+                return good
             if not unknown:
                 return answer
             self.known_bound = max(self.known_bound, best * (1 - ROUNDING))
             if not self.floors_raised(relaxed, unknown):
-                limits = self.around(relaxed, unknown, most)
-                met = MetKeys(relaxed, most)
-                too_large = [k for k, o in unknown if self.is_too_large(relaxed, k, o, limits[k, o], met)]
-                for chains in {self.members[k].chains for k in too_large}:
-                    self.listing.more(chains)
-                self.refine(relaxed, limits)
+                self.refine_around(relaxed, unknown, most)
 
-    def widen(self, relaxed: Relaxation, least: float, most: float, wider: float) -> tuple[Answer | None, float]:
-        """Answer up to a limit, which rises until there is one; None when there is nothing up to `most`.
+    def refine_around(self, relaxed: Relaxation, unknown: Sequence[tuple[int, int]], most: float) -> None:
+        """List or complete what the best row has that is not known, and what seems to be about as good."""
+        limits, met = self.around(relaxed, unknown, most), MetKeys(relaxed, most)
+        too_large = [k for k, o in unknown if self.is_too_large(relaxed, k, o, limits[k, o], met)]
+        for chains in {self.members[k].chains for k in too_large}:
+            self.listing.more(chains)
+        self.refine(relaxed, limits)
 
-        `wider`: the limit in parts of a step above the bound; the one at which there was something comes back.
-        """
-        slack = STEP * self.mean_share
+    def widen(self, relaxed: Relaxation, least: float, most: float) -> Answer | None:
+        """Answer up to a limit, which rises until there is one; None when there is nothing up to `most`."""
+        wider, slack = CLOSE, STEP * self.mean_share
         while True:
             limit = above(least, slack * wider, most)
             if relaxed.tighten(limit):
                 answer = self.join(relaxed, relaxed.all_near(limit), limit)
                 if len(answer.reached[-1].costs):
-                    return answer, wider
+                    return answer
             self.known_bound = max(self.known_bound, min(limit, most / (1 + WIDER)))
             if limit >= most:
-                return None, wider
+                return None
             wider = wider_than(wider)
 
     def everything(self) -> Answer | None:
@@ -195,33 +209,38 @@ class LazyRefinement:
         begin = time.perf_counter()
         cascade = self.cascade
         self.option_table.forget(self.listing.changed)
-        steps = self.option_table.all(self.options_of)
+        steps = self.steps = self.option_table.all(self.options_of)
         self.floors.listed(steps, self.listing.changed)
         self.listing.changed.clear()
         self.graph.build(self.floors.within(steps), cascade.watch("ways to fuse {}"))
         if self.slope is not None:
             cascade.steeper(self.slope)
-        relaxed = self.relaxed() if self.graph.exists else None
+        relaxed = self.relaxed(self.graph, self.packed) if self.graph.exists else None
+        self.packed = {} if relaxed is None else dict(relaxed.packed)
         self.floors.learn(relaxed, steps)
+        if relaxed is not None and not self.shares:
+            self.shares = self.shares_of(relaxed)
         if relaxed is not None and len(cascade.goals) == 2 and len(cascade.options.goals) == 1:
             self.slope = cascade.objective.slope(cascade.weights, relaxed.paths.least)
         self.passed("heads", begin)
         return relaxed
 
-    def relaxed(self) -> Relaxation:
-        """Lower bounds of cascades, and those without each option, wherever its stage is."""
-        stages = self.graph.stages
-        places = list({stage: k for k, stage in reversed(list(enumerate(stages)))}.values())
-        self.packed = {stages[k]: self.packed_of(k) for k in places}
-        paths = ShortestPaths(self.graph, self.cascade.weights, self.room, self.packed)
-        return Relaxation(self.cascade, self.graph, self.option_bounds, self.room, self.packed, places, paths)
+    def relaxed(self, graph: StateGraph, before: Mapping[Stage, PackedOptions]) -> Relaxation:
+        """Lower bounds of cascades, and those without each option, wherever its stage is.
 
-    def packed_of(self, k: int) -> PackedOptions:
-        """Facts of the chains of each option of an Einsum that some way has."""
+        `before`: facts of the options of stages of a graph before.
+        """
+        stages = graph.stages
+        places = list({stage: k for k, stage in reversed(list(enumerate(stages)))}.values())
+        facts = {stages[k]: self.packed_of(stages[k], self.members[k].chains, before.get(stages[k])) for k in places}
+        paths = ShortestPaths(graph, self.cascade.weights, self.room, facts)
+        return Relaxation(self.cascade, graph, self.option_bounds, self.room, facts, places, paths)
+
+    def packed_of(self, stage: Stage, chains: Fronts, options: PackedOptions | None) -> PackedOptions:
+        """Facts of the chains of each option of an Einsum that some way has; `options`: those of the graph before."""
         self.cascade.meter.go_on()
-        stage, chains = self.graph.stages[k], self.members[k].chains
         rows = {o: self.option_bounds.priced(chains, stage.step.options[o]) for o in stage.options}
-        weights, options = self.cascade.weights, self.packed.get(stage)
+        weights = self.cascade.weights
         if options is None or not options.is_of(rows):
             options = packed(stage, rows, self.room)
         elif options.costs.shape[1] == len(weights):
@@ -287,6 +306,14 @@ class LazyRefinement:
                 return unknown, []
         return {}, large
 
+    def good(self, relaxed: Relaxation, most: float) -> Answer | None:
+        """A good cascade of what is listed, better than `most`; None where none is found."""
+        if not self.apart_known:
+            self.apart_known = True
+            self.refine(relaxed, apart(relaxed, most))
+            self.bound()
+        return good_cascade(self, self.floors.within(self.steps), most)
+
     def neighbours(self, relaxed: Relaxation, most: float, met: MetKeys) -> dict[tuple[int, int], float]:
         """Signature classes of which all may be known: then less is left of large ones, which have to meet them."""
         return {
@@ -345,8 +372,6 @@ class LazyRefinement:
         Those of large Einsums come first, and there are no more where it hardly ever says more than tables.
         """
         cascade, begin, raised = self.cascade, time.perf_counter(), False
-        if not cascade.proving:
-            return False
         for k, o in sorted(unknown, key=lambda pair: -self.shares[pair[0]]):
             signature_class, chains = relaxed.stages[k].step.options[o].signature_class, self.members[k].chains
             if len(cascade.floored) >= TRIED * (1 + cascade.floors_raised):
@@ -415,14 +440,9 @@ class LazyRefinement:
     def join(self, relaxed: Relaxation, near: Sequence[Sequence[int]], most: float | None) -> Answer:
         """Put together what is complete, of some options of each Einsum."""
         begin = time.perf_counter()
-        answer = relaxed.join(near, most)
+        answer = relaxed.join(near, most, None if self.cascade.proving or most is None else BEAM)
         self.passed("join", begin)
         return answer
-
-
-def above(least: float, slack: float, most: float) -> float:
-    """A limit that is so far above a bound."""
-    return min(least * (1 + slack) * (1 + ROUNDING), most) if slack < FAR else most
 
 
 def wider_than(slack: float) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from einmap.arrays import Floats
 from einmap.mapper.fusion.fronts.protocol import FusedFront
 from einmap.mapper.fusion.paths.bound_tightening import tighten_bounds
-from einmap.mapper.fusion.paths.label_setting import Answer, LabelSetting, StageFronts
+from einmap.mapper.fusion.paths.label_setting import Answer, Beam, LabelSetting, StageFronts
 from einmap.mapper.fusion.paths.shortest_paths import ContendedMemories, PackedOptions, ShortestPaths
 from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
 from einmap.mapper.fusion.problem import CascadeProblem
@@ -168,12 +168,17 @@ class Relaxation:
             return FusedFront(rows, NO_PATHS)
         return FusedFront(np.concatenate([front.values, rows]), front.paths)
 
-    def join(self, near: Sequence[Sequence[int]], most: float | None) -> Answer:
-        """Put together what is complete."""
+    def join(
+        self, near: Sequence[Sequence[int]], most: float | None, beam: int | None = None, *, known: bool = False
+    ) -> Answer:
+        """Put together what is complete, and bounds of what is not; `known`: without these.
+
+        `beam`: rows that are kept behind each Einsum, if not all.
+        """
         cascade = self.cascade
 
         def part(k: int) -> StageFronts:
-            fronts = {o: self.known_front(k, o, most) for o in near[k]}
+            fronts = {o: self.front(k, o, True) if known else self.known_front(k, o, most) for o in near[k]}
             return StageFronts(
                 {o: front for o, front in fronts.items() if len(front.values)},
                 cascade.persistent_bits(self.cascade.members[k].chains),
@@ -184,6 +189,7 @@ class Relaxation:
         reached = None if most is None else cascade.objective.reached(most)
         cutoff = None if most is None or math.isinf(most) or reached is not None else most
         reached = cascade.known_rows * (1 + ROUNDING) if reached is None else reached
-        join = LabelSetting(self.graph, parts, self.room, len(cascade.goals), paths, cutoff, reached)
+        narrow = None if beam is None else Beam(beam, self.values)
+        join = LabelSetting(self.graph, parts, self.room, len(cascade.goals), paths, cutoff, reached, narrow)
         labels = join.run(cascade.watch("putting together Einsums up to {}"))
         return Answer(self.graph, parts, labels)

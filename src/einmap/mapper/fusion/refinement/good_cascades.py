@@ -1,0 +1,126 @@
+"""A good cascade of what is listed by now, long before the best one is known: its cost is a limit for the rest of the
+search, and it is the answer where the search is stopped.
+
+The graph has listed options alone. Fronts on its cheapest paths are completed until there are none that are not, and
+Einsums are joined with a few rows behind each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from einmap.arrays import Floats
+from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature
+from einmap.mapper.fusion.fronts.protocol import Fronts
+from einmap.mapper.fusion.paths.boundary_states import EinsumOptions
+from einmap.mapper.fusion.paths.label_setting import Answer
+from einmap.mapper.fusion.paths.shortest_paths import PackedOptions
+from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
+from einmap.mapper.fusion.problem import CascadeProblem
+from einmap.mapper.fusion.refinement.front_listing import FrontListing, RefinementRequest, above
+from einmap.mapper.fusion.refinement.option_bounds import OptionBounds
+from einmap.mapper.fusion.refinement.relaxation import Relaxation
+from einmap.mapper.problem.request import Remainder
+
+FIRST = 6
+"""Graphs that are bounded before the first try; again when there are twice as many."""
+ROUNDS = 6
+"""How often fronts are completed before what is known is joined."""
+NEAR = 1 / 8
+"""How far above the cheapest path options may be whose fronts are completed, in parts of the mean of the Einsums."""
+AHEAD = 1 / 4
+"""How far their fronts are looked for."""
+BEAM = 500
+"""Rows that are kept behind each Einsum."""
+
+
+class Refinement(Protocol):
+    """The search that a good cascade is looked for in, as far as that has to know it."""
+
+    cascade: CascadeProblem
+    option_bounds: OptionBounds
+    listing: FrontListing
+
+    @property
+    def mean_share(self) -> float:
+        """How large a part of the objective an Einsum makes up on average."""
+
+    def relaxed(self, graph: StateGraph, before: Mapping[Stage, PackedOptions]) -> Relaxation:
+        """Lower bounds of cascades. `before`: facts of the options of stages of a graph before."""
+
+    def remainder(self, k: int, rest: Floats, most: float) -> Remainder | None:
+        """Costs that the rest of the cascade adds to an Einsum's chains."""
+
+
+@dataclass
+class Turns:
+    """When it is time for a good cascade, by the number of graphs: the work must not go into that."""
+
+    now: int = 0
+    next: int = FIRST
+    at_last: bool = False
+
+    def is_due(self, *, last: bool) -> bool:
+        """Whether it is time, one more graph being bounded. `last`: the cheapest paths hold nothing unknown."""
+        self.now += 1
+        due = self.now >= (FIRST if last and not self.at_last else self.next)
+        if due:
+            self.next, self.at_last = 2 * self.now, self.at_last or last
+        return due
+
+
+def good_cascade(refinement: Refinement, steps: Sequence[EinsumOptions], most: float) -> Answer | None:
+    """A cascade that costs less than `most`; None where there is none, or none is found.
+
+    `steps`: the options of each Einsum that a cascade within `most` may have.
+    """
+    listed = {step: replace(step, options=tuple(o for o in step.options if not o.unexpanded)) for step in steps}
+    graph = StateGraph([member.einsum.name for member in refinement.cascade.members])
+    graph.build([listed[step] for step in steps], refinement.cascade.watch("a good way to fuse {}"))
+    if not graph.exists:
+        return None
+    relaxed = refinement.relaxed(graph, {})
+    for _ in range(ROUNDS):
+        least = relaxed.value(relaxed.paths.least)
+        if least >= most:
+            return None
+        share = refinement.mean_share
+        near = relaxed.all_near(above(least, NEAR * share, most))
+        if not _complete(refinement, relaxed, near, above(least, AHEAD * share, most)):
+            break
+        relaxed = refinement.relaxed(graph, relaxed.packed)
+    answer = relaxed.join(relaxed.everywhere(relaxed.possible), most, BEAM, known=True)
+    return answer if len(answer.reached[-1].costs) else None
+
+
+def apart(relaxed: Relaxation, most: float) -> dict[tuple[int, int], float]:
+    """Signature classes that keep no tensor inside, as far as they are not listed: they fit beside anything.
+
+    With each Einsum by its place and the option comes the limit up to which they are to be known.
+    """
+    return {
+        (k, o): most
+        for k in relaxed.places
+        for o in relaxed.near(k, most)
+        if (option := relaxed.stages[k].step.options[o]).unexpanded
+        and not any(key.loops for key in option.keys.values())
+    }
+
+
+def _complete(refinement: Refinement, relaxed: Relaxation, near: Sequence[Sequence[int]], limit: float) -> bool:
+    """Find the fronts of some options that have none; whether there were such.
+
+    That they are known up to the limit holds beside what is listed alone, so it is not said of them.
+    """
+    requests: dict[Fronts, dict[FusionSignature, RefinementRequest]] = {}
+    for k in relaxed.places:
+        chains = refinement.cascade.members[k].chains
+        for o in near[k]:
+            option = relaxed.stages[k].step.options[o]
+            if refinement.option_bounds.refined(chains, option) is None:
+                request = requests.setdefault(chains, {}).setdefault(option.signature, RefinementRequest())
+                request.remainder.append(refinement.remainder(k, relaxed.rests[k][o], limit))
+    refinement.listing.complete(requests)
+    return bool(requests)
