@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+import einmap.cli.main  # noqa: F401 - loaded: what is taken away below was there
 from einmap.__main__ import main
 
 
