@@ -104,6 +104,8 @@ def test_a_recurrence_runs_backwards_in_time():
     made = gradient(case, "H", ["X"])
     (_, again) = made.workload.recurrences
     assert again.einsums == ("d_H", "d_R", "d_H_2")
+    # the mapper knows no copies within a recurrence
+    assert not any(made.workload.by_name[name].is_copy for name in again.einsums)
     # H_3 = X_2 + U X_1 + U^2 X_0 and so on, for U = 2
     assert values(made, X=[[1], [1], [1]], U=[[2]]) == [[[7], [3], [1]]]
 

@@ -353,7 +353,7 @@ def _subtracted(constant: int, index: Affine) -> Affine:
 
 
 def _turned_back(einsum: Einsum, variable: RankVar) -> Einsum:
-    """The Einsum with the values of a rank variable in reversed order."""
+    """The Einsum with the values of a rank variable in reversed order. A copy within a recurrence is computed."""
     ends = 2 * dict(einsum.first_values).get(variable, 0) + einsum.extents[variable] - 1
     table = {variable: Affine(((variable, -1),), ends)}
 
@@ -374,4 +374,5 @@ def _turned_back(einsum: Einsum, variable: RankVar) -> Einsum:
         )
         for access in einsum.accesses
     ]
-    return rebuilt(einsum, accesses, [*box(einsum), *with_cuts(einsum.cuts, table)])
+    made = rebuilt(einsum, accesses, [*box(einsum), *with_cuts(einsum.cuts, table)])
+    return replace(made, is_copy=False)

@@ -55,7 +55,7 @@ class Gradient:
 def gradient(
     workload: Workload,
     of: TensorName,
-    by: Sequence[TensorName],
+    by: Sequence[TensorName] | TensorName,
     *,
     recompute: Collection[TensorName] = (),
     constant: Collection[TensorName] = (),
@@ -74,6 +74,7 @@ def gradient(
     SpecError for names that the workload does not have, for operations that are not arithmetic, and where `of` does not
     depend on one of `by`; NotSupportedError for what no Einsum says.
     """
+    by = [by] if isinstance(by, str) else list(dict.fromkeys(by))
     _check_names(workload, of, by, constant)
     names = Names(workload)
     needed = leading_to(workload, of)
@@ -88,7 +89,7 @@ def gradient(
                 f"{of!r} does not depend on {tensor!r}, or its derivative is 0 everywhere",
                 hint=f"leave {tensor} out",
             )
-    found = backward(forward, ways, of, tuple(dict.fromkeys(by)), names, at_of)
+    found = backward(forward, ways, of, by, names, at_of)
     origins = dict(found.origins)
     einsums = _with_parts(forward, found, recomputed(forward, found.groups, recompute, names, origins, at_of))
     step = _update(forward, found.gradients, optimizer, names) if optimizer else None
