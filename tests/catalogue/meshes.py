@@ -127,6 +127,7 @@ ROWS = [
     error(131, "latency", [("3e-6", "-3e-6")], ["latency must be >= 0, found -3e-06"], f"{X}.latency"),
     error(131, "latency inf", [("latency: 3e-6", "latency: inf")], ["latency must be finite"], f"{X}.latency"),
     error(131, "energy", [("0.5e-12", "-1")], ["must be >= 0, found -1", "(J)"], f"{PE}.energy_per_operation"),
+    error(131, "dispatch", [("launch: 5e-6", "dispatch: inf")], ["dispatch must be finite"], f"{PE}.dispatch"),
     error(131, "launch", [("launch: 5e-6", "launch: -1")], ["launch must be >= 0, found -1", "(s)"], f"{PE}.launch"),
     error(
         132,

@@ -1,5 +1,7 @@
 """Times of operators and collectives on GPUs, against what was measured."""
 
+from dataclasses import replace
+
 import pytest
 
 from einmap import load
@@ -20,6 +22,9 @@ def test_an_einsum_takes_the_longer_of_what_is_reached_of_both_rates_and_its_lau
     assert pe.seconds(2e12, 0, 16) == pytest.approx(2e12 / 80e12 + 5e-6)
     assert pe.seconds(0, 1e6, 16) == pytest.approx(9e-6)
     assert pe.seconds(1e6, 4e8, 16) == pytest.approx(4e8 / 0.8e12 + 5e-6)
+    # a host starts no Einsum sooner
+    assert replace(pe, dispatch=50e-6).seconds(0, 1e6, 16) == 50e-6
+    assert replace(pe, dispatch=50e-6).seconds(2e12, 0, 16) == pe.seconds(2e12, 0, 16)
     # halfway between two sizes halfway between their times
     assert pe.seconds(0, (1e6 + 1e8) / 2, 16) == pytest.approx((4e-6 + 125e-6) / 2 + 5e-6)
 

@@ -128,7 +128,8 @@ class ProcessingElement:
     """One PE. `peak`: operations/s by bits of the values, ascending; `memory`: bytes, inf: enough for everything;
     `memory_bandwidth`: bytes/s, inf: never waited for; `energy_per_operation`, `energy_per_bit` of its memory: J.
 
-    `launch`: s that each Einsum takes beside its work, as a GPU does to start and drain a kernel; `efficiency`,
+    `launch`: s that each Einsum takes beside its work, as a GPU does to start and drain a kernel; `dispatch`: s that it
+    takes at least, as a host does that launches kernels one by one; `efficiency`,
     `memory_efficiency`: which part of the peak and of the bandwidth is reached, by the operations and by the bytes of
     an Einsum, ascending. `arch`: an architecture whose mapper costs Einsums in the place of all of these but `memory`.
     Raises SpecError for rates that are not positive, negative energies and times, what `check_efficiency` refuses, and
@@ -144,6 +145,7 @@ class ProcessingElement:
     energy_per_bit: float = 0.0
     arch: PeArch | None = None
     launch: float = 0.0
+    dispatch: float = 0.0
     efficiency: tuple[tuple[float, float], ...] = ()
     memory_efficiency: tuple[tuple[float, float], ...] = ()
 
@@ -159,6 +161,7 @@ class ProcessingElement:
         _check_not_negative("energy_per_operation", self.energy_per_operation, "J")
         _check_not_negative("energy_per_bit", self.energy_per_bit, "J")
         _check_not_negative("launch", self.launch, "s")
+        _check_not_negative("dispatch", self.dispatch, "s")
         check_efficiency(self.efficiency, *OPERATIONS)
         check_efficiency(self.memory_efficiency, *TRAFFIC)
 
@@ -167,10 +170,12 @@ class ProcessingElement:
         return next((rate for width, rate in self.peak if width >= bits), self.peak[-1][1])
 
     def seconds(self, operations: float, moved_bytes: float, bits: float) -> float:
-        """Time of an Einsum: of computing, and of reading operands and writing results once, the longer; `launch`."""
+        """Time of an Einsum: of computing, and of reading operands and writing results once, the longer; `launch`; at
+        least `dispatch`.
+        """
         computing = _effective(self.efficiency, operations) / self.peak_for(bits)
         moving = _effective(self.memory_efficiency, moved_bytes) / self.memory_bandwidth
-        return max(computing, moving) + self.launch
+        return max(max(computing, moving) + self.launch, self.dispatch)
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,7 @@ _COSTS = (
     "energy_per_operation",
     "energy_per_bit",
     "launch",
+    "dispatch",
     "efficiency",
     "memory_efficiency",
 )
@@ -144,7 +145,8 @@ def _pe(fields: _Fields) -> ProcessingElement | None:
         elif rate is not None:
             peak[DATA_TYPE_BITS[name]] = max(rate, peak.get(DATA_TYPE_BITS[name], 0.0))
     memory, bandwidth = (fields.rate(name, or_inf=True) for name in ("memory", "memory_bandwidth"))
-    operation, bit, launch = (fields.amount(name) for name in ("energy_per_operation", "energy_per_bit", "launch"))
+    operation, bit = (fields.amount(name) for name in ("energy_per_operation", "energy_per_bit"))
+    launch, dispatch = (fields.amount(name) for name in ("launch", "dispatch"))
     computing = _efficiency(fields, "efficiency", OPERATIONS)
     moving = _efficiency(fields, "memory_efficiency", TRAFFIC)
 
@@ -158,6 +160,7 @@ def _pe(fields: _Fields) -> ProcessingElement | None:
                 operation or 0,
                 bit or 0,
                 launch=launch or 0,
+                dispatch=dispatch or 0,
                 efficiency=computing,
                 memory_efficiency=moving,
             )

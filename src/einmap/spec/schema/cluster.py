@@ -40,6 +40,12 @@ class ProcessingElementInput(Input):
         unit="s",
         default=0,
     )
+    dispatch: Expression = documented(
+        "Time that an Einsum takes at least, as a host does that launches kernels one by one.",
+        "50e-6",
+        unit="s",
+        default=0,
+    )
     efficiency: dict[int | float | str, Expression] = documented(
         "Which part of the peak is reached, by the operations of an Einsum; in between time grows linearly.",
         {"1e9": 0.3, "100e9": 0.8},
