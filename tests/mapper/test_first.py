@@ -17,7 +17,7 @@ def first_of(spec, semantics):
     einsum = spec.workload.einsums[0]
     request = Request(("energy",), semantics_named(semantics))
     found = [
-        first_mapping(einsum, spec.arch(), request, spec.workload.n_instances, token, 1_000).mappings
+        first_mapping(einsum, spec.arch(), request, "energy", spec.workload.n_instances, token, 1_000).mappings
         for token in (einmap.Progress().within(0), einmap.Progress())
     ]
     return [mapping for mappings in found for mapping in mappings]

@@ -171,9 +171,12 @@ class SearchRun:
         """Search all paths."""
         with self.tally.timed("planning"):
             groups = {path: list(path.groups()) for path in self.paths}
+            sizes: list[float] = []
             for group in (group for of_path in groups.values() for group in of_path):
-                self.tally.mapspace += group.size
                 self.tally.subspaces += len(group.plans) * len(group.lanes)
+                sizes += () if self.progress.stopped else (group.size,)
+            # of what there was no time to count nothing is said
+            self.tally.mapspace = math.fsum(sizes) if len(sizes) == sum(map(len, groups.values())) else 0.0
         self.waiting = sum(len(of_path) for of_path in groups.values())
         for path in self.paths:
             self.search_path(path, groups[path])

@@ -28,7 +28,7 @@ def canonical_key(einsum: Einsum, arch: Architecture, paths: Sequence[Path]) -> 
 
 def tables_key(einsum: Einsum, arch: Architecture, paths: Sequence[Path]) -> Hashable:
     """Equal for two Einsums only if dataplacements that they both have are searched alike, up to names."""
-    if _has_lines(arch) or not all(path.all_plans for path in paths):
+    if _has_lines(arch) or any(path.cut or not path.all_plans for path in paths):
         return "alone", einsum.name
     positions = Positions(einsum)
     leaves = tuple(_leaf(positions, leaf) for leaf in arch.leaves.values())
@@ -216,4 +216,4 @@ def _path(positions: Positions, path: Path) -> Hashable:
     axes = tuple(
         (tuple((positions.variables[v], bound) for v, bound in axis.members), axis.sizes) for axis in path.lattice.axes
     )
-    return axes, path.lanes.bounds.shape, path.lanes.tobytes()
+    return axes, path.lanes.bounds.shape, path.lanes.digest()

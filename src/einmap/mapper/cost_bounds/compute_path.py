@@ -175,15 +175,24 @@ class Path:
     @cached_property
     def lanes(self) -> LaneTable:
         """Uses of the fanouts; where some are left out that are never better, `groups` gives them their orders."""
+        return self.listed_lanes(Progress())
+
+    def listed_lanes(self, progress: Progress) -> LaneTable:
+        """Uses of the fanouts, as far as time allows."""
         given = self.request.given
         named = self.fused_dimensions | (frozenset() if given is None else given.dimensions)
+        asked = self.einsum, self.leaves, self.lattice, named
         uneven = self.is_uneven and self.request.uneven_lanes
+
+        def is_over() -> bool:
+            return progress.stopped
+
         if self.prunes_uses:
-            return unordered_lanes(self.einsum, self.leaves, self.lattice, named, uneven=uneven)
+            return unordered_lanes(*asked, uneven=uneven, stopped=is_over)
         # the search of one Einsum rules out most uses by a bound that takes little room
         alone = not self.request.shared and given is None and first_routed(self.leaves) == len(self.leaves)
         most = most_uses(self.leaves, self.lattice) if alone else MOST_USES
-        return lane_table(self.einsum, self.leaves, self.lattice, named, uneven=uneven, most=most)
+        return lane_table(*asked, uneven=uneven, most=most, stopped=is_over)
 
     @cached_property
     def is_uneven(self) -> bool:
@@ -196,7 +205,7 @@ class Path:
         shared = self.request.shared
         if not shared or not any(leaf.spatial for leaf in self.leaves):
             return frozenset()
-        self._looked_at = list(islice(self._walked(InOrder()), MOST_LOOKED_AT))
+        self._looked_at = list(islice(self.walked(InOrder()), MOST_LOOKED_AT))
         backing = {
             next(memory for memory, held in placement.nodes if held == tensor)
             for placement in self._looked_at
@@ -226,6 +235,8 @@ class Path:
 
     def make_plans(self, progress: Progress) -> None:
         """All dataplacements as chains of steps; a fair part of them where there are too many or time runs out."""
+        if "lanes" not in vars(self):
+            self.lanes = self.listed_lanes(share_of(progress, PLANNING))
         given, planner = self.request.given, self.planner
         # above what other Einsums share the order of loops matters
         rest = self.lanes, self.prunes and not self.request.shared, self.request.added
@@ -245,7 +256,7 @@ class Path:
 
     def in_order(self) -> Iterator[Dataplacement]:
         """All dataplacements one by one, those first that keep least."""
-        return self._walked(InOrder())
+        return self.walked(InOrder())
 
     @property
     def prunes(self) -> bool:
@@ -278,10 +289,11 @@ class Path:
 
     def _placements(self, walk: Walk) -> Iterator[Dataplacement]:
         are_all = isinstance(walk, InOrder) and 0 < len(self._looked_at) < MOST_LOOKED_AT
-        placements = iter(self._looked_at) if are_all else self._walked(walk)
+        placements = iter(self._looked_at) if are_all else self.walked(walk)
         return placements if self.given is None else filter(self.given.may_hold, placements)
 
-    def _walked(self, walk: Walk) -> Iterator[Dataplacement]:
+    def walked(self, walk: Walk) -> Iterator[Dataplacement]:
+        """Dataplacements of the path as a walk comes to them."""
         return dataplacements(
             self.einsum,
             self.leaves,
@@ -323,7 +335,8 @@ class Path:
         if not self.is_uneven and (self.request.uneven_loops or self.request.uneven_lanes):
             texts.append(f"imperfect factors of {name}, for which memories move lines")
         if not (self.lanes.complete and self.all_uses):
-            texts.append(f"most uses of the fanouts by {name}, since there are too many to list")
+            in_time = " in time" * self.lanes.ended
+            texts.append(f"most uses of the fanouts by {name}, since there are too many to list{in_time}")
         if self.machine is not None and self.machine.has_more_orders:
             texts.append(f"some orders of loops of {name}, since there are too many of which one may stall less")
         if any(self.leaves_out(plan) for plan in self.plans):
@@ -337,8 +350,8 @@ class Path:
 
     @property
     def cut(self) -> bool:
-        """Whether there was no time to list all dataplacements."""
-        return not self.all_plans and self.hurried and len(self.plans) < self.request.most_plans
+        """Whether there was no time to list all dataplacements and all uses of the fanouts."""
+        return self.lanes.ended or (not self.all_plans and self.hurried and len(self.plans) < self.request.most_plans)
 
     def with_plans(self, request: Request, plans: list[ChainTemplate]) -> Path:
         """This path with some of its templates, for other objectives or other uses of its tensors."""
@@ -386,7 +399,7 @@ class Path:
     def admitted(self, plan: ChainTemplate) -> LaneTable:
         """The lanes that a plan admits."""
         admitted = self._admitted(plan) & self.pricer.units.countable(plan, self.lanes)
-        return self.lanes.only(np.flatnonzero(admitted))
+        return self.lanes if admitted.all() else self.lanes.only(np.flatnonzero(admitted))
 
     def _admitted(self, plan: ChainTemplate) -> Bools:
         admitted = np.ones(len(self.lanes), dtype=bool) if plan.lanes is None else plan.lanes.copy()

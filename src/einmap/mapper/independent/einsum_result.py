@@ -35,6 +35,11 @@ class EinsumResult:
     early: list[LoopTree] = field(default_factory=list)
     alone: dict[str, Optimum] = field(default_factory=dict)
 
+    @property
+    def is_planned(self) -> bool:
+        """Whether it is known how it is searched, and all choices are listed as far as there is room."""
+        return self.why is not None or (self.search is not None and not any(path.cut for path in self.search.paths))
+
 
 def optimum_of(parts: Mapping[str, EinsumResult], name: str) -> Optimum:
     """Optimum of an Einsum, or of the one that it is like."""

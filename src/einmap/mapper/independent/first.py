@@ -1,7 +1,8 @@
 """A mapping of one Einsum that fits, soon: what is given where a search had no time to come to one.
 
-Dataplacements are made one by one, those that keep least first, with a few uses of the fanouts and the smallest tiles
-that these leave. So the work does not depend on the size of the mapspace, and the first thing that fits is a mapping.
+A few choices come first, and then what differs from the best of them (`descent`). Where none of them fits
+dataplacements are made one by one, those that keep least first, with a few uses of the fanouts and the smallest tiles
+that these leave: the first thing that fits is a mapping.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import numpy as np
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.branch_and_bound.decode import mapping_of
-from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
 from einmap.mapper.branch_and_bound.path_search import TemplateTables
 from einmap.mapper.branch_and_bound.smallest_tiles import Tiles
 from einmap.mapper.branch_and_bound.sparse_search import new_search
 from einmap.mapper.cost_bounds.compute_path import Path
-from einmap.mapper.mapspace.lanes.fanout_table import LaneTable, few_lanes
+from einmap.mapper.independent.descent import Descent, Point
+from einmap.mapper.mapspace.enumeration import share_of
+from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 from einmap.mapper.objective.metrics import METRICS, Parts, values_of
 from einmap.mapper.problem.request import Request
 from einmap.mapper.templates.chain_template import ChainTemplate
@@ -30,8 +32,8 @@ from einmap.model.occupancy.occupancy import buffers_of
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.progress import Progress
 
-COMPARED = 4
-"""Dataplacements that fit of which the best is taken, while there is time."""
+COMPARED = 8
+"""Mappings that fit of which the best is taken, while there is time, where none of the first choices fits."""
 LONGEST = 10.0
 """Seconds for any mapping at all where otherwise there would be none."""
 
@@ -46,49 +48,37 @@ class First:
 
 
 def first_mapping(
-    einsum: Einsum, arch: Architecture, request: Request, instances: int, progress: Progress, budget: float = 0.0
+    einsum: Einsum,
+    arch: Architecture,
+    request: Request,
+    goal: str,
+    instances: int,
+    progress: Progress,
+    budget: float = 0.0,
 ) -> First:
-    """A mapping that fits, or a front of them; empty where none was found.
+    """A good mapping for one objective, with the values of those of the request; empty where none was found.
 
-    The best of a few is taken, and improved: the best tiles for its dataplacement and lanes are searched.
     `request`: without a given mapping, of an Einsum that can be searched with tables. `instances`: how often it runs.
     `progress`: when it is time for anything that fits; the work goes on for up to 10 s until there is something.
     `budget`: choices that may be looked at to improve it.
     """
     last = Progress().within(LONGEST)
-    best: _Fitting | None = None
-    for number, fitting in enumerate(_fitting(einsum, arch, request, instances, last)):
-        if best is None or fitting.values < best.values:
-            best = fitting
-        if progress.stopped or number + 1 >= 2 * COMPARED:
-            break
-    if best is None:
-        return First([], [])
-    first = First([best.values], [best.mapping])
-    if progress.stopped or budget < 1:
-        return first
-    better = _improved(einsum, arch, best, instances, progress, budget)
-    return better if better.mappings and better.values[0] < best.values else replace(first, work=better.work)
-
-
-@dataclass(frozen=True)
-class _Fitting:
-    """A mapping, with the one dataplacement of `path` and the use of the lanes that it has."""
-
-    values: tuple[float, ...]
-    mapping: Mapping
-    path: Path
-    plan: ChainTemplate
-    lanes: LaneTable
-
-
-def _improved(
-    einsum: Einsum, arch: Architecture, best: _Fitting, instances: int, progress: Progress, budget: float
-) -> First:
-    """The best with a dataplacement and a use of the lanes, as far as that is found."""
-    path = best.path.with_plans(best.path.request, [best.plan]).with_lanes(best.lanes)
-    optimum = EinsumSearch(einsum, arch, best.path.request, progress, [path], instances, budget).run()
-    return First(optimum.values, optimum.mappings, optimum.work)
+    asked = replace(request, goals=(goal,), remainder=None)
+    units = [unit for unit in arch.computes if unit.enabled]
+    descents = [Descent(einsum, arch, arch.path(unit.name), asked, instances, budget) for unit in units]
+    for descent in descents:
+        descent.begin(last)
+    if all(descent.best is None for descent in descents):
+        for descent in descents:
+            descent.best = _fitting(descent, progress, last)
+    for number, descent in enumerate(descents):
+        descent.improve(share_of(progress, 1 / (len(descents) - number)))
+    found = [descent.best for descent in descents if descent.best is not None]
+    work = sum(descent.work for descent in descents)
+    if not found:
+        return First([], [], work)
+    best = min(found, key=lambda point: point.value)
+    return First([objectives_of(best.mapping, einsum, arch, request, instances)], [best.mapping], work)
 
 
 def objectives_of(
@@ -110,34 +100,38 @@ def objectives_of(
     return tuple(values.get(goal, 0.0) for goal in request.goals)
 
 
-def _fitting(
-    einsum: Einsum, arch: Architecture, request: Request, instances: int, last: Progress
-) -> Iterator[_Fitting]:
-    """Mappings that fit: one of each dataplacement with the most lanes, one with the fewest."""
-    for unit in arch.computes:
-        if not unit.enabled:
+def _fitting(descent: Descent, progress: Progress, last: Progress) -> Point | None:
+    """The best of the first mappings that fit: of each dataplacement one with the most lanes, one with the fewest."""
+    best = None
+    for number, point in enumerate(_each_fitting(descent, descent.path, last)):
+        if best is None or point.value < best.value:
+            best = point
+        if progress.stopped or number + 1 >= COMPARED:
+            break
+    return best
+
+
+def _each_fitting(descent: Descent, path: Path, last: Progress) -> Iterator[Point]:
+    """Mappings that fit."""
+    einsum, request, instances = descent.einsum, descent.request, descent.instances
+    tiles = Tiles(einsum, request.rules, instances, path, path.leaves)
+    for placement in path.in_order():
+        if last.stopped:
+            return
+        if tiles.too_large(placement):
             continue
-        path = Path(einsum, arch, arch.path(unit.name), request)
-        path = path.with_lanes(few_lanes(einsum, path.leaves, path.lattice, path.fused_dimensions))
-        path.hurried = True
-        tiles = Tiles(einsum, request.rules, instances, path, path.leaves)
-        for placement in path.in_order():
-            if last.stopped:
-                return
-            if tiles.too_large(placement):
-                continue
-            plan = path.planner.plan(placement)
-            admitted = path.admitted(plan)
-            smallest = tiles.of(plan, admitted)
-            rows = np.flatnonzero(smallest.fits)
-            if path.tile_shapes.is_coarse:
-                # other tile shapes than all and one may be missing
-                rows = rows[(admitted.bounds[rows] == 1).all(axis=(1, 2))]
-            for row in dict.fromkeys(rows[[0, -1]].tolist() if len(rows) else ()):
-                lanes = admitted.only(np.array([row]))
-                points = [int(tiles.points(shapes[row : row + 1])[0]) for shapes in smallest.passed]
-                mapping = _mapping(path, plan, points, lanes, instances)
-                yield _Fitting(objectives_of(mapping, einsum, arch, request, instances), mapping, path, plan, lanes)
+        plan = path.planner.plan(placement)
+        admitted = path.admitted(plan)
+        smallest = tiles.of(plan, admitted)
+        rows = np.flatnonzero(smallest.fits)
+        if path.tile_shapes.is_coarse:
+            # other tile shapes than all and one may be missing
+            rows = rows[(admitted.bounds[rows] == 1).all(axis=(1, 2))]
+        for row in dict.fromkeys(rows[[0, -1]].tolist() if len(rows) else ()):
+            lanes = admitted.only(np.array([row]))
+            points = [int(tiles.points(shapes[row : row + 1])[0]) for shapes in smallest.passed]
+            mapping = _mapping(path, plan, points, lanes, instances)
+            yield Point(objectives_of(mapping, einsum, descent.arch, request, instances)[0], mapping, plan, lanes)
 
 
 def _mapping(path: Path, plan: ChainTemplate, points: Sequence[int], lanes: LaneTable, instances: int) -> Mapping:

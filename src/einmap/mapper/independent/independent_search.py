@@ -26,7 +26,7 @@ from einmap.mapper.exhaustive.brute_force import brute_force
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.independent.einsum_result import EinsumResult, not_found, optimum_of
-from einmap.mapper.independent.first import LONGEST, first_mapping
+from einmap.mapper.independent.first import LONGEST, first_mapping, objectives_of
 from einmap.mapper.independent.front_limits import CORNER, limit_fronts
 from einmap.mapper.independent.joined import joined
 from einmap.mapper.independent.whole_tensors import tensors_exchanged_whole
@@ -42,6 +42,10 @@ from einmap.pareto import nondominated
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
 
+FOR_PLANS = 0.1
+"""Part of a limited time in which all choices are listed, or good mappings come before."""
+OF_LEFT = 0.5
+"""Part of what is left of a limited time in which the choices of one Einsum are listed."""
 FOR_QUICK = 0.5
 """Part of a limited time for good mappings of all Einsums: within 1 s GPT-3 6.7B on `edge` has twice the energy-delay
 product without them."""
@@ -51,7 +55,7 @@ OF_CASCADE = 4.0
 """Seconds for the reason why one of several Einsums has no mapping."""
 GRACE = 0.75
 """Seconds for better mappings than the first ones when time is over."""
-IMPROVING = 20_000
+IMPROVING = 200_000
 """Choices that are looked at to improve a first mapping."""
 VERY_FEW, FEW = 50, 5_000
 """Mappings that brute force tries where any will do, and where none of the first ones fits."""
@@ -92,6 +96,12 @@ class IndependentSearch:
         sized = [memory for memory in memories if math.isfinite(memory.size_bits)] or memories
         return [f"usage of {memory.name}" for memory in sized]
 
+    @property
+    def goal(self) -> str:
+        """The objective of mappings that are found soon: the first one, or how full one memory is."""
+        goal = self.options.goals[0]
+        return self.goals[0] if goal == "resource_usage" else goal
+
     @cached_property
     def exchanged_whole(self) -> Names:
         """Tensors that Einsums exchange whole below the outermost memory."""
@@ -105,12 +115,19 @@ class IndependentSearch:
         """Search each distinct Einsum once; time and the choices that may be looked at (`most`) are shared out evenly.
 
         Where time or evaluations are over before a mapping of an Einsum is found, it gets one that is found soon.
-        Where time is limited good mappings of all come first, so that it does not go into those of a few.
+        Where time is limited good mappings of all come first, so that it does not go into those of a few, and where
+        lists of choices are long they come before these.
         """
+        is_limited = token.deadline is not None and math.isinf(most)
+        if is_limited:
+            self.prepare(share_of(token, FOR_PLANS), plan_first=False)
+            if not self.is_planned:
+                self.descend(share_of(token, FOR_QUICK))
+                self.prepare(token)
         self.prepare_once(token)
         distinct = self.distinct
-        by_tables = all(part.search is not None for part in distinct)
-        if token.deadline is not None and math.isinf(most) and by_tables and len(distinct) > 1:
+        by_tables = all(part.search is not None and not part.early for part in distinct)
+        if is_limited and by_tables and len(distinct) > 1:
             with suppress(NoMappingError):
                 self.quick_mapping(share_of(token, FOR_QUICK))
         self.decide(token)
@@ -133,7 +150,7 @@ class IndependentSearch:
         """Find out whether each Einsum has a mapping at all, before any is searched. Raises NoMappingError."""
         for part in self.distinct:
             search = part.search or (self.feasibility_search(part, token) if self.options.brute_force else None)
-            if search is not None and not token.stopped and search.fits_nowhere(token):
+            if search is not None and not (part.early or token.stopped) and search.fits_nowhere(token):
                 part.optimum = search.nothing()
                 raise self.nothing(part, token)
 
@@ -163,6 +180,25 @@ class IndependentSearch:
         """The distinct Einsums."""
         return [part for part in self.parts.values() if part.same_as is None]
 
+    @property
+    def is_planned(self) -> bool:
+        """Whether all that is searched with tables has its dataplacements and uses of the fanouts listed."""
+        return len(self.parts) == len(self.workload.einsums) and all(part.is_planned for part in self.distinct)
+
+    def descend(self, token: Progress) -> None:
+        """A good mapping of each distinct Einsum that is searched with tables, as far as there is none."""
+        waiting = [part for part in self.distinct if part.why is None and not part.early and not self.is_given(part)]
+        for position, part in enumerate(waiting):
+            token.report(f"{part.einsum.name}: a first mapping", position, len(waiting))
+            arch, request = self.spec.bound[part.einsum.name].arch, self.request(part.einsum.name)
+            share = share_of(token, 1 / (len(waiting) - position))
+            first = first_mapping(part.einsum, arch, request, self.goal, self.weight(part.einsum), share, math.inf)
+            part.early += first.mappings
+
+    def is_given(self, part: EinsumResult) -> bool:
+        """Whether the mapping of an Einsum must be like a given one."""
+        return part.einsum.name in self.given
+
     def quick_mapping(
         self, token: Progress, budget: float = math.inf, goal: str | None = None, late: bool = True
     ) -> LoopTree:
@@ -174,6 +210,8 @@ class IndependentSearch:
         goal = goal or self.options.goals[0]
         self.prepare_once(token)
         distinct = self.distinct
+        if token.stopped and late:
+            self.descend(self.late_token(token))
         self.share_evaluations(budget)
         for position, part in enumerate(distinct):
             token.report(f"{part.einsum.name}: a first mapping", position, len(distinct))
@@ -223,11 +261,11 @@ class IndependentSearch:
             rng, request = np.random.default_rng(self.options.seed), self.tried(einsum.name)
             some = brute_force(einsum, arch, request, Progress().within(LONGEST), VERY_FEW, rng)
             return some if some.mappings else brute_force(einsum, arch, request, Progress().within(LONGEST), FEW, rng)
-        if token.stopped:
-            with self.lock:
-                self.late = self.late or Progress(token.callback).within(GRACE)
-            token = self.late
-        first = first_mapping(einsum, arch, request, times, token, min(budget, IMPROVING))
+        if part.early:
+            values = [objectives_of(m, einsum, arch, request, times) for m in part.early]
+            return replace(before, complete=False).with_points(list(zip(values, part.early, strict=True)))
+        token = self.late_token(token) if token.stopped else token
+        first = first_mapping(einsum, arch, request, self.goal, times, token, min(budget, IMPROVING))
         if not first.mappings and any(why_not_smallest(arch.path(unit.name)) for unit in arch.computes if unit.enabled):
             # where tiles must not be small only a search comes to one that fits
             search = EinsumSearch.over_all(
@@ -238,9 +276,15 @@ class IndependentSearch:
             before, mappings=first.mappings, values=first.values, complete=False, work=before.work + first.work
         )
 
+    def late_token(self, token: Progress) -> Progress:
+        """Time that is over, lengthened a little, once for all Einsums."""
+        with self.lock:
+            self.late = self.late or Progress(token.callback).within(GRACE)
+        return self.late
+
     def limit_fronts(self, token: Progress) -> None:
         """Limit each Einsum's front to what can be a part of the best product of sums, where all have tables."""
-        if all(part.search is not None for part in self.parts.values()):
+        if self.is_planned and all(part.why is None for part in self.distinct):
             weights = {name: self.weight(part.einsum) for name, part in self.parts.items()}
             limit_fronts(self.parts, weights, self.options.workers, token)
 
@@ -250,51 +294,69 @@ class IndependentSearch:
         part.optimum = optimum = replace(optimum, work=optimum.work + part.spent)
         if optimum.complete:
             return with_ties_broken(part.search, optimum, self.options, share, part.budget - optimum.work)
-        if part.early and part.search is not None and set(self.goals) <= {"energy", "latency"}:
-            costs = [
-                dict(zip(("energy", "latency"), part.search.cost_of(mapping), strict=True)) for mapping in part.early
-            ]
-            points = [tuple(cost[goal] for goal in self.goals) for cost in costs]
-            return optimum.with_points(list(zip(points, part.early, strict=True)))
+        if part.early:
+            arch, request = self.spec.bound[part.einsum.name].arch, self.request(part.einsum.name)
+            values = [objectives_of(m, part.einsum, arch, request, self.weight(part.einsum)) for m in part.early]
+            return optimum.with_points(list(zip(values, part.early, strict=True)))
         return optimum if optimum.mappings else self.any_mapping(part, share, part.budget - optimum.work)
 
     def prepare_once(self, token: Progress) -> None:
         """The searches, unless all of them are there."""
-        if not self.parts or any(part.search is None and part.why is None for part in self.parts.values()):
+        if not self.parts or any(part.search is None and part.why is None for part in self.distinct):
             self.prepare(token)
 
     def prepare(self, token: Progress, plan_first: bool = True) -> None:
-        """The searches, and which are the same. `plan_first`: plan that of the first Einsum even without time."""
+        """The searches, and which are the same; those that are planned already stay.
+
+        `plan_first`: plan that of the first Einsum even without time.
+        """
         first_of: dict[object, str] = {}
-        for einsum in self.workload.einsums:
+        before, self.parts = self.parts, {}
+        for position, einsum in enumerate(self.workload.einsums):
             arch = self.spec.bound[einsum.name].arch
-            is_given = einsum.name in self.given
-            is_alone = not is_given and not self.exchanged_whole & einsum.tensors
-            why = (why_not_searchable if is_alone else why_not_fused)(einsum, arch, self.goals)
-            why = "brute force was asked for" if self.options.brute_force else why
-            if token.stopped and not is_given and (self.parts or not plan_first):
-                rules = rules_key(einsum, arch), einsum.n_instances
-                first = first_of.setdefault(rules, einsum.name)
-                self.parts[einsum.name] = EinsumResult(einsum, None, why, first if first != einsum.name else None)
+            exchanged = tuple(access.tensor in self.exchanged_whole for access in einsum.accesses)
+            rules = (
+                einsum.name if einsum.name in self.given else (rules_key(einsum, arch), exchanged, einsum.n_instances)
+            )
+            first = first_of.setdefault(rules, einsum.name)
+            if first != einsum.name:
+                alike = self.parts[first]
+                self.parts[einsum.name] = EinsumResult(einsum, alike.search, alike.why, alike.same_as or first)
                 continue
-            search: EinsumSearch | None = None
-            if why is None:
-                search = EinsumSearch.over_all(einsum, arch, self.request(einsum.name), token, self.weight(einsum))
-                if any(path.lanes_above() for path in search.paths):
-                    why = "lanes may stand above its outermost memory"
-            if why is not None and einsum.name in self.given:
-                raise NotSupportedError(
-                    f"Einsum {einsum.name!r} is searched mapping by mapping ({why}), which takes no given mapping",
-                    at=self.given[einsum.name].places[0],
-                    hint="leave it out of what is given",
-                )
-            check_stalls_searchable(einsum, arch, why)
-            if why is not None or search is None:
-                self.parts[einsum.name] = EinsumResult(einsum, None, why)
-                continue
-            key = ("given", einsum.name) if is_given else canonical_key(einsum, arch, search.paths)
-            first = first_of.setdefault(key, einsum.name)
-            self.parts[einsum.name] = EinsumResult(einsum, search, None, first if first != einsum.name else None)
+            part = before.get(einsum.name) or EinsumResult(einsum, None, self.why_no_tables(einsum))
+            part.same_as = None
+            self.parts[einsum.name] = part
+            must_be = self.is_given(part) or (plan_first and not position)
+            if not part.is_planned and (must_be or not token.stopped):
+                self.plan(part, share_of(token, OF_LEFT))
+            if part.search is not None and not self.is_given(part):
+                key = first_of.setdefault(canonical_key(einsum, arch, part.search.paths), einsum.name)
+                part.same_as = key if key != einsum.name else None
+
+    def why_no_tables(self, einsum: Einsum) -> str | None:
+        """Why an Einsum is searched by brute force, as far as that is known before its choices are listed."""
+        if self.options.brute_force:
+            return "brute force was asked for"
+        is_alone = einsum.name not in self.given and not self.exchanged_whole & einsum.tensors
+        why = why_not_searchable if is_alone else why_not_fused
+        return why(einsum, self.spec.bound[einsum.name].arch, self.goals)
+
+    def plan(self, part: EinsumResult, token: Progress) -> None:
+        """The dataplacements and uses of the fanouts of one Einsum, or why it is searched without tables."""
+        einsum, why = part.einsum, part.why
+        arch, is_given = self.spec.bound[einsum.name].arch, self.is_given(part)
+        if why is None:
+            part.search = EinsumSearch.over_all(einsum, arch, self.request(einsum.name), token, self.weight(einsum))
+            if any(path.lanes_above() for path in part.search.paths):
+                part.search, why = None, "lanes may stand above its outermost memory"
+        if why is not None and is_given:
+            raise NotSupportedError(
+                f"Einsum {einsum.name!r} is searched mapping by mapping ({why}), which takes no given mapping",
+                at=self.given[einsum.name].places[0],
+                hint="leave it out of what is given",
+            )
+        check_stalls_searchable(einsum, arch, why)
+        part.why = why
 
     def request(self, einsum: str) -> Request:
         """Request to an Einsum's search."""
@@ -325,7 +387,8 @@ class IndependentSearch:
 
     def search(self, part: EinsumResult, token: Progress, budget: float, position: int) -> Optimum:
         """Search one Einsum."""
-        if budget <= 0 or (part.search is None and part.why is None):
+        is_late = token.stopped and bool(part.early)
+        if budget <= 0 or is_late or (part.search is None and part.why is None):
             arch = self.spec.bound[part.einsum.name].arch
             return Optimum([], [], False, least_costs(part.einsum, arch, self.goals), cut=True)
         if part.search is None:

@@ -7,7 +7,8 @@ loops counts, and is a part of its use.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import hashlib
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
@@ -34,11 +35,11 @@ MOST_NUMBERS = 5_000_000
 """Numbers in the bounds of all uses where more may be looked at, 40 MB."""
 FEWEST_HELD = 400_000
 """Uses of the first dimensions that there is room for in any case while one more is added."""
-AT_ONCE = 2_000_000
+AT_ONCE = 1_000_000
 """Numbers of lanes that are looked at together when one more dimension is added."""
 
-FEW = 64
-"""Uses of the first dimensions that are looked at where any use will do."""
+HURRIED = 1_000
+"""Uses of the first dimensions that are looked at once there is no time for more."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class LaneTable:
     else 0. Such a loop is the outermost one over its axis. `tops[a]`: bound of an axis. `complete`: all uses are there.
     `orders[i, d]`: axes of the loops of dimension `d` from the outside in; `unordered`: each use stands for all orders.
     `at_once`: costs above a fanout depend on lanes further in, so that a use is chosen as a whole with its first lanes.
-    `part_of`: the table that these uses are some of, and their rows there.
+    `part_of`: the table that these uses are some of, and their rows there. `ended`: there was no time to list all.
     """
 
     dimensions: tuple[Fanned, ...]
@@ -70,6 +71,7 @@ class LaneTable:
     unordered: bool = False
     at_once: bool = False
     part_of: tuple[LaneTable, Ints] | None = None
+    ended: bool = False
 
     def __len__(self) -> int:
         return len(self.bounds)
@@ -101,8 +103,8 @@ class LaneTable:
         return replace(
             self,
             bounds=self.bounds[rows],
-            shapes=self.shapes[rows],
-            orders=self.orders[rows],
+            shapes=_some(self.shapes, rows),
+            orders=_some(self.orders, rows),
             part_of=(whole, numbers[rows]),
         )
 
@@ -113,6 +115,10 @@ class LaneTable:
     def tobytes(self) -> bytes:
         """Equal for tables with equal uses of as many dimensions."""
         return self.bounds.tobytes() + self.shapes.tobytes() + self.orders.tobytes()
+
+    def digest(self) -> bytes:
+        """Equal for tables with equal uses of as many dimensions, and short."""
+        return hashlib.blake2b(self.tobytes(), digest_size=32).digest()
 
     @cached_property
     def known(self) -> dict[Hashable, Any]:
@@ -130,6 +136,13 @@ class LaneTable:
         return self.part_of
 
 
+def _some(values: Ints, rows: Ints) -> Ints:
+    """Some rows of an array; where all rows are one in memory they stay that."""
+    if len(values) and not values.strides[0]:
+        return np.broadcast_to(values[0], (len(rows), *values.shape[1:]))
+    return values[rows]
+
+
 type Uses = tuple[Ints, Ints]
 """Bounds and shapes, a row for each use."""
 
@@ -142,9 +155,11 @@ def lane_table(
     *,
     uneven: bool = False,
     most: float = MOST_USES,
+    stopped: Callable[[], bool] = bool,
 ) -> LaneTable:
     """The uses of `unordered_lanes` with every order of lanes that are places of a network, at most `most` of them."""
-    return with_orders(unordered_lanes(einsum, leaves, lattice, named, uneven=uneven, most=most), leaves, most)
+    table = unordered_lanes(einsum, leaves, lattice, named, uneven=uneven, most=most, stopped=stopped)
+    return with_orders(table, leaves, most)
 
 
 def unordered_lanes(
@@ -155,6 +170,7 @@ def unordered_lanes(
     *,
     uneven: bool = False,
     most: float = MOST_USES,
+    stopped: Callable[[], bool] = bool,
 ) -> LaneTable:
     """All uses that keep fanouts, `reuse`, `loop_bounds`, `usage_scale` and, as far as it goes, `min_usage`.
 
@@ -162,7 +178,7 @@ def unordered_lanes(
 
     Dimensions in `named` (component and name) are told apart from others of their kind. `uneven`: lanes need not
     share a bound evenly where the axis has tile shapes for that. `most`: of more uses of the first dimensions only the
-    fullest are looked at, and the emptiest one.
+    fullest are looked at, and the emptiest one. `stopped`: whether time is over, from when on that is so of far fewer.
     """
     dimensions = tuple(
         Fanned(level, leaf.name, dimension) for level, leaf in enumerate(leaves) for dimension in leaf.spatial
@@ -188,19 +204,24 @@ def unordered_lanes(
         below &= not fanned.dimension.vector
         options = _options(einsum, fanned.dimension, lattice, uneven and below)
         kinds.append(_kind(einsum, fanned, apart=len(kinds) if alone else -1))
-        table, are_all = _extended(table, options, tops, loose, kinds, sharing, most)
+        if stopped():
+            complete, most = False, min(most, HURRIED)
+            table = _few(table, most)
+        table, are_all = _extended(table, options, tops, loose, kinds, sharing, most, stopped)
         complete &= are_all and len(table[0]) <= most
         table = _few(table, most)
-    at_once = _at_once(einsum, leaves)
+    at_once, ended = _at_once(einsum, leaves), not complete and stopped()
     if not len(table[0]):
-        return LaneTable(dimensions, *table, tops, _as_listed(table), complete, at_once=at_once)
+        return LaneTable(dimensions, *table, tops, _as_listed(table), complete, at_once=at_once, ended=ended)
     table = _best_used(einsum, dimensions, table)
     numbers = [d if (f.component, f.dimension.name) in named else -1 for d, f in enumerate(dimensions)]
     kinds = [_kind(einsum, f, number) for f, number in zip(dimensions, numbers, strict=True)]
     table = _rows(table, _distinct(table, kinds))
     fullest = np.argsort(-table[0].reshape(len(table[0]), -1).prod(axis=1), kind="stable")
     table = _rows(table, fullest)
-    return LaneTable(dimensions, *table, tops, _as_listed(table), complete, unordered=True, at_once=at_once)
+    if not table[1].any():
+        table = table[0], np.broadcast_to(np.zeros_like(table[1][:1]), table[1].shape)
+    return LaneTable(dimensions, *table, tops, _as_listed(table), complete, True, at_once, ended=ended)
 
 
 def _best_used(einsum: Einsum, dimensions: Sequence[Fanned], table: Uses) -> Uses:
@@ -289,13 +310,6 @@ def _ordered(bounds: Ints, routed: Sequence[bool]) -> tuple[Ints, Ints]:
     return row[in_order], np.concatenate(orders)[in_order]
 
 
-def few_lanes(
-    einsum: Einsum, leaves: tuple[Leaf, ...], lattice: Lattice, named: frozenset[tuple[str, str]]
-) -> LaneTable:
-    """Some uses, found in little time: see `lane_table`."""
-    return lane_table(einsum, leaves, lattice, named, most=FEW)
-
-
 def _few(table: Uses, most: float) -> Uses:
     """The fullest uses, and the emptiest one."""
     if len(table[0]) <= most:
@@ -305,7 +319,14 @@ def _few(table: Uses, most: float) -> Uses:
 
 
 def _extended(
-    table: Uses, options: Uses, tops: Ints, loose: Bools, kinds: list[object], sharing: Sharing | None, most: float
+    table: Uses,
+    options: Uses,
+    tops: Ints,
+    loose: Bools,
+    kinds: list[object],
+    sharing: Sharing | None,
+    most: float,
+    stopped: Callable[[], bool],
 ) -> tuple[Uses, bool]:
     """Every use so far with every option of one more dimension, without what needs no looking at; part by part.
 
@@ -324,6 +345,9 @@ def _extended(
     complete = True
     # of no uses, too, there is a part: they have the dimension all the same
     for i in range(0, max(1, len(table[0])), rows):
+        if parts and stopped():
+            complete = False
+            break
         some = _rows(table, np.arange(i, min(i + rows, len(table[0]))))
         parts.append(needed([_combined(some, options, tops, loose)]))
         if sum(len(part[0]) for part in parts) > max(2 * most, FEWEST_HELD):
@@ -389,6 +413,11 @@ def _options(einsum: Einsum, dimension: SpatialDimension, lattice: Lattice, unev
     kept = [row for row in rows if _holds(dimension, lattice, row)]
     options = np.array(kept, dtype=np.int64).reshape(len(kept), len(lattice.axes), 2)
     return options[:, :, 0], options[:, :, 1]
+
+
+def ways_of(einsum: Einsum, dimension: SpatialDimension, lattice: Lattice) -> Ints:
+    """Lanes over each axis that one dimension by itself may have, a row for each way, without uneven ones."""
+    return _options(einsum, dimension, lattice, uneven=False)[0]
 
 
 def most_uses(leaves: Sequence[Leaf], lattice: Lattice) -> int:
