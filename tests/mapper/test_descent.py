@@ -6,6 +6,7 @@ import time
 import numpy as np
 import pytest
 from tests.machines import machine, workload
+from tests.work import work_below
 
 import einmap
 from einmap.mapper.cost_bounds.compute_path import Path
@@ -100,12 +101,11 @@ def test_a_list_of_uses_that_is_stopped_is_short_and_says_so():
 
 
 @pytest.mark.parametrize("fuse", [True, False])
-def test_a_limit_holds_while_choices_are_listed(fuse):
+def test_a_limit_holds_while_choices_are_listed(fuse, monkeypatch):
+    """Of processor time: all lists of this machine together take half a minute."""
+    monkeypatch.setattr(time, "monotonic", time.process_time)
     spec = loaded(128, ATTENTION)
     einmap.map_workload(spec, metrics=EDP, fuse=fuse, time_limit_s=0.1)
-    begin = time.perf_counter(), time.process_time()
-    found = einmap.map_workload(spec, metrics=EDP, fuse=fuse, time_limit_s=1)
-    wall, cpu = time.perf_counter() - begin[0], time.process_time() - begin[1]
-    assert found.mapping is not None
-    # where other work runs, no more than what the processor did
-    assert min(wall, cpu) < 3
+    with work_below(2.5):
+        found = einmap.map_workload(spec, metrics=EDP, fuse=fuse, time_limit_s=1)
+    assert found.cost.edp > 0
