@@ -15,7 +15,7 @@ from tests.random_specs.problems import draw_gather, draw_problem
 
 import einmap
 from einmap.mapper.branch_and_bound import einsum_search
-from einmap.mapper.cost_bounds import compute_path, relaxed_bounds
+from einmap.mapper.cost_bounds import relaxed_bounds
 from einmap.mapper.independent.independent_search import IndependentSearch
 from einmap.mapper.problem import request
 from einmap.mapper.result.result import objective
@@ -102,7 +102,7 @@ def one_at_a_time(monkeypatch):
     monkeypatch.setattr(einsum_search, "FIRST_PLANS", 1)
     monkeypatch.setattr(relaxed_bounds, "FIRST_LANES", 0)
     monkeypatch.setattr(relaxed_bounds, "FIRST_PLANS", 0)
-    monkeypatch.setattr(compute_path.Path, "most_lanes", lambda path: 1)
+    monkeypatch.setattr(einsum_search, "MOST_LANES", 1)
 
 
 @pytest.mark.usefixtures("one_at_a_time")

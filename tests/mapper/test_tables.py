@@ -13,7 +13,7 @@ import einmap
 from einmap.mapper.branch_and_bound import einsum_search
 from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch, SearchRun
 from einmap.mapper.branch_and_bound.sparse_search import new_search
-from einmap.mapper.cost_bounds import compute_path, relaxed_bounds
+from einmap.mapper.cost_bounds import relaxed_bounds
 from einmap.mapper.cost_bounds.cost_to_go.dense_kernels import moves_inside
 from einmap.mapper.cost_bounds.cost_to_go.dense_tables import Tables
 from einmap.mapper.cost_bounds.cost_to_go.table_blocks import numbered
@@ -86,7 +86,7 @@ def three_lanes(monkeypatch):
     """Uses of the fanouts are searched three at a time."""
     monkeypatch.setattr(einsum_search, "FIRST_LANES", 2)
     monkeypatch.setattr(relaxed_bounds, "FIRST_LANES", 0)
-    monkeypatch.setattr(compute_path, "MOST_LANES", 3)
+    monkeypatch.setattr(einsum_search, "MOST_LANES", 3)
 
 
 @pytest.mark.usefixtures("three_lanes")

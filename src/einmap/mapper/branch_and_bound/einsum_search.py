@@ -26,7 +26,8 @@ from einmap.mapper.branch_and_bound.sparse_search import SparseSearch, new_searc
 from einmap.mapper.branch_and_bound.stalled import offer, offer_stalled, settled
 from einmap.mapper.cost_bounds.compute_path import PLANNING, Path
 from einmap.mapper.cost_bounds.cost_to_go.sparse_tables import Limit
-from einmap.mapper.cost_bounds.relaxed_bounds import FIRST_LANES, FIRST_PLANS, FIRST_USES, Bounds, bounds_of_uses
+from einmap.mapper.cost_bounds.relaxed_bounds import FIRST_LANES, FIRST_PLANS, FIRST_USES, MOST_LANES, Bounds
+from einmap.mapper.cost_bounds.relaxed_bounds import bounds_of_uses as of_uses
 from einmap.mapper.given.alignment import unlike
 from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.mapspace.lanes.fanout_table import FEW_USES, LaneTable
@@ -171,13 +172,12 @@ class SearchRun:
         """Search all paths."""
         with self.tally.timed("planning"):
             groups = {path: list(path.groups()) for path in self.paths}
-            sizes: list[float] = []
             for group in (group for of_path in groups.values() for group in of_path):
+                self.waiting += 1
                 self.tally.subspaces += len(group.plans) * len(group.lanes)
-                sizes += () if self.progress.stopped else (group.size,)
-            # of what there was no time to count nothing is said
-            self.tally.mapspace = math.fsum(sizes) if len(sizes) == sum(map(len, groups.values())) else 0.0
-        self.waiting = sum(len(of_path) for of_path in groups.values())
+                # of what there was no time to count nothing is said
+                self.tally.mapspace += -math.inf if self.progress.stopped else group.size
+        self.tally.mapspace = max(self.tally.mapspace, 0.0)
         for path in self.paths:
             self.search_path(path, groups[path])
         return self.result()
@@ -213,7 +213,7 @@ class SearchRun:
             self.search_uses(path, group)
             return
         with self.tally.timed("bounds"):
-            least, waiting = bounds_of_uses(path, group.plans, group.lanes, share_of(self.progress, PLANNING))
+            least, waiting = of_uses(path, group.plans, group.lanes, share_of(self.progress, PLANNING))
         size = FIRST_USES
         while len(waiting):
             if self.stopped:
@@ -232,8 +232,7 @@ class SearchRun:
         with self.tally.timed("bounds"):
             group_bounds = Bounds(path, plans, lanes, share_of(self.progress, PLANNING))
         waiting = group_bounds.order
-        most = path.most_lanes()
-        size = min(FIRST_LANES, most)
+        most, size = MOST_LANES, min(FIRST_LANES, MOST_LANES)
         while len(waiting):
             chosen = self.with_room(path, plans, lanes, waiting[:size])
             if len(chosen) < min(size, len(waiting)):
@@ -410,8 +409,8 @@ class SearchRun:
         """Report what has been done."""
         if self.progress.callback is None or self.first_only:
             return
-        done = sum(self.tally.subspaces_by.values())
-        self.progress.report(f"{self.einsum.name}: {self.tally.shown()}", done, self.tally.subspaces, self.shown())
+        done, shown = sum(self.tally.subspaces_by.values()), f"{self.einsum.name}: {self.tally.shown()}"
+        self.progress.report(shown, done, self.tally.subspaces, self.shown())
 
     def shown(self) -> str | None:
         """The best so far, and how far it may be above the optimum where that is known."""
@@ -433,9 +432,7 @@ class SearchRun:
             points = [int(x) for x in archive.paths[i, 2 : 2 + len(compiled.levels)]]
             mappings.append(joined(settled(search, nodes_of(search, compiled, prefix, points))))
             values.append(tuple(float(x) for x in archive.values[i]))
-        bound = np.full(len(self.request.goals), np.inf)
-        for row in (*self.left, *archive.values[: archive.n]):
-            bound = np.minimum(bound, row)
+        bound = np.min([np.full(len(self.request.goals), np.inf), *self.left, *archive.values[: archive.n]], axis=0)
         return Optimum(
             values,
             mappings,

@@ -20,6 +20,7 @@ from einmap.einsum.einsum import Einsum
 from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.cost_bounds.compute_path import Path
 from einmap.mapper.mapspace.dataplacement import Dataplacement
+from einmap.mapper.mapspace.enumeration import InOrder
 from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 from einmap.mapper.mapspace.layout import values_of
 from einmap.mapper.objective.tolerances import TIE
@@ -62,7 +63,7 @@ class Listed:
     plans: dict[Dataplacement, tuple[ChainTemplate, LaneTable]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.walk = self.path.in_order()
+        self.walk = self.path.walked(InOrder())
 
     def __iter__(self) -> Iterator[Dataplacement]:
         yield from self.seen

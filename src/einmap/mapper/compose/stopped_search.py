@@ -61,9 +61,9 @@ class OneByOne:
         token = self.budget.progress
         if token.deadline is None or token.stopped or math.isfinite(self.budget.work):
             return []
-        token = token.within(max(token.seconds_left() * FOR_FIRST, AT_LEAST))
+        part = token.within(max(token.seconds_left() * FOR_FIRST, AT_LEAST))
         try:
-            self.einsums.run(token)
+            self.einsums.run(part, longer=token)
             return self.evaluated(self.einsums.best())
         except (MappingError, NoMappingError):
             # where there is none at all one that fuses may fit

@@ -24,11 +24,11 @@ from einmap.mapper.cost_bounds.stalling_machine import StallingMachine
 from einmap.mapper.cost_bounds.use_dominance import undominated
 from einmap.mapper.mapspace.dataplacement import Dataplacement, dataplacements
 from einmap.mapper.mapspace.enumeration import InOrder, Walk, listed, share_of
+from einmap.mapper.mapspace.lanes.dimension_ways import limited_variables
 from einmap.mapper.mapspace.lanes.fanout_table import (
     MOST_USES,
     LaneTable,
     lane_table,
-    limited_variables,
     most_uses,
     unordered_lanes,
 )
@@ -47,9 +47,6 @@ MOST_LOOKED_AT = 10_000
 """Dataplacements that are looked at to see which memories may back shared tensors."""
 PLANNING = 0.2
 """Part of the time that each step of planning may take."""
-# 64 and 4096 take as long within 2 % (mapper_topologies.py, 4 x 4 lanes): it limits room, not time
-MOST_LANES = 512
-"""Uses of the fanouts that are searched at a time."""
 PLAN_TABLES = 12
 """Tables of a dataplacement of middling depth; so many must have room."""
 THINNER = 1.5
@@ -179,20 +176,17 @@ class Path:
 
     def listed_lanes(self, progress: Progress) -> LaneTable:
         """Uses of the fanouts, as far as time allows."""
-        given = self.request.given
+        given, routed = self.request.given, first_routed(self.leaves) < len(self.leaves)
         named = self.fused_dimensions | (frozenset() if given is None else given.dimensions)
-        asked = self.einsum, self.leaves, self.lattice, named
-        uneven = self.is_uneven and self.request.uneven_lanes
-
-        def is_over() -> bool:
-            return progress.stopped
-
-        if self.prunes_uses:
-            return unordered_lanes(*asked, uneven=uneven, stopped=is_over)
         # the search of one Einsum rules out most uses by a bound that takes little room
-        alone = not self.request.shared and given is None and first_routed(self.leaves) == len(self.leaves)
+        alone = not self.request.shared and given is None and not routed
         most = most_uses(self.leaves, self.lattice) if alone else MOST_USES
-        return lane_table(*asked, uneven=uneven, most=most, stopped=is_over)
+        uneven, listed = (
+            self.is_uneven and self.request.uneven_lanes,
+            unordered_lanes if self.prunes_uses else lane_table,
+        )
+        over = self.einsum, self.leaves, self.lattice, named
+        return listed(*over, uneven=uneven, most=most, stopped=lambda: progress.stopped)
 
     @cached_property
     def is_uneven(self) -> bool:
@@ -235,7 +229,7 @@ class Path:
 
     def make_plans(self, progress: Progress) -> None:
         """All dataplacements as chains of steps; a fair part of them where there are too many or time runs out."""
-        if "lanes" not in vars(self):
+        if "lanes" not in vars(self):  # nobody has asked for them yet
             self.lanes = self.listed_lanes(share_of(progress, PLANNING))
         given, planner = self.request.given, self.planner
         # above what other Einsums share the order of loops matters
@@ -253,10 +247,6 @@ class Path:
                 self.all_plans = False
                 break
             self.plans += [planner.plan(placement)] if self.given is None else self.given.plans(placement)
-
-    def in_order(self) -> Iterator[Dataplacement]:
-        """All dataplacements one by one, those first that keep least."""
-        return self.walked(InOrder())
 
     @property
     def prunes(self) -> bool:
@@ -293,7 +283,7 @@ class Path:
         return placements if self.given is None else filter(self.given.may_hold, placements)
 
     def walked(self, walk: Walk) -> Iterator[Dataplacement]:
-        """Dataplacements of the path as a walk comes to them."""
+        """Dataplacements as a walk comes to them, one by one; `InOrder` those first that keep least."""
         return dataplacements(
             self.einsum,
             self.leaves,
@@ -335,8 +325,8 @@ class Path:
         if not self.is_uneven and (self.request.uneven_loops or self.request.uneven_lanes):
             texts.append(f"imperfect factors of {name}, for which memories move lines")
         if not (self.lanes.complete and self.all_uses):
-            in_time = " in time" * self.lanes.ended
-            texts.append(f"most uses of the fanouts by {name}, since there are too many to list{in_time}")
+            why = f"since there are too many to list{' in time' * self.lanes.ended}"
+            texts.append(f"most uses of the fanouts by {name}, {why}")
         if self.machine is not None and self.machine.has_more_orders:
             texts.append(f"some orders of loops of {name}, since there are too many of which one may stall less")
         if any(self.leaves_out(plan) for plan in self.plans):
@@ -452,10 +442,6 @@ class Path:
         every = {self.pricer.on_which_constants_depend(chains): chains for chains in different}.values()
         times = (self.pricer.constants(self.lanes, chains)[:, 1:] for chains in every if len(self.lanes))
         return without_idle(columns, self.pricer.columns, self.leaves, times)
-
-    def most_lanes(self) -> int:
-        """Uses of the fanouts that are searched at a time, if their tables have room."""
-        return MOST_LANES
 
     def lanes_with_room(self) -> int:
         """Uses of the fanouts whose tables have room whatever they are."""

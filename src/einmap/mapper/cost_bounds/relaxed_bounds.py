@@ -31,6 +31,9 @@ FIRST_USES = 1_000
 """Of more uses of the fanouts than `Bounds` has room for, those that are looked at first."""
 
 
+# 64 and 4096 take as long within 2 % (mapper_topologies.py, 4 x 4 lanes): it limits room, not time
+MOST_LANES = 512
+"""Uses of the fanouts that are searched at a time."""
 AT_ONCE = 4_000
 """Uses of the fanouts whose costs are worked out together."""
 

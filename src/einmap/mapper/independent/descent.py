@@ -33,7 +33,7 @@ MOST_ORDERS = 64
 """Orders of storage nodes that are looked at for one choice of what memories keep."""
 
 type Around = tuple[Iterable[ChainTemplate], LaneTable]
-"""Choices around a mapping: each of some dataplacements with each of some uses of the fanouts."""
+"""Some choices: each of some dataplacements with each of some uses of the fanouts."""
 
 
 class Kept(InOrder):
@@ -43,7 +43,7 @@ class Kept(InOrder):
         self.wanted = iter(wanted)
 
     def subsets(self, ordered: Sequence[str]) -> Iterator[Names]:
-        """What is wanted of the next holder alone."""
+        """One set: the tensors that the next holder is to keep and may."""
         yield next(self.wanted).intersection(ordered)
 
 

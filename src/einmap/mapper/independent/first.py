@@ -20,7 +20,7 @@ from einmap.mapper.branch_and_bound.smallest_tiles import Tiles
 from einmap.mapper.branch_and_bound.sparse_search import new_search
 from einmap.mapper.cost_bounds.compute_path import Path
 from einmap.mapper.independent.descent import Descent, Point
-from einmap.mapper.mapspace.enumeration import share_of
+from einmap.mapper.mapspace.enumeration import InOrder, share_of
 from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 from einmap.mapper.objective.metrics import METRICS, Parts, values_of
 from einmap.mapper.problem.request import Request
@@ -115,7 +115,7 @@ def _each_fitting(descent: Descent, path: Path, last: Progress) -> Iterator[Poin
     """Mappings that fit."""
     einsum, request, instances = descent.einsum, descent.request, descent.instances
     tiles = Tiles(einsum, request.rules, instances, path, path.leaves)
-    for placement in path.in_order():
+    for placement in path.walked(InOrder()):
         if last.stopped:
             return
         if tiles.too_large(placement):

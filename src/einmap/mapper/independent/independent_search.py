@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from einmap.arch.constraint import Names
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.isomorphism import Renaming
-from einmap.errors import NoMappingError, NotSupportedError
+from einmap.errors import NoMappingError
 from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
-from einmap.mapper.branch_and_bound.isomorphism import canonical_key, rules_key
 from einmap.mapper.branch_and_bound.optimum import Optimum
 from einmap.mapper.branch_and_bound.smallest_tiles import why_not_smallest
 from einmap.mapper.branch_and_bound.tied_search import with_ties_broken
@@ -29,13 +28,14 @@ from einmap.mapper.independent.einsum_result import EinsumResult, not_found, opt
 from einmap.mapper.independent.first import LONGEST, first_mapping, objectives_of
 from einmap.mapper.independent.front_limits import CORNER, limit_fronts
 from einmap.mapper.independent.joined import joined
+from einmap.mapper.independent.planning import plan_all
 from einmap.mapper.independent.whole_tensors import tensors_exchanged_whole
 from einmap.mapper.infeasibility.diagnosis import is_empty, reasons
 from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.objective.pareto_sums import PARTS, sums
 from einmap.mapper.problem.options import Options
 from einmap.mapper.problem.request import Request
-from einmap.mapper.problem.searchable import check_stalls_searchable, why_not_fused, why_not_searchable
+from einmap.mapper.problem.searchable import why_not_searchable
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.renamed import renamed_nodes
 from einmap.pareto import nondominated
@@ -44,8 +44,8 @@ from einmap.spec.spec import Spec
 
 FOR_PLANS = 0.1
 """Part of a limited time in which all choices are listed, or good mappings come before."""
-OF_LEFT = 0.5
-"""Part of what is left of a limited time in which the choices of one Einsum are listed."""
+FOR_DESCENTS = 0.8
+"""Part of a limited time for good mappings of all Einsums whose choices take long to list."""
 FOR_QUICK = 0.5
 """Part of a limited time for good mappings of all Einsums: within 1 s GPT-3 6.7B on `edge` has twice the energy-delay
 product without them."""
@@ -111,18 +111,18 @@ class IndependentSearch:
         """How often an Einsum runs."""
         return self.workload.n_instances * einsum.n_instances
 
-    def run(self, token: Progress, most: float = math.inf) -> None:
+    def run(self, token: Progress, most: float = math.inf, longer: Progress | None = None) -> None:
         """Search each distinct Einsum once; time and the choices that may be looked at (`most`) are shared out evenly.
 
         Where time or evaluations are over before a mapping of an Einsum is found, it gets one that is found soon.
         Where time is limited good mappings of all come first, so that it does not go into those of a few, and where
-        lists of choices are long they come before these.
+        lists of choices are long they come before these (`longer`: the token for that, `token` if None).
         """
         is_limited = token.deadline is not None and math.isinf(most)
         if is_limited:
             self.prepare(share_of(token, FOR_PLANS), plan_first=False)
             if not self.is_planned:
-                self.descend(share_of(token, FOR_QUICK))
+                self.descend(share_of(longer or token, FOR_DESCENTS))
                 self.prepare(token)
         self.prepare_once(token)
         distinct = self.distinct
@@ -310,53 +310,7 @@ class IndependentSearch:
 
         `plan_first`: plan that of the first Einsum even without time.
         """
-        first_of: dict[object, str] = {}
-        before, self.parts = self.parts, {}
-        for position, einsum in enumerate(self.workload.einsums):
-            arch = self.spec.bound[einsum.name].arch
-            exchanged = tuple(access.tensor in self.exchanged_whole for access in einsum.accesses)
-            rules = (
-                einsum.name if einsum.name in self.given else (rules_key(einsum, arch), exchanged, einsum.n_instances)
-            )
-            first = first_of.setdefault(rules, einsum.name)
-            if first != einsum.name:
-                alike = self.parts[first]
-                self.parts[einsum.name] = EinsumResult(einsum, alike.search, alike.why, alike.same_as or first)
-                continue
-            part = before.get(einsum.name) or EinsumResult(einsum, None, self.why_no_tables(einsum))
-            part.same_as = None
-            self.parts[einsum.name] = part
-            must_be = self.is_given(part) or (plan_first and not position)
-            if not part.is_planned and (must_be or not token.stopped):
-                self.plan(part, share_of(token, OF_LEFT))
-            if part.search is not None and not self.is_given(part):
-                key = first_of.setdefault(canonical_key(einsum, arch, part.search.paths), einsum.name)
-                part.same_as = key if key != einsum.name else None
-
-    def why_no_tables(self, einsum: Einsum) -> str | None:
-        """Why an Einsum is searched by brute force, as far as that is known before its choices are listed."""
-        if self.options.brute_force:
-            return "brute force was asked for"
-        is_alone = einsum.name not in self.given and not self.exchanged_whole & einsum.tensors
-        why = why_not_searchable if is_alone else why_not_fused
-        return why(einsum, self.spec.bound[einsum.name].arch, self.goals)
-
-    def plan(self, part: EinsumResult, token: Progress) -> None:
-        """The dataplacements and uses of the fanouts of one Einsum, or why it is searched without tables."""
-        einsum, why = part.einsum, part.why
-        arch, is_given = self.spec.bound[einsum.name].arch, self.is_given(part)
-        if why is None:
-            part.search = EinsumSearch.over_all(einsum, arch, self.request(einsum.name), token, self.weight(einsum))
-            if any(path.lanes_above() for path in part.search.paths):
-                part.search, why = None, "lanes may stand above its outermost memory"
-        if why is not None and is_given:
-            raise NotSupportedError(
-                f"Einsum {einsum.name!r} is searched mapping by mapping ({why}), which takes no given mapping",
-                at=self.given[einsum.name].places[0],
-                hint="leave it out of what is given",
-            )
-        check_stalls_searchable(einsum, arch, why)
-        part.why = why
+        plan_all(self, token, plan_first)
 
     def request(self, einsum: str) -> Request:
         """Request to an Einsum's search."""

@@ -20,7 +20,7 @@ from einmap.mapper.infeasibility.oracle import Oracle, UndecidedError
 from einmap.mapper.infeasibility.remedies import Candidates
 from einmap.mapper.infeasibility.remedy_steps import Candidate, RelaxationStep
 from einmap.mapper.mapspace.dataplacement import kept_nowhere
-from einmap.mapper.mapspace.lanes.fanout_table import limited_variables, unusable
+from einmap.mapper.mapspace.lanes.dimension_ways import limited_variables, unusable
 from einmap.mapper.mapspace.tile_lattice import lattice_of
 from einmap.mapper.problem.request import Request
 from einmap.progress import Progress

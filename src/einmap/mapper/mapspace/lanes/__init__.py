@@ -1,6 +1,7 @@
 """Uses of the fanouts of a path: lanes.
 
 - `spatial_mappings`: how the fanouts of a path may be used: a bound for each (dimension, rank variable).
+- `dimension_ways`: ways to use one dimension by itself.
 - `fanout_table`: all uses of the fanouts of an architecture path, as arrays: a bound for each dimension and lattice
   axis.
 - `fanout_tree`: uses of the fanouts as a tree: lanes of the outermost fanout first, then those of the next one, and

@@ -9,7 +9,8 @@ import numpy as np
 from einmap.arch.component import Leaf
 from einmap.arrays import Bools, Ints
 from einmap.einsum.einsum import Einsum
-from einmap.mapper.mapspace.lanes.fanout_table import LaneTable, lane_table, ways_of
+from einmap.mapper.mapspace.lanes.dimension_ways import ways_of
+from einmap.mapper.mapspace.lanes.fanout_table import LaneTable, lane_table
 from einmap.mapper.mapspace.tile_lattice import Lattice
 
 FULLEST = 256

@@ -1,0 +1,71 @@
+"""The choices of the Einsums of a workload, listed before they are searched, and which Einsums are the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from einmap.einsum.einsum import Einsum
+from einmap.errors import NotSupportedError
+from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
+from einmap.mapper.branch_and_bound.isomorphism import canonical_key, rules_key
+from einmap.mapper.independent.einsum_result import EinsumResult
+from einmap.mapper.mapspace.enumeration import share_of
+from einmap.mapper.problem.searchable import check_stalls_searchable, why_not_fused, why_not_searchable
+from einmap.progress import Progress
+
+if TYPE_CHECKING:
+    from einmap.mapper.independent.independent_search import IndependentSearch
+
+OF_LEFT = 0.5
+"""Part of what is left of a limited time in which the choices of one Einsum are listed."""
+
+
+def plan_all(whole: IndependentSearch, token: Progress, plan_first: bool) -> None:
+    """The searches of all Einsums, and which are the same; see `IndependentSearch.prepare`."""
+    first_of: dict[object, str] = {}
+    before, whole.parts = whole.parts, {}
+    for position, einsum in enumerate(whole.workload.einsums):
+        arch = whole.spec.bound[einsum.name].arch
+        exchanged = tuple(access.tensor in whole.exchanged_whole for access in einsum.accesses)
+        rules = einsum.name if einsum.name in whole.given else (rules_key(einsum, arch), exchanged, einsum.n_instances)
+        first = first_of.setdefault(rules, einsum.name)
+        alike = whole.parts.get(first)
+        if alike is not None and alike.why is None:
+            whole.parts[einsum.name] = EinsumResult(einsum, alike.search, alike.why, alike.same_as or first)
+            continue
+        part = before.get(einsum.name) or EinsumResult(einsum, None, why_no_tables(whole, einsum))
+        part.same_as = None
+        whole.parts[einsum.name] = part
+        must_be = whole.is_given(part) or (plan_first and not position)
+        if not part.is_planned and (must_be or not token.stopped):
+            plan(whole, part, share_of(token, OF_LEFT))
+        if part.search is not None and not whole.is_given(part):
+            key = first_of.setdefault(canonical_key(einsum, arch, part.search.paths), einsum.name)
+            part.same_as = key if key != einsum.name else None
+
+
+def why_no_tables(whole: IndependentSearch, einsum: Einsum) -> str | None:
+    """Why an Einsum is searched by brute force, as far as that is known before its choices are listed."""
+    if whole.options.brute_force:
+        return "brute force was asked for"
+    is_alone = einsum.name not in whole.given and not whole.exchanged_whole & einsum.tensors
+    why = why_not_searchable if is_alone else why_not_fused
+    return why(einsum, whole.spec.bound[einsum.name].arch, whole.goals)
+
+
+def plan(whole: IndependentSearch, part: EinsumResult, token: Progress) -> None:
+    """The dataplacements and uses of the fanouts of one Einsum, or why it is searched without tables."""
+    einsum, why = part.einsum, part.why
+    arch, is_given = whole.spec.bound[einsum.name].arch, whole.is_given(part)
+    if why is None:
+        part.search = EinsumSearch.over_all(einsum, arch, whole.request(einsum.name), token, whole.weight(einsum))
+        if any(path.lanes_above() for path in part.search.paths):
+            part.search, why = None, "lanes may stand above its outermost memory"
+    if why is not None and is_given:
+        raise NotSupportedError(
+            f"Einsum {einsum.name!r} is searched mapping by mapping ({why}), which takes no given mapping",
+            at=whole.given[einsum.name].places[0],
+            hint="leave it out of what is given",
+        )
+    check_stalls_searchable(einsum, arch, why)
+    part.why = why
