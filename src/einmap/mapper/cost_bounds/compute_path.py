@@ -68,6 +68,8 @@ class Path:
     """Whether `plans` has all dataplacements of the path."""
     hurried: bool = field(default=False, init=False)
     """Whether there was a limit to the time in which dataplacements were listed."""
+    _listing: Progress = field(default_factory=Progress, init=False)
+    """Until when uses of the fanouts are listed."""
     _looked_at: list[Dataplacement] = field(default_factory=list, init=False)
     """The first dataplacements in their order, all of them if they are few; empty if nobody has looked at them."""
     short_of_room: int = field(default=0, init=False)
@@ -172,10 +174,6 @@ class Path:
     @cached_property
     def lanes(self) -> LaneTable:
         """Uses of the fanouts; where some are left out that are never better, `groups` gives them their orders."""
-        return self.listed_lanes(Progress())
-
-    def listed_lanes(self, progress: Progress) -> LaneTable:
-        """Uses of the fanouts, as far as time allows."""
         given, routed = self.request.given, first_routed(self.leaves) < len(self.leaves)
         named = self.fused_dimensions | (frozenset() if given is None else given.dimensions)
         # the search of one Einsum rules out most uses by a bound that takes little room
@@ -186,7 +184,7 @@ class Path:
             unordered_lanes if self.prunes_uses else lane_table,
         )
         over = self.einsum, self.leaves, self.lattice, named
-        return listed(*over, uneven=uneven, most=most, stopped=lambda: progress.stopped)
+        return listed(*over, uneven=uneven, most=most, stopped=lambda: self._listing.stopped)
 
     @cached_property
     def is_uneven(self) -> bool:
@@ -229,8 +227,7 @@ class Path:
 
     def make_plans(self, progress: Progress) -> None:
         """All dataplacements as chains of steps; a fair part of them where there are too many or time runs out."""
-        if "lanes" not in vars(self):  # nobody has asked for them yet
-            self.lanes = self.listed_lanes(share_of(progress, PLANNING))
+        self._listing = share_of(progress, PLANNING)
         given, planner = self.request.given, self.planner
         # above what other Einsums share the order of loops matters
         rest = self.lanes, self.prunes and not self.request.shared, self.request.added
