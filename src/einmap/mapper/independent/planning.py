@@ -2,29 +2,55 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Protocol
 
+from einmap.arch.constraint import Names
 from einmap.einsum.einsum import Einsum
 from einmap.errors import NotSupportedError
 from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
 from einmap.mapper.branch_and_bound.isomorphism import canonical_key, rules_key
+from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.independent.einsum_result import EinsumResult
 from einmap.mapper.mapspace.enumeration import share_of
+from einmap.mapper.problem.options import Options
+from einmap.mapper.problem.request import Request
 from einmap.mapper.problem.searchable import check_stalls_searchable, why_not_fused, why_not_searchable
 from einmap.progress import Progress
-
-if TYPE_CHECKING:
-    from einmap.mapper.independent.independent_search import IndependentSearch
+from einmap.spec.spec import Spec
 
 OF_LEFT = 0.5
 """Part of what is left of a limited time in which the choices of one Einsum are listed."""
 
 
-def plan_all(whole: IndependentSearch, token: Progress, plan_first: bool) -> None:
+class Whole(Protocol):
+    """A workload of which every Einsum is searched by itself; see `IndependentSearch`."""
+
+    spec: Spec
+    options: Options
+    given: Mapping[str, Pattern]
+    parts: dict[str, EinsumResult]
+    goals: tuple[str, ...]
+
+    @property
+    def exchanged_whole(self) -> Names:
+        """Tensors that Einsums exchange whole below the outermost memory."""
+
+    def weight(self, einsum: Einsum) -> int:
+        """How often an Einsum runs."""
+
+    def request(self, einsum: str) -> Request:
+        """Request to an Einsum's search."""
+
+    def is_given(self, part: EinsumResult) -> bool:
+        """Whether the mapping of an Einsum must be like a given one."""
+
+
+def plan_all(whole: Whole, token: Progress, plan_first: bool) -> None:
     """The searches of all Einsums, and which are the same; see `IndependentSearch.prepare`."""
     first_of: dict[object, str] = {}
     before, whole.parts = whole.parts, {}
-    for position, einsum in enumerate(whole.workload.einsums):
+    for position, einsum in enumerate(whole.spec.workload.einsums):
         arch = whole.spec.bound[einsum.name].arch
         exchanged = tuple(access.tensor in whole.exchanged_whole for access in einsum.accesses)
         rules = einsum.name if einsum.name in whole.given else (rules_key(einsum, arch), exchanged, einsum.n_instances)
@@ -44,7 +70,7 @@ def plan_all(whole: IndependentSearch, token: Progress, plan_first: bool) -> Non
             part.same_as = key if key != einsum.name else None
 
 
-def why_no_tables(whole: IndependentSearch, einsum: Einsum) -> str | None:
+def why_no_tables(whole: Whole, einsum: Einsum) -> str | None:
     """Why an Einsum is searched by brute force, as far as that is known before its choices are listed."""
     if whole.options.brute_force:
         return "brute force was asked for"
@@ -53,7 +79,7 @@ def why_no_tables(whole: IndependentSearch, einsum: Einsum) -> str | None:
     return why(einsum, whole.spec.bound[einsum.name].arch, whole.goals)
 
 
-def plan(whole: IndependentSearch, part: EinsumResult, token: Progress) -> None:
+def plan(whole: Whole, part: EinsumResult, token: Progress) -> None:
     """The dataplacements and uses of the fanouts of one Einsum, or why it is searched without tables."""
     einsum, why = part.einsum, part.why
     arch, is_given = whole.spec.bound[einsum.name].arch, whole.is_given(part)
