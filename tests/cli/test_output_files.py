@@ -33,6 +33,7 @@ class Writes:
         return tuple(word for word in self.words if word in (*SPEC, "machine.yaml"))
 
 
+TRAINED = ("train-plan", "work/load.yaml", *SMALL, "--mesh", "x=2", "--batch", "2", "--ranks", "M")
 TABLE = {
     "map": Writes(("map", *SPEC[:2], *SMALL, "--max-evaluations", "5")),
     "partition": Writes(("partition", "work/load.yaml", *SMALL, "--split", "K=2")),
@@ -50,6 +51,8 @@ TABLE = {
     "plan --svg": Writes(("plan", "work/load.yaml", *SMALL, "--mesh", "x=2"), "--svg", ".svg"),
     "plan --timeline": Writes(("plan", "work/load.yaml", *SMALL, "--mesh", "x=2"), "--timeline", ".svg"),
     "plan --trace": Writes(("plan", "work/load.yaml", *SMALL, "--mesh", "x=2"), "--trace", ".json"),
+    "train-plan": Writes(TRAINED, ending=".yaml"),
+    "train-plan --svg": Writes(TRAINED, "--svg", ".svg"),
     "search --save-model": Writes(
         ("search", *SPEC[:2], *SMALL, "--strategy", "random", "--evaluations", "9", "--seeds", "1", "--workers", "1"),
         "--save-model",

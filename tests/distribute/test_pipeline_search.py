@@ -11,6 +11,7 @@ from einmap.distribute.pipelines.schedule import Action, folded, looped, needed_
 from einmap.distribute.pipelines.search import best_pipeline
 from einmap.distribute.pipelines.timeline import StageCosts, run_pipeline
 from einmap.errors import SpecError
+from einmap.progress import Progress
 
 
 def problem(device_of, batches, forward, inputs, weights, transfer, most):
@@ -114,3 +115,13 @@ def test_stages_that_go_round_with_several_a_device_are_scheduled():
     best = best_pipeline(one, runs=5_000, nodes=500)
     assert best.timeline.makespan == pytest.approx(37, rel=0.05)  # 4 micro-batches of 9 s, and a head of 1 s
     assert one.fits(best.schedule)
+
+
+def test_a_stopped_search_gives_the_best_so_far_not_proven():
+    problem = PipelineProblem(tuple(range(8)), 16, StageCosts.equal(8, 10, 12, 8), (9.0,) * 8)
+    said = []
+    progress = Progress(lambda report: (said.append(report.what), progress.stop()))
+    stopped = best_pipeline(problem, progress=progress)
+    assert said
+    assert not stopped.proven
+    assert stopped.lower_bound <= best_pipeline(problem, runs=2000).timeline.makespan <= stopped.timeline.makespan

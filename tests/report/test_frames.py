@@ -15,7 +15,10 @@ from pyarrow import parquet
 
 import einmap
 from einmap.distribute.backends.compare import matches
+from einmap.distribute.costs.cluster import Cluster, Link, ProcessingElement
+from einmap.distribute.training.model import Ranks, TrainingModel
 from einmap.distribute.training.plan import TrainingPlan
+from einmap.distribute.training.search import TrainingRequest, best_training_plan
 from einmap.distribute.training_run.program import training_program
 from einmap.distribute.training_run.run import LocalDevices, run_training
 from einmap.mapper.fusion_saving import unfused_comparison
@@ -80,6 +83,9 @@ def results():
     )
     program = training_program(halves.workload, "Z", ["V", "W"], TrainingPlan(pp=2))
     found.append(run_training(program, LocalDevices()))
+    trained = TrainingModel.of(einmap.load("feed_forward").workload, 4, Ranks("M", None))
+    link = Cluster(ProcessingElement(peak=((16, 1e12),)), (("x", Link(1e9)),))
+    found.append(best_training_plan(trained, link, TrainingRequest(2)))
     return {full_name(type(one[0] if isinstance(one, tuple) else one)): one for one in found}
 
 
@@ -201,7 +207,8 @@ def test_what_has_no_table_is_refused_by_name(results, tmp_path):
     with pytest.raises(einmap.SpecError, match=r"a Cost has no table 'latencis'\n  hint: did you mean 'latencies'"):
         einmap.frame_of(cost, "latencis")
     with pytest.raises(
-        einmap.SpecError, match=r"a str is not a result with a table\n  hint: results: Census, Comparison, Cost"
+        einmap.SpecError,
+        match=r"a str is not a result with a table\n  hint: results: BestTraining, Census, Comparison, Cost",
     ):
         einmap.frame_of("text")
     with pytest.raises(einmap.SpecError, match="a list of Cost is not"):
@@ -253,6 +260,10 @@ COMMANDS = {
     ),
     "census": (("simple", "matmul", *SMALL, "--samples", "100", "--workers", "1"), "energy [J]"),
     "skislope": (("matmul", *SMALL), "traffic [bits]"),
+    "train-plan": (
+        ("feed_forward", "--mesh", "x=2", "--batch", "4", "--ranks", "M"),
+        "sent [bytes]",
+    ),
     "pipeline": (("--devices", "2", "--micro-batches", "4"), "makespan [s]"),
     "plan-matmul": (
         ("256", "256", "256", "--machine", "chiplet_256", "--dtype", "fp8", "--candidates", "4"),

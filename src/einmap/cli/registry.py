@@ -30,6 +30,7 @@ COMMANDS = {
     "emit": "emit",
     "run": "mesh.run",
     "plan": "mesh.plan",
+    "train-plan": "mesh.train_plan",
     "pipeline": "mesh.pipeline",
     "import": "exchange.import_files",
     "export": "exchange.export",

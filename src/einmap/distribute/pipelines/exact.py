@@ -14,6 +14,10 @@ from dataclasses import dataclass
 
 from einmap.distribute.pipelines.problem import ROUNDING, Orders, PipelineProblem
 from einmap.distribute.pipelines.schedule import SPLIT, Action
+from einmap.progress import Progress
+
+OFTEN = 100
+"""States after which it is asked whether to stop."""
 
 type _Counts = tuple[int, ...]
 """Actions done of each kind and stage, kinds one after the other."""
@@ -33,8 +37,11 @@ class _State:
 class ExactSearch:
     """Depth first, the action that begins first before the others; `nodes`: states that are looked at, at most."""
 
-    def __init__(self, problem: PipelineProblem, incumbent: float, nodes: int) -> None:
+    def __init__(
+        self, problem: PipelineProblem, incumbent: float, nodes: int, progress: Progress | None = None
+    ) -> None:
         self.problem, self.best, self.nodes = problem, incumbent, nodes
+        self.progress = progress or Progress()
         self.orders: Orders | None = None
         self.looked = 0
         self._seen: dict[_Counts, list[tuple[float, ...]]] = {}
@@ -45,7 +52,7 @@ class ExactSearch:
         empty: tuple[tuple[float, ...], ...] = ((),) * (2 * problem.stages)
         stack = [_State((0,) * (3 * problem.stages), (0.0,) * problem.devices, empty, 0.0, ())]
         while stack:
-            if self.looked >= self.nodes:
+            if self.looked >= self.nodes or (self.looked % OFTEN == 0 and self.progress.stopped):
                 return False
             state = stack.pop()
             self.looked += 1

@@ -11,10 +11,13 @@ import numpy as np
 from einmap.distribute.pipelines.problem import ROUNDING, Orders, PipelineProblem
 from einmap.distribute.pipelines.schedule import SPLIT, Action, needed_here
 from einmap.distribute.pipelines.timeline import needed_before
+from einmap.progress import Progress
 
 type Array = Any
 HOT, COLD = 0.002, 0.0002
 """Temperatures at first and at last, in the time of a micro-batch. Ten times as hot 8 devices stay 1 % longer."""
+AT_ONCE = 5_000
+"""Turns after which it is asked whether to stop."""
 WEIGHT = 0.5
 """Of the longest span beside the makespan, and of the mean span beside that."""
 
@@ -88,14 +91,21 @@ def shift(order: Array, place: int, to: int) -> None:
 
 
 @numba.njit(cache=True, nogil=True)
-def anneal(pipeline: Pipeline, order: Array, starts: Array, runs: int, unit: float, seed: int) -> Array:
-    """The best of `runs` orders. `order`, which is changed, `starts`: as of `run`; `unit`: seconds of a micro-batch."""
-    np.random.seed(seed)
+def anneal(
+    pipeline: Pipeline, order: Array, best: Array, starts: Array, turns: Array, unit: float, values: Array
+) -> None:
+    """Some of the turns of one search. `order`, the latest one, and `best` are changed; `starts`: as of `run`; `turns`:
+    int (4), the first, the end, how many there are in all, and the seed; `unit`: seconds of a micro-batch; `values`:
+    float (2), of both orders, made in the first turns.
+    """
+    first_turn, end, runs, seed = turns
     devices, actions = len(starts) - 1, len(order)
     times = Times(np.empty(actions), np.empty(devices), np.empty(devices), np.empty(devices, np.int64))
-    best = order.copy()
-    now = least = run(pipeline, order, starts, times)
-    for turn in range(runs):
+    if first_turn == 0:
+        np.random.seed(seed)
+        values[:] = run(pipeline, order, starts, times)
+    now, least = values
+    for turn in range(first_turn, end):
         device = np.random.randint(devices)
         first, length = starts[device], starts[device + 1] - starts[device]
         place = np.random.randint(length)
@@ -118,11 +128,13 @@ def anneal(pipeline: Pipeline, order: Array, starts: Array, runs: int, unit: flo
                 best[:] = order
         else:
             shift(order, first + to, first + place)
-    return best
+    values[0], values[1] = now, least
 
 
-def refined(problem: PipelineProblem, orders: Orders, runs: int, seed: int) -> Orders:
-    """The best orders of `runs` that are run, `orders` among them; equal calls give equal orders."""
+def refined(problem: PipelineProblem, orders: Orders, runs: int, seed: int, progress: Progress | None = None) -> Orders:
+    """The best orders of `runs` that are run, `orders` among them; equal calls give equal orders. `progress` may end
+    the search early.
+    """
     batches = problem.micro_batches
     actions = [Action(s, kind, b) for kind in SPLIT for s in range(problem.stages) for b in range(batches)]
     number = {action: i for i, action in enumerate(actions)}
@@ -141,5 +153,13 @@ def refined(problem: PipelineProblem, orders: Orders, runs: int, seed: int) -> O
     )
     starts = np.cumsum([0, *map(len, orders)])
     unit = problem.lower_bound / batches
-    best = anneal(pipeline, np.array([number[a] for a in chain(*orders)]), starts, runs, unit, seed)
+    order, values = np.array([number[a] for a in chain(*orders)]), np.zeros(2)
+    best = order.copy()
+    for first in range(0, max(runs, 1), AT_ONCE):
+        turns = np.array([first, min(first + AT_ONCE, runs), runs, seed])
+        anneal(pipeline, order, best, starts, turns, unit, values)
+        if progress is not None:
+            progress.report("moving actions", int(turns[1]), runs)
+            if progress.stopped:
+                break
     return tuple(tuple(actions[i] for i in best[low:high]) for low, high in pairwise(starts))

@@ -15,6 +15,8 @@ from einmap.distribute.pipelines.schedule import PipelineSchedule, folded
 from einmap.distribute.pipelines.shipped import zb_v, zero_bubble
 from einmap.distribute.pipelines.timeline import Timeline, run_pipeline
 from einmap.errors import SpecError
+from einmap.progress import Progress
+from einmap.units import format_si
 
 RUNS = 500_000
 """Orders that are run in search of a better one: 16 micro-batches on 8 devices take 2 s."""
@@ -43,29 +45,45 @@ class BestPipeline:
         return 0.0 if self.proven else self.timeline.makespan / self.lower_bound - 1
 
 
-def best_pipeline(problem: PipelineProblem, *, runs: int = RUNS, nodes: int = NODES) -> BestPipeline:
+def best_pipeline(
+    problem: PipelineProblem, *, runs: int = RUNS, nodes: int = NODES, progress: Progress | None = None
+) -> BestPipeline:
     """The schedule with the least makespan; of equal ones that with the least span of a device.
 
     Backward passes are in two parts. `runs`, `nodes`: orders and states that are looked at, at most, so that equal
-    inputs give equal results. Raises SpecError where no order was found that fits into memory.
+    inputs give equal results. `progress` may stop the search, which then gives the best so far with the bound. Raises
+    SpecError where no order was found that fits into memory.
     """
-    starts = sorted(_starts(problem), key=lambda each: each[0])
+    progress = progress or Progress()
+    starts: list[tuple[Score, PipelineSchedule]] = []
+    for start in _starts(problem):
+        starts.append(start)
+        progress.report("orders by rules", len(starts), None, _shown(min(starts, key=lambda each: each[0])[0]))
+        if progress.stopped:
+            break
+    starts.sort(key=lambda each: each[0])
     if not starts:
         raise SpecError("no order of the pipeline was found that fits into memory", hint="give devices more of it")
     best_score, best = starts[0]
     for seed, (_, schedule) in enumerate(starts[:REFINED]):
-        if not _is_least(problem, best_score):
+        if not _is_least(problem, best_score) and not progress.stopped:
+            progress.report("moving actions", seed, REFINED, _shown(best_score))
             orders = tuple(tuple(step[0] for step in steps) for steps in schedule.steps)
-            better = problem.schedule(refined(problem, orders, runs // REFINED, seed))
+            better = problem.schedule(refined(problem, orders, runs // REFINED, seed, progress))
             best_score, best = min((best_score, best), (problem.score(better), better), key=lambda each: each[0])
     makespan, bound = best_score[0], problem.lower_bound
     proven = _equal(makespan, bound)
     if not proven:
-        exact = ExactSearch(problem, makespan, nodes)
+        progress.report("all orders", 0, nodes, _shown(best_score))
+        exact = ExactSearch(problem, makespan, nodes, progress)
         proven = exact.run()
         best = best if exact.orders is None else problem.schedule(exact.orders)
     timeline = run_pipeline(replace(best, name="best"), problem.costs)
     return BestPipeline(timeline, timeline.makespan if proven else bound, proven)
+
+
+def _shown(score: Score) -> str:
+    return format_si(score[0], "s")
 
 
 def _is_least(problem: PipelineProblem, score: Score) -> bool:

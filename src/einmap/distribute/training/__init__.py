@@ -3,6 +3,7 @@
 - `backward`: the products of a backward pass.
 - `bounds`: lower bounds of plans.
 - `cuts`: layers cut into stages.
+- `document`: a plan as YAML.
 - `held`: bytes that a device holds, and collectives for gradients and weights.
 - `layer`: a layer on the devices of one stage: seconds, collectives, what it holds.
 - `products`: costs of products that read narrower values than a layer's tensors have.
@@ -11,4 +12,5 @@
 - `plan`: a plan of a training step as data.
 - `search`: best_training_plan(): the best plan, and the best of each kind.
 - `step`: training_cost(): seconds and bytes of a step by a plan.
+- `words`: why a plan wins, and what one change would cost.
 """

@@ -135,6 +135,7 @@ class TrainingModel:
         batch: int,
         ranks: Ranks = Ranks(),
         *,
+        layers: int | None = None,
         gradient_bytes: float = 2.0,
         state_bytes: float = 12.0,
         table: int = 0,
@@ -142,19 +143,22 @@ class TrainingModel:
         """The model of a workload. Successive Einsums with the same `n_instances` are a layer that is repeated so
         often; Einsums that run once are cut wherever a single tensor with samples goes on.
 
-        Raises SpecError where a rank is not one of the workload, and where several tensors go on from a layer that is
-        repeated.
+        `layers`: how often the whole workload is repeated as one layer. Raises SpecError where a rank is not one of the
+        workload.
         """
         for rank in (ranks.batch, ranks.sequence, ranks.expert):
             if rank is not None and rank not in workload.rank_sizes and rank != "M":
                 hint = did_you_mean(rank, workload.rank_sizes, listing="ranks")
                 raise SpecError(f"the workload has no rank {rank!r}", hint=hint)
-        layers: list[Layer] = []
+        if layers is not None:
+            whole = Layer("layer", replace(workload, n_instances=1), ranks, layers)
+            return TrainingModel((whole,), batch, gradient_bytes, state_bytes, table)
+        made: list[Layer] = []
         for count, group in groupby(workload.einsums, key=lambda einsum: einsum.n_instances * workload.n_instances):
             for einsums in _pieces(workload, list(group)) if count == 1 else [list(group)]:
                 once = Workload(tuple(replace(einsum, n_instances=1) for einsum in einsums))
-                layers.append(Layer(f"{einsums[0].name} to {einsums[-1].name}", once, ranks, count))
-        return TrainingModel(tuple(layers), batch, gradient_bytes, state_bytes, table)
+                made.append(Layer(f"{einsums[0].name} to {einsums[-1].name}", once, ranks, count))
+        return TrainingModel(tuple(made), batch, gradient_bytes, state_bytes, table)
 
 
 def _pieces(workload: Workload, einsums: Sequence[Einsum]) -> Iterator[list[Einsum]]:

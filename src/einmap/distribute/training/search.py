@@ -272,6 +272,8 @@ class _Search:
         schedules = list(self._schedules(sizes["pp"], len(self.costs.model.units), batches))
         for is_sequence, recompute, zero in product(sequence, again, self._zeros(sizes)):
             for schedule, chunks in schedules:
+                if len(request.fixed.get("stages") or ()) not in (0, sizes["pp"] * chunks):
+                    continue
                 yield TrainingPlan(
                     sizes["dp"],
                     sizes["tp"],

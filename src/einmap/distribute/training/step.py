@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 from einmap.distribute.costs.cluster import Cluster
+from einmap.distribute.pipelines.problem import ROUNDING
 from einmap.distribute.pipelines.quick import Ordered, ends_and_peaks, ordered
 from einmap.distribute.pipelines.shipped import pipeline_schedule
 from einmap.distribute.pipelines.timeline import StageCosts, Timeline, run_pipeline
@@ -397,7 +398,8 @@ class _Step:
                 times = self.batches
                 parts.add(part.what, part.seconds * times, part.hidden * times, part.sent * times)
         busy = sum(part.seconds for part in parts.made.values())
-        parts.add("bubble", max(0.0, end - busy))
+        # below that it is what sums are wrong by
+        parts.add("bubble", end - busy if end > busy * (1 + ROUNDING) else 0.0)
         if self.plan.pp > 1:
             parts.add("pipeline shift", 0.0, 0.0, self._sent_on(device))
         self._once(device, parts)

@@ -11,5 +11,6 @@
 - `sweeps`: tables of the points of a sweep.
 - `searches`: tables of search strategies, of a census of a mapspace and of a ski slope.
 - `shown`: a frame as a table of texts, which terminal, pages and notebooks show.
+- `training`: tables of the best plan of a training step.
 - `write`: a table as a pandas DataFrame, a CSV file or a Parquet file.
 """

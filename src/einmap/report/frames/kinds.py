@@ -31,6 +31,7 @@ ROOMS = {
     "einmap.report.mesh.distribution.PlanRun": "plans",
     "einmap.distribute.pipelines.timeline.Timeline": "pipelines",
     "einmap.distribute.training_run.run.TrainingRun": "pipelines",
+    "einmap.distribute.training.search.BestTraining": "training",
     "einmap.matmul.result.MatmulPlan": "products",
     "einmap.matmul.measured.measure.Measured": "products",
     "einmap.sweep.result.PointResult": "sweeps",

@@ -7,4 +7,5 @@
 - `run`: `einmap run`: distribute real data over a mesh, run, and check.
 - `run_training`: a pipelined training step on real data, held against the unpartitioned step.
 - `shipped`: shipped distributions with turns that do as well as a plan in turns.
+- `train_plan`: `einmap train-plan`: choose how devices are divided for a step of training.
 """

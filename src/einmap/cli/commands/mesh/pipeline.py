@@ -11,6 +11,7 @@ import typer
 
 from einmap.cli.options import EFFORT, OUTPUT, group, option, output_option
 from einmap.cli.output import print_hint
+from einmap.cli.progress_bar import searching
 from einmap.cli.writing.results import Tables
 from einmap.cli.writing.target import Target
 from einmap.errors import SpecError
@@ -82,7 +83,10 @@ def pipeline_command(options: Options, output: Tables) -> None:
         raise typer.BadParameter("says which schedule is written or drawn", param_hint="--schedule")
     best: BestPipeline | None = None
     if options.schedule == BEST:
-        best = best_pipeline(problem_of(options), runs=RUNS if options.runs is None else options.runs)
+        problem = problem_of(options)
+        with searching() as running:
+            runs = RUNS if options.runs is None else options.runs
+            best = best_pipeline(problem, runs=runs, progress=running.progress)
         timelines = [best.timeline]
     else:
         timelines = [run_pipeline(each, costs_of(options, each.device_of)) for each in schedules_of(options)]

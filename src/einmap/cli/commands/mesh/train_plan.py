@@ -1,0 +1,112 @@
+"""`einmap train-plan`: choose how devices are divided for a step of training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from einmap.cli.commands.mesh.plan_options import memory_of, mesh_of
+from einmap.cli.inputs import Source, reading_inputs
+from einmap.cli.options import OUTPUT, Without, group, option, output_option, several
+from einmap.cli.output import print_hint
+from einmap.cli.progress_bar import searching
+from einmap.cli.writing.results import Tables
+from einmap.cli.writing.target import Target
+from einmap.distribute.costs.cluster import default_cluster
+from einmap.distribute.training.document import fixed_by, fixed_in, training_text
+from einmap.distribute.training.model import Ranks, TrainingModel
+from einmap.distribute.training.search import TrainingRequest, best_training_plan
+from einmap.facade import cluster_in
+from einmap.frontends.files import read_text_file
+from einmap.frontends.yaml.parsing.parse import parse_yaml
+from einmap.report.mesh.pictures.pipeline import pipeline_svg
+from einmap.report.mesh.training import training_document, training_report
+
+
+@group
+class Options:
+    """The machine, the step of training, and what is fixed of the plan."""
+
+    mesh: list[str] = option("x=8,y=4", "Devices along each axis of the cluster; repeatable.", default=...)
+    cluster: str | None = option(
+        "FILE",
+        "File with the key `cluster`, or a shipped one. Without it: equal links of 100 GB/s, PEs of 100 TOP/s.",
+    )
+    batch: int = option("N", "Samples of a step, on all devices together.", default=..., min=1)
+    layers: int | None = option("N", "How often the workload is repeated.", shown="its n_instances", min=1)
+    memory: str | None = option("16GiB", "Memory of a device that no plan exceeds; the default is the cluster's.")
+    fix: list[str] = several(
+        "'tp=8'|FILE.yaml", "Fields of the plan: a value, several (zero=1|3), or a plan that -o wrote; repeatable."
+    )
+    ranks: str = option("B,M,E", "Ranks of samples, of positions and of experts, as far as there are.", default="B,M")
+    bytes: str = option(
+        "G,S", "Bytes of the gradient of a weight, and of what the optimiser keeps for it.", default="2,12"
+    )
+    embedding: int = option("N", "Values of the table that the first stage looks up.", default=0, min=0)
+    time_limit: float = option("SECONDS", "After that the best plan so far follows.", default=60.0, min=0.1)
+    output: Path | None = output_option("Write the plan there, for --fix.", "FILE.yaml")
+    svg: Path | None = option("FILE.svg", "Draw when each stage runs, bubbles in yellow.", panel=OUTPUT)
+
+
+def train_plan_command(options: Options, output: Tables, source: Annotated[Source, Without({"allow_code"})]) -> None:
+    """Choose how devices are divided for a step of training: the best plan, why others lose, what a device holds.
+
+    Data, tensor, sequence, context, expert and pipeline parallelism, ZeRO, recomputation, micro-batches and schedules
+    are chosen together, within the memory of a device.
+
+    Example: einmap train-plan gpt3_6.7b --cluster a100_nodes --mesh x=8,y=4 --batch 512 --layers 32 -D BITS=16
+    """
+    cluster = options.cluster
+    given = [*source.files, *([cluster] if cluster else [])]
+    written, drawn, *_ = Target.several((options.output, options.svg, output.csv, output.parquet), output.force, given)
+    files = output.files("einmap.distribute.training.search.BestTraining", given)
+    laid = mesh_of(",".join(options.mesh))
+    memory = None if options.memory is None else memory_of(options.memory)
+    fixed = fixed_of(options.fix)
+    with reading_inputs(source.define, written, drawn, files):
+        spec = source.spec(given)
+    machine = cluster_in(spec, source.root) or default_cluster(laid)
+    gradient, state = two_numbers(options.bytes, "--bytes", "2,12")
+    names = [name.strip() or None for name in options.ranks.split(",")] + [None, None]
+    model = TrainingModel.of(
+        spec.workload,
+        options.batch,
+        Ranks(names[0] or "B", names[1], names[2]),
+        layers=options.layers,
+        gradient_bytes=gradient,
+        state_bytes=state,
+        table=options.embedding,
+    )
+    request = TrainingRequest(laid.n_devices, memory, laid, fixed)
+    with searching() as running:
+        best = best_training_plan(model, machine, request, running.progress.within(options.time_limit))
+    output.show(lambda: training_document(best), lambda: training_report(best))
+    if written is not None:
+        written.write(training_text(best.plan))
+        print_hint(f"wrote {written.path}")
+    if drawn is not None:
+        drawn.write(pipeline_svg(best.step.timeline))
+        print_hint(f"wrote {drawn.path}")
+    files.write(best)
+
+
+def fixed_of(words: list[str]) -> dict[str, Any]:
+    """Fields that `--fix` gives: those of files first, then those of the command line."""
+    values: dict[str, Any] = {}
+    for word in words:
+        if word.endswith((".yaml", ".yml")) and "=" not in word:
+            values |= fixed_in(parse_yaml(read_text_file(Path(word)), word))
+    return values | fixed_by([word for word in words if "=" in word or not word.endswith((".yaml", ".yml"))])
+
+
+def two_numbers(text: str, flag: str, example: str) -> tuple[float, float]:
+    """Two numbers from 0 on, joined by a comma. A usage error for anything else."""
+    try:
+        first, second = (float(part) for part in text.split(","))
+    except ValueError:
+        raise typer.BadParameter(f"two numbers, joined by a comma: {example}", param_hint=flag) from None
+    if not (0 <= first < float("inf") and 0 <= second < float("inf")):
+        raise typer.BadParameter(f"numbers from 0 on: {example}", param_hint=flag)
+    return first, second

@@ -1,0 +1,67 @@
+"""`einmap train-plan`: the best plan of a step of training, its files, and what it refuses."""
+
+import csv
+import json
+
+import pytest
+
+SMALL = ("feed_forward", "-D", "BITS=16", "--mesh", "x=4", "--batch", "8", "--ranks", "M", "--layers", "4")
+
+
+def test_it_shows_the_best_plan_what_a_step_is_spent_on_and_the_best_of_each_kind(run):
+    done = run("train-plan", *SMALL)
+    assert done.status == 0
+    for words in ("A step takes", "best: proven", "What a device holds", "The best plan of each way", "data x tensor"):
+        assert words in done.out
+
+
+def test_a_plan_that_was_written_is_read_again_and_costs_the_same(run, tmp_path):
+    plan, table, picture = tmp_path / "plan.yaml", tmp_path / "kinds.csv", tmp_path / "plan.svg"
+    words = ("-o", str(plan), "--svg", str(picture), "--csv", str(table), "--table", "kinds", "--json")
+    first = json.loads(run("train-plan", *SMALL, *words).out)
+    again = json.loads(run("train-plan", *SMALL, "--fix", str(plan), "--json").out)
+    assert again["seconds"] == first["seconds"]
+    assert again["plan"] == first["plan"]
+    assert again["plans"] == 1
+    assert picture.read_text().startswith("<svg")
+    with table.open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["parallel"] for row in rows} == {kind["parallel"] for kind in first["kinds"]}
+
+
+def test_fields_are_fixed_to_one_value_or_several(run):
+    done = json.loads(run("train-plan", *SMALL, "--fix", "tp=2", "--fix", "zero=1|3", "--fix", "dp=2", "--json").out)
+    assert done["plan"]["tp"] == 2
+    assert done["plan"]["zero"] in (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--fix", "tq=2"), "no field 'tq'"),
+        (("--fix", "tp=two"), "tp is 'two'; expected a whole number"),
+        (("--fix", "tp"), "'=' is missing"),
+        (("--fix", "schedule=1f2b"), "no schedule has the name"),
+        (("--fix", "dp=3"), "no plan divides 4 devices"),
+        (("--memory", "1KiB"), "no plan keeps to 1 KiB"),
+        (("--bytes", "2"), "two numbers"),
+    ],
+)
+def test_what_is_wrong_is_said_with_exit_status_2(run, words, said):
+    done = run("train-plan", *SMALL, *words)
+    assert done.status == 2
+    assert said in " ".join(done.err.split())
+
+
+def test_an_unknown_rank_of_samples_is_refused(run):
+    done = run("train-plan", "feed_forward", "--mesh", "x=4", "--batch", "8", "--ranks", "Q")
+    assert done.status == 2
+    assert "no rank 'Q'" in done.err
+
+
+def test_a_file_without_a_plan_is_refused_with_its_place(run, tmp_path):
+    file = tmp_path / "plan.yaml"
+    file.write_text("training:\n  tp: 2\n  zero: 7\n")
+    done = run("train-plan", *SMALL, "--fix", str(file))
+    assert done.status == 2
+    assert "plan.yaml:3" in done.err
