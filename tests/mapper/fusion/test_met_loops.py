@@ -73,7 +73,7 @@ def test_where_nearly_all_classes_are_listed_late_optima_are_those_of_brute_forc
     monkeypatch.setattr(front_listing, "FIRST_LISTED", 0.4)
     monkeypatch.setattr(front_listing, "MORE", 2)
     # a few of all loops are tried before them, however near the best is
-    monkeypatch.setattr(lazy_refinement, "SAMPLED", -1.0)
+    monkeypatch.setattr(lazy_refinement, "SAMPLED_FIRST", -1.0)
     monkeypatch.setattr(search, "APART", (4, 2))
     for seed in seeds:
         compare(seed, wide=seed % 3 == 0)

@@ -52,8 +52,8 @@ TRIED = 3
 """Signature classes that are bounded by searches of their own, for each one of them whose bound that raised."""
 WIDER = 4 * ROUNDING
 """How much further than what is reached is looked, in parts of it."""
-SAMPLED = 0.01
-"""How far the best is above the bound, in parts of it, where a few of all loops are tried before large classes."""
+SAMPLED, SAMPLED_FIRST = 0.01, 0.5
+"""How far the best is above the bound, in parts of it, where a few loops are tried before large classes; before all."""
 
 NO_PATHS = np.zeros((0, 0), dtype=np.int64)
 
@@ -95,8 +95,8 @@ class LazyRefinement:
         """The best whose objective is at most `reached`; None when there is none.
 
         Where the search of all is still to come a good one is enough, and not all rows are looked at. `sample`: gives
-        the least objective once it has looked for something better among a few of all loops; asked for where nothing
-        but large signature classes is left, and the best is far from the bound.
+        the least objective once it has looked for something better among a few of all loops; asked for where the best
+        is far from the bound, at the latest where nothing but large signature classes is left.
         """
         good: Answer | None = None
         while True:
@@ -113,7 +113,7 @@ class LazyRefinement:
             if good is not None and not self.cascade.proving and reached <= self.known_bound * (1 + GOOD):
                 return good
             wanted, large = self.open_options(relaxed, least, most)
-            if large and sample is not None and most > least * (1 + SAMPLED):
+            if sample is not None and most > least * (1 + (SAMPLED if large else SAMPLED_FIRST)):
                 if (value := sample()) < reached:
                     reached, good = value, None
                 sample = None
