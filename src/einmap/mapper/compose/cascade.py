@@ -4,6 +4,7 @@ had no room.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,6 +20,7 @@ from einmap.mapper.fusion.search import FusedSearch
 from einmap.mapper.objective.pareto_sums import PARTS
 from einmap.mapper.objective.tolerances import tie_breaker
 from einmap.mapper.problem.problem import Budget, Known, Problem
+from einmap.mapper.problem.searchable import why_not_fused
 from einmap.mapper.result.outcome import Outcome, ended_after, narrowed_by
 from einmap.mapper.result.result import Found, MapStats, objective
 from einmap.progress import Progress
@@ -27,6 +29,8 @@ FOR_BOUNDS = 0.3
 """Part of a limited time that is kept for bounds of the Einsums, in case that the search does not come to its end."""
 MOST_FOR_BOUNDS = 2.0
 """Seconds that are enough for them."""
+FOR_TIES = 1 / 3
+"""Part of a limit in which a mapping that reaches the first bound is looked for."""
 AT_LEAST = 0.5
 """Seconds for them where somebody has stopped the search."""
 
@@ -43,8 +47,12 @@ def cascade(problem: Problem, budget: Budget, way: Way) -> tuple[Outcome, Known]
     if ends and all(PARTS.get(goal, (goal,)) == (goal,) for goal in goals):
         rows = np.array([[objective(end.cost, goal) for goal in goals] for end in ends])
         known = replace(known, rows=rows if known.rows is None else np.concatenate([known.rows, rows]))
-    search = way.search(problem.options, known)
     is_bounded = len(goals) == 1 and known.limit is None
+    if is_bounded and _may_reach_bound(problem, way):
+        found, known = _at_bound(problem, budget, way)
+        if found is not None:
+            return found, replace(known, value=found.value)
+    search = way.search(problem.options, known)
     trees = search.run(_but_for_bounds(budget.progress) if is_bounded else budget.progress, budget.after(work).work)
     _refuse_tried(search)
     points = (*ends, *(way.point(tree, problem.options) for tree in trees))
@@ -53,6 +61,32 @@ def cascade(problem: Problem, budget: Budget, way: Way) -> tuple[Outcome, Known]
     if is_bounded and tie_breaker(goals) is not None and search.knows_nearly_best:
         outcome = replace(outcome, planned={search.names: search.nearly_best()})
     return outcome, search.reached()
+
+
+def _may_reach_bound(problem: Problem, way: Way) -> bool:
+    """Whether what is as fast as the first bound says may be looked for, by tables and with the least energy."""
+    options, einsums = problem.options, [einsum for einsum in way.spec.workload.einsums if not einsum.is_copy]
+    return (
+        options.goals == ("latency",) and options.breaks_ties and problem.known.limit is None and not way.steps.of
+    ) and not any(why_not_fused(einsum, way.spec.bound[einsum.name].arch, ("energy", "latency")) for einsum in einsums)
+
+
+def _at_bound(problem: Problem, budget: Budget, way: Way) -> tuple[Outcome | None, Known]:
+    """The least energy of what is as fast as the first bound says, None where there is none; and the plans by then.
+
+    Latency mostly is what the busiest component needs in any case, and many mappings are as fast: which of them are is
+    of no use to know where the one with the least energy is wanted.
+    """
+    options, start, part = problem.options, time.perf_counter(), budget.share(FOR_TIES)
+    known = Known(limit=("latency", math.inf), doubtful=True)
+    search = way.search(replace(options, goals=("energy",)), known)
+    least = search.limit_to_bound(part.progress)
+    trees = [] if least is None else search.run(part.progress, part.work)
+    if not trees:
+        return None, replace(problem.known, planned={search.names: search.plans} if search.prepared else {})
+    outcome = _outcome(search, [way.point(tree, options) for tree in trees], 0, start)
+    # as good as the bound it is in any case, whether a better one by energy was looked for to the end or not
+    return replace(outcome, goals=options.goals, bound=least, ended=None), problem.known
 
 
 def _but_for_bounds(token: Progress) -> Progress:

@@ -76,12 +76,13 @@ def tie_broken(search: Search) -> Search:
         outcome, options = search(problem, budget), problem.options
         breaker, budget = tie_breaker(options.goals), budget.after(outcome.stats.evaluated)
         is_asked = breaker is not None and options.breaks_ties
-        if not is_asked or outcome.ended is not None or not outcome.points or budget.is_over:
+        is_broken = outcome.ties_broken or not is_asked
+        if is_broken or outcome.ended is not None or not outcome.points or budget.is_over:
             return outcome
         assert breaker is not None
         (goal,), best, start = options.goals, outcome.points[0], time.perf_counter()
         limits = tied(objective(best.cost, breaker), objective(best.cost, goal))
-        known = Known(limits.below, limits.rows, (goal, limits.most), outcome.planned)
+        known = Known(limits.below, limits.rows, (goal, limits.most), planned=outcome.planned)
         again = search(replace(problem.asking(goals=(breaker,)), known=known), budget)
         for point in again.points:
             if limits.takes(objective(point.cost, breaker), objective(point.cost, goal)):

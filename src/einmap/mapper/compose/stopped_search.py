@@ -91,7 +91,10 @@ class OneByOne:
         Raises NoMappingError when there is none, or none in time.
         """
         if outcome.ended is None:
-            points = tuple(best_of([*outcome.points, *self.first], outcome.goals))
+            # where ties are broken it is as good as any
+            points = (
+                outcome.points if outcome.ties_broken else tuple(best_of([*outcome.points, *self.first], outcome.goals))
+            )
             return replace(outcome, points=points, unfused=self.alone(self.first) if self.first else None)
         try:
             unfused = self.unfused(outcome)

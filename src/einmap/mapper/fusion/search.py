@@ -12,7 +12,9 @@ import numpy as np
 
 from einmap.arrays import Floats
 from einmap.einsum.isomorphism import Renaming
+from einmap.mapper.fusion.cascade_objective import LimitedSum
 from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
+from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
 from einmap.mapper.fusion.fronts.protocol import Fronts
 from einmap.mapper.fusion.meter import Meter, StoppedError
 from einmap.mapper.fusion.paths.kernel_records import Labels
@@ -25,7 +27,7 @@ from einmap.mapper.fusion.refinement.option_floors import OptionFloors
 from einmap.mapper.fusion.tree import LinearNest, TreeBuilder
 from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.objective.pareto_sums import PARTS
-from einmap.mapper.objective.tolerances import ROUNDING
+from einmap.mapper.objective.tolerances import ROUNDING, tied
 from einmap.mapper.problem.problem import Known
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.renamed import renamed_nodes
@@ -72,20 +74,14 @@ class FusedSearch(CascadeProblem):
         `most`: choices that may be looked at.
         """
         self.meter = Meter(progress, most)
-        self.seconds, self.best_so_far = {}, []
+        self.best_so_far = []
         try:
             return self._run(progress)
         except StoppedError:
             return self.best_so_far
 
     def _run(self, progress: Progress) -> list[LoopTree]:
-        begin, left = time.perf_counter(), progress.seconds_left()
-        self.plan(progress)
-        if math.isfinite(left) and progress.seconds_left() < (1 - HURRIED) * left:
-            # where that takes long there is hardly time for a search, but for bounds that are better than tables'
-            self.floors = floors_in_time(self, share_of(progress, 0.5))
-        self.bound()
-        self.seconds["listing"] = time.perf_counter() - begin
+        self.begin(progress)
         if self.impossible is not None:
             return []
         if len(self.options.goals) > 1 or self.least_value() <= 0:
@@ -96,8 +92,47 @@ class FusedSearch(CascadeProblem):
                 return [mappings[i] for i in nondominated(self.reached_rows)]
             return self.within(None)
         if self.options.most_fused > 1:
-            self.with_few_loops()
+            few = self.with_few_loops()
+            if self.known.doubtful and not few:
+                return []
         return self.within(self.value) or self.best_so_far
+
+    def begin(self, progress: Progress) -> None:
+        """The chains of each distinct Einsum, bounded; once."""
+        if self.members:
+            return
+        begin, left = time.perf_counter(), progress.seconds_left()
+        self.plan(progress)
+        if math.isfinite(left) and progress.seconds_left() < (1 - HURRIED) * left:
+            # where that takes long there is hardly time for a search, but for bounds that are better than tables'
+            self.floors = floors_in_time(self, share_of(progress, 0.5))
+        self.bound()
+        self.seconds["listing"] = time.perf_counter() - begin
+
+    def limit_to_bound(self, progress: Progress) -> float | None:
+        """Limit the other metric to what it is at least by the first bounds: its value there.
+
+        None where nothing fits, or there is no time.
+        """
+        assert self.known.limit is not None
+        self.meter = Meter(progress)
+        try:
+            self.begin(progress)
+            least = None if self.impossible else LazyRefinement(self, self.passed).least()
+        except StoppedError:
+            return None
+        if least is None or not 0 < least[1] < math.inf:
+            return None
+        limit = tied(math.inf, float(least[1])).most
+        self.known = replace(self.known, limit=(self.known.limit[0], limit))
+        self.objective = LimitedSum(limit)
+        return float(least[1])
+
+    @property
+    def plans(self) -> PlannedCascade:
+        """The Einsums with all their dataplacements."""
+        parts = {name: part for name, part in self.parts.items() if isinstance(part, PlannedEinsum)}
+        return PlannedCascade(tuple(self.firsts), parts)
 
     def with_few_loops(self) -> list[LoopTree]:
         """The best with one fused loop for each Einsum at most: soon found, and nothing worse need be looked at."""

@@ -24,13 +24,15 @@ class Known:
     """Knowledge before a search of a cascade: it looks for nothing that is no better.
 
     `value`: of the one objective (J, s, J*s). `rows`: costs of mappings, a column for each objective; None for none.
-    `limit`: another metric, and what each mapping must have less of (J, s). `planned`: by the names of the Einsums of a
-    cascade these with the dataplacements that mappings within the limit may have, as its search plans them.
+    `limit`: another metric, and what each mapping must have less of (J, s). `doubtful`: there may well be none, and
+    the search may give up. `planned`: by the names of the Einsums of a cascade these with the dataplacements that
+    mappings within the limit may have, as its search plans them.
     """
 
     value: float = math.inf
     rows: Floats | None = None
     limit: tuple[str, float] | None = None
+    doubtful: bool = False
     planned: Mapping[tuple[str, ...], object] = field(default_factory=dict, compare=False)
 
 
