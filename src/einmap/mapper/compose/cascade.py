@@ -49,7 +49,7 @@ def cascade(problem: Problem, budget: Budget, way: Way) -> tuple[Outcome, Known]
         known = replace(known, rows=rows if known.rows is None else np.concatenate([known.rows, rows]))
     is_bounded = len(goals) == 1 and known.limit is None
     if is_bounded and _may_reach_bound(problem, way):
-        found, known = _at_bound(problem, budget, way)
+        found, known, work = _at_bound(problem, budget, way)
         if found is not None:
             return found, replace(known, value=found.value)
     search = way.search(problem.options, known)
@@ -71,22 +71,23 @@ def _may_reach_bound(problem: Problem, way: Way) -> bool:
     ) and not any(why_not_fused(einsum, way.spec.bound[einsum.name].arch, ("energy", "latency")) for einsum in einsums)
 
 
-def _at_bound(problem: Problem, budget: Budget, way: Way) -> tuple[Outcome | None, Known]:
-    """The least energy of what is as fast as the first bound says, None where there is none; and the plans by then.
+def _at_bound(problem: Problem, budget: Budget, way: Way) -> tuple[Outcome | None, Known, int]:
+    """The least energy of what is as fast as the first bound says, None where there is none; plans and work by then.
 
     Latency mostly is what the busiest component needs in any case, and many mappings are as fast: which of them are is
     of no use to know where the one with the least energy is wanted.
     """
-    options, start, part = problem.options, time.perf_counter(), budget.share(FOR_TIES)
+    options, start = problem.options, time.perf_counter()
     known = Known(limit=("latency", math.inf), doubtful=True)
     search = way.search(replace(options, goals=("energy",)), known)
-    least = search.limit_to_bound(part.progress)
+    least, part = search.limit_to_bound(_but_for_bounds(budget.progress), budget.work), budget.share(FOR_TIES)
     trees = [] if least is None else search.run(part.progress, part.work)
     if not trees:
-        return None, replace(problem.known, planned={search.names: search.plans} if search.prepared else {})
+        known = replace(problem.known, planned={search.names: search.plans} if search.prepared else {})
+        return None, known, search.meter.work
     outcome = _outcome(search, [way.point(tree, options) for tree in trees], 0, start)
     # as good as the bound it is in any case, whether a better one by energy was looked for to the end or not
-    return replace(outcome, goals=options.goals, bound=least, ended=None), problem.known
+    return replace(outcome, goals=options.goals, bound=least, ended=None), problem.known, 0
 
 
 def _but_for_bounds(token: Progress) -> Progress:

@@ -59,6 +59,10 @@ def over(ways_of: Callable[[Problem], Ways], search: WaySearch) -> Search:
             outcomes.append(outcome)
             budget, problem = budget.after(outcome.stats.evaluated), replace(problem, known=known)
         found = united(outcomes)
+        # of what is as good on another way nothing is said
+        found = replace(
+            found, ties_broken=found.ties_broken and (len(ways.ways) == 1 or problem.known.limit is not None)
+        )
         if not ways.left_out or not found.points:
             return found
         return replace(found, left_out=(*found.left_out, *ways.left_out), bound=None)

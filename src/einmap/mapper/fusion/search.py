@@ -73,7 +73,10 @@ class FusedSearch(CascadeProblem):
 
         `most`: choices that may be looked at.
         """
-        self.meter = Meter(progress, most)
+        if self.members:
+            self.meter.progress, self.meter.most = progress, most
+        else:
+            self.meter = Meter(progress, most)
         self.best_so_far = []
         try:
             return self._run(progress)
@@ -109,19 +112,20 @@ class FusedSearch(CascadeProblem):
         self.bound()
         self.seconds["listing"] = time.perf_counter() - begin
 
-    def limit_to_bound(self, progress: Progress) -> float | None:
+    def limit_to_bound(self, progress: Progress, most: float) -> float | None:
         """Limit the other metric to what it is at least by the first bounds: its value there.
 
-        None where nothing fits, or there is no time.
+        None where nothing fits, something is left out, or there is no time.
         """
         assert self.known.limit is not None
-        self.meter = Meter(progress)
+        self.meter = Meter(progress, most)
         try:
             self.begin(progress)
             least = None if self.impossible else LazyRefinement(self, self.passed).least()
         except StoppedError:
             return None
-        if least is None or not 0 < least[1] < math.inf:
+        has_all = all(member.chains.covers_mapspace for member in self.members)
+        if least is None or not has_all or not 0 < least[1] < math.inf:
             return None
         limit = tied(math.inf, float(least[1])).most
         self.known = replace(self.known, limit=(self.known.limit[0], limit))
