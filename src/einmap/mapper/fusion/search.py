@@ -121,7 +121,7 @@ class FusedSearch(CascadeProblem):
         self.meter = Meter(progress, most)
         try:
             self.begin(progress)
-            least = None if self.impossible else LazyRefinement(self, self.passed).least()
+            least = None if self.impossible else LazyRefinement(self, self.passed, self.found).least()
         except StoppedError:
             return None
         has_all = all(member.chains.covers_mapspace for member in self.members)
