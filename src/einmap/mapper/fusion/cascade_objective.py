@@ -113,7 +113,7 @@ class LimitedSum:
 
         The largest of the lines is concave over the slope: beside the best one so far is the best of all.
         """
-        if not np.isfinite(least).all():
+        if not np.isfinite(least).all() or math.isinf(self.limit):
             return None
         slopes = np.concatenate([[0.0], weights[2:, 1] / weights[2:, 0]])
         order = np.argsort(slopes)

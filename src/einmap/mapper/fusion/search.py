@@ -121,16 +121,17 @@ class FusedSearch(CascadeProblem):
         self.meter = Meter(progress, most)
         try:
             self.begin(progress)
-            least = None if self.impossible else LazyRefinement(self, self.passed, self.found).least()
+            relaxed = None if self.impossible else LazyRefinement(self, self.passed, self.found).bound()
         except StoppedError:
             return None
         has_all = all(member.chains.covers_mapspace for member in self.members)
-        if least is None or not has_all or not 0 < least[1] < math.inf:
+        least = math.inf if relaxed is None else float(relaxed.paths.least[1])
+        if not has_all or not 0 < least < math.inf:
             return None
-        limit = tied(math.inf, float(least[1])).most
+        limit = tied(math.inf, least).most
         self.known = replace(self.known, limit=(self.known.limit[0], limit))
         self.objective = LimitedSum(limit)
-        return float(least[1])
+        return least
 
     @property
     def plans(self) -> PlannedCascade:

@@ -225,11 +225,6 @@ class LazyRefinement:
         self.passed("heads", begin)
         return relaxed
 
-    def least(self) -> Floats | None:
-        """The least weighted costs of cascades before anything is listed; None where no way is left."""
-        self.graph.build(self.option_table.all(self.options_of), self.cascade.watch("ways to fuse {}"))
-        return self.relaxed(self.graph, {}).paths.least if self.graph.exists else None
-
     def relaxed(self, graph: StateGraph, before: Mapping[Stage, PackedOptions]) -> Relaxation:
         """Lower bounds of cascades, and those without each option, wherever its stage is.
 
