@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
+from weakref import proxy
 
 import numpy as np
 
@@ -194,7 +195,8 @@ class FusedSearch(CascadeProblem):
             # what is known of few loops says nothing of all
             if self.proving:
                 self.known_bound = max(self.known_bound, refinement.known_bound)
-                self.option_floors = refinement.floors
+                # the floors outlive the refinement, and may not keep the search that keeps them
+                self.option_floors = replace(refinement.floors, cascade=proxy(self))
         return [] if answer is None else self.trees(answer)
 
     def found(self, answer: Answer) -> float:

@@ -273,7 +273,7 @@ class EinsumFronts:
             )
             if not plans[0][0][0].has_tables:
                 plans = with_few_tables(plans)
-            self.groups.tables.fill(plans[0][0][0], self.groups)
+            self.groups.fill(plans[0][0][0])
             for outer_nests in plans:
                 walk = self._walk(*outer_nests[0])
                 for search, outer_nest in outer_nests:

@@ -113,6 +113,8 @@ class Groups:
     _made: dict[tuple[int, bytes, tuple[ChainTemplate, ...]], tuple[PathSearch, int]] = field(default_factory=dict)
     """The latest searches by group, lanes and plans, with the number of plans that had room."""
     _portions: dict[int, int] = field(default_factory=dict)
+    _user: object = field(default_factory=object)
+    """Stands for these groups in the store, which would keep them alive."""
 
     def add(self, path: Path, group: Group) -> None:
         """One more group; its bounds without tables are found."""
@@ -136,12 +138,12 @@ class Groups:
                 taken = self._take(search, [plan for plan, _ in waiting])
                 if taken == len(group.plans) and search.tables.bytes <= self.tables.each:
                     self._ready[number] = search
-                self.tables.fill(search, self)
+                self.fill(search)
                 for compiled in search.compiled:
                     roots = self._roots[compiled.plan] = search.root_values(compiled)
                     yield compiled.plan, roots
                 waiting = waiting[taken:]
-                self.tables.release(self, self._ready.values())
+                self.tables.release(self._user, self._ready.values())
             # the memories of all tensors are the same in one way of holding them
             for way, plan in {way: plan for plan, way in waiting}.items():
                 yield plan, relaxed.values[way]
@@ -155,7 +157,7 @@ class Groups:
         """
         for number, (path, group, relaxed) in enumerate(self.all):
             if number in self._ready:
-                self.tables.fill(self._ready[number], self)
+                self.fill(self._ready[number])
                 yield self._ready[number]
                 continue
             asked = [(plan, way) for plan, way in zip(group.plans, relaxed.way_of, strict=True) if plan in limits]
@@ -185,14 +187,18 @@ class Groups:
                         if len(self._made) > MOST_MADE:
                             del self._made[next(iter(self._made))]
                     search, taken = self._made[key]
-                    self.tables.fill(search, self)
+                    self.fill(search)
                     yield search
                     waiting = [plan for plan in waiting[taken:] if plan in limits]
-        self.tables.done(self)
+        self.tables.done(self._user)
+
+    def fill(self, search: PathSearch) -> None:
+        """Make sure that a search of these groups has its tables."""
+        self.tables.fill(search, self._user)
 
     def release(self) -> None:
         """Free the tables of all searches that may not be looked at again."""
-        self.tables.release(self, [*self._ready.values(), *(search for search, _ in self._made.values())])
+        self.tables.release(self._user, [*self._ready.values(), *(search for search, _ in self._made.values())])
 
     def _worth_tables(self, path: Path, group: Group, relaxed: Bounds) -> bool:
         """Whether tables of all dataplacements and uses of the fanouts are few, or say far more than bounds without.
@@ -209,9 +215,9 @@ class Groups:
             lanes = np.sort(np.argsort(values[way], kind="stable")[:FIRST_LANES])
             search = new_search(path, group.lanes.only(lanes), 1)
             search.take([group.plans[relaxed.way_of.index(way)]], NO_LIMIT)
-            self.tables.fill(search, self)
+            self.fill(search)
             least = [search.root_values(compiled) for compiled in search.compiled]
-            self.tables.release(self, self._ready.values())
+            self.tables.release(self._user, self._ready.values())
             if least and len(least[0]):
                 return bool(least[0].prod(axis=1).min() > FAR_BETTER * values[way, lanes].min())
         return False
