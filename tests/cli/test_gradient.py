@@ -97,3 +97,10 @@ def test_a_training_step_is_run_and_its_numbers_are_written(run, tmp_path):
         done = run(*words, "--batch", "M", "--train", "pp=2", *more)
         assert done.status == 2
         assert words_of_error in " ".join(done.err.replace("│", " ").split())
+
+
+@pytest.mark.parametrize("words", [("--of", "Z"), ("--batch", "M"), ("--optimizer", "sgd")])
+def test_options_of_a_training_step_are_refused_without_one(run, words):
+    done = run("run", "matmul", "matmul_reduce_scatter", "--dry-run", *words)
+    assert done.status == 2
+    assert f"{words[0]}: it is of a training step" in " ".join(done.err.split())

@@ -45,12 +45,30 @@ def test_fields_are_fixed_to_one_value_or_several(run):
         (("--fix", "dp=3"), "no plan divides 4 devices"),
         (("--memory", "1KiB"), "no plan keeps to 1 KiB"),
         (("--bytes", "2"), "two numbers"),
+        (("--fix", "dp=4,zero=1"), "has more than one field"),
+        (("--fix", "stages=1+x"), "stages is [1, 'x']; expected layers of each stage"),
+        (("--cluster", "tpu_v4i"), "it has no key 'cluster'"),
+        (("--cluster", "a100_nodes", "--mesh", "z=4"), "no links along mesh axis 'z'"),
     ],
 )
 def test_what_is_wrong_is_said_with_exit_status_2(run, words, said):
     done = run("train-plan", *SMALL, *words)
     assert done.status == 2
     assert said in " ".join(done.err.split())
+
+
+def test_stages_and_what_overlaps_are_fixed_by_words(run):
+    words = ("--fix", "pp=2", "--fix", "stages=1+3", "--fix", "overlap=data+tensor", "--fix", "chunks=1")
+    plan = json.loads(run("train-plan", *SMALL, *words, "--json").out)["plan"]
+    assert plan["stages"] == [1, 3]
+    assert plan["overlap"] == ["data", "tensor"]
+
+
+@pytest.mark.parametrize("ranks", ["", ",M", "M,M", "M,D,S,C"])
+def test_ranks_are_one_to_three_different_ones(run, ranks):
+    done = run("train-plan", "feed_forward", "--mesh", "x=4", "--batch", "8", "--ranks", ranks)
+    assert done.status == 2
+    assert "one to three different ranks" in done.err
 
 
 def test_an_unknown_rank_of_samples_is_refused(run):

@@ -102,6 +102,9 @@ def test_a_plan_as_text():
     for text in ("", "pp", "pp=x", "tp=2", "pp=2,pp=3", "stages=3-4"):
         with pytest.raises(einmap.SpecError):
             plan_of_text(text)
+    with pytest.raises(einmap.SpecError, match="'pp' is not a field of a plan and its value") as missing:
+        plan_of_text("pp")
+    assert missing.value.hint == "write pp=VALUE"
 
 
 def test_two_processes_of_jax_give_the_unpartitioned_step():

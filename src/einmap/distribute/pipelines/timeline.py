@@ -10,6 +10,8 @@ from einmap.distribute.pipelines.schedule import Action, PipelineSchedule, Step,
 from einmap.errors import SpecError
 
 _SHOWN = 4
+LARGEST = 1e300
+"""Cost of a stage at most, so that sums over the actions of a schedule are finite."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +43,8 @@ class StageCosts:
         rows = (self.forward, self.backward_input, self.backward_weight, self.activations)
         if len({len(row) for row in rows}) > 1:
             raise SpecError(f"costs of stages have different lengths: {', '.join(str(len(row)) for row in rows)}")
-        if not all(0 <= value < float("inf") for row in (*rows, (self.transfer, self.overlapped)) for value in row):
-            raise SpecError("costs of stages must be finite and not negative")
+        if not all(0 <= value <= LARGEST for row in (*rows, (self.transfer, self.overlapped)) for value in row):
+            raise SpecError(f"costs of stages must be finite and not negative, at most {LARGEST:g}")
 
     def of(self, action: Action) -> float:
         """Seconds of one action."""

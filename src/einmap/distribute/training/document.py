@@ -52,8 +52,8 @@ def fixed_in(raw: Raw) -> dict[str, Any]:
 
 
 def fixed_by(texts: Sequence[str]) -> dict[str, Any]:
-    """Fields of plans from words such as `tp=8`, `zero=1|3`, `stages=6*6*7`: one value, or a list of several. Raises
-    SpecError (several problems together).
+    """Fields of plans from words such as `tp=8`, `zero=1|3`, `stages=6+6+7`, `overlap=data+tensor`: one value, or a
+    list of several. Raises SpecError (several problems together).
     """
     problems: list[EinmapError] = []
     values: dict[str, Any] = {}
@@ -61,6 +61,9 @@ def fixed_by(texts: Sequence[str]) -> dict[str, Any]:
         name, equals, words = (part.strip() for part in text.partition("="))
         if not equals:
             problems.append(SpecError(f"--fix {text!r}: '=' is missing", hint="write tp=8, or zero=1|3"))
+        elif "=" in words:
+            hint = "write an option for each: --fix dp=4 --fix zero=1"
+            problems.append(SpecError(f"--fix {text!r} has more than one field", hint=hint))
         elif name in values:
             problems.append(SpecError(f"--fix {text!r}: {name} is fixed twice", hint="write tp=4|8"))
         else:
@@ -80,7 +83,7 @@ def _value(name: str, text: str) -> Any:
     """A word of the command line as a value."""
     kind = _KINDS.get(name, (int, ""))[0]
     if kind is tuple:
-        return [int(part) if part.strip().isdecimal() else part.strip() for part in text.split("*") if part.strip()]
+        return [int(part) if part.strip().isdecimal() else part.strip() for part in text.split("+") if part.strip()]
     if kind is bool:
         return {"true": True, "false": False}.get(text.strip(), text)
     return int(text) if kind is int and text.strip().isdecimal() and len(text) < 10 else text.strip()
@@ -93,6 +96,8 @@ def checked(name: str, value: Any) -> Any:
         raise SpecError(f"a plan of a training step has no field {short(name)}", hint=hint)
     kind, said = _KINDS.get(name, (int, "a whole number"))
     if kind is tuple and isinstance(value, list):
+        if name == "stages" and not all(type(layers) is int and layers >= 0 for layers in value):
+            raise SpecError(f"stages is {short(value)}; expected {said}", hint="in words: stages=6+6+7")
         return tuple(value)
     if type(value) is not kind:
         raise SpecError(f"{name} is {short(value)}; expected {said}")

@@ -19,14 +19,15 @@ def plan_of_text(text: str) -> TrainingPlan:
     for part in "".join(text.split()).split(","):
         key, equals, value = part.partition("=")
         if key not in KEYS or not equals:
-            hint = did_you_mean(key, KEYS, listing="fields")
+            hint = f"write {key}=VALUE" if key in KEYS else did_you_mean(key, KEYS, listing="fields")
             raise SpecError(f"{short(part)} is not a field of a plan and its value", hint=hint)
         if key in fields:
             raise SpecError(f"{key} is given twice")
         try:
             fields[key] = _read(key, value)
         except ValueError:
-            raise SpecError(f"{key} is {short(value)}; expected a whole number", hint="stages: 3+4") from None
+            wanted = "Einsums of each stage, such as 3+4" if key == "stages" else "a whole number"
+            raise SpecError(f"{key} is {short(value)}; expected {wanted}") from None
     return TrainingPlan(**fields)
 
 

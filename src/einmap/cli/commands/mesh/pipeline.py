@@ -81,6 +81,8 @@ def pipeline_command(options: Options, output: Tables) -> None:
     files = output.files("einmap.distribute.pipelines.timeline.Timeline", given)
     if options.schedule is None and (written or drawn):
         raise typer.BadParameter("says which schedule is written or drawn", param_hint="--schedule")
+    if options.schedule != BEST:
+        _check_alone(options)
     best: BestPipeline | None = None
     if options.schedule == BEST:
         problem = problem_of(options)
@@ -102,6 +104,13 @@ def pipeline_command(options: Options, output: Tables) -> None:
         drawn.write(pipeline_svg(first))
         print_hint(f"wrote {drawn.path}")
     files.write(timelines)
+
+
+def _check_alone(options: Options) -> None:
+    """Raise usage errors for options that only the best schedule has."""
+    for name in ("memory", "runs"):
+        if getattr(options, name) is not None:
+            raise typer.BadParameter("only --schedule best has it", param_hint=f"--{name}")
 
 
 def schedules_of(options: Options) -> list[PipelineSchedule]:

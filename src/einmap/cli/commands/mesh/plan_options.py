@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from einmap.distribute.costs.cluster import LARGEST, default_cluster
+from einmap.distribute.costs.cluster import LARGEST, Cluster, default_cluster
 from einmap.distribute.costs.cost_model import PLAN_METRICS, PlanMetric
 from einmap.distribute.derive import context_of
 from einmap.distribute.placements.mesh import MAX_DEVICES, Mesh
@@ -75,15 +75,26 @@ def plan_request(
     if context is not None:
         attempt(problems, partial(checked_request, context, placements))
         attempt(problems, partial(matching_ends, context, options.same))
+    cluster = attempt(problems, partial(machine_of, spec, cluster_file, options.mesh, root))
+    raise_all(problems)
+    assert cluster is not None
+    return PlanRequest(options.mesh, cluster, options.metric, options.memory, placements, time_limit, same=options.same)
+
+
+def machine_of(spec: Spec, cluster_file: str | None, mesh: Mesh, root: FolderNames = ()) -> Cluster:
+    """The cluster that was read with `--cluster` or with the workload, else the default one for the mesh.
+
+    Raises SpecError (several problems together), also where the mesh does not lie on it.
+    """
+    problems: list[EinmapError] = []
     if cluster_file is not None and spec.raw.get(CLUSTER_KEY) is None:
         hint = "write the key cluster in it, or take a shipped one, such as a100_nodes"
         problems.append(SpecError(f"--cluster {cluster_file!r}: it has no key {CLUSTER_KEY!r}", hint=hint))
     given = attempt(problems, partial(cluster_in, spec, root))
     if given is not None:
-        attempt(problems, partial(given.check, options.mesh))
+        attempt(problems, partial(given.check, mesh))
     raise_all(problems)
-    cluster = given or default_cluster(options.mesh)
-    return PlanRequest(options.mesh, cluster, options.metric, options.memory, placements, time_limit, same=options.same)
+    return given or default_cluster(mesh)
 
 
 def mesh_of(text: str) -> Mesh:

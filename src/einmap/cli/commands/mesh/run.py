@@ -86,6 +86,8 @@ def run_command(
         if not train(source, training, options.engine, options.seed, output):
             raise typer.Exit(WRONG)
         return
+    if training.given:
+        raise typer.BadParameter("it is of a training step: give --train, too", param_hint=training.given[0])
     shown = ProgressBar(error_console())
     engine, seed, dry_run, as_json = options.engine, options.seed, options.dry_run, output.as_json
     runner = engine_named(engine, options.of_engine(), Progress(shown.report))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import fields
 
 import typer
 
@@ -16,6 +17,7 @@ from einmap.distribute.training_run.run import Devices, LocalDevices, TrainingRu
 
 TRAINING = "Training"
 """A panel of the help."""
+DEFAULT_BATCH = "B"
 
 
 @group
@@ -29,9 +31,14 @@ class TrainingOptions:
     )
     of: str | None = option("TENSOR", "Its loss, a sum over samples.", panel=TRAINING)
     by: str | None = option("TENSORS", "Its weights: W1,W2.", panel=TRAINING)
-    batch: str = option("RANK", "The rank of samples.", default="B", panel=TRAINING)
+    batch: str | None = option("RANK", "The rank of samples.", shown="B", panel=TRAINING)
     constant: str | None = option("TENSORS", "Tensors through which no gradient flows.", panel=TRAINING)
     optimizer: str | None = option("sgd|adam", "Update the weights.", panel=TRAINING)
+
+    @property
+    def given(self) -> list[str]:
+        """The options that are given, as they are written."""
+        return [f"--{one.name}" for one in fields(self) if getattr(self, one.name) is not None]
 
 
 def train(source: Source, options: TrainingOptions, engine: str, seed: int, output: Output) -> bool:
@@ -48,7 +55,7 @@ def train(source: Source, options: TrainingOptions, engine: str, seed: int, outp
         options.of,
         _names(options.by),
         plan,
-        batch=options.batch,
+        batch=DEFAULT_BATCH if options.batch is None else options.batch,
         constant=_names(options.constant),
         optimizer=options.optimizer,
     )

@@ -7,18 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from einmap.cli.commands.mesh.plan_options import memory_of, mesh_of
+from einmap.cli.commands.mesh.plan_options import machine_of, memory_of, mesh_of
 from einmap.cli.inputs import Source, reading_inputs
 from einmap.cli.options import OUTPUT, Without, group, option, output_option, several
 from einmap.cli.output import print_hint
 from einmap.cli.progress_bar import searching
 from einmap.cli.writing.results import Tables
 from einmap.cli.writing.target import Target
-from einmap.distribute.costs.cluster import default_cluster
 from einmap.distribute.training.document import fixed_by, fixed_in, training_text
 from einmap.distribute.training.model import Ranks, TrainingModel
 from einmap.distribute.training.search import TrainingRequest, best_training_plan
-from einmap.facade import cluster_in
 from einmap.frontends.files import read_text_file
 from einmap.frontends.yaml.parsing.parse import parse_yaml
 from einmap.report.mesh.pictures.pipeline import pipeline_svg
@@ -67,13 +65,13 @@ def train_plan_command(options: Options, output: Tables, source: Annotated[Sourc
     fixed = fixed_of(options.fix)
     with reading_inputs(source.define, written, drawn, files):
         spec = source.spec(given)
-    machine = cluster_in(spec, source.root) or default_cluster(laid)
+    machine = machine_of(spec, cluster, laid, source.root)
     gradient, state = two_numbers(options.bytes, "--bytes", "2,12")
-    names = [name.strip() or None for name in options.ranks.split(",")] + [None, None]
+    ranks = ranks_of(options.ranks)
     model = TrainingModel.of(
         spec.workload,
         options.batch,
-        Ranks(names[0] or "B", names[1], names[2]),
+        ranks,
         layers=options.layers,
         gradient_bytes=gradient,
         state_bytes=state,
@@ -99,6 +97,16 @@ def fixed_of(words: list[str]) -> dict[str, Any]:
         if word.endswith((".yaml", ".yml")) and "=" not in word:
             values |= fixed_in(parse_yaml(read_text_file(Path(word)), word))
     return values | fixed_by([word for word in words if "=" in word or not word.endswith((".yaml", ".yml"))])
+
+
+def ranks_of(text: str) -> Ranks:
+    """Ranks of samples, of positions and of experts; an empty word: there is none. A usage error for anything else."""
+    names = [name.strip() for name in text.split(",")]
+    named = [name for name in names if name]
+    if not names[0] or len(names) > 3 or len({*named}) < len(named):
+        raise typer.BadParameter("one to three different ranks, joined by commas: B,M,E", param_hint="--ranks")
+    samples, positions, experts = [*names, "", ""][:3]
+    return Ranks(samples, positions or None, experts or None)
 
 
 def two_numbers(text: str, flag: str, example: str) -> tuple[float, float]:
