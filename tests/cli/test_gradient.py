@@ -82,6 +82,12 @@ def test_refusals_say_where(run, tmp_path):
     assert "the workload has no tensor 'Y'" in done.err
 
 
+def test_what_is_differentiated_is_not_a_constant(run):
+    done = run("gradient", "feed_forward", "--of", "Z", "--by", "W1", "--constant", "Z")
+    assert (done.status, done.out) == (2, "")
+    assert "'Z' is constant" in done.err
+
+
 def test_a_training_step_is_run_and_its_numbers_are_written(run, tmp_path):
     words = ("run", "feed_forward", "-D", "N_TOKENS=8", "-D", "D_MODEL=4", "-D", "D_FF=8", "--of", "Z", "--by", "W1,W2")
     table = tmp_path / "devices.csv"

@@ -116,6 +116,8 @@ def _check_names(
         raise SpecError("no tensor to differentiate by", hint="name weights or inputs, such as by=['W']")
     if of in by:
         raise SpecError(f"the gradient of {of!r} by itself is 1", hint=f"leave {of} out")
+    if of in constant:
+        raise SpecError(f"{of!r} is constant, so its gradient is 0 everywhere", hint=f"leave {of} out of the constants")
 
 
 def _with_parts(forward: Workload, found: Backward, einsums: Sequence[Einsum]) -> list[Einsum]:
