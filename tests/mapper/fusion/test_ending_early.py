@@ -170,6 +170,23 @@ def test_where_time_is_too_short_for_the_einsums_one_by_one_nothing_is_fused():
     assert [budget.progress.stopped for budget in left] == [False, True]
 
 
+@pytest.mark.parametrize("cut", [True, False])
+def test_einsums_that_a_half_of_the_time_is_too_short_for_get_most_of_the_rest(cut, monkeypatch):
+    limits = []
+
+    def run(search, token, most=np.inf, longer=None):
+        independent_run(search, einmap.Progress())
+        for part in search.distinct:
+            part.optimum.cut = cut
+        limits.append(token.seconds_left())
+
+    independent_run = independent.IndependentSearch.run
+    monkeypatch.setattr(independent.IndependentSearch, "run", run)
+    problem = Problem(small(), read_options(small(), metrics="edp", workers=1))
+    assert OneByOne(problem, Budget(einmap.Progress().within(1000))).first
+    assert limits == pytest.approx([500, 800] if cut else [500], abs=60)
+
+
 def test_a_search_that_is_stopped_knows_what_fuses_nothing_too():
     found = einmap.map_workload(small(), progress=stopper("the best chains"))
     alone = einmap.map_workload(small(), fuse=False)

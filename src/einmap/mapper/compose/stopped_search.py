@@ -33,7 +33,9 @@ MOST_RESERVED = 3.0
 AT_LEAST = 1.0
 """Seconds that a fallback is given in any case, also where somebody has stopped the search."""
 FOR_FIRST = 0.5
-"""Part of a limited time that it may take before the search, which needs some for a bound."""
+"""Part of a limited time that it may take before the search."""
+FOR_BOUND = 0.2
+"""Part of the rest that the search needs for a bound, where more time for it is of no use."""
 OF_EVALUATIONS = 0.25
 """Part of limited evaluations that is kept for it."""
 
@@ -64,6 +66,9 @@ class OneByOne:
         part = token.within(max(token.seconds_left() * FOR_FIRST, AT_LEAST))
         try:
             self.einsums.run(part, longer=token)
+            if self.einsums.is_mostly_cut():
+                # a search of the whole, which needs more, would find nothing in the rest
+                self.einsums.run(token.within(token.seconds_left() * (1 - FOR_BOUND)))
             return self.evaluated(self.einsums.best())
         except (MappingError, NoMappingError):
             # where there is none at all one that fuses may fit

@@ -425,6 +425,11 @@ class IndependentSearch:
         """Einsums whose search was stopped."""
         return tuple(name for name, part in self.parts.items() if self.optimum(part.einsum).cut)
 
+    def is_mostly_cut(self) -> bool:
+        """Whether the searches of most distinct Einsums were stopped."""
+        distinct = self.distinct
+        return 2 * sum(self.optimum(part.einsum).cut for part in distinct) > len(distinct)
+
     def bound(self) -> float:
         """Lower bound of the one objective (J, s, J*s), unfused."""
         total = np.zeros(len(self.goals))
