@@ -83,7 +83,7 @@ def test_stages_may_be_chosen():
     [
         (TIED, {"tp": 2}, {}, "not with tp yet"),
         (TIED, {"zero": 1}, {}, "without ZeRO"),
-        (TIED, {"pp": 9}, {}, "not a cut of 7 into 9 stages"),
+        (TIED, {"pp": 9}, {}, "7 Einsums cannot be cut into 9 x 1 stages"),
         (TIED, {}, {"batch": "Q"}, "no rank 'Q' of samples"),
         (TIED, {}, {"by": ["X"]}, "'X' is not a weight"),
         ([*TIED[:-1], "M[h] = E[b, h]", "L[O: 0] = M[h] * M[h]"], {}, {}, "not a sum over samples|samples meet"),
@@ -144,3 +144,10 @@ def test_an_einsum_on_jax_has_the_values_of_the_definition(einsum, reduction):
     with jax.enable_x64(True):
         found = compute(case.einsums[0], inputs)
     np.testing.assert_allclose(found["Z"], numeric.run(case, inputs)["Z"], rtol=1e-12)
+
+
+@pytest.mark.parametrize("fields", [{"pp": 10**9}, {"chunks": 10**9, "schedule": "interleaved"}])
+def test_more_stages_than_einsums_are_refused_before_a_schedule_is_made(fields):
+    case = workload("L[b] = X[b, i] * W1[i]", B=4, I=3)
+    with pytest.raises(einmap.SpecError, match="1 Einsums cannot be cut into"):
+        training_program(case, "L", ["W1"], TrainingPlan(**fields))

@@ -152,6 +152,9 @@ def training_program(
         )
     (size,) = samples
     _check_samples(forward, of, variables)
+    if plan.pp * plan.chunks > len(forward.einsum_names):
+        text = f"{len(forward.einsum_names)} Einsums cannot be cut into {plan.pp:,} x {plan.chunks:,} stages"
+        raise SpecError(text, hint="each stage has an Einsum or more")
     schedule = pipeline_schedule(plan.schedule, plan.pp, plan.micro_batches(size), chunks=plan.chunks)
     small = replace(workload, einsums=tuple(_shrunk(e, variables, plan.micro_batch) for e in workload.einsums))
     stages = _stages(forward.einsum_names, plan, schedule.stages)
