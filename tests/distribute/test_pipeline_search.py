@@ -6,6 +6,8 @@ from itertools import permutations, product
 
 import pytest
 
+from einmap.distribute.pipelines import search
+from einmap.distribute.pipelines.greedy import greedy_orders
 from einmap.distribute.pipelines.problem import PipelineProblem
 from einmap.distribute.pipelines.schedule import Action, folded, looped, needed_here
 from einmap.distribute.pipelines.search import best_pipeline
@@ -125,3 +127,18 @@ def test_a_stopped_search_gives_the_best_so_far_not_proven():
     assert said
     assert not stopped.proven
     assert stopped.lower_bound <= best_pipeline(problem, runs=2000).timeline.makespan <= stopped.timeline.makespan
+
+
+def test_a_search_that_is_stopped_makes_no_more_orders_by_rules(monkeypatch):
+    made = []
+
+    def counted(one):
+        for orders in greedy_orders(one):
+            made.append(orders)
+            yield orders
+
+    monkeypatch.setattr(search, "greedy_orders", counted)
+    one = problem(looped(2, 3), 4, 6, 6, 6, 1, math.inf)
+    progress = Progress(lambda report: progress.stop())
+    best_pipeline(one, progress=progress)
+    assert len(made) == 1

@@ -9,6 +9,7 @@ from einmap.distribute.costs.cluster import Cluster, Link, ProcessingElement
 from einmap.distribute.training.model import Layer, Ranks, TrainingModel
 from einmap.distribute.training.plan import TrainingPlan
 from einmap.distribute.training.step import TrainingCosts, training_cost
+from einmap.errors import SpecError
 
 PE = ProcessingElement(peak=((16, 1e12),), memory_bandwidth=1e11)
 RING = Cluster(PE, (("x", Link(1e9)),))
@@ -153,3 +154,8 @@ def test_operations_of_a_step_do_not_depend_on_the_micro_batch():
     model = perceptron([64, 32], batch=8)
     steps = [training_cost(model, RING, TrainingPlan(micro_batch=size)) for size in (1, 4)]
     assert [step.operations for step in steps] == [3 * 8 * 64 * 32 * 2] * 2
+
+
+def test_a_model_of_too_many_layers_is_refused():
+    with pytest.raises(SpecError, match="10,001 layers; expected at most 10,000"):
+        TrainingModel((replace(transformer().layers[0], count=10_001),), 8)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 
 from einmap.distribute.pipelines.exact import ExactSearch
 from einmap.distribute.pipelines.greedy import greedy_orders
@@ -103,19 +104,22 @@ def _first(first: int, step: int, device: int) -> int:
 
 def _starts(problem: PipelineProblem) -> Iterator[tuple[Score, PipelineSchedule]]:
     """Schedules that fit, with their scores."""
+    seen: set[PipelineSchedule] = set()
+    for schedule in _made(problem):
+        if schedule not in seen and problem.fits(schedule):
+            yield problem.score(schedule), schedule
+        seen.add(schedule)
+
+
+def _made(problem: PipelineProblem) -> Iterator[PipelineSchedule]:
+    """Schedules one after another: those by rules take long where devices have many stages."""
     devices, batches = problem.devices, problem.micro_batches
-    orders = list(greedy_orders(problem))
+    yield from map(problem.schedule, greedy_orders(problem))
     if problem.device_of == tuple(range(devices)):
-        orders += orders_in_rounds(problem)
-    found = list(map(problem.schedule, dict.fromkeys(orders)))
-    if problem.device_of == tuple(range(devices)):
+        yield from map(problem.schedule, orders_in_rounds(problem))
         rooms = [most / each for most, each in zip(problem.most, problem.costs.activations, strict=True) if each]
         room = int(min([batches, *rooms]) * (1 + ROUNDING))
-        found += [
-            zero_bubble(devices, batches, partial(_first, first, step), room)
-            for first in range(1, min(room, 2 * devices) + 1)
-            for step in (1, 2)
-        ]
+        for first, step in product(range(1, min(room, 2 * devices) + 1), (1, 2)):
+            yield zero_bubble(devices, batches, partial(_first, first, step), room)
     elif problem.device_of == folded(devices):
-        found.append(zb_v(devices, batches))
-    return ((problem.score(schedule), schedule) for schedule in found if problem.fits(schedule))
+        yield zb_v(devices, batches)

@@ -93,6 +93,10 @@ class Layer:
         return any(self.batch & einsum.by_tensor[tensor].variables for einsum in users)
 
 
+MOST_LAYERS = 10_000
+"""Layers of a model, repeated ones included: a cut into stages looks at each."""
+
+
 @dataclass(frozen=True)
 class TrainingModel:
     """Layers in order, and a step of training. `batch`: samples of a step, on all devices together.
@@ -101,7 +105,8 @@ class TrainingModel:
     for Adam: weight, mean and variance in 32 bits. `table`: values of weights that the first stage looks up, such as
     those of an embedding.
 
-    Raises SpecError for no layers or two of one name, for a batch below 1, and for bytes that are negative.
+    Raises SpecError for no layers, more than `MOST_LAYERS` or two of one name, for a batch below 1, and for bytes that
+    are negative.
     """
 
     __repr__ = brief
@@ -119,6 +124,9 @@ class TrainingModel:
         for name in dict.fromkeys(names):
             if names.count(name) > 1:
                 raise SpecError(f"two layers have the name {name!r}", hint="rename one of them")
+        count = sum(layer.count for layer in self.layers)
+        if count > MOST_LAYERS:
+            raise SpecError(f"the model has {count:,} layers; expected at most {MOST_LAYERS:,}")
         if self.batch < 1:
             raise SpecError(f"a step has {self.batch} samples; expected at least 1")
         if min(self.gradient_bytes, self.state_bytes, self.table) < 0:
