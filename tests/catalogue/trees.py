@@ -195,7 +195,7 @@ ROWS = [
         on="size: 20",
     ),
     warning(128, "time is up", SLOW, ["stopped after", "mappings"], "mapper.time_limit", on="time_limit", run="map"),
-    warning(128, "no time at all", BASE + "mapper:\n  time_limit: 0\n", ["stopped after", "mappings"], "mapper.time_limit", on="time_limit", run="map"),
+    warning(128, "no time at all", BASE + "mapper:\n  time_limit: 0\n", ["stopped after", "choices"], "mapper.time_limit", on="time_limit", run="map"),
     error(128, "negative time", BASE + "mapper:\n  time_limit: -1\n", ["time_limit", "not negative", "-1"], "mapper.time_limit", on="time_limit", run="map"),
     error(
         127,

@@ -134,7 +134,8 @@ def test_with_one_core_there_is_no_second_process(monkeypatch):
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
 def test_the_second_process_ends_with_this_one(end):
     script = (
-        "import os, time; from collections import deque; from einmap.mapper import warm\n"
+        "import os, signal, time; from collections import deque; from einmap.mapper import warm\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored\n"
         "os.sched_getaffinity = lambda _: {0, 1}\n"
         "with warm._helped(deque()) as made:\n    print(flush=True); time.sleep(60)"
     )

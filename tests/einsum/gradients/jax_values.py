@@ -11,8 +11,6 @@ from einmap.einsum.operation import Apply, Number, Operand
 from einmap.einsum.spaces.projection import Affine
 from einmap.einsum.spaces.space import inside_of, parse_constraint
 
-jax.config.update("jax_enable_x64", True)
-
 FUNCTIONS = {
     "exp": jnp.exp, "log": jnp.log, "sqrt": jnp.sqrt, "rsqrt": jax.lax.rsqrt, "abs": jnp.abs, "tanh": jnp.tanh,
     "sigmoid": jax.nn.sigmoid, "relu": jax.nn.relu, "negative": jnp.negative, "erf": jax.scipy.special.erf,
@@ -30,7 +28,8 @@ def gradients(workload, inputs, of, by, weights):
     def loss(chosen):
         return jnp.sum(values(workload, inputs | chosen)[of] * weights)
 
-    return jax.jit(jax.grad(loss))({tensor: jnp.asarray(inputs[tensor]) for tensor in by})
+    with jax.enable_x64(True):
+        return jax.jit(jax.grad(loss))({tensor: jnp.asarray(inputs[tensor]) for tensor in by})
 
 
 def values(workload, inputs):

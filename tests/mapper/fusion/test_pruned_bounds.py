@@ -89,7 +89,7 @@ def test_families_may_be_listed_with_the_same_others(monkeypatch):
     # without tables at the beginning, so that dataplacements are left out before their outer nests are looked at
     monkeypatch.setattr(table_store, "FEW_TABLES", 0)
     monkeypatch.setattr(table_store, "FAR_BETTER", np.inf)
-    chains = replace(cascade().distinct[1].chains, room=0)
+    chains = replace(cascade().distinct[1].chains, tables=table_store.TableStore(0, 0))
     chains.least(np.eye(1))
     assert len(chains.signature_classes) > 1
     nothing = Remainder(np.zeros((1, 1)), 0.0)

@@ -59,7 +59,7 @@ def plan_all(whole: Whole, token: Progress, plan_first: bool) -> None:
         if alike is not None and alike.why is None:
             whole.parts[einsum.name] = EinsumResult(einsum, alike.search, alike.why, alike.same_as or first)
             continue
-        part = before.get(einsum.name) or EinsumResult(einsum, None, why_no_tables(whole, einsum))
+        part = before.get(einsum.name) or new_part(whole, einsum)
         part.same_as = None
         whole.parts[einsum.name] = part
         must_be = whole.is_given(part) or (plan_first and not position)
@@ -79,19 +79,29 @@ def why_no_tables(whole: Whole, einsum: Einsum) -> str | None:
     return why(einsum, whole.spec.bound[einsum.name].arch, whole.goals)
 
 
-def plan(whole: Whole, part: EinsumResult, token: Progress) -> None:
-    """The dataplacements and uses of the fanouts of one Einsum, or why it is searched without tables."""
+def new_part(whole: Whole, einsum: Einsum) -> EinsumResult:
+    """An Einsum of which nothing is listed."""
+    part = EinsumResult(einsum, None, why_no_tables(whole, einsum))
+    check_searched(whole, part)
+    return part
+
+
+def check_searched(whole: Whole, part: EinsumResult) -> None:
+    """Raise NotSupportedError where an Einsum cannot be searched as it would have to be."""
     einsum, why = part.einsum, part.why
-    arch, is_given = whole.spec.bound[einsum.name].arch, whole.is_given(part)
-    if why is None:
-        part.search = EinsumSearch.over_all(einsum, arch, whole.request(einsum.name), token, whole.weight(einsum))
-        if any(path.lanes_above() for path in part.search.paths):
-            part.search, why = None, "lanes may stand above its outermost memory"
-    if why is not None and is_given:
+    if why is not None and whole.is_given(part):
         raise NotSupportedError(
             f"Einsum {einsum.name!r} is searched mapping by mapping ({why}), which takes no given mapping",
             at=whole.given[einsum.name].places[0],
             hint="leave it out of what is given",
         )
-    check_stalls_searchable(einsum, arch, why)
-    part.why = why
+    check_stalls_searchable(einsum, whole.spec.bound[einsum.name].arch, why)
+
+
+def plan(whole: Whole, part: EinsumResult, token: Progress) -> None:
+    """The dataplacements and uses of the fanouts of one Einsum, or why it is searched without tables."""
+    einsum, arch = part.einsum, whole.spec.bound[part.einsum.name].arch
+    part.search = EinsumSearch.over_all(einsum, arch, whole.request(einsum.name), token, whole.weight(einsum))
+    if any(path.lanes_above() for path in part.search.paths):
+        part.search, part.why = None, "lanes may stand above its outermost memory"
+        check_searched(whole, part)

@@ -171,6 +171,9 @@ class LabelSetting:
         """Limits of the labels before Einsum k: by what it and all later ones add at least."""
         rests = self.paths.backward(k)
         if self.most is None:
-            points = self.reached - rests[:, None, : self.n_costs]
+            rests = rests[:, None, : self.n_costs]
+            # no label is of use where nothing is behind it, whatever may be reached
+            points = np.full((len(rests), len(self.reached), self.n_costs), -np.inf)
+            np.subtract(self.reached, rests, out=points, where=rests < np.inf)
             return Limits(self.room.capacity, points, np.full(len(points), len(self.reached)), -1.0)
         return Limits(self.room.capacity, *self.paths.corners(k), self.most)

@@ -133,7 +133,7 @@ class LazyRefinement:
             if answer is None:
                 return good
             best, unknown = relaxed.unknown(answer)
-            if best > reached:
+            if best >= reached * (1 - ROUNDING):
                 self.known_bound = reached
                 return good
             if not unknown:
