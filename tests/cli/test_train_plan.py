@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import pytest
 
@@ -24,6 +25,7 @@ def test_a_plan_that_was_written_is_read_again_and_costs_the_same(run, tmp_path)
     assert again["plan"] == first["plan"]
     assert again["plans"] == 1
     assert picture.read_text().startswith("<svg")
+    assert re.search(r"at most [0-9.]+ [KM]iB of activations held", picture.read_text())
     with table.open() as file:
         rows = list(csv.DictReader(file))
     assert {row["parallel"] for row in rows} == {kind["parallel"] for kind in first["kinds"]}

@@ -21,6 +21,7 @@ from einmap.frontends.files import read_text_file
 from einmap.frontends.yaml.parsing.parse import parse_yaml
 from einmap.report.mesh.pictures.pipeline import pipeline_svg
 from einmap.report.mesh.training import training_document, training_report
+from einmap.units import format_bytes
 
 
 @group
@@ -85,7 +86,7 @@ def train_plan_command(options: Options, output: Tables, source: Annotated[Sourc
         written.write(training_text(best.plan))
         print_hint(f"wrote {written.path}")
     if drawn is not None:
-        drawn.write(pipeline_svg(best.step.timeline))
+        drawn.write(pipeline_svg(best.step.timeline, held=lambda most: f"{format_bytes(most)} of activations"))
         print_hint(f"wrote {drawn.path}")
     files.write(best)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from einmap.distribute.pipelines.schedule import Kind, Step
 from einmap.distribute.pipelines.timeline import Timeline
@@ -23,13 +23,18 @@ BUBBLE = YELLOW
 TICKS = 6
 
 
-def pipeline_svg(timeline: Timeline, *, theme: Theme = LIGHT) -> str:
-    """The picture as SVG text. Numbers are those of micro-batches; a prime: the second stage of a device."""
+def _activations(most: float) -> str:
+    return f"{most:g} activations"
+
+
+def pipeline_svg(timeline: Timeline, *, theme: Theme = LIGHT, held: Callable[[float], str] = _activations) -> str:
+    """The picture as SVG text. Numbers are those of micro-batches; a prime: the second stage of a device.
+
+    `held`: what a device holds at most, in words.
+    """
     canvas, schedule, whole = Canvas(theme), timeline.schedule, timeline.makespan
     title = schedule.name or "schedule of a pipeline"
-    said = (
-        f"{format_si(whole, 's')}, bubble {percent(timeline.bubble)}, at most {max(timeline.peaks):g} activations held"
-    )
+    said = f"{format_si(whole, 's')}, bubble {percent(timeline.bubble)}, at most {held(max(timeline.peaks))} held"
     y = canvas.wrapped(title, MARGIN, MARGIN - 4, WIDTH, Line("", 16, bold=True))
     y = canvas.wrapped(said, MARGIN, y, WIDTH, Line("", 12, muted=True))
     y = _legend(canvas, timeline, y + 8) + 10
