@@ -141,13 +141,19 @@ class FusedSearch(CascadeProblem):
         return PlannedCascade(tuple(self.firsts), parts)
 
     def with_few_loops(self) -> list[LoopTree]:
-        """The best with one fused loop for each Einsum at most: soon found, and nothing worse need be looked at."""
+        """The best with one fused loop for each Einsum at most: soon found, and nothing worse need be looked at.
+
+        Where nothing is known, those without any fused loop come before.
+        """
         self.proving = False
+        if len(self.options.goals) == 1 and math.isinf(self.value):
+            self.begin_again(0)
+            self.best_so_far = self.within(self.value)
         self.begin_again(1)
         if len(self.options.goals) > 1:
             mappings = self.best_so_far = self.within(None)
         else:
-            mappings = self.best_so_far = self.in_part(FOR_FEW, lambda: self.within(self.value))
+            mappings = self.best_so_far = self.in_part(FOR_FEW, lambda: self.within(self.value)) or self.best_so_far
         self.begin_again(self.options.most_fused)
         self.proving = True
         return mappings
