@@ -90,7 +90,7 @@ def _value(name: str, text: str) -> Any:
 
 
 def checked(name: str, value: Any) -> Any:
-    """The value of a field. Raises SpecError where there is no such field, or where it is of another kind."""
+    """The value of a field. Raises SpecError for an unknown field, and for a value of another kind."""
     if name not in _NAMES:
         hint = did_you_mean(name, _NAMES, listing="fields")
         raise SpecError(f"a plan of a training step has no field {short(name)}", hint=hint)

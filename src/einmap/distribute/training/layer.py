@@ -98,7 +98,7 @@ def layer_cost(layer: Layer, machine: Machine, samples: int, sequence_parallel: 
     `samples`: of a micro-batch, on all expert parallel devices together. Along `tp` each weight with two ranks or more
     is split in one of its ranks, the Einsum in kept or reduced ranks; along `cp` an Einsum with weights is split in
     positions; along `ep` in experts, or in samples where it has none. The planner chooses all else; results lie as
-    inputs do. Raises SpecError where there is no such way.
+    inputs do. Raises SpecError where none does.
     """
     backward = with_backward(layer.of_samples(samples))
     joint = backward.workload

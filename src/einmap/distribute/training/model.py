@@ -18,7 +18,7 @@ from einmap.visible import brief
 class Ranks:
     """Ranks whose splits have names. `batch`: samples, data parallel; `sequence`: positions, context and sequence
     parallel; `expert`: experts, expert parallel. A rank variable that indexes such a rank alone counts as well, and so
-    does each rank that it indexes: queries and keys of attention are both positions. None: there is no such rank.
+    does each rank that it indexes: queries and keys of attention are both positions. None: it has none.
     """
 
     batch: Rank = "B"

@@ -104,7 +104,7 @@ class Fallback(Protocol):
 
     @property
     def known(self) -> Known:
-        """Best result so far: the search need look for nothing that is no better."""
+        """Best result so far: the search looks for better ones alone."""
 
     @property
     def left(self) -> Budget:

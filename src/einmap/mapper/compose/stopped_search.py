@@ -81,7 +81,7 @@ class OneByOne:
 
     @property
     def known(self) -> Known:
-        """Limit of the search: it need not look for what is no better than the mappings found first."""
+        """Limit of the search: it looks for mappings that are better than those found first."""
         goals = self.problem.options.goals
         if not self.first:
             return NOTHING
