@@ -5,6 +5,7 @@
 - `costs`: costs of moves and local Einsums on a cluster, and of a whole plan.
 - `derive`: distribute_workload(): from a workload, a mesh and placements to a plan.
 - `hops`: moves that lead from one placement of a tensor to another in one step.
+- `operators`: seconds of the operators of a step of a model, as serving runs them.
 - `pipelines`: schedules of a pipeline: which stage of a model a device runs when.
 - `placements`: how tensors and Einsums lie on a mesh of processing elements (PEs), and what a user asks for.
 - `planner`: the best plan, why others lose, and what it is called.
