@@ -87,6 +87,39 @@ def test_a_floor_knows_that_tensors_share_a_buffer():
         assert (member.chains.signature_classes[each] >= rows).all()
 
 
+TWO_INPUTS = """
+arch:
+  nodes:
+  - !Memory {name: DRAM, size: inf, leak_power: 0, tensors: {keep: ~Intermediates, may_keep: All}, actions: [
+      {name: read, energy: 9, throughput: 1}, {name: write, energy: 9, throughput: 1}]}
+  - !Memory {name: GLB, size: 128, leak_power: 0, tensors: {keep: ~weights}, actions: [
+      {name: read, energy: 1, throughput: inf}, {name: write, energy: 1, throughput: inf}]}
+  - !Compute {name: MAC, leak_power: 0, actions: [{name: compute, energy: 1, throughput: 1}]}
+workload:
+  rank_sizes: {M: 16, K: 4, N: 4, P: 16}
+  bits_per_value: {All: 8}
+  einsums:
+  - {einsum: "X[m, n] = A[m, k] * V[k, n]", renames: {weights: V}}
+  - {einsum: "Y[n, p] = B[n, k] * W[k, p]", renames: {weights: W}}
+  - {einsum: "Z[m, p] = X[m, n] * Y[n, p]", renames: {weights: Nothing}}
+"""
+
+
+def test_a_signature_class_of_which_nothing_fits_is_none():
+    # loops over n alone may stand above both X and Y: 16 values of one of them fill the buffer
+    spec = einmap.loads(TWO_INPUTS)
+    search = FusedSearch(spec, read_options(spec, metrics="energy_delay_product"))
+    search.prepare(Progress())
+    chains = search.members[2].chains
+    classes = list(chains.signature_classes)
+    raised = {each: raise_floor(chains, each, Progress()) for each in classes}
+    gone = [each for each in classes if each not in chains.signature_classes]
+    assert [dict(each)[0] == dict(each)[1] == "GLB" for each in classes] == [each in gone for each in classes]
+    assert gone and all(raised[each] for each in gone)
+    search.steeper(0.5)
+    assert 0 < search.least_value() <= einmap.map_workload(spec, metrics="energy_delay_product").cost.edp
+
+
 @pytest.mark.parametrize("goal", GOALS)
 def test_a_search_that_is_stopped_at_once_has_a_bound(goal):
     spec = einmap.load("simple", "feed_forward", define={"N_TOKENS": 64, "D_MODEL": 32, "D_FF": 64})

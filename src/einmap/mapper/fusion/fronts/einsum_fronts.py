@@ -79,6 +79,7 @@ class EinsumFronts:
     apart: int = field(default=1, init=False)
     space: FrontMemories = field(default_factory=FrontMemories, init=False)
     """The memories of the columns of fronts, once they are known."""
+    _bounded: bool = field(default=False, init=False)
     _pruned: dict[SignatureClass, PrunedBounds] = field(default_factory=dict, init=False)
     _whole: dict[int, dict[str, float]] = field(default_factory=dict, init=False)
     _outer_nest_rows: dict[FusionSignature, Floats] = field(default_factory=dict, init=False)
@@ -145,12 +146,10 @@ class EinsumFronts:
 
     def least(self, weights: Floats) -> Floats:
         """For each row of weights what every chain costs at least."""
-        if not self.signature_classes:
+        if not self._bounded:
             self._bound_signature_classes()
-        if not self.signature_classes:
-            return np.full(len(weights), np.inf)
-        minima = np.stack([(rows @ weights.T).min(axis=0) for rows in self.signature_classes.values()])
-        least: Floats = minima.min(axis=0)
+        minima = [(rows @ weights.T).min(axis=0) for rows in self.signature_classes.values()]
+        least: Floats = np.min([np.full(len(weights), np.inf), *minima], axis=0)
         return least
 
     def plans_within(self, most: float) -> set[ChainTemplate]:
@@ -162,6 +161,7 @@ class EinsumFronts:
 
     def _bound_signature_classes(self) -> None:
         """Bound the chains of each signature class from below."""
+        self._bounded = True
         rows: dict[SignatureClass, list[Floats]] = {}
         for plan, bounds in self.groups.bounds:
             if plan in self._by_plan:

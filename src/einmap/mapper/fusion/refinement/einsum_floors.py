@@ -31,11 +31,18 @@ RAISED = 1.1
 
 
 def raise_floor(chains: Fronts, signature_class: SignatureClass, progress: Progress) -> bool:
-    """Bound a signature class of an Einsum by its own search; whether that raised a bound by more than a little."""
+    """Bound a signature class of an Einsum by its own search; whether that raised a bound by more than a little.
+
+    One of which nothing fits is a signature class of the Einsum no more.
+    """
     if not isinstance(chains, EinsumFronts) or not is_bounded_alone(chains.planned):
         return False
     rows = chains.signature_classes[signature_class]
     floor = least_alone(chains.planned, progress, signature_class)
+    if np.isinf(floor).any():
+        # nothing of it fits; a weight of 0 would make infinite costs no number
+        del chains.signature_classes[signature_class]
+        return True
     chains.signature_classes[signature_class] = np.maximum(rows, floor)
     return bool((floor > rows.min(axis=0) * RAISED).any())
 
@@ -75,6 +82,8 @@ def least_alone(part: PlannedEinsum, progress: Progress, signature_class: Signat
         if plans:
             paths.append(path.with_plans(path.request, plans))
     search = EinsumSearch(part.einsum, part.arch, part.request, progress, paths)
-    least = [search.alone(goal, TOLERANCE, progress, MOST_WORK).bound[0] for goal in part.request.goals]
-    # what is better by less than the tolerance is not looked for
-    return np.array([bound - abs(bound) * TOLERANCE for bound in least])
+    least = np.array([search.alone(goal, TOLERANCE, progress, MOST_WORK).bound[0] for goal in part.request.goals])
+    # what is better by less than the tolerance is not looked for; where nothing fits it stays infinite
+    tolerance = np.abs(least, where=np.isfinite(least), out=np.zeros(len(least))) * TOLERANCE
+    floors: Floats = least - tolerance
+    return floors

@@ -380,9 +380,9 @@ class LazyRefinement:
                 continue
             cascade.meter.go_on()
             if raise_floor(chains, signature_class, cascade.meter.progress):
-                raised = True
-                cascade.floors_raised += 1
+                raised, cascade.floors_raised = True, cascade.floors_raised + 1
                 self.option_bounds.raised(chains, signature_class)
+                self.listing.changed.add(chains)  # where nothing fits it is no option any more
             cascade.floored.add((chains, signature_class))
         self.passed("floors", begin)
         return raised
