@@ -83,7 +83,7 @@ def bytes_of(path, group, plans) -> int:
 def test_dataplacements_are_in_an_order_in_which_neighbours_share_tables():
     sorted_bytes = other_bytes = 0
     for member in cascade(lanes=4).distinct:
-        for path, group, _ in member.chains.groups.all:
+        for path, group in member.chains.groups.all:
             sorted_bytes += bytes_of(path, group, group.plans)
             listed = sorted(group.plans, key=path.plans.index)
             other_bytes += bytes_of(path, group, listed)

@@ -421,6 +421,12 @@ class SearchRun:
         has_bound = len(self.request.goals) == 1 and not self.waiting and not self.left and 0 < self.floor < np.inf
         return f"{text}, gap at most {max(best / self.floor - 1, 0):.2%}" if has_bound else text
 
+    @property
+    def bound(self) -> tuple[float, ...]:
+        """Nothing is better than this, for each objective, once all is looked at."""
+        none, found = np.full(len(self.request.goals), np.inf), self.archive.values[: self.archive.n]
+        return tuple(float(b) for b in np.min([none, *self.left, *found], axis=0))
+
     def result(self) -> Optimum:
         """The archive as mappings, sorted by the objectives."""
         archive = self.archive
@@ -432,19 +438,10 @@ class SearchRun:
             points = [int(x) for x in archive.paths[i, 2 : 2 + len(compiled.levels)]]
             mappings.append(joined(settled(search, nodes_of(search, compiled, prefix, points))))
             values.append(tuple(float(x) for x in archive.values[i]))
-        bound = np.min([np.full(len(self.request.goals), np.inf), *self.left, *archive.values[: archive.n]], axis=0)
         return Optimum(
-            values,
-            mappings,
-            complete=not self.left,
-            bound=tuple(float(b) for b in bound),
-            plans=sum(len(path.plans) for path in self.paths),
-            searched=self.searched,
-            nodes=self.nodes,
-            work=self.work,
-            lanes=sum(len(path.lanes) for path in self.paths),
-            size=self.tally.mapspace,
-            points=sum(path.lattice.size for path in self.paths),
-            tally=self.tally,
+            values, mappings, complete=not self.left, bound=self.bound,
+            plans=sum(len(path.plans) for path in self.paths), searched=self.searched, nodes=self.nodes,
+            work=self.work, lanes=sum(len(path.lanes) for path in self.paths), size=self.tally.mapspace,
+            points=sum(path.lattice.size for path in self.paths), tally=self.tally,
             cut=(len(self.left) > self.unlisted and not self.ceiling.reached) or any(path.cut for path in self.paths),
-        )
+        )  # fmt: skip

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -30,7 +31,7 @@ from einmap.mapper.cost_bounds.stalling_machine import StallingMachine
 from einmap.mapper.objective import objective_kernels
 from einmap.mapper.objective.objectives import goal_codes, table_columns
 from einmap.mapper.objective.pareto_archive import Archive
-from einmap.mapper.problem.request import Remainder
+from einmap.mapper.problem.request import Remainder, Request
 from einmap.mapper.templates.chain_template import ChainTemplate, Held
 from einmap.mapping.mapping import Mapping
 from einmap.model.batch.einsum_cost import einsum_cost
@@ -86,11 +87,8 @@ class PathSearch(PathCosts):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.goal_codes = goal_codes(
-            self.goals, self.leaves, self.pricer.columns.of_components(self.leaves), self.columns - 1
-        )
-        self.value_codes = self.goal_codes
-        """Values kept of each mapping: the objectives, and bits in use where a cascade needs these."""
+        self.goal_codes = self.value_codes = self.codes_of_goals()
+        """Objectives; values kept of each mapping: these, and bits in use where a cascade needs these."""
         self.compiled: list[TemplateTables] = []
         self.row_of: dict[tuple[Any, ...], int] = {}
         """The first row in `rates` and `fixed` of a node with the coefficients of this key."""
@@ -100,6 +98,11 @@ class PathSearch(PathCosts):
         columns = table_columns(self.goals, self.columns) if self.of_tables is None else self.of_tables
         self.tables = self.new_tables(columns)
 
+    def codes_of_goals(self) -> Ints:
+        """The objectives as the kernels know them."""
+        of_components = self.pricer.columns.of_components(self.leaves)
+        return goal_codes(self.goals, self.leaves, of_components, self.columns - 1)
+
     def new_tables(self, columns: Ints) -> Tables:
         """Tables without blocks."""
         return Tables(self, columns)
@@ -107,6 +110,13 @@ class PathSearch(PathCosts):
     def again(self) -> PathSearch:
         """A search of the same kind without dataplacements."""
         return PathSearch(**{f.name: getattr(self, f.name) for f in fields(self)})
+
+    def asking(self, request: Request, compiled: list[TemplateTables]) -> PathSearch:
+        """This search with some of its dataplacements, for some of its objectives, by the tables of all of them."""
+        other = copy(self)
+        other.goals, other.remainder, other.compiled = request.goals, request.known_remainder, compiled
+        other.goal_codes = other.value_codes = other.codes_of_goals()
+        return other
 
     # plans as arrays
 

@@ -32,6 +32,8 @@ class PathCosts:
     def __post_init__(self) -> None:
         self.einsum, self.leaves = self.pricer.einsum, self.pricer.leaves
         self.lattice, self.rules = self.pricer.lattice, self.pricer.rules
+        self.columns = self.pricer.columns.n
+        """Number of columns of cost."""
         self.prefixes = Prefixes(self.lattice, self.fanouts, self.lanes)
         self.tensors = [a.tensor for a in self.einsum.accesses]
         self.below = self.lattice.packed("below")
@@ -84,11 +86,6 @@ class PathCosts:
         table = self.prefixes.tables[-1]
         row = prefix - self.prefixes.first[len(self.prefixes.tables) - 1]
         return table.use(row)
-
-    @property
-    def columns(self) -> int:
-        """Number of columns of cost."""
-        return self.pricer.columns.n
 
     def allowed(self, node: Held) -> Bools:
         """Points at which a node fits by itself and keeps the limits on tile shapes."""

@@ -45,14 +45,16 @@ def forms_of(component: Component, einsum: str) -> tuple[Form, ...] | None:
         return tuple(Form(share.reads * read / share.at_once, share.writes * write / share.at_once) for share in shares)
     rng = np.random.default_rng(0)
     reads, writes = (10.0 ** rng.uniform(0, 16, 96) for _ in range(2))
+    nothing = np.zeros_like(reads)
     try:
-        times_at = _probe(component, einsum, reads, writes)
-        if float(np.max(np.abs(_probe(component, einsum, reads * 0, writes * 0)))) > 0:
-            return None
-        per_read = _probe(component, einsum, reads, writes * 0) / reads
-        per_write = _probe(component, einsum, reads * 0, writes) / writes
+        of_all = np.concatenate([reads, nothing, reads, nothing]), np.concatenate([writes, nothing, nothing, writes])
+        seconds_at = _probe(component, einsum, *of_all)
     except (ValueError, TypeError, ZeroDivisionError):
         return None
+    times_at, at_nothing, of_reads, of_writes = seconds_at.reshape(4, -1)
+    if float(np.max(np.abs(at_nothing))) > 0:
+        return None
+    per_read, per_write = of_reads / reads, of_writes / writes
     r, w = float(per_read[0]), float(per_write[0])
     if not (_close(per_read, r) and _close(per_write, w)) or r < 0 or w < 0:
         return None

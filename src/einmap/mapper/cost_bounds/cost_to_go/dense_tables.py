@@ -164,7 +164,7 @@ class Tables(TableBlocks):
         everywhere = np.ones(costs.lattice.size, dtype=bool)
         fits = everywhere if inner.lowers is None else costs.fits_lowered(inner.lowers)
         rates, fixed, per_visit = (
-            np.ascontiguousarray(rows[np.ix_(first, self.columns_in(rows))])
+            np.ascontiguousarray(self.columns_in(rows)[first])
             for rows in costs.rates_of(recipe.chains, level.node, level.r)
         )
         t = costs.tensors.index(level.node.tensor)

@@ -183,8 +183,7 @@ class SparseTables(TableBlocks):
         assert inner is not None
         assert inner.axes is not None
         rates, fixed, per_visit = (
-            np.ascontiguousarray(rows[:, self.columns_in(rows)])
-            for rows in costs.rates_of(recipe.chains, level.node, level.r)
+            np.ascontiguousarray(self.columns_in(rows)) for rows in costs.rates_of(recipe.chains, level.node, level.r)
         )
         lowered = self.holding({} if inner.lowers is None else self.lowered(inner.lowers), inner.lowers)
         held = {} if costs.lowers(level.node) else dict.fromkeys([*sorted(around.beside), level.node.tensor])

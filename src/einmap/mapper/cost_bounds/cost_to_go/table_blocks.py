@@ -93,13 +93,16 @@ class TableBlocks:
             return self.costs.constants_of(recipe.chains)[:, self.columns]
         assert level.node is not None
         costs = self.costs.rates_of(recipe.chains, level.node, level.r)
-        own = [rows[:, self.columns_in(rows)] for rows in costs]
-        return np.hstack([self.table_of[recipe.below][:, None], *own])
+        return np.hstack([self.table_of[recipe.below][:, None], *map(self.columns_in, costs)])
 
-    def columns_in(self, rows: Floats) -> Ints:
-        """Where the columns of the tables are among coefficients that may have none, or each column several times."""
+    def columns_in(self, rows: Floats) -> Floats:
+        """The columns of the tables of coefficients that may have none, or each column several times."""
         n = self.costs.columns
-        return np.concatenate([self.columns[:0], *(begin + self.columns for begin in range(0, rows.shape[1], n))])
+        if len(self.columns) == n or not rows.shape[1]:
+            return rows
+        if rows.shape[1] == n:
+            return rows[:, self.columns]
+        return rows[:, np.concatenate([begin + self.columns for begin in range(0, rows.shape[1], n)])]
 
     def width(self, r: int) -> int:
         """Prefixes of the first r fanouts."""

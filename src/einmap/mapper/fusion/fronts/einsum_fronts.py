@@ -8,7 +8,7 @@ be a part of anything good. Only their outer nests are then completed, by branch
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -21,13 +21,7 @@ from einmap.mapper.branch_and_bound.decode import nodes_of
 from einmap.mapper.branch_and_bound.path_search import Descent, PathSearch, TemplateTables
 from einmap.mapper.branch_and_bound.stalled import offer_stalled, settled
 from einmap.mapper.fusion.fronts.nests.dominance import undominated
-from einmap.mapper.fusion.fronts.nests.growing import (
-    ClassList,
-    GrowingFront,
-    Listed,
-    exceeds_cutoff,
-    promise,
-)
+from einmap.mapper.fusion.fronts.nests.growing import ClassList, GrowingFront, Listed, exceeds_cutoff, promise
 from einmap.mapper.fusion.fronts.nests.loops import loop_nodes
 from einmap.mapper.fusion.fronts.nests.met_loops import ANYTHING, MetLoops
 from einmap.mapper.fusion.fronts.nests.nest_rules import NestRules
@@ -171,6 +165,12 @@ class EinsumFronts:
         self.signature_classes = {
             f: bounds[nondominated(bounds)] if few else bounds for f, bounds in every.items() if len(bounds)
         }
+
+    def kept_searches(
+        self, signature_class: SignatureClass
+    ) -> Iterator[tuple[PathSearch, list[TemplateTables]]] | None:
+        """Searches with tables of all dataplacements of a signature class, and these; None where some are not kept."""
+        return self.tables_of.groups.kept({plan for plan, of in self._by_plan.items() if of == signature_class})
 
     def begin_again(self, most: float, apart: int = 1) -> None:
         """Forget what is listed, and look at chains with so many fused loops from here on; `apart`: see NestRules."""

@@ -8,7 +8,7 @@ in common, and so have most uses of the fanouts: these stay together.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from threading import Lock
@@ -16,7 +16,7 @@ from threading import Lock
 import numpy as np
 
 from einmap.arrays import Bools, Floats
-from einmap.mapper.branch_and_bound.path_search import PathSearch
+from einmap.mapper.branch_and_bound.path_search import PathSearch, TemplateTables
 from einmap.mapper.branch_and_bound.sparse_search import new_search
 from einmap.mapper.cost_bounds.compute_path import Path
 from einmap.mapper.cost_bounds.relaxed_bounds import FIRST_LANES, Bounds
@@ -105,7 +105,9 @@ class Groups:
     memory: float
     """Bytes that may be used."""
     tables: TableStore
-    all: list[tuple[Path, Group, Bounds]] = field(default_factory=list)
+    all: list[tuple[Path, Group]] = field(default_factory=list)
+    _relaxed: dict[int, Bounds] = field(default_factory=dict)
+    """Bounds by group that need no tables, once they are asked for."""
     _ready: dict[int, PathSearch] = field(default_factory=dict)
     """Searches by group whose tables are kept."""
     _roots: dict[ChainTemplate, Floats] = field(default_factory=dict)
@@ -117,9 +119,15 @@ class Groups:
     """Stands for these groups in the store, which would keep them alive."""
 
     def add(self, path: Path, group: Group) -> None:
-        """One more group; its bounds without tables are found."""
-        group = replace(group, plans=sorted(group.plans, key=_from_inside))
-        self.all.append((path, group, Bounds(path, group.plans, group.lanes, self.meter.progress, True)))
+        """One more group."""
+        self.all.append((path, replace(group, plans=sorted(group.plans, key=_from_inside))))
+
+    def relaxed(self, number: int) -> Bounds:
+        """Bounds of a group that need no tables; where there are tables of all nobody asks for them."""
+        if number not in self._relaxed:
+            path, group = self.all[number]
+            self._relaxed[number] = Bounds(path, group.plans, group.lanes, self.meter.progress, True)
+        return self._relaxed[number]
 
     @cached_property
     def bounds(self) -> list[tuple[ChainTemplate, Floats]]:
@@ -130,23 +138,28 @@ class Groups:
         return list(self._bounds())
 
     def _bounds(self) -> Iterator[tuple[ChainTemplate, Floats]]:
-        for number, (path, group, relaxed) in enumerate(self.all):
-            waiting = list(zip(group.plans, relaxed.way_of, strict=True))
-            worth = self._worth_tables(path, group, relaxed)
+        for number, (path, group) in enumerate(self.all):
+            waiting = group.plans
+            search, worth = self._worth_tables(number)
             while waiting and worth and not self.meter.stopped:
-                search = new_search(path, group.lanes, 1)
-                taken = self._take(search, [plan for plan, _ in waiting])
+                taken = len(waiting)
+                if search is None:
+                    search = new_search(path, group.lanes, 1)
+                    taken = self._take(search, waiting)
                 if taken == len(group.plans) and search.tables.bytes <= self.tables.each:
                     self._ready[number] = search
                 self.fill(search)
                 for compiled in search.compiled:
                     roots = self._roots[compiled.plan] = search.root_values(compiled)
                     yield compiled.plan, roots
-                waiting = waiting[taken:]
+                waiting, search = waiting[taken:], None
                 self.tables.release(self._user, self._ready.values())
-            # the memories of all tensors are the same in one way of holding them
-            for way, plan in {way: plan for plan, way in waiting}.items():
-                yield plan, relaxed.values[way]
+            if waiting:
+                # the memories of all tensors are the same in one way of holding them
+                relaxed = self.relaxed(number)
+                ways = zip(waiting, relaxed.way_of[len(group.plans) - len(waiting) :], strict=True)
+                for way, plan in {way: plan for plan, way in ways}.items():
+                    yield plan, relaxed.values[way]
 
     def searches(
         self, limits: Mapping[ChainTemplate, Remainder | None], pruned: Mapping[ChainTemplate, PrunedBounds]
@@ -155,11 +168,12 @@ class Groups:
 
         `limits`, `pruned`: by plan; what is taken out of `limits` meanwhile is not looked at any more.
         """
-        for number, (path, group, relaxed) in enumerate(self.all):
+        for number, (path, group) in enumerate(self.all):
             if number in self._ready:
                 self.fill(self._ready[number])
                 yield self._ready[number]
                 continue
+            relaxed = self.relaxed(number)
             asked = [(plan, way) for plan, way in zip(group.plans, relaxed.way_of, strict=True) if plan in limits]
             plans = []
             good: dict[int, Bools] = {}
@@ -192,6 +206,19 @@ class Groups:
                     waiting = [plan for plan in waiting[taken:] if plan in limits]
         self.tables.done(self._user)
 
+    def kept(self, plans: Container[ChainTemplate]) -> Iterator[tuple[PathSearch, list[TemplateTables]]] | None:
+        """Searches with their tables, and what they have of some dataplacements; None where tables are not kept."""
+        numbers = [n for n, (_, group) in enumerate(self.all) if any(plan in plans for plan in group.plans)]
+        return self._kept(numbers, plans) if self._ready.keys() >= set(numbers) else None
+
+    def _kept(
+        self, numbers: Sequence[int], plans: Container[ChainTemplate]
+    ) -> Iterator[tuple[PathSearch, list[TemplateTables]]]:
+        for search in (self._ready[number] for number in numbers):
+            self.fill(search)
+            yield search, [compiled for compiled in search.compiled if compiled.plan in plans]
+        self.tables.done(self._user)
+
     def fill(self, search: PathSearch) -> None:
         """Make sure that a search of these groups has its tables."""
         self.tables.fill(search, self._user)
@@ -200,16 +227,20 @@ class Groups:
         """Free the tables of all searches that may not be looked at again."""
         self.tables.release(self._user, [*self._ready.values(), *(search for search, _ in self._made.values())])
 
-    def _worth_tables(self, path: Path, group: Group, relaxed: Bounds) -> bool:
+    def _worth_tables(self, number: int) -> tuple[PathSearch | None, bool]:
         """Whether tables of all dataplacements and uses of the fanouts are few, or say far more than bounds without.
 
-        That is tried with the dataplacement and the uses of the fanouts that seem best and fit.
+        That is tried with the dataplacement and the uses of the fanouts that seem best and fit. Where they are few also
+        the search that has them.
         """
+        path, group = self.all[number]
         if len(group.lanes) > MOST_READY:
-            return False
+            return None, False
         search = new_search(path, group.lanes, 1)
         if len(group.lanes) <= FEW and search.take(group.plans, FEW_TABLES) == len(group.plans):
-            return search.tables.bytes <= FEW_TABLES
+            has_room = search.tables.bytes <= min(FEW_TABLES, self.memory / 2)
+            return (search if has_room else None), search.tables.bytes <= FEW_TABLES
+        relaxed = self.relaxed(number)
         values = relaxed.values.prod(axis=2)
         for way in np.argsort(values.min(axis=1), kind="stable"):
             lanes = np.sort(np.argsort(values[way], kind="stable")[:FIRST_LANES])
@@ -219,8 +250,8 @@ class Groups:
             least = [search.root_values(compiled) for compiled in search.compiled]
             self.tables.release(self._user, self._ready.values())
             if least and len(least[0]):
-                return bool(least[0].prod(axis=1).min() > FAR_BETTER * values[way, lanes].min())
-        return False
+                return None, bool(least[0].prod(axis=1).min() > FAR_BETTER * values[way, lanes].min())
+        return None, False
 
     def _take(self, search: PathSearch, plans: Sequence[ChainTemplate]) -> int:
         """Compile the first of some dataplacements; neighbours have most of their tables in common."""
@@ -229,7 +260,7 @@ class Groups:
     def _with_room(self, number: int) -> int:
         """How many uses of the fanouts have room for the tables of one dataplacement of a group."""
         if number not in self._portions:
-            path, group, _ = self.all[number]
+            path, group = self.all[number]
             longest, n = max(group.plans, key=lambda plan: len(plan.steps)), len(group.lanes)
             while n > 1:
                 search = new_search(path, group.lanes.only(np.arange(n)), 1)

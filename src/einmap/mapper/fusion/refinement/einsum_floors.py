@@ -6,12 +6,14 @@ may be a half of what there is. A search by itself knows that they have to fit b
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from einmap.arrays import Floats
-from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
+from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch, SearchRun
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
 from einmap.mapper.fusion.fronts.nests.signatures import SignatureClass
@@ -38,7 +40,9 @@ def raise_floor(chains: Fronts, signature_class: SignatureClass, progress: Progr
     if not isinstance(chains, EinsumFronts) or not is_bounded_alone(chains.planned):
         return False
     rows = chains.signature_classes[signature_class]
-    floor = least_alone(chains.planned, progress, signature_class)
+    floor = least_by_tables(chains, progress, signature_class)
+    if floor is None:
+        floor = least_alone(chains.planned, progress, signature_class)
     if np.isinf(floor).any():
         # nothing of it fits; a weight of 0 would make infinite costs no number
         del chains.signature_classes[signature_class]
@@ -82,8 +86,28 @@ def least_alone(part: PlannedEinsum, progress: Progress, signature_class: Signat
         if plans:
             paths.append(path.with_plans(path.request, plans))
     search = EinsumSearch(part.einsum, part.arch, part.request, progress, paths)
-    least = np.array([search.alone(goal, TOLERANCE, progress, MOST_WORK).bound[0] for goal in part.request.goals])
-    # what is better by less than the tolerance is not looked for; where nothing fits it stays infinite
+    return _eased([search.alone(goal, TOLERANCE, progress, MOST_WORK).bound[0] for goal in part.request.goals])
+
+
+def least_by_tables(chains: EinsumFronts, progress: Progress, signature_class: SignatureClass) -> Floats | None:
+    """As `least_alone`, from tables that are made already; None where some are not."""
+    request, part = chains.request, chains.planned
+    searches = chains.kept_searches(signature_class)
+    if searches is None:
+        return None
+    runs = []
+    for goal in request.goals:
+        asked = replace(request, goals=(goal,), tolerance=TOLERANCE, remainder=None)
+        runs.append(SearchRun(EinsumSearch(part.einsum, part.arch, asked, progress, [], max_work=MOST_WORK)))
+    for search, compiled in searches:
+        for run in runs:
+            run.search_plans(search.asking(run.request, compiled), defaultdict(float))
+    return _eased([run.bound[0] for run in runs])
+
+
+def _eased(bounds: Sequence[float]) -> Floats:
+    """Bounds less the tolerance: what is better by less is not looked for. Where nothing fits they stay infinite."""
+    least = np.array(bounds)
     tolerance = np.abs(least, where=np.isfinite(least), out=np.zeros(len(least))) * TOLERANCE
     floors: Floats = least - tolerance
     return floors

@@ -161,6 +161,10 @@ class FrontListing:
             for member, position in some:
                 what(member, position)
 
+        if len(together) < 2:
+            # a thread takes longer to begin than most of this work
+            work([one for some in together.values() for one in some])
+            return
         with ThreadPoolExecutor(self.cascade.workers) as executor:
             list(executor.map(work, together.values()))
 
