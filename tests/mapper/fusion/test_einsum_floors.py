@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,23 +11,43 @@ from tests.random_specs.fused import draw_problem
 from tests.random_specs.wide import draw_wide
 
 import einmap
-from einmap.mapper.fusion.refinement.einsum_floors import floors_in_time, raise_floor
+from einmap.mapper.cost_bounds.before_plans import floors
+from einmap.mapper.fusion.refinement.einsum_floors import floors_before_plans, floors_in_time, raise_floor
 from einmap.mapper.fusion.search import FusedSearch
+from einmap.mapper.independent.independent_search import IndependentSearch
 from einmap.mapper.problem.options import read_options
 from einmap.progress import Progress
 
 GOALS = ("energy", "latency", "energy_delay_product")
 
 
-def whole(search):
+def by_search(search):
     """The sums of the floors over the Einsums."""
     floors = floors_in_time(search, Progress())
     pairs = zip(search.workload.einsums, search.firsts, strict=True)
     return sum(search.times(einsum) * floors.get(first, np.zeros(len(search.goals))) for einsum, first in pairs)
 
 
+def before_plans(search):
+    """The sums of the floors that need no lists of choices."""
+    rows = floors_before_plans(search, Progress())
+    nothing = np.zeros((1, len(search.goals)))
+    return sum(search.times(einsum) * rows.get(einsum.name, nothing).min(axis=0) for einsum in search.workload.einsums)
+
+
 @few_and_many("seeds", (range(20),), (range(1_000, 1_400),), parts=8, part="fusion")
 def test_no_fused_mapping_costs_less_than_the_einsums_by_themselves(seeds):
+    bounds_hold(seeds, by_search)
+
+
+@pytest.mark.parametrize("uses", [floors.MOST_USES, 1])
+@few_and_many("seeds", (range(20),), (range(2_000, 2_400),), parts=8, part="fusion")
+def test_no_fused_mapping_costs_less_than_floors_before_plans_also_with_merged_lanes(seeds, uses, monkeypatch):
+    monkeypatch.setattr(floors, "MOST_USES", uses)
+    bounds_hold(seeds, before_plans)
+
+
+def bounds_hold(seeds, whole):
     bounded = 0
     for seed in seeds:
         rng = random.Random(seed)
@@ -45,9 +66,8 @@ def test_no_fused_mapping_costs_less_than_the_einsums_by_themselves(seeds):
             best = einmap.map_workload(problem.spec, metrics=goal, semantics=problem.semantics, **limits)
         except einmap.NoMappingError:
             continue
-        sums = whole(search)
         bound, value = (
-            math.prod(sums),
+            math.prod(whole(search)),
             {"energy": best.cost.energy, "latency": best.cost.latency}.get(goal, best.cost.edp),
         )
         assert bound <= value * (1 + 1e-9), (seed, bound, value)
@@ -130,3 +150,37 @@ def test_a_search_that_is_stopped_at_once_has_a_bound(goal):
     assert found.stopped
     assert found.lower_bound * (1 - 1e-9) <= getattr(best.cost, {"energy_delay_product": "edp"}.get(goal, goal))
     assert found.lower_bound > 0
+
+
+def levels(lanes):
+    """A matrix product below two fanouts of 4 lanes each; lanes of the outer one hold rows of their own."""
+    text = """
+arch:
+  nodes:
+  - !Memory {name: DRAM, size: inf, leak_power: 0, tensors: {keep: All}, actions: [
+      {name: read, energy: 10, throughput: 4}, {name: write, energy: 10, throughput: 4}]}
+  - !Container {name: Cores, spatial: [{name: core, fanout: 4, may_reuse: All}]}
+  - !Memory {name: L1, size: 640, leak_power: 0, tensors: {keep: All}, actions: [
+      {name: read, energy: 1, throughput: inf}, {name: write, energy: 1, throughput: inf}]}
+  - !Container {name: Lanes, spatial: [{name: lane, fanout: LANES, may_reuse: All}]}
+  - !Compute {name: MAC, leak_power: 0, actions: [{name: compute, energy: 1, throughput: 1}]}
+workload:
+  rank_sizes: {M: 8, K: 8, N: 8}
+  bits_per_value: {All: 1}
+  einsums: ["Z[m, n] = A[m, k] * B[k, n]"]
+"""
+    spec = einmap.loads(text.replace("LANES", str(lanes)))
+    (einsum,) = spec.workload.einsums
+    request = replace(IndependentSearch(spec, read_options(spec)).request("Z"), goals=("energy", "latency"))
+    return floors.floors_of(einsum, spec.arch("Z"), request)
+
+
+@pytest.mark.parametrize("uses", [floors.MOST_USES, 1])
+def test_floors_before_plans_count_what_the_innermost_memory_does_at_least(uses, monkeypatch):
+    monkeypatch.setattr(floors, "MOST_USES", uses)
+    # 512 operations; DRAM 3 * 64 values, 10 J each, L1 writes A and B and reads Z once at least: 192 J. Without lanes
+    # below it L1 reads A and B and writes Z at each operation, and reads Z again but for the first ones of 64 values
+    ((energy, latency),) = levels(1)
+    assert energy == 512 + 1920 + 192 + 3 * 512 + 448
+    # 4 lanes in all; 192 values at 4 per second
+    assert latency == 512 / 4

@@ -11,11 +11,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from einmap.arrays import Floats
 from einmap.errors import NotSupportedError
 from einmap.mapper.compose.ways import Way
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.fusion.paths.lower_envelope import corners
-from einmap.mapper.fusion.refinement.einsum_floors import floors_in_time
+from einmap.mapper.fusion.problem import with_slopes
+from einmap.mapper.fusion.refinement.einsum_floors import floors_before_plans, floors_in_time
 from einmap.mapper.fusion.search import FusedSearch
 from einmap.mapper.objective.pareto_sums import PARTS
 from einmap.mapper.objective.tolerances import tie_breaker
@@ -163,26 +165,40 @@ def known_bound(search: FusedSearch, token: Progress) -> float | None:
     proven = 0.0
     if search.least and all(member.chains.covers_mapspace for member in search.members):
         proven = search.lower_bound()
-    floors = search.floors
-    if search.meter.cut and len(floors) < len(search.parts):
+    floors, rows = search.floors, dict[str, Floats]()
+    if search.meter.cut or proven == 0:
         # a search that somebody ended has some time for it in any case, as its fallback has
         late = token.stopped and token.deadline is None
-        floors |= floors_in_time(search, Progress(token.callback).within(AT_LEAST) if late else token, floors)
-    total = np.zeros(len(search.weights))
-    for number, einsum in enumerate(search.workload.einsums):
-        member = members.get(einsum.name)
-        costs = np.array(least_costs(einsum, search.spec.bound[einsum.name].arch, search.goals))
-        # an infinite latency counts for nothing where its weight is 0, as a sum of products would not have it
-        least = np.multiply(search.weights, costs, where=search.weights > 0, out=np.zeros(search.weights.shape)).sum(1)
-        if number < len(search.firsts) and search.firsts[number] in floors:
-            least = np.fmax(search.weights @ floors[search.firsts[number]], least)
-        if member is not None and member.chains.covers_mapspace and member.chains in search.least:
-            # where there was no time for bounds it is nothing
-            least = np.fmax(member.chains.least(search.weights), least)
-        if (least == -np.inf).any():
-            return proven if proven > 0 else None
-        total += search.times(einsum) * least
-    return max(proven, float(corners(search.weights, total[None])[0].prod(axis=1).min()))
+        brief = Progress(token.callback).within(AT_LEAST if late else max(token.seconds_left(), AT_LEAST))
+        rows, token = floors_before_plans(search, brief), brief if late else token
+        if len(floors) < len(search.parts):
+            floors |= floors_in_time(search, token, floors)
+
+    def total(weights: Floats) -> Floats:
+        every = np.zeros(len(weights))
+        for number, einsum in enumerate(search.workload.einsums):
+            member = members.get(einsum.name)
+            costs = np.array(least_costs(einsum, search.spec.bound[einsum.name].arch, search.goals))
+            # an infinite latency counts for nothing where its weight is 0, as a sum of products would not have it
+            least = np.multiply(weights, costs, where=weights > 0, out=np.zeros(weights.shape)).sum(1)
+            if number < len(search.firsts) and search.firsts[number] in floors:
+                least = np.fmax(weights @ floors[search.firsts[number]], least)
+            if einsum.name in rows:
+                least = np.fmax((weights @ rows[einsum.name].T).min(axis=1), least)
+            if member is not None and member.chains.covers_mapspace and member.chains in search.least:
+                # where there was no time for bounds it is nothing
+                least = np.fmax(member.chains.least(weights), least)
+            every += search.times(einsum) * least
+        return every
+
+    weights = search.weights
+    least = total(weights)
+    if len(weights) == 2:
+        weights = with_slopes(weights, least)
+        least = total(weights)
+    if (least == -np.inf).any():
+        return proven if proven > 0 else None
+    return max(proven, float(corners(weights, least[None])[0].prod(axis=1).min()))
 
 
 def _not_searched(search: FusedSearch) -> list[str]:

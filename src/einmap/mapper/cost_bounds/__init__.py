@@ -1,5 +1,6 @@
 """Lower bounds of the cost of a mapping, or of a part of one.
 
+- `before_plans`: bounds of an Einsum before its choices are listed.
 - `coefficients`: what one storage node costs: coefficients of the values that pass, for every use of the lanes at a
   time.
 - `columns`: the columns of cost that a search adds up: energy, and sums of busy times whose largest is the latency.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -36,6 +36,10 @@ MOST_LANES = 512
 """Uses of the fanouts that are searched at a time."""
 AT_ONCE = 4_000
 """Uses of the fanouts whose costs are worked out together."""
+
+
+type Way = tuple[Chain, tuple[tuple[int, int], ...]]
+"""How a tensor is held: its chain, and level and deepest level further in of each of its nodes but the outermost."""
 
 
 class Bounds:
@@ -89,11 +93,18 @@ def bounds_of_uses(
     In each column of cost each tensor is held in the way that costs least there: no better than `Bounds`, and in time
     and room that do not depend on how many ways there are. The order is that of `Bounds`.
     """
-    least = np.zeros((len(lanes), len(path.request.goals)))
-    ways: dict[str, dict[object, ChainTemplate]] = {access.tensor: {} for access in path.einsum.accesses}
+    ways: dict[str, dict[Way, None]] = {access.tensor: {} for access in path.einsum.accesses}
     for plan in plans:
         for tensor, of_tensor in ways.items():
-            of_tensor.setdefault((plan.chains[tensor], _places(plan, tensor)), plan)
+            of_tensor[plan.chains[tensor], _places(plan, tensor)] = None
+    return bounds_of_ways(path, ways, lanes, progress)
+
+
+def bounds_of_ways(
+    path: Path, ways: Mapping[str, Iterable[Way]], lanes: LaneTable, progress: Progress
+) -> tuple[Floats, Ints]:
+    """As `bounds_of_uses`, of plans that hold each tensor in one of some ways."""
+    least = np.zeros((len(lanes), len(path.request.goals)))
     known = 0
     while known < len(lanes) and not (known and progress.stopped):
         rows = np.arange(known, min(known + AT_ONCE, len(lanes)))
@@ -101,7 +112,7 @@ def bounds_of_uses(
         # lanes of a level wait the less, the further in the memories are
         total = path.pricer.operations(costs.lanes, len(path.leaves))
         for tensor, of_tensor in ways.items():
-            each = (costs.of_tensor(plan, tensor) + costs.innermost(plan, tensor) for plan in of_tensor.values())
+            each = (costs.of_tensor(tensor, way) + costs.innermost(tensor, way) for way in of_tensor)
             total = total + reduce(np.minimum, each)
         least[rows] = costs.objectives(np.maximum(total, 0.0))
         known += len(rows)
@@ -140,22 +151,21 @@ class _Costs:
     def of_plan(self, plan: ChainTemplate) -> Floats:
         """Costs of a plan."""
         costs = self.path.pricer.constants(self.lanes, plan.chains)
-        for tensor in plan.chains:
-            costs = costs + self.of_tensor(plan, tensor)
+        for tensor, chain in plan.chains.items():
+            costs = costs + self.of_tensor(tensor, (chain, _places(plan, tensor)))
         return np.maximum(costs, 0.0) if (costs == -np.inf).any() else costs
 
-    def of_tensor(self, plan: ChainTemplate, tensor: str) -> Floats | float:
-        """Costs of a tensor's nodes in a plan."""
-        chain, places = plan.chains[tensor], _places(plan, tensor)
-        key = tensor, chain, places
+    def of_tensor(self, tensor: str, way: Way) -> Floats | float:
+        """Costs of a tensor's nodes where it is held in a way."""
+        (chain, places), key = way, (tensor, way)
         if places and key not in self._of_tensor:
             self._of_tensor[key] = np.sum([self._of_node(tensor, chain, *place) for place in places], axis=0)
         return self._of_tensor[key] if places else 0.0
 
-    def innermost(self, plan: ChainTemplate, tensor: str) -> Floats:
-        """Costs of what the compute exchanges of a tensor in a plan."""
+    def innermost(self, tensor: str, way: Way) -> Floats:
+        """Costs of what the compute exchanges of a tensor that is held in a way."""
         pricer, access = self.path.pricer, self.path.einsum.by_tensor[tensor]
-        return pricer.innermost(self.lanes, access, pricer.last_exchange(plan.chains[tensor]))
+        return pricer.innermost(self.lanes, access, pricer.last_exchange(way[0]))
 
     def _of_node(self, tensor: str, chain: Chain, level: int, within: int) -> Floats:
         path, lanes = self.path, self.lanes

@@ -106,6 +106,8 @@ class CascadeProblem:
         self.known_rows: Floats = np.zeros((0, len(self.goals))) if self.known.rows is None else self.known.rows
         """Costs of mappings that are known, and of those found for several objectives; no better ones are wanted."""
         self._persistent_bits: dict[Fronts, Floats] = {}
+        self._rules: dict[Any, int] = {}
+        self._rules_of: dict[str, int] = {}
         self.firsts: list[str] = []
         """For each Einsum, as far as they are planned, the name of the first that is alike; `parts`: by that name."""
         self.parts: dict[str, PlannedEinsum | Fronts] = {}
@@ -244,45 +246,44 @@ class CascadeProblem:
         """The dataplacements of each distinct Einsum."""
         by_key: dict[Any, tuple[str, PlannedEinsum | Fronts]] = {}
         firsts, parts = self.firsts, self.parts
-        numbers: dict[Any, int] = {}
-        rules_of: dict[str, int] = {}
-        kinds = self.workload.shared, self.workload.intermediates, self.joint
         for position, einsum in enumerate(self.workload.einsums):
             self.meter.go_on()
             progress.report(f"{einsum.name}: where its tensors may be kept", position, len(self.workload.einsums))
-            bound = self.spec.bound[einsum.name]
-            tensors = tuple([tuple([a.tensor in kind for kind in kinds]) for a in einsum.accesses])
-            ranks = ((a.tensor, rank) for a in einsum.accesses for rank, _ in a.projection)
-            uncut = tuple(
-                [(i, rank in self.uncut) for i, rank in enumerate(ranks) if rank in self.uncut | self.awaited]
-            )
-            wider = tuple([self.hulls.wider(einsum).get(a.tensor) for a in einsum.accesses])
-            asked = (
-                *(tensors, uncut, wider, einsum.n_instances, einsum.name in self.optional, self.waiting(einsum)),
-                self.steps.key(einsum),
-                self.given[einsum.name].said if einsum.name in self.given else None,
-            )
-            if bound.like not in rules_of:
-                rules_of[bound.like] = numbers.setdefault(rules_key(einsum, bound.arch), len(numbers))
-            written = rules_of[bound.like], asked
+            written = self.written(einsum)
             if written not in by_key:
-                arch = bound.arch
+                arch = self.spec.bound[einsum.name].arch
                 part = self.planned(einsum, arch, self.request(einsum), position)
                 paths = part.paths if isinstance(part, PlannedEinsum) else []
-                key = canonical_key(einsum, arch, paths), asked
+                key = canonical_key(einsum, arch, paths), written[1]
                 by_key[written] = by_key.setdefault(key, (einsum.name, part))
             first, part = by_key[written]
             firsts.append(first)
             parts[first] = part
+
+    def written(self, einsum: Einsum) -> tuple[int, tuple[Any, ...]]:
+        """Equal for Einsums that are written alike and of which the same is asked."""
+        kinds = self.workload.shared, self.workload.intermediates, self.joint
+        bound = self.spec.bound[einsum.name]
+        tensors = tuple([tuple([a.tensor in kind for kind in kinds]) for a in einsum.accesses])
+        ranks = ((a.tensor, rank) for a in einsum.accesses for rank, _ in a.projection)
+        uncut = tuple([(i, rank in self.uncut) for i, rank in enumerate(ranks) if rank in self.uncut | self.awaited])
+        wider = tuple([self.hulls.wider(einsum).get(a.tensor) for a in einsum.accesses])
+        asked = (
+            *(tensors, uncut, wider, einsum.n_instances, einsum.name in self.optional, self.waiting(einsum)),
+            self.steps.key(einsum),
+            self.given[einsum.name].said if einsum.name in self.given else None,
+        )
+        if bound.like not in self._rules_of:
+            rules = rules_key(einsum, bound.arch)
+            self._rules_of[bound.like] = self._rules.setdefault(rules, len(self._rules))
+        return self._rules_of[bound.like], asked
 
     def bound(self) -> None:
         """Bound each distinct Einsum from below, by tables, and find memories that can be too small."""
         if self.impossible is not None:
             return
         if len(self.goals) == 2 and len(self.options.goals) == 1:
-            least = self.sums(self.minima())
-            ratio = least[0] / least[1] if (least > 0).all() and np.isfinite(least).all() else 1.0
-            self.weights = np.concatenate([self.weights, [[1.0, slope * ratio] for slope in SLOPES]])
+            self.weights = with_slopes(self.weights, self.sums(self.minima()))
         self.least = self.minima()
         self.prepared = True
         self.select_contended_memories()
@@ -435,3 +436,9 @@ class CascadeProblem:
             taken = chains.persistent()
             self._persistent_bits[chains] = np.array([taken.get(name, 0.0) for name in self.space.memories])
         return self._persistent_bits[chains]
+
+
+def with_slopes(weights: Floats, least: Floats) -> Floats:
+    """Weights of two costs at which the whole is bounded, by the least values of each."""
+    ratio = least[0] / least[1] if (least > 0).all() and np.isfinite(least).all() else 1.0
+    return np.concatenate([weights, [[1.0, slope * ratio] for slope in SLOPES]])

@@ -7,13 +7,16 @@ may be a half of what there is. A search by itself knows that they have to fit b
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from einmap.arrays import Floats
+from einmap.einsum.einsum import Einsum
 from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch, SearchRun
+from einmap.mapper.cost_bounds.before_plans.floors import floors_of
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
 from einmap.mapper.fusion.fronts.nests.signatures import SignatureClass
@@ -21,7 +24,8 @@ from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
 from einmap.mapper.fusion.fronts.protocol import Fronts
 from einmap.mapper.fusion.problem import CascadeProblem
 from einmap.mapper.objective.metrics import METRICS
-from einmap.mapper.problem.request import Waiting
+from einmap.mapper.problem.request import Request, Waiting
+from einmap.mapper.problem.searchable import why_not_fused
 from einmap.progress import Progress
 
 TOLERANCE = 0.01
@@ -56,13 +60,9 @@ def floors_in_time(cascade: CascadeProblem, token: Progress, known: Collection[s
 
     `known`: those that need none. Those of the largest Einsums come first; the others are missing where time is over.
     """
-    sizes: dict[str, Floats] = {}
-    for einsum, first in zip(cascade.workload.einsums, cascade.firsts, strict=False):
-        costs = np.array(least_costs(einsum, cascade.spec.bound[einsum.name].arch, cascade.goals))
-        sizes[first] = sizes.get(first, 0.0) + cascade.times(einsum) * np.where(np.isfinite(costs), costs, 0.0)
-    whole = np.maximum(np.sum([*sizes.values()], axis=0), np.finfo(float).tiny)
     floors: dict[str, Floats] = {}
-    for name in sorted(sizes, key=lambda name: -float((sizes[name] / whole).sum())):
+    alike = list(zip(cascade.firsts, cascade.workload.einsums, strict=False))
+    for name in by_size(cascade, alike):
         part = cascade.parts[name]
         if token.stopped:
             break
@@ -71,11 +71,46 @@ def floors_in_time(cascade: CascadeProblem, token: Progress, known: Collection[s
     return floors
 
 
+def floors_before_plans(cascade: CascadeProblem, token: Progress) -> dict[str, Floats]:
+    """Rows of costs of one instance such that all chains of an Einsum are no better than some row, by its name.
+
+    They need no lists of choices. Those of the largest Einsums come first; others are missing where time is over, or
+    where there is no such bound.
+    """
+    alike: dict[Any, list[Einsum]] = {}
+    for einsum in cascade.workload.einsums:
+        alike.setdefault(cascade.written(einsum), []).append(einsum)
+    found: dict[str, Floats] = {}
+    for key in by_size(cascade, [(key, einsum) for key, einsums in alike.items() for einsum in einsums]):
+        if token.stopped:
+            break
+        first, request = alike[key][0], cascade.request(alike[key][0])
+        arch = cascade.spec.bound[first.name].arch
+        has_tables = not first.is_copy and why_not_fused(first, arch, cascade.goals) is None
+        rows = floors_of(first, arch, request) if has_tables and may_be_alone(request) else None
+        found |= {einsum.name: rows for einsum in alike[key] if rows is not None}
+    return found
+
+
+def by_size[T](cascade: CascadeProblem, einsums: Iterable[tuple[T, Einsum]]) -> list[T]:
+    """Kinds of Einsums, with each of them, by what they cost together at least: those that cost most first."""
+    sizes: dict[T, Floats] = {}
+    for kind, einsum in einsums:
+        costs = np.array(least_costs(einsum, cascade.spec.bound[einsum.name].arch, cascade.goals))
+        sizes[kind] = sizes.get(kind, 0.0) + cascade.times(einsum) * np.where(np.isfinite(costs), costs, 0.0)
+    whole = np.maximum(np.sum([*sizes.values()], axis=0), np.finfo(float).tiny)
+    return sorted(sizes, key=lambda kind: -float((sizes[kind] / whole).sum()))
+
+
+def may_be_alone(request: Request) -> bool:
+    """Whether the chains of an Einsum do not wait for others, and have costs that add up."""
+    waits = request.waiting != Waiting() or request.steps is not None
+    return not waits and METRICS.keys() >= set(request.goals)
+
+
 def is_bounded_alone(part: PlannedEinsum) -> bool:
     """Whether a search of the Einsum by itself bounds its chains: not where these wait for others."""
-    request = part.request
-    waits = request.waiting != Waiting() or request.steps is not None
-    return not waits and METRICS.keys() >= set(request.goals) and all(path.machine is None for path in part.paths)
+    return may_be_alone(part.request) and all(path.machine is None for path in part.paths)
 
 
 def least_alone(part: PlannedEinsum, progress: Progress, signature_class: SignatureClass | None = None) -> Floats:

@@ -1,0 +1,109 @@
+"""Lower bounds of an Einsum before its choices are listed: each tensor held, by itself, in the way that costs least.
+
+Lists of what memories keep in which order, and of uses of the fanouts, take seconds on machines of many levels. These
+bounds need the ways in which each tensor may be held, and uses of the fanouts alone; of too many uses those of a
+machine whose outer lanes are merged.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+
+from einmap.arch.component import Leaf, Memory
+from einmap.arch.tree import Architecture
+from einmap.arrays import Floats
+from einmap.einsum.einsum import Einsum
+from einmap.mapper.cost_bounds.before_plans.merged_lanes import with_merged_lanes
+from einmap.mapper.cost_bounds.compute_path import Path
+from einmap.mapper.cost_bounds.relaxed_bounds import Way, bounds_of_ways
+from einmap.mapper.mapspace.dataplacement import choices
+from einmap.mapper.mapspace.enumeration import InOrder
+from einmap.mapper.mapspace.lanes.dimension_ways import ways_of
+from einmap.mapper.mapspace.lanes.fanout_table import unordered_lanes
+from einmap.mapper.mapspace.lanes.spatial_mappings import first_routed
+from einmap.mapper.problem.request import Request
+from einmap.model.timing.systolic import is_skewed
+from einmap.pareto import nondominated
+from einmap.progress import Progress
+
+MOST_CHOICES = 20_000
+"""Choices of what memories keep that are looked at."""
+MOST_USES = 5_000
+"""Uses of the fanouts that are looked at."""
+
+
+def floors_of(einsum: Einsum, arch: Architecture, request: Request) -> Floats | None:
+    """Rows of objectives such that each mapping is no better than some row in all of them; None where none are known.
+
+    Intermediate tensors (`request.intermediates`) come for free to their outermost nodes, wherever these are.
+    """
+    rows = []
+    for unit in (unit for unit in arch.computes if unit.enabled):
+        found = _of_path(einsum, arch, unit.name, request)
+        if found is None:
+            return None
+        rows.append(found)
+    every = np.concatenate(rows) if rows else np.zeros((0, len(request.goals)))
+    return every[nondominated(every)] if len(every) else None
+
+
+def _of_path(einsum: Einsum, arch: Architecture, unit: str, request: Request) -> Floats | None:
+    leaves = arch.path(unit)
+    top = next((level for level, leaf in enumerate(leaves) if isinstance(leaf, Memory) and leaf.enabled), None)
+    if top is None or any(leaf.spatial for leaf in leaves[: top + 1]) or is_skewed(leaves):
+        return None
+    ways = _ways(einsum, leaves, request)
+    if ways is None or first_routed(leaves) < len(leaves) or request.uneven_loops or request.uneven_lanes:
+        return None
+    innermost = min(chain[-2] for of_tensor in ways.values() for chain, _ in of_tensor)
+    fanned = [level for level, leaf in enumerate(leaves) if leaf.spatial and level <= innermost]
+    path = _path(einsum, arch, unit, request)
+    if not path.costs_nothing_less or path.tile_shapes.is_coarse:
+        return None
+    waiting = iter(fanned)
+    while _uses(path) > MOST_USES:
+        level = next(waiting, None)
+        machine = None if level is None else with_merged_lanes(arch, unit, level, einsum.name)
+        if machine is None:
+            return None
+        path = _path(einsum, machine, unit, request)
+    lanes = unordered_lanes(einsum, path.leaves, path.lattice)
+    if not len(lanes):
+        return None
+    rows, _ = bounds_of_ways(path, ways, replace(lanes, unordered=False), Progress())
+    return rows[nondominated(rows)]
+
+
+def _path(einsum: Einsum, arch: Architecture, unit: str, request: Request) -> Path:
+    path = Path(einsum, arch, arch.path(unit), request)
+    # where lanes stand beside shared storage does not matter here, and takes a walk through dataplacements to tell
+    path.fused_dimensions = frozenset()
+    return path
+
+
+def _uses(path: Path) -> int:
+    """How many uses of the fanouts there are at most."""
+    dimensions = [dimension for leaf in path.leaves for dimension in leaf.spatial]
+    return math.prod(len(ways_of(path.einsum, d, path.lattice)) for d in dimensions)
+
+
+def _ways(einsum: Einsum, leaves: Sequence[Leaf], request: Request) -> dict[str, set[Way]] | None:
+    """The ways in which each tensor may be held, whatever the others are; None where there are too many to look at."""
+    levels = {leaf.name: level for level, leaf in enumerate(leaves)}
+    memories = {leaf.name for leaf in leaves if isinstance(leaf, Memory)}
+    ways: dict[str, set[Way]] = {access.tensor: set() for access in einsum.accesses}
+    backed_outside = einsum.tensors - request.intermediates
+    every = list(islice(choices(einsum, tuple(leaves), backed_outside, InOrder()), MOST_CHOICES + 1))
+    if len(every) > MOST_CHOICES or not every:
+        return None
+    for held in every:
+        for tensor, of_tensor in ways.items():
+            holders = sorted(levels[name] for name, kept in held.items() if tensor in kept)
+            nodes = [level for level in holders if leaves[level].name in memories]
+            of_tensor.add(((*holders, len(leaves) - 1), tuple((level, -1) for level in nodes[1:])))
+    return ways
