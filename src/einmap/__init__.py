@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from einmap.execute.results.result import Execution as Execution
     from einmap.facade import map_workload as map_workload
     from einmap.frontends.cascade.imported import Imported as Imported
+    from einmap.frontends.huggingface.model import LanguageModel as LanguageModel
+    from einmap.frontends.huggingface.read import from_huggingface as from_huggingface
     from einmap.frontends.jax.read import from_jax as from_jax
     from einmap.frontends.onnx.read import from_onnx as from_onnx
     from einmap.frontends.yaml.spec import dump as dump
@@ -94,6 +96,7 @@ _HOMES = {
     "Imported": "einmap.frontends.cascade.imported",
     "JaxEngine": "einmap.distribute.backends.jax.engine",
     "JaxOptions": "einmap.distribute.backends.jax.engine",
+    "LanguageModel": "einmap.frontends.huggingface.model",
     "Level": "einmap.matmul.machine.machine",
     "LiteralString": "einmap.spec.raw",
     "Machine": "einmap.matmul.machine.machine",
@@ -130,6 +133,7 @@ _HOMES = {
     "frame_of": "einmap.report.frames.kinds",
     "frames_of": "einmap.report.frames.kinds",
     "gradient": "einmap.einsum.gradients.gradient",
+    "from_huggingface": "einmap.frontends.huggingface.read",
     "from_jax": "einmap.frontends.jax.read",
     "from_onnx": "einmap.frontends.onnx.read",
     "linearise": "einmap.einsum.rewrites.flatten",

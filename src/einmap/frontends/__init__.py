@@ -8,6 +8,7 @@
 - `code_models`: component models that are classes of Python files.
 - `files`: files: text read whole, with clear errors.
 - `foreign`: files of other tools: their values, each checked with its place; what is left out.
+- `huggingface`: `config.json` of language models -> Einsums of one step; no weights.
 - `jax`: functions of JAX: their equations -> Einsums.
 - `onnx`: ONNX models: operators -> Einsums; weights are not loaded.
 - `store`: a directory that keeps texts under keys, for several processes at a time, any of which may be killed.

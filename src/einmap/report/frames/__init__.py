@@ -5,6 +5,7 @@
 - `costs`: tables of costs, searches and differences.
 - `executions`: tables of simulations.
 - `explanations`: tables of explanations.
+- `models`: tables of language models.
 - `pipelines`: tables of schedules of a pipeline, as they run.
 - `plans`: tables of distribution plans and their collectives.
 - `products`: tables of plans of one matrix product.

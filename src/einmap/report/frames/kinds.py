@@ -32,6 +32,7 @@ ROOMS = {
     "einmap.distribute.pipelines.timeline.Timeline": "pipelines",
     "einmap.distribute.training_run.run.TrainingRun": "pipelines",
     "einmap.distribute.training.search.BestTraining": "training",
+    "einmap.frontends.huggingface.model.LanguageModel": "models",
     "einmap.matmul.result.MatmulPlan": "products",
     "einmap.matmul.measured.measure.Measured": "products",
     "einmap.sweep.result.PointResult": "sweeps",

@@ -11,9 +11,9 @@ from einmap.errors import SpecError, did_you_mean
 from einmap.frontends.foreign import Translation
 from einmap.spec.spec import Spec
 
-ONNX = "onnx"
+ONNX, HUGGINGFACE = "onnx", "huggingface"
 READERS = {"timeloop": "einmap.frontends.timeloop.read", "zigzag": "einmap.frontends.zigzag.read"}
-"""Formats beside ONNX that `einmap import` reads: each module has a function `read`."""
+"""Formats beside models that `einmap import` reads: each module has a function `read`."""
 WRITERS = {"accelforge": "einmap.frontends.accelforge.write", "timeloop": "einmap.frontends.timeloop.write"}
 """Formats that `einmap export` writes: each module has a function `write`."""
 
@@ -38,7 +38,7 @@ class Write(Protocol):
 
 def reader(name: str) -> Read:
     """The reader of a format. Raises SpecError for an unknown name."""
-    read: Read = import_module(_module(name, READERS, "--from", (ONNX, *READERS))).read
+    read: Read = import_module(_module(name, READERS, "--from", (ONNX, HUGGINGFACE, *READERS))).read
     return read
 
 

@@ -1,4 +1,4 @@
-"""`einmap import`: a model in ONNX, or files of another tool, as a specification."""
+"""`einmap import`: a model in ONNX or of Hugging Face, or files of another tool, as a specification."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from einmap.cli.commands.exchange.folder import Folder
-from einmap.cli.commands.exchange.formats import ONNX, reader
+from einmap.cli.commands.exchange.formats import HUGGINGFACE, ONNX, reader
 from einmap.cli.commands.exchange.summary import check_complete, left_out_table, model_summary
 from einmap.cli.inputs import Templates, definitions, reading_inputs
 from einmap.cli.options import INPUT, Without, argument, flag, force_option, group, option, output_option, several
@@ -14,6 +14,8 @@ from einmap.cli.output import print_file, print_hint, print_notes, print_report
 from einmap.cli.writing.target import Target
 from einmap.errors import SpecError
 from einmap.frontends.foreign import GIVEN_FILE, Translation
+from einmap.frontends.huggingface.model import summary
+from einmap.frontends.huggingface.read import read_model
 from einmap.frontends.onnx.read import from_onnx
 from einmap.frontends.yaml.spec import dump
 
@@ -22,10 +24,10 @@ from einmap.frontends.yaml.spec import dump
 class Options:
     """Files to read, and where to write the specification."""
 
-    files: list[Path] = argument("FILES", "An ONNX model, FILE.onnx, or with --from the files of another tool.")
-    from_: str = option("onnx|timeloop|zigzag", "The format of FILES.", "--from", default=ONNX, panel=INPUT)
+    files: list[Path] = argument("FILES", "A model, FILE.onnx; with --from a config.json, files of other tools.")
+    from_: str = option("onnx|huggingface|timeloop|zigzag", "The format of FILES.", "--from", default=ONNX, panel=INPUT)
     batch: int | None = option(
-        "N", "The first dimension of every input of a model.", shown="as in the model", min=1, panel=INPUT
+        "N", "The first dimension of every input of a model; sequences.", shown="as in the model", min=1, panel=INPUT
     )
     value: list[str] = several(
         "NAME=VALUE",
@@ -43,27 +45,30 @@ class Options:
 
 
 def import_files_command(options: Options, templates: Annotated[Templates, Without({"allow_code", "top_key"})]) -> None:
-    """Read a model in ONNX, or files of another tool, and write them as a specification.
+    """Read a model, or files of another tool, and write them as a specification.
 
     A model becomes a cascade of Einsums; its weights are not loaded, and nothing of it is executed. -D gives sizes to
     dimensions that it leaves open, by the names that it has for them; --value gives inputs a value, by which an `If`
     takes its branch. Operators without Einsum form end the cascade and begin it again: they are listed
-    with counts. Files of another tool become workload.yaml, architecture.yaml and mapping.yaml; what has no
-    counterpart is listed.
+    with counts. Of Hugging Face a `config.json` is enough: it becomes one step of the model, by -D tokens=1, context=9,
+    weight_bits, activation_bits, cache_bits, unrolled=1 (layers one by one). Files of another tool become
+    workload.yaml, architecture.yaml and mapping.yaml; what has no counterpart is listed.
 
     Example: einmap import resnet50.onnx --batch 1 -o resnet50.yaml
+
+    Example: einmap import config.json --from huggingface --batch 8 -D context=4096 -o decode.yaml
 
     Example: einmap import --from timeloop arch.yaml problem.yaml mapping.yaml -o imported
     """
     files, define = options.files, templates.define
-    if options.from_ == ONNX:
+    if options.from_ in _MODELS:
         if len(files) != 1:
             raise SpecError(f"a model is one file, {len(files)} are given", hint="files of other tools need --from")
-        _import_model(files[0], options, define)
+        _MODELS[options.from_](files[0], options, define)
         return
     read = reader(options.from_)
     if options.batch is not None:
-        raise SpecError("--batch is for ONNX models", hint="change the problem's size in its file")
+        raise SpecError("--batch is for models", hint="change the problem's size in its file")
     if options.value:
         raise SpecError("--value is for ONNX models")
     folder = Folder.of(options.output, options.force)
@@ -107,3 +112,24 @@ def _import_model(model: Path, options: Options, define: list[str]) -> None:
         print_report(model_summary(result))
         print_hint(f"wrote {target.path}")
     print_notes(result.notes)
+
+
+def _import_config(config: Path, options: Options, define: list[str]) -> None:
+    if options.value:
+        raise SpecError("--value is for ONNX models", hint="-D gives batch, tokens, context")
+    if options.batch is not None:
+        define = [*define, f"batch={options.batch}"]
+    target = Target.of(options.output, options.force, [config])
+    with reading_inputs(define, target):
+        model = read_model(config, definitions(define), options.bits)
+    text = f"{summary(model)}\n{dump(model.spec)}"
+    if target is None:
+        print_file(text)
+    else:
+        target.write(text)
+        print_hint(f"wrote {target.path}")
+    print_notes(model.notes)
+
+
+_MODELS = {ONNX: _import_model, HUGGINGFACE: _import_config}
+"""Formats of models, each one file."""

@@ -1,0 +1,171 @@
+"""Attention of new positions to cached ones and to one another: by heads, or by latent rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from einmap.errors import SpecError
+from einmap.frontends.huggingface.blocks import linear, normalised
+from einmap.frontends.huggingface.description import Attention, Latent
+from einmap.frontends.huggingface.einsums import Cascade, Tensor, extent, letter_of
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Positions that are attended to: rank variable, bounds beside the query's, and how their tensors are indexed."""
+
+    label: str
+    variable: str
+    where: tuple[str, ...]
+    index: dict[str, str]
+
+
+def keys_of(w: Cascade, m: str, *, causal: bool, window: int | None) -> tuple[Keys, ...]:
+    """Cached and new positions. Raises SpecError where a window ends within a chunk that follows a context."""
+    step = w.step
+    cached = step.context if window is None else min(step.context, window - 1)
+    if cached and window is not None and step.tokens >= window:
+        text = f"a chunk of {step.tokens} tokens after a context, in layers whose window is {window} positions"
+        raise SpecError(text, hint=f"at most {window - 1} tokens, or a context of 0")
+    n = w.size("n", step.tokens)
+    new: list[str] = [f"{n} <= {m}"] if causal and step.tokens > 1 else []
+    if window is not None and step.tokens > window:
+        new.append(f"{n} > {m} - {window}")
+    parts = [Keys("", n, tuple(new), {"m": n})]
+    if cached:
+        p = w.size("p", cached)
+        old = (f"{p} > {m} + {cached - window}",) if window is not None and cached + step.tokens > window else ()
+        parts.insert(0, Keys("_cached", p, old, {}))
+    return tuple(parts)
+
+
+def attended(
+    w: Cascade, keys: Sequence[Keys], scores: Sequence[str], values: Sequence[Tensor], over: Sequence[str]
+) -> Tensor:
+    """Values weighted by the safe softmax of scores over all keys; `scores`: map expressions, one for each kind of
+    keys; `over`: rank variables of the queries without their features. Divided after the weighting.
+    """
+    alone = [extent(part.variable) == 1 for part in keys]
+    maxima = [
+        text if one else f"{w.put(f'S_max{part.label}', over, text, reduction='max', where=part.where)}"
+        for part, text, one in zip(keys, scores, alone, strict=True)
+    ]
+    if len(keys) == 2:
+        most = w.put("S_max_all", over, f"max({maxima[0]}, {maxima[1]})", reduction="max")
+    elif alone[0]:
+        most = w.put("S_max", over, maxima[0], reduction="max")
+    else:
+        most = Tensor(f"S_max{keys[0].label}{w.suffix}", tuple(over))
+    sums: list[str] = []
+    weighted: list[str] = []
+    for part, text, value, one in zip(keys, scores, values, alone, strict=True):
+        e = w.put(f"P{part.label}", (*over, part.variable), f"exp({text} - {most})", where=part.where)
+        seen = value.at(**part.index)
+        if one:
+            sums.append(f"{e}")
+            weighted.append(f"{e} * {seen}")
+            continue
+        sums.append(f"{w.put(f'P_sum{part.label}', over, f'{e}', where=part.where)}")
+        made = (*over, value.variables[-1])
+        weighted.append(f"{w.put(f'AV{part.label}', made, f'{e} * {seen}', weight=value, where=part.where)}")
+    return w.put("A", (*over, values[0].variables[-1]), f"({' + '.join(weighted)}) / ({' + '.join(sums)})")
+
+
+def rotary(w: Cascade, name: str, x: Tensor) -> Tensor:
+    """Rotary embedding: features i and i + half of a head are turned by an angle of their position.
+
+    The turns of each position are an input, matrices of 2 x 2 (`Turns`). Features that a model does not rotate are
+    turned by nothing, in pairs as well: an order of the columns of weights.
+    """
+    m, feature = x.variables[1], x.variables[-1]
+    half = extent(feature) // 2
+    q, r, i = w.size("q", 2), w.size("r", 2), w.size("i", half)
+    turns = w.input("Turns", "activation", m, q, r, i)
+    letter = letter_of(feature)
+    given = x.at(**{letter: f"{half}*{q} + {i}"})
+    return w.put(name, x.variables, f"{given} * {turns}", out={letter: f"{half}*{r} + {i}"})
+
+
+def attention(w: Cascade, block: Attention, x: Tensor) -> Tensor:
+    """Attention by heads: queries in groups that share keys and values, which new rows are appended to."""
+    b, m, d = x.variables
+    h, g = w.size("h", block.kv_heads), w.size("g", block.heads // block.kv_heads)
+    e, f = w.size("e", block.head), w.size("f", block.head)
+    query = linear(w, "Q", x, (d,), (h, g, e), bias=block.qkv_bias)
+    key = linear(w, "K", x, (d,), (h, e), bias=block.qkv_bias)
+    value = linear(w, "V", x, (d,), (h, f), bias=block.qkv_bias)
+    if block.qk_norm is not None:
+        query, key = normalised(w, "QN", block.qk_norm, query), normalised(w, "KN", block.qk_norm, key)
+    if block.rotary:
+        query, key = rotary(w, "QR", query), rotary(w, "KR", key)
+    keys = keys_of(w, m, causal=block.causal, window=block.window)
+    scores, values = [], []
+    for part in keys:
+        p = part.variable
+        cached = part.label != ""
+        k_rows = w.input("K_cache", "cache", b, p, h, e) if cached else key
+        values.append(w.input("V_cache", "cache", b, p, h, f) if cached else value)
+        text = f"{query} * {k_rows.at(**part.index)} * {block.scale!r}"
+        score = w.put(f"S{part.label}", (b, m, h, g, p), text, weight=k_rows, where=part.where)
+        scores.append(f"{score}" if block.cap is None else f"{block.cap!r} * tanh({score} / {block.cap!r})")
+    if block.causal:
+        w.append("K_new", key.variables, f"{key}")
+        w.append("V_new", value.variables, f"{value}")
+    result = attended(w, keys, scores, values, (b, m, h, g))
+    return linear(w, "O", result, (h, g, f), (d,), bias=block.out_bias)
+
+
+def latent_attention(w: Cascade, block: Latent, x: Tensor) -> Tensor:
+    """Attention by latent rows, which are the cache with the rotated key that all heads share.
+
+    Keys and values of all positions are made from the rows, or the products with their weights are done to the queries
+    and results instead (absorbed): what takes fewer products.
+    """
+    b, m, d = x.variables
+    h, e, i = w.size("h", block.heads), w.size("e", block.plain), w.size("j", block.rotated)
+    f, k = w.size("f", block.value), w.size("k", block.kv_rank)
+    source, of = x, d
+    if block.q_rank is not None:
+        of = w.size("l", block.q_rank)
+        source = normalised(w, "LQN", block.norm, linear(w, "LQ", x, (d,), (of,), bias=block.bias))
+    plain = linear(w, "Q", source, (of,), (h, e))
+    turned = rotary(w, "QR", linear(w, "QT", source, (of,), (h, i)))
+    row = normalised(w, "CN", block.norm, linear(w, "C", x, (d,), (k,), bias=block.bias))
+    shared = rotary(w, "KR", linear(w, "KT", x, (d,), (i,), bias=block.bias))
+    w.append("C_new", row.variables, f"{row}")
+    w.append("K_new", shared.variables, f"{shared}")
+    to_key, to_value = w.input("WUK", "linear", k, h, e), w.input("WUV", "linear", k, h, f)
+    absorbed = _is_absorbed(w, block)
+    if absorbed:
+        plain = w.put("QL", (b, m, h, k), f"{plain} * {to_key}", weight=to_key)
+    keys = keys_of(w, m, causal=True, window=None)
+    scores, values = [], []
+    for part in keys:
+        p, label = part.variable, part.label
+        rows, key = row, shared
+        if label:
+            rows, key = w.input("C_cache", "cache", b, p, k), w.input("K_cache", "cache", b, p, i)
+        value, against = rows, rows
+        if not absorbed:
+            at = rows.variables[1]
+            against = w.put(f"KU{label}", (b, at, h, e), f"{rows} * {to_key}", weight=to_key)
+            value = w.put(f"VU{label}", (b, at, h, f), f"{rows} * {to_value}", weight=to_value)
+        over = (b, m, h, p)
+        first = w.put(f"SC{label}", over, f"{plain} * {against.at(**part.index)}", weight=against, where=part.where)
+        second = w.put(f"SR{label}", over, f"{turned} * {key.at(**part.index)}", weight=key, where=part.where)
+        scores.append(f"({first} + {second}) * {block.scale!r}")
+        values.append(value)
+    result = attended(w, keys, scores, values, (b, m, h))
+    if absorbed:
+        result = w.put("AU", (b, m, h, f), f"{result} * {to_value}", weight=to_value)
+    return linear(w, "O", result, (h, f), (d,), bias=block.bias)
+
+
+def _is_absorbed(w: Cascade, block: Latent) -> bool:
+    """Whether fewer products are needed where weights of keys and values meet queries and results."""
+    rows, m = w.step.context + w.step.tokens, w.step.tokens
+    features = block.plain + block.value
+    return m * block.kv_rank * features + m * rows * 2 * block.kv_rank <= (
+        rows * block.kv_rank * features + m * rows * features
+    )

@@ -1,0 +1,221 @@
+"""Architectures by `model_type`: one entry of a table each, where `config.json` leaves something open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal
+
+from einmap.errors import SpecError, did_you_mean
+from einmap.frontends.huggingface.config import Config
+from einmap.frontends.huggingface.description import (
+    Attention,
+    Description,
+    FeedForward,
+    Latent,
+    Layer,
+    Norm,
+    StateSpace,
+)
+from einmap.frontends.huggingface.sizes import (
+    Decoder,
+    activation,
+    attention,
+    bits_of,
+    cap,
+    latent,
+    layer_count,
+    rms,
+    second_blocks,
+    windows,
+)
+from einmap.spec.raw import RawList, RawMap
+from einmap.visible import short
+
+_GEMMA = Decoder(gemma=True, head=256, activation="gelu_pytorch_tanh", tied=True)
+
+DECODERS = {
+    "llama": Decoder(),
+    "mistral": Decoder(windows="all"),
+    "qwen2": Decoder(qkv_bias=True, windows="late"),
+    "qwen3": Decoder(qk_norm=True, windows="late"),
+    "gemma": _GEMMA,
+    "gemma2": replace(_GEMMA, both_norms=True, windows="turns", turn=2, caps=(50.0, 30.0)),
+    "gemma3_text": replace(_GEMMA, both_norms=True, qk_norm=True, windows="turns", turn=6),
+    "phi3": Decoder(windows="all"),
+    "mixtral": Decoder(windows="all", experts="mixtral"),
+    "qwen2_moe": Decoder(qkv_bias=True, windows="late", experts="qwen"),
+    "qwen3_moe": Decoder(qk_norm=True, windows="late", experts="qwen"),
+    "deepseek_v2": Decoder(latent=True, experts="deepseek_v2"),
+    "deepseek_v3": Decoder(latent=True, experts="deepseek_v3"),
+    "kimi_k2": Decoder(latent=True, experts="deepseek_v3"),
+}
+"""Decoders: what each is beside its fields."""
+
+
+def description_of(c: Config) -> Description:
+    """Description of a model. Raises SpecError, with the place, for what is unknown or does not fit."""
+    found = c.get("model_type")
+    if found is None and c.has("ssm_cfg"):
+        made = _state_spaces(c)
+    elif found is None:
+        raise SpecError("the field 'model_type' is missing", at=c.top, hint=f"known are {', '.join(sorted(READERS))}")
+    else:
+        kind = found.text()
+        if kind not in READERS:
+            hint = did_you_mean(kind, READERS, listing="known")
+            if c.has("text_config"):
+                hint = "save its text_config as a file of its own, and import that"
+            raise c.wrong("model_type", f"the architecture {short(kind, 60)} is not known", hint)
+        made = READERS[kind](c)
+    c.close()
+    return made
+
+
+def _head(c: Config, without: str, allowed: dict[str, str]) -> str:
+    """Head behind the layers, by the ending of the first of `architectures`."""
+    found = c.get("architectures")
+    if found is None or not found.items():
+        return without
+    name = found.items()[0].text()
+    for ending, head in allowed.items():
+        if name.endswith(ending):
+            return head
+    text = f"the head of {short(name, 60)} is not known"
+    raise c.wrong("architectures", text, f"known are names that end in {', '.join(allowed)}")
+
+
+def _decoder(c: Config) -> Description:
+    kind = c.get("model_type")
+    assert kind is not None
+    decoder = DECODERS[kind.text()]
+    layers, hidden = layer_count(c), c.size("hidden_size")
+    norm = rms(c, decoder)
+    mixers: list[Attention | Latent]
+    if decoder.latent:
+        mixers = [latent(c)] * layers
+    else:
+        plain = attention(c, decoder)
+        mixers = [replace(plain, window=window) for window in windows(c, decoder, layers)]
+    seconds = second_blocks(c, decoder, layers)
+    c.get("num_nextn_predict_layers")
+    c.only("use_bidirectional_attention", False, "attention to later positions is not imported")
+    placed: Literal["both", "before"] = "both" if decoder.both_norms else "before"
+    return Description(
+        architecture=kind.text(),
+        hidden=hidden,
+        vocabulary=c.size("vocab_size"),
+        layers=tuple(Layer(mixer, second, norm, placed) for mixer, second in zip(mixers, seconds, strict=True)),
+        final_norm=norm,
+        tied=c.flag("tie_word_embeddings", decoder.tied),
+        head="none" if _head(c, "logits", {"ForCausalLM": "logits", "Model": "none"}) == "none" else "logits",
+        bits=bits_of(c),
+        embedding_scale=hidden**0.5 if decoder.gemma else 1.0,
+        logits_cap=cap(c, "final_logit_softcapping", decoder.caps[1]) if decoder.gemma else None,
+        longest=c.size("max_position_embeddings") if c.has("max_position_embeddings") else None,
+    )
+
+
+def _bert(c: Config) -> Description:
+    hidden, heads = c.size("hidden_size"), c.size("num_attention_heads")
+    if hidden % heads:
+        raise c.wrong("num_attention_heads", f"{heads} heads do not divide hidden_size, {hidden}")
+    c.only("position_embedding_type", "absolute", "relative positions are not imported")
+    c.only("is_decoder", False, "BERT as a decoder is not imported")
+    c.only("add_cross_attention", False, "attention to another sequence is not imported")
+    norm = Norm("layer", c.number("layer_norm_eps", 1e-12))
+    block = Attention(
+        heads, heads, hidden // heads, (hidden // heads) ** -0.5, rotary=False, qkv_bias=True, out_bias=True,
+        causal=False,
+    )  # fmt: skip
+    second = FeedForward(c.size("intermediate_size"), activation(c, "gelu"), gated=False, bias=True)
+    positions = c.size("max_position_embeddings")
+    kinds = {"ForMaskedLM": "masked", "ForPreTraining": "masked", "Model": "pooled"}
+    return Description(
+        architecture="bert",
+        hidden=hidden,
+        vocabulary=c.size("vocab_size"),
+        layers=(Layer(block, second, norm, "after"),) * layer_count(c),
+        final_norm=None,
+        tied=c.flag("tie_word_embeddings", True),
+        head="masked" if _head(c, "pooled", kinds) == "masked" else "pooled",
+        bits=bits_of(c),
+        positions=positions,
+        types=c.size("type_vocab_size", 2),
+        embedding_norm=norm,
+        longest=positions,
+    )
+
+
+def _mamba(c: Config) -> Description:
+    hidden, heads, head = c.size("hidden_size"), c.size("num_heads"), c.size("head_dim")
+    groups = c.size("n_groups", 8)
+    inner = c.number("expand", 2) * hidden
+    if heads * head != inner:
+        raise c.wrong("num_heads", f"{heads} heads of {head} features are not expand * hidden_size, {inner:g}")
+    if heads % groups:
+        raise c.wrong("n_groups", f"{groups} groups do not divide {heads} heads")
+    c.only("hidden_act", "silu", "another activation is not imported")
+    c.only("rms_norm", True, "layers without their norm are not imported")
+    for key in ("norm_before_gate",):
+        c.get(key)
+    norm = Norm("rms", c.number("layer_norm_epsilon", 1e-5))
+    mixer = StateSpace(
+        heads, head, groups, c.size("state_size", 128), c.size("conv_kernel", 4, least=2), c.size("chunk_size", 256),
+        norm, c.flag("use_conv_bias", True), c.flag("use_bias", False),
+    )  # fmt: skip
+    layers = layer_count(c)
+    return _of_state_spaces(
+        c, "mamba2", (hidden, c.size("vocab_size"), layers), mixer, c.flag("tie_word_embeddings", False)
+    )
+
+
+def _state_spaces(c: Config) -> Description:
+    """The form of the package `mamba_ssm`, whose sizes have defaults."""
+    found = c.get("ssm_cfg")
+    assert found is not None
+    fields = Config(found.raw, c.top.file)
+    fields.word("layer", ("Mamba2",))
+    hidden = c.size("d_model")
+    head, groups = fields.size("headdim", 64), fields.size("ngroups", 1)
+    inner = fields.size("expand", 2) * hidden
+    if inner % head:
+        raise c.wrong("d_model", f"heads of {head} features do not divide {inner}")
+    c.only("d_intermediate", 0, "feed-forward layers beside state spaces are not imported")
+    c.only("rms_norm", True, "layers without their norm are not imported")
+    for key in ("attn_layer_idx", "attn_cfg"):
+        given = c.get(key)
+        if given is not None and isinstance(given.raw, RawList | RawMap) and given.raw.items:
+            raise c.wrong(key, "layers of attention beside state spaces are not imported")
+    norm = Norm("rms", 1e-5)
+    mixer = StateSpace(
+        inner // head, head, groups, fields.size("d_state", 128), fields.size("d_conv", 4, least=2),
+        fields.size("chunk_size", 256), norm, conv_bias=True, bias=False,
+    )  # fmt: skip
+    fields.close()
+    multiple = c.size("pad_vocab_size_multiple", 8)
+    vocabulary = -(-c.size("vocab_size") // multiple) * multiple
+    sizes = hidden, vocabulary, layer_count(c, "n_layer")
+    return _of_state_spaces(c, "mamba2", sizes, mixer, c.flag("tie_embeddings", True))
+
+
+def _of_state_spaces(c: Config, name: str, sizes: tuple[int, int, int], mixer: StateSpace, tied: bool) -> Description:
+    hidden, vocabulary, layers = sizes
+    return Description(
+        architecture=name,
+        hidden=hidden,
+        vocabulary=vocabulary,
+        layers=(Layer(mixer, None, mixer.norm),) * layers,
+        final_norm=mixer.norm,
+        tied=tied,
+        head="logits",
+        bits=bits_of(c),
+    )
+
+
+READERS: dict[str, Callable[[Config], Description]] = {
+    **dict.fromkeys(DECODERS, _decoder),
+    "bert": _bert,
+    "mamba2": _mamba,
+}
+"""How each architecture is read."""

@@ -1,0 +1,99 @@
+"""Fields of public `config.json`s that give sizes, and the parameters that are published (safetensors, or reports)."""
+
+
+def _dense(kind, vocab, hidden, inner, layers, heads, kv_heads, **more):
+    return {
+        "model_type": kind, "vocab_size": vocab, "hidden_size": hidden, "intermediate_size": inner,
+        "num_hidden_layers": layers, "num_attention_heads": heads, "num_key_value_heads": kv_heads,
+        "torch_dtype": "bfloat16", **more,
+    }  # fmt: skip
+
+
+def _deepseek(kind, vocab, hidden, inner, layers, heads, **more):
+    rows = {"kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128}
+    return _dense(kind, vocab, hidden, inner, layers, heads, heads, **rows, **more)
+
+
+TIED, H128 = {"tie_word_embeddings": True}, {"head_dim": 128}
+PUBLISHED = {
+    "Llama-2-7b": (_dense("llama", 32000, 4096, 11008, 32, 32, 32), 6_738_415_616),
+    "Llama-2-13b": (_dense("llama", 32000, 5120, 13824, 40, 40, 40), 13_015_864_320),
+    "Llama-2-70b": (_dense("llama", 32000, 8192, 28672, 80, 64, 8), 68_976_648_192),
+    "Llama-3.1-8B": (_dense("llama", 128256, 4096, 14336, 32, 32, 8), 8_030_261_248),
+    "Llama-3.1-70B": (_dense("llama", 128256, 8192, 28672, 80, 64, 8), 70_553_706_496),
+    "Llama-3.1-405B": (_dense("llama", 128256, 16384, 53248, 126, 128, 8), 405_853_388_800),
+    "Llama-3.2-1B": (_dense("llama", 128256, 2048, 8192, 16, 32, 8, head_dim=64, **TIED), 1_235_814_400),
+    "Llama-3.2-3B": (_dense("llama", 128256, 3072, 8192, 28, 24, 8, **H128, **TIED), 3_212_749_824),
+    "Mistral-7B-v0.1": (_dense("mistral", 32000, 4096, 14336, 32, 32, 8, sliding_window=4096), 7_241_732_096),
+    "Mistral-Nemo": (_dense("mistral", 131072, 5120, 14336, 40, 32, 8, **H128, sliding_window=None), 12_247_782_400),
+    "Qwen2.5-0.5B": (_dense("qwen2", 151936, 896, 4864, 24, 14, 2, **TIED), 494_032_768),
+    "Qwen2.5-7B": (_dense("qwen2", 152064, 3584, 18944, 28, 28, 4), 7_615_616_512),
+    "Qwen2.5-72B": (_dense("qwen2", 152064, 8192, 29568, 80, 64, 8), 72_706_203_648),
+    "Qwen3-0.6B": (_dense("qwen3", 151936, 1024, 3072, 28, 16, 8, **H128, **TIED), 596_049_920),
+    "Qwen3-8B": (_dense("qwen3", 151936, 4096, 12288, 36, 32, 8, **H128), 8_190_735_360),
+    "Qwen3-32B": (_dense("qwen3", 151936, 5120, 25600, 64, 64, 8, **H128), 32_762_123_264),
+    "gemma-2b": (_dense("gemma", 256000, 2048, 16384, 18, 8, 1), 2_506_172_416),
+    "gemma-7b": (_dense("gemma", 256000, 3072, 24576, 28, 16, 16), 8_537_680_896),
+    "gemma-2-2b": (_dense("gemma2", 256000, 2304, 9216, 26, 8, 4, sliding_window=4096), 2_614_341_888),
+    "gemma-2-9b": (_dense("gemma2", 256000, 3584, 14336, 42, 16, 8, sliding_window=4096), 9_241_705_984),
+    "gemma-2-27b": (_dense("gemma2", 256000, 4608, 36864, 46, 32, 16, **H128, sliding_window=4096), 27_227_128_320),
+    "gemma-3-1b": (_dense("gemma3_text", 262144, 1152, 6912, 26, 4, 1, sliding_window=512), 999_885_952),
+    "Phi-3-mini-4k": (_dense("phi3", 32064, 3072, 8192, 32, 32, 32, sliding_window=2047), 3_821_079_552),
+    "phi-4": (_dense("phi3", 100352, 5120, 17920, 40, 40, 10, sliding_window=None), 14_659_507_200),
+    "Mixtral-8x7B": (
+        _dense("mixtral", 32000, 4096, 14336, 32, 32, 8, num_local_experts=8, num_experts_per_tok=2), 46_702_792_704,
+    ),
+    "Mixtral-8x22B": (
+        _dense("mixtral", 32000, 6144, 16384, 56, 48, 8, num_local_experts=8, num_experts_per_tok=2), 140_620_634_112,
+    ),
+    "Qwen1.5-MoE-A2.7B": (
+        _dense("qwen2_moe", 151936, 2048, 5632, 24, 16, 16, moe_intermediate_size=1408, num_experts=60,
+               num_experts_per_tok=4, shared_expert_intermediate_size=5632), 14_315_784_192,
+    ),
+    "Qwen3-30B-A3B": (
+        _dense("qwen3_moe", 151936, 2048, 6144, 48, 32, 4, **H128, moe_intermediate_size=768, num_experts=128,
+               num_experts_per_tok=8, norm_topk_prob=True), 30_532_122_624,
+    ),
+    "Qwen3-235B-A22B": (
+        _dense("qwen3_moe", 151936, 4096, 12288, 94, 64, 4, **H128, moe_intermediate_size=1536, num_experts=128,
+               num_experts_per_tok=8, norm_topk_prob=True), 235_093_634_560,
+    ),
+    "DeepSeek-V2-Lite": (
+        _deepseek("deepseek_v2", 102400, 2048, 10944, 27, 16, q_lora_rank=None, moe_intermediate_size=1408,
+                  n_routed_experts=64, n_shared_experts=2, num_experts_per_tok=6, first_k_dense_replace=1),
+        15_706_484_224,
+    ),
+    "DeepSeek-V2": (
+        _deepseek("deepseek_v2", 102400, 5120, 12288, 60, 128, q_lora_rank=1536, moe_intermediate_size=1536,
+                  n_routed_experts=160, n_shared_experts=2, num_experts_per_tok=6, first_k_dense_replace=1),
+        235_741_434_880,
+    ),
+    "DeepSeek-V3": (
+        _deepseek("deepseek_v3", 129280, 7168, 18432, 61, 128, q_lora_rank=1536, moe_intermediate_size=2048,
+                  n_routed_experts=256, n_shared_experts=1, num_experts_per_tok=8, first_k_dense_replace=3,
+                  num_nextn_predict_layers=1), 671_026_419_200,
+    ),
+    "mamba2-130m": (
+        {"d_model": 768, "n_layer": 24, "vocab_size": 50277, "ssm_cfg": {"layer": "Mamba2"},
+         "pad_vocab_size_multiple": 16, "tie_embeddings": True}, 128_989_632,
+    ),
+    "mamba2-2.7b": (
+        {"d_model": 2560, "n_layer": 64, "vocab_size": 50277, "ssm_cfg": {"layer": "Mamba2"},
+         "pad_vocab_size_multiple": 16, "tie_embeddings": True}, 2_702_599_680,
+    ),
+    "Mamba-Codestral-7B": (
+        {"model_type": "mamba2", "hidden_size": 4096, "num_hidden_layers": 64, "vocab_size": 32768, "num_heads": 128,
+         "head_dim": 64, "n_groups": 8, "state_size": 128, "expand": 2, "conv_kernel": 4,
+         "tie_word_embeddings": False}, 7_285_403_648,
+    ),
+    "bert-base-uncased": (
+        {"model_type": "bert", "vocab_size": 30522, "hidden_size": 768, "intermediate_size": 3072,
+         "num_hidden_layers": 12, "num_attention_heads": 12, "max_position_embeddings": 512, "type_vocab_size": 2},
+        109_482_240,
+    ),
+    "bert-large-uncased": (
+        {"model_type": "bert", "vocab_size": 30522, "hidden_size": 1024, "intermediate_size": 4096,
+         "num_hidden_layers": 24, "num_attention_heads": 16, "max_position_embeddings": 512, "type_vocab_size": 2},
+        335_141_888,
+    ),
+}  # fmt: skip

@@ -1,0 +1,204 @@
+"""A forward pass of language models in NumPy over a whole sequence, written from the publications and the fields of
+`config.json`: no cache, no chunks, no Einsums of einmap. The judge of what is imported.
+"""
+
+import math
+
+import numpy as np
+
+ACTS = {
+    "silu": lambda x: x / (1 + np.exp(-x)),
+    "gelu": lambda x: x * 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2))),
+    "gelu_pytorch_tanh": lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+}
+
+
+class Forward:
+    """`c`: the config; `w`: weights by the names of the import, with shapes `[given..., made...]`; `ids`: [batch, time].
+
+    `cache`: by name of the import, all positions; `routed`: by layer the chosen experts of each position.
+    """
+
+    def __init__(self, c, w, ids):
+        self.c, self.w, self.ids = c, w, ids
+        self.cache, self.routed = {}, {}
+        self.kind = c["model_type"]
+        self.gemma = self.kind.startswith("gemma")
+
+    def rms(self, x, gain, eps=None):
+        eps = self.c.get("rms_norm_eps", 1e-6) if eps is None else eps
+        return x / np.sqrt((x * x).mean(-1, keepdims=True) + eps) * (gain + (1 if self.gemma else 0))
+
+    def layer_norm(self, x, name, end=""):
+        mean, var = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
+        return (x - mean) / np.sqrt(var + 1e-12) * self.w[f"{name}_gain{end}"] + self.w[f"{name}_bias{end}"]
+
+    def rotate(self, x):
+        """Position t turns features i and i + half by the angle t * 10000 ** (-2 i / size)."""
+        half = x.shape[-1] // 2
+        angles = np.arange(x.shape[1])[:, None] * 10000.0 ** (-np.arange(half) / half)
+        shape = (1, x.shape[1], *[1] * (x.ndim - 3), half)
+        cos, sin = np.cos(angles).reshape(shape), np.sin(angles).reshape(shape)
+        a, b = x[..., :half], x[..., half:]
+        return np.concatenate([a * cos - b * sin, b * cos + a * sin], -1)
+
+    def softmax(self, scores, window, causal=True):
+        t = np.arange(scores.shape[-1])
+        seen = t[None, :] <= t[:, None] if causal else np.ones((len(t), len(t)), bool)
+        if window is not None:
+            seen &= t[None, :] > t[:, None] - window
+        scores = np.where(seen, scores, -np.inf)
+        e = np.exp(scores - scores.max(-1, keepdims=True))
+        return e / e.sum(-1, keepdims=True)
+
+    def linear(self, x, name, given=1):
+        w = self.w[f"W{name}"]
+        y = np.tensordot(x, w, given)
+        return y + self.w[f"{name}_bias"] if f"{name}_bias" in self.w else y
+
+    def run(self):
+        c = self.c
+        if self.kind == "bert":
+            return self.bert()
+        x = self.w["Embedding"][self.ids]
+        if self.gemma:
+            x = x * math.sqrt(c["hidden_size"])
+        for n in range(c["num_hidden_layers"]):
+            x = self.layer(x, n)
+        x = self.rms(x, self.w["N_gain_H"], 1e-5 if self.kind == "mamba2" else None)
+        head = self.w["Embedding" if c.get("tie_word_embeddings", self.gemma) else "Unembedding"]
+        logits = x @ head.T
+        cap = c.get("final_logit_softcapping")
+        return cap * np.tanh(logits / cap) if cap else logits
+
+    def layer(self, x, n):
+        whole, self.w = self.w, self.of_layer(n)
+        both = self.kind in ("gemma2", "gemma3_text")
+        eps = 1e-5 if self.kind == "mamba2" else None
+        y = self.mixer(self.rms(x, self.w["NX_gain"], eps), n)
+        x = x + (self.rms(y, self.w["NY_gain"]) if both else y)
+        if self.kind != "mamba2":
+            h = self.rms(x, self.w["MX_gain"])
+            y = self.moe(h, n) if "WR" in self.w else self.ffn(h, "F")
+            x = x + (self.rms(y, self.w["MY_gain"]) if both else y)
+        self.w = whole
+        return x
+
+    def of_layer(self, n):
+        end = f"_{n}"
+        return {k[: -len(end)]: v for k, v in self.w.items() if k.endswith(end)}
+
+    def ffn(self, x, name):
+        act = ACTS[self.c.get("hidden_act", "gelu_pytorch_tanh" if self.gemma else "silu")]
+        if f"W{name}G" in self.w:
+            return self.linear(act(self.linear(x, f"{name}G")) * self.linear(x, f"{name}U"), f"{name}D")
+        return self.linear(act(self.linear(x, f"{name}U")), f"{name}D")
+
+    def moe(self, x, n):
+        c = self.c
+        logits = x @ self.w["WR"]
+        sigmoid = self.kind == "deepseek_v3"
+        scores = 1 / (1 + np.exp(-logits)) if sigmoid else np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+        choice = scores + self.w["R_bias"] if sigmoid else scores
+        k = c["num_experts_per_tok"]
+        chosen = np.argsort(-choice, -1)[..., :k]
+        self.routed[n] = chosen
+        gates = np.take_along_axis(scores, chosen, -1)
+        if c.get("norm_topk_prob", self.kind in ("mixtral", "deepseek_v3")):
+            gates = gates / gates.sum(-1, keepdims=True)
+        gates = gates * c.get("routed_scaling_factor", 1.0)
+        act, out = ACTS["silu"], np.zeros_like(x)
+        for b in range(x.shape[0]):
+            for t in range(x.shape[1]):
+                for gate, e in zip(gates[b, t], chosen[b, t], strict=True):
+                    inner = act(x[b, t] @ self.w["WEG"][e]) * (x[b, t] @ self.w["WEU"][e])
+                    out[b, t] += gate * (inner @ self.w["WED"][e])
+        if "WHU" in self.w:
+            shared = self.ffn(x, "H")
+            if "WHX" in self.w:
+                shared = shared / (1 + np.exp(-(x @ self.w["WHX"])))[..., None]
+            out = out + shared
+        return out
+
+    def mixer(self, x, n):
+        if self.kind == "mamba2":
+            return self.mamba(x, n)
+        return self.mla(x, n) if "kv_lora_rank" in self.c else self.attention(x, n)
+
+    def window(self, n):
+        c = self.c
+        if self.kind == "gemma2":
+            return c["sliding_window"] if n % 2 == 0 else None
+        if self.kind == "gemma3_text":
+            return c["sliding_window"] if (n + 1) % c["sliding_window_pattern"] else None
+        if self.kind in ("mistral", "phi3", "mixtral"):
+            return c.get("sliding_window")
+        if c.get("use_sliding_window"):
+            return c["sliding_window"] if n >= c["max_window_layers"] else None
+        return None
+
+    def attention(self, x, n):
+        q, k, v = (self.linear(x, name) for name in "QKV")
+        if "QN_gain" in self.w:
+            q, k = self.rms(q, self.w["QN_gain"]), self.rms(k, self.w["KN_gain"])
+        q, k = self.rotate(q), self.rotate(k)
+        self.cache[f"K_cache_{n}"], self.cache[f"V_cache_{n}"] = k, v
+        scale = self.c.get("query_pre_attn_scalar", q.shape[-1]) ** -0.5
+        scores = np.einsum("bthge,bshe->bhgts", q, k) * scale
+        cap = self.c.get("attn_logit_softcapping")
+        scores = cap * np.tanh(scores / cap) if cap else scores
+        return self.linear(np.einsum("bhgts,bshf->bthgf", self.softmax(scores, self.window(n)), v), "O", 3)
+
+    def mla(self, x, n):
+        source = self.rms(self.linear(x, "LQ"), self.w["LQN_gain"], 1e-6) if "WLQ" in self.w else x
+        q, turned = self.linear(source, "Q"), self.rotate(self.linear(source, "QT"))
+        row, key = self.rms(self.linear(x, "C"), self.w["CN_gain"], 1e-6), self.rotate(self.linear(x, "KT"))
+        self.cache[f"C_cache_{n}"], self.cache[f"K_cache_{n}"] = row, key
+        k, v = np.einsum("btk,khe->bthe", row, self.w["WUK"]), np.einsum("btk,khf->bthf", row, self.w["WUV"])
+        full_q = np.concatenate([q, turned], -1)
+        full_k = np.concatenate([k, np.broadcast_to(key[:, :, None], (*k.shape[:3], key.shape[-1]))], -1)
+        p = self.softmax(np.einsum("bthe,bshe->bhts", full_q, full_k) * full_q.shape[-1] ** -0.5, None)
+        return self.linear(np.einsum("bhts,bshf->bthf", p, v), "O", 2)
+
+    def mamba(self, x, n):
+        """Step by step: the recurrence itself."""
+        c = self.c
+        taps, silu = c["conv_kernel"], ACTS["silu"]
+        made = {}
+        for name in "XBC":
+            raw = self.linear(x, f"{name}I")
+            self.cache[f"{name}_cache_{n}"] = raw
+            padded = np.concatenate([np.zeros((raw.shape[0], taps - 1, *raw.shape[2:])), raw], 1)
+            rows = [padded[:, t : t + taps] * self.w[f"W{name}_conv"] for t in range(raw.shape[1])]
+            made[name] = silu(np.stack([r.sum(1) for r in rows], 1) + self.w[f"{name}_conv_bias"])
+        delta = np.log1p(np.exp(self.linear(x, "D") + self.w["Step_bias"]))
+        state = np.zeros((*made["X"].shape[:1], *made["X"].shape[2:], made["B"].shape[-1]))
+        states, rows = [], []
+        for t in range(x.shape[1]):
+            d = delta[:, t]
+            decay = np.exp(-d * np.exp(self.w["A_log"]))[..., None, None]
+            state = state * decay + np.einsum("bgh,bghp,bgn->bghpn", d, made["X"][:, t], made["B"][:, t])
+            states.append(state)
+            rows.append(np.einsum("bghpn,bgn->bghp", state, made["C"][:, t]))
+        self.cache[f"State_{n}"] = np.stack(states, 1)
+        y = np.stack(rows, 1) + made["X"] * self.w["D_skip"][..., None]
+        y = y * silu(self.linear(x, "Z"))
+        flat = y.reshape(*y.shape[:2], -1)
+        y = self.rms(flat, self.w["YN_gain"].reshape(-1), 1e-5).reshape(y.shape)
+        return self.linear(y, "O", 3)
+
+    def bert(self):
+        w = self.w
+        time = self.ids.shape[1]
+        x = w["Embedding"][self.ids] + w["Position_E"][:time] + w["Kind_E"][np.zeros_like(self.ids)]
+        x = self.layer_norm(x, "XN", "_E")
+        for n in range(self.c["num_hidden_layers"]):
+            whole, self.w = self.w, self.of_layer(n)
+            q, k, v = (self.linear(x, name) for name in "QKV")
+            scores = np.einsum("bthge,bshe->bhgts", q, k) / math.sqrt(q.shape[-1])
+            p = self.softmax(scores, None, causal=False)
+            y = self.linear(np.einsum("bhgts,bshf->bthgf", p, v), "O", 3)
+            x = self.layer_norm(x + y, "Mixed")
+            x = self.layer_norm(x + self.ffn(x, "F"), "Output")
+            self.w = whole
+        return np.tanh(x[:, 0] @ w["WPool_H"] + w["Pool_bias_H"])

@@ -1,0 +1,94 @@
+"""Configs and steps that are refused, with the place and what was expected."""
+
+import json
+
+import pytest
+from tests.frontends.huggingface.configs import PUBLISHED
+
+from einmap import SpecError, from_huggingface
+
+LLAMA = PUBLISHED["Llama-3.1-8B"][0]
+GEMMA = PUBLISHED["gemma-2-9b"][0]
+MOE = PUBLISHED["Qwen3-30B-A3B"][0]
+CODESTRAL = PUBLISHED["Mamba-Codestral-7B"][0]
+BERT = PUBLISHED["bert-base-uncased"][0]
+
+
+@pytest.mark.parametrize(
+    ("config", "change", "message"),
+    [
+        (LLAMA, {"model_type": "lama"}, "model_type: the architecture 'lama' is not known"),
+        (LLAMA, {"model_type": None}, "the field 'model_type' is missing"),
+        (LLAMA, {"num_experts": 8}, "num_experts: this field is not known"),
+        (LLAMA, {"num_attention_head": 8}, "did you mean 'num_attention_heads'"),
+        (LLAMA, {"hidden_size": None}, "the field 'hidden_size' is missing, expected a whole number"),
+        (
+            LLAMA,
+            {"hidden_size": "4k"},
+            "hidden_size: expected an integer of at least 1, at most 4,294,967,296, found '4k'",
+        ),
+        (LLAMA, {"hidden_size": -4096}, "hidden_size: expected an integer"),
+        (LLAMA, {"hidden_size": 2.5}, "hidden_size: expected an integer"),
+        (LLAMA, {"vocab_size": 2**40}, "vocab_size: expected an integer"),
+        (LLAMA, {"num_hidden_layers": 10**6}, "num_hidden_layers: 1,000,000 layers"),
+        (LLAMA, {"num_key_value_heads": 5}, "num_key_value_heads: 5 heads of keys and values do not divide 32"),
+        (LLAMA, {"num_attention_heads": 24}, "num_attention_heads: 24 heads do not divide hidden_size, 4096"),
+        (LLAMA, {"head_dim": 127}, "head_dim: rotary embedding needs an even number of features, found 127"),
+        (LLAMA, {"hidden_act": "mish"}, "hidden_act: hidden_act 'mish' is not known"),
+        (LLAMA, {"mlp_bias": "yes please"}, "mlp_bias: expected true or false"),
+        (LLAMA, {"torch_dtype": "int3"}, "torch_dtype: torch_dtype 'int3' is not known"),
+        (LLAMA, {"architectures": ["LlamaForSequenceClassification"]}, "architectures: the head of"),
+        (LLAMA, {"quantization_config": {"quant_method": "aqlm"}}, "quant_method 'aqlm' is not known"),
+        (GEMMA, {"layer_types": ["full_attention"] * 3}, "layer_types: 3 kinds for 42 layers"),
+        (GEMMA, {"layer_types": ["chunked_attention"] * 42}, r"layer_types\[0\]: expected full_attention"),
+        (GEMMA, {"sliding_window": None}, "sliding_window: layers have a window, but its size is missing"),
+        (MOE, {"num_experts_per_tok": 200}, "num_experts_per_tok: 200 of 128 experts"),
+        (MOE, {"moe_intermediate_size": None}, "'moe_intermediate_size' is missing"),
+        (CODESTRAL, {"num_heads": 100}, "num_heads: 100 heads of 64 features are not expand"),
+        (CODESTRAL, {"n_groups": 7}, "n_groups: 7 groups do not divide 128 heads"),
+        (BERT, {"position_embedding_type": "relative_key"}, "position_embedding_type: relative positions"),
+        (BERT, {"is_decoder": True}, "is_decoder: BERT as a decoder"),
+    ],
+)
+def test_a_field_that_is_unknown_or_wrong_is_refused_at_its_place(config, change, message, tmp_path):
+    changed = {**config, **change}
+    with pytest.raises(SpecError, match=message):
+        from_huggingface(changed)
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(changed, indent=1))
+    with pytest.raises(SpecError, match=message) as error:
+        from_huggingface(path)
+    assert str(error.value).startswith(str(path))
+
+
+@pytest.mark.parametrize("text", ["", "[1]", "{", '{"model_type": [1]}', '{"model_type": "bert", "a": {"b": 1}'])
+def test_files_that_are_no_config_are_refused(text, tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(text)
+    with pytest.raises(SpecError, match=r"config\.json"):
+        from_huggingface(path)
+
+
+@pytest.mark.parametrize(
+    ("config", "step", "message"),
+    [
+        (LLAMA, {"tokens": 0}, "tokens: expected a whole number from 1"),
+        (LLAMA, {"batch": True}, "batch: expected a whole number"),
+        (LLAMA, {"context": 1.5}, "context: expected a whole number"),
+        (LLAMA, {"weight_bits": 0}, "weight_bits: expected"),
+        (GEMMA, {"tokens": 5000, "context": 1}, "a chunk of 5000 tokens after a context"),
+        (CODESTRAL, {"tokens": 2, "context": 1}, "2 tokens after a context, in state-space layers"),
+        (CODESTRAL, {"tokens": 300}, "300 tokens are not a multiple of chunk_size, 256"),
+        (BERT, {"tokens": 8, "context": 1}, "an encoder sees all positions at once"),
+        (BERT, {"tokens": 513}, "the model has embeddings of 512 positions"),
+    ],
+)
+def test_steps_that_a_model_does_not_have_are_refused(config, step, message):
+    with pytest.raises(SpecError, match=message):
+        from_huggingface(config, **step)
+
+
+def test_more_positions_than_a_model_is_made_for_are_noted():
+    model = from_huggingface({**LLAMA, "max_position_embeddings": 8192}, context=8192)
+    assert "8,193 positions; the model is made for 8,192" in str(model.notes[0])
+    assert from_huggingface({**LLAMA, "max_position_embeddings": 8192}, context=8191).notes == ()
