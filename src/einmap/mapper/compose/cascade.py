@@ -162,11 +162,11 @@ def _outcome(search: FusedSearch, points: Sequence[Found], work: int, start: flo
 def known_bound(search: FusedSearch, token: Progress) -> float | None:
     """Lower bound of the one objective of a search, also where it was stopped or had to leave something out."""
     members = {member.einsum.name: member for member in search.members}
-    proven = 0.0
-    if search.least and all(member.chains.covers_mapspace for member in search.members):
+    proven, covered = 0.0, all(member.chains.covers_mapspace for member in search.members)
+    if search.least and covered:
         proven = search.lower_bound()
     floors, rows = search.floors, dict[str, Floats]()
-    if search.meter.cut or proven == 0:
+    if search.meter.cut or not covered:
         # a search that somebody ended has some time for it in any case, as its fallback has
         late = token.stopped and token.deadline is None
         brief = Progress(token.callback).within(AT_LEAST if late else max(token.seconds_left(), AT_LEAST))
@@ -178,13 +178,12 @@ def known_bound(search: FusedSearch, token: Progress) -> float | None:
         every = np.zeros(len(weights))
         for number, einsum in enumerate(search.workload.einsums):
             member = members.get(einsum.name)
-            costs = np.array(least_costs(einsum, search.spec.bound[einsum.name].arch, search.goals))
-            # an infinite latency counts for nothing where its weight is 0, as a sum of products would not have it
-            least = np.multiply(weights, costs, where=weights > 0, out=np.zeros(weights.shape)).sum(1)
+            costs = np.array([least_costs(einsum, search.spec.bound[einsum.name].arch, search.goals)])
+            least = _least_of(weights, costs)
             if number < len(search.firsts) and search.firsts[number] in floors:
-                least = np.fmax(weights @ floors[search.firsts[number]], least)
+                least = np.fmax(_least_of(weights, floors[search.firsts[number]][None]), least)
             if einsum.name in rows:
-                least = np.fmax((weights @ rows[einsum.name].T).min(axis=1), least)
+                least = np.fmax(_least_of(weights, rows[einsum.name]), least)
             if member is not None and member.chains.covers_mapspace and member.chains in search.least:
                 # where there was no time for bounds it is nothing
                 least = np.fmax(member.chains.least(weights), least)
@@ -199,6 +198,16 @@ def known_bound(search: FusedSearch, token: Progress) -> float | None:
     if (least == -np.inf).any():
         return proven if proven > 0 else None
     return max(proven, float(corners(weights, least[None])[0].prod(axis=1).min()))
+
+
+def _least_of(weights: Floats, rows: Floats) -> Floats:
+    """The least weighted costs of some rows, for each row of weights.
+
+    What is infinite counts for nothing where its weight is 0, as a sum of products would not have it.
+    """
+    each = [np.multiply(weights, row, where=weights > 0, out=np.zeros(weights.shape)).sum(axis=1) for row in rows]
+    least: Floats = np.min(each, axis=0)
+    return least
 
 
 def _not_searched(search: FusedSearch) -> list[str]:
