@@ -1,7 +1,8 @@
 """Transformers as Einsums, an Einsum for each kernel that runs by itself, and the plans that they were trained by.
 
 A norm, rotary embedding, softmax, dropout or activation reads its input once and writes its result once. Scores of
-fused attention stay on the chip: they have next to no bits. Values go to experts evenly.
+fused attention stay on the chip: they have next to no bits. Values go to experts evenly. Functions stand for kernels
+whose backward pass reads the same: gelu its argument, as norms do, exp and tanh their results, as softmax does.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Transformer:
         if self.layers > dense + windowed:
             layers.append(self._layer("experts", self.layers - dense - windowed, length, product_bits, self, 0))
         head = [
-            "NH[b, m, d] = tanh(O[b, m, d])",
+            "NH[b, m, d] = gelu(O[b, m, d])",
             "LO[b, m, v] = NH[b, m, d] * WV[d, v]",
             "L32[b, m, v] = tanh(LO[b, m, v])",
             "R[b, m] = exp(L32[b, m, v])",
@@ -85,7 +86,7 @@ class Transformer:
         kv = self.kv or self.heads
         sizes = {"B": 1, "M": length, "P": length, "D": self.hidden, "H": kv, "G": self.heads // kv, "E": self.width}
         sizes["F"] = self.value_width or self.width
-        einsums: list[Any] = ["N[b, m, d] = tanh(I[b, m, d])"]
+        einsums: list[Any] = ["N[b, m, d] = gelu(I[b, m, d])"]
         read = ("N[b, m, d] * WQ[d, h, g, e]", "N[b, M: p, d] * WK[d, h, e]", "N[b, M: p, d] * WV[d, h, f]")
         if self.latent:
             sizes["A"], sizes["L"] = self.latent
@@ -99,7 +100,7 @@ class Transformer:
             einsums.append("QR[b, m, h, g, e] = tanh(Q[b, m, h, g, e])")
         einsums += self._attention(query, window)
         einsums += ["Z[b, m, d] = AV[b, m, h, g, f] * WZ[h, g, f, d]", "Y[b, m, d] = I[b, m, d] + Z[b, m, d]"]
-        einsums.append("NY[b, m, d] = tanh(Y[b, m, d])")
+        einsums.append("NY[b, m, d] = gelu(Y[b, m, d])")
         added = ["Y[b, m, d]"]
         ff = self.shared_ff if self.experts else self.hidden_ff
         if ff:

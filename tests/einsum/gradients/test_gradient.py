@@ -33,6 +33,18 @@ def test_a_factor_gets_the_product_of_the_others_and_the_gradient():
     assert made.gradients == {"A": "d_A", "C": "d_C"}
 
 
+def test_sums_of_several_tensors_are_differentiated_together():
+    """L = sum of Y + sum of 10 Z, with Y = 2 A and Z = A Y: dL/dA = 2 + 10 (2 A + 2 A)."""
+    case = workload("Y[m] = 2 * A[m]", "Z[m] = A[m] * Y[m]", "X[m] = B[m]", M=2)
+    made = gradient(case, ["Y", "Z"], ["A"])
+    assert made.seeds.keys() == {"Y", "Z"}
+    given = {"A": [3.0, 5.0], made.seeds["Z"]: [10.0, 10.0]}
+    found = run(made.workload, made.inputs() | {t: np.asarray(v) for t, v in given.items()})
+    assert found[made.gradients["A"]].tolist() == [2 + 10 * 12, 2 + 10 * 20]
+    with pytest.raises(einmap.errors.SpecError, match="'X' depends on none of A"):
+        gradient(case, ["Y", "X"], ["A"])
+
+
 def test_what_only_gradients_of_weights_need_is_the_weight_part():
     made = gradient(workload(*CHAIN, M=2, N=3, K=4, P=2), "L", ["W1", "W2"])
     parts = {e.name: e.part for e in made.workload.einsums}

@@ -1,6 +1,6 @@
 """Plans of training steps: how devices are divided, what is kept, what is computed again, and what that costs.
 
-- `backward`: the products of a backward pass.
+- `backward`: layers with their backward pass, and what an update touches.
 - `bounds`: lower bounds of plans.
 - `cuts`: layers cut into stages.
 - `document`: a plan as YAML.

@@ -1,144 +1,149 @@
-"""The products of a backward pass: for each operand of an Einsum one Einsum of the same points."""
+"""A layer with its backward pass as one cascade, and what an update touches: both from `einsum.gradients`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 
 from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
-from einmap.einsum.operation import Apply, MapExpression, Number, Operand, Operation, product_of
+from einmap.einsum.gradients.gradient import gradient, with_parts
+from einmap.einsum.gradients.names import Names
+from einmap.einsum.gradients.paths import flows
+from einmap.einsum.gradients.update import Weight, update
+from einmap.einsum.operation import Apply, MapExpression, Operand, Operation, operands
 from einmap.einsum.workload import Workload
 
 
 @dataclass(frozen=True)
 class Backward:
-    """The Einsums of a layer with those of its backward pass. `gradients`: of graph inputs and results, by tensor."""
+    """The Einsums of a layer with those of its backward pass, each with its `part` of a training step: "input" where
+    the layer before waits for it, else "weight". `gradients`: of graph inputs and results, by tensor.
+    """
 
     workload: Workload
     gradients: Mapping[TensorName, TensorName]
 
 
 @lru_cache(maxsize=500)
-def with_backward(workload: Workload) -> Backward:
+def with_backward(workload: Workload, arriving: tuple[TensorName, ...]) -> Backward:
     """Forward and backward pass in one cascade; gradients of results are graph inputs.
 
-    Shapes, operands and costs are those of derivatives; a maximum is a constant, as in softmax.
+    `arriving`: activations from the layer before. No gradient flows through largest values that a softmax subtracts.
     """
-    made = _Made(workload)
-    for einsum in reversed(workload.einsums):
-        made.differentiate(einsum)
-    for tensor in workload.tensors:
-        if tensor not in workload.producers:
-            made.gradient_of(tensor)
-    ends = [t for t in workload.tensors if t not in workload.producers or not workload.consumers[t]]
-    gradients = {tensor: made.gradients[tensor] for tensor in ends if tensor in made.gradients}
-    return Backward(Workload((*workload.einsums, *made.einsums)), gradients)
+    ends = [tensor for tensor in workload.tensors if not workload.consumers[tensor]]
+    given = [tensor for tensor in workload.tensors if tensor not in workload.producers]
+    constant = _subtracted(workload)
+    ways = flows(workload, ends, given, constant)
+    of = [tensor for tensor in ends if any(way.output.tensor == tensor for way in ways)]
+    by = [tensor for tensor in given if any(way.operand.tensor == tensor for way in ways)]
+    if not by:
+        return Backward(workload, {})
+    made = gradient(workload, of, by, constant=constant)
+    ahead = len(workload.einsums)
+    behind = [*_joined_first(made.workload, made.workload.einsums[ahead:])]
+    waiting = [made.gradients[tensor] for tensor in arriving if tensor in made.gradients]
+    joint = Workload((*made.workload.einsums[:ahead], *with_parts(behind, waiting)))
+    return Backward(joint, {**made.gradients, **made.seeds})
 
 
-@dataclass
-class _Made:
-    """The backward pass while it is made. `addends`: of gradients, with the Einsum that read the tensor."""
-
-    forward: Workload
-    einsums: list[Einsum] = field(default_factory=list)
-    gradients: dict[TensorName, TensorName] = field(default_factory=dict)
-    addends: dict[TensorName, list[tuple[TensorName, Einsum]]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        results = [tensor for tensor in self.forward.tensors if not self.forward.consumers[tensor]]
-        self.gradients |= {tensor: f"grad_{tensor}" for tensor in results}
-
-    def differentiate(self, einsum: Einsum) -> None:
-        """Add the products for all operands of an Einsum."""
-        (written,) = (access for access in einsum.accesses if access.output)
-        gradient = self.gradient_of(written.tensor)
-        if gradient is None or einsum.operation.reduction != "sum":
-            return
-        arriving = _read(written, gradient)
-        for access in einsum.accesses:
-            if access.output:
-                continue
-            needed = set[TensorName]() if einsum.is_copy else needed_by(einsum.operation.map, access.tensor) or set()
-            name = f"grad_{access.tensor}_{einsum.name}"
-            if len(self.forward.consumers[access.tensor]) == 1:
-                name = f"grad_{access.tensor}"
-            operands = [_read(einsum.by_tensor[tensor], tensor) for tensor in sorted(needed)]
-            accesses = (arriving, *operands, _written(access, name))
-            used = {variable for one in accesses for variable in one.variables}
-            bounds = tuple((variable, size) for variable, size in einsum.bounds if variable in used)
-            operation = product_of([one.tensor for one in accesses[:-1]])
-            self.einsums.append(Einsum(name, accesses, bounds, operation, n_points=einsum.n_points, cuts=einsum.cuts))
-            self.addends.setdefault(access.tensor, []).append((name, einsum))
-
-    def gradient_of(self, tensor: TensorName) -> TensorName | None:
-        """The gradient of a tensor, its addends joined; None where nothing depends on it."""
-        if tensor not in self.gradients and tensor in self.addends:
-            addends = self.addends[tensor]
-            # sums come first that may be in parts on several devices: they are joined before they are completed
-            summed = [name for name, _ in addends if self._sums(name)]
-            rest = [name for name, _ in addends if name not in summed]
-            total = self._joined(tensor, summed, f"grad_{tensor}_sums" if rest else f"grad_{tensor}")
-            self.gradients[tensor] = self._joined(tensor, [*total, *rest], f"grad_{tensor}")[0]
-        return self.gradients.get(tensor)
-
-    def _sums(self, name: str) -> bool:
-        (einsum,) = (one for one in self.einsums if one.name == name)
-        return any(variable not in einsum.by_tensor[name].variables for variable in einsum.rank_variables)
-
-    def _joined(self, tensor: TensorName, names: Sequence[TensorName], result: TensorName) -> list[TensorName]:
-        """The sum of several addends of the gradient of a tensor, by one more Einsum; none or one as they are."""
-        if len(names) < 2:
-            return list(names)
-        first = self.addends[tensor][0][1]
-        access = first.by_tensor[tensor]
-        accesses = (*(_read(access, name) for name in names), _written(access, result))
-        bounds = tuple((v, size) for v, size in first.bounds if v in access.variables)
-        operands: list[MapExpression] = [Operand(name) for name in names]
-        total = reduce(lambda one, other: Apply("add", (one, other)), operands)
-        self.einsums.append(Einsum(result, accesses, bounds, Operation(total)))
-        return [result]
+def _subtracted(workload: Workload) -> list[TensorName]:
+    """Largest (or smallest) values that are only subtracted from what they are the largest of, as a softmax does: what
+    comes of it does not depend on them.
+    """
+    sources: dict[TensorName, set[TensorName]] = {}
+    for einsum in workload.einsums:
+        if einsum.operation.reduction in ("max", "min") and not einsum.is_copy:
+            inner = {*einsum.inputs}.union(*(sources.get(tensor, set()) for tensor in einsum.inputs))
+            sources |= dict.fromkeys(einsum.outputs, inner)
+    found: list[TensorName] = []
+    for tensor in reversed(sources):
+        readers = [workload.by_name[name] for name in workload.consumers[tensor]]
+        if readers and all(
+            reader.outputs <= {*found} or _only_subtracts(reader.operation.map, tensor, sources[tensor])
+            for reader in readers
+        ):
+            found.append(tensor)
+    return found
 
 
-def _read(access: TensorAccess, tensor: TensorName) -> TensorAccess:
-    return TensorAccess(tensor, access.projection, False, access.bits_per_value)
-
-
-def _written(access: TensorAccess, tensor: TensorName) -> TensorAccess:
-    return TensorAccess(tensor, access.projection, True, access.bits_per_value)
-
-
-def needed_by(expression: MapExpression | None, tensor: TensorName) -> set[TensorName] | None:
-    """Operands that the derivative by a tensor depends on; None where the expression is free of it."""
+def _only_subtracts(expression: MapExpression | None, tensor: TensorName, sources: Collection[TensorName]) -> bool:
+    """Whether a tensor stands nowhere but behind a minus whose left side reads one of the sources."""
     match expression:
         case Operand(name):
-            return set() if name == tensor else None
-        case Apply(function, arguments):
-            found: set[TensorName] | None = None
-            for position, argument in enumerate(arguments):
-                inner = needed_by(argument, tensor)
-                if inner is None:
-                    continue
-                others = set[TensorName]().union(
-                    *(_operands(other) for place, other in enumerate(arguments) if place != position)
-                )
-                if function in ("add", "subtract", "negate"):
-                    here = inner
-                elif function == "multiply" or (function == "divide" and position == 0):
-                    here = inner | others
-                else:
-                    here = inner | others | _operands(argument)
-                found = here | (found or set())
-            return found
+            return name != tensor
+        case Apply("subtract", (left, Operand(name))) if name == tensor and operands(left) & {*sources}:
+            return _only_subtracts(left, tensor, sources)
+        case Apply(arguments=arguments):
+            return all(_only_subtracts(argument, tensor, sources) for argument in arguments)
         case _:
-            return None
+            return True
 
 
-def _operands(expression: MapExpression) -> set[TensorName]:
+def _joined_first(workload: Workload, einsums: Sequence[Einsum]) -> Iterator[Einsum]:
+    """Einsums in which sums of three tensors or more add those first that a reduction writes: on several devices these
+    may be partial sums, which are completed once.
+    """
+    names = Names(workload)
+    for einsum in einsums:
+        added = _addends(einsum.operation.map)
+        summed = [tensor for tensor in added if _reduces(workload, tensor)]
+        if 1 < len(summed) < len(added):
+            (written,) = (access for access in einsum.accesses if access.output)
+            name = names.free(f"{written.tensor}_sums")
+            joined = replace(written, tensor=name)
+            first = [einsum.by_tensor[tensor] for tensor in summed]
+            rest = [einsum.by_tensor[tensor] for tensor in added if tensor not in summed]
+            yield _sum(einsum, name, [*first, joined])
+            yield _sum(einsum, einsum.name, [replace(joined, output=False), *rest, written])
+        else:
+            yield einsum
+
+
+def _sum(einsum: Einsum, name: str, accesses: Sequence[TensorAccess]) -> Einsum:
+    terms: list[MapExpression] = [Operand(access.tensor) for access in accesses[:-1]]
+    total = reduce(lambda one, other: Apply("add", (one, other)), terms)
+    return replace(einsum, name=name, accesses=tuple(accesses), operation=Operation(total))
+
+
+def _addends(expression: MapExpression | None) -> list[TensorName]:
+    """The tensors that an expression adds; none where it does anything else."""
     match expression:
         case Operand(name):
-            return {name}
-        case Number():
-            return set()
-        case Apply(_, arguments):
-            return set[TensorName]().union(*map(_operands, arguments))
+            return [name]
+        case Apply("add", (left, right)):
+            one, other = _addends(left), _addends(right)
+            return [*one, *other] if one and other else []
+        case _:
+            return []
+
+
+def _reduces(workload: Workload, tensor: TensorName) -> bool:
+    name = workload.producers.get(tensor)
+    if name is None:
+        return False
+    einsum = workload.by_name[name]
+    return bool({*einsum.rank_variables} - einsum.by_tensor[tensor].variables)
+
+
+@dataclass(frozen=True, slots=True)
+class Updated:
+    """Bytes for each value of a weight: `state` that the optimiser keeps; `moved` of state and weight that an update
+    reads and writes, each once; its gradient is read beside them.
+    """
+
+    state: float
+    moved: float
+
+
+@lru_cache
+def updated(optimizer: str, bits: float) -> Updated:
+    """The update of weights with so many bits, as one kernel: what its Einsums hand to one another is not moved."""
+    weight = Weight("W", {"K": 1}, bits, 1, "G")
+    made = update(optimizer, [weight], Names(Workload(())))
+    written = {t: e.by_tensor[t].bits_per_value for e in made.einsums for t in e.outputs}
+    read = {t: e.by_tensor[t].bits_per_value for e in made.einsums for t in e.inputs if t not in written}
+    beside = {"G", *made.scalars.values()}
+    state = sum(read[tensor] for tensor in made.state.get("W", {}))
+    moved = sum(written.values()) + sum(wide for tensor, wide in read.items() if tensor not in beside)
+    return Updated(state / 8, moved / 8)

@@ -43,7 +43,7 @@ def held_by_weights(weights: Iterable[Weights], model: TrainingModel, machine: M
         total += Held(
             some.bytes / spread[0],
             some.values * model.gradient_bytes / spread[1],
-            some.values * model.state_bytes / spread[2],
+            some.values * model.updated(some.bits).state / spread[2],
         )
     return total
 

@@ -51,13 +51,18 @@ class Collective:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Weights of a layer on one device that have copies over the same ways. `values`: on one device; `bytes`: of these;
-    `copies`: the ways.
+    """Weights of a layer on one device, of one width, that have copies over the same ways. `values`: on one device;
+    `bits`: of each; `copies`: the ways.
     """
 
     values: float
-    bytes: float
+    bits: float
     copies: tuple[Dim, ...]
+
+    @property
+    def bytes(self) -> float:
+        """Bytes of all values."""
+        return self.values * self.bits / 8
 
 
 @dataclass(frozen=True)
@@ -100,7 +105,7 @@ def layer_cost(layer: Layer, machine: Machine, samples: int, sequence_parallel: 
     positions; along `ep` in experts, or in samples where it has none. The planner chooses all else; results lie as
     inputs do. Raises SpecError where none does.
     """
-    backward = with_backward(layer.of_samples(samples))
+    backward = with_backward(layer.of_samples(samples), layer.arriving)
     joint = backward.workload
     mesh = machine.inner()
     context = context_of(joint, mesh)
@@ -272,24 +277,9 @@ class _Costed:
         """Einsums that write such tensors."""
         return frozenset(self.layer.workload.producers[tensor] for tensor in self.inner)
 
-    @cached_property
-    def _for_weights(self) -> frozenset[str]:
-        """Einsums of the backward pass on which gradients of weights alone depend."""
-        joint = self.backward.workload
-        given = {gradient for tensor, gradient in self.backward.gradients.items() if tensor in self.layer.arriving}
-        needed: set[TensorName] = set(given)
-        names: set[str] = set()
-        for einsum in reversed(joint.einsums):
-            if einsum.name not in self.forward and einsum.outputs & needed:
-                needed |= einsum.inputs
-                names.add(einsum.name)
-        every = {einsum.name for einsum in joint.einsums if einsum.name not in self.forward}
-        return frozenset(every - names)
-
     def _phase(self, name: str) -> Phase:
-        if name in self.forward:
-            return "forward"
-        return "weight" if name in self._for_weights else "input"
+        part = self.backward.workload.by_name[name].part
+        return part if part in ("input", "weight") else "forward"
 
     def _phased(self) -> Iterator[tuple[Phase, Computed | Moved, Part]]:
         """Actions with their phase: a move goes with the Einsum that it follows if that wrote the tensor, else with the
@@ -384,13 +374,12 @@ class _Costed:
         return most
 
     def _weights(self) -> Iterator[Weights]:
-        by_copies: dict[tuple[Dim, ...], list[float]] = {}
+        alike: dict[tuple[tuple[Dim, ...], float], float] = {}
         for weight in self.layer.weights:
             placement = self.chosen.homes[weight][0]
             split = {self.machine.dim_of(axis) for axis in placement.used}
             copies: tuple[Dim, ...] = tuple(dim for dim in DIMS if dim != "pp" and dim not in split)
-            total = by_copies.setdefault(copies, [0.0, 0.0])
-            total[0] += values_of(self.context.sizes[weight], placement)
-            total[1] += self._bytes(weight, placement)
-        for copies, (values, size) in by_copies.items():
-            yield Weights(values, size, copies)
+            kind = copies, self.bits[weight]
+            alike[kind] = alike.get(kind, 0.0) + values_of(self.context.sizes[weight], placement)
+        for (copies, bits), values in alike.items():
+            yield Weights(values, bits, copies)

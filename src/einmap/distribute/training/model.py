@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import groupby
 
+from einmap.distribute.training.backward import Updated, updated
 from einmap.einsum.einsum import Einsum, TensorName
+from einmap.einsum.gradients.update import OPTIMIZERS
 from einmap.einsum.spaces.projection import Rank, RankVar
 from einmap.einsum.workload import Workload
 from einmap.errors import SpecError, did_you_mean
-from einmap.visible import brief
+from einmap.visible import brief, short
 
 
 @dataclass(frozen=True)
@@ -101,9 +103,9 @@ MOST_LAYERS = 10_000
 class TrainingModel:
     """Layers in order, and a step of training. `batch`: samples of a step, on all devices together.
 
-    `gradient_bytes`: of the gradient of a weight; `state_bytes`: of what the optimiser keeps for a weight, such as 12
-    for Adam: weight, mean and variance in 32 bits. `table`: values of weights that the first stage looks up, such as
-    those of an embedding.
+    `gradient_bytes`: of the gradient of a weight; `optimizer`: `adam` or `sgd`; `state_bytes`: of what it keeps for a
+    weight, None: of what its Einsums keep, such as 12 for Adam: weight, mean and variance in 32 bits. `table`: values
+    of weights that the first stage looks up, such as those of an embedding.
 
     Raises SpecError for no layers, more than `MOST_LAYERS` or two of one name, for a batch below 1, and for bytes that
     are negative.
@@ -114,8 +116,9 @@ class TrainingModel:
     layers: tuple[Layer, ...]
     batch: int
     gradient_bytes: float = 2.0
-    state_bytes: float = 12.0
+    state_bytes: float | None = None
     table: int = 0
+    optimizer: str = "adam"
 
     def __post_init__(self) -> None:
         if not self.layers:
@@ -129,8 +132,19 @@ class TrainingModel:
             raise SpecError(f"the model has {count:,} layers; expected at most {MOST_LAYERS:,}")
         if self.batch < 1:
             raise SpecError(f"a step has {self.batch} samples; expected at least 1")
-        if min(self.gradient_bytes, self.state_bytes, self.table) < 0:
+        if self.optimizer not in OPTIMIZERS:
+            hint = did_you_mean(str(self.optimizer), OPTIMIZERS, listing="optimizers")
+            raise SpecError(f"unknown optimizer {short(self.optimizer)}", hint=hint)
+        if min(self.gradient_bytes, self.state_bytes or 0.0, self.table) < 0:
             raise SpecError("bytes of gradients, states and tables are not negative")
+
+    def updated(self, bits: float) -> Updated:
+        """Bytes for each value of a weight with so many bits that an update needs."""
+        found = updated(self.optimizer, bits)
+        if self.state_bytes is None:
+            return found
+        # what is kept is read and written
+        return Updated(self.state_bytes, found.moved + 2 * (self.state_bytes - found.state))
 
     @cached_property
     def units(self) -> tuple[Layer, ...]:
@@ -145,8 +159,9 @@ class TrainingModel:
         *,
         layers: int | None = None,
         gradient_bytes: float = 2.0,
-        state_bytes: float = 12.0,
+        state_bytes: float | None = None,
         table: int = 0,
+        optimizer: str = "adam",
     ) -> TrainingModel:
         """The model of a workload. Successive Einsums with the same `n_instances` are a layer that is repeated so
         often; Einsums that run once are cut wherever a single tensor with samples goes on.
@@ -160,13 +175,13 @@ class TrainingModel:
                 raise SpecError(f"the workload has no rank {rank!r}", hint=hint)
         if layers is not None:
             whole = Layer("layer", replace(workload, n_instances=1), ranks, layers)
-            return TrainingModel((whole,), batch, gradient_bytes, state_bytes, table)
+            return TrainingModel((whole,), batch, gradient_bytes, state_bytes, table, optimizer)
         made: list[Layer] = []
         for count, group in groupby(workload.einsums, key=lambda einsum: einsum.n_instances * workload.n_instances):
             for einsums in _pieces(workload, list(group)) if count == 1 else [list(group)]:
                 once = Workload(tuple(replace(einsum, n_instances=1) for einsum in einsums))
                 made.append(Layer(f"{einsums[0].name} to {einsums[-1].name}", once, ranks, count))
-        return TrainingModel(tuple(made), batch, gradient_bytes, state_bytes, table)
+        return TrainingModel(tuple(made), batch, gradient_bytes, state_bytes, table, optimizer)
 
 
 def _pieces(workload: Workload, einsums: Sequence[Einsum]) -> Iterator[list[Einsum]]:

@@ -154,16 +154,16 @@ class TrainingCosts:
         """A stage with so many of each layer, of which that is computed again."""
         machine = self.machine(plan)
         costs = [(self.layer(layer, plan), recompute, count) for (layer, recompute), count in layers.items()]
-        table = Weights(self.model.table / plan.tp, self.model.table / plan.tp * self.table_bytes, ("cp", "ep", "dp"))
+        table = Weights(self.model.table / plan.tp, self.table_bits, ("cp", "ep", "dp"))
         tables = (table,) if is_first and self.model.table else ()
         return _stage(plan, self.model, machine, costs, tables)
 
     @cached_property
-    def table_bytes(self) -> float:
-        """Bytes of a value that is looked up: as wide as the activations that it becomes."""
+    def table_bits(self) -> float:
+        """Bits of a value that is looked up: as wide as the activations that it becomes."""
         first = self.model.layers[0]
         tensor = (*first.arriving, *first.results)[0]
-        return first.workload.tensor_bits(tensor) / first.workload.tensor_size(tensor) / 8
+        return first.workload.tensor_bits(tensor) / first.workload.tensor_size(tensor)
 
 
 def training_cost(model: TrainingModel, cluster: Cluster, plan: TrainingPlan, laid: Mesh | None = None) -> TrainingStep:
@@ -204,7 +204,7 @@ def _stage(
         for phase, seconds in hides.of_layer(cost, recompute, moves, count, parts).items():
             passes[phase] += seconds
         saved += cost.saved[recompute] * count
-        every += [replace(w, values=w.values * count, bytes=w.bytes * count) for w in cost.weights]
+        every += [replace(w, values=w.values * count) for w in cost.weights]
         again = cost.saved["none"] - cost.saved[recompute] if recompute != "none" else 0.0
         whole = 2 * sum(weights.bytes for weights in cost.weights) if plan.zero == 3 else 0.0
         working = max(working, cost.working + max(again, 0.0) + whole)
@@ -432,11 +432,11 @@ class _Step:
                 parts.add(part.what, part.seconds - hidden, hidden, part.sent)
 
     def _update(self, device: int) -> float:
-        """Seconds of the update: state, gradients and weights are read and written once."""
+        """Seconds of the update: gradients are read, state and weights read and written as the optimiser says."""
         model, machine = self.costs.model, self.costs.machine(self.plan)
         moved = 0.0
         for stage in self._on(device):
             for some in stage.weights:
                 parts = machine.parts(some.copies) if self.plan.zero else 1
-                moved += (some.values * (2 * model.state_bytes + model.gradient_bytes) + some.bytes) / parts
+                moved += some.values * (model.updated(some.bits).moved + model.gradient_bytes) / parts
         return moved / self.costs.cluster.pe.memory_bandwidth

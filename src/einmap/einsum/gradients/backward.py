@@ -46,14 +46,15 @@ class Slope:
 class Backward:
     """A backward pass: its Einsums in order, and for each tensor that was asked for its gradient.
 
-    `parts`: all tensors that are (a part of) the gradient by a tensor. `rows`: for each graph input that numbers the
-    rows of a gathered table how many there are. `origins`: for each Einsum the forward Einsum that it is made from.
+    `seeds`: the gradients that it begins with; `parts`: all tensors that are (a part of) the gradient by a tensor.
+    `rows`: for each graph input that numbers the rows of a gathered table how many there are. `origins`: for each
+    Einsum the forward Einsum that it is made from.
     """
 
     groups: tuple[Group, ...]
     parts: Mapping[TensorName, Sequence[TensorName]]
     gradients: Mapping[TensorName, TensorName]
-    seed: TensorName
+    seeds: Mapping[TensorName, TensorName]
     rows: Mapping[TensorName, int]
     origins: Mapping[str, str]
 
@@ -61,7 +62,7 @@ class Backward:
 def backward(
     workload: Workload,
     flows: Sequence[Flow],
-    of: TensorName,
+    of: Collection[TensorName],
     by: Collection[TensorName],
     names: Names,
     at_of: Callable[[str], At | None],
@@ -77,7 +78,7 @@ class _Writer:
         self,
         workload: Workload,
         flows: Sequence[Flow],
-        of: TensorName,
+        of: Collection[TensorName],
         by: Collection[TensorName],
         names: Names,
         at_of: Callable[[str], At | None],
@@ -93,10 +94,11 @@ class _Writer:
         self.rows: dict[TensorName, tuple[Rank, int]] = {}
         self.origins: dict[str, str] = {}
         self.numbers = {t: [flow.operand.tensor for flow in flows].count(t) for t in workload.tensors}
-        self.numbers[of] += 1
+        for tensor in of:
+            self.numbers[tensor] += 1
 
     def written(self) -> Backward:
-        seed = self._begin(self.of, None)
+        seeds = {tensor: self._begin(tensor, None).name for tensor in self.of}
         last_first = sorted(self.flows, key=lambda flow: -self.workload.einsum_names.index(flow.einsum.name))
         for flow in last_first:
             tensor = flow.operand.tensor
@@ -120,7 +122,7 @@ class _Writer:
         for tensor, slope in [*self.slopes.items(), *gradients.items()]:
             parts[tensor].append(slope.name)
         rows = {t: n for t, (_, n) in self.rows.items()}
-        return Backward(tuple(group for group in groups if group), parts, found, seed.name, rows, self.origins)
+        return Backward(tuple(group for group in groups if group), parts, found, seeds, rows, self.origins)
 
     def _begin(self, tensor: TensorName, turned: tuple[Rank, int] | None) -> Slope:
         """A new part of the gradient by a tensor."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from einmap.einsum.einsum import Einsum, TensorName
-from einmap.einsum.gradients.backward import Backward, backward
+from einmap.einsum.gradients.backward import backward
 from einmap.einsum.gradients.names import Names, placed
 from einmap.einsum.gradients.paths import flows, leading_to
 from einmap.einsum.gradients.recompute import recomputed
@@ -26,8 +26,9 @@ class Gradient:
     `workload`: the Einsums that the tensor needs, with `part` "forward", then those of the backward pass. Their `part`
     is "weight" where only gradients by graph inputs come of it, so that nothing waits for it, else "input"; Einsums of
     an optimiser have "update". `gradients`: for each tensor of `by` its gradient, with the ranks of the tensor itself.
-    `seed`: the graph input that the backward pass begins with, of the shape of `of`: with ones the gradients are those
-    of its sum, with other numbers those of the sum that they weight (the scale of a loss). `rows`: graph inputs that
+    `seeds`: for each tensor of `of` the graph input that the backward pass begins with, of the same shape: with ones
+    the gradients are those of its sum, with other numbers those of the sum that they weight (the scale of a loss), of
+    several tensors those of all these sums together. `rows`: graph inputs that
     number the rows of gathered tables, 0, 1, 2 ..., each with how many there are. `kept`: intermediates of the forward
     pass that the backward pass reads, in the order in which they are written. `origins`: for each Einsum behind the
     forward pass the forward Einsum that it is made from. `copies`: Einsums that compute something again. `update`: of
@@ -37,24 +38,30 @@ class Gradient:
     __repr__ = brief
 
     workload: Workload
-    of: TensorName
     gradients: Mapping[TensorName, TensorName]
-    seed: TensorName
+    seeds: Mapping[TensorName, TensorName]
     rows: Mapping[TensorName, int]
     kept: tuple[TensorName, ...]
     origins: Mapping[str, str]
     copies: tuple[str, ...] = ()
     update: Update | None = None
 
+    @property
+    def seed(self) -> TensorName:
+        """The graph input that the backward pass begins with, where it is of one tensor."""
+        (seed,) = self.seeds.values()
+        return seed
+
     def inputs(self, scale: float = 1.0) -> dict[TensorName, Tensor]:
-        """Values of the graph inputs that a backward pass adds but for those of an optimiser: seed and rows."""
-        shape = tuple(rank_sizes(self.workload)[self.seed].values())
-        return {self.seed: np.full(shape, scale)} | {t: np.arange(float(n)) for t, n in self.rows.items()}
+        """Values of the graph inputs that a backward pass adds but for those of an optimiser: seeds and rows."""
+        sizes = rank_sizes(self.workload)
+        seeds = {seed: np.full(tuple(sizes[seed].values()), scale) for seed in self.seeds.values()}
+        return seeds | {t: np.arange(float(n)) for t, n in self.rows.items()}
 
 
 def gradient(
     workload: Workload,
-    of: TensorName,
+    of: Sequence[TensorName] | TensorName,
     by: Sequence[TensorName] | TensorName,
     *,
     recompute: Collection[TensorName] = (),
@@ -62,22 +69,22 @@ def gradient(
     optimizer: str | None = None,
     at_of: Callable[[str], At | None] = lambda _: None,
 ) -> Gradient:
-    """The gradients of `of`, summed over its elements, by other tensors of the workload, as Einsums.
+    """The gradients of `of`, summed over all its elements, by other tensors of the workload, as Einsums.
 
-    `by`: graph inputs or intermediates. `recompute`: intermediates that the backward pass computes again, in place of
-    reading what the forward pass wrote. `constant`: tensors through which no gradient flows, such as the largest value
-    that a softmax subtracts. `optimizer`: `sgd` or `adam`, of which a step is appended for those of `by` that are graph
-    inputs. `at_of`: where an Einsum is written.
+    `of`: one tensor, or several whose sums are added; `by`: graph inputs or intermediates. `recompute`: intermediates
+    that the backward pass computes again, in place of reading what the forward pass wrote. `constant`: tensors through
+    which no gradient flows, such as the largest value that a softmax subtracts. `optimizer`: `sgd` or `adam`, of which
+    a step is appended for those of `by` that are graph inputs. `at_of`: where an Einsum is written.
 
     Where several values are the largest or the smallest of a reduction, each gets an equal part of the gradient; `max`
     and `min` of two equal values give each a half. The functions' derivatives are in `einsum.functions`. Raises
     SpecError for names that the workload does not have, for operations that are not arithmetic, and where `of` does not
     depend on one of `by`; NotSupportedError for what no Einsum says.
     """
-    by = [by] if isinstance(by, str) else list(dict.fromkeys(by))
+    of, by = ([one] if isinstance(one, str) else list(dict.fromkeys(one)) for one in (of, by))
     _check_names(workload, of, by, constant)
     names = Names(workload)
-    needed = leading_to(workload, of)
+    needed = {name for tensor in of for name in leading_to(workload, tensor)}
     forward = replace(workload, einsums=tuple(e for e in workload.einsums if e.name in needed))
     for einsum in forward.einsums:
         with placed(einsum.name, at_of):
@@ -86,12 +93,16 @@ def gradient(
     for tensor in by:
         if all(way.operand.tensor != tensor for way in ways):
             raise SpecError(
-                f"{of!r} does not depend on {tensor!r}, or its derivative is 0 everywhere",
+                f"{', '.join(map(repr, of))} does not depend on {tensor!r}, or its derivative is 0 everywhere",
                 hint=f"leave {tensor} out",
             )
+    for tensor in of:
+        if all(way.output.tensor != tensor for way in ways):
+            raise SpecError(f"{tensor!r} depends on none of {', '.join(by)}", hint=f"leave {tensor} out")
     found = backward(forward, ways, of, by, names, at_of)
     origins = dict(found.origins)
-    einsums = _with_parts(forward, found, recomputed(forward, found.groups, recompute, names, origins, at_of))
+    waiting = {part for tensor in forward.producers for part in found.parts.get(tensor, ())}
+    einsums = with_parts(recomputed(forward, found.groups, recompute, names, origins, at_of), waiting)
     step = _update(forward, found.gradients, optimizer, names) if optimizer else None
     ahead = tuple(replace(einsum, part="forward") for einsum in forward.einsums)
     copies = tuple(name for name in origins if name not in found.origins)
@@ -100,35 +111,40 @@ def gradient(
     whole = replace(workload, einsums=(*ahead, *einsums, *(step.einsums if step else ())))
     read = {tensor for einsum in einsums for tensor in einsum.inputs}
     kept = tuple(t for t in forward.producers if t in read)
-    return Gradient(whole, of, found.gradients, found.seed, found.rows, kept, origins, copies, step)
+    return Gradient(whole, found.gradients, found.seeds, found.rows, kept, origins, copies, step)
 
 
 def _check_names(
-    workload: Workload, of: TensorName, by: Sequence[TensorName], constant: Collection[TensorName]
+    workload: Workload, of: Sequence[TensorName], by: Sequence[TensorName], constant: Collection[TensorName]
 ) -> None:
-    for tensor in (of, *by, *constant):
+    for tensor in (*of, *by, *constant):
         if tensor not in workload.tensors:
             hint = did_you_mean(str(tensor), workload.tensors, listing="tensors")
             raise SpecError(f"the workload has no tensor {tensor!r}", hint=hint)
-    if of not in workload.producers:
-        raise SpecError(f"no Einsum writes {of!r}: its gradient has nothing to go through")
+    if not of:
+        raise SpecError("no tensor to differentiate", hint="name a result, such as of='L'")
+    for tensor in of:
+        if tensor not in workload.producers:
+            raise SpecError(f"no Einsum writes {tensor!r}: its gradient has nothing to go through")
     if not by:
         raise SpecError("no tensor to differentiate by", hint="name weights or inputs, such as by=['W']")
-    if of in by:
-        raise SpecError(f"the gradient of {of!r} by itself is 1", hint=f"leave {of} out")
-    if of in constant:
-        raise SpecError(f"{of!r} is constant, so its gradient is 0 everywhere", hint=f"leave {of} out of the constants")
+    for tensor in of:
+        if tensor in by:
+            raise SpecError(f"the gradient of {tensor!r} by itself is 1", hint=f"leave {tensor} out")
+        if tensor in constant:
+            raise SpecError(
+                f"{tensor!r} is constant, so its gradient is 0 everywhere", hint=f"leave {tensor} out of the constants"
+            )
 
 
-def _with_parts(forward: Workload, found: Backward, einsums: Sequence[Einsum]) -> list[Einsum]:
-    """Backward Einsums with their parts: "weight" where nothing but gradients by graph inputs comes of them."""
-    leaves = {*forward.tensors} - {*forward.producers}
-    of_leaves = {part for tensor in leaves for part in found.parts.get(tensor, ())}
-    needed: set[TensorName] = set()
+def with_parts(einsums: Sequence[Einsum], waiting: Collection[TensorName]) -> list[Einsum]:
+    """Backward Einsums with their parts of a training step: "input" where one of the tensors of `waiting` comes of
+    them, which others wait for, else "weight".
+    """
+    needed = {*waiting}
     marked: list[Einsum] = []
-    own = {tensor for parts in found.parts.values() for tensor in parts}
     for einsum in reversed(einsums):
-        is_inner = bool(einsum.outputs & (own - of_leaves)) or bool(einsum.outputs & needed)
+        is_inner = bool(einsum.outputs & needed)
         needed |= einsum.inputs if is_inner else set()
         marked.append(replace(einsum, part="input" if is_inner else "weight"))
     return marked[::-1]

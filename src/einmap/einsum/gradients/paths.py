@@ -31,7 +31,7 @@ def map_of(einsum: Einsum) -> MapExpression:
 
 
 def flows(
-    workload: Workload, of: TensorName, by: Collection[TensorName], constant: Collection[TensorName]
+    workload: Workload, of: Collection[TensorName], by: Collection[TensorName], constant: Collection[TensorName]
 ) -> list[Flow]:
     """All ways on the paths from `of` to the tensors `by`, in the order of the Einsums.
 
@@ -46,7 +46,7 @@ def flows(
         if operand not in constant
     ]
     varying = _closure(by, [(way.operand.tensor, way.output.tensor) for way in ways])
-    useful = _closure([of], [(way.output.tensor, way.operand.tensor) for way in ways])
+    useful = _closure(of, [(way.output.tensor, way.operand.tensor) for way in ways])
     return [way for way in ways if way.operand.tensor in varying and way.output.tensor in useful]
 
 

@@ -17,6 +17,7 @@ from einmap.cli.writing.target import Target
 from einmap.distribute.training.document import fixed_by, fixed_in, training_text
 from einmap.distribute.training.model import Ranks, TrainingModel
 from einmap.distribute.training.search import TrainingRequest, best_training_plan
+from einmap.einsum.gradients.update import OPTIMIZERS
 from einmap.frontends.files import read_text_file
 from einmap.frontends.yaml.parsing.parse import parse_yaml
 from einmap.report.mesh.pictures.pipeline import pipeline_svg
@@ -40,8 +41,11 @@ class Options:
         "'tp=8'|FILE.yaml", "Fields of the plan: a value, several (zero=1|3), or a plan that -o wrote; repeatable."
     )
     ranks: str = option("B,M,E", "Ranks of samples, of positions and of experts, as far as there are.", default="B,M")
-    bytes: str = option(
-        "G,S", "Bytes of the gradient of a weight, and of what the optimiser keeps for it.", default="2,12"
+    optimizer: str = option("|".join(OPTIMIZERS), "Whose Einsums say what an update keeps and moves.", default="adam")
+    bytes: str | None = option(
+        "G,S",
+        "Bytes of the gradient of a weight, and of what the optimiser keeps for it.",
+        shown="2, and what its Einsums keep",
     )
     embedding: int = option("N", "Values of the table that the first stage looks up.", default=0, min=0)
     time_limit: float = option("SECONDS", "After that the best plan so far follows.", default=60.0, min=0.1)
@@ -67,16 +71,16 @@ def train_plan_command(options: Options, output: Tables, source: Annotated[Sourc
     with reading_inputs(source.define, written, drawn, files):
         spec = source.spec(given)
     machine = machine_of(spec, cluster, laid, source.root)
-    gradient, state = two_numbers(options.bytes, "--bytes", "2,12")
+    given_bytes = {} if options.bytes is None else bytes_of(options.bytes)
     ranks = ranks_of(options.ranks)
     model = TrainingModel.of(
         spec.workload,
         options.batch,
         ranks,
         layers=options.layers,
-        gradient_bytes=gradient,
-        state_bytes=state,
         table=options.embedding,
+        optimizer=options.optimizer,
+        **given_bytes,
     )
     request = TrainingRequest(laid.n_devices, memory, laid, fixed)
     with searching() as running:
@@ -110,12 +114,12 @@ def ranks_of(text: str) -> Ranks:
     return Ranks(samples, positions or None, experts or None)
 
 
-def two_numbers(text: str, flag: str, example: str) -> tuple[float, float]:
-    """Two numbers from 0 on, joined by a comma. A usage error for anything else."""
+def bytes_of(text: str) -> dict[str, float]:
+    """Bytes of a gradient and of a state: two numbers from 0 on, joined by a comma. A usage error for anything else."""
     try:
         first, second = (float(part) for part in text.split(","))
     except ValueError:
-        raise typer.BadParameter(f"two numbers, joined by a comma: {example}", param_hint=flag) from None
+        raise typer.BadParameter("two numbers, joined by a comma: 2,12", param_hint="--bytes") from None
     if not (0 <= first < float("inf") and 0 <= second < float("inf")):
-        raise typer.BadParameter(f"numbers from 0 on: {example}", param_hint=flag)
-    return first, second
+        raise typer.BadParameter("numbers from 0 on: 2,12", param_hint="--bytes")
+    return {"gradient_bytes": first, "state_bytes": second}

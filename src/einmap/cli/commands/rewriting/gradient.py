@@ -34,7 +34,7 @@ def _tensors(text: str, **settings: Any) -> Any:
 class Options:
     """Tensors to differentiate, what the backward pass keeps, and where to write it."""
 
-    of: str = option("TENSOR", "Tensor whose gradient is taken, such as a loss; its elements are summed.", default=...)
+    of: str = _tensors("Tensors whose gradient is taken, such as a loss; their elements are summed", default=...)
     by: str = _tensors("Tensors by which it is taken, such as weights", default=...)
     recompute: str | None = _tensors("Intermediates that the backward pass computes again")
     constant: str | None = _tensors("Tensors through which no gradient flows")
@@ -56,7 +56,7 @@ def gradient_command(options: Options, source: Source) -> None:
     spec = source.load(target)
     found = gradient(
         spec.workload,
-        options.of.strip(),
+        _names(options.of),
         _names(options.by),
         recompute=_names(options.recompute),
         constant=_names(options.constant),
@@ -87,7 +87,8 @@ def _names(text: str | None) -> list[str]:
 def _hints(found: Gradient) -> list[str]:
     """Facts that the Einsums do not say."""
     kept = listed(found.kept) or "nothing"
-    hints = [f"{found.seed} is an input: ones for the gradient of {found.of}", f"kept from the forward pass: {kept}"]
+    hints = [f"{seed} is an input: ones for the gradient of {of}" for of, seed in found.seeds.items()]
+    hints.append(f"kept from the forward pass: {kept}")
     hints += [f"{tensor} is an input: the numbers 0 to {n - 1}" for tensor, n in found.rows.items()]
     if found.update is not None:
         hints += [f"{tensor} is an input of one value" for tensor in found.update.scalars.values()]
