@@ -13,6 +13,11 @@ ACTS = {
 }
 
 
+def whole(x):
+    """Two halves of features as one rank."""
+    return x.reshape(*x.shape[:-2], -1)
+
+
 class Forward:
     """`c`: the config; `w`: weights by the names of the import, with shapes `[given..., made...]`; `ids`: [batch, time].
 
@@ -138,9 +143,10 @@ class Forward:
         return None
 
     def attention(self, x, n):
-        q, k, v = (self.linear(x, name) for name in "QKV")
+        # heads are two halves there, one rank here
+        q, k, v = whole(self.linear(x, "Q")), whole(self.linear(x, "K")), self.linear(x, "V")
         if "QN_gain" in self.w:
-            q, k = self.rms(q, self.w["QN_gain"]), self.rms(k, self.w["KN_gain"])
+            q, k = self.rms(q, self.w["QN_gain"].reshape(-1)), self.rms(k, self.w["KN_gain"].reshape(-1))
         q, k = self.rotate(q), self.rotate(k)
         self.cache[f"K_cache_{n}"], self.cache[f"V_cache_{n}"] = k, v
         scale = self.c.get("query_pre_attn_scalar", q.shape[-1]) ** -0.5
@@ -151,8 +157,8 @@ class Forward:
 
     def mla(self, x, n):
         source = self.rms(self.linear(x, "LQ"), self.w["LQN_gain"], 1e-6) if "WLQ" in self.w else x
-        q, turned = self.linear(source, "Q"), self.rotate(self.linear(source, "QT"))
-        row, key = self.rms(self.linear(x, "C"), self.w["CN_gain"], 1e-6), self.rotate(self.linear(x, "KT"))
+        q, turned = self.linear(source, "Q"), self.rotate(whole(self.linear(source, "QT")))
+        row, key = self.rms(self.linear(x, "C"), self.w["CN_gain"], 1e-6), self.rotate(whole(self.linear(x, "KT")))
         self.cache[f"C_cache_{n}"], self.cache[f"K_cache_{n}"] = row, key
         k, v = np.einsum("btk,khe->bthe", row, self.w["WUK"]), np.einsum("btk,khf->bthf", row, self.w["WUV"])
         full_q = np.concatenate([q, turned], -1)

@@ -30,8 +30,7 @@ def test_products_of_a_token_are_its_weights_and_its_attention():
     config, parameters = PUBLISHED["Llama-3.1-8B"]
     model = from_huggingface(config, batch=3, context=1000)
     embeddings, norms = 128256 * 4096, 65 * 4096
-    # scores of 1001 positions, values of the 1000 cached ones; that of the token itself joins the division
-    attention = 32 * 32 * 128 * (1001 + 1000)
+    attention = 32 * 32 * 128 * 2 * 1001
     assert model.n_products == 3 * (parameters - embeddings - norms + attention)
 
 

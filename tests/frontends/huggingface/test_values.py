@@ -74,6 +74,8 @@ def given(name, tensor, shape, judge, context, tokens, ids):
     if base == "Earlier":
         return np.tril(np.ones(shape), -1)
     whole = judge.cache[name][:, :context]
+    if base == "K_cache":  # two halves of features
+        whole = whole.reshape(*whole.shape[:-1], 2, -1)
     if base in ("X_cache", "B_cache", "C_cache") and judge.kind == "mamba2":
         rows = np.concatenate([np.zeros((shape[0], shape[1], *shape[2:])), whole], 1)
         return rows[:, rows.shape[1] - shape[1] :]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from einmap.errors import SpecError
 from einmap.frontends.huggingface.blocks import linear, normalised
 from einmap.frontends.huggingface.description import Attention, Latent
-from einmap.frontends.huggingface.einsums import Cascade, Tensor, extent, letter_of
+from einmap.frontends.huggingface.einsums import Cascade, Tensor, extent
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,52 +59,50 @@ def attended(
         most = Tensor(f"S_max{keys[0].label}{w.suffix}", tuple(over))
     sums: list[str] = []
     weighted: list[str] = []
+    made = (*over, values[0].variables[-1])
     for part, text, value, one in zip(keys, scores, values, alone, strict=True):
         e = w.put(f"P{part.label}", (*over, part.variable), f"exp({text} - {most})", where=part.where)
-        seen = value.at(**part.index)
-        if one:
-            sums.append(f"{e}")
-            weighted.append(f"{e} * {seen}")
-            continue
-        sums.append(f"{w.put(f'P_sum{part.label}', over, f'{e}', where=part.where)}")
-        made = (*over, value.variables[-1])
-        weighted.append(f"{w.put(f'AV{part.label}', made, f'{e} * {seen}', weight=value, where=part.where)}")
-    return w.put("A", (*over, values[0].variables[-1]), f"({' + '.join(weighted)}) / ({' + '.join(sums)})")
+        total = e if one else w.put(f"P_sum{part.label}", over, f"{e}", where=part.where)
+        sums.append(f"{total}")
+        seen = f"{e} * {value.at(**part.index)}"
+        weighted.append(f"{w.put(f'AV{part.label}', made, seen, weight=value, where=part.where)}")
+    # few tensors for each Einsum: mappings are many times more with each
+    total = w.put("P_all", over, " + ".join(sums)) if len(sums) > 1 else total
+    return w.put("A", made, f"({' + '.join(weighted)}) / {total}")
 
 
-def rotary(w: Cascade, name: str, x: Tensor) -> Tensor:
-    """Rotary embedding: features i and i + half of a head are turned by an angle of their position.
+def turned(w: Cascade, name: str, x: Tensor) -> Tensor:
+    """Rotary embedding: features i and i + half of a head, two ranks of `x`, are turned by an angle of their position.
 
     The turns of each position are an input, matrices of 2 x 2 (`Turns`). Features that a model does not rotate are
     turned by nothing, in pairs as well: an order of the columns of weights.
     """
-    m, feature = x.variables[1], x.variables[-1]
-    half = extent(feature) // 2
-    q, r, i = w.size("q", 2), w.size("r", 2), w.size("i", half)
-    turns = w.input("Turns", "activation", m, q, r, i)
-    letter = letter_of(feature)
-    given = x.at(**{letter: f"{half}*{q} + {i}"})
-    return w.put(name, x.variables, f"{given} * {turns}", out={letter: f"{half}*{r} + {i}"})
+    *kept, q, i = x.variables
+    r = w.size("r", 2)
+    turns = w.input("Turns", "activation", x.variables[1], q, r, i)
+    return w.put(name, (*kept, r, i), f"{x} * {turns}")
 
 
 def attention(w: Cascade, block: Attention, x: Tensor) -> Tensor:
     """Attention by heads: queries in groups that share keys and values, which new rows are appended to."""
     b, m, d = x.variables
     h, g = w.size("h", block.kv_heads), w.size("g", block.heads // block.kv_heads)
-    e, f = w.size("e", block.head), w.size("f", block.head)
-    query = linear(w, "Q", x, (d,), (h, g, e), bias=block.qkv_bias)
-    key = linear(w, "K", x, (d,), (h, e), bias=block.qkv_bias)
+    f = w.size("f", block.head)
+    e = _pairs(w, block.head) if block.rotary else (w.size("e", block.head),)
+    query = linear(w, "Q", x, (d,), (h, g, *e), bias=block.qkv_bias)
+    key = linear(w, "K", x, (d,), (h, *e), bias=block.qkv_bias)
     value = linear(w, "V", x, (d,), (h, f), bias=block.qkv_bias)
     if block.qk_norm is not None:
-        query, key = normalised(w, "QN", block.qk_norm, query), normalised(w, "KN", block.qk_norm, key)
+        query = normalised(w, "QN", block.qk_norm, query, len(e))
+        key = normalised(w, "KN", block.qk_norm, key, len(e))
     if block.rotary:
-        query, key = rotary(w, "QR", query), rotary(w, "KR", key)
+        query, key = turned(w, "QR", query), turned(w, "KR", key)
     keys = keys_of(w, m, causal=block.causal, window=block.window)
     scores, values = [], []
     for part in keys:
         p = part.variable
         cached = part.label != ""
-        k_rows = w.input("K_cache", "cache", b, p, h, e) if cached else key
+        k_rows = w.input("K_cache", "cache", b, p, *key.variables[2:]) if cached else key
         values.append(w.input("V_cache", "cache", b, p, h, f) if cached else value)
         text = f"{query} * {k_rows.at(**part.index)} * {block.scale!r}"
         score = w.put(f"S{part.label}", (b, m, h, g, p), text, weight=k_rows, where=part.where)
@@ -123,16 +121,16 @@ def latent_attention(w: Cascade, block: Latent, x: Tensor) -> Tensor:
     and results instead (absorbed): what takes fewer products.
     """
     b, m, d = x.variables
-    h, e, i = w.size("h", block.heads), w.size("e", block.plain), w.size("j", block.rotated)
+    h, e, pairs = w.size("h", block.heads), w.size("e", block.plain), _pairs(w, block.rotated)
     f, k = w.size("f", block.value), w.size("k", block.kv_rank)
     source, of = x, d
     if block.q_rank is not None:
         of = w.size("l", block.q_rank)
         source = normalised(w, "LQN", block.norm, linear(w, "LQ", x, (d,), (of,), bias=block.bias))
     plain = linear(w, "Q", source, (of,), (h, e))
-    turned = rotary(w, "QR", linear(w, "QT", source, (of,), (h, i)))
+    rotated = turned(w, "QR", linear(w, "QT", source, (of,), (h, *pairs)))
     row = normalised(w, "CN", block.norm, linear(w, "C", x, (d,), (k,), bias=block.bias))
-    shared = rotary(w, "KR", linear(w, "KT", x, (d,), (i,), bias=block.bias))
+    shared = turned(w, "KR", linear(w, "KT", x, (d,), pairs, bias=block.bias))
     w.append("C_new", row.variables, f"{row}")
     w.append("K_new", shared.variables, f"{shared}")
     to_key, to_value = w.input("WUK", "linear", k, h, e), w.input("WUV", "linear", k, h, f)
@@ -145,7 +143,7 @@ def latent_attention(w: Cascade, block: Latent, x: Tensor) -> Tensor:
         p, label = part.variable, part.label
         rows, key = row, shared
         if label:
-            rows, key = w.input("C_cache", "cache", b, p, k), w.input("K_cache", "cache", b, p, i)
+            rows, key = w.input("C_cache", "cache", b, p, k), w.input("K_cache", "cache", b, p, *shared.variables[2:])
         value, against = rows, rows
         if not absorbed:
             at = rows.variables[1]
@@ -153,13 +151,18 @@ def latent_attention(w: Cascade, block: Latent, x: Tensor) -> Tensor:
             value = w.put(f"VU{label}", (b, at, h, f), f"{rows} * {to_value}", weight=to_value)
         over = (b, m, h, p)
         first = w.put(f"SC{label}", over, f"{plain} * {against.at(**part.index)}", weight=against, where=part.where)
-        second = w.put(f"SR{label}", over, f"{turned} * {key.at(**part.index)}", weight=key, where=part.where)
+        second = w.put(f"SR{label}", over, f"{rotated} * {key.at(**part.index)}", weight=key, where=part.where)
         scores.append(f"({first} + {second}) * {block.scale!r}")
         values.append(value)
     result = attended(w, keys, scores, values, (b, m, h))
     if absorbed:
         result = w.put("AU", (b, m, h, f), f"{result} * {to_value}", weight=to_value)
     return linear(w, "O", result, (h, f), (d,), bias=block.bias)
+
+
+def _pairs(w: Cascade, size: int) -> tuple[str, str]:
+    """Rank variables of the features of a head that are turned in pairs: its halves, and places in a half."""
+    return w.size("q", 2), w.size("i", size // 2)
 
 
 def _is_absorbed(w: Cascade, block: Latent) -> bool:

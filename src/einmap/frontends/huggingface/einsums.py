@@ -149,15 +149,16 @@ class Cascade:
 
     def append(self, name: str, variables: Sequence[str], rows: str) -> None:
         """Copy new rows to the outermost memory, where they are added to the cache."""
-        made = self.tensor(name, *variables)
-        entry = {
-            "einsum": f"{made} = {rows}",
-            "is_copy_operation": True,
-            "renames": {"input": "Inputs", "weight": "Nothing", "output": "Outputs"},
-        }
-        self.einsums.append(Written(entry, 0))
+        made = self.copied(name, variables, rows)
         self.bits[made.name] = self.widths.cache
         self.appended.append(made)
+
+    def copied(self, name: str, variables: Sequence[str], rows: str, *, out: Mapping[str, str] | None = None) -> Tensor:
+        """A copy of a tensor, with its values in places of their own (`out`, as `put` takes it)."""
+        made = self.put(name, variables, rows, out=out)
+        entry = {**self.einsums[-1].entry, "is_copy_operation": True}
+        self.einsums[-1] = Written(entry, 0)
+        return made
 
     @property
     def products(self) -> int:

@@ -31,10 +31,15 @@ def state_space(w: Cascade, block: StateSpace, x: Tensor) -> Tensor:
     delta = w.put("DT", steps.variables, SOFTPLUS.format(f"({steps} + {bias})"))
     decay = w.put("DA", delta.variables, f"negative({delta}) * exp({rate})")
     scan = _one_token if w.step.tokens == 1 else _prompt
-    result = scan(w, block.chunk, made, delta, decay)
-    sum_ = " + ".join([*result, f"{made['X']} * {skip}"])
-    gated = w.put("YG", gate.variables, f"({sum_}) * {gate} * sigmoid({gate})")
-    return linear(w, "O", normalised(w, "YN", block.norm, gated, count=3), (g, h, p), (d,), bias=block.bias)
+    scanned, at = scan(w, block.chunk, made, delta, decay)
+    beside = w.put("YX", scanned.variables, f"{scanned} + {made['X'].at(m=at)} * {skip}")
+    gated = w.put("YG", scanned.variables, f"{beside} * {gate.at(m=at)} * sigmoid({gate.at(m=at)})")
+    result = linear(w, "O", normalised(w, "YN", block.norm, gated, count=3), (g, h, p), (d,), bias=block.bias)
+    return result if w.step.tokens == 1 else w.copied("OM", x.variables, f"{result}", out={"m": at})
+
+
+type Scanned = tuple[Tensor, str]
+"""Rows that are read from the states, and the position of a row as an index."""
 
 
 def _convolved(w: Cascade, block: StateSpace, name: str, x: Tensor) -> Tensor:
@@ -60,18 +65,19 @@ def _convolved(w: Cascade, block: StateSpace, name: str, x: Tensor) -> Tensor:
     return w.put(name, x.variables, f"{summed} * sigmoid({summed})")
 
 
-def _one_token(w: Cascade, _chunk: int, made: dict[str, Tensor], delta: Tensor, decay: Tensor) -> list[str]:
+def _one_token(w: Cascade, _chunk: int, made: dict[str, Tensor], delta: Tensor, decay: Tensor) -> Scanned:
     """The state of the cache one step further, and what is read from it."""
     x, rows, read = made["X"], made["B"], made["C"]
-    b, _, g, h, p = x.variables
+    b, m, g, h, p = x.variables
     n = rows.variables[-1]
     old = w.input("State", "cache", b, g, h, p, n)
-    state = w.put("ST", old.variables, f"exp({decay}) * {old} + {delta} * {rows} * {x}")
+    wide = w.put("XD", x.variables, f"{delta} * {x}")
+    state = w.put("ST", old.variables, f"exp({decay}) * {old} + {rows} * {wide}")
     w.append("State_new", state.variables, f"{state}")
-    return [f"{w.put('Y', x.variables, f'{read} * {state}', weight=state)}"]
+    return w.put("Y", x.variables, f"{read} * {state}", weight=state), m
 
 
-def _prompt(w: Cascade, chunk: int, made: dict[str, Tensor], delta: Tensor, decay: Tensor) -> list[str]:
+def _prompt(w: Cascade, chunk: int, made: dict[str, Tensor], delta: Tensor, decay: Tensor) -> Scanned:
     """Chunks of positions: within each by scores of all pairs, between them by the states at their ends."""
     x, rows, read = made["X"], made["B"], made["C"]
     b, _, g, h, p = x.variables
@@ -85,14 +91,14 @@ def _prompt(w: Cascade, chunk: int, made: dict[str, Tensor], delta: Tensor, deca
     sums = w.put("DC", (b, c, i, g, h), decay.at(m=at_j), where=past)
     pairs = w.put("GG", (b, c, i, j, g), f"{read.at(m=at_i)} * {rows.at(m=at_j)}", weight=rows, where=past)
     masked = w.put("GL", (b, c, i, j, g, h), f"{pairs} * exp({sums} - {sums.at(i=j)}) * {delta.at(m=at_j)}", where=past)
-    within = w.put("YD", x.variables, f"{masked} * {x.at(m=at_j)}", weight=x, where=past, out={"m": at_i})
+    within = w.put("YD", (b, c, i, g, h, p), f"{masked} * {x.at(m=at_j)}", weight=x, where=past)
     total = w.put("TC", (b, c, g, h), decay.at(m=at_j))
     weighted = w.put("XD", (b, c, j, g, h, p), f"{x.at(m=at_j)} * {delta.at(m=at_j)} * exp({total} - {sums.at(i=j)})")
     states = w.put("SC", (b, c, g, h, p, n), f"{rows.at(m=at_j)} * {weighted}", weight=weighted)
     chunks = tokens // size
     if chunks == 1:
         w.append("State_new", states.variables, f"{states}")
-        return [f"{within}"]
+        return within, at_i
     z, last = w.size("z", chunks), f"{w.size('o', 1)} + {chunks - 1}"
     until = w.put("TZ", (b, z, g, h), f"{total}", where=[f"{c} <= {z}"])
     # a chunk before another: ones below the diagonal
@@ -102,5 +108,4 @@ def _prompt(w: Cascade, chunk: int, made: dict[str, Tensor], delta: Tensor, deca
     end = f"exp({total.at(c=last)}) * {before.at(z=last)} + {states.at(c=last)}"
     w.append("State_new", (b, g, h, p, n), f"{w.put('SE', (b, g, h, p, n), end)}")
     crossed = w.put("YS", (b, c, i, g, h, p), f"{read.at(m=at_i)} * {before.at(z=c)}", weight=before)
-    over = w.put("YO", x.variables, f"{crossed} * exp({sums})", out={"m": at_i})
-    return [f"{within}", f"{over}"]
+    return w.put("Y", within.variables, f"{within} + {crossed} * exp({sums})"), at_i
