@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, TypeGuard
+from typing import Any, Literal, TypeGuard
 
 from einmap.arch.constraint import Comparison, Latency, Names, Placement
 from einmap.arch.layout import Layout
@@ -122,6 +122,11 @@ class _Priced:
     enabled: bool = True
     actions_scale: float = 1.0
     total_latency: Latency | None = None
+
+    @cached_property
+    def known(self) -> dict[Hashable, Any]:
+        """Values worked out for it, by those who need them again."""
+        return {}
 
     @cached_property
     def leak_power(self) -> float:

@@ -156,6 +156,12 @@ class Placement:
     order_options: tuple[tuple[DeferredSet, ...], ...] = field(default=())
     force_hierarchy_order: bool = True
 
+    @cached_property
+    def never_closed(self) -> bool:
+        """Whether it is plain that all tensors may come in, and go down, again and again, whatever is held above."""
+        moved = self.no_refetch_from_above, self.no_resend_to_below
+        return all(each.source in ("~All", "Nothing") and not each.given({}) for each in moved)
+
     def choices(self, held: Mapping[str, Names]) -> tuple[Names, Names]:
         """Tensors that must and those that may be kept here, given what is held above; the two are disjoint."""
         must = self.keep.given(held) | self.back.given(held)

@@ -134,8 +134,13 @@ class IndependentSearch:
         self.share_evaluations(most)
         if self.goals == ("energy", "latency") and self.options.goals == ("energy_delay_product",):
             self.limit_fronts(token)
-        workers = self.options.workers
-        with ThreadPoolExecutor(workers) as executor:
+        if len(distinct) == 1:
+            (part,) = distinct
+            part.optimum = self._search(part, token, 0, 1)
+            if not part.optimum.mappings:
+                raise self.nothing(part, token)
+            return
+        with ThreadPoolExecutor(self.options.workers) as executor:
             waiting = []
             for position, part in enumerate(distinct):
                 # the search begins when a worker is free: its share is reckoned then
@@ -316,21 +321,14 @@ class IndependentSearch:
         """Request to an Einsum's search."""
         bound = self.workload.by_name[einsum]
         shared = self.exchanged_whole & bound.tensors
+        options = self.options
         return Request(
-            self.goals,
-            self.options.rules,
-            self.options.force_memory_hierarchy_order,
-            self.options.objective_tolerance,
-            uneven_loops=self.options.uneven_loops,
-            uneven_lanes=self.options.uneven_lanes,
-            coarseness=self.options.coarseness,
-            most_plans=self.options.most_plans,
-            memory=self.options.memory / self.options.workers,
-            ceiling=self.options.ceiling,
-            given=self.given.get(einsum),
-            shared=shared,
+            self.goals, options.rules, options.force_memory_hierarchy_order, options.objective_tolerance,
+            uneven_loops=options.uneven_loops, uneven_lanes=options.uneven_lanes, coarseness=options.coarseness,
+            most_plans=options.most_plans, memory=options.memory / options.workers, ceiling=options.ceiling,
+            given=self.given.get(einsum), shared=shared,
             uncut=frozenset((a.tensor, rank) for a in bound.accesses if a.tensor in shared for rank, _ in a.projection),
-        )
+        )  # fmt: skip
 
     def tried(self, einsum: str) -> Request:
         """Request to an Einsum's search where brute force is needed, not asked for: with factors that divide."""

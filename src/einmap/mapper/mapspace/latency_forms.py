@@ -29,6 +29,14 @@ def forms_of(component: Component, einsum: str) -> tuple[Form, ...] | None:
     Without `total_latency` it is one sum, or one for each limit of the memory's ports. An expression is a sum or a
     maximum of its actions' times if it has these values on its axes and at many points of all magnitudes.
     """
+    key = "forms", einsum
+    if key not in component.known:
+        component.known[key] = _forms_of(component, einsum)
+    forms: tuple[Form, ...] | None = component.known[key]
+    return forms
+
+
+def _forms_of(component: Component, einsum: str) -> tuple[Form, ...] | None:
     if isinstance(component, Compute):
         return None
     if component.total_latency is None:

@@ -39,9 +39,13 @@ class TemplateBuilder:
     above: dict[str, Names] = field(default_factory=dict)
     """The rank variables whose loops may stand above a tensor's outermost storage, as far as they were asked for; the
     same for all dataplacements."""
+    orders: dict[tuple[Names, str | None], list[tuple[str, ...]]] = field(default_factory=dict)
+    """Orders of loops by the tensors held above and the one whose node they follow, where no constraint forbids loops;
+    the same for all dataplacements."""
 
     def __post_init__(self) -> None:
         self.levels = {leaf.name: i for i, leaf in enumerate(self.leaves)}
+        self._place_of: dict[str, int] = {}
 
     def templates(self, choice: SpatialChoice) -> Iterator[Template]:
         """The templates with this use of the fanouts: one for each choice of loop orders, none if it is not allowed."""
@@ -62,6 +66,15 @@ class TemplateBuilder:
         """Orders of the temporal loops between node `index` - 1 and node `index`."""
         if self.einsum.is_copy and self.is_between_nodes_of_a_memory(index):
             return [()]
+        if self.closed_spans:
+            return self._orders(index)
+        key = self.held_above(index), self.placement.nodes[index - 1][1] if index else None
+        if key not in self.orders:
+            self.orders[key] = self._orders(index)
+        return self.orders[key]
+
+    def _orders(self, index: int) -> list[tuple[str, ...]]:
+        """As `loops_of_gap`, worked out."""
         waiting = self.einsum.tensors - self.held_above(index)
         allowed = [v for v, bound in self.einsum.bounds if bound > 1]
         for tensor in waiting:
@@ -110,6 +123,9 @@ class TemplateBuilder:
         for leaf in self.leaves:
             if not isinstance(leaf, Memory | Toll) or leaf.placement is None:
                 continue
+            if leaf.placement.never_closed:
+                held[leaf.name] = frozenset(t for t, places in self.places.items() if leaf.name in places)
+                continue
             here = {tensor: places[leaf.name] for tensor, places in self.places.items() if leaf.name in places}
             for tensor in leaf.placement.no_refetch_from_above.given(held) & frozenset(here):
                 spans.append((tensor, min(self.places[tensor].values()), here[tensor]))
@@ -147,9 +163,11 @@ class TemplateBuilder:
 
     def place_of(self, component: str) -> int:
         """Node before which the spatial loops of a component stand: after all holders above it."""
-        level = self.levels[component]
-        above = [i + 1 for i, (memory, _) in enumerate(self.placement.nodes) if self.levels[memory] < level]
-        return max(above, default=0)
+        if component not in self._place_of:
+            level, levels = self.levels[component], self.levels
+            above = (i + 1 for i, (memory, _) in enumerate(self.placement.nodes) if levels[memory] < level)
+            self._place_of[component] = max(above, default=0)
+        return self._place_of[component]
 
     def nodes(self, orders: tuple[tuple[str, ...], ...], choice: SpatialChoice) -> Iterator[TemplateNode]:
         """The nodes of one template from the outside in."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,13 +96,16 @@ class Planner:
     fused_per_axis: float = 1
     """Fused loops over one rank variable."""
     _above: dict[str, frozenset[str]] = field(default_factory=dict, init=False, repr=False)
+    _orders: dict[tuple[frozenset[str], str | None], list[tuple[str, ...]]] = field(
+        default_factory=dict, init=False, repr=False
+    )
     """Values that the builders of all dataplacements share."""
 
     def plan(self, placement: Dataplacement) -> ChainTemplate:
         """The steps of one dataplacement."""
         unit = self.leaves[-1]
         assert isinstance(unit, Compute)
-        fusion = self.shared, self.uncut, self._above
+        fusion = self.shared, self.uncut, self._above, self._orders
         builder = TemplateBuilder(self.einsum, self.leaves, unit, placement, False, *fusion)
         levels = builder.levels
         held: list[Held] = []
@@ -109,15 +113,16 @@ class Planner:
             level = levels[memory]
             backing, first = all(h.tensor != tensor for h in held), all(h.level != level for h in held)
             held.append(Held(tensor, level, backing, first))
-        if is_skewed(self.leaves):
+        if self.is_skewed:
             deepest = [max((h.level for h in held[i + 1 :]), default=-1) for i in range(len(held))]
             held = [replace(h, within=within) for h, within in zip(held, deepest, strict=True)]
         steps = []
+        places = [(level, builder.place_of(self.leaves[level].name)) for level in self.fanouts]
         fused = max((i for i, h in enumerate(held) if h.backing and h.tensor in self.shared), default=-1)
         for index in range(placement.n_outer, len(held) + 1):
             above = held[index - 1] if index else None
             node = held[index] if index < len(held) else None
-            fanouts = tuple(level for level in self.fanouts if builder.place_of(self.leaves[level].name) == index)
+            fanouts = tuple(level for level, place in places if place == index)
             stopped = bool(builder.tolls.get((index, ABOVE)))
             lowered = above if self.rules.lowering and above and not above.backing and not stopped else None
             if index <= fused:
@@ -202,11 +207,24 @@ class Planner:
 
     def in_units(self, held: Held) -> bool:
         """Whether its memory is several units, of which the fullest has a larger part of a smaller tile."""
-        leaf = self.leaves[held.level]
-        return isinstance(leaf, Memory) and leaf.is_spread
+        return held.level in self.spread
 
     def limited(self, held: Held) -> bool:
         """Whether the memory limits its tile shapes, so that its node cannot be moved freely."""
-        leaf = self.leaves[held.level]
-        assert isinstance(leaf, Memory | Toll)
-        return leaf.placement is not None and bool(leaf.placement.tile_shape)
+        return held.level in self.limiting
+
+    @cached_property
+    def is_skewed(self) -> bool:
+        """Whether lanes begin one after the other."""
+        return is_skewed(self.leaves)
+
+    @cached_property
+    def spread(self) -> frozenset[int]:
+        """Levels of memories that are several units."""
+        return frozenset(i for i, leaf in enumerate(self.leaves) if isinstance(leaf, Memory) and leaf.is_spread)
+
+    @cached_property
+    def limiting(self) -> frozenset[int]:
+        """Levels of memories and tolls that limit tile shapes."""
+        holders = [(i, leaf.placement) for i, leaf in enumerate(self.leaves) if isinstance(leaf, Memory | Toll)]
+        return frozenset(i for i, placement in holders if placement is not None and placement.tile_shape)

@@ -28,6 +28,7 @@ class Tables(TableBlocks):
     def __init__(self, costs: PathCosts, columns: Ints) -> None:
         super().__init__(costs, columns)
         self._innermost, self._everywhere = np.zeros(1, dtype=np.int64), np.arange(costs.lattice.size)
+        self._all = np.ones(costs.lattice.size, dtype=bool)
         self.recipes: list[Recipe] = []
         self.stands_for: list[Ints] = []
         """For each block and table the first prefix that has it."""
@@ -52,7 +53,8 @@ class Tables(TableBlocks):
         number = self.blocks.setdefault(key, len(self.blocks))
         if number == len(self.recipes):
             self.recipes.append(recipe)
-            table, first = numbered(self.alike(recipe))
+            one = self.width(recipe.level.r) == 1
+            table, first = (self._innermost, self._innermost) if one else numbered(self.alike(recipe))
             self.table_of.append(table)
             self.stands_for.append(first)
             points = self.finite(recipe)
@@ -161,8 +163,7 @@ class Tables(TableBlocks):
             self.over_lanes(index, level.r, recipe.below)
             return
         assert level.node is not None
-        everywhere = np.ones(costs.lattice.size, dtype=bool)
-        fits = everywhere if inner.lowers is None else costs.fits_lowered(inner.lowers)
+        fits = self._all if inner.lowers is None else costs.fits_lowered(inner.lowers)
         rates, fixed, per_visit = (
             np.ascontiguousarray(self.columns_in(rows)[first])
             for rows in costs.rates_of(recipe.chains, level.node, level.r)

@@ -118,8 +118,8 @@ class TableBlocks:
 def numbered(rows: Floats | Ints) -> tuple[Ints, Ints]:
     """Numbers of the distinct rows in the order in which they come: that of each row, and the first row of each."""
     whole = np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))
-    numbers: dict[object, int] = {}
+    firsts: dict[object, int] = {}
     every = np.ascontiguousarray(rows).view(whole).ravel().tolist()
-    of_row = np.array([numbers.setdefault(row, len(numbers)) for row in every], dtype=np.int64)
-    _, first = np.unique(of_row, return_index=True)
-    return of_row, first.astype(np.int64)
+    first_of = np.array([firsts.setdefault(row, i) for i, row in enumerate(every)], dtype=np.int64)
+    first = np.array([*firsts.values()], dtype=np.int64)
+    return np.searchsorted(first, first_of), first
