@@ -6,6 +6,7 @@ import pytest
 from tests.distribute.training.models import perceptron, transformer, workload
 
 from einmap.distribute.costs.cluster import Cluster, Link, ProcessingElement
+from einmap.distribute.training.machine import machine_of
 from einmap.distribute.training.model import Layer, Ranks, TrainingModel
 from einmap.distribute.training.plan import TrainingPlan
 from einmap.distribute.training.step import TrainingCosts, training_cost
@@ -18,6 +19,15 @@ RING = Cluster(PE, (("x", Link(1e9)),))
 def collectives(model, plan, cluster=RING):
     cost = TrainingCosts(model, cluster).layer(model.layers[0], plan)
     return [(one.phase, one.kind, one.sent, one.seconds) for one in cost.collectives if one.seconds]
+
+
+@pytest.mark.parametrize("devices", [2, 4, 8])
+def test_collectives_of_a_ring_send_all_but_one_part_and_an_all_reduce_twice_that(devices):
+    """V / W (G - 1) / G for V bytes over links of W bytes/s among G devices."""
+    machine, ring = machine_of(RING, (1, 1, 1, devices, 1)), 4096 / 1e9 * (devices - 1) / devices
+    assert machine.seconds("all_gather", ("dp",), 4096) == pytest.approx(ring)
+    assert machine.seconds("reduce_scatter", ("dp",), 4096) == pytest.approx(ring)
+    assert machine.seconds("all_reduce", ("dp",), 4096) == pytest.approx(2 * ring)
 
 
 @pytest.mark.parametrize("devices", [2, 4, 8])
