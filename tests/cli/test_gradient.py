@@ -1,5 +1,6 @@
 """`einmap gradient`: what it prints and writes, that it is read back to the same, and what is refused."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -95,7 +96,9 @@ def test_a_training_step_is_run_and_its_numbers_are_written(run, tmp_path):
     assert done.status == 0, done.err
     assert "stage 1 on device 1: Z" in done.out
     assert "d_W1, d_W2: equals the unpartitioned step" in " ".join(done.out.split())
-    assert len(table.read_text().splitlines()) == 5
+    assert len(table.read_text().splitlines()) == 3
+    sent = run(*words, "--batch", "M", "--train", "tp=2,micro_batch=2", "--json").out
+    assert [row["what"] for row in json.loads(sent)["moves"]] == ["activations all_reduce"]
     for more, words_of_error in (
         (("--check", "whole"), "is always checked"), (("--html", tmp_path / "a.html"), "no page"),
         (("--engine", "gpu"), "there is no engine 'gpu'"),

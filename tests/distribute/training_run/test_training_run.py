@@ -1,5 +1,7 @@
 """Pipelined training steps, run by every schedule: equal to the unpartitioned step."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -38,7 +40,7 @@ def test_every_schedule_gives_the_unpartitioned_step(schedule, recompute):
     plan = TrainingPlan(pp=2, dp=2, micro_batch=2, chunks=chunks, schedule=schedule, recompute=recompute)
     done = run_training(training_program(tied(), "L", ["W1", "W2"], plan, optimizer="adam"), LocalDevices())
     assert done.agrees
-    assert {*done.apart} == {"d_W1", "d_W2", "W1_next", "W2_next"}
+    assert {*done.apart} == {"L", "d_W1", "d_W2", "W1_next", "W2_next"}
 
 
 def test_what_is_held_follows_the_schedule():
@@ -65,12 +67,15 @@ def test_a_step_by_hand_on_two_devices():
 
 
 def test_a_result_that_is_not_the_unpartitioned_step_is_seen():
-    class Forgetful(LocalDevices):
-        def sums(self):
-            return [{t: v for t, v in one.items() if device} for device, one in enumerate(super().sums())]
+    class Exaggerating(LocalDevices):
+        def do(self, tasks):
+            return super().do([task and replace(task, received=twice(task.received)) for task in tasks])
+
+    def twice(received):
+        return {name: [2 * values for values in arrays] for name, arrays in received.items()}
 
     program = training_program(tied(), "L", ["W1", "W2"], TrainingPlan(pp=1, dp=2, micro_batch=2))
-    assert not run_training(program, Forgetful()).agrees
+    assert not run_training(program, Exaggerating()).agrees
 
 
 def test_stages_may_be_chosen():
@@ -81,8 +86,9 @@ def test_stages_may_be_chosen():
 @pytest.mark.parametrize(
     ("einsums", "fields", "options", "words"),
     [
-        (TIED, {"tp": 2}, {}, "not with tp yet"),
-        (TIED, {"zero": 1}, {}, "without ZeRO"),
+        (TIED, {"cp": 2}, {}, "cp needs a rank of positions"),
+        (TIED, {"recompute": "selective"}, {}, "selective recomputation needs a rank of positions"),
+        (TIED, {"zero": 1}, {}, "ZeRO 1 spreads the state of an optimiser, and none is chosen"),
         (TIED, {"pp": 9}, {}, "7 Einsums cannot be cut into 9 x 1 stages"),
         (TIED, {}, {"batch": "Q"}, "no rank 'Q' of samples"),
         (TIED, {}, {"by": ["X"]}, "'X' is not a weight"),
@@ -99,7 +105,8 @@ def test_what_is_not_run_is_refused(einsums, fields, options, words):
 def test_a_plan_as_text():
     plan = plan_of_text("pp=2, dp=3, micro_batch=4, stages=3+4, schedule=zb-1p, recompute=full")
     assert plan == TrainingPlan(pp=2, dp=3, micro_batch=4, stages=(3, 4), schedule="zb-1p", recompute="full")
-    for text in ("", "pp", "pp=x", "tp=2", "pp=2,pp=3", "stages=3-4"):
+    assert plan_of_text("tp=2,zero=3,sequence_parallel=false") == TrainingPlan(tp=2, zero=3, sequence_parallel=False)
+    for text in ("", "pp", "pp=x", "overlap=data", "pp=2,pp=3", "stages=3-4", "sequence_parallel=yes", "zero=4"):
         with pytest.raises(einmap.SpecError):
             plan_of_text(text)
     with pytest.raises(einmap.SpecError, match="'pp' is not a field of a plan and its value") as missing:

@@ -66,13 +66,14 @@ class LocalEngine:
         last = last_uses(plan)
         with np.errstate(all="ignore"):
             for position, step in enumerate(plan.steps):
-                _run_steps(plan, (step,), memory, turn=0)
+                run_steps(plan, (step,), memory, turn=0)
                 for name in [name for name in memory if last.get(name, -1) <= position < len(plan.steps) - 1]:
                     del memory[name]
         return Run({tensor: collect(plan, plan.by_name[name], memory[name]) for tensor, name in plan.outputs})
 
 
-def _run_steps(plan: Plan, steps: Sequence[PlanStep], memory: Memory, turn: int) -> None:
+def run_steps(plan: Plan, steps: Sequence[PlanStep], memory: Memory, turn: int) -> None:
+    """Run steps on the arrays of all PEs; `turn`: of the innermost loop around them."""
     for step in steps:
         match step:
             case Local():
@@ -91,7 +92,7 @@ def _run_steps(plan: Plan, steps: Sequence[PlanStep], memory: Memory, turn: int)
             case Repeat():
                 memory.update({read: memory[start] for start, read, _ in step.carried})
                 for inner in range(step.count):
-                    _run_steps(plan, step.steps, memory, inner)
+                    run_steps(plan, step.steps, memory, inner)
                     memory.update({read: memory[written] for _, read, written in step.carried})
             case _:
                 assert_never(step)

@@ -10,6 +10,7 @@
 - `machine`: devices of a plan on the axes of a cluster.
 - `model`: a model that is trained: layers as Einsums, and the samples of a step.
 - `plan`: a plan of a training step as data.
+- `rules`: how the Einsums of a layer may be split.
 - `search`: best_training_plan(): the best plan, and the best of each kind.
 - `step`: training_cost(): seconds and bytes of a step by a plan.
 - `words`: why a plan wins, and what one change would cost.

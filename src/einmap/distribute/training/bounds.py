@@ -102,7 +102,7 @@ class Bounds:
         """Bytes of the table that the first stage looks up."""
         key = plan.tp, plan.cp, plan.ep, plan.dp, plan.pp, plan.zero
         if key not in self._tables:
-            weights = Weights(self.costs.model.table / plan.tp, self.costs.table_bits, ("cp", "ep", "dp"))
+            weights = Weights(self.costs.model.table / plan.tp, self.costs.table_bits, ("cp", "ep", "dp"), ())
             held = held_by_weights((weights,), self.costs.model, self.costs.machine(plan), plan.zero)
             self._tables[key] = held.total
         return self._tables[key]

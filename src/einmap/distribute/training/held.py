@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 
 from einmap.distribute.plans.collectives import Kind
-from einmap.distribute.training.layer import Weights
+from einmap.distribute.training.layer import LayerCost, Weights
 from einmap.distribute.training.machine import Machine
 from einmap.distribute.training.model import TrainingModel
 
@@ -50,14 +50,22 @@ def held_by_weights(weights: Iterable[Weights], model: TrainingModel, machine: M
 
 @dataclass(frozen=True, slots=True)
 class DataMove:
-    """A collective for gradients or weights among devices with the same ones. `often`: once a step (`step`), after the
-    update (`update`), or in each forward or backward pass of a micro-batch.
+    """A collective for gradients or weights (`what`) among devices with the same ones. `often`: once a step (`step`),
+    after the update (`update`), or in each forward or backward pass of a micro-batch.
     """
 
+    what: str
     often: str
     kind: Kind
     seconds: float
     sent: float
+
+
+def layer_moves(cost: LayerCost, model: TrainingModel, machine: Machine, zero: int) -> Iterator[DataMove]:
+    """Collectives for gradients and weights of a layer: those of `data_moves`, and those that come before."""
+    for one in cost.brought:
+        yield DataMove("gradients", "step" if zero < 2 else "backward", one.kind, one.seconds, one.sent)
+    yield from data_moves(cost.weights, model, machine, zero)
 
 
 def data_moves(weights: Iterable[Weights], model: TrainingModel, machine: Machine, zero: int) -> Iterator[DataMove]:
@@ -78,8 +86,15 @@ def data_moves(weights: Iterable[Weights], model: TrainingModel, machine: Machin
         ),
     }
     for some in weights:
-        if machine.parts(some.copies) > 1:
-            for often, kind, is_gradient in kinds[zero]:
-                whole = some.values * model.gradient_bytes if is_gradient else some.bytes
-                seconds = machine.seconds(kind, some.copies, whole)
-                yield DataMove(often, kind, seconds, machine.sent(kind, some.copies, whole))
+        copies, addends = machine.parts(some.copies), machine.parts(some.addends)
+        for often, kind, is_gradient in kinds[zero] if copies > 1 else ():
+            if is_gradient:
+                # where several devices have the same gradient each keeps its part of that first
+                over, whole = some.addends, some.values * model.gradient_bytes / (copies / addends if zero else 1)
+            elif often == "backward" and not some.again:
+                continue
+            else:
+                over, whole = some.copies, some.bytes
+            if machine.parts(over) > 1:
+                what = "gradients" if is_gradient else "weights"
+                yield DataMove(what, often, kind, machine.seconds(kind, over, whole), machine.sent(kind, over, whole))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -15,16 +15,16 @@ from einmap.distribute.placements.placement import Placement, values_of
 from einmap.distribute.placements.request import Context, checked_request
 from einmap.distribute.planner.chosen import ChosenPlan, Part, chosen_plan
 from einmap.distribute.plans.collectives import Kind
-from einmap.distribute.plans.plan import LocalLoop
 from einmap.distribute.search.search import NotFound, cheapest
 from einmap.distribute.search.space import Options, search_space
 from einmap.distribute.steps.actions import Computed, Moved
-from einmap.distribute.training.backward import Backward, with_backward
+from einmap.distribute.training.backward import Backward
 from einmap.distribute.training.machine import Machine
 from einmap.distribute.training.model import Layer
 from einmap.distribute.training.plan import DIMS, Dim, Recompute
 from einmap.distribute.training.products import cost_of_products
-from einmap.einsum.einsum import Einsum, TensorName
+from einmap.distribute.training.rules import Rules
+from einmap.einsum.einsum import TensorName
 from einmap.errors import SpecError
 from einmap.visible import brief
 
@@ -52,12 +52,15 @@ class Collective:
 @dataclass(frozen=True, slots=True)
 class Weights:
     """Weights of a layer on one device, of one width, that have copies over the same ways. `values`: on one device;
-    `bits`: of each; `copies`: the ways.
+    `bits`: of each; `copies`: the ways; `addends`: those of them over which gradients are sums, over others each device
+    has all of it; `again`: whether the backward pass reads them.
     """
 
     values: float
     bits: float
     copies: tuple[Dim, ...]
+    addends: tuple[Dim, ...]
+    again: bool = True
 
     @property
     def bytes(self) -> float:
@@ -69,8 +72,10 @@ class Weights:
 class LayerCost:
     """A layer for one micro-batch on one device. `compute`: seconds by phase; `attention`: seconds of computing what
     has two ranks of positions; `saved`: bytes that wait for the backward pass, by what is computed again; `passing`:
-    bytes of a result, the same on devices of the ways `passing_copies`; `working`: bytes of gradients and operands of
-    the largest Einsum of the backward pass.
+    bytes of results, the same on devices of the ways `passing_copies`; `working`: bytes of gradients and operands of
+    the largest Einsum of the backward pass; `gathered`: what waits in parts and is read whole by the backward pass, how
+    it lies then and how it is read; `brought`: collectives for gradients of weights that come out of their Einsums
+    elsewhere than the weights lie, once a step; `placed`: how tensors lie that lie as they are told.
     """
 
     __repr__ = brief
@@ -85,6 +90,9 @@ class LayerCost:
     weights: tuple[Weights, ...]
     operations: float
     chosen: ChosenPlan
+    gathered: Mapping[TensorName, tuple[Placement, Placement]]
+    brought: tuple[Collective, ...]
+    placed: Mapping[TensorName, Placement]
 
     def seconds(self, phase: Phase) -> float:
         """Seconds of computing in a phase."""
@@ -105,7 +113,7 @@ def layer_cost(layer: Layer, machine: Machine, samples: int, sequence_parallel: 
     positions; along `ep` in experts, or in samples where it has none. The planner chooses all else; results lie as
     inputs do. Raises SpecError where none does.
     """
-    backward = with_backward(layer.of_samples(samples), layer.arriving)
+    backward = layer.step(samples)
     joint = backward.workload
     mesh = machine.inner()
     context = context_of(joint, mesh)
@@ -113,95 +121,32 @@ def layer_cost(layer: Layer, machine: Machine, samples: int, sequence_parallel: 
     gradients = {backward.gradients[weight] for weight in layer.weights if weight in backward.gradients}
     counted = {tensor: bits[tensor] * (ONCE_A_STEP if tensor in gradients else 1.0) for tensor in bits}
     model = cost_of_products(layer, backward, machine.cluster)
-    request = replace(checked_request(context), same=_ends(layer, backward))
-    rules = _Rules(layer, machine, sequence_parallel, gradients)
+    placed = layer.placements(machine.axes, sequence_parallel)
+    request = replace(checked_request(context, placed), same=_ends(layer, backward, placed))
+    rules = Rules(layer, machine, sequence_parallel, gradients)
     space = search_space(context, request, model, counted, Options(True, False, rules.allow, rules.keep))
     found = cheapest(space)
     if isinstance(found, NotFound):
         raise SpecError(f"layer {layer.name!r} has no way over {mesh}", hint="fewer tensor or context parallel devices")
-    return _Costed(layer, backward, machine, context, bits, chosen_plan(space, found, model)).cost()
+    chosen = chosen_plan(space, found, model)
+    return _Costed(layer, backward, machine, context, bits, chosen, request.placements).cost()
 
 
-def _ends(layer: Layer, backward: Backward) -> tuple[tuple[TensorName, TensorName], ...]:
+def _ends(
+    layer: Layer, backward: Backward, placed: Collection[TensorName]
+) -> tuple[tuple[TensorName, TensorName], ...]:
     """Results that lie as graph inputs do: of a layer as its input, of its backward pass as the gradient that arrives,
-    of gradients of weights as the weights.
+    of gradients of weights as the weights. `placed`: what lies as it is told.
     """
     gradients, sizes = backward.gradients, layer.workload.tensor_shape
     ends = [(gradients[weight], weight) for weight in layer.weights if weight in gradients]
     for result in layer.results[:1]:
         for tensor in layer.arriving[:1]:
-            if tuple(sizes(tensor).values()) == tuple(sizes(result).values()):
+            if not {result, tensor} & set(placed) and tuple(sizes(tensor).values()) == tuple(sizes(result).values()):
                 ends.append((result, tensor))
                 if tensor in gradients:
                     ends.append((gradients[tensor], gradients[result]))
     return tuple(ends)
-
-
-@dataclass(frozen=True)
-class _Rules:
-    """How Einsums may be split along axes. `gradients`: of weights."""
-
-    layer: Layer
-    machine: Machine
-    sequence_parallel: bool
-    gradients: set[TensorName]
-
-    def allow(self, einsum: Einsum, loops: Sequence[LocalLoop]) -> bool:
-        """Whether an Einsum may be spread so."""
-        over = {axis: loop.variable for loop in loops for axis in loop.axes}
-        rules: Mapping[Dim, Callable[[Einsum, Sequence[str | None]], bool]] = {
-            "tp": self._tensor,
-            "cp": self._context,
-            "ep": self._expert,
-        }
-        return all(
-            rule(einsum, [over.get(axis) for axis in self.machine.axes[dim]])
-            for dim, rule in rules.items()
-            if self.machine.axes[dim]
-        )
-
-    def keep(self, tensor: TensorName, placement: Placement) -> bool:
-        """Whether a tensor may be kept so: a weight may not be in parts along `cp`, as it is used whole there."""
-        if tensor not in self.layer.weights and tensor not in self.gradients:
-            return True
-        return placement.used <= set(self.machine.over(("tp", "ep"))) and not placement.partial
-
-    def _weight(self, einsum: Einsum) -> frozenset[str] | None:
-        """The rank variables of the weight, or gradient of one, of an Einsum."""
-        for access in einsum.accesses:
-            if access.tensor in self.layer.weights or access.tensor in self.gradients:
-                return access.variables
-        return None
-
-    def _tensor(self, einsum: Einsum, variables: Sequence[str | None]) -> bool:
-        weight, layer = self._weight(einsum), self.layer
-        if weight is not None and len(weight) > 1:
-            return all(variable in weight - layer.batch - layer.sequence for variable in variables)
-        # what lies as results do: norms and residual sums
-        written = {variable for access in einsum.accesses if access.output for variable in access.variables}
-        along = self.layer.passing
-        if written <= along:
-            kept = layer.sequence if self.sequence_parallel else frozenset[str]()
-            # such as classes, of which a loss is the sum
-            kept |= frozenset(einsum.rank_variables) - along - layer.batch - layer.sequence
-            return all(variable is None or variable in kept for variable in variables)
-        banned = layer.batch | along if len(layer.sequence & set(einsum.rank_variables)) > 1 else along - layer.sequence
-        return all(variable not in banned | layer.batch for variable in variables)
-
-    def _context(self, einsum: Einsum, variables: Sequence[str | None]) -> bool:
-        positions = self.layer.sequence & set(einsum.rank_variables)
-        if len(positions) > 1 and self._weight(einsum) is None:
-            return all(variable is not None and variable not in self.layer.batch for variable in variables)
-        return not positions or all(variable in positions for variable in variables)
-
-    def _expert(self, einsum: Einsum, variables: Sequence[str | None]) -> bool:
-        names = set(einsum.rank_variables)
-        wanted = self.layer.experts & names or self.layer.batch & names
-        if self._weight(einsum) is not None:
-            return not wanted or all(variable in wanted for variable in variables)
-        # values for experts are made where the samples are and sent, or near the experts of samples that were gathered
-        wanted |= self.layer.batch & names
-        return all(variable is None or variable in wanted for variable in variables)
 
 
 @dataclass(frozen=True)
@@ -214,6 +159,7 @@ class _Costed:
     context: Context
     bits: Mapping[TensorName, float]
     chosen: ChosenPlan
+    placed: Mapping[TensorName, Placement]
 
     def cost(self) -> LayerCost:
         compute: dict[Phase, float] = {"forward": 0.0, "input": 0.0, "weight": 0.0}
@@ -230,14 +176,14 @@ class _Costed:
                 case _:
                     pass
         collectives += self._gathered_again()
-        (result, *_) = self.layer.results
-        home = self.chosen.homes[result][0]
+        results = {t: self.placed.get(t, self.chosen.homes[t][0]) for t in self.layer.results}
+        home = next(iter(results.values()))
         return LayerCost(
             compute,
             attention,
             tuple(collectives),
             self._saved(),
-            self._bytes(result, home),
+            sum(self._bytes(tensor, placement) for tensor, placement in results.items()),
             () if set(self.machine.axes["tp"]) & home.used else ("tp",),
             self._working(),
             tuple(self._weights()),
@@ -249,6 +195,9 @@ class _Costed:
                 )
             ),
             self.chosen,
+            {tensor: (kept, read) for tensor, (_, kept, read) in self._gathered.items()},
+            tuple(self._brought()),
+            self.placed,
         )
 
     @cached_property
@@ -339,18 +288,23 @@ class _Costed:
                         read.setdefault(tensor, {})[self._phase(action.einsum), placement] = None
         return {tensor: tuple(some) for tensor, some in read.items()}
 
-    def _gathered_again(self) -> Iterator[Collective]:
-        """All-gathers of what is kept in parts and read whole by the backward pass."""
+    @cached_property
+    def _gathered(self) -> Mapping[TensorName, tuple[Phase, Placement, Placement]]:
+        """Tensors that wait in parts and that the backward pass reads whole: when, how they wait, and how it reads."""
+        found: dict[TensorName, tuple[Phase, Placement, Placement]] = {}
         for tensor, some in self._read_later.items():
             kept = self._kept[tensor]
             for phase, placement in some:
-                axes = tuple(axis for axis in kept.used if axis not in placement.used)
-                if axes:
-                    dims, whole = self._dims(axes), self._bytes(tensor, placement)
-                    seconds = self.machine.seconds("all_gather", dims, whole)
-                    sent = self.machine.sent("all_gather", dims, whole)
-                    yield Collective(phase, "all_gather", tensor, dims, seconds, sent)
-                    break
+                if not kept.used <= placement.used:
+                    found.setdefault(tensor, (phase, kept, placement))
+        return found
+
+    def _gathered_again(self) -> Iterator[Collective]:
+        for tensor, (phase, kept, placement) in self._gathered.items():
+            dims = self._dims(tuple(axis for axis in kept.used if axis not in placement.used))
+            whole = self._bytes(tensor, placement)
+            seconds = self.machine.seconds("all_gather", dims, whole)
+            yield Collective(phase, "all_gather", tensor, dims, seconds, self.machine.sent("all_gather", dims, whole))
 
     def _saved(self) -> Mapping[Recompute, float]:
         workload = self.layer.workload
@@ -374,12 +328,46 @@ class _Costed:
         return most
 
     def _weights(self) -> Iterator[Weights]:
-        alike: dict[tuple[tuple[Dim, ...], float], float] = {}
+        alike: dict[tuple[float, tuple[Dim, ...], tuple[Dim, ...], bool], float] = {}
         for weight in self.layer.weights:
             placement = self.chosen.homes[weight][0]
             split = {self.machine.dim_of(axis) for axis in placement.used}
-            copies: tuple[Dim, ...] = tuple(dim for dim in DIMS if dim != "pp" and dim not in split)
-            kind = copies, self.bits[weight]
+            is_trained = weight in self.backward.gradients
+            copies: tuple[Dim, ...] = tuple(d for d in DIMS if is_trained and d != "pp" and d not in split)
+            kind = self.bits[weight], copies, self._addends(weight, copies), weight in self._read_again
             alike[kind] = alike.get(kind, 0.0) + values_of(self.context.sizes[weight], placement)
-        for (copies, bits), values in alike.items():
-            yield Weights(values, bits, copies)
+        for kind, values in alike.items():
+            yield Weights(values, *kind)
+
+    def _addends(self, weight: TensorName, copies: tuple[Dim, ...]) -> tuple[Dim, ...]:
+        """Ways over which a gradient is a sum as it comes out of its Einsum: always over samples."""
+        gradient = self.backward.gradients.get(weight)
+        made = self._made.get(gradient) if gradient not in self._elsewhere else None
+        over = {self.machine.dim_of(axis) for axis in made.partial} if made else set()
+        return tuple(dim for dim in copies if dim == "dp" or dim in over)
+
+    @cached_property
+    def _made(self) -> Mapping[TensorName | None, Placement]:
+        """How results come out of their Einsums."""
+        return dict(pair for action in self.chosen.actions if isinstance(action, Computed) for pair in action.results)
+
+    @cached_property
+    def _elsewhere(self) -> frozenset[TensorName | None]:
+        """Gradients of weights that come out in other parts than those of the weights."""
+        pairs = ((weight, self.backward.gradients.get(weight)) for weight in self.layer.weights)
+        homes = self.chosen.homes
+        return frozenset(g for weight, g in pairs if g and self._made[g].splits != homes[weight][0].splits)
+
+    def _brought(self) -> Iterator[Collective]:
+        for action in self.chosen.actions:
+            if isinstance(action, Moved) and action.tensor in self._elsewhere and action.hop.kind != "slice":
+                hop, dims, width = action.hop, self._dims(action.hop.axes), self.bits[action.tensor] / 8
+                seconds = self.machine.seconds(hop.kind, dims, max(hop.operand, hop.result) * width)
+                sent = float(hop.sent_values / self.context.mesh.n_devices * width)
+                yield Collective("weight", hop.kind, action.tensor, dims, seconds, sent)
+
+    @cached_property
+    def _read_again(self) -> frozenset[TensorName]:
+        """Tensors that the backward pass reads."""
+        einsums = self.backward.workload.einsums
+        return frozenset(tensor for e in einsums if e.name not in self.forward for tensor in e.inputs)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import groupby
+from typing import Any
 
-from einmap.distribute.training.backward import Updated, updated
+from einmap.distribute.placements.mesh import AxisName
+from einmap.distribute.training.backward import Backward, Updated, updated, with_backward
+from einmap.distribute.training.plan import Dim
 from einmap.einsum.einsum import Einsum, TensorName
 from einmap.einsum.gradients.update import OPTIMIZERS
 from einmap.einsum.spaces.projection import Rank, RankVar
@@ -86,9 +89,17 @@ class Layer:
         every = (access for einsum in self.workload.einsums for access in einsum.accesses)
         return frozenset(v for a in every if frozenset(dict(a.projection)) in shapes for v in a.variables)
 
-    def of_samples(self, samples: int) -> Workload:
-        """The Einsums of one layer for so many samples."""
-        return _resized(self.workload, self.batch, samples)
+    def step(self, samples: int) -> Backward:
+        """The Einsums of one layer for so many samples, with those of its backward pass."""
+        return with_backward(_resized(self.workload, self.batch, samples), self.arriving)
+
+    def placements(
+        self,
+        axes: Mapping[Dim, tuple[AxisName, ...]],  # noqa: ARG002
+        sequence_parallel: bool,  # noqa: ARG002
+    ) -> dict[TensorName, Any]:
+        """How tensors lie whatever that costs, as `placements.request` reads it; `axes`: of each way."""
+        return {}
 
     def _has_samples(self, tensor: TensorName) -> bool:
         users = (self.workload.by_name[name] for name in self.workload.users[tensor])

@@ -13,11 +13,11 @@ from einmap.distribute.pipelines.quick import Ordered, ends_and_peaks, ordered
 from einmap.distribute.pipelines.shipped import pipeline_schedule
 from einmap.distribute.pipelines.timeline import StageCosts, Timeline, run_pipeline
 from einmap.distribute.placements.mesh import Mesh
-from einmap.distribute.training.held import DataMove, Held, data_moves, held_by_weights
+from einmap.distribute.training.held import DataMove, Held, data_moves, held_by_weights, layer_moves
 from einmap.distribute.training.layer import Collective, LayerCost, Phase, Weights, layer_cost
 from einmap.distribute.training.machine import Machine, machine_for
 from einmap.distribute.training.model import Layer, TrainingModel
-from einmap.distribute.training.plan import Recompute, TrainingPlan
+from einmap.distribute.training.plan import Dim, Recompute, TrainingPlan
 from einmap.errors import SpecError
 from einmap.visible import brief
 
@@ -124,6 +124,16 @@ class TrainingCosts:
         """The step by a plan. `is_short`: a pipeline of very many micro-batches is run for some of them; it goes on as
         it does then. Raises SpecError where plan, model and cluster do not fit one another.
         """
+        return self._laid(plan, is_short).step()
+
+    def sent(self, plan: TrainingPlan) -> tuple[Mapping[str, float], ...]:
+        """Bytes that each device of a pipeline sends in a step, by the names of parts. Raises SpecError as `step`."""
+        laid = self._laid(plan, is_short=False)
+        return tuple(
+            {part.what: part.sent for part in laid.spent(device, 0.0) if part.sent} for device in range(plan.pp)
+        )
+
+    def _laid(self, plan: TrainingPlan, is_short: bool) -> _Step:
         batches = plan.micro_batches(self.model.batch)
         counts = stages_of(self.model, plan)
         stages = self.stages(plan, counts)
@@ -134,7 +144,7 @@ class TrainingCosts:
                 f"{plan.schedule} has {len(device_of)} stages, the plan {len(stages)}",
                 hint=f"take chunks of {len(device_of) // plan.pp}",
             )
-        return _Step(self, plan, stages, counts, device_of, batches, run).step()
+        return _Step(self, plan, stages, counts, device_of, batches, run)
 
     def stages(self, plan: TrainingPlan, counts: Sequence[int]) -> list[Stage]:
         """The stages with so many layers each."""
@@ -154,7 +164,8 @@ class TrainingCosts:
         """A stage with so many of each layer, of which that is computed again."""
         machine = self.machine(plan)
         costs = [(self.layer(layer, plan), recompute, count) for (layer, recompute), count in layers.items()]
-        table = Weights(self.model.table / plan.tp, self.table_bits, ("cp", "ep", "dp"))
+        copies: tuple[Dim, ...] = ("cp", "ep", "dp")
+        table = Weights(self.model.table / plan.tp, self.table_bits, copies, copies)
         tables = (table,) if is_first and self.model.table else ()
         return _stage(plan, self.model, machine, costs, tables)
 
@@ -200,7 +211,7 @@ def _stage(
     saved, once = 0.0, list[StepPart]()
     held, working, every = Held(), 0.0, list[Weights]()
     for cost, recompute, count in costs:
-        moves = list(data_moves(cost.weights, model, machine, plan.zero))
+        moves = list(layer_moves(cost, model, machine, plan.zero))
         for phase, seconds in hides.of_layer(cost, recompute, moves, count, parts).items():
             passes[phase] += seconds
         saved += cost.saved[recompute] * count
@@ -209,22 +220,18 @@ def _stage(
         whole = 2 * sum(weights.bytes for weights in cost.weights) if plan.zero == 3 else 0.0
         working = max(working, cost.working + max(again, 0.0) + whole)
         once += [
-            StepPart(f"{_often(move)} {move.kind}", move.seconds * count, sent=move.sent * count)
+            StepPart(f"{move.what} {move.kind}", move.seconds * count, sent=move.sent * count)
             for move in moves
             if move.often in ("step", "update")
         ]
     every += tables
     once += [
-        StepPart(f"{_often(move)} {move.kind}", move.seconds, sent=move.sent)
+        StepPart(f"{move.what} {move.kind}", move.seconds, sent=move.sent)
         for move in data_moves(tables, model, machine, min(plan.zero, 1))
     ]
     held = held_by_weights(every, model, machine, plan.zero) + Held(working=working)
     spent = (passes["forward"], passes["input"], passes["weight"])
     return Stage(spent, saved, held, tuple(every), parts.made, tuple(once))
-
-
-def _often(move: DataMove) -> str:
-    return "gradients" if move.often != "update" else "weights"
 
 
 class _Parts:
@@ -273,8 +280,7 @@ class _Hides:
                     hidden = min(free, move.seconds)
                     free -= hidden
                     shown = move.seconds - hidden
-                    what = "weights" if move.kind == "all_gather" else "gradients"
-                    parts.add(f"{what} {move.kind}", shown * count, hidden * count, move.sent * count)
+                    parts.add(f"{move.what} {move.kind}", shown * count, hidden * count, move.sent * count)
                     spent["forward" if phase == "forward" else "weight"] += shown
         return {phase: seconds * count for phase, seconds in spent.items()}
 
@@ -331,7 +337,7 @@ class _Step:
             before, _ = self._ends_and_peaks(self.run - plan.pp)
             rounds = (self.batches - self.run) / plan.pp
             ends = [end + rounds * (end - earlier) for end, earlier in zip(ends, before, strict=True)]
-        spent = [self._spent(device, end) for device, end in enumerate(ends)]
+        spent = [self.spent(device, end) for device, end in enumerate(ends)]
         longest = max(spent, key=lambda parts: sum(part.seconds for part in parts))
         parts = tuple(part for part in longest if part.seconds or part.hidden or part.sent)
         held = tuple(self._held(device, peak) for device, peak in enumerate(peaks))
@@ -388,7 +394,7 @@ class _Step:
             total += replace(stage.held, working=0.0)
         return total + Held(working=max((stage.held.working for stage in stages), default=0.0))
 
-    def _spent(self, device: int, end: float) -> list[StepPart]:
+    def spent(self, device: int, end: float) -> list[StepPart]:
         """Seconds of a device by what they are spent on, from the begin of the step to its own end; `end`: of its last
         action.
         """

@@ -1,15 +1,25 @@
-"""An Einsum evaluated by JAX as `numeric.compute` evaluates it: values of all points, reduced to their elements."""
+"""Steps of a PE that is a process, by JAX: collectives with the other PEs of the device, and Einsums.
+
+An Einsum that is not spread is evaluated as `numeric.compute` does: values of all points, reduced to their elements.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
 
+from einmap.distribute.backends.arithmetic import Here, local_einsum
+from einmap.distribute.backends.jax.lower_plan import JAX, move
+from einmap.distribute.backends.jax.read_stablehlo import collectives
+from einmap.distribute.plans.collectives import KINDS, sent
+from einmap.distribute.plans.plan import Buffer, Combine, Fill, Local, Move, Plan, PlanStep
+from einmap.distribute.training_run.device import Values, evaluate_whole
 from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
 from einmap.einsum.functions import apply
 from einmap.einsum.gather import gathered_rows
@@ -17,9 +27,72 @@ from einmap.einsum.numeric import REDUCE, Tensor, check_executable
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand, Reduction
 from einmap.einsum.slices import is_product
 from einmap.einsum.spaces.space import box_points, parse_constraint
+from einmap.errors import InvariantError
 
 _JOIN: Mapping[Reduction, str] = {"sum": "add", "max": "max", "min": "min"}
 """How JAX names the ways in which values join at one element."""
+
+
+class JaxSteps:
+    """The steps of the PE at `place` of its device, each an operation of JAX."""
+
+    def __init__(self, place: int) -> None:
+        self._place = place
+        self._moves: dict[tuple[Move, Buffer, Buffer], tuple[Callable[[Any], Any], NamedSharding, float]] = {}
+
+    def run(self, plan: Plan, step: PlanStep, memory: Values, is_whole: bool) -> tuple[str, float]:
+        """See `device.Steps`. What a collective sends is that of the program as JAX lowers it."""
+        match step:
+            case Local() if is_whole and not any(loop.is_split for loop in step.loops):
+                operands = {name: np.asarray(memory[name]) for _, name in step.operands}
+                memory.update(evaluate_whole(plan, step, operands, compute))
+            case Local():
+                here = Here(partial(plan.mesh.position, self._place), 0)
+                results = local_einsum(plan, step, {tensor: memory[name] for tensor, name in step.operands}, here, JAX)
+                memory.update({name: results[tensor] for tensor, name in step.results})
+            case Combine():
+                memory[step.target] = memory[step.left] + memory[step.right]
+            case Fill():
+                memory[step.target] = np.zeros(plan.by_name[step.target].shape)
+            case Move():
+                return step.kind, self._move(plan, step, memory)
+            case _:
+                raise InvariantError(f"a training step has no {type(step).__name__}")
+        return "", 0.0
+
+    def _move(self, plan: Plan, step: Move, memory: Values) -> float:
+        own = np.asarray(memory[step.source])[None]
+        shape = (plan.mesh.n_devices, *own.shape[1:])
+        # stages have plans of their own, in which buffers have the same names
+        key = step, plan.by_name[step.source], plan.by_name[step.target]
+        if key not in self._moves:
+            self._moves[key] = self._lowered(plan, step, shape)
+        program, sharding, sent_bytes = self._moves[key]
+        (device,) = jax.local_devices()
+        given = jax.make_array_from_single_device_arrays(shape, sharding, [jax.device_put(own, device)])
+        (part,) = program(given).addressable_shards
+        memory[step.target] = np.asarray(part.data)[0]
+        return sent_bytes
+
+    def _lowered(
+        self, plan: Plan, step: Move, shape: tuple[int, ...]
+    ) -> tuple[Callable[[Any], Any], NamedSharding, float]:
+        """The program of a collective, how its operand lies, and the bytes that a PE sends."""
+        mesh = jax.sharding.Mesh(np.array(jax.devices()).reshape(plan.mesh.shape), plan.mesh.names)
+        spec = PartitionSpec(plan.mesh.names)
+        mapped = jax.shard_map(
+            lambda values: move(plan, step, values[0])[None], mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False
+        )
+        sharding = NamedSharding(mesh, spec)
+        lowered = jax.jit(mapped).lower(jax.ShapeDtypeStruct(shape, np.float64, sharding=sharding))
+        total = 0.0
+        for row in collectives(lowered.compiler_ir("stablehlo")):
+            parts = len(row.groups[0])
+            if row.kind in KINDS:
+                total += row.count * float(sent(row.kind, parts, row.operand_bytes, row.result_bytes))
+            else:
+                total += row.total_bytes * len(row.groups) / plan.mesh.n_devices
+        return lowered.compile(), sharding, total
 
 
 def compute(einsum: Einsum, tensors: Mapping[TensorName, Tensor]) -> dict[TensorName, Tensor]:

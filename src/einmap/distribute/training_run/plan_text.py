@@ -1,16 +1,17 @@
-"""A plan of a training step as text: `pp=2,micro_batch=4,schedule=1f1b,stages=3+4`."""
+"""A plan of a training step as text: `pp=2,tp=2,micro_batch=4,zero=1,stages=3+4`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from einmap.distribute.training.plan import TrainingPlan
+from einmap.distribute.training.plan import DIMS, TrainingPlan
 from einmap.errors import SpecError, did_you_mean
 from einmap.visible import short
 
-NUMBERS = ("dp", "pp", "chunks", "micro_batch")
-KEYS = (*NUMBERS, "stages", "schedule", "recompute")
-"""Fields of a plan that a step which is run may have."""
+NUMBERS = (*DIMS, "chunks", "micro_batch", "zero")
+KEYS = (*NUMBERS, "sequence_parallel", "stages", "schedule", "recompute")
+"""Fields of a plan that a step which is run may have: all but what overlaps, which changes no result."""
+WANTED = {"stages": "Einsums of each stage, such as 3+4", "sequence_parallel": "true or false"}
 
 
 def plan_of_text(text: str) -> TrainingPlan:
@@ -25,13 +26,14 @@ def plan_of_text(text: str) -> TrainingPlan:
             raise SpecError(f"{key} is given twice")
         try:
             fields[key] = _read(key, value)
-        except ValueError:
-            wanted = "Einsums of each stage, such as 3+4" if key == "stages" else "a whole number"
-            raise SpecError(f"{key} is {short(value)}; expected {wanted}") from None
+        except (ValueError, KeyError):
+            raise SpecError(f"{key} is {short(value)}; expected {WANTED.get(key, 'a whole number')}") from None
     return TrainingPlan(**fields)
 
 
 def _read(key: str, value: str) -> Any:
     if key in NUMBERS:
         return int(value)
+    if key == "sequence_parallel":
+        return {"true": True, "false": False}[value]
     return tuple(int(number) for number in value.split("+")) if key == "stages" else value

@@ -9,12 +9,12 @@ from itertools import accumulate, pairwise
 
 from einmap.distribute.pipelines.schedule import Kind, PipelineSchedule
 from einmap.distribute.pipelines.shipped import pipeline_schedule
-from einmap.distribute.training.model import variables_of
+from einmap.distribute.training.model import Ranks, variables_of
 from einmap.distribute.training.plan import TrainingPlan
 from einmap.einsum.einsum import Einsum, TensorName
 from einmap.einsum.gradients.gradient import Gradient, gradient
 from einmap.einsum.gradients.paths import leading_to
-from einmap.einsum.numeric import graph_inputs, shapes
+from einmap.einsum.numeric import graph_inputs, rank_sizes, shapes
 from einmap.einsum.operation import Apply, MapExpression, Operand
 from einmap.einsum.rewrites.edit import box, rebuilt
 from einmap.einsum.spaces.projection import Rank, RankVar
@@ -29,10 +29,11 @@ type Place = tuple[int, Kind]
 
 @dataclass(frozen=True)
 class TrainingProgram:
-    """A training step of `groups` data-parallel groups of devices, each of which has the same stages and schedule.
+    """A training step by a plan: data parallel groups of devices, each of which has the same stages and schedule.
 
     `whole`: the step of all samples, unpartitioned; `part`: that of one micro-batch; `stages`: the forward Einsums of
-    each stage, in order; `cut`: for each graph input that has samples the axis that micro-batches are cut from.
+    each stage, in order; `cut`: for each graph input that has samples the axis that micro-batches are cut from;
+    `ranks`: of samples, positions and experts; `samples`: of the step; `loss`: its loss.
     """
 
     __repr__ = brief
@@ -41,8 +42,21 @@ class TrainingProgram:
     part: Gradient
     stages: tuple[tuple[str, ...], ...]
     schedule: PipelineSchedule
-    groups: int
+    plan: TrainingPlan
     cut: Mapping[TensorName, int]
+    ranks: Ranks
+    samples: int
+    loss: TensorName
+
+    @property
+    def groups(self) -> int:
+        """Data parallel groups."""
+        return self.plan.dp
+
+    @cached_property
+    def sizes(self) -> Mapping[TensorName, tuple[tuple[Rank, int], ...]]:
+        """The size of each rank of each tensor of a micro-batch."""
+        return {tensor: tuple(sizes.items()) for tensor, sizes in rank_sizes(self.part.workload).items()}
 
     @property
     def pieces(self) -> int:
@@ -69,6 +83,13 @@ class TrainingProgram:
         for einsum in (e for e in reversed(einsums) if e.name in self.part.copies):
             # the last stage is the first one of a backward pass
             stages[einsum.name] = max(stages[reader.name] for reader in einsums if reader.inputs & einsum.outputs)
+        of_tensor = {tensor: stages[einsum.name] for einsum in einsums for tensor in einsum.outputs}
+        for einsum in (einsum for einsum in einsums if len(einsum.inputs) > 1 and _only_adds(einsum.operation.map)):
+            # a gradient whose addends all come from one stage is added there: one tensor is sent for all of them
+            found = {of_tensor.get(tensor, -1) for tensor in einsum.inputs}
+            if len(found) == 1 and einsum.name not in self.part.copies and min(found) >= 0:
+                stages[einsum.name] = min(found)
+                of_tensor |= dict.fromkeys(einsum.outputs, min(found))
         return stages
 
     @cached_property
@@ -127,28 +148,30 @@ def training_program(
     by: Sequence[TensorName],
     plan: TrainingPlan,
     *,
-    batch: Rank = "B",
+    batch: Rank | Ranks = "B",
     constant: Collection[TensorName] = (),
     optimizer: str | None = None,
 ) -> TrainingProgram:
     """The training step of a workload by a plan, whose stages count Einsums in place of layers.
 
     `of`: the loss, a sum over samples; `by`: weights; `batch`: the rank of samples, of which the workload has those of
-    the whole step. Full recomputation computes again what does not pass from stage to stage. Raises SpecError for what
-    does not fit, NotSupportedError for recurrences, other parallelism than data and pipeline, and for Einsums in which
-    samples meet before the loss.
+    the whole step; as `Ranks` with those of positions and experts. What passes from stage to stage is not computed
+    again. Raises SpecError for what does not fit, NotSupportedError for recurrences, and for Einsums in which samples
+    meet before the loss.
     """
     refuse_recurrences(workload.recurrences, "a pipelined training step")
-    _check_plan(plan)
+    ranks = batch if isinstance(batch, Ranks) else Ranks(batch, None)
+    _check_plan(plan, ranks, optimizer)
     needed = leading_to(workload, of)
     forward = replace(workload, einsums=tuple(e for e in workload.einsums if e.name in needed))
     whole = gradient(workload, of, by, constant=constant, optimizer=optimizer)
-    variables = variables_of(forward, batch)
+    variables = variables_of(forward, ranks.batch)
     samples = {e.extents[v] for e in forward.einsums for v in variables if v in e.extents}
     if len(samples) != 1:
         known = sorted(forward.rank_sizes)
         raise SpecError(
-            f"the workload has no rank {batch!r} of samples", hint=did_you_mean(batch, known, listing="ranks")
+            f"the workload has no rank {ranks.batch!r} of samples",
+            hint=did_you_mean(ranks.batch, known, listing="ranks"),
         )
     (size,) = samples
     _check_samples(forward, of, variables)
@@ -156,10 +179,10 @@ def training_program(
         text = f"{len(forward.einsum_names)} Einsums cannot be cut into {plan.pp:,} x {plan.chunks:,} stages"
         raise SpecError(text, hint="each stage has an Einsum or more")
     schedule = pipeline_schedule(plan.schedule, plan.pp, plan.micro_batches(size), chunks=plan.chunks)
-    small = replace(workload, einsums=tuple(_shrunk(e, variables, plan.micro_batch) for e in workload.einsums))
+    together = plan.micro_batch * plan.ep
+    small = replace(workload, einsums=tuple(_shrunk(e, variables, together) for e in workload.einsums))
     stages = _stages(forward.einsum_names, plan, schedule.stages)
-    kept = _passed(forward, stages)
-    again = [t for t in forward.producers if t not in kept and t != of] if plan.recompute == "full" else []
+    again = [t for t in _again(forward, plan, ranks) if t not in _passed(forward, stages) and t != of]
     part = gradient(small, of, by, constant=constant, optimizer=optimizer, recompute=again)
     before, after = shapes(whole.workload), shapes(part.workload)
     cut = {
@@ -171,15 +194,25 @@ def training_program(
     for tensor in by:
         if tensor in cut or tensor in forward.producers:
             raise SpecError(f"{tensor!r} is not a weight: it has samples, or an Einsum writes it", hint="leave it out")
-    return TrainingProgram(whole, part, stages, schedule, plan.dp, cut)
+    return TrainingProgram(whole, part, stages, schedule, plan, cut, ranks, size, of)
 
 
-def _check_plan(plan: TrainingPlan) -> None:
-    for name in ("tp", "cp", "ep"):
-        if getattr(plan, name) > 1:
-            raise NotSupportedError(f"a training step is run with dp and pp, not with {name} yet")
-    if plan.zero or plan.recompute == "selective":
-        raise NotSupportedError("a training step is run without ZeRO, and with full recomputation or none")
+def _check_plan(plan: TrainingPlan, ranks: Ranks, optimizer: str | None) -> None:
+    if plan.zero and optimizer is None:
+        raise SpecError(
+            f"ZeRO {plan.zero} spreads the state of an optimiser, and none is chosen", hint="choose sgd or adam"
+        )
+    for what, needs in (("cp", plan.cp > 1), ("selective recomputation", plan.recompute == "selective")):
+        if needs and ranks.sequence is None:
+            raise SpecError(f"{what} needs a rank of positions", hint="name it behind that of samples: B,M")
+
+
+def _again(forward: Workload, plan: TrainingPlan, ranks: Ranks) -> list[TensorName]:
+    """Tensors that the backward pass computes again, as far as they do not pass between stages."""
+    positions = variables_of(forward, ranks.sequence) if plan.recompute == "selective" else frozenset()
+    found = {t: forward.by_name[name].by_tensor[t].variables for t, name in forward.producers.items()}
+    least = {"none": None, "selective": 2, "full": 0}[plan.recompute]
+    return [t for t, variables in found.items() if least is not None and len(variables & positions) >= least]
 
 
 def _check_samples(forward: Workload, of: TensorName, variables: Collection[RankVar]) -> None:

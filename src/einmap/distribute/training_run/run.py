@@ -2,44 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
+from einmap.distribute.backends.base import collect, deal
 from einmap.distribute.pipelines.schedule import Action, Kind
-from einmap.distribute.training_run.device import Device, Task
+from einmap.distribute.plans.plan import Buffer, BufferName
+from einmap.distribute.training_run.actions import PlacedStage, placed_stages
+from einmap.distribute.training_run.device import Device, LocalSteps, Task
 from einmap.distribute.training_run.program import TrainingProgram
+from einmap.distribute.training_run.stages import spread_program
 from einmap.einsum.einsum import TensorName
-from einmap.einsum.numeric import Tensor, graph_inputs, random_inputs, run
-from einmap.einsum.workload import Workload
+from einmap.einsum.numeric import Tensor, random_inputs, run
+from einmap.einsum.spaces.projection import Rank
 from einmap.errors import SpecError
 from einmap.visible import brief
 
 AGREES = 1e-10
 """The largest difference from the unpartitioned step, relative to the largest value of a tensor."""
+SHIFT = "pipeline shift"
+"""Tensors that go from stage to stage, in the words of `training.step`."""
+
+type Arrays = dict[BufferName, list[Tensor]]
+"""The array of each PE of a device, by buffer."""
 
 
 class Devices(Protocol):
-    """Devices that do tasks at one time: those of group 0, then those of group 1, ..."""
+    """Devices that do tasks at one time, each of so many PEs, which do the same on parts of tensors."""
 
-    def begin(self, workload: Workload, weights: Mapping[TensorName, Tensor], count: int) -> None:
-        """Set up so many devices, each with the weights."""
+    def begin(self, stages: Sequence[Mapping[int, PlacedStage]], values: Sequence[Mapping[int, Arrays]]) -> None:
+        """Set devices up, each with its stages and what they begin with."""
 
-    def do(self, tasks: Sequence[Task | None]) -> list[Mapping[TensorName, Tensor]]:
+    def do(self, tasks: Sequence[Task | None]) -> list[Arrays]:
         """Do a task on each device, or none; what others need of it."""
-
-    def sums(self) -> list[Mapping[TensorName, Tensor]]:
-        """Sums over micro-batches, by device; they begin anew."""
-
-    def finish(
-        self, einsums: Sequence[str], given: Mapping[TensorName, Tensor], wanted: Sequence[TensorName]
-    ) -> Mapping[TensorName, Tensor]:
-        """Do Einsums once, on every device alike; some of the results."""
 
     def most_held(self) -> list[int]:
         """The largest number of micro-batches that each device has held at one time."""
+
+    def moved(self) -> list[Mapping[str, float]]:
+        """Bytes that a PE of each device has sent to PEs of the same device, by what and how."""
 
 
 class LocalDevices:
@@ -48,35 +52,31 @@ class LocalDevices:
     def __init__(self) -> None:
         self._devices: list[Device] = []
 
-    def begin(self, workload: Workload, weights: Mapping[TensorName, Tensor], count: int) -> None:
+    def begin(self, stages: Sequence[Mapping[int, PlacedStage]], values: Sequence[Mapping[int, Arrays]]) -> None:
         """See `Devices`."""
-        self._devices = [Device(workload, weights) for _ in range(count)]
+        self._devices = [Device(own, given, LocalSteps()) for own, given in zip(stages, values, strict=True)]
 
-    def do(self, tasks: Sequence[Task | None]) -> list[Mapping[TensorName, Tensor]]:
+    def do(self, tasks: Sequence[Task | None]) -> list[Arrays]:
         """See `Devices`."""
         return [device.do(task) if task else {} for device, task in zip(self._devices, tasks, strict=True)]
-
-    def sums(self) -> list[Mapping[TensorName, Tensor]]:
-        """See `Devices`."""
-        return [device.sums() for device in self._devices]
-
-    def finish(
-        self, einsums: Sequence[str], given: Mapping[TensorName, Tensor], wanted: Sequence[TensorName]
-    ) -> Mapping[TensorName, Tensor]:
-        """See `Devices`."""
-        return self._devices[0].finish(einsums, given, wanted)
 
     def most_held(self) -> list[int]:
         """See `Devices`."""
         return [device.most_held for device in self._devices]
 
+    def moved(self) -> list[Mapping[str, float]]:
+        """See `Devices`."""
+        return [device.moved for device in self._devices]
+
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """A training step that was run. `results`: gradients and new weights by name; `rounds`: times at which all devices
-    did an action or waited; `shifts`: tensors that went from a stage to another one; `most_held`: by device the largest
-    number of micro-batches held at one time; `apart`: for each result the difference from that of the unpartitioned
-    step, relative to its largest value.
+    """A training step that was run. `results`: the loss, where it is one for all samples, gradients and new weights by
+    name; `rounds`: times at which all devices did an action or waited; `shifts`: tensors that went from a stage to
+    another one, for each group; `most_held`: by device of a pipeline the largest number of micro-batches held at one
+    time; `apart`: for each result the difference from that of the unpartitioned step, relative to its largest value;
+    `moved`: bytes of values of 64 bits that a PE of each device has sent, by what and how; `predicted`: the same by the
+    model of `einmap train-plan`, None where that has no plan of such Einsums.
     """
 
     __repr__ = brief
@@ -87,6 +87,8 @@ class TrainingRun:
     shifts: int
     most_held: tuple[int, ...]
     apart: Mapping[TensorName, float]
+    moved: tuple[Mapping[str, float], ...]
+    predicted: tuple[Mapping[str, float], ...] | None
 
     @property
     def difference(self) -> float:
@@ -98,20 +100,34 @@ class TrainingRun:
         """Whether it is the unpartitioned step, up to the rounding of float64."""
         return self.difference <= AGREES
 
+    @property
+    def moves(self) -> tuple[tuple[int, str, float, float | None], ...]:
+        """For each device and each way to send something: bytes that were sent, and bytes that were predicted."""
+        predicted = self.predicted if self.predicted is not None else (None,) * len(self.moved)
+        return tuple(
+            (device, what, own.get(what, 0.0), None if told is None else told.get(what, 0.0))
+            for device, (own, told) in enumerate(zip(self.moved, predicted, strict=True))
+            for what in sorted({*own, *(told or ())})
+        )
+
 
 def run_training(program: TrainingProgram, devices: Devices, seed: int = 0) -> TrainingRun:
     """Run a training step on random data, and the unpartitioned step beside it.
 
-    Raises SpecError where the devices would wait for one another for ever.
+    Raises SpecError where the devices would wait for one another for ever, or a stage has no way over its PEs,
+    NotSupportedError for what cannot be spread over them.
     """
+    spread = spread_program(program)
     inputs = training_inputs(program, seed)
     found = run(program.whole.workload, inputs)
-    step = _Run(program, devices, inputs)
+    step = _Run(program, placed_stages(spread), devices, inputs)
     results = step.results()
     names = dict(zip(wanted(program), _wanted_of_whole(program), strict=True))
-    apart = {name: _apart(results[name], found[other]) for name, other in names.items()}
+    apart = {name: _apart(results[name], found[other]) for name, other in names.items() if name in results}
     most = tuple(devices.most_held())
-    return TrainingRun(program, results, step.rounds, step.shifts, most, apart)
+    shifted = ({SHIFT: float(size)} if size else {} for size in step.sent)
+    moved = tuple({**own, **more} for own, more in zip(devices.moved(), shifted, strict=True))
+    return TrainingRun(program, results, step.rounds, step.shifts, most, apart, moved, spread.predicted)
 
 
 def training_inputs(program: TrainingProgram, seed: int) -> dict[TensorName, Tensor]:
@@ -126,14 +142,14 @@ def training_inputs(program: TrainingProgram, seed: int) -> dict[TensorName, Ten
 
 
 def wanted(program: TrainingProgram) -> list[TensorName]:
-    """Gradients by weights, and new weights."""
+    """The loss, gradients by weights, and new weights."""
     made = program.part
-    return [*made.gradients.values(), *(made.update.weights.values() if made.update else ())]
+    return [program.loss, *made.gradients.values(), *(made.update.weights.values() if made.update else ())]
 
 
 def _wanted_of_whole(program: TrainingProgram) -> list[TensorName]:
     made = program.whole
-    return [*made.gradients.values(), *(made.update.weights.values() if made.update else ())]
+    return [program.loss, *made.gradients.values(), *(made.update.weights.values() if made.update else ())]
 
 
 def _apart(found: Tensor, expected: Tensor) -> float:
@@ -144,72 +160,144 @@ def _apart(found: Tensor, expected: Tensor) -> float:
 class _Run:
     """The state of a run: what each stage has received, and which actions are still to be done."""
 
-    def __init__(self, program: TrainingProgram, devices: Devices, inputs: Mapping[TensorName, Tensor]) -> None:
-        self._program, self._devices, self._inputs = program, devices, inputs
+    def __init__(
+        self,
+        program: TrainingProgram,
+        stages: Sequence[PlacedStage],
+        devices: Devices,
+        inputs: Mapping[TensorName, Tensor],
+    ) -> None:
+        self._program, self._stages, self._devices, self._inputs = program, stages, devices, inputs
         self.rounds = self.shifts = 0
-        rows = program.schedule.steps
-        self._todo = [[action for step in row for action in step] for _ in range(program.groups) for row in rows]
-        self._mail: dict[tuple[int, int, int], dict[TensorName, Tensor]] = {}
-        self._arrived: dict[tuple[int, int, int], set[TensorName]] = {}
+        self._todo = [[action for step in row for action in step] for row in program.schedule.steps]
+        self.sent = [0] * len(self._todo)
+        self._mail: dict[tuple[int, int], Arrays] = {}
+        self._arrived: dict[tuple[int, int], set[TensorName]] = {}
 
     def results(self) -> Mapping[TensorName, Tensor]:
-        """Gradients and new weights, once all actions are done."""
-        program = self._program
-        made = program.part
-        weights = {t: self._inputs[t] for t in graph_inputs(made.workload) if t not in program.cut}
-        self._devices.begin(made.workload, weights, len(self._todo))
+        """The loss, gradients and new weights, once all actions are done."""
+        first = [self._dealt(stage, stage.first, self._inputs) for stage in self._stages]
+        on = [[i for i, at in enumerate(self._program.schedule.device_of) if at == d] for d in range(len(self._todo))]
+        self._devices.begin(
+            [{i: self._stages[i] for i in own} for own in on], [{i: first[i] for i in own} for own in on]
+        )
         while any(self._todo):
             self._round()
-        found = self._devices.sums()
-        # the reduction over groups of devices, and over stages that read one weight
-        total = {t: sum((one[t] for one in found if t in one), np.zeros(())) for t in program.summed}
-        einsums = [*program.totals, *(e.name for e in made.update.einsums)] if made.update else [*program.totals]
-        return self._devices.finish(einsums, total, wanted(program))
+        return self._ended()
+
+    # values of all PEs
+
+    def _dealt(
+        self, stage: PlacedStage, buffers: Mapping[TensorName, BufferName], whole: Mapping[TensorName, Tensor]
+    ) -> Arrays:
+        """Whole tensors in the parts of the PEs of a stage."""
+        plan = stage.plan
+        return {
+            name: deal(plan, plan.by_name[name], _turned(whole[tensor], self._ranks(tensor), plan.by_name[name].ranks))
+            for tensor, name in buffers.items()
+        }
+
+    def _ranks(self, tensor: TensorName) -> tuple[Rank, ...]:
+        return tuple(rank for rank, _ in self._program.sizes[tensor])
+
+    def _collected(self, stage: PlacedStage, name: BufferName, arrays: Sequence[Tensor]) -> Tensor:
+        buffer = stage.plan.by_name[name]
+        ranks = self._ranks(buffer.tensor) if buffer.tensor in self._program.sizes else buffer.ranks
+        return _turned(collect(stage.plan, buffer, arrays), buffer.ranks, ranks)
+
+    def _samples(self, stage: PlacedStage, micro_batch: int) -> Arrays:
+        """The samples of a micro-batch that a stage reads, in whichever of its actions: each group has its own."""
+        program, found = self._program, dict[BufferName, list[Tensor]]()
+        pes = stage.plan.mesh.n_devices // program.groups
+        for group in range(program.groups):
+            number = group * program.schedule.micro_batches + micro_batch
+            whole = {
+                tensor: np.split(self._inputs[tensor], program.pieces, axis=program.cut[tensor])[number]
+                for tensor in stage.samples
+            }
+            for name, arrays in self._dealt(stage, stage.samples, whole).items():
+                found.setdefault(name, []).extend(arrays[group * pes : (group + 1) * pes])
+        return found
+
+    # actions
 
     def _round(self) -> None:
         """One action of each device that has what it needs."""
-        chosen = [self._ready(device, todo) for device, todo in enumerate(self._todo)]
+        chosen = [self._ready(todo) for todo in self._todo]
         if not any(chosen):
             waiting = ", ".join(str(todo[0]) for todo in self._todo if todo)
             raise SpecError(f"the devices wait for one another: {waiting}", hint="take another schedule")
         self.rounds += 1
-        tasks = [self._task(device, action) if action else None for device, action in enumerate(chosen)]
+        tasks = [self._task(action) if action else None for action in chosen]
         for device, (action, sent) in enumerate(zip(chosen, self._devices.do(tasks), strict=True)):
             if action is None:
                 continue
             self._todo[device].pop(0)
-            group = device // self._program.schedule.devices
-            for tensor, values in sent.items():
-                for stage in self._program.receivers(tensor):
-                    key = group, stage, action.micro_batch
-                    self._mail.setdefault(key, {})[tensor] = values
-                    self._arrived.setdefault(key, set()).add(tensor)
-                    self.shifts += 1
+            stage = self._stages[action.stage]
+            for tensor, name in stage.sent.items():
+                if name not in sent:
+                    continue
+                for receiver in self._program.receivers(tensor):
+                    self._send(device, stage.plan.by_name[name], sent[name], receiver, action.micro_batch)
 
-    def _ready(self, device: int, todo: Sequence[Action]) -> Action | None:
+    def _send(self, device: int, buffer: Buffer, arrays: list[Tensor], receiver: int, micro_batch: int) -> None:
+        key, stage, tensor = (receiver, micro_batch), self._stages[receiver], buffer.tensor
+        name = stage.arriving[tensor]
+        target = stage.plan.by_name[name]
+        self._mail.setdefault(key, {})[name] = [_turned(values, buffer.ranks, target.ranks) for values in arrays]
+        self._arrived.setdefault(key, set()).add(tensor)
+        self.shifts += self._program.groups
+        if self._program.schedule.device_of[receiver] != device:
+            self.sent[device] += arrays[0].nbytes
+
+    def _ready(self, todo: Sequence[Action]) -> Action | None:
         if not todo:
             return None
-        action, group = todo[0], device // self._program.schedule.devices
-        arrived = self._arrived.get((group, action.stage, action.micro_batch), set())
+        action = todo[0]
+        arrived = self._arrived.get((action.stage, action.micro_batch), set())
         return action if self._program.needs(action.stage, action.kind) <= arrived else None
 
-    def _task(self, device: int, action: Action) -> Task:
-        program, (stage, kind, micro_batch) = self._program, action
-        group = device // program.schedule.devices
+    def _task(self, action: Action) -> Task:
+        program, (number, kind, micro_batch) = self._program, action
+        stage = self._stages[number]
         kinds: tuple[Kind, ...] = ("I", "W") if kind == "B" else (kind,)
-        einsums = tuple(name for one in kinds for name in program.work[stage, one])
-        received = self._mail.pop((group, stage, micro_batch), {})
+        received = self._mail.pop((number, micro_batch), {})
         if kind == "F":
-            received |= dict(self._samples(stage, group * program.schedule.micro_batches + micro_batch))
-        written = {t for name in einsums for t in program.part.workload.by_name[name].outputs}
-        sent = tuple(t for one in kinds for t in program.sends((stage, one)))
-        summed = tuple(t for t in program.summed if t in written)
-        return Task(stage, micro_batch, einsums, received, sent, summed, kind in ("B", "W"))
+            received |= self._samples(stage, micro_batch)
+        sent = tuple(stage.sent[t] for one in kinds for t in program.sends((number, one)))
+        return Task(number, kind, micro_batch, received, sent, kind in ("B", "W"))
 
-    def _samples(self, stage: int, number: int) -> Iterator[tuple[TensorName, Tensor]]:
-        """The samples of a micro-batch that a stage reads, in whichever of its actions."""
-        program = self._program
-        read = program.reads((stage, "F")) | program.reads((stage, "I")) | program.reads((stage, "W"))
-        for tensor in sorted(read & program.cut.keys()):
-            axis = program.cut[tensor]
-            yield tensor, np.split(self._inputs[tensor], program.pieces, axis=axis)[number]
+    # the end of the step
+
+    def _ended(self) -> Mapping[TensorName, Tensor]:
+        handed: list[Arrays] = []
+        for number, stage in enumerate(self._stages):
+            names = tuple(name for _, name in stage.handed.values())
+            handed.append(self._asked(number, Task(number, "reduce", wanted=names, last=True)))
+        whole: dict[TensorName, Tensor] = {}
+        for number, stage in enumerate(self._stages):
+            for tensor, (owner, name) in stage.handed.items():
+                whole[tensor] = self._collected(stage, name, handed[number][name])
+                device_of = self._program.schedule.device_of
+                if device_of[owner] != device_of[number]:
+                    self.sent[device_of[number]] += handed[number][name][0].nbytes
+        results: dict[TensorName, Tensor] = {}
+        for number, stage in enumerate(self._stages):
+            plan = stage.plan
+            added: Arrays = {}
+            for tensor, name in stage.added.items():
+                added[name] = deal(plan, plan.by_name[name], whole[tensor])
+            task = Task(number, "update", 0, added, tuple(stage.results.values()), last=True)
+            arrays = self._asked(number, task)
+            results |= {t: self._collected(stage, name, arrays[name]) for t, name in stage.results.items()}
+        return results
+
+    def _asked(self, number: int, task: Task) -> Arrays:
+        """Let the device of a stage do a task while the others wait; its answer."""
+        at = self._program.schedule.device_of[number]
+        return self._devices.do([task if device == at else None for device in range(len(self._todo))])[at]
+
+
+def _turned(values: Tensor, ranks: Sequence[Rank], wanted: Sequence[Rank]) -> Tensor:
+    """The array with its axes in another order."""
+    return values.transpose([list(ranks).index(rank) for rank in wanted])

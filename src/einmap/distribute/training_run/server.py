@@ -1,70 +1,80 @@
-"""A process that is a device of a pipeline, for the engine on JAX; and the devices of all processes."""
+"""Processes that are the PEs of the devices of a pipeline, for the engine on JAX; and the devices of all processes."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 from einmap.distribute.backends.jax.encoding import decode, encode
+from einmap.distribute.backends.jax.engine import JaxOptions, commands_of
 from einmap.distribute.backends.jax.messages import Message
-from einmap.distribute.backends.jax.processes import Command, Processes
+from einmap.distribute.backends.jax.processes import Processes
+from einmap.distribute.training_run.actions import Part, PlacedStage
 from einmap.distribute.training_run.device import Device, Task
-from einmap.einsum.einsum import TensorName
-from einmap.einsum.numeric import Tensor
-from einmap.einsum.workload import Workload
+from einmap.distribute.training_run.run import Arrays
 
 TIME_LIMIT = 600.0
 """Seconds in which a process answers."""
 
 
-def start(_: Mapping[str, Any]) -> DeviceServer:
-    """Set JAX up, for values of 64 bits."""
-    import jax
+def start(settings: Mapping[str, Any]) -> DeviceServer:
+    """Set JAX up, for values of 64 bits, together with the other PEs of the device if there are any."""
+    from einmap.distribute.backends.jax.server import set_up
 
-    jax.config.update("jax_enable_x64", True)
-    return DeviceServer()
+    set_up(settings)
+    peers = settings["peers"]
+    return DeviceServer(peers["process"] if peers else 0, is_joined=peers is not None)
 
 
 class DeviceServer:
-    """Answers `begin`, `do`, `rest`, `sums`, `finish` and `held`."""
+    """Answers `begin`, `do`, `rest` and `end`. `place`: of the PE in its device."""
 
-    def __init__(self) -> None:
-        self._device = Device(Workload(()), {})
+    def __init__(self, place: int, *, is_joined: bool) -> None:
+        self._place, self._is_joined = place, is_joined
+        self._device: Device | None = None
 
     def answer(self, request: Message) -> Message:
         """See `jax.worker.Server`."""
-        from einmap.distribute.training_run.on_jax import compute
+        from einmap.distribute.training_run.on_jax import JaxSteps
 
         asked = request.document
+        if asked["do"] == "begin":
+            stages = {int(number): _decoded(document) for number, document in asked["stages"].items()}
+            values: dict[int, dict[str, Any]] = {number: {} for number in stages}
+            for key, array in request.arrays.items():
+                number, _, name = key.partition(" ")
+                values[int(number)][name] = array
+            self._device = Device(stages, values, JaxSteps(self._place))
+            return Message({})
+        device = self._device
+        assert device is not None
         match asked["do"]:
-            case "begin":
-                self._device = Device(decode(asked["workload"]), request.arrays, compute)
-                return Message({})
             case "do":
-                fields = {name: tuple(asked[name]) for name in ("einsums", "sent", "summed")}
-                task = Task(asked["stage"], asked["micro_batch"], received=request.arrays, last=asked["last"], **fields)
-                return Message({}, self._device.do(task))
-            case "sums":
-                return Message({}, self._device.sums())
-            case "finish":
-                return Message({}, self._device.finish(asked["einsums"], request.arrays, asked["wanted"]))
-            case "held":
-                return Message({"most_held": self._device.most_held})
+                task = Task(
+                    asked["stage"], asked["act"], asked["micro_batch"], request.arrays, tuple(asked["wanted"]),
+                    asked["last"],
+                )  # fmt: skip
+                return Message({}, device.do(task))
+            case "end":
+                return Message({"most_held": device.most_held, "moved": dict(device.moved)})
             case _:
                 return Message({})
 
     def close(self) -> None:
-        """Nothing is left to part from."""
+        """Part from the peers."""
+        if self._is_joined:
+            import jax
+
+            jax.distributed.shutdown()
 
 
 class ProcessDevices:
-    """Devices that are processes of this machine, one each. Use it as a context manager."""
+    """Devices whose PEs are processes of this machine, one each. Use it as a context manager."""
 
     def __init__(self, time_limit: float = TIME_LIMIT) -> None:
         self._time_limit = time_limit
-        self._count = 0
+        self._devices = self._pes = 0
         self._processes: Processes | None = None
 
     def __enter__(self) -> Self:
@@ -76,39 +86,66 @@ class ProcessDevices:
         if self._processes is not None:
             self._processes.__exit__(kind, error, trace)
 
-    def begin(self, workload: Workload, weights: Mapping[TensorName, Tensor], count: int) -> None:
+    def begin(self, stages: Sequence[Mapping[int, PlacedStage]], values: Sequence[Mapping[int, Arrays]]) -> None:
         """See `run.Devices`."""
-        command = Command((__name__, json.dumps({})), {"JAX_PLATFORMS": "cpu"})
-        self._processes = Processes([command] * count)
-        self._count = count
-        self._ask([Message({"do": "begin", "workload": encode(workload)}, weights)] * count)
+        self._devices = len(stages)
+        self._pes = next(iter(stages[0].values())).plan.mesh.n_devices
+        options = JaxOptions(devices=1, processes=self._pes)
+        commands = [command for _ in stages for command in commands_of(options, __name__)]
+        self._processes = Processes(commands)
+        requests = []
+        for own, given in zip(stages, values, strict=True):
+            document = {"do": "begin", "stages": {str(number): _encoded(stage) for number, stage in own.items()}}
+            for pe in range(self._pes):
+                arrays = {f"{i} {name}": every[pe] for i, found in given.items() for name, every in found.items()}
+                requests.append(Message(document, arrays))
+        self._ask(requests)
 
     def _ask(self, requests: Sequence[Message]) -> list[Message]:
         assert self._processes is not None
         return self._processes.ask(requests, self._time_limit)
 
-    def do(self, tasks: Sequence[Task | None]) -> list[Mapping[TensorName, Tensor]]:
+    def do(self, tasks: Sequence[Task | None]) -> list[Arrays]:
         """See `run.Devices`."""
-        return [answer.arrays for answer in self._ask([_request(task) for task in tasks])]
+        answers = self._ask([_request(task, pe) for task in tasks for pe in range(self._pes)])
+        found: list[Arrays] = []
+        for device in range(self._devices):
+            own = answers[device * self._pes : (device + 1) * self._pes]
+            found.append({name: [answer.arrays[name] for answer in own] for name in own[0].arrays})
+        return found
 
-    def sums(self) -> list[Mapping[TensorName, Tensor]]:
-        """See `run.Devices`."""
-        return [answer.arrays for answer in self._ask([Message({"do": "sums"})] * self._count)]
-
-    def finish(
-        self, einsums: Sequence[str], given: Mapping[TensorName, Tensor], wanted: Sequence[TensorName]
-    ) -> Mapping[TensorName, Tensor]:
-        """See `run.Devices`."""
-        request = Message({"do": "finish", "einsums": [*einsums], "wanted": [*wanted]}, given)
-        return self._ask([request] * self._count)[0].arrays
+    def _ends(self) -> list[Mapping[str, Any]]:
+        answers = self._ask([Message({"do": "end"})] * (self._devices * self._pes))
+        return [answer.document for answer in answers[:: self._pes]]
 
     def most_held(self) -> list[int]:
         """See `run.Devices`."""
-        return [int(answer.document["most_held"]) for answer in self._ask([Message({"do": "held"})] * self._count)]
+        return [int(one["most_held"]) for one in self._ends()]
+
+    def moved(self) -> list[Mapping[str, float]]:
+        """See `run.Devices`."""
+        return [one["moved"] for one in self._ends()]
 
 
-def _request(task: Task | None) -> Message:
+def _request(task: Task | None, pe: int) -> Message:
     if task is None:
         return Message({"do": "rest"})
-    names = ("stage", "micro_batch", "einsums", "sent", "summed", "last")
-    return Message({"do": "do"} | {name: getattr(task, name) for name in names}, task.received)
+    names = ("stage", "act", "micro_batch", "wanted", "last")
+    arrays = {name: every[pe] for name, every in task.received.items()}
+    return Message({"do": "do"} | {name: getattr(task, name) for name in names}, arrays)
+
+
+def _encoded(stage: PlacedStage) -> dict[str, Any]:
+    """The document of a stage, as far as a process needs it."""
+    parts = {act: [encode(part.steps), part.kept] for act, part in stage.parts.items()}
+    return {
+        "plan": encode(stage.plan), "is_whole": stage.is_whole, "parts": parts, "lasting": stage.lasting,
+        "words": dict(stage.words),
+    }  # fmt: skip
+
+
+def _decoded(document: Mapping[str, Any]) -> PlacedStage:
+    parts = {act: Part(decode(steps), tuple(kept)) for act, (steps, kept) in document["parts"].items()}
+    return PlacedStage(
+        decode(document["plan"]), document["is_whole"], parts, tuple(document["lasting"]), document["words"]
+    )

@@ -39,12 +39,16 @@ def _results(run: TrainingRun) -> Iterable[Row]:
 
 
 def _trained(run: TrainingRun) -> Iterable[Row]:
-    schedule = run.program.schedule
+    schedule, plan = run.program.schedule, run.program.plan
     for device, held in enumerate(run.most_held):
-        group, place = divmod(device, schedule.devices)
-        stages = [stage for stage, other in enumerate(schedule.device_of) if other == place]
+        stages = [stage for stage, other in enumerate(schedule.device_of) if other == device]
         names = ", ".join(name for stage in stages for name in run.program.stages[stage])
-        yield device, group, ", ".join(map(str, stages)), names, sum(map(len, schedule.steps[place])), held
+        pes = plan.devices // schedule.devices
+        yield device, pes, ", ".join(map(str, stages)), names, sum(map(len, schedule.steps[device])), held
+
+
+def _moves(run: TrainingRun) -> Iterable[Row]:
+    return run.moves
 
 
 TABLES: dict[str, tuple[Table, ...]] = {
@@ -69,9 +73,10 @@ TABLES: dict[str, tuple[Table, ...]] = {
     "TrainingRun": (
         Table.written(
             "devices",
-            "integer device | group; text stages | Einsums; integer actions | most micro-batches",
+            "integer device | PEs; text stages | Einsums; integer actions | most micro-batches",
             _trained,
         ),
         Table.written("results", "text tensor; integer values; number difference", _results),
+        Table.written("moves", "integer device; text what; number sent [bytes] | predicted [bytes]", _moves),
     ),
 }

@@ -7,10 +7,13 @@ from dataclasses import fields
 
 import typer
 
+from einmap.cli.commands.mesh.train_plan import ranks_of
 from einmap.cli.inputs import Source
 from einmap.cli.options import group, option
 from einmap.cli.output import print_notes
 from einmap.cli.writing.results import SCHEMA, Output
+from einmap.distribute.training.model import Ranks
+from einmap.distribute.training.plan import DIMS
 from einmap.distribute.training_run.plan_text import plan_of_text
 from einmap.distribute.training_run.program import TrainingProgram, training_program
 from einmap.distribute.training_run.run import Devices, LocalDevices, TrainingRun, run_training
@@ -26,12 +29,15 @@ class TrainingOptions:
 
     train: str | None = option(
         "PLAN",
-        "Run a training step by a plan: pp=2,micro_batch=4, and dp, chunks, stages=3+4 (Einsums), schedule, recompute.",
+        "Run a training step by a plan: pp=2,tp=2,micro_batch=4, and dp, cp, ep, zero, chunks, stages=3+4 (Einsums), "
+        "schedule, recompute, sequence_parallel.",
         panel=TRAINING,
     )
     of: str | None = option("TENSOR", "Its loss, a sum over samples.", panel=TRAINING)
     by: str | None = option("TENSORS", "Its weights: W1,W2.", panel=TRAINING)
-    batch: str | None = option("RANK", "The rank of samples.", shown="B", panel=TRAINING)
+    batch: str | None = option(
+        "B,M,E", "Ranks of samples, of positions and of experts, as far as there are.", shown="B", panel=TRAINING
+    )
     constant: str | None = option("TENSORS", "Tensors through which no gradient flows.", panel=TRAINING)
     optimizer: str | None = option("sgd|adam", "Update the weights.", panel=TRAINING)
 
@@ -55,7 +61,7 @@ def train(source: Source, options: TrainingOptions, engine: str, seed: int, outp
         options.of,
         _names(options.by),
         plan,
-        batch=DEFAULT_BATCH if options.batch is None else options.batch,
+        batch=Ranks(DEFAULT_BATCH, None) if options.batch is None else ranks_of(options.batch, "--batch"),
         constant=_names(options.constant),
         optimizer=options.optimizer,
     )
@@ -88,18 +94,29 @@ def _rows(program: TrainingProgram) -> list[tuple[int, str]]:
 
 def _report(engine: str, found: TrainingRun) -> str:
     program = found.program
-    schedule = program.schedule
+    schedule, plan = program.schedule, program.plan
     where = "in processes of their own, on JAX" if engine == "jax" else "in this process"
+    ways = " x ".join(f"{dim} {plan.size(dim)}" for dim in DIMS if plan.size(dim) > 1) or "one device"
     lines = [
-        f"training step: {program.groups} x {schedule.devices} devices {where}, {program.groups} x "
+        f"training step: {plan.devices} devices ({ways}) {where}, {program.groups} x "
         f"{schedule.micro_batches} micro-batches, schedule {schedule.name}",
         *(f"  stage {i} on device {device}: {names}" for i, (device, names) in enumerate(_rows(program))),
         f"{found.rounds} rounds, {found.shifts} shifts of a tensor from stage to stage, at most "
         f"{max(found.most_held)} micro-batches held by a device",
+        *(f"  {line}" for line in _moves(found)),
     ]
     word = "equals" if found.agrees else "is NOT"
     lines.append(f"{', '.join(found.apart)}: {word} the unpartitioned step (largest difference {found.difference:.1e})")
     return "\n".join(lines)
+
+
+def _moves(found: TrainingRun) -> list[str]:
+    """Bytes that a PE of each device has sent, beside the prediction."""
+    lines = []
+    for device, what, moved, told in found.moves:
+        said = "not predicted" if told is None else "as predicted" if moved == told else f"predicted {told:,.0f}"
+        lines.append(f"each PE of device {device} sends {moved:,.0f} bytes, {what}: {said}")
+    return lines
 
 
 def _document(engine: str, found: TrainingRun) -> dict[str, object]:
@@ -116,6 +133,10 @@ def _document(engine: str, found: TrainingRun) -> dict[str, object]:
         "rounds": found.rounds,
         "shifts": found.shifts,
         "most_held": [*found.most_held],
+        "moves": [
+            {"device": device, "what": what, "sent_bytes": moved, "predicted_bytes": told}
+            for device, what, moved, told in found.moves
+        ],
         "differences": dict(found.apart),
         "agrees": found.agrees,
     }

@@ -272,7 +272,7 @@ def check_jax() -> None:
 def _start(options: JaxOptions, meeting: Meeting | None) -> tuple[Processes, Mapping[str, Any]]:
     """Running processes that have met, and what JAX says about its devices."""
     for attempt in range(1, PORT_ATTEMPTS + 1):
-        processes = Processes(_commands(options), first=options.host * options.processes, total=options.all_processes)
+        processes = Processes(commands_of(options), first=options.host * options.processes, total=options.all_processes)
         if meeting is not None:
             meeting.watch(processes.end_because)
         try:
@@ -291,7 +291,8 @@ def _start(options: JaxOptions, meeting: Meeting | None) -> tuple[Processes, Map
     raise AssertionError("the last attempt returns or raises")
 
 
-def _commands(options: JaxOptions) -> list[Command]:
+def commands_of(options: JaxOptions, module: str = SERVER) -> list[Command]:
+    """The processes of this host, which meet one another first. `module`: of their server."""
     coordinator = options.coordinator or f"127.0.0.1:{_free_port()}"
     is_only_here = options.coordinator is None or Address.parse(coordinator).is_of_this_host
     commands = []
@@ -307,7 +308,7 @@ def _commands(options: JaxOptions) -> list[Command]:
             "devices": None if options.platform == "cpu" else [i * devices + d for d in range(devices)],
         }
         settings = {"hosts": options.hosts, "peers": peers if options.all_processes > 1 else None}
-        commands.append(Command((SERVER, json.dumps(settings)), _environment(options)))
+        commands.append(Command((module, json.dumps(settings)), _environment(options)))
     return commands
 
 

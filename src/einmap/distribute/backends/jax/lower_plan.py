@@ -46,8 +46,8 @@ type Array = Any
 type Memory = dict[BufferName, Array]
 """The array of one PE, by buffer."""
 
-# Accelerators multiply float32 with fewer bits unless told otherwise.
-_JAX = Arrays(jnp, partial(jnp.einsum, precision=lax.Precision.HIGHEST))
+JAX = Arrays(jnp, partial(jnp.einsum, precision=lax.Precision.HIGHEST))
+"""JAX's arrays. Accelerators multiply float32 with fewer bits unless told otherwise."""
 _ALL_REDUCE: Mapping[Reduction, Callable[..., Array]] = {"sum": lax.psum, "max": lax.pmax, "min": lax.pmin}
 _JOIN: Mapping[Reduction, Callable[..., Array]] = {"sum": jnp.add, "max": jnp.maximum, "min": jnp.minimum}
 
@@ -174,13 +174,13 @@ def _run_steps(plan: Plan, steps: Sequence[PlanStep], memory: Memory, turn: Any)
         match step:
             case Local():
                 operands = {tensor: memory[name] for tensor, name in step.operands}
-                results = local_einsum(plan, step, operands, Here(_position, turn), _JAX)
+                results = local_einsum(plan, step, operands, Here(_position, turn), JAX)
                 memory.update({name: results[tensor] for tensor, name in step.results})
             case Move():
                 source = memory[step.source]
                 if step.after is not None:
                     source, _ = lax.optimization_barrier((source, memory[step.after]))
-                memory[step.target] = _move(plan, step, source, turn)
+                memory[step.target] = move(plan, step, source, turn)
             case Combine():
                 memory[step.target] = _JOIN[step.reduction](memory[step.left], memory[step.right])
             case Fill():
@@ -212,7 +212,7 @@ def _position(axes: tuple[AxisName, ...]) -> Any:
     return lax.axis_index(axes)
 
 
-def _move(plan: Plan, step: Move, values: Array, turn: Any) -> Array:
+def move(plan: Plan, step: Move, values: Array, turn: Any = 0) -> Array:
     """The array of a PE afterwards. See `plan.Move` for what the kinds mean."""
     target = plan.by_name[step.target]
     parts = plan.mesh.parts(step.axes)

@@ -30,13 +30,17 @@ HEARTBEAT = 30
 
 
 def start(settings: Mapping[str, Any]) -> JaxServer:
+    """Set JAX up, and answer."""
+    set_up(settings)
+    return JaxServer(is_joined=settings["peers"] is not None, gathers=settings["hosts"] > 1)
+
+
+def set_up(settings: Mapping[str, Any]) -> None:
     """Set JAX up, together with the other processes if there are any."""
     jax.config.update("jax_enable_x64", True)
-    peers = settings["peers"]
-    if peers is not None:
-        _join(peers)
+    if settings["peers"] is not None:
+        _join(settings["peers"])
     _check_platform()
-    return JaxServer(is_joined=peers is not None, gathers=settings["hosts"] > 1)
 
 
 def _check_platform() -> None:
