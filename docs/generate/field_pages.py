@@ -377,6 +377,7 @@ def cluster_page() -> str:
         "## An example", CLUSTER_SNIPPET,
         "## The key itself", fields_list(cluster.ClusterInput),
         "## A PE: `pe`", meaning(cluster.ProcessingElementInput), fields_list(cluster.ProcessingElementInput),
+        "## Kernels: the values of `kernels`", meaning(cluster.KernelInput), fields_list(cluster.KernelInput),
         "## Links: the values of `axes`", meaning(cluster.LinkInput), fields_list(cluster.LinkInput),
     )  # fmt: skip
 

@@ -12,6 +12,8 @@ cluster:
     memory_bandwidth: inf
     launch: 5e-6
     memory_efficiency: {1e6: 0.3, 1e8: 0.8}
+    exposed: 0.2
+    kernels: {attention: {launch: 9e-6, efficiency: {1e9: 0.4}}}
     energy_per_operation: 0.5e-12
   axes:
     x:
@@ -22,6 +24,7 @@ cluster:
       efficiency:
         1024: 0.1
         2**20: 0.6
+      groups: {2: {3e4: 0.7}, 4: {3e4: 0.5}}
     y:
       bandwidth: 25e9
       shared_by: [x]
@@ -128,6 +131,26 @@ ROWS = [
     error(131, "latency inf", [("latency: 3e-6", "latency: inf")], ["latency must be finite"], f"{X}.latency"),
     error(131, "energy", [("0.5e-12", "-1")], ["must be >= 0, found -1", "(J)"], f"{PE}.energy_per_operation"),
     error(131, "dispatch", [("launch: 5e-6", "dispatch: inf")], ["dispatch must be finite"], f"{PE}.dispatch"),
+    error(
+        131,
+        "exposed",
+        [("exposed: 0.2", "exposed: 1.2")],
+        ["exposed is a part, from 0 to 1, found 1.2"],
+        f"{PE}.exposed",
+    ),
+    error(
+        131, "a kernel", [("{launch: 9e-6", "{launch: -1")], ["launch must be >= 0"], f"{PE}.kernels.attention.launch"
+    ),
+    error(
+        132,
+        "a kernel",
+        [("{1e9: 0.4}", "{1e9: 0.4, 1e8: 0.2}")],
+        ["sizes of Einsums must rise"],
+        f"{PE}.kernels.attention.efficiency.1e8",
+    ),
+    error(132, "a group", [("{3e4: 0.5}", "{3e4: 5}")], ["above 0 and at most 1, found 5"], f"{X}.groups.4.3e4"),
+    error(133, "a kernel", [("attention", "atention")], ["no kind of kernel", "attention"], f"{PE}.kernels.atention"),
+    error(133, "a group of one", [("{2: {3e4", "{1: {3e4")], ["more PEs than the one before"], f"{X}.groups"),
     error(131, "launch", [("launch: 5e-6", "launch: -1")], ["launch must be >= 0, found -1", "(s)"], f"{PE}.launch"),
     error(
         132,

@@ -98,8 +98,14 @@ def test_ends_that_match_are_told(run, tmp_path):
     assert "Z lies as A does" not in run(*words, "--same", "none").out
 
 
-def test_a_plan_that_differs_and_takes_less_where_steps_run_at_once_is_told(run):
-    done = run("plan", "llama3_8b", "--mesh", "x=8", "--cluster", "a100_nodes")
+def test_a_plan_that_differs_and_takes_less_where_steps_run_at_once_is_told(run, tmp_path):
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(
+        "cluster:\n"
+        "  pe: {peak: {fp16: 312e12}, memory_bandwidth: 2048e9}\n"
+        "  axes: {x: {bandwidth: 195e9, latency: 10e-6, topology: switch}}\n"
+    )
+    done = run("plan", "llama3_8b", "--mesh", "x=8", "--cluster", cluster)
     said = " ".join(done.out.split())
     assert "time 490 µs with and without overlap; with overlap 450 µs for XS over m: x (not nothing)" in said
 

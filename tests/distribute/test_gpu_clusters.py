@@ -6,6 +6,7 @@ import pytest
 
 from einmap import load
 from einmap.distribute.costs.cluster import ProcessingElement
+from einmap.distribute.operators import Attention, Product, operator_seconds
 from einmap.distribute.placements.mesh import Mesh
 from einmap.distribute.planner.read_cluster import cluster_of
 
@@ -96,3 +97,26 @@ def test_collectives_within_a_node_take_the_microseconds_that_were_measured(name
     cluster = cluster_of(load(name))
     taken = 1e6 * cluster.seconds(kind, Mesh((("x", parts),)), ("x",), size, size)
     assert taken == pytest.approx(measured, rel=within)
+
+
+@pytest.mark.parametrize(
+    ("name", "operator", "measured", "within"),
+    [
+        ("h100_node", Product(4353, 12288, 4096), 582.5, 0.05),
+        ("h100_node", Product(17, 3584, 12288), 35.5, 0.05),
+        ("h100_node", Product(113, 10240, 51200), 396.9, 0.05),
+        ("h100_node", Product(48, 12288, 5120, 8, cast_from=16), 30.1, 0.1),
+        ("h100_node", Product(4353, 12288, 4096, 8, cast_from=16), 427.1, 0.1),
+        ("h100_node", Attention(4, 8, 2, 1024), 13.0, 0.1),
+        ("h100_node", Attention(1, 24, 4, 10240, queries=10240), 1227.7, 0.1),
+        ("h200_node", Product(12, 3072, 51200), 78.8, 0.05),
+        ("h200_node", Product(512, 8192, 16384), 177.4, 0.1),
+        ("h200_node", Attention(16, 4, 1, 3072, queries=3072), 363.5, 0.1),
+        ("a100_nodes", Product(17, 8192, 65536), 650.0, 0.05),
+        ("a100_nodes", Product(8192, 7168, 4096), 1932.4, 0.05),
+        ("a100_nodes", Attention(16, 40, 8, 8192), 346.0, 0.05),
+    ],
+)
+def test_operators_of_models_that_are_served_take_the_microseconds_that_were_measured(name, operator, measured, within):
+    """Medians over TensorRT-LLM, vLLM and SGLang of the tables of aiconfigurator_core 0.12.0 (PyPI, Apache-2.0)."""
+    assert 1e6 * operator_seconds(cluster_of(load(name)), operator) == pytest.approx(measured, rel=within)

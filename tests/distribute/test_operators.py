@@ -1,9 +1,11 @@
 """Seconds of operators on a cluster, worked out by hand."""
 
+from dataclasses import replace
+
 import pytest
 
 from einmap import EinmapError
-from einmap.distribute.costs.cluster import Cluster, Link, ProcessingElement
+from einmap.distribute.costs.cluster import Cluster, Kernel, Link, ProcessingElement
 from einmap.distribute.operators import Attention, Exchange, Pointwise, Product, operator_seconds, step_seconds
 
 PE = ProcessingElement(((8, 200e12), (16, 100e12)), memory_bandwidth=1e12, launch=2e-6)
@@ -39,6 +41,31 @@ def test_an_operator_takes_what_its_work_takes_and_a_launch(operator, seconds):
     assert operator_seconds(CLUSTER, operator) == pytest.approx(seconds)
 
 
+def test_the_shorter_of_computing_and_moving_is_hidden_but_for_a_part():
+    pe = replace(PE, exposed=0.25)
+    # 2 x 100 x 1000 x 1000 operations take 2 us, 2.4 x 10^6 bytes 2.4 us
+    assert operator_seconds(replace(CLUSTER, pe=pe), Product(100, 1000, 1000)) == pytest.approx(2.4e-6 + 0.5e-6 + 2e-6)
+
+
+def test_narrow_products_and_attention_reach_what_is_said_of_their_kernels():
+    narrow = Kernel(1e-6, efficiency=((1e9, 0.5),), memory_efficiency=((1e6, 0.1),))
+    pe = replace(PE, kernels=((8, narrow),), attention=Kernel(5e-6, memory_efficiency=((1e6, 0.5),)))
+    cluster = replace(CLUSTER, pe=pe)
+    assert operator_seconds(cluster, Product(10000, 1000, 1000, bits=8)) == pytest.approx(310e-6 + 1e-6)
+    assert operator_seconds(cluster, Product(10000, 1000, 1000)) == pytest.approx(200e-6 + 2e-6)
+    assert pe.seconds(1e9, 0, 4) == pytest.approx(10e-6 + 1e-6)
+    read = 4 * 2 * 128 * (8 * 1000 + 32) * 2e-12
+    assert operator_seconds(cluster, Attention(4, 32, 8, 1000)) == pytest.approx(2 * read + 5e-6)
+
+
+def test_a_group_of_devices_reaches_its_own_part_of_the_links():
+    link = Link(100e9, 1e-6, "switch", ((1e6, 0.5),), groups=((2, ((1e6, 0.25),)), (4, ((1e6, 0.8),))))
+    cluster = Cluster(PE, (("x", link),))
+    assert operator_seconds(cluster, Exchange(1e6, 2)) == pytest.approx(40e-6 + 2e-6)
+    assert operator_seconds(cluster, Exchange(1e6, 4)) == pytest.approx(15e-6 / 0.8 + 4e-6)
+    assert operator_seconds(cluster, Exchange(1e6, 8)) == pytest.approx(17.5e-6 / 0.5 + 6e-6)
+
+
 def test_more_devices_than_a_node_has_exchange_between_nodes_too():
     within, between = operator_seconds(CLUSTER, Exchange(1e6, 8)), operator_seconds(CLUSTER, Exchange(1e6, 16))
     # an eighth of the bytes goes between two nodes, twice a half of that, in two messages
@@ -57,6 +84,8 @@ def test_a_step_is_the_sum_of_its_operators():
         lambda: Product(1, 1, 1, bits=-8),
         lambda: Attention(1, 1, 1, 10, queries=11),
         lambda: Pointwise(float("inf")),
+        lambda: replace(PE, exposed=1.5),
+        lambda: Link(1e9, groups=((4, ()), (2, ()))),
         lambda: operator_seconds(Cluster(PE, (("x", Link(1e9, size=8)),)), Exchange(1, 16)),
     ],
 )

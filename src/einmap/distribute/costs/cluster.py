@@ -41,8 +41,10 @@ class Link:
     `bandwidth`: bytes/s that one PE sends, in a torus each way; `latency`: s of one message; `efficiency`: which part
     of the bandwidth is reached by the bytes that a PE sends, ascending; `energy_per_bit`: J for each bit that a PE
     sends; `size`: PEs along the axis at most; `shared_by`: axes whose PEs share one such link, as those of a node
-    share its network card. Raises SpecError for rates that are not positive and finite, negative latencies and
-    energies, an axis that is named twice, and what `check_efficiency` refuses.
+    share its network card; `groups`: `efficiency` among so many PEs, ascending, where it differs, as a PE that sends to
+    all others at once has a message for each. Raises SpecError for rates that are not positive and finite, negative
+    latencies and energies, an axis that is named twice, groups that do not rise from 2 on, and what `check_efficiency`
+    refuses.
     """
 
     __repr__ = brief
@@ -54,6 +56,7 @@ class Link:
     energy_per_bit: float = 0.0
     size: int | None = None
     shared_by: tuple[AxisName, ...] = ()
+    groups: tuple[tuple[int, tuple[tuple[float, float], ...]], ...] = ()
 
     def __post_init__(self) -> None:
         _check_rate("bandwidth", self.bandwidth, "bytes/s")
@@ -65,6 +68,12 @@ class Link:
         if self.size is not None and (type(self.size) is not int or self.size < 1):
             raise SpecError(f"{self.size!r} PEs lie along an axis at most; expected a whole number from 1 on")
         check_efficiency(self.efficiency, *MESSAGES)
+        before = 1
+        for parts, table in self.groups:
+            if type(parts) is not int or parts <= before:
+                raise SpecError(f"a group has more PEs than the one before and at least 2, found {parts!r}")
+            check_efficiency(table, *MESSAGES)
+            before = parts
         for axis in self.shared_by:
             if self.shared_by.count(axis) > 1:
                 raise SpecError(f"links are shared by axis {axis!r} twice", hint="name it once")
@@ -81,9 +90,10 @@ class Link:
         if carried == 0:
             return 0.0
         taken = carried / self.bandwidth
-        if self.efficiency:
+        table = dict(self.groups).get(parts, self.efficiency)
+        if table:
             passed = float(passed_on(kind, parts, self.topology)) * whole
-            taken *= self.effective(passed) / passed
+            taken *= _effective(table, passed) / passed
         return taken + messages(kind, parts, self.topology) * self.latency
 
     def effective(self, volume: float) -> float:
@@ -124,14 +134,37 @@ class PeArch(Protocol):
 
 
 @dataclass(frozen=True)
+class Kernel:
+    """Parts of the rates of a PE that one kind of kernel reaches. `launch`: s beside its work; `efficiency`: of the
+    peak, by the operations of a kernel; `memory_efficiency`: of the bandwidth, by the bytes of one; ascending. Raises
+    SpecError for a negative launch and what `check_efficiency` refuses.
+    """
+
+    __repr__ = brief
+
+    launch: float = 0.0
+    efficiency: tuple[tuple[float, float], ...] = ()
+    memory_efficiency: tuple[tuple[float, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_not_negative("launch", self.launch, "s")
+        check_efficiency(self.efficiency, *OPERATIONS)
+        check_efficiency(self.memory_efficiency, *TRAFFIC)
+
+
+@dataclass(frozen=True)
 class ProcessingElement:
     """One PE. `peak`: operations/s by bits of the values, ascending; `memory`: bytes, inf: enough for everything;
     `memory_bandwidth`: bytes/s, inf: never waited for; `energy_per_operation`, `energy_per_bit` of its memory: J.
 
     `launch`: s that each Einsum takes beside its work, as a GPU does to start and drain a kernel; `dispatch`: s that it
-    takes at least, as a host does that launches kernels one by one; `efficiency`,
-    `memory_efficiency`: which part of the peak and of the bandwidth is reached, by the operations and by the bytes of
-    an Einsum, ascending. `arch`: an architecture whose mapper costs Einsums in the place of all of these but `memory`.
+    takes at least, as a host does that launches kernels one by one; `exposed`: which part of the shorter one of
+    computing and moving the longer one does not hide, 0 to 1; `efficiency`, `memory_efficiency`: which part of the peak
+    and of the bandwidth is reached, by the operations and by the bytes of an Einsum, ascending. `kernels`: these two
+    and `launch` of some kinds of kernels: of Einsums on values of at most so many bits, ascending; `attention`: of
+    attention that keeps its scores on the chip (`operators.Attention`). `arch`: an architecture whose mapper costs
+    Einsums in the place of all of these but `memory`.
+
     Raises SpecError for rates that are not positive, negative energies and times, what `check_efficiency` refuses, and
     for both a peak and an architecture, or none of them.
     """
@@ -148,6 +181,9 @@ class ProcessingElement:
     dispatch: float = 0.0
     efficiency: tuple[tuple[float, float], ...] = ()
     memory_efficiency: tuple[tuple[float, float], ...] = ()
+    exposed: float = 0.0
+    kernels: tuple[tuple[int, Kernel], ...] = ()
+    attention: Kernel | None = None
 
     def __post_init__(self) -> None:
         if not self.peak and self.arch is None:
@@ -162,6 +198,8 @@ class ProcessingElement:
         _check_not_negative("energy_per_bit", self.energy_per_bit, "J")
         _check_not_negative("launch", self.launch, "s")
         _check_not_negative("dispatch", self.dispatch, "s")
+        if not 0 <= self.exposed <= 1:
+            raise SpecError(f"exposed is {self.exposed:g}; expected a part, from 0 to 1")
         check_efficiency(self.efficiency, *OPERATIONS)
         check_efficiency(self.memory_efficiency, *TRAFFIC)
 
@@ -170,12 +208,20 @@ class ProcessingElement:
         return next((rate for width, rate in self.peak if width >= bits), self.peak[-1][1])
 
     def seconds(self, operations: float, moved_bytes: float, bits: float) -> float:
-        """Time of an Einsum: of computing, and of reading operands and writing results once, the longer; `launch`; at
-        least `dispatch`.
+        """Time of an Einsum: of computing, and of reading operands and writing results once, the longer, and what it
+        does not hide of the other; `launch`; at least `dispatch`.
         """
-        computing = _effective(self.efficiency, operations) / self.peak_for(bits)
-        moving = _effective(self.memory_efficiency, moved_bytes) / self.memory_bandwidth
-        return max(max(computing, moving) + self.launch, self.dispatch)
+        kernel = next((kernel for width, kernel in self.kernels if width >= bits), self) if self.kernels else self
+        return self.seconds_of(kernel, operations, moved_bytes, bits)
+
+    def seconds_of(
+        self, kernel: Kernel | ProcessingElement, operations: float, moved_bytes: float, bits: float
+    ) -> float:
+        """As `seconds`, of a kind of kernel."""
+        computing = _effective(kernel.efficiency, operations) / self.peak_for(bits)
+        moving = _effective(kernel.memory_efficiency, moved_bytes) / self.memory_bandwidth
+        taken = max(computing, moving) + self.exposed * min(computing, moving)
+        return max(taken + kernel.launch, self.dispatch)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ from einmap.distribute.costs.cluster import (
     OPERATIONS,
     TRAFFIC,
     Cluster,
+    Kernel,
     Link,
     ProcessingElement,
     check_efficiency,
@@ -25,15 +26,17 @@ from einmap.distribute.plans.collectives import TOPOLOGIES
 from einmap.errors import At, EinmapError, SpecError, attempt, did_you_mean, raise_all
 from einmap.expressions.arithmetic import number
 from einmap.expressions.scope import Scope
-from einmap.spec.raw import Path, Raw, RawMap, get_value, place, placed
+from einmap.spec.raw import Path, Raw, RawMap, Step, get_value, place, placed
 from einmap.spec.schema.base import Input, sound_values
-from einmap.spec.schema.cluster import ClusterInput, LinkInput, ProcessingElementInput
+from einmap.spec.schema.cluster import ClusterInput, KernelInput, LinkInput, ProcessingElementInput
 from einmap.spec.schema.documented import hint_of
 from einmap.spec.spec import Spec
 from einmap.units import DATA_TYPE_BITS
 from einmap.visible import short
 
 KEY = "cluster"
+ATTENTION = "attention"
+"""The kind of kernel that keeps the scores of attention on the chip."""
 _COSTS = (
     "peak",
     "memory_bandwidth",
@@ -41,8 +44,10 @@ _COSTS = (
     "energy_per_bit",
     "launch",
     "dispatch",
+    "exposed",
     "efficiency",
     "memory_efficiency",
+    "kernels",
 )
 """Fields of a PE that its architecture takes the place of."""
 
@@ -103,6 +108,10 @@ class _Fields:
         """A finite number from 0 on; None where it is missing or wrong."""
         return self._read(name, _from_0)
 
+    def share(self, name: str) -> float | None:
+        """A number from 0 to 1; None where it is missing or wrong."""
+        return self._read(name, _share)
+
     def count(self, name: str) -> int | None:
         """A whole number from 1 on; None where it is missing or wrong."""
         return self._read(name, _count)
@@ -147,8 +156,10 @@ def _pe(fields: _Fields) -> ProcessingElement | None:
     memory, bandwidth = (fields.rate(name, or_inf=True) for name in ("memory", "memory_bandwidth"))
     operation, bit = (fields.amount(name) for name in ("energy_per_operation", "energy_per_bit"))
     launch, dispatch = (fields.amount(name) for name in ("launch", "dispatch"))
+    exposed = fields.share("exposed")
     computing = _efficiency(fields, "efficiency", OPERATIONS)
     moving = _efficiency(fields, "memory_efficiency", TRAFFIC)
+    kernels = _kernels(fields)
 
     def pe() -> ProcessingElement:
         with placed(fields.raw, (*fields.path, "peak")):
@@ -161,11 +172,33 @@ def _pe(fields: _Fields) -> ProcessingElement | None:
                 bit or 0,
                 launch=launch or 0,
                 dispatch=dispatch or 0,
+                exposed=exposed or 0,
                 efficiency=computing,
                 memory_efficiency=moving,
+                kernels=tuple(
+                    sorted((DATA_TYPE_BITS[name], one) for name, one in kernels.items() if name != ATTENTION)
+                ),
+                attention=kernels.get(ATTENTION),
             )
 
     return fields.attempt(pe, "peak") if len(fields.problems) == before and "peak" in fields.values else None
+
+
+def _kernels(fields: _Fields) -> dict[str, Kernel]:
+    """Parts of the rates that kinds of kernels reach, by the name of a data type or `attention`."""
+    read: dict[str, Kernel] = {}
+    for name, values in fields.values.get("kernels", {}).items():
+        if name not in (ATTENTION, *DATA_TYPE_BITS):
+            hint = did_you_mean(name, [ATTENTION, *DATA_TYPE_BITS], listing="kinds")
+            fields.refuse(("kernels", name), f"no data type and no kind of kernel {short(name)}", hint)
+        inner = replace(fields, path=(*fields.path, "kernels", name), model=KernelInput, values=values)
+        before = len(fields.problems)
+        launch = inner.amount("launch")
+        computing = _efficiency(inner, "efficiency", OPERATIONS)
+        moving = _efficiency(inner, "memory_efficiency", TRAFFIC)
+        if len(fields.problems) == before:
+            read[name] = Kernel(launch or 0.0, computing, moving)
+    return read
 
 
 def _mapped_pe(fields: _Fields, spec: Spec, read_arch: ArchReader | None) -> ProcessingElement | None:
@@ -198,6 +231,7 @@ def _link(fields: _Fields, axis: str, axes: Sequence[str]) -> Link | None:
     bandwidth = fields.rate("bandwidth")
     latency, bit = (fields.amount(name) for name in ("latency", "energy_per_bit"))
     table = _efficiency(fields, "efficiency", MESSAGES)
+    groups = _groups(fields)
     most = fields.count("size")
     topology = next((one for one in TOPOLOGIES if one == fields.values.get("topology", "ring")), None)
     if topology is None:
@@ -214,14 +248,36 @@ def _link(fields: _Fields, axis: str, axes: Sequence[str]) -> Link | None:
             fields.refuse(("shared_by", position), f"axis {short(one)} is named twice", "name it once")
     if len(fields.problems) > before or bandwidth is None or topology is None:
         return None
-    return Link(bandwidth, latency or 0.0, topology, table, bit or 0.0, most, shared)
+
+    def link() -> Link:
+        with placed(fields.raw, (*fields.path, "groups")):
+            return Link(bandwidth, latency or 0.0, topology, table, bit or 0.0, most, shared, groups)
+
+    return fields.attempt(link, "groups")
 
 
-def _efficiency(fields: _Fields, name: str, sizes: tuple[str, str]) -> tuple[tuple[float, float], ...]:
-    """A table of sizes and parts; what is wrong in it is told with the row. `sizes`: whose they are, and their unit."""
+def _groups(fields: _Fields) -> tuple[tuple[int, tuple[tuple[float, float], ...]], ...]:
+    """Tables of efficiencies by the PEs of a group."""
+    read: list[tuple[int, tuple[tuple[float, float], ...]]] = []
+    for parts in fields.values.get("groups", {}):
+        at = (*fields.path, "groups", parts)
+        whole = fields.attempt(partial(_count, fields.raw, at, parts, "PEs of a group"), "groups")
+        table = _efficiency(fields, "groups", MESSAGES, parts)
+        if whole is not None:
+            read.append((whole, table))
+    return tuple(read)
+
+
+def _efficiency(fields: _Fields, name: str, sizes: tuple[str, str], *below: Step) -> tuple[tuple[float, float], ...]:
+    """A table of sizes and parts; what is wrong in it is told with the row. `sizes`: whose they are, and their unit;
+    `below`: keys on the way from the field to the table.
+    """
     table: list[tuple[float, float]] = []
-    for size, part in fields.values.get(name, {}).items():
-        at = (*fields.path, name, size)
+    rows = fields.values.get(name, {})
+    for step in below:
+        rows = rows[step]
+    for size, part in rows.items():
+        at = (*fields.path, name, *below, size)
         taken = fields.attempt(partial(_from_0, fields.raw, at, size, f"size of {sizes[0]}"), name)
         reached = fields.attempt(partial(_part, fields.raw, at, part), name)
         if taken is None or reached is None:
@@ -262,6 +318,13 @@ def _sound(raw: Raw, path: Path, what: str, value: float) -> float:
     return float(value)
 
 
+def _share(raw: Raw, path: Path, text: object) -> float:
+    value = _from_0(raw, path, text)
+    if value > 1:
+        raise SpecError(f"{path[-1]} is a part, from 0 to 1, found {short(text)}", at=place(raw, path))
+    return value
+
+
 def _part(raw: Raw, path: Path, text: object) -> float:
     at = place(raw, path)
     value = float(number(text, Scope(), at=at, what="an efficiency", allow_inf=False))
@@ -270,9 +333,9 @@ def _part(raw: Raw, path: Path, text: object) -> float:
     return _sound(raw, path, "an efficiency", value)
 
 
-def _count(raw: Raw, path: Path, text: object) -> int:
+def _count(raw: Raw, path: Path, text: object, what: str | None = None) -> int:
     at = place(raw, path)
-    return int(number(text, Scope(), at=at, what=str(path[-1]), minimum=1, integer="exact", allow_inf=False))
+    return int(number(text, Scope(), at=at, what=what or str(path[-1]), minimum=1, integer="exact", allow_inf=False))
 
 
 def _hint(model: type[Input], name: str) -> str | None:

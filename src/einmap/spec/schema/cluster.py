@@ -8,6 +8,23 @@ from einmap.spec.schema.documented import documented
 TOPOLOGIES = ("ring", "tree", "torus", "switch", "all_to_all")
 
 
+class KernelInput(Input):
+    """Parts of the rates of a processing element that one kind of kernel reaches."""
+
+    launch: Expression = documented("Time that it takes beside its work.", "9e-6", unit="s", default=0)
+    efficiency: dict[int | float | str, Expression] = documented(
+        "Which part of the peak is reached, by the operations of a kernel; in between time grows linearly.",
+        {"1e9": 0.2, "100e9": 0.5},
+        default={},
+    )
+    memory_efficiency: dict[int | float | str, Expression] = documented(
+        "Which part of the bandwidth of the memory is reached, by the bytes that a kernel reads and writes; in between "
+        "time grows linearly.",
+        {"1e6": 0.3, "100e6": 0.8},
+        default={},
+    )
+
+
 class ProcessingElementInput(Input):
     """A processing element (PE) of the cluster."""
 
@@ -46,6 +63,12 @@ class ProcessingElementInput(Input):
         unit="s",
         default=0,
     )
+    exposed: Expression = documented(
+        "Which part of the shorter one of computing and of reading and writing is not hidden by the longer one; 1: "
+        "their times are added.",
+        0.2,
+        default=0,
+    )
     efficiency: dict[int | float | str, Expression] = documented(
         "Which part of the peak is reached, by the operations of an Einsum; in between time grows linearly.",
         {"1e9": 0.3, "100e9": 0.8},
@@ -55,6 +78,12 @@ class ProcessingElementInput(Input):
         "Which part of the bandwidth of the memory is reached, by the bytes that an Einsum reads and writes; in "
         "between time grows linearly.",
         {"1e6": 0.3, "100e6": 0.8},
+        default={},
+    )
+    kernels: dict[str, KernelInput] = documented(
+        "The three fields with these names, of some kinds of kernels: of Einsums on values of at most the width of a "
+        "data type, or of `attention` that keeps its scores on the chip, where operators of a step are timed.",
+        {"fp8": {"launch": "3e-6", "efficiency": {"1e9": 0.3, "1e12": 0.7}}, "attention": {"launch": "9e-6"}},
         default={},
     )
     energy_per_operation: Expression = documented("Energy of one operation.", "0.5e-12", unit="J", default=0)
@@ -79,6 +108,11 @@ class LinkInput(Input):
         "Which part of the bandwidth is reached, by the bytes that a PE sends in a collective; in between time grows "
         "linearly.",
         {1024: 0.1, 1048576: 0.6, 16777216: 0.9},
+        default={},
+    )
+    groups: dict[int, dict[int | float | str, Expression]] = documented(
+        "`efficiency` of collectives among so many PEs, where it differs; the smallest group first.",
+        {2: {65536: 0.3, 16777216: 0.8}, 4: {65536: 0.2, 16777216: 0.8}},
         default={},
     )
     size: Expression | None = documented(

@@ -21,7 +21,7 @@ from einmap.spec.schema.arch import (
     HierarchicalInput,
 )
 from einmap.spec.schema.base import Expression, Input, SetExpression
-from einmap.spec.schema.cluster import ClusterInput, LinkInput, ProcessingElementInput
+from einmap.spec.schema.cluster import ClusterInput, KernelInput, LinkInput, ProcessingElementInput
 from einmap.spec.schema.distribution import (
     AxisNames,
     ComputeStepInput,
@@ -65,6 +65,7 @@ _WORDS: Mapping[Any, tuple[str, str]] = {
     ComparisonInput: ("limit", "limits"),
     ComputeUnitInput: ("compute unit", "compute units"),
     EinsumRenamesInput: ("renames of an Einsum", "renames of Einsums"),
+    KernelInput: ("kernel", "kernels"),
     LevelInput: ("level", "levels"),
     LinkInput: ("link", "links"),
     ProcessingElementInput: ("processing element", "processing elements"),
@@ -153,7 +154,12 @@ SECTIONS: Mapping[str, Mapping[str, type[Input]]] = {
         "LoopSplit": LoopSplitInput,
         "MoveStep": MoveStepInput,
     },
-    "cluster": {"": ClusterInput, "ProcessingElement": ProcessingElementInput, "Link": LinkInput},
+    "cluster": {
+        "": ClusterInput,
+        "ProcessingElement": ProcessingElementInput,
+        "Kernel": KernelInput,
+        "Link": LinkInput,
+    },
     "machine": {"": MachineInput, "Level": LevelInput, "ComputeUnit": ComputeUnitInput},
 }
 """By top-level key: the models that stand somewhere below it, by tag or by name; the key's own under an empty name."""
