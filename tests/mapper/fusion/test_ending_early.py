@@ -9,6 +9,7 @@ from tests.mapper.clocks import counted_calls
 import einmap
 from einmap.mapper.compose import stopped_search
 from einmap.mapper.compose.stopped_search import OneByOne
+from einmap.mapper.fusion import search as fused_search
 from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
 from einmap.mapper.fusion.meter import StoppedError
 from einmap.mapper.fusion.refinement.lazy_refinement import LazyRefinement
@@ -140,19 +141,49 @@ def test_a_front_looks_at_no_more_choices_than_it_may():
 
 @pytest.mark.parametrize("metric", ["edp", "energy"])
 def test_a_fused_search_that_leaves_no_time_is_not_worse_than_the_einsums_one_by_one(monkeypatch, metric):
-    def endless(search, progress, most=0.0):
+    def endless(search, most):
         search.meter.cut = True
-        progress.stop()
-        return []
+        search.meter.progress.stop()
+        raise StoppedError
 
     plain = einmap.map_workload(small(), metrics=metric, fuse=False)
     monkeypatch.setattr(stopped_search, "AT_LEAST", 0.0)
     monkeypatch.setattr(independent, "GRACE", 0.0)
-    monkeypatch.setattr(FusedSearch, "run", endless)
+    monkeypatch.setattr(FusedSearch, "within", endless)
     result = einmap.map_workload(small(), metrics=metric, time_limit_s=20)
     assert not result.optimal
     value = {"edp": lambda cost: cost.edp, "energy": lambda cost: cost.energy}[metric]
     assert value(result.cost) <= value(plain.cost) * 1.01
+
+
+@pytest.mark.parametrize(("soon", "is_searched"), [((0.0, 1.0), False), ((0.0, 0.0), True), ((1.0, 1.0), True)])
+def test_einsums_one_by_one_are_searched_unless_something_fused_is_as_good_as_they_can_be(
+    monkeypatch, soon, is_searched
+):
+    best, runs, run = einmap.map_workload(small()), [], independent.IndependentSearch.run
+
+    def counted(search, *args, **kwargs):
+        runs.append(search)
+        return run(search, *args, **kwargs)
+
+    monkeypatch.setattr(independent.IndependentSearch, "run", counted)
+    monkeypatch.setattr(fused_search, "AT_ONCE", soon[0])
+    monkeypatch.setattr(fused_search, "SOON", soon[1])
+    result = einmap.map_workload(small(), time_limit_s=60)
+    assert bool(runs) == is_searched
+    assert result.optimal
+    assert result.cost.edp == best.cost.edp
+    assert (result.unfused is not None) == is_searched
+
+
+@pytest.mark.parametrize("size", [300, 200, 100_000])
+def test_what_einsums_cost_apart_is_no_more_than_the_best_unfused_mapping_costs(size):
+    spec = small().set("arch.nodes[1].size", size)
+    search = FusedSearch(spec, read_options(spec))
+    search.begin(einmap.Progress())
+    least = search.apart_value()
+    assert search.least_value() <= least <= einmap.map_workload(spec, fuse=False).cost.edp * (1 + 1e-9)
+    assert least > 0
 
 
 def test_there_is_a_gap_where_there_was_no_time_for_bounds(monkeypatch):

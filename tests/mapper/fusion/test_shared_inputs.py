@@ -10,6 +10,9 @@ from tests.mapper.specs import compute, memory, spec
 import einmap
 from einmap.errors import MappingError, SpecError
 from einmap.frontends.yaml.spec import dump, dump_mapping, loads
+from einmap.mapper.compose.ways import with_shared_inputs
+from einmap.mapper.problem.options import read_options
+from einmap.mapper.problem.problem import Problem
 from einmap.spec.shared_inputs import shareable
 
 MAIN = memory("Main", "inf", 10, {"keep": "~Intermediates", "may_keep": "All"})
@@ -297,3 +300,19 @@ def test_a_layout_of_an_input_that_several_einsums_read_is_that_of_the_input(at,
         assert f"a copy that moves lines of 'A' in 'L{at}' is not supported yet" in result.reason
     else:
         assert result.optimal
+
+
+def test_copies_with_more_loops_than_are_looked_at_stand_aside():
+    sharing = with_shared_inputs(Problem(two(), read_options(two(), metrics="energy"))).ways[0]
+    cascade = sharing.search(read_options(two(), metrics="energy"))
+    cascade.begin(einmap.Progress())
+    (copy,) = [member.chains for member in cascade.members if member.einsum.is_copy]
+    all_of_them = set(copy.signatures)
+    back = copy.put_aside()
+    copy.begin_again(1)
+    assert set(copy.signatures) == {signature for signature in all_of_them if len(signature.loops) <= 1}
+    assert 0 < len(copy.signatures) < len(all_of_them)
+    copy.begin_again(2, 4)
+    assert {count for signature in copy.signatures for _, count in signature.loops} == {4}
+    back()
+    assert set(copy.signatures) == all_of_them

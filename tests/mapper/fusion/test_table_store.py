@@ -4,6 +4,7 @@ import math
 from copy import deepcopy
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from tests.mapper.fusion.prepared import prepared
 from tests.mapper.fusion.test_repeated_structure import ARCH
@@ -12,6 +13,7 @@ import einmap
 from einmap.mapper.branch_and_bound.sparse_search import new_search
 from einmap.mapper.fusion.fronts import table_store
 from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
+from einmap.mapper.fusion.fronts.nests.pruned_bounds import PrunedBounds
 from einmap.mapper.fusion.fronts.table_store import TableStore
 from einmap.mapper.fusion.problem import CascadeProblem
 
@@ -120,3 +122,26 @@ def test_einsums_together_keep_no_more_tables_than_there_is_room_for():
     some = surveyed(sum(sizes) / 2)
     assert 0 < len(some.held) < len(sizes)
     assert all(search.has_tables for search in some.held)
+
+
+def test_few_uses_of_the_fanouts_leave_nothing_cheaper_and_all_come_back(monkeypatch):
+    monkeypatch.setattr(table_store, "FEW_TABLES", 0)
+    (member, *_) = cascade(lanes=12).distinct
+    chains = member.chains
+
+    def least(uses):
+        chains.begin_again(math.inf, uses=uses)
+        lanes = {len(search.lanes) for search in chains.groups.searches(limits, {p: PrunedBounds(2) for p in limits})}
+        chains.survey(dict.fromkeys(chains.signature_classes))
+        costs = [chains.bounds(signature)[:, 0].min() for signature in chains.signatures]
+        return lanes, len(costs), min(costs)
+
+    chains.least(np.eye(len(chains.request.goals)))
+    limits = {plan: None for path in chains.paths for plan in path.plans}
+    lanes, n, best = least(math.inf)
+    assert min(lanes) > 2
+    few, n_few, best_few = least(2)
+    assert few == {2}
+    assert 0 < n_few < n
+    assert best_few >= best
+    assert least(math.inf) == (lanes, n, best)

@@ -17,6 +17,7 @@ from einmap.mapper.compose.nothing_fits.cascade_sizes import explain_infeasible_
 from einmap.mapper.compose.step_by_step import step_by_step
 from einmap.mapper.independent.first import LONGEST
 from einmap.mapper.independent.independent_search import IndependentSearch
+from einmap.mapper.independent.whole_tensors import tensors_exchanged_whole
 from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.objective.pareto_sums import PARTS
 from einmap.mapper.objective.tolerances import TIE
@@ -44,13 +45,18 @@ OF_EVALUATIONS = 0.25
 class OneByOne:
     """Each Einsum by itself, beside a search of the whole cascade.
 
-    Where time is limited they are searched first: that takes little, a cascade is then never worse than what fuses
-    nothing within the same limit, and its search need not look for what is no better. Else they are mapped once a
-    search was stopped.
+    Where time is limited they are searched before, when the search of the cascade asks for it (`Known.simple`): a
+    cascade is then never worse than what fuses nothing within the same limit, and its search need not look for what is
+    no better. Where something fused is found soon that costs no more than these do at least they are not searched. Else
+    they are mapped once a search was stopped.
     """
 
     problem: Problem
     budget: Budget
+    is_begun: bool = False
+    """Whether it was looked for."""
+    is_beaten: bool = False
+    """Whether it could be no better than what was found by then."""
 
     @cached_property
     def einsums(self) -> IndependentSearch:
@@ -60,8 +66,8 @@ class OneByOne:
     @cached_property
     def first(self) -> list[Found]:
         """The best unfused mappings, as far as time allows; empty where it is not limited, or there is none."""
-        token = self.budget.progress
-        if token.deadline is None or token.stopped or math.isfinite(self.budget.work):
+        token, self.is_begun = self.budget.progress, True
+        if not self.is_limited or token.stopped:
             return []
         part = token.within(max(token.seconds_left() * FOR_FIRST, AT_LEAST))
         try:
@@ -75,6 +81,19 @@ class OneByOne:
             return []
 
     @property
+    def is_limited(self) -> bool:
+        """Whether time is limited, and nothing else."""
+        return self.budget.progress.deadline is not None and math.isinf(self.budget.work)
+
+    def unless(self, value: float, least: float) -> float:
+        """The least objective of the first mappings; `value` if that is no more than these cost at `least`."""
+        self.is_beaten = value <= least
+        if self.is_beaten or not self.first:
+            return value
+        (goal,) = self.problem.options.goals
+        return min(objective(point.cost, goal) for point in self.first) * (1 + TIE)
+
+    @property
     def left(self) -> Budget:
         """The time that is left, and all but the evaluations that are kept."""
         return replace(self.budget, work=max(self.budget.work * (1 - OF_EVALUATIONS), 1.0))
@@ -83,6 +102,8 @@ class OneByOne:
     def known(self) -> Known:
         """Limit of the search: it looks for mappings that are better than those found first."""
         goals = self.problem.options.goals
+        if self.is_limited and len(goals) == 1 and not tensors_exchanged_whole(self.problem.spec):
+            return Known(simple=self.unless)
         if not self.first:
             return NOTHING
         values = np.array([[objective(point.cost, goal) for goal in goals] for point in self.first])
@@ -95,6 +116,8 @@ class OneByOne:
 
         Raises NoMappingError when there is none, or none in time.
         """
+        if (self.is_beaten and outcome.points) or (outcome.ended is None and not self.is_begun):
+            return outcome
         if outcome.ended is None:
             # where ties are broken it is as good as any
             points = (

@@ -11,7 +11,9 @@ from weakref import proxy
 
 import numpy as np
 
+from einmap.arch.tree import Architecture
 from einmap.arrays import Floats
+from einmap.einsum.einsum import Einsum
 from einmap.einsum.isomorphism import Renaming
 from einmap.mapper.fusion.cascade_objective import LimitedSum
 from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
@@ -30,11 +32,19 @@ from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.objective.pareto_sums import PARTS
 from einmap.mapper.objective.tolerances import ROUNDING, tied
 from einmap.mapper.problem.problem import Known
+from einmap.mapper.problem.request import Request
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.renamed import renamed_nodes
 from einmap.pareto import nondominated
 from einmap.progress import Progress
 
+AT_ONCE, SOON, FOR_FIRST = 0.03, 0.12, 0.3
+"""Parts of a limited time. Where the choices of the Einsums are listed within the first one what is simpler takes
+little, and comes first; so it does where they take longer than the second. Else something fused comes before, within
+the third.
+"""
+FIRST_APART, FIRST_USES = 64, 32
+"""Which tile shapes of one fused loop are looked at then, and how many uses of the fanouts."""
 FOR_FEW = 0.65
 """Part of a limited time in which cascades with few fused loops are looked at, before all are."""
 HURRIED = 0.2
@@ -59,6 +69,8 @@ class FusedSearch(CascadeProblem):
         """Of the last search of all."""
         self.seconds: dict[str, float] = {}
         self.best_so_far: list[LoopTree] = []
+        self.soon_left = 0.0
+        """Seconds that are left where it is still soon."""
 
     def reached(self) -> Known:
         """Knowledge that another search of the same Einsums has after this one."""
@@ -106,7 +118,11 @@ class FusedSearch(CascadeProblem):
         if self.members:
             return
         begin, left = time.perf_counter(), progress.seconds_left()
+        self.soon_left = (1 - SOON) * left
         self.plan(progress)
+        if progress.seconds_left() > (1 - AT_ONCE) * left:
+            self.ask_simple()
+        self.ask_simple_unless_soon()
         if math.isfinite(left) and progress.seconds_left() < (1 - HURRIED) * left:
             # where that takes long there is hardly time for a search, but for bounds that are better than tables'
             self.floors = floors_in_time(self, share_of(progress, 0.5))
@@ -146,6 +162,10 @@ class FusedSearch(CascadeProblem):
         Where nothing is known, those without any fused loop come before.
         """
         self.proving = False
+        if self.known.simple is not None:
+            self.begin_again(1, FIRST_APART, FIRST_USES)
+            self.best_so_far = self.in_part(FOR_FIRST, lambda: self.within(self.value))
+            self.ask_simple()
         if len(self.options.goals) == 1 and math.isinf(self.value):
             self.begin_again(0)
             self.best_so_far = self.within(self.value)
@@ -171,11 +191,34 @@ class FusedSearch(CascadeProblem):
         finally:
             meter.progress = whole
 
-    def begin_again(self, most: float, apart: int = 1) -> None:
-        """Look at chains with so many fused loops from here on; `apart`: see NestRules."""
+    def begin_again(self, most: float, apart: int = 1, uses: float = math.inf) -> None:
+        """Look at chains with so many fused loops from here on; `apart`, `uses`: see Fronts."""
         self.most_fused = most
         for member in self.distinct:
-            member.chains.begin_again(most, apart)
+            member.chains.begin_again(most, apart, uses)
+
+    def planned(self, einsum: Einsum, arch: Architecture, request: Request, position: int) -> PlannedEinsum | Fronts:
+        """The dataplacements of one Einsum; before them what is simpler, where these take long."""
+        self.ask_simple_unless_soon()
+        return super().planned(einsum, arch, request, position)
+
+    def ask_simple_unless_soon(self) -> None:
+        """Have what is simpler looked for where there is no time for more before it."""
+        if self.meter.progress.seconds_left() <= self.soon_left:
+            self.ask_simple()
+
+    def ask_simple(self) -> None:
+        """Have what is simpler looked for, unless that was asked for, or can be no better than what is found."""
+        simple, self.known = self.known.simple, replace(self.known, simple=None)
+        if simple is not None:
+            self.value = min(self.value, simple(self.value, self.apart_value()))
+
+    def apart_value(self) -> float:
+        """Lower bound of the objective where all that Einsums share lies in the outermost memory."""
+        total = np.zeros(len(self.weights))
+        for member in self.members:
+            total += self.times(member.einsum) * least_apart(member.chains, self.weights)
+        return float(self.objective.values(self.weights, total[None])[0]) if self.prepared else -math.inf
 
     def sample(self) -> float:
         """The least objective once all loops were looked at, but with a few tile shapes in one order."""
@@ -322,3 +365,14 @@ class FusedSearch(CascadeProblem):
             return chain
         nodes, backed = renamed_nodes(chain.nodes, names), names.by_tensor(chain.backed)
         return replace(chain, einsum=names.new.name, nodes=nodes, backed=backed)
+
+
+def least_apart(chains: Fronts, weights: Floats) -> Floats:
+    """For each row of weights what chains cost at least that keep all shared tensors in the outermost memory."""
+    classes = chains.signature_classes
+    if not classes:
+        return chains.least(weights)
+    is_apart = [not any(chains.may_stand_below_loops(memory) for _, memory in each) for each in classes]
+    rows = [of_class for of_class, apart in zip(classes.values(), is_apart, strict=True) if apart]
+    least: Floats = (np.concatenate(rows) @ weights.T).min(axis=0) if rows else np.zeros(len(weights))
+    return least

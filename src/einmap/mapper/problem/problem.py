@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from einmap.arch.tree import Architecture
@@ -26,7 +26,8 @@ class Known:
     `value`: of the one objective (J, s, J*s). `rows`: costs of mappings, a column for each objective; None for none.
     `limit`: another metric, and what each mapping must have less of (J, s). `doubtful`: there may well be none, and
     the search may give up. `planned`: by the names of the Einsums of a cascade these with the dataplacements that
-    mappings within the limit may have, as its search plans them.
+    mappings within the limit may have, as its search plans them. `simple`: gives the objective of what is found in a
+    simpler way, or what is known if that is no more than such mappings cost at least; it takes both. To be asked once.
     """
 
     value: float = math.inf
@@ -34,6 +35,7 @@ class Known:
     limit: tuple[str, float] | None = None
     doubtful: bool = False
     planned: Mapping[tuple[str, ...], object] = field(default_factory=dict, compare=False)
+    simple: Callable[[float, float], float] | None = field(default=None, compare=False)
 
 
 NOTHING = Known()

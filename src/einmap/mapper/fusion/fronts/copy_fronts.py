@@ -7,9 +7,10 @@ and no lanes are used. A destination in its source's memory is the same buffer.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from itertools import permutations, product
 
 import numpy as np
@@ -20,7 +21,7 @@ from einmap.arrays import Floats
 from einmap.einsum.einsum import Einsum
 from einmap.errors import NotSupportedError
 from einmap.mapper.fusion.fronts.listed_fronts import ListedFronts
-from einmap.mapper.fusion.fronts.nests.loops import TEMPORAL, rank_cut
+from einmap.mapper.fusion.fronts.nests.loops import TEMPORAL, rank_cut, shapes_left
 from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, Key
 from einmap.mapper.fusion.fronts.protocol import FrontMemories, FusedFront
 from einmap.mapper.mapspace.dataplacement import backings
@@ -63,6 +64,7 @@ class CopyFronts(ListedFronts):
     most: float
     most_per_axis: float
     signatures: dict[FusionSignature, list[_Written]] = field(default_factory=dict)
+    """Of the chains that are looked at."""
     complete: bool = True
     space: FrontMemories = field(default_factory=FrontMemories)
     """The memories of the columns of fronts, once they are known."""
@@ -76,6 +78,7 @@ class CopyFronts(ListedFronts):
         self.refused: list[NotSupportedError] = []
         """The model's words on chains that it cannot cost."""
         self._list()
+        self.every = self.signatures
         if self.refused and not self.signatures:
             raise self.refused[0]
 
@@ -101,7 +104,7 @@ class CopyFronts(ListedFronts):
 
     def least(self, weights: Floats) -> Floats:
         """For each row of weights what every chain costs at least; infinite where there is none."""
-        costs = np.array([chain.costs for chains in self.signatures.values() for chain in chains])
+        costs = np.array([chain.costs for chains in self.every.values() for chain in chains])
         least: Floats = (costs.reshape(-1, weights.shape[1]) @ weights.T).min(axis=0, initial=math.inf)
         return least
 
@@ -255,6 +258,17 @@ class CopyFronts(ListedFronts):
 
     # as EinsumFronts has it
 
+    def begin_again(self, most: float, apart: int = 1, uses: float = math.inf) -> None:
+        """Look at chains with so many fused loops from here on: no others can be met. See Fronts."""
+        del uses
+        # where there are recurrences a loop over their steps stands above all
+        most += self.request.few_orders
+        self.signatures = {s: c for s, c in self.every.items() if len(s.loops) <= most and _is_apart(s, apart)}
+
+    def put_aside(self) -> Callable[[], None]:
+        """Look at the chains of today again once the result is called."""
+        return partial(setattr, self, "signatures", self.signatures)
+
     def bounds(self, signature: FusionSignature) -> Floats:
         """Costs of a signature, a row for each chain."""
         return np.array([chain.costs for chain in self.signatures[signature]])
@@ -270,7 +284,7 @@ class CopyFronts(ListedFronts):
 
     def backs_in(self) -> set[str]:
         """Memories that may back shared tensors."""
-        return {memory for signature in self.signatures for _, (memory, _) in signature.keys}
+        return {memory for signature in self.every for _, (memory, _) in signature.keys}
 
     def persistent(self) -> dict[str, float]:
         """Bits of each memory that persistent tensors take (one instance)."""
@@ -331,6 +345,13 @@ class OptionalCopyFronts(CopyFronts):
     def is_absent(self, signature: FusionSignature) -> bool:
         """Whether these chains are not chains at all."""
         return not self.signatures[signature][0].nodes
+
+
+def _is_apart(signature: FusionSignature, apart: int) -> bool:
+    """Whether all fused loops leave tile shapes that far `apart`."""
+    seen = max((key.loops for _, key in signature.keys), key=len, default=())
+    shapes = ((inner, inner * times) for (_, _, inner), (_, times) in zip(seen, signature.loops, strict=True))
+    return apart == 1 or all(inner in shapes_left(outer, apart) for inner, outer in shapes)
 
 
 def _memory_of(chain: _Written, tensor: str) -> str:

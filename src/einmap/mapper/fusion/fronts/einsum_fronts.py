@@ -172,9 +172,9 @@ class EinsumFronts:
         """Searches with tables of all dataplacements of a signature class, and these; None where some are not kept."""
         return self.tables_of.groups.kept({plan for plan, of in self._by_plan.items() if of == signature_class})
 
-    def begin_again(self, most: float, apart: int = 1) -> None:
-        """Forget what is listed, and look at chains with so many fused loops from here on; `apart`: see NestRules."""
-        self.most, self.apart = most, apart
+    def begin_again(self, most: float, apart: int = 1, uses: float = math.inf) -> None:
+        """Forget what is listed, and look at chains with so many fused loops from here on; see Fronts."""
+        self.most, self.apart, self.groups.uses = most, apart, uses
         self.listed = {}
         self._pruned = {}
         self._outer_nest_rows = {}

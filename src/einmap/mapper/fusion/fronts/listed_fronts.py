@@ -67,7 +67,9 @@ class ListedFronts(ABC):
         del crossed
         self.space = space
 
-    def begin_again(self, most: float, apart: int = 1) -> None:  # noqa: B027 - what is listed stays listed
+    def begin_again(  # noqa: B027 - what is listed stays listed
+        self, most: float, apart: int = 1, uses: float = math.inf
+    ) -> None:
         """Nothing: what is listed stays listed."""
 
     def put_aside(self) -> Callable[[], None]:

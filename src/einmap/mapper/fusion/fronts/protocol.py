@@ -150,8 +150,12 @@ class Fronts(Protocol):
         `crossed`: those that may keep the whole of a shared tensor while the Einsum runs that does not use it.
         """
 
-    def begin_again(self, most: float, apart: int = 1) -> None:
-        """Forget what is listed, and look at chains with so many fused loops from here on; `apart`: see NestRules."""
+    def begin_again(self, most: float, apart: int = 1, uses: float = math.inf) -> None:
+        """Forget what is listed, and look at chains with so many fused loops from here on.
+
+        `apart`: see NestRules; `uses`: of the fanouts that are looked at, of each kind of dataplacements those that
+        seem best.
+        """
 
     def put_aside(self) -> Callable[[], None]:
         """Begin again later: what is listed so far is there again once the result is called."""

@@ -8,6 +8,7 @@ in common, and so have most uses of the fanouts: these stay together.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,7 +16,7 @@ from threading import Lock
 
 import numpy as np
 
-from einmap.arrays import Bools, Floats
+from einmap.arrays import Bools, Floats, Ints
 from einmap.mapper.branch_and_bound.path_search import PathSearch, TemplateTables
 from einmap.mapper.branch_and_bound.sparse_search import new_search
 from einmap.mapper.cost_bounds.compute_path import Path
@@ -108,6 +109,8 @@ class Groups:
     all: list[tuple[Path, Group]] = field(default_factory=list)
     _relaxed: dict[int, Bounds] = field(default_factory=dict)
     """Bounds by group that need no tables, once they are asked for."""
+    uses: float = math.inf
+    """Uses of the fanouts of each group that are looked at, those that seem best."""
     _ready: dict[int, PathSearch] = field(default_factory=dict)
     """Searches by group whose tables are kept."""
     _roots: dict[ChainTemplate, Floats] = field(default_factory=dict)
@@ -188,7 +191,7 @@ class Groups:
                     # dataplacements
                     good[way] = survivors(remainder, relaxed.values[way])
                     without.add(relaxed.values[way][~good[way]])
-            lanes = np.flatnonzero(np.any(list(good.values()), axis=0)) if good else np.arange(0)
+            lanes = self._chosen(relaxed, good)
             while len(lanes) and not self.meter.stopped:
                 chunk = lanes[: self._with_room(number)]
                 lanes = lanes[len(chunk) :]
@@ -218,6 +221,16 @@ class Groups:
             self.fill(search)
             yield search, [compiled for compiled in search.compiled if compiled.plan in plans]
         self.tables.done(self._user)
+
+    def _chosen(self, relaxed: Bounds, good: Mapping[int, Bools]) -> Ints:
+        """Uses of the fanouts that may be a part of something good: all of them, or the few that seem best."""
+        lanes = np.flatnonzero(np.any(list(good.values()), axis=0)) if good else np.arange(0)
+        if len(lanes) <= self.uses:
+            return lanes
+        values = relaxed.values[list(good)][:, lanes]
+        values = (values / values.min(axis=(0, 1))).sum(axis=2).min(axis=0)
+        best: Ints = np.sort(lanes[np.argsort(values, kind="stable")[: int(self.uses)]])
+        return best
 
     def fill(self, search: PathSearch) -> None:
         """Make sure that a search of these groups has its tables."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import permutations
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from einmap.arch.constraint import Names
 from einmap.einsum.einsum import TensorAccess
 from einmap.mapper.mapspace.tile_lattice import is_plain
 from einmap.mapping import nodes as tree
+from einmap.numbers import divisors
 
 type Kind = tuple[str, str]
 """Component and dimension of lanes; two empty names for a temporal loop."""
@@ -29,6 +31,16 @@ class Loop(NamedTuple):
 
 type Cut = tuple[Kind, str, int]
 """A loop as a tensor sees it: kind, the rank that it cuts, tile shape."""
+
+
+@lru_cache(maxsize=1024)
+def shapes_left(size: int, apart: int) -> tuple[int, ...]:
+    """Tile shapes that a loop may leave of a larger one, each at least `apart` times the one before."""
+    shapes: list[int] = []
+    for shape in divisors(size)[:-1]:
+        if not shapes or shape >= apart * shapes[-1]:
+            shapes.append(shape)
+    return tuple(shapes)
 
 
 def orders_of(loops: tuple[Loop, ...]) -> Iterator[tuple[Loop, ...]]:

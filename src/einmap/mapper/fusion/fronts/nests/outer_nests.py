@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -19,7 +18,7 @@ from einmap.arrays import Floats, Ints
 from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.branch_and_bound.path_search import NOTHING, TemplateTables
-from einmap.mapper.fusion.fronts.nests.loops import TEMPORAL, Cut, Loop, in_order, in_time
+from einmap.mapper.fusion.fronts.nests.loops import TEMPORAL, Cut, Loop, in_order, in_time, shapes_left
 from einmap.mapper.fusion.fronts.nests.met_loops import ANYTHING, MetLoops
 from einmap.mapper.fusion.fronts.nests.nest_rules import NestRules, Reservation
 from einmap.mapper.fusion.fronts.nests.pruned_bounds import PrunedBounds
@@ -30,7 +29,6 @@ from einmap.mapper.mapspace.template import ABOVE, BELOW
 from einmap.mapper.objective import objective_kernels
 from einmap.mapper.problem.request import Remainder
 from einmap.mapper.templates.chain_template import Held
-from einmap.numbers import divisors
 
 
 class OuterNest(NamedTuple):
@@ -70,16 +68,6 @@ class _State(NamedTuple):
     held: tuple[tuple[int, int, str], ...]
     backed: tuple[tuple[int, Reservation, int], ...]
     nodes: tuple[NestNode, ...]
-
-
-@lru_cache(maxsize=1024)
-def _shapes(size: int, apart: int) -> tuple[int, ...]:
-    """Tile shapes that a loop may leave of a larger one, each at least `apart` times the one before."""
-    shapes: list[int] = []
-    for shape in divisors(size)[:-1]:
-        if not shapes or shape >= apart * shapes[-1]:
-            shapes.append(shape)
-    return tuple(shapes)
 
 
 class OuterNestEnumerator:
@@ -215,7 +203,7 @@ class OuterNestEnumerator:
                     if len(chosen) < room:
                         choices += [
                             (below, (*chosen, Loop(TEMPORAL, a, variable, size, shape)))
-                            for shape in _shapes(size, self.rules.apart)
+                            for shape in shapes_left(size, self.rules.apart)
                             if all((TEMPORAL, self.rules.ranks[t, variable], shape) in cuts for t, cuts in met)
                             and (below := self._below(a, target, size // shape)) >= 0
                         ]
