@@ -38,7 +38,7 @@ from einmap.mapping.renamed import renamed_nodes
 from einmap.pareto import nondominated
 from einmap.progress import Progress
 
-AT_ONCE, SOON, FOR_FIRST = 0.03, 0.12, 0.3
+AT_ONCE, SOON, FOR_FIRST = 0.03, 0.15, 0.3
 """Parts of a limited time. Where the choices of the Einsums are listed within the first one what is simpler takes
 little, and comes first; so it does where they take longer than the second. Else something fused comes before, within
 the third.
