@@ -1,5 +1,6 @@
 """What the README shows is what happens."""
 
+import json
 import re
 import shlex
 import subprocess
@@ -7,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.frontends.huggingface.configs import PUBLISHED
 from tests.pages import output_of
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
@@ -45,6 +47,7 @@ def test_what_the_demo_prints_is_shown_shortened():
 )
 def test_commands_of_the_table_work(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # a store of `sweep` is made there
+    Path("config.json").write_text(json.dumps(PUBLISHED["Llama-3.1-8B"][0]))
     words = shlex.split(command)
     if words[1:] in (["partition"], ["map", "tpu_v4i", "gpt3_6.7b"]) or "--with" in words:
         pytest.skip("named only, or run by another test")

@@ -40,6 +40,7 @@ from einmap.search.run import search
 from einmap.search.skislope import ski_slope
 from einmap.search.strategy import Budget
 from einmap.search.summary import summarised
+from einmap.serving.tokens import TokenRequest, token_costs
 from einmap.spec.cost_sources import cost_sources
 
 
@@ -48,6 +49,12 @@ def full_name(kind):
 
 
 TWO_LAYERS = ["Y[b, k] = X[b, k] * V[k]", "Z[b] = Y[b, k] * W[k]"]
+
+
+MODEL = {
+    "model_type": "llama", "hidden_size": 8, "intermediate_size": 8, "num_attention_heads": 2, "vocab_size": 9,
+    "num_hidden_layers": 2,
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -86,8 +93,8 @@ def results():
     trained = TrainingModel.of(einmap.load("feed_forward").workload, 4, Ranks("M", None))
     link = Cluster(ProcessingElement(peak=((16, 1e12),)), (("x", Link(1e9)),))
     found.append(best_training_plan(trained, link, TrainingRequest(2)))
-    model = {"model_type": "llama", "hidden_size": 8, "intermediate_size": 8, "num_attention_heads": 2, "vocab_size": 9}
-    found.append(einmap.from_huggingface({**model, "num_hidden_layers": 2}))
+    found.append(einmap.from_huggingface(MODEL))
+    found.append(token_costs(MODEL, einmap.load("h100_nodes"), TokenRequest((1, 2), (9,))))
     return {full_name(type(one[0] if isinstance(one, tuple) else one)): one for one in found}
 
 
@@ -266,6 +273,7 @@ COMMANDS = {
         ("feed_forward", "--mesh", "x=2", "--batch", "4", "--ranks", "M"),
         "sent [bytes]",
     ),
+    "tokens": (("config.json", "--on", "h100_nodes", "--batch", "2", "--context", "9"), "time for each token [s]"),
     "pipeline": (("--devices", "2", "--micro-batches", "4"), "makespan [s]"),
     "plan-matmul": (
         ("256", "256", "256", "--machine", "chiplet_256", "--dtype", "fp8", "--candidates", "4"),
@@ -289,6 +297,7 @@ def test_commands_write_their_tables(command, tmp_path, tmp_path_factory, monkey
     from einmap.cli.main import app
 
     monkeypatch.chdir(tmp_path_factory.mktemp("here"))  # a store of `sweep` is made there
+    Path("config.json").write_text(json.dumps(MODEL))
     words, column = COMMANDS[command]
     files = ["--csv", str(tmp_path / "t.csv"), "--parquet", str(tmp_path / "t.parquet")]
     done = CliRunner().invoke(app, [command, *words, *files, "--json"])

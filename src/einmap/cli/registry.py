@@ -32,6 +32,7 @@ COMMANDS = {
     "plan": "mesh.plan",
     "train-plan": "mesh.train_plan",
     "pipeline": "mesh.pipeline",
+    "tokens": "mesh.tokens",
     "import": "exchange.import_files",
     "export": "exchange.export",
     "dump": "exchange.dump",

@@ -6,6 +6,7 @@
 - `notebook`: specifications and results in Jupyter notebooks, as HTML.
 - `search`: the reports of `einmap search`, `einmap census` and `einmap skislope`.
 - `sweeps`: sweeps: what is to be said of their points, on the terminal and as JSON.
+- `serving`: the terminal report and the JSON document of `einmap tokens`.
 - `trace`: an execution as a file of events: what happened in its order, and when by the model's seconds.
 - `html`: reports as one HTML file.
 - `text`: what all reports share: numbers and phrases, titles and tables, the console, LoopTrees as text.

@@ -60,11 +60,21 @@ class LanguageModel:
 
     __repr__ = brief
 
-    architecture: str
+    description: Description
     step: Step
+    widths: Widths
     parts: tuple[ModelPart, ...]
-    longest: int | None
     notes: tuple[Note, ...] = ()
+
+    @property
+    def architecture(self) -> str:
+        """The kind of model, as `model_type` says."""
+        return self.description.architecture
+
+    @property
+    def layers(self) -> dict[Layer, int]:
+        """Kinds of layers as they are in this step, in order of their first one, with how often they are there."""
+        return Counter(_as_seen(layer, self.step) for layer in self.description.layers)
 
     @cached_property
     def spec(self) -> Spec:
@@ -138,7 +148,7 @@ def model_of(made: Description, step: Step, widths: Widths, *, unrolled: bool = 
         stream = None
     if made.final_norm is not None or made.head != "none":
         writer.add(HEAD, 1, "_H", stream, partial(_headed, made=made))
-    return LanguageModel(made.architecture, step, tuple(writer.parts), made.longest, _notes(made, step))
+    return LanguageModel(made, step, widths, tuple(writer.parts), _notes(made, step))
 
 
 def _as_seen(layer: Layer, step: Step) -> Layer:

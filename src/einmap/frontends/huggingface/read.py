@@ -8,6 +8,7 @@ from pathlib import Path
 from einmap.errors import EinmapError, SpecError, did_you_mean, raise_all
 from einmap.frontends.files import reading
 from einmap.frontends.huggingface.config import read_config
+from einmap.frontends.huggingface.description import Description
 from einmap.frontends.huggingface.einsums import Step, Widths
 from einmap.frontends.huggingface.families import description_of
 from einmap.frontends.huggingface.model import LanguageModel, model_of
@@ -47,11 +48,19 @@ def from_huggingface(
 
     Raises SpecError with the place for fields that are unknown, wrong or missing, and for steps that do not fit.
     """
-    given = {
-        "batch": batch, "tokens": tokens, "context": context, "weight_bits": weight_bits,
-        "activation_bits": activation_bits, "cache_bits": cache_bits,
-    }  # fmt: skip
-    raise_all([error for name, value in given.items() if (error := _unfit(name, value)) is not None])
+    check(batch=batch, tokens=tokens, context=context)
+    made, widths = described(config, weight_bits, activation_bits, cache_bits)
+    return model_of(made, Step(batch, tokens, context), widths, unrolled=unrolled)
+
+
+def described(
+    config: str | Path | Mapping[str, object],
+    weight_bits: int | None = None,
+    activation_bits: int | None = None,
+    cache_bits: int | None = None,
+) -> tuple[Description, Widths]:
+    """Description of a model, and bits of its values; parameters as `from_huggingface` has them. Raises SpecError."""
+    check(weight_bits=weight_bits, activation_bits=activation_bits, cache_bits=cache_bits)
     fields = read_config(config)
     quantised = quantised_bits(fields) if weight_bits is None else None
     made = description_of(fields)
@@ -61,7 +70,12 @@ def from_huggingface(
         activations=activation_bits or made.bits,
         cache=cache_bits or made.bits,
     )
-    return model_of(made, Step(batch, tokens, context), widths, unrolled=unrolled)
+    return made, widths
+
+
+def check(**given: object) -> None:
+    """Raise SpecError for parameters of a step, by name, that are not what `PARAMETERS` says; None: not given."""
+    raise_all([error for name, value in given.items() if (error := _unfit(name, value)) is not None])
 
 
 def _unfit(name: str, value: object, flag: str = "") -> EinmapError | None:

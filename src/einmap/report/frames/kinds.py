@@ -35,6 +35,7 @@ ROOMS = {
     "einmap.frontends.huggingface.model.LanguageModel": "models",
     "einmap.matmul.result.MatmulPlan": "products",
     "einmap.matmul.measured.measure.Measured": "products",
+    "einmap.serving.tokens.TokenCosts": "models",
     "einmap.sweep.result.PointResult": "sweeps",
 }
 """The module of this room that has the tables of a kind, in `TABLES` by the name of the class. All kinds there are."""

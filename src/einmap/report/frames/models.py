@@ -1,4 +1,4 @@
-"""Tables of language models."""
+"""Tables of language models, and of what their tokens cost."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from einmap.report.frames.frame import Row, Table
 
 if TYPE_CHECKING:
     from einmap.frontends.huggingface.model import LanguageModel
+    from einmap.serving.tokens import TokenCosts, TokenPoint
 
 
 def _parts(model: LanguageModel) -> Iterable[Row]:
@@ -16,6 +17,36 @@ def _parts(model: LanguageModel) -> Iterable[Row]:
         counts = part.instances, part.n_parameters, part.n_active_parameters, part.n_products
         yield part.name, *counts, *(bits / 8 for bits in (part.weight_bits, part.read_bits, part.appended_bits))
 
+
+def _points(costs: TokenCosts) -> Iterable[Row]:
+    return map(_point, costs.points)
+
+
+def _front(costs: TokenCosts) -> Iterable[Row]:
+    return map(_point, costs.front)
+
+
+def _point(point: TokenPoint) -> Row:
+    held = point.held
+    room = held.weights, held.cache, held.activations
+    times = point.seconds, point.seconds_to_first, point.rate, point.user_rate, point.energy
+    sizes = point.batch, point.context, point.devices
+    return *sizes, *times, *room, point.most_sequences, held.fits, point.limited_by, point.proven
+
+
+def _layers(costs: TokenCosts) -> Iterable[Row]:
+    for point in costs.points:
+        for phase, parts in (("token", point.parts), ("prompt", point.first)):
+            for part in parts:
+                cells = part.name, part.instances, part.seconds, part.energy, part.limited_by, part.proven
+                yield point.batch, point.context, phase, *cells
+
+
+_POINT = (
+    "integer batch | context | devices; number time for each token [s] | time to first token [s] | "
+    "tokens of a device [1/s] | tokens of a user [1/s] | energy of a token [J] | weights [bytes] | cache [bytes] | "
+    "activations [bytes]; integer most sequences; truth fits; text limited by; truth proven"
+)
 
 TABLES: dict[str, tuple[Table, ...]] = {
     "LanguageModel": (
@@ -25,5 +56,15 @@ TABLES: dict[str, tuple[Table, ...]] = {
             "number weights [bytes] | cache read [bytes] | cache written [bytes]",
             _parts,
         ),
-    )
+    ),
+    "TokenCosts": (
+        Table.written("points", _POINT, _points),
+        Table.written("front", _POINT, _front),
+        Table.written(
+            "parts",
+            "integer batch | context; text phase | part; integer instances; number time [s] | energy [J]; "
+            "text limited by; truth proven",
+            _layers,
+        ),
+    ),
 }

@@ -7,5 +7,6 @@
 - `run`: `einmap run`: distribute real data over a mesh, run, and check.
 - `run_training`: a pipelined training step on real data, held against the unpartitioned step.
 - `shipped`: shipped distributions with turns that do as well as a plan in turns.
+- `tokens`: `einmap tokens`: what tokens of a language model cost on a machine.
 - `train_plan`: `einmap train-plan`: choose how devices are divided for a step of training.
 """

@@ -1,0 +1,87 @@
+"""`einmap tokens`: what tokens of a language model cost on a machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from einmap.cli.inputs import Templates, reading_inputs
+from einmap.cli.options import INPUT, Without, argument, flag, group, option
+from einmap.cli.progress_bar import searching
+from einmap.cli.writing.results import Tables
+from einmap.errors import SpecError
+from einmap.report.serving.tokens import tokens_document, tokens_report
+from einmap.serving.tokens import TokenRequest, token_costs
+
+
+@group
+class Options:
+    """The model, the machine, and the steps that are asked for."""
+
+    model: Path = argument("MODEL", "A config.json of Hugging Face, or the folder that has it.")
+    on: str = option("MACHINE", "A file with a cluster or an architecture, or a shipped one.", "--on", default=...)
+    devices: int = option("N", "Devices of a cluster, among which the model is divided.", default=1, min=1)
+    batch: str = option("1,8,64", "Sequences at a time.", default="1,8,64")
+    context: str = option(
+        "1024,8192", "Cached positions of each sequence; the prompt of a first token.", default="1024,8192"
+    )
+    no_first: bool = flag("Leave out the time to the first token.")
+    weight_bits: int | None = option("N", "Bits of weights.", shown="as the model says", min=1, max=1024, panel=INPUT)
+    activation_bits: int | None = option(
+        "N", "Bits of activations.", shown="as its dtype", min=1, max=1024, panel=INPUT
+    )
+    cache_bits: int | None = option("N", "Bits of the cache.", shown="as its dtype", min=1, max=1024, panel=INPUT)
+    metrics: str = option(
+        "latency|energy|edp", "What the mappings onto an architecture are best in.", default="latency"
+    )
+    time_limit: float = option("SECONDS", "For each part that is mapped; then the best so far.", default=60.0, min=0.1)
+    fuse: bool = flag("Whether tensors may stay inside between Einsums.", "--fuse/--no-fuse", default=True)
+
+
+def tokens_command(
+    options: Options, output: Tables, templates: Annotated[Templates, Without({"allow_code", "top_key"})]
+) -> None:
+    """Say what tokens of a language model cost: time of each and of the first one, energy, memory, what limits layers.
+
+    On an architecture each kind of layer is mapped optimally, once. On a cluster the model is divided among devices by
+    tensor parallelism, and runs kernel after kernel. Points that no other beats in tokens/s of a device and of a user,
+    at the same context, are marked as the front.
+
+    Example: einmap tokens config.json --on h100_nodes --devices 4 --batch 1,16,256 --context 2048,32768
+    """
+    files = output.files("einmap.serving.tokens.TokenCosts", [options.model, options.on])
+    widths = {
+        name: value
+        for name in ("weight_bits", "activation_bits", "cache_bits")
+        if (value := getattr(options, name)) is not None
+    }
+    metrics = {"latency", "energy", "edp"}
+    if options.metrics not in metrics:
+        raise SpecError(f"--metrics {options.metrics}: expected one of {', '.join(sorted(metrics))}")
+    request = TokenRequest(
+        numbers(options.batch, "--batch"),
+        numbers(options.context, "--context"),
+        options.devices,
+        first=not options.no_first,
+        metric=options.metrics,
+        time_limit_s=options.time_limit,
+        fuse=options.fuse,
+        widths=widths,
+    )
+    with reading_inputs(templates.define, files):
+        machine = templates.spec([options.on])
+    is_mapped = machine.raw.get("cluster") is None
+    with searching(maps=is_mapped) as running:
+        costs = token_costs(options.model, machine, request, progress=running.progress)
+    output.show(lambda: tokens_document(costs), lambda: tokens_report(costs))
+    files.write(costs)
+
+
+def numbers(text: str, flag: str) -> tuple[int, ...]:
+    """`1,8,64` as numbers, each once. A usage error for anything else."""
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isascii() and word.isdecimal() and len(word) < 12 and int(word) for word in words):
+        raise typer.BadParameter(f"{text!r}: whole numbers from 1 on, joined by commas: 1,8,64", param_hint=flag)
+    return tuple(dict.fromkeys(int(word) for word in words))

@@ -1,0 +1,53 @@
+"""Each part of a step mapped onto an architecture by itself, fused, and its instances summed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from einmap.facade import map_workload
+from einmap.frontends.huggingface.model import LanguageModel, ModelPart
+from einmap.mapper.result.result import MapResult
+from einmap.progress import Progress
+from einmap.serving.on_cluster import PartCost
+from einmap.spec.spec import Spec
+
+
+@dataclass(slots=True)
+class Mapped:
+    """Parts that were mapped onto an architecture, kept by their content: steps share heads, contexts share prompts."""
+
+    arch: Spec
+    metric: str
+    time_limit_s: float
+    fuse: bool = True
+    progress: Progress | None = None
+    results: dict[str, MapResult] = field(default_factory=dict)
+
+    def parts(self, model: LanguageModel) -> tuple[PartCost, ...]:
+        """Costs of each part of a step. Raises NoMappingError where nothing fits."""
+        return tuple(self._part(part) for part in model.parts)
+
+    @property
+    def memory(self) -> float:
+        """Bytes of the outermost memory, inf where nothing is mapped yet."""
+        memories = [m for r in self.results.values() for arch in r.spec.archs.values() for m in arch.memories[:1]]
+        return min((memory.size_bits / 8 for memory in memories), default=math.inf)
+
+    def _part(self, part: ModelPart) -> PartCost:
+        spec = self.arch.set("workload", part.spec.to_dict()["workload"])
+        key = spec.content_hash
+        if key not in self.results:
+            self.results[key] = map_workload(
+                spec, metrics=self.metric, time_limit_s=self.time_limit_s, fuse=self.fuse, progress=self.progress
+            )
+        result = self.results[key]
+        spent: dict[str, float] = {}
+        taken = result.cost.latency_by_einsum
+        for einsum, components in result.cost.limited_by.items():
+            for component in components[:1]:
+                spent[component] = spent.get(component, 0.0) + taken[einsum]
+        limiting = max(spent, key=lambda name: spent[name]) if spent else ""
+        return PartCost(
+            part.name, part.instances, result.cost.latency, result.cost.energy, limiting, proven=result.optimal
+        )

@@ -1,0 +1,84 @@
+"""`einmap tokens`: its report, its documents, and what it refuses."""
+
+import csv
+import json
+
+import pytest
+from tests.frontends.huggingface.configs import PUBLISHED
+
+
+@pytest.fixture
+def model(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(PUBLISHED["Llama-3.1-8B"][0]))
+    return path
+
+
+def test_a_table_over_batches_and_contexts_on_a_cluster(run, model):
+    words = ("tokens", model, "--on", "h100_nodes", "--devices", "2", "--batch", "1,256", "--context", "1024,32768")
+    done = run(*words)
+    assert done.status == 0
+    assert "8.03e9 parameters on 2 devices" in done.out
+    assert next(line.split()[-1] for line in done.out.splitlines() if line.split()[:2] == ["256", "32,768"]) == "room"
+    document = json.loads(run(*words, "--json").out)
+    assert [(p["batch"], p["context"]) for p in document["points"]] == [
+        (1, 1024),
+        (256, 1024),
+        (1, 32768),
+        (256, 32768),
+    ]
+    one, many = document["points"][:2]
+    assert one["seconds_for_each_token"] < many["seconds_for_each_token"] < 256 * one["seconds_for_each_token"]
+    assert one["memory"]["weights"] == 8_030_261_248
+    assert one["energy_of_a_token"] is None
+    narrow = json.loads(run(*words, "--json", "--weight-bits", "8", "--cache-bits", "8").out)["points"][1]
+    assert narrow["memory"]["cache"] == many["memory"]["cache"] / 2
+    assert narrow["seconds_for_each_token"] < many["seconds_for_each_token"]
+
+
+def test_tables_are_written(run, model, tmp_path):
+    written = tmp_path / "parts.csv"
+    done = run(
+        "tokens", model, "--on", "h100_nodes", "--batch", "4", "--context", "100", "--csv", written, "--table", "parts"
+    )
+    assert done.status == 0
+    with written.open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["phase"], row["part"]) for row in rows] == [
+        (phase, part) for phase in ("token", "prompt") for part in ("embedding", "layer", "head")
+    ]
+    # nothing that is read is replaced
+    assert run("tokens", model, "--on", "h100_nodes", "--csv", model, "--force").status == 2
+
+
+def test_an_architecture_maps_each_layer_and_says_energy_and_whether_it_is_proven(run, tmp_path):
+    small = {
+        "model_type": "llama", "hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 2,
+        "num_hidden_layers": 5, "vocab_size": 64, "torch_dtype": "float8_e4m3fn",
+    }  # fmt: skip
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(small))
+    words = ("tokens", path, "--on", "tpu_v4i", "--batch", "2", "--context", "8", "--no-first", "--no-fuse")
+    point = json.loads(run(*words, "--json").out)["points"][0]
+    assert point["energy_of_a_token"] > 0
+    assert point["seconds_to_first_token"] is None
+    assert [part["instances"] for part in point["parts"]] == [1, 5, 1]
+    assert "proven" in run(*words).out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--on", "h100_node_z"), "did you mean"),
+        (("--on", "matmul"), "neither a cluster nor an architecture"),
+        (("--on", "tpu_v4i", "--devices", "2"), "an architecture is one device"),
+        (("--on", "h100_nodes", "--batch", "1,x"), "whole numbers from 1 on"),
+        (("--on", "h100_nodes", "--context", "0"), "whole numbers from 1 on"),
+        (("--on", "h100_nodes", "--metrics", "area"), "expected one of"),
+        (("--on", "h100_nodes", "-D", "N=3"), "-D N"),
+    ],
+)
+def test_what_does_not_fit_is_refused(run, model, words, message):
+    done = run("tokens", model, *words)
+    assert done.status == 2
+    assert message in " ".join(done.err.split())
