@@ -2,6 +2,7 @@
 
 - `collectives`: what a plan predicted, what its program executes and what its compiler made of it, side by side.
 - `pipelines`: the terminal report and the JSON document of `einmap pipeline`.
+- `pipeline_trace`: the timeline of a pipeline as a trace.
 - `pictures`: pictures of plans as SVG text: who holds what, and when each step runs.
 - `planned`: the terminal report of `einmap plan`: what was chosen, what it costs, and why other plans lose.
 - `steps`: the steps of a plan as reports show them: what each does, when it runs, what it sends and what is held.

@@ -21,7 +21,16 @@ SCHEMA = 1
 
 def training_report(best: BestTraining) -> RenderableType:
     """The best plan: how good it is, what its step is spent on, what a device holds, and why others lose."""
-    return stacked([_head(best), _time(best), _memory(best), _kinds(best), _changed(best)])
+    changes = changes_table(best)
+    return stacked(
+        [
+            _head(best),
+            section("What a step is spent on, on the device that is done last", time_table(best)),
+            _memory(best),
+            section("The best plan of each way to divide devices", kinds_table(best)),
+            None if changes is None else section("What one change would cost", changes),
+        ]
+    )
 
 
 def known_of(best: BestTraining) -> str:
@@ -37,12 +46,12 @@ def _head(best: BestTraining) -> RenderableType:
     step, plan = best.step, best.plan
     rows = [Text(f"{plan}"), Text(known_of(best))]
     if plan.pp > 1:
-        rows.insert(1, Text(f"layers of the stages: {_runs(step.stages)}"))
+        rows.insert(1, Text(f"layers of the stages: {runs_of(step.stages)}"))
     rate = format_si(step.rate, "op/s")
     return section(f"A step takes {format_si(step.seconds, 's')}, {rate} of the model on each device", *rows)
 
 
-def _runs(counts: tuple[int, ...]) -> str:
+def runs_of(counts: tuple[int, ...]) -> str:
     """`6, 6, 6, 7` as `3 x 6, 7`."""
     runs: list[list[int]] = []
     for count in counts:
@@ -53,7 +62,8 @@ def _runs(counts: tuple[int, ...]) -> str:
     return ", ".join(f"{times} x {count}" if times > 1 else f"{count}" for times, count in runs)
 
 
-def _time(best: BestTraining) -> RenderableType:
+def time_table(best: BestTraining) -> Table:
+    """Parts of a step on the device that is done last, the longest one first."""
     whole = best.step.seconds
     parts = sorted(best.step.parts, key=lambda part: -part.seconds)
     rows = [
@@ -66,23 +76,29 @@ def _time(best: BestTraining) -> RenderableType:
         )
         for part in parts
     ]
-    table = Table(("", "of the step", "part", "hidden", "sent by a device"), rows)
-    return section("What a step is spent on, on the device that is done last", table)
+    return Table(("", "of the step", "part", "hidden", "sent by a device"), rows)
 
 
 def _memory(best: BestTraining) -> RenderableType:
     peak = best.step.peak
-    rows = [(name, format_bytes(value), percent(value / peak.total)) for name, value in _named(peak).items() if value]
-    limit = best.request.memory if best.request.memory is not None else best.costs.cluster.pe.memory
+    rows = [(name, format_bytes(value), percent(value / peak.total)) for name, value in parts_of(peak).items() if value]
+    limit = memory_of(best)
     of = f" of {format_bytes(limit)}" if limit != float("inf") else ""
     return section(f"What a device holds: {format_bytes(peak.total)}{of}", Table(("", "bytes", "part"), rows))
 
 
-def _named(held: Held) -> dict[str, float]:
+def memory_of(best: BestTraining) -> float:
+    """Bytes of a device that no plan exceeds."""
+    return best.request.memory if best.request.memory is not None else best.costs.cluster.pe.memory
+
+
+def parts_of(held: Held) -> dict[str, float]:
+    """Bytes that a device holds, by words."""
     return {"state of the optimiser" if name == "state" else name: value for name, value in asdict(held).items()}
 
 
-def _kinds(best: BestTraining) -> RenderableType | None:
+def kinds_table(best: BestTraining) -> Table:
+    """The best plan of each way to divide devices, the best of all first."""
     rows = []
     for kind in best.kinds:
         if kind.best is None:
@@ -92,18 +108,18 @@ def _kinds(best: BestTraining) -> RenderableType | None:
         why = "" if kind.best.plan == best.plan else why_dearer(best.step, kind.best).replace("_", "-")
         against = changed(ratio) if ratio != 1 else ""
         rows.append((kind.name, format_si(kind.best.seconds, "s"), against, f"{kind.best.plan}", why))
-    table = Table(("parallel", "step", "", "plan", "dearer in"), rows, left=(0, 3, 4))
-    return section("The best plan of each way to divide devices", table)
+    return Table(("parallel", "step", "", "plan", "dearer in"), rows, left=(0, 3, 4))
 
 
-def _changed(best: BestTraining) -> RenderableType | None:
+def changes_table(best: BestTraining) -> Table | None:
+    """Costs of single changes of the best plan; None where there is nothing to change."""
     rows = []
     for change in what_changes(best):
         seconds, ratio = "", ""
         if change.step is not None:
             seconds, ratio = format_si(change.step.seconds, "s"), changed(change.step.seconds / best.step.seconds)
         rows.append((change.what, seconds, ratio, change.why.replace("_", "-")))
-    return section("What one change would cost", Table(("", "step", "", ""), rows, left=(0, 3))) if rows else None
+    return Table(("", "step", "", ""), rows, left=(0, 3)) if rows else None
 
 
 def training_document(best: BestTraining) -> dict[str, Any]:

@@ -58,6 +58,9 @@ class Options:
     runs: int | None = option("N", "Orders that are run for best, at most.", shown="500,000", min=0, panel=EFFORT)
     output: Path | None = output_option("Write the schedule as CSV.", "FILE.csv")
     svg: Path | None = option("FILE.svg", "Draw when each action runs.", panel=OUTPUT)
+    trace: Path | None = option(
+        "FILE.json", "Write that as a trace for ui.perfetto.dev and chrome://tracing.", panel=OUTPUT
+    )
 
 
 def pipeline_command(options: Options, output: Tables) -> None:
@@ -74,12 +77,14 @@ def pipeline_command(options: Options, output: Tables) -> None:
     from einmap.distribute.pipelines.table import schedule_csv
     from einmap.distribute.pipelines.timeline import run_pipeline
     from einmap.report.mesh.pictures.pipeline import pipeline_svg
+    from einmap.report.mesh.pipeline_trace import pipeline_trace
     from einmap.report.mesh.pipelines import compared_report, pipeline_document, timeline_report
 
     given = [options.schedule] if options.schedule else []
-    written, drawn, *_ = Target.several((options.output, options.svg, output.csv, output.parquet), output.force, given)
+    paths = (options.output, options.svg, options.trace, output.csv, output.parquet)
+    written, drawn, traced, *_ = Target.several(paths, output.force, given)
     files = output.files("einmap.distribute.pipelines.timeline.Timeline", given)
-    if options.schedule is None and (written or drawn):
+    if options.schedule is None and (written or drawn or traced):
         raise typer.BadParameter("says which schedule is written or drawn", param_hint="--schedule")
     if options.schedule != BEST:
         _check_alone(options)
@@ -103,6 +108,9 @@ def pipeline_command(options: Options, output: Tables) -> None:
     if drawn is not None:
         drawn.write(pipeline_svg(first))
         print_hint(f"wrote {drawn.path}")
+    if traced is not None:
+        traced.write_pieces(pipeline_trace(first))
+        print_hint(f"wrote {traced.path}")
     files.write(timelines)
 
 

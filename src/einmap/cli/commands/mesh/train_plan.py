@@ -12,7 +12,7 @@ from einmap.cli.inputs import Source, reading_inputs
 from einmap.cli.options import OUTPUT, Without, group, option, output_option, several
 from einmap.cli.output import print_hint
 from einmap.cli.progress_bar import searching
-from einmap.cli.writing.results import Tables
+from einmap.cli.writing.results import Output
 from einmap.cli.writing.target import Target
 from einmap.distribute.training.document import fixed_by, fixed_in, training_text
 from einmap.distribute.training.model import Ranks, TrainingModel
@@ -21,6 +21,7 @@ from einmap.einsum.gradients.update import OPTIMIZERS
 from einmap.frontends.files import read_text_file
 from einmap.frontends.yaml.parsing.parse import parse_yaml
 from einmap.report.mesh.pictures.pipeline import pipeline_svg
+from einmap.report.mesh.pipeline_trace import pipeline_trace
 from einmap.report.mesh.training import training_document, training_report
 from einmap.units import format_bytes
 
@@ -51,9 +52,12 @@ class Options:
     time_limit: float = option("SECONDS", "After that the best plan so far follows.", default=60.0, min=0.1)
     output: Path | None = output_option("Write the plan there, for --fix.", "FILE.yaml")
     svg: Path | None = option("FILE.svg", "Draw when each stage runs, bubbles in yellow.", panel=OUTPUT)
+    trace: Path | None = option(
+        "FILE.json", "Write that as a trace for ui.perfetto.dev and chrome://tracing.", panel=OUTPUT
+    )
 
 
-def train_plan_command(options: Options, output: Tables, source: Annotated[Source, Without({"allow_code"})]) -> None:
+def train_plan_command(options: Options, output: Output, source: Annotated[Source, Without({"allow_code"})]) -> None:
     """Choose how devices are divided for a step of training: the best plan, why others lose, what a device holds.
 
     Data, tensor, sequence, context, expert and pipeline parallelism, ZeRO, recomputation, micro-batches and schedules
@@ -63,12 +67,13 @@ def train_plan_command(options: Options, output: Tables, source: Annotated[Sourc
     """
     cluster = options.cluster
     given = [*source.files, *([cluster] if cluster else [])]
-    written, drawn, *_ = Target.several((options.output, options.svg, output.csv, output.parquet), output.force, given)
+    paths = (options.output, options.svg, options.trace, output.csv, output.parquet)
+    written, drawn, traced, *_ = Target.several(paths, output.force, given)
     files = output.files("einmap.distribute.training.search.BestTraining", given)
     laid = mesh_of(",".join(options.mesh))
     memory = None if options.memory is None else memory_of(options.memory)
     fixed = fixed_of(options.fix)
-    with reading_inputs(source.define, written, drawn, files):
+    with reading_inputs(source.define, written, drawn, traced, files):
         spec = source.spec(given)
     machine = machine_of(spec, cluster, laid, source.root)
     given_bytes = {} if options.bytes is None else bytes_of(options.bytes)
@@ -92,7 +97,10 @@ def train_plan_command(options: Options, output: Tables, source: Annotated[Sourc
     if drawn is not None:
         drawn.write(pipeline_svg(best.step.timeline, held=lambda most: f"{format_bytes(most)} of activations"))
         print_hint(f"wrote {drawn.path}")
-    files.write(best)
+    if traced is not None:
+        traced.write_pieces(pipeline_trace(best.step.timeline, "bytes"))
+        print_hint(f"wrote {traced.path}")
+    files.write(best, "einmap.report.html.pages.training_page.training_page", best, spec, source.names)
 
 
 def fixed_of(words: list[str]) -> dict[str, Any]:

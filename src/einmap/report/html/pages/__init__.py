@@ -6,4 +6,5 @@
 - `plan_page`: the page of `einmap plan`.
 - `search_pages`: the pages of `einmap search`, `einmap census` and `einmap skislope`.
 - `sweep_page`: the page of `einmap sweep`.
+- `training_page`: a plan of a training step.
 """

@@ -42,7 +42,7 @@ def pipeline_svg(timeline: Timeline, *, theme: Theme = LIGHT, held: Callable[[fl
     scale = WIDTH / whole if whole else 0.0
     for device, steps in enumerate(schedule.steps):
         canvas.text(Line(f"device {device}", 12), MARGIN, y + 4)
-        for begin, end in _gaps(timeline, device):
+        for begin, end in gaps(timeline, device):
             tip = f"bubble of device {device}, {format_si(end - begin, 's')}"
             canvas.box(Box(left + begin * scale, y, (end - begin) * scale, HEIGHT), BUBBLE, tip=tip)
         for step in steps:
@@ -70,7 +70,7 @@ def _step(canvas: Canvas, timeline: Timeline, step: Step, row: Box) -> None:
         canvas.box(box, HUES[action.kind], label if fits else None, tip=tip)
 
 
-def _gaps(timeline: Timeline, device: int) -> Iterator[tuple[float, float]]:
+def gaps(timeline: Timeline, device: int) -> Iterator[tuple[float, float]]:
     """When a device is idle."""
     time = 0.0
     for step in timeline.schedule.steps[device]:
