@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from typing import Any
 
 from einmap.arch.renamed import renamed_arch
@@ -25,7 +25,7 @@ from einmap.spec.binding.isomorphism import Likeness, names_ranks
 from einmap.spec.binding.workload.bind_workload import BoundWorkload, bind_workload
 from einmap.spec.dialects.dialect import Choice, choose_dialect
 from einmap.spec.models import ModelChoice, Models, check_files_read, checked_installed
-from einmap.spec.raw import Path, RawMap, place, to_python
+from einmap.spec.raw import Path, Places, RawMap, place, to_python
 from einmap.spec.schema.arch import ComponentInput, ContainerInput
 from einmap.spec.schema.base import Input, check
 from einmap.spec.schema.options import ConfigInput, MapperInput, ModelInput
@@ -151,7 +151,7 @@ class Bindings:
         dialect, scope, models = self.dialect_choice, self.arch_scope, self.model_choice
         every: dict[str, Bound] = {}
         problems: list[EinmapError] = []
-        where = cache(partial(place, self.raw))
+        where = Places(self.raw).of
         originals = self.original.bound if self.original is not None else {}
         einsums = self.bound_workload.workload.einsums
         likeness = None  # of one Einsum there is nothing to compare

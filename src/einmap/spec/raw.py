@@ -238,9 +238,28 @@ def place(raw: Raw, path: Path) -> At:
 
     The path of the answer names list elements: `arch.nodes[2] "Register".size`.
     """
-    text = ""
-    at = raw.at or At()
-    for key in path:
+    return Places(raw).of(path)
+
+
+class Places:
+    """The places of the paths of a tree, as `place` gives them; what many paths begin with is looked up once."""
+
+    def __init__(self, raw: Raw) -> None:
+        self._reached: dict[Path, tuple[Raw, At, str]] = {(): (raw, raw.at or At(), "")}
+
+    def of(self, path: Path) -> At:
+        """The place of `path`."""
+        _, at, text = self._reach(path)
+        return At(at.file, at.line, at.column, text.removeprefix("."))
+
+    def _reach(self, path: Path) -> tuple[Raw, At, str]:
+        """The value at a path, the place of the deepest part of it that exists, and the path in words."""
+        if path not in self._reached:
+            self._reached[path] = self._below(*self._reach(path[:-1]), path[-1])
+        return self._reached[path]
+
+    def _below(self, raw: Raw, at: At, text: str, key: Step) -> tuple[Raw, At, str]:
+        """One step further: value, place and words."""
         child: Raw | None = None
         step = _found_index(raw.items, key) if isinstance(raw, RawList) else key
         text += f"[{step}]" if isinstance(step, int) else f".{step}"
@@ -251,11 +270,9 @@ def place(raw: Raw, path: Path) -> At:
         elif isinstance(raw, RawMap):
             child = raw.get(str(step))
         if child is None:
-            raw = RawScalar(None)
-            continue
+            return RawScalar(None), at, text
         # what was set in Python has no place; it does not stand where its parent does
-        raw, at = child, child.at or At()
-    return At(at.file, at.line, at.column, text.removeprefix("."))
+        return child, child.at or At(), text
 
 
 def could_be_expression(text: str) -> bool:

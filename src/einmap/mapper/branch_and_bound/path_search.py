@@ -93,6 +93,8 @@ class PathSearch(PathCosts):
         self.row_of: dict[tuple[Any, ...], int] = {}
         """The first row in `rates` and `fixed` of a node with the coefficients of this key."""
         self.rates = self.fixed = self.per_visit = np.zeros((0, self.columns))
+        self._arrays: dict[TemplateTables, tuple[Any, ...]] = {}
+        """Arguments of the kernel by plan, as long as the coefficients and tables are the same."""
         self.line_set, self.lines = np.zeros(0, dtype=np.int64), np.zeros((1, 0, 0))
         """Coefficients of the nodes, once they are gathered."""
         columns = table_columns(self.goals, self.columns) if self.of_tables is None else self.of_tables
@@ -196,6 +198,7 @@ class PathSearch(PathCosts):
         """Put the coefficients of all nodes into one array for the kernel."""
         nodes: list[NodeCosts] = []
         self.row_of = {}
+        self._arrays = {}
         total = 0
         for key, value in self.computed.items():
             if key[0] == "rates":
@@ -255,14 +258,22 @@ class PathSearch(PathCosts):
 
     def reach(self, axes: Sequence[int]) -> Bools:
         """Points that loops over some axes can come to from the bounds."""
-        reached = np.ones(self.lattice.size, dtype=bool)
-        for axis in range(len(self.lattice.axes)):
-            if axis not in axes:
-                reached &= self.coord[:, axis] == self.lattice.radices[axis] - 1
+        key = ("reach", *axes)
+        if key not in self.computed:
+            tops = np.array(self.lattice.radices, dtype=np.int64) - 1
+            fixed = [axis for axis in range(len(tops)) if axis not in axes]
+            self.computed[key] = (self.coord[:, fixed] == tops[fixed]).all(axis=1)
+        reached: Bools = self.computed[key]
         return reached
 
     def arrays(self, compiled: TemplateTables) -> tuple[Any, ...]:
-        """The arguments of the kernel that describe a plan."""
+        """The arguments of the kernel that describe a plan and the lanes."""
+        if compiled not in self._arrays:
+            lanes = self.child_start, self.children, self.divides
+            self._arrays[compiled] = *self._plan_arrays(compiled), *lanes, self.final_constants(compiled), self.leak
+        return self._arrays[compiled]
+
+    def _plan_arrays(self, compiled: TemplateTables) -> tuple[Any, ...]:
         n, axes = len(compiled.levels), len(self.lattice.axes)
         kind = np.array([kernels.GAP if lv.axes is not None else kernels.PLACE for lv in compiled.levels])
         mask = np.zeros((n, axes), dtype=np.bool_)
@@ -380,8 +391,7 @@ class PathSearch(PathCosts):
     ) -> int:
         """Go on for a while; how that ended (see `kernels`). The archive takes what it can use."""
         if walk.arrays is None:
-            walk.arrays = (*self.arrays(compiled), self.child_start, self.children, self.divides,
-                           self.final_constants(compiled), self.leak)  # fmt: skip
+            walk.arrays = self.arrays(compiled)
         ended, archive.n, nodes, work = kernels.search(
             self.layout, *self.below, self.quotients, *walk.arrays,
             self.tables.pool, self.tables.columns, self.remainder.rows, self.remainder.most, self.capacity, walk.kept,
@@ -411,6 +421,7 @@ class PathSearch(PathCosts):
         """Free what only the search needs."""
         self.tables.forget()
         self.computed.clear()
+        self._arrays = {}
         self.rates = self.fixed = self.per_visit = np.zeros((0, self.columns))
 
     def final_constants(self, compiled: TemplateTables) -> Floats:

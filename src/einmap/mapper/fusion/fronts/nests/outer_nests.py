@@ -92,7 +92,7 @@ class OuterNestEnumerator:
         self.begins = list(accumulate(begins, max))
         """The level at which the gap begins that a level is a part of."""
         self.capacity: list[float] = rules.search.capacity.tolist()
-        _, _, self.tables, _, self.node, *self.coefficients, _, _ = self.search.arrays(compiled)
+        _, _, self.tables, _, self.node, *self.coefficients = self.search.arrays(compiled)[:10]
 
     def outer_nests(self) -> Iterator[OuterNest]:
         """The outer nests, one by one."""
