@@ -88,7 +88,7 @@ class Attention:
         operations = 2.0 * self.sequences * self.heads * self.queries * seen * widths
         cached = self.kv_heads * self.context * self.bits
         moved = self.sequences * widths * (cached + self.heads * self.queries * self.query_bits) / 8
-        return pe.seconds_of(pe.attention or pe, operations, moved, self.query_bits)
+        return pe.seconds(operations, moved, self.query_bits, pe.attention)
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,7 @@ class Link:
         if carried == 0:
             return 0.0
         taken = carried / self.bandwidth
-        table = dict(self.groups).get(parts, self.efficiency)
+        table = dict(self.groups).get(parts, self.efficiency) if self.groups else self.efficiency
         if table:
             passed = float(passed_on(kind, parts, self.topology)) * whole
             taken *= _effective(table, passed) / passed
@@ -207,21 +207,21 @@ class ProcessingElement:
         """Operations/s on values of so many bits: those of the narrowest type that holds them, or of the widest."""
         return next((rate for width, rate in self.peak if width >= bits), self.peak[-1][1])
 
-    def seconds(self, operations: float, moved_bytes: float, bits: float) -> float:
+    def seconds(self, operations: float, moved_bytes: float, bits: float, kernel: Kernel | None = None) -> float:
         """Time of an Einsum: of computing, and of reading operands and writing results once, the longer, and what it
-        does not hide of the other; `launch`; at least `dispatch`.
+        does not hide of the other; `launch`; at least `dispatch`. `kernel`: its kind, None: that of its bits.
         """
-        kernel = next((kernel for width, kernel in self.kernels if width >= bits), self) if self.kernels else self
-        return self.seconds_of(kernel, operations, moved_bytes, bits)
-
-    def seconds_of(
-        self, kernel: Kernel | ProcessingElement, operations: float, moved_bytes: float, bits: float
-    ) -> float:
-        """As `seconds`, of a kind of kernel."""
-        computing = _effective(kernel.efficiency, operations) / self.peak_for(bits)
-        moving = _effective(kernel.memory_efficiency, moved_bytes) / self.memory_bandwidth
-        taken = max(computing, moving) + self.exposed * min(computing, moving)
-        return max(taken + kernel.launch, self.dispatch)
+        reached: Kernel | ProcessingElement = self
+        if kernel is not None:
+            reached = kernel
+        elif self.kernels:
+            reached = next((one for width, one in self.kernels if width >= bits), self)
+        computing = _effective(reached.efficiency, operations) / self.peak_for(bits)
+        moving = _effective(reached.memory_efficiency, moved_bytes) / self.memory_bandwidth
+        taken = max(computing, moving)
+        if self.exposed:
+            taken += self.exposed * min(computing, moving)
+        return max(taken + reached.launch, self.dispatch)
 
 
 @dataclass(frozen=True)
