@@ -23,7 +23,7 @@ import csv
 import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -53,6 +53,10 @@ SYSTEMS = {
     "DGX-GB300": "gb300_racks",
 }
 BITS = {"BF16": None, "FP8": 8.0, "MXFP8": 8.0, "NVFP4": 4.0}
+SINKS = ("GPT OSS 120B",)
+"""Models with a learned addend in the denominator of each softmax, which fused attention of Transformer Engine takes
+from cuDNN 9.18 on (NVIDIA/TransformerEngine, issue 2318 and pull request 2568); before, scores go to memory.
+"""
 MEASURED_SCHEDULES = 128 / 100
 """Tokens/s of interleaved 1F1B by those of 1F1B: Llama 3.1 405B on 512 H100 with 8-bit products (torchtitan's page of
 performance).
@@ -138,7 +142,7 @@ def vtrain(lines: Sequence[Mapping[str, str]]) -> Iterator[Row]:
 
 def bridge(lines: Sequence[Mapping[str, str]]) -> Iterator[Row | str]:
     """Steps of Megatron-Bridge, or why a row is not one. Dense models overlap communication of activations, experts
-    theirs not; the optimiser's state is spread.
+    theirs not; the optimiser's state is spread. Releases before 26.06 are taken to have no fused attention for sinks.
     """
     for line in lines:
         model = MODELS.get(line["model"])
@@ -149,6 +153,8 @@ def bridge(lines: Sequence[Mapping[str, str]]) -> Iterator[Row | str]:
         if line["model"] == "LLAMA3_70B" and line["Sequence Length"] == "4096":
             yield "fine-tuning"
             continue
+        if line["model"] in SINKS and line["release"] < "26.06":
+            model = replace(model, fused_attention=False)
         size = {key: int(value) if value.isdigit() else 1 for key, value in line.items()}
         devices, tp, pp, cp, ep, chunks = (size[key] for key in ("#-GPUs", "TP", "PP", "CP", "EP", "VP"))
         spread = tp * pp * cp * ep
