@@ -156,10 +156,12 @@ class PathSearch(PathCosts):
             tail = self.pricer.tail(plan.chains[held.tensor], held.level) if held else None
             place = level.r, level.last, level.node, tail, level.given, around[i]
             block_key = *place, (inner.axes, inner.lowers) if inner else None, key
-            key = self.tables.block(
-                block_key, Recipe(level, inner, plan.chains, blocks[-1] if blocks else -1, around[i])
-            )
-            blocks.append(key)
+            below = blocks[-1] if blocks else -1
+            known = self.tables.blocks.get(block_key)
+            if known is None:
+                known = self.tables.block(block_key, Recipe(level, inner, plan.chains, below, around[i]))
+            key = known
+            blocks.append(known)
         return TemplateTables(plan, levels, list(reversed(blocks)))
 
     def stands_at_top(self, node: Held) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
+from operator import or_
 
 from einmap.arch.component import Compute, Leaf, Memory, Toll
 from einmap.arch.constraint import Names
@@ -60,7 +62,12 @@ class TemplateBuilder:
 
     def held_above(self, index: int) -> Names:
         """Tensors that the nodes before this one hold."""
-        return frozenset(tensor for _, tensor in self.placement.nodes[:index])
+        return self._held_above[index]
+
+    @cached_property
+    def _held_above(self) -> list[Names]:
+        tensors = (frozenset((tensor,)) for _, tensor in self.placement.nodes)
+        return list(accumulate(tensors, or_, initial=frozenset()))
 
     def loops_of_gap(self, index: int) -> list[tuple[str, ...]]:
         """Orders of the temporal loops between node `index` - 1 and node `index`."""
@@ -118,13 +125,13 @@ class TemplateBuilder:
     @cached_property
     def closed_spans(self) -> list[tuple[str, Place, Place]]:
         """(tensor, outer, inner): between these places no loop may stand that does not index the tensor fully."""
+        placements = [leaf.placement for leaf in self.leaves if isinstance(leaf, Memory | Toll)]
+        if all(placement is None or placement.never_closed for placement in placements):
+            return []
         spans: list[tuple[str, Place, Place]] = []
         held: dict[str, Names] = {}
         for leaf in self.leaves:
             if not isinstance(leaf, Memory | Toll) or leaf.placement is None:
-                continue
-            if leaf.placement.never_closed:
-                held[leaf.name] = frozenset(t for t, places in self.places.items() if leaf.name in places)
                 continue
             here = {tensor: places[leaf.name] for tensor, places in self.places.items() if leaf.name in places}
             for tensor in leaf.placement.no_refetch_from_above.given(held) & frozenset(here):

@@ -100,6 +100,9 @@ class Planner:
         default_factory=dict, init=False, repr=False
     )
     """Values that the builders of all dataplacements share."""
+    _held: dict[tuple[str, int, bool, bool], Held] = field(default_factory=dict, init=False, repr=False)
+    _up: dict[tuple[str, int, str], bool] = field(default_factory=dict, init=False, repr=False)
+    """Values that were worked out: of `goes_up` by tensor and level of the node and by variable."""
 
     def plan(self, placement: Dataplacement) -> ChainTemplate:
         """The steps of one dataplacement."""
@@ -109,10 +112,13 @@ class Planner:
         builder = TemplateBuilder(self.einsum, self.leaves, unit, placement, False, *fusion)
         levels = builder.levels
         held: list[Held] = []
+        tensors, memories = set[str](), set[str]()
         for memory, tensor in placement.nodes:
-            level = levels[memory]
-            backing, first = all(h.tensor != tensor for h in held), all(h.level != level for h in held)
-            held.append(Held(tensor, level, backing, first))
+            key = tensor, levels[memory], tensor not in tensors, memory not in memories
+            # one object for each: searches look for equal ones again and again
+            held.append(self._held.get(key) or self._held.setdefault(key, Held(*key)))
+            tensors.add(tensor)
+            memories.add(memory)
         if self.is_skewed:
             deepest = [max((h.level for h in held[i + 1 :]), default=-1) for i in range(len(held))]
             held = [replace(h, within=within) for h, within in zip(held, deepest, strict=True)]
@@ -185,13 +191,19 @@ class Planner:
 
     def rises(self, builder: TemplateBuilder, index: int, above: Held, axis: Axis) -> bool:
         """Whether a loop that follows the node above, before node `index`, is left to the gap above that node."""
-        may = self.prune and self.goes_up(above, axis)
-        return may and self.allows(builder, index - 1, axis) and self.may_cross(builder, index - 1, axis)
+        return (
+            self.goes_up(above, axis)
+            and self.allows(builder, index - 1, axis)
+            and self.may_cross(builder, index - 1, axis)
+        )
 
     def goes_up(self, above: Held, axis: Axis) -> bool:
         """Whether a loop is never worse above the node that it follows."""
-        full = self.einsum.by_tensor[above.tensor].relevance(axis.variables[0]) is Relevance.FULL
-        return full and not above.backing and not self.limited(above) and not self.in_units(above)
+        key = above.tensor, above.level, axis.variables[0]
+        if key not in self._up:
+            full = self.einsum.by_tensor[above.tensor].relevance(axis.variables[0]) is Relevance.FULL
+            self._up[key] = full and not self.limited(above) and not self.in_units(above)
+        return self._up[key] and not above.backing
 
     def goes_down(self, builder: TemplateBuilder, index: int, above: Held, node: Held, axis: Axis) -> bool:
         """Whether a loop is never worse below the node that follows it."""
