@@ -15,8 +15,8 @@ from einmap.arrays import Floats
 from einmap.errors import NotSupportedError
 from einmap.mapper.compose.ways import Way
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
+from einmap.mapper.fusion.cascade_objective import with_slopes
 from einmap.mapper.fusion.paths.lower_envelope import corners
-from einmap.mapper.fusion.problem import with_slopes
 from einmap.mapper.fusion.refinement.einsum_floors import floors_before_plans, floors_in_time
 from einmap.mapper.fusion.search import FusedSearch
 from einmap.mapper.objective.pareto_sums import PARTS

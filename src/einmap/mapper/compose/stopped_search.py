@@ -17,6 +17,7 @@ from einmap.mapper.compose.nothing_fits.cascade_sizes import explain_infeasible_
 from einmap.mapper.compose.step_by_step import step_by_step
 from einmap.mapper.independent.first import LONGEST
 from einmap.mapper.independent.independent_search import IndependentSearch
+from einmap.mapper.independent.planning import is_hardly_planned
 from einmap.mapper.independent.whole_tensors import tensors_exchanged_whole
 from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.objective.pareto_sums import PARTS
@@ -72,7 +73,7 @@ class OneByOne:
         part = token.within(max(token.seconds_left() * FOR_FIRST, AT_LEAST))
         try:
             self.einsums.run(part, longer=token)
-            if self.einsums.is_mostly_cut():
+            if self.einsums.is_mostly_cut() and not is_hardly_planned(self.einsums.parts):
                 # a search of the whole, which needs more, would find nothing in the rest
                 self.einsums.run(token.within(token.seconds_left() * (1 - FOR_BOUND)))
             return self.evaluated(self.einsums.best())

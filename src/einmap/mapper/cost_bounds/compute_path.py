@@ -22,8 +22,8 @@ from einmap.mapper.cost_bounds.columns import columns_of, without_idle
 from einmap.mapper.cost_bounds.rates.line_rates import in_lines, moves_lines
 from einmap.mapper.cost_bounds.stalling_machine import StallingMachine
 from einmap.mapper.cost_bounds.use_dominance import undominated
-from einmap.mapper.mapspace.dataplacement import Dataplacement, dataplacements
-from einmap.mapper.mapspace.enumeration import InOrder, Walk, listed, share_of
+from einmap.mapper.mapspace.dataplacement import Dataplacement, backings, dataplacements
+from einmap.mapper.mapspace.enumeration import Walk, listed, share_of
 from einmap.mapper.mapspace.lanes.dimension_ways import limited_variables
 from einmap.mapper.mapspace.lanes.fanout_table import (
     MOST_USES,
@@ -70,8 +70,6 @@ class Path:
     """Whether there was a limit to the time in which dataplacements were listed."""
     _listing: Progress = field(default_factory=Progress, init=False)
     """Until when uses of the fanouts are listed."""
-    _looked_at: list[Dataplacement] = field(default_factory=list, init=False)
-    """The first dataplacements in their order, all of them if they are few; empty if nobody has looked at them."""
     short_of_room: int = field(default=0, init=False)
     """Dataplacements with one use of the fanouts each that were not searched because their tables had no room."""
     all_uses: bool = field(default=True, init=False)
@@ -197,12 +195,9 @@ class Path:
         shared = self.request.shared
         if not shared or not any(leaf.spatial for leaf in self.leaves):
             return frozenset()
-        self._looked_at = list(islice(self.walked(InOrder()), MOST_LOOKED_AT))
-        backing = {
-            next(memory for memory, held in placement.nodes if held == tensor)
-            for placement in self._looked_at
-            for tensor in shared & self.einsum.tensors
-        }
+        outside = self.einsum.tensors - self.request.intermediates
+        some = islice(backings(self.einsum, self.leaves, outside), MOST_LOOKED_AT)
+        backing = {memory for of in some for tensor, memory in of.items() if tensor in shared}
         deepest = max((i for i, leaf in enumerate(self.leaves) if leaf.name in backing), default=-1)
         above = self.leaves[: deepest + 1]
         return frozenset((leaf.name, d.name) for leaf in above for d in leaf.spatial)
@@ -275,8 +270,7 @@ class Path:
         )
 
     def _placements(self, walk: Walk) -> Iterator[Dataplacement]:
-        are_all = isinstance(walk, InOrder) and 0 < len(self._looked_at) < MOST_LOOKED_AT
-        placements = iter(self._looked_at) if are_all else self.walked(walk)
+        placements = self.walked(walk)
         return placements if self.given is None else filter(self.given.may_hold, placements)
 
     def walked(self, walk: Walk) -> Iterator[Dataplacement]:

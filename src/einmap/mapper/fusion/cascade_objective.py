@@ -23,6 +23,9 @@ STEP = 16.0
 FARTHEST = 1_000.0
 """Where one of the costs counts so much less than the other it counts for nothing."""
 
+SLOPES = (1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 16.0)
+"""Weights of latency against energy at which the whole is bounded, in units of the ratio of their least values."""
+
 
 class CascadeObjective(Protocol):
     """Objective of a cascade, from sums of costs over its Einsums."""
@@ -147,3 +150,9 @@ class LimitedSum:
         """Points of the whole: what is no better than one of them is of no use."""
         most += abs(most) * ROUNDING if math.isfinite(most) else 0.0
         return np.array([[most, -np.inf], [-np.inf, self.limit * (1 + ROUNDING)]])
+
+
+def with_slopes(weights: Floats, least: Floats) -> Floats:
+    """Weights of two costs at which the whole is bounded, by the least values of each."""
+    ratio = least[0] / least[1] if (least > 0).all() and np.isfinite(least).all() else 1.0
+    return np.concatenate([weights, [[1.0, slope * ratio] for slope in SLOPES]])

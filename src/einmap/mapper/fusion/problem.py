@@ -16,7 +16,7 @@ from einmap.einsum.einsum import Einsum
 from einmap.errors import NotSupportedError
 from einmap.mapper.branch_and_bound.isomorphism import canonical_key, rules_key
 from einmap.mapper.branch_and_bound.smallest_tiles import fits_nowhere
-from einmap.mapper.fusion.cascade_objective import CascadeObjective, LimitedSum, ProductOfSums
+from einmap.mapper.fusion.cascade_objective import CascadeObjective, LimitedSum, ProductOfSums, with_slopes
 from einmap.mapper.fusion.fronts.copy_fronts import CopyFronts, OptionalCopyFronts
 from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
 from einmap.mapper.fusion.fronts.hulls import Hulls
@@ -30,6 +30,7 @@ from einmap.mapper.fusion.meter import Meter
 from einmap.mapper.fusion.paths.first_floors import FirstFloors
 from einmap.mapper.fusion.paths.options import SlotAssignment
 from einmap.mapper.fusion.steps import NO_STEPS, CascadeSteps
+from einmap.mapper.fusion.thin_plans import ListsInTime
 from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.mapspace.tile_lattice import is_plain, rank_of, ranks_not_plain
 from einmap.mapper.objective.pareto_sums import PARTS
@@ -48,8 +49,6 @@ MADE_WHOLE, OF_EACH = 100_000_000, 2_000_000
 use tables of others have none."""
 DECIDING = 5.0
 """Seconds for whether an Einsum fits by itself; mostly milliseconds are enough."""
-SLOPES = (1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 16.0)
-"""Weights of latency against energy at which the whole is bounded, in units of the ratio of their least values."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +102,8 @@ class CascadeProblem:
         self.impossible: str | None = None
         self.prepared = False
         self.meter = Meter(Progress())
+        self.lists = ListsInTime(Progress(), "", 0)
+        """The dataplacements of Einsums, as long as there is time for them."""
         self.known_rows: Floats = np.zeros((0, len(self.goals))) if self.known.rows is None else self.known.rows
         """Costs of mappings that are known, and of those found for several objectives; no better ones are wanted."""
         self._persistent_bits: dict[Fronts, Floats] = {}
@@ -246,12 +247,15 @@ class CascadeProblem:
         """The dataplacements of each distinct Einsum."""
         by_key: dict[Any, tuple[str, PlannedEinsum | Fronts]] = {}
         firsts, parts = self.firsts, self.parts
+        is_plain = len(self.options.goals) == 1 and self.steps is NO_STEPS and not self.given
+        self.lists = ListsInTime(progress, self.options.goals[0] if is_plain else "", len(self.workload.einsums))
         for position, einsum in enumerate(self.workload.einsums):
             self.meter.go_on()
             progress.report(f"{einsum.name}: where its tensors may be kept", position, len(self.workload.einsums))
             written = self.written(einsum)
             if written not in by_key:
                 arch = self.spec.bound[einsum.name].arch
+                self.lists.waiting = len(self.workload.einsums) - position
                 part = self.planned(einsum, arch, self.request(einsum), position)
                 paths = part.paths if isinstance(part, PlannedEinsum) else []
                 key = canonical_key(einsum, arch, paths), written[1]
@@ -320,7 +324,7 @@ class CascadeProblem:
             return kind(einsum, arch, request, *most)
         why = "it is a copy" if einsum.is_copy else why_not_fused(einsum, arch, self.goals)
         if why is None:
-            planned = PlannedEinsum.of(einsum, arch, request, self.meter.progress)
+            planned = self.lists.of(einsum, arch, request, self.times(einsum))
             if not any(path.lanes_above() for path in planned.paths):
                 return planned
             why = "lanes may stand above its outermost memory"
@@ -436,9 +440,3 @@ class CascadeProblem:
             taken = chains.persistent()
             self._persistent_bits[chains] = np.array([taken.get(name, 0.0) for name in self.space.memories])
         return self._persistent_bits[chains]
-
-
-def with_slopes(weights: Floats, least: Floats) -> Floats:
-    """Weights of two costs at which the whole is bounded, by the least values of each."""
-    ratio = least[0] / least[1] if (least > 0).all() and np.isfinite(least).all() else 1.0
-    return np.concatenate([weights, [[1.0, slope * ratio] for slope in SLOPES]])

@@ -205,7 +205,7 @@ class FusedSearch(CascadeProblem):
     def ask_simple_unless_soon(self) -> None:
         """Have what is simpler looked for where there is no time for more before it."""
         if self.meter.progress.seconds_left() <= self.soon_left:
-            self.ask_simple()
+            self.lists.without(self.ask_simple)
 
     def ask_simple(self) -> None:
         """Have what is simpler looked for, unless that was asked for, or can be no better than what is found."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -81,6 +82,13 @@ class Descent:
         self.path = path.with_lanes(self.uses)
         self.path.hurried = True
         self.holders = [leaf for leaf in path.leaves if isinstance(leaf, Memory | Toll) and leaf.enabled]
+
+    def keeping_outside(self) -> Descent:
+        """This search before it has begun, but with all tensors in the outermost memory that may keep them."""
+        other = copy(self)
+        other.request = replace(self.request, intermediates=frozenset())
+        other.path, other._plans, other._tried = self.path.with_plans(other.request, []), {}, set()
+        return other
 
     def begin(self, progress: Progress) -> None:
         """Find the best of a few first choices."""

@@ -70,6 +70,12 @@ def plan_all(whole: Whole, token: Progress, plan_first: bool) -> None:
             part.same_as = key if key != einsum.name else None
 
 
+def is_hardly_planned(parts: Mapping[str, EinsumResult]) -> bool:
+    """Whether most Einsums have no choices listed, so that a few times as long would not do for all."""
+    distinct = [part for part in parts.values() if part.same_as is None]
+    return 3 * sum(part.is_planned for part in distinct) < len(distinct)
+
+
 def why_no_tables(whole: Whole, einsum: Einsum) -> str | None:
     """Why an Einsum is searched by brute force, as far as that is known before its choices are listed."""
     if whole.options.brute_force:

@@ -24,7 +24,7 @@ def first_uses(
     table = lane_table(einsum, leaves, lattice, named, most=FULLEST)
     if not len(table) or not table.dimensions:
         return table
-    return _distinct(table, [table.bounds, moved(einsum, table.only(np.array([len(table) - 1])), lattice).bounds])
+    return distinct_uses(table, [table.bounds, moved(einsum, table.only(np.array([len(table) - 1])), lattice).bounds])
 
 
 def moved(einsum: Einsum, use: LaneTable, lattice: Lattice) -> LaneTable:
@@ -41,7 +41,7 @@ def moved(einsum: Einsum, use: LaneTable, lattice: Lattice) -> LaneTable:
                 swapped = use.bounds.copy()
                 swapped[0, [d, e]] = base[[e, d]]
                 rows.append(swapped)
-    return _distinct(use, [bounds[_holds(use, bounds, base, lattice)] for bounds in rows])
+    return distinct_uses(use, [bounds[_holds(use, bounds, base, lattice)] for bounds in rows])
 
 
 def _holds(use: LaneTable, bounds: Ints, base: Ints, lattice: Lattice) -> Bools:
@@ -57,7 +57,7 @@ def _holds(use: LaneTable, bounds: Ints, base: Ints, lattice: Lattice) -> Bools:
     return holds
 
 
-def _distinct(table: LaneTable, parts: list[Ints]) -> LaneTable:
+def distinct_uses(table: LaneTable, parts: list[Ints]) -> LaneTable:
     """A table of these uses, each once, as it is told apart by its bounds."""
     bounds = np.concatenate(parts)
     _, first = np.unique(bounds.reshape(len(bounds), -1), axis=0, return_index=True)

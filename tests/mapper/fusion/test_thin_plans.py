@@ -1,0 +1,76 @@
+"""Where Einsums have too many choices to list in time a few promising ones are fused, and nothing more is claimed."""
+
+import math
+import random
+
+import pytest
+from tests.amounts import few_and_many
+from tests.mapper.fusion.combine import optimum
+from tests.mapper.fusion.test_repeated_structure import layers
+from tests.random_specs.fused import draw_problem
+from tests.random_specs.wide import draw_wide
+
+import einmap
+from einmap.mapper.fusion import thin_plans
+from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
+from einmap.mapper.fusion.search import FusedSearch
+from einmap.mapper.problem.options import read_options
+from einmap.progress import Progress
+
+
+@pytest.fixture
+def no_lists(monkeypatch):
+    """No time for lists of all dataplacements, but for all else."""
+    monkeypatch.setattr(thin_plans.ListsInTime, "of", few)
+
+
+def few(lists, einsum, arch, request, times):
+    some = thin_plans.thin_plans(einsum, arch, request, lists.goal, times, Progress())
+    return some or PlannedEinsum.of(einsum, arch, request, Progress())
+
+
+def searched(spec, goal, semantics=None, **limits):
+    search = FusedSearch(spec, read_options(spec, metrics=goal, semantics=semantics, **limits))
+    return search, search.run(Progress())
+
+
+def test_a_chain_of_products_is_fused_with_a_few_choices(no_lists):
+    spec = layers(2)
+    best = einmap.map_workload(spec, metrics="energy")
+    unfused = einmap.map_workload(spec, metrics="energy", fuse=False)
+    search, (mapping,) = searched(spec, "energy")
+    value = einmap.evaluate(spec, mapping).energy
+    assert best.cost.energy <= value < unfused.cost.energy
+    assert not any(member.chains.covers_mapspace for member in search.members)
+
+
+@few_and_many("seeds", (range(40),), (range(1_000, 1_200),), parts=4, part="fusion")
+def test_what_is_found_with_a_few_choices_is_a_mapping_no_better_than_the_best(seeds, no_lists):
+    found = 0
+    for seed in seeds:
+        rng = random.Random(seed)
+        problem = draw_wide(rng)[0] if seed % 2 else draw_problem(rng, small=True)
+        limits = problem.semantics, problem.max_fused_loops, problem.per_variable
+        try:
+            _, mappings = searched(
+                problem.spec,
+                "energy",
+                problem.semantics,
+                max_fused_loops=problem.max_fused_loops,
+                max_fused_loops_per_rank_variable=problem.per_variable,
+                share_inputs=False,
+            )
+        except einmap.EinmapError:
+            continue
+        for mapping in mappings:
+            value = einmap.evaluate(problem.spec, mapping, semantics=problem.semantics).energy
+            assert value >= optimum(problem.spec, "energy", *limits) * (1 - 1e-9), seed
+            found += 1
+    assert found * 2 > len(seeds)
+
+
+def test_a_search_without_time_for_lists_says_that_it_is_not_proven(monkeypatch):
+    monkeypatch.setattr(thin_plans, "FOR_LISTS", 1e-9)
+    result = einmap.map_workload(layers(2), metrics="energy", time_limit_s=20)
+    assert not result.optimal
+    assert math.isfinite(result.gap)
