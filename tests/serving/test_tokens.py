@@ -3,11 +3,13 @@
 import math
 
 import pytest
+from benchmarks.serving_steps import CLUSTERS, MODELS, Load, Served, cluster_named
 from tests.frontends.huggingface.configs import PUBLISHED
 
 import einmap
 from einmap import SpecError, from_huggingface, map_workload
-from einmap.distribute.operators import Attention, Exchange, Product
+from einmap.distribute.operators import Attention, Exchange, Product, step_seconds
+from einmap.serving.on_cluster import parts_on_cluster
 from einmap.serving.operators import Kernel, operators_of
 from einmap.serving.tokens import TokenRequest, token_costs
 
@@ -41,7 +43,9 @@ def test_a_step_on_one_device_moves_each_weight_and_each_cached_row_once():
     layer = layer_seconds(2, [(64, 128), (64, 64), (64, 256), (128, 64)], 2, 4, 128)
     assert point.parts[1].instances == 3
     assert point.parts[1].seconds == pytest.approx(layer)
-    embedding, head = 2 * 2 * 2 * 64e-9 + 1e-6, 2 * 2 * 2 * 64e-9 + 2 * (2 * 64 + 64 * 256 + 2 * 256) * 1e-9 + 2e-6
+    embedding, norm = 2 * 2 * 2 * 64e-9 + 1e-6, 2 * 2 * 2 * 64e-9 + 1e-6
+    # logits, and 10 bytes for each where one is chosen
+    head = norm + 2 * (2 * 64 + 64 * 256 + 2 * 256) * 1e-9 + 1e-6 + 2 * 256 * 10e-9 + 1e-6
     assert point.seconds == pytest.approx(3 * layer + embedding + head)
     assert point.rate == pytest.approx(2 / point.seconds)
     assert point.limited_by == "memory"
@@ -151,3 +155,29 @@ def test_collectives_are_there_for_several_devices_alone():
         [isinstance(o, Exchange) for p in operators_of(model, n) for o in p.operators].count(True) for n in (1, 2)
     ]
     assert exchanges == [0, 3]
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("prompt", [0, 700])
+def test_a_step_takes_what_the_operators_of_the_measured_models_take(name, prompt):
+    """The benchmark that is held against measured times has operators of its own."""
+    for bits, devices in ((16, 1), (8, 4)):
+        widths = {"weight_bits": bits, "activation_bits": bits}
+        model = from_huggingface(PUBLISHED[name][0], batch=24, context=2999, **widths)
+        cluster = cluster_named(CLUSTERS["h100_sxm"])
+        found = math.fsum(p.instances * p.seconds for p in parts_on_cluster(model, cluster, devices, prompt))
+        load = Load(24, 3000, 1 if prompt else 0, prompt)
+        expected = step_seconds(cluster, Served(MODELS[name], devices, bits, 16).operators(load))
+        assert found == pytest.approx(expected, rel=0.01)
+
+
+def test_prompts_of_others_come_between_the_tokens_of_a_request():
+    request = TokenRequest((1, 9), (128,), answer=32)
+    alone, among = token_costs(TINY, MACHINE, request).points
+    assert alone.served == alone.seconds
+    cluster = einmap.facade.cluster_in(MACHINE)
+    model = from_huggingface(TINY, batch=9, context=128 + 16)
+    with_prompt = math.fsum(part.instances * part.seconds for part in parts_on_cluster(model, cluster, 1, 128))
+    # 8 others bring one prompt each in 32 steps
+    assert among.served == pytest.approx(among.seconds * 24 / 32 + with_prompt * 8 / 32)
+    assert among.user_rate == pytest.approx(1 / among.served)

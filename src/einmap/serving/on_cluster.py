@@ -25,9 +25,12 @@ class PartCost:
     proven: bool | None = None
 
 
-def parts_on_cluster(model: LanguageModel, cluster: Cluster, devices: int) -> tuple[PartCost, ...]:
-    """Each part of a step on `devices` of a cluster, whose PEs have rates. Raises SpecError for too many devices."""
-    return tuple(_part(part, cluster) for part in operators_of(model, devices))
+def parts_on_cluster(model: LanguageModel, cluster: Cluster, devices: int, prompt: int = 0) -> tuple[PartCost, ...]:
+    """Each part of a step on `devices` of a cluster, whose PEs have rates; `prompt`: positions of a request beside it.
+
+    Raises SpecError for more devices than there are.
+    """
+    return tuple(_part(part, cluster) for part in operators_of(model, devices, prompt))
 
 
 def _part(part: PartOperators, cluster: Cluster) -> PartCost:

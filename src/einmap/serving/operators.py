@@ -6,7 +6,7 @@ layer. Experts are divided as feed-forward layers are, states by heads; latent r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from einmap.distribute.costs.cluster import ProcessingElement
@@ -44,21 +44,21 @@ class PartOperators:
     def widest(self) -> float:
         """Bytes of the widest activations: what the largest product reads and writes."""
         products = [o for o in self.operators if isinstance(o, Product)]
-        return max(
-            (o.batch * o.m * (o.k * (o.cast_from or o.bits) + o.n * o.result_bits) / 8 for o in products), default=0
-        )
+        return max((o.batch * o.m * (o.k * o.bits + o.n * o.result_bits) / 8 for o in products), default=0)
 
 
-def operators_of(model: LanguageModel, devices: int) -> tuple[PartOperators, ...]:
-    """Operators of each part of a model's step on each of `devices`."""
-    writer = _Writer(model, devices)
+def operators_of(model: LanguageModel, devices: int, prompt: int = 0) -> tuple[PartOperators, ...]:
+    """Operators of each part of a model's step on each of `devices`; `prompt`: positions of a new request that go
+    through the layers beside it, 0 for none.
+    """
+    writer = _Writer(model, devices, prompt)
     kinds: dict[Layer, int] = model.layers
     names = [part.name for part in model.parts[1 : 1 + len(kinds)]]
     layers = [
         PartOperators(name, count, tuple(writer.layer(layer)))
         for name, (layer, count) in zip(names, kinds.items(), strict=True)
     ]
-    first = PartOperators(model.parts[0].name, 1, (writer.pointwise(2 * writer.hidden),))
+    first = PartOperators(model.parts[0].name, 1, (writer.pointwise(writer.hidden, writer.hidden),))
     last = PartOperators(model.parts[-1].name, 1, tuple(writer.head()))
     return (first, *layers, last)
 
@@ -69,6 +69,7 @@ class _Writer:
 
     model: LanguageModel
     devices: int
+    prompt: int
 
     @property
     def hidden(self) -> int:
@@ -77,8 +78,8 @@ class _Writer:
 
     @property
     def rows(self) -> int:
-        """Positions of the step, over all sequences."""
-        return self.model.step.batch * self.model.step.tokens
+        """Positions that go through the layers, over all sequences."""
+        return self.model.step.batch * self.model.step.tokens + self.prompt
 
     def share(self, size: int) -> int:
         """The part of a size that one device has."""
@@ -95,12 +96,13 @@ class _Writer:
             weight_bits=widths.weights,
             result_bits=max(widths.activations, widths.others),
             batch=batch,
-            cast_from=widths.others if widths.activations < widths.others else None,
         )
 
-    def pointwise(self, values: float) -> Pointwise:
-        """A kernel that moves so many values of each position."""
-        return Pointwise(self.rows * values * self.model.widths.others / 8)
+    def pointwise(self, read: float, written: float, *, narrow: bool = False) -> Pointwise:
+        """A kernel that reads and writes so many values of each position; `narrow`: as operands of products."""
+        widths = self.model.widths
+        bits = min(widths.activations, widths.others) if narrow else widths.others
+        return Pointwise(self.rows * (read * widths.others + written * bits) / 8)
 
     def sum_over_devices(self) -> list[Operator]:
         """The all-reduce of hidden states, where there are several devices."""
@@ -109,7 +111,8 @@ class _Writer:
 
     def layer(self, layer: Layer) -> list[Operator]:
         """A layer: its mixer and its feed-forward block, a norm with a sum for each."""
-        norms: list[Operator] = [self.pointwise(4 * self.hidden)] * (2 if layer.placed == "both" else 1)
+        norm = self.pointwise(2 * self.hidden, 2 * self.hidden, narrow=True)
+        norms: list[Operator] = [norm] * (2 if layer.placed == "both" else 1)
         made = [*norms, *self.mixer(layer.mixer), *self.sum_over_devices()]
         if layer.second is not None:
             made += [*norms, *self.second(layer.second), *self.sum_over_devices()]
@@ -136,9 +139,14 @@ class _Writer:
             step.batch, heads, kv_heads, seen, width=block.head, queries=step.tokens, bits=widths.cache,
             query_bits=max(widths.activations, widths.others),
         )  # fmt: skip
+        attends: list[Operator] = [attended]
+        if self.prompt:
+            attends.append(replace(attended, sequences=1, context=self.prompt, queries=self.prompt))
         columns = (heads + 2 * kv_heads) * block.head
-        turned: list[Operator] = [self.pointwise(2 * columns)] if block.rotary or block.qk_norm else []
-        return [self.product(columns, self.hidden), *turned, attended, self.product(self.hidden, heads * block.head)]
+        turned: list[Operator] = [self.pointwise(columns, columns)] if block.rotary else []
+        if block.qk_norm is not None:
+            turned.append(self.pointwise((heads + kv_heads) * block.head, (heads + kv_heads) * block.head))
+        return [self.product(columns, self.hidden), *turned, *attends, self.product(self.hidden, heads * block.head)]
 
     def latent(self, block: Latent) -> list[Operator]:
         """Products into and out of latent rows; the rows are read by every device, once for all of its heads."""
@@ -164,7 +172,12 @@ class _Writer:
             Kernel(pairs * (block.plain + block.rotated + block.value), moved, widths.others),
         ]
         in_latent = step.tokens * block.kv_rank * 2 <= seen * (block.plain + block.value)
-        made += [self.pointwise(2 * (columns + row)), *(absorbed if in_latent else expanded)]
+        made += [self.pointwise(columns + row, columns + row), *(absorbed if in_latent else expanded)]
+        if self.prompt:
+            width = block.plain + block.rotated + block.value
+            pairs = heads * self.prompt * (self.prompt + 1.0)
+            made.append(self.product(heads * (block.plain + block.value), block.kv_rank, rows=self.prompt))
+            made.append(Kernel(pairs * width, self.prompt * heads * 2 * width * widths.others / 8, widths.others))
         return [*made, self.product(self.hidden, heads * block.value)]
 
     def states(self, block: StateSpace) -> list[Operator]:
@@ -173,13 +186,13 @@ class _Writer:
         heads = self.share(block.heads)
         inner, shared = heads * block.head, 2 * self.share(block.groups) * block.state
         values = step.batch * heads * block.head * block.state
-        chunk = min(block.chunk, step.tokens)
+        chunk = min(block.chunk, max(step.tokens, self.prompt))
         scanned = 2.0 * self.rows * inner * (2 * block.state + chunk)
         return [
             self.product(2 * inner + shared + heads, self.hidden),
-            self.pointwise(2 * (inner + shared)),
+            self.pointwise(inner + shared, inner + shared),
             Kernel(scanned, 2 * values * widths.cache / 8, widths.others),
-            self.pointwise(4 * inner),
+            self.pointwise(3 * inner, inner, narrow=True),
             self.product(self.hidden, inner),
         ]
 
@@ -190,7 +203,10 @@ class _Writer:
         choices = self.rows * block.chosen
         busy = min(block.number, choices)
         router = Product(self.rows, block.number, self.hidden, bits=self.model.widths.others)
-        made: list[Operator] = [router, self.pointwise(2 * block.chosen * self.hidden)]
+        made: list[Operator] = [
+            router,
+            self.pointwise(block.chosen * self.hidden, block.chosen * self.hidden, narrow=True),
+        ]
         made += self.feed_forward(block.expert, ceil(choices / busy), busy)
         if block.shared is not None:
             made += self.feed_forward(block.shared, self.rows, 1)
@@ -199,7 +215,8 @@ class _Writer:
     def feed_forward(self, block: FeedForward, rows: int, batch: int) -> list[Operator]:
         """Gate and up in one product, the activation, down; `batch` of them."""
         inner, width = self.share(block.hidden), 2 if block.gated else 1
-        moved = rows * batch * (width + 1) * inner * self.model.widths.others / 8
+        widths = self.model.widths
+        moved = rows * batch * inner * (width * widths.others + min(widths.activations, widths.others)) / 8
         return [
             self.product(width * inner, self.hidden, rows=rows, batch=batch),
             Pointwise(moved),
@@ -207,10 +224,13 @@ class _Writer:
         ]
 
     def head(self) -> list[Operator]:
-        """The last norm, and logits of one position for each sequence, which every device gets."""
-        made, widths, batch = self.model.description, self.model.widths, self.model.step.batch
+        """The last norm, and logits of one position for each sequence, which every device gets and reads once."""
+        made, widths = self.model.description, self.model.widths
+        batch = self.model.step.batch + (1 if self.prompt else 0)
         columns = self.share(made.vocabulary)
         norm = Pointwise(2 * batch * self.hidden * widths.others / 8)
         logits = Product(batch, columns, self.hidden, bits=widths.others, result_bits=widths.others)
         joined = Exchange(batch * made.vocabulary * widths.others / 8, self.devices, "all_gather")
-        return [norm, logits, *([joined] if self.devices > 1 else [])]
+        # logits in 32 bits, written and read once
+        chosen = Pointwise(batch * made.vocabulary * (widths.others + 64) / 8)
+        return [norm, logits, *([joined] if self.devices > 1 else []), chosen]

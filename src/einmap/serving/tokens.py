@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -49,7 +49,8 @@ class TokenPoint:
     """One batch of sequences with so many cached positions each, on a machine.
 
     `parts`: of a step that gives each sequence a token; `first`: of the prompt of one request, `context` positions
-    long, alone on the machine; empty where it was not asked for. `most_sequences`: how many fit, None: any number.
+    long, alone on the machine; empty where it was not asked for. `served`: seconds for each token where the others'
+    prompts come between, None where it was not asked for. `most_sequences`: how many fit, None: any number.
     """
 
     __repr__ = brief
@@ -59,6 +60,7 @@ class TokenPoint:
     devices: int
     parts: tuple[PartCost, ...]
     first: tuple[PartCost, ...]
+    served: float | None
     held: Held
     most_sequences: int | None
 
@@ -82,13 +84,13 @@ class TokenPoint:
 
     @property
     def rate(self) -> float:
-        """Tokens/s on each device, of all sequences."""
-        return self.batch / self.seconds / self.devices
+        """Tokens/s on each device, of all sequences, prompts between them included where they were asked for."""
+        return self.batch * self.user_rate / self.devices
 
     @property
     def user_rate(self) -> float:
-        """Tokens/s of one sequence."""
-        return 1 / self.seconds
+        """Tokens/s of one sequence, prompts of others between them included where they were asked for."""
+        return 1 / (self.seconds if self.served is None else self.served)
 
     @property
     def limited_by(self) -> str:
@@ -133,8 +135,9 @@ def _seconds(parts: Sequence[PartCost]) -> float:
 class TokenRequest:
     """Batches and contexts of a table, and how they are answered.
 
-    `first`: whether the time to the first token is wanted; `metric`: of the mappings, `time_limit_s`: for each part
-    that is mapped, `fuse`: whether tensors may stay inside between Einsums, for machines that are an architecture;
+    `first`: whether the time to the first token is wanted; `answer`: tokens that each request makes after its prompt
+    of `context` positions, None: its steps alone are asked for; `metric`: of the mappings, `time_limit_s`: for each
+    part that is mapped, `fuse`: whether tensors may stay inside between Einsums, for machines that are an architecture;
     `widths`: bits, as `from_huggingface` takes them.
     """
 
@@ -142,6 +145,7 @@ class TokenRequest:
     contexts: tuple[int, ...] = (1024,)
     devices: int = 1
     first: bool = True
+    answer: int | None = None
     metric: str = "latency"
     time_limit_s: float = 60.0
     fuse: bool = True
@@ -167,9 +171,9 @@ def token_costs(
         raise SpecError(f"a table of {len(asked.batches) * len(asked.contexts):,} points; at most {LONGEST_TABLE:,}")
     cluster = _cluster(spec)
     if cluster is None and spec.raw.get("arch") is None:
-        raise SpecError("the machine has neither a cluster nor an architecture", hint="--on h100_nodes, --on tpu_v4i")
+        raise SpecError("the machine has neither a cluster nor an architecture", hint="--on h100_node, --on tpu_v4i")
     if cluster is None and asked.devices > 1:
-        raise SpecError("an architecture is one device", hint="a cluster has several: --on h100_nodes --devices 8")
+        raise SpecError("an architecture is one device", hint="a cluster has several: --on h100_node --devices 8")
     on = _Machine(cluster, Mapped(spec, asked.metric, asked.time_limit_s, asked.fuse, progress), asked.devices)
     made, widths = described(config, **(asked.widths or {}))
     if any(isinstance(layer.mixer, Attention) and not layer.mixer.causal for layer in made.layers):
@@ -177,13 +181,19 @@ def token_costs(
     points: list[TokenPoint] = []
     notes: dict[Note, None] = {}
     for context in asked.contexts:
-        check(tokens=context)
-        first = on.parts(model_of(made, Step(1, context, 0), widths)) if asked.first else ()
+        check(tokens=context, **({} if asked.answer is None else {"context": asked.answer}))
+        prompt = on.parts(model_of(made, Step(1, context, 0), widths)) if asked.first or asked.answer else ()
+        first = prompt if asked.first else ()
         for batch in asked.batches:
             check(batch=batch)
-            model = model_of(made, Step(batch, 1, context), widths)
+            model = model_of(made, Step(batch, 1, context + (asked.answer or 0) // 2), widths)
             notes |= dict.fromkeys(model.notes)
-            points.append(_point(model, on, first))
+            point = _point(model, on, context, first)
+            if asked.answer:
+                point = replace(
+                    point, served=point.seconds + (batch - 1) / asked.answer * on.delay(model, point, prompt)
+                )
+            points.append(point)
     parameters = model_of(made, Step(1, 1, 0), widths).n_parameters
     return TokenCosts(made.architecture, parameters, tuple(points), tuple(notes))
 
@@ -206,6 +216,14 @@ class _Machine:
     mapped: Mapped
     devices: int
 
+    def delay(self, model: LanguageModel, point: TokenPoint, prompt: tuple[PartCost, ...]) -> float:
+        """Seconds that a prompt adds to the step in which it comes: its rows beside those of the step on a cluster, a
+        step of its own on an architecture.
+        """
+        if self.cluster is None:
+            return _seconds(prompt)
+        return _seconds(parts_on_cluster(model, self.cluster, self.devices, point.context)) - point.seconds
+
     def parts(self, model: LanguageModel) -> tuple[PartCost, ...]:
         """Costs of each part of a step."""
         if self.cluster is not None:
@@ -220,7 +238,7 @@ class _Machine:
         return self.mapped.memory
 
 
-def _point(model: LanguageModel, on: _Machine, first: tuple[PartCost, ...]) -> TokenPoint:
+def _point(model: LanguageModel, on: _Machine, context: int, first: tuple[PartCost, ...]) -> TokenPoint:
     step, devices = model.step, on.devices
     heads = max((k.mixer.kv_heads for k in model.layers if isinstance(k.mixer, Attention)), default=1)
     # rows of latent attention, and heads that are fewer than devices, are on several of them
@@ -231,4 +249,4 @@ def _point(model: LanguageModel, on: _Machine, first: tuple[PartCost, ...]) -> T
     most = None
     if math.isfinite(held.memory):
         most = max(0, int((held.memory - held.weights) / ((cache + widest) / step.batch)))
-    return TokenPoint(step.batch, step.context, devices, parts, first, held, most)
+    return TokenPoint(step.batch, context, devices, parts, first, None, held, most)

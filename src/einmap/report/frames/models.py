@@ -29,7 +29,7 @@ def _front(costs: TokenCosts) -> Iterable[Row]:
 def _point(point: TokenPoint) -> Row:
     held = point.held
     room = held.weights, held.cache, held.activations
-    times = point.seconds, point.seconds_to_first, point.rate, point.user_rate, point.energy
+    times = point.seconds, point.served, point.seconds_to_first, point.rate, point.user_rate, point.energy
     sizes = point.batch, point.context, point.devices
     return *sizes, *times, *room, point.most_sequences, held.fits, point.limited_by, point.proven
 
@@ -43,7 +43,7 @@ def _layers(costs: TokenCosts) -> Iterable[Row]:
 
 
 _POINT = (
-    "integer batch | context | devices; number time for each token [s] | time to first token [s] | "
+    "integer batch | context | devices; number time for each token [s] | time served [s] | time to first token [s] | "
     "tokens of a device [1/s] | tokens of a user [1/s] | energy of a token [J] | weights [bytes] | cache [bytes] | "
     "activations [bytes]; integer most sequences; truth fits; text limited by; truth proven"
 )

@@ -26,12 +26,15 @@ def tokens_report(costs: TokenCosts) -> RenderableType:
 def _times(costs: TokenCosts) -> RenderableType:
     front = {*costs.front}
     known = any(point.energy is not None for point in costs.points)
-    columns = ["batch", "context", "each token", "first token", "tokens/s of a device", "of a user"]
+    served = any(point.served is not None for point in costs.points)
+    columns = ["batch", "context", "each token", *(["served"] if served else []), "first token"]
+    columns += ["tokens/s of a device", "of a user"]
     columns += ["energy", "proven"] if known else []
     rows = []
     for point in costs.points:
         first = point.seconds_to_first
         cells = [f"{point.batch:,}", f"{point.context:,}", format_si(point.seconds, "s")]
+        cells += [format_si(point.served or point.seconds, "s")] if served else []
         cells += [
             NO if first is None else format_si(first, "s"),
             format_count(point.rate),
@@ -93,6 +96,7 @@ def _point(point: TokenPoint, *, on_front: bool) -> dict[str, Any]:
         "context": point.context,
         "devices": point.devices,
         "seconds_for_each_token": point.seconds,
+        "seconds_for_each_token_served": point.served,
         "seconds_to_first_token": point.seconds_to_first,
         "tokens_per_second_of_a_device": point.rate,
         "tokens_per_second_of_a_user": point.user_rate,

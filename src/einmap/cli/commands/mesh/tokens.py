@@ -27,6 +27,9 @@ class Options:
     context: str = option(
         "1024,8192", "Cached positions of each sequence; the prompt of a first token.", default="1024,8192"
     )
+    answer: int | None = option(
+        "N", "Tokens that each request makes: prompts of others come between.", shown="steps alone", min=1
+    )
     no_first: bool = flag("Leave out the time to the first token.")
     weight_bits: int | None = option("N", "Bits of weights.", shown="as the model says", min=1, max=1024, panel=INPUT)
     activation_bits: int | None = option(
@@ -49,7 +52,7 @@ def tokens_command(
     tensor parallelism, and runs kernel after kernel. Points that no other beats in tokens/s of a device and of a user,
     at the same context, are marked as the front.
 
-    Example: einmap tokens config.json --on h100_nodes --devices 4 --batch 1,16,256 --context 2048,32768
+    Example: einmap tokens config.json --on h100_node --devices 4 --batch 1,16,256 --context 2048,32768
     """
     files = output.files("einmap.serving.tokens.TokenCosts", [options.model, options.on])
     widths = {
@@ -65,6 +68,7 @@ def tokens_command(
         numbers(options.context, "--context"),
         options.devices,
         first=not options.no_first,
+        answer=options.answer,
         metric=options.metrics,
         time_limit_s=options.time_limit,
         fuse=options.fuse,
