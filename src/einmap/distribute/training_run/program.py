@@ -9,6 +9,7 @@ from itertools import accumulate, pairwise
 
 from einmap.distribute.pipelines.schedule import Kind, PipelineSchedule
 from einmap.distribute.pipelines.shipped import pipeline_schedule
+from einmap.distribute.placements.mesh import MAX_DEVICES
 from einmap.distribute.training.model import Ranks, variables_of
 from einmap.distribute.training.plan import TrainingPlan
 from einmap.einsum.einsum import Einsum, TensorName
@@ -162,6 +163,10 @@ def training_program(
     refuse_recurrences(workload.recurrences, "a pipelined training step")
     ranks = batch if isinstance(batch, Ranks) else Ranks(batch, None)
     _check_plan(plan, ranks, optimizer)
+    for rank in (ranks.sequence, ranks.expert):
+        if rank is not None and rank not in workload.rank_sizes:
+            hint = did_you_mean(rank, workload.rank_sizes, listing="ranks")
+            raise SpecError(f"the workload has no rank {rank!r}", hint=hint)
     needed = leading_to(workload, of)
     forward = replace(workload, einsums=tuple(e for e in workload.einsums if e.name in needed))
     whole = gradient(workload, of, by, constant=constant, optimizer=optimizer)
@@ -198,6 +203,8 @@ def training_program(
 
 
 def _check_plan(plan: TrainingPlan, ranks: Ranks, optimizer: str | None) -> None:
+    if plan.devices > MAX_DEVICES:
+        raise SpecError(f"the plan has {plan.devices:,} devices; at most {MAX_DEVICES:,} are run")
     if plan.zero and optimizer is None:
         raise SpecError(
             f"ZeRO {plan.zero} spreads the state of an optimiser, and none is chosen", hint="choose sgd or adam"
