@@ -4,13 +4,13 @@ import random
 from itertools import combinations, pairwise, product
 
 import pytest
-from tests.distribute.training.models import perceptron, transformer
+from tests.distribute.training.models import attention, experts, perceptron, transformer
 
 from einmap.distribute.costs.cluster import Cluster, Link, ProcessingElement
 from einmap.distribute.training.cuts import Unit, best_cut, every_cut
-from einmap.distribute.training.plan import TrainingPlan
+from einmap.distribute.training.plan import RECOMPUTE, TrainingPlan
 from einmap.distribute.training.search import TrainingRequest, best_training_plan
-from einmap.distribute.training.step import training_cost
+from einmap.distribute.training.step import TrainingCosts, training_cost
 from einmap.errors import EinmapError, SpecError
 from einmap.progress import Progress
 
@@ -38,17 +38,18 @@ def every_plan(model, devices, fixed):
     """Every plan of the space, cut into stages in every way."""
     units = len(model.units)
     numbers = range(1, devices + 1)
-    for tp, pp, dp in product(numbers, repeat=3):
-        if tp * pp * dp != devices or pp > units or model.batch % dp:
+    experts = numbers if any(layer.experts for layer in model.layers) else (1,)
+    for tp, pp, dp, cp, ep in product(numbers, numbers, numbers, fixed["cp"], experts):
+        if tp * pp * dp * cp * ep != devices or pp > units or model.batch % (dp * ep):
             continue
         for micro_batch, schedule, recompute, zero, sequence in product(
             (1, 2, 4, 8),
             ("1f1b", "zb-1p", "zb-2p", "zb-v", "interleaved") if pp > 1 else ("1f1b",),
-            fixed.get("recompute", ("none", "selective", "full")),
-            range(4) if dp > 1 else (0,),
+            fixed["recompute"],
+            range(4) if dp * cp * ep > 1 else (0,),
             (True, False) if tp > 1 else (True,),
         ):
-            if model.batch % (dp * micro_batch):
+            if model.batch % (dp * ep * micro_batch):
                 continue
             chunks = {"zb-v": (2,), "interleaved": (2, 3)}.get(schedule, (1,))
             for count in chunks:
@@ -56,15 +57,15 @@ def every_plan(model, devices, fixed):
                     continue
                 for stages in compositions(units, pp * count):
                     yield TrainingPlan(
-                        dp, tp, 1, 1, pp, micro_batch, sequence, stages, count, schedule, zero, recompute
+                        dp, tp, cp, ep, pp, micro_batch, sequence, stages, count, schedule, zero, recompute
                     )
 
 
 def least_of_all(model, cluster, devices, memory, fixed):
-    best = None
+    best, costs = None, TrainingCosts(model, cluster)
     for plan in every_plan(model, devices, fixed):
         try:
-            step = training_cost(model, cluster, plan)
+            step = costs.step(plan)
         except EinmapError:
             continue
         if step.peak.total <= memory and (best is None or step.seconds < best):
@@ -72,17 +73,32 @@ def least_of_all(model, cluster, devices, memory, fixed):
     return best
 
 
+def model_of(rng):
+    """Products in a row, layers of attention, or of experts with a dense layer before them."""
+    batch, kind = rng.choice([4, 8]), rng.choice(["products", "attention", "experts"])
+    if kind == "attention":
+        return attention(rng.randint(1, 4), batch, tokens=rng.choice([8, 32]), width=rng.choice([8, 32]))
+    if kind == "experts":
+        return experts(rng.randint(0, 1), rng.randint(1, 2), batch, n=rng.choice([2, 4]), width=rng.choice([16, 32]))
+    widths = [rng.choice([32, 64, 128]) for _ in range(rng.randint(2, 6) + 1)]
+    return perceptron(widths, batch=batch, table=rng.choice([0, 4096]))
+
+
 def check(seed):
     rng = random.Random(seed)
-    layers = rng.randint(2, 6)
-    widths = [rng.choice([32, 64, 128]) for _ in range(layers + 1)]
-    model = perceptron(widths, batch=rng.choice([4, 8]), table=rng.choice([0, 4096]))
+    model = model_of(rng)
     cluster, devices = cluster_of(rng), rng.choice([2, 3, 4])
-    fixed = {"recompute": ("none", "full")} if rng.random() < 0.7 else {"recompute": ("none",)}
+    fixed = {"recompute": rng.choice([("none",), ("none", "full"), ("none", "selective"), RECOMPUTE]), "cp": (1,)}
+    if any(layer.sequence for layer in model.layers) and rng.random() < 0.5:
+        fixed["cp"] = (1, 2)
     whole = training_cost(model, cluster, TrainingPlan()).peak.total
     memory = whole * rng.choice([0.2, 0.35, 0.6, 1.0, 10.0])
     least = least_of_all(model, cluster, devices, memory, fixed)
     asked = {name: list(values) for name, values in fixed.items()}
+    if least is None and fixed["cp"] == (1,):
+        # without `cp` fixed, more of it is tried
+        least = least_of_all(model, cluster, devices, memory, fixed | {"cp": range(1, devices + 1)})
+        del asked["cp"]
     request = TrainingRequest(devices, memory, fixed=asked | {"overlap": ("data",)})
     if least is None:
         with pytest.raises(SpecError, match="no plan keeps to"):

@@ -12,6 +12,7 @@
 - `plan`: a plan of a training step as data.
 - `rules`: how the Einsums of a layer may be split.
 - `search`: best_training_plan(): the best plan, and the best of each kind.
+- `stage`: the layers of a stage, and which collectives hide behind its passes.
 - `step`: training_cost(): seconds and bytes of a step by a plan.
 - `words`: why a plan wins, and what one change would cost.
 """

@@ -11,13 +11,9 @@ from einmap.distribute.pipelines.schedule import folded, looped
 from einmap.distribute.training.cuts import Unit
 from einmap.distribute.training.held import held_by_weights
 from einmap.distribute.training.layer import Weights
-from einmap.distribute.training.plan import TrainingPlan
-from einmap.distribute.training.step import Stage, TrainingCosts
-
-FOLDED = ("zb-v", "dual-pipe-v")
-"""Schedules whose stages go to the last device and back."""
-SPLIT = ("zb-1p", "zb-2p", *FOLDED)
-"""Schedules whose backward passes are in two parts."""
+from einmap.distribute.training.plan import FOLDED, SPLIT, TrainingPlan
+from einmap.distribute.training.stage import Stage
+from einmap.distribute.training.step import TrainingCosts
 
 
 def in_flight(plan: TrainingPlan, batches: int, stage: int) -> float:
@@ -39,23 +35,37 @@ def in_flight(plan: TrainingPlan, batches: int, stage: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Sums over the first layers of a model, for one micro-batch. `passes`: float (layers + 1, 3), seconds; `saved`,
-    `fixed`: float (layers + 1), bytes that wait and that are there all the time; `working`: bytes of the largest
-    layer; `longest`: seconds of the longest layer; `part`: least part of the seconds of a layer that its forward pass
+    """Sums over the first layers of a model, for one micro-batch. `passes`: float (layers + 1, 3), seconds without
+    collectives that may hide; `moving`: float (layers + 1, 2), seconds of these in the forward and in the backward
+    pass, which takes at least as long; `saved`, `fixed`: float (layers + 1), bytes that wait and that are there all
+    the time; `working`: bytes of the largest layer; `part`: least part of the seconds of a layer that its forward pass
     takes.
     """
 
     passes: NDArray[np.float64]
+    moving: NDArray[np.float64]
     saved: NDArray[np.float64]
     fixed: NDArray[np.float64]
     working: float
-    longest: float
     part: float
 
     @property
     def total(self) -> float:
-        """Seconds of all layers."""
-        return float(self.passes[-1].sum())
+        """Seconds of all layers at least."""
+        return float(self.between(np.array([0, -1])).sum())
+
+    @property
+    def layers(self) -> NDArray[np.float64]:
+        """Seconds of each layer at least, float (layers,)."""
+        whole: NDArray[np.float64] = self.between(np.arange(len(self.passes))).sum(axis=1)
+        return whole
+
+    def between(self, ends: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Seconds at least of the passes of stages that end there, float (stages, 3): with what cannot hide."""
+        passes, moving = np.diff(self.passes[ends], axis=0), np.diff(self.moving[ends], axis=0)
+        passes[:, 0] = np.maximum(passes[:, 0], moving[:, 0])
+        passes[:, 2] = np.maximum(passes[:, 2], moving[:, 1] - passes[:, 1])
+        return passes
 
 
 class Bounds:
@@ -77,17 +87,18 @@ class Bounds:
             made: dict[tuple[str, str], Stage] = {}
             for layer, again in kinds:
                 if (layer.name, again) not in made:
-                    made[layer.name, again] = self.costs.stage(plan, {(layer, again): 1}, is_first=False)
+                    made[layer.name, again] = self.costs.stage(plan, [(layer, again, 1)], is_first=False)
             stages = [made[layer.name, again] for layer, again in kinds]
-            passes = np.array([stage.passes for stage in stages])
+            passes = np.array([stage.alone for stage in stages])
+            moving = np.array([stage.moving for stage in stages])
             zero = np.zeros(1)
             whole = passes.sum(axis=1)
             self._sums[key] = Sums(
                 np.vstack([np.zeros((1, 3)), np.cumsum(passes, axis=0)]),
+                np.vstack([np.zeros((1, 2)), np.cumsum(moving, axis=0)]),
                 np.concatenate([zero, np.cumsum([stage.saved for stage in stages])]),
                 np.concatenate([zero, np.cumsum([stage.held.total - stage.held.working for stage in stages])]),
                 max(stage.held.working for stage in stages),
-                float(whole.max()),
                 float(min(passes[whole > 0, 0] / whole[whole > 0], default=0.0)),
             )
         return self._sums[key]
@@ -95,7 +106,7 @@ class Bounds:
     def units(self, plan: TrainingPlan) -> list[Unit]:
         """All layers in order."""
         sums = self.sums(plan)
-        seconds = np.diff(sums.passes.sum(axis=1)).tolist()
+        seconds = sums.layers.tolist()
         return [Unit(*row) for row in zip(seconds, np.diff(sums.saved), np.diff(sums.fixed), strict=True)]
 
     def table(self, plan: TrainingPlan) -> float:
@@ -128,10 +139,11 @@ class Bounds:
         sums, batches = self.sums(plan), plan.micro_batches(self.costs.model.batch)
         is_split = plan.schedule in SPLIT
         alone = float(sums.passes[-1, : 2 if is_split else 3].sum())
-        bound = max(batches * sums.total / plan.pp, batches * sums.longest, alone)
+        bound = max(batches * sums.total / plan.pp, batches * float(sums.layers.max()), alone)
         part = sums.part if is_split else 1.0
         if plan.chunks == 1 and plan.pp > 1 and part:
-            bound = max(bound, part * sums.total / (1 - (1 - part / batches) ** plan.pp))
+            whole = float(sums.passes[-1].sum()) if is_split else sums.total
+            bound = max(bound, part * whole / (1 - (1 - part / batches) ** plan.pp))
         return bound
 
     def of_cut(self, plan: TrainingPlan) -> float:
@@ -140,7 +152,7 @@ class Bounds:
         """
         ends, device_of = _ends(plan)
         batches, is_split = plan.micro_batches(self.costs.model.batch), plan.schedule in SPLIT
-        passes = np.diff(self.sums(plan).passes[ends], axis=0)
+        passes = self.sums(plan).between(ends)
         head = np.concatenate([[0.0], np.cumsum(passes[:, 0])])
         tail = np.concatenate([[0.0], np.cumsum(passes[:, 1] + (0.0 if is_split else passes[:, 2]))])
         best = 0.0

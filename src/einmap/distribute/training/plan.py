@@ -21,6 +21,10 @@ DIMS: tuple[Dim, ...] = get_args(Dim.__value__)
 pipeline parallel.
 """
 ZERO = (0, 1, 2, 3)
+FOLDED = ("zb-v", "dual-pipe-v")
+"""Schedules whose stages go to the last device and back."""
+SPLIT = ("zb-1p", "zb-2p", *FOLDED)
+"""Schedules whose backward passes are in two parts."""
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from itertools import groupby
 
 from einmap.distribute.costs.cluster import Cluster
 from einmap.distribute.pipelines.problem import ROUNDING
@@ -13,25 +13,14 @@ from einmap.distribute.pipelines.quick import Ordered, ends_and_peaks, ordered
 from einmap.distribute.pipelines.shipped import pipeline_schedule
 from einmap.distribute.pipelines.timeline import StageCosts, Timeline, run_pipeline
 from einmap.distribute.placements.mesh import Mesh
-from einmap.distribute.training.held import DataMove, Held, data_moves, held_by_weights, layer_moves
-from einmap.distribute.training.layer import Collective, LayerCost, Phase, Weights, layer_cost
+from einmap.distribute.training.held import Held
+from einmap.distribute.training.layer import LayerCost, Weights, layer_cost
 from einmap.distribute.training.machine import Machine, machine_for
 from einmap.distribute.training.model import Layer, TrainingModel
 from einmap.distribute.training.plan import Dim, Recompute, TrainingPlan
+from einmap.distribute.training.stage import Parts, Stage, StepPart, shown_once, stage_of
 from einmap.errors import SpecError
 from einmap.visible import brief
-
-
-@dataclass(frozen=True, slots=True)
-class StepPart:
-    """Seconds of the device that is done last, spent on one thing. `hidden`: seconds of it that run meanwhile; `sent`:
-    bytes that the device sends.
-    """
-
-    what: str
-    seconds: float
-    hidden: float = 0.0
-    sent: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -73,21 +62,6 @@ class TrainingStep:
     def rate(self) -> float:
         """Operations of the model a second on each device."""
         return self.operations / self.seconds / self.plan.devices if self.seconds else 0.0
-
-
-@dataclass(frozen=True)
-class Stage:
-    """Layers of one stage on one device, for one micro-batch. `passes`: seconds of forward, backward for inputs and for
-    weights with everything that is not hidden; `saved`: bytes that wait; `tail`: seconds after its last backward pass
-    for gradients.
-    """
-
-    passes: tuple[float, float, float]
-    saved: float
-    held: Held
-    weights: tuple[Weights, ...]
-    parts: Mapping[str, StepPart]
-    once: tuple[StepPart, ...]
 
 
 @dataclass(frozen=True)
@@ -150,24 +124,21 @@ class TrainingCosts:
         """The stages with so many layers each."""
         made, first = [], 0
         for number, count in enumerate(counts):
-            layers = Counter((layer, plan.recompute) for layer in self.model.units[first : first + count])
+            kinds = [(layer, plan.recompute) for layer in self.model.units[first : first + count]]
             first += count
             if count and first == len(self.model.units):
                 # the backward pass of the last layer follows at once
-                last = self.model.units[-1]
-                layers -= Counter([(last, plan.recompute)])
-                layers[last, "none"] += 1
+                kinds[-1] = kinds[-1][0], "none"
+            layers = [(*kind, len(list(alike))) for kind, alike in groupby(kinds)]
             made.append(self.stage(plan, layers, is_first=number == 0))
         return made
 
-    def stage(self, plan: TrainingPlan, layers: Mapping[tuple[Layer, Recompute], int], is_first: bool) -> Stage:
-        """A stage with so many of each layer, of which that is computed again."""
-        machine = self.machine(plan)
-        costs = [(self.layer(layer, plan), recompute, count) for (layer, recompute), count in layers.items()]
+    def stage(self, plan: TrainingPlan, layers: Sequence[tuple[Layer, Recompute, int]], is_first: bool) -> Stage:
+        """A stage with so many of each layer in a row, of which that is computed again."""
+        costs = [(self.layer(layer, plan), recompute, count) for layer, recompute, count in layers]
         copies: tuple[Dim, ...] = ("cp", "ep", "dp")
         table = Weights(self.model.table / plan.tp, self.table_bits, copies, copies)
-        tables = (table,) if is_first and self.model.table else ()
-        return _stage(plan, self.model, machine, costs, tables)
+        return stage_of(plan, self.model, self.machine(plan), costs, (table,) if is_first and self.model.table else ())
 
     @cached_property
     def table_bits(self) -> float:
@@ -194,106 +165,6 @@ def stages_of(model: TrainingModel, plan: TrainingPlan) -> tuple[int, ...]:
     if sum(plan.stages) != units:
         raise SpecError(f"the stages have {sum(plan.stages)} layers, the model has {units}")
     return plan.stages
-
-
-_PHASES: tuple[Phase, ...] = ("forward", "input", "weight")
-
-
-def _stage(
-    plan: TrainingPlan,
-    model: TrainingModel,
-    machine: Machine,
-    costs: Sequence[tuple[LayerCost, Recompute, int]],
-    tables: tuple[Weights, ...],
-) -> Stage:
-    hides, parts = _Hides(plan), _Parts()
-    passes = dict.fromkeys(_PHASES, 0.0)
-    saved, once = 0.0, list[StepPart]()
-    held, working, every = Held(), 0.0, list[Weights]()
-    for cost, recompute, count in costs:
-        moves = list(layer_moves(cost, model, machine, plan.zero))
-        for phase, seconds in hides.of_layer(cost, recompute, moves, count, parts).items():
-            passes[phase] += seconds
-        saved += cost.saved[recompute] * count
-        every += [replace(w, values=w.values * count) for w in cost.weights]
-        again = cost.saved["none"] - cost.saved[recompute] if recompute != "none" else 0.0
-        whole = 2 * sum(weights.bytes for weights in cost.weights) if plan.zero == 3 else 0.0
-        working = max(working, cost.working + max(again, 0.0) + whole)
-        once += [
-            StepPart(f"{move.what} {move.kind}", move.seconds * count, sent=move.sent * count)
-            for move in moves
-            if move.often in ("step", "update")
-        ]
-    every += tables
-    once += [
-        StepPart(f"{move.what} {move.kind}", move.seconds, sent=move.sent)
-        for move in data_moves(tables, model, machine, min(plan.zero, 1))
-    ]
-    held = held_by_weights(every, model, machine, plan.zero) + Held(working=working)
-    spent = (passes["forward"], passes["input"], passes["weight"])
-    return Stage(spent, saved, held, tuple(every), parts.made, tuple(once))
-
-
-class _Parts:
-    """Parts of the time of a micro-batch, by what they are."""
-
-    def __init__(self) -> None:
-        self.made: dict[str, StepPart] = {}
-
-    def add(self, what: str, seconds: float, hidden: float = 0.0, sent: float = 0.0) -> None:
-        """Add to a part."""
-        old = self.made.get(what, StepPart(what, 0.0))
-        self.made[what] = StepPart(what, old.seconds + seconds, old.hidden + hidden, old.sent + sent)
-
-
-@dataclass(frozen=True, slots=True)
-class _Hides:
-    """Communication of a layer that runs while the layer computes."""
-
-    plan: TrainingPlan
-
-    def of_layer(
-        self, cost: LayerCost, recompute: Recompute, moves: Sequence[DataMove], count: int, parts: _Parts
-    ) -> dict[Phase, float]:
-        """Seconds of the passes of `count` layers."""
-        spent: dict[Phase, float] = {}
-        for phase in _PHASES:
-            computing = cost.compute[phase]
-            parts.add("computing", computing * count)
-            again, repeated = self._again(cost, recompute) if phase == "input" else (0.0, [])
-            if again:
-                parts.add("computing again", again * count)
-            free = computing + again if "tensor" in self.plan.overlap else 0.0
-            moving = 0.0
-            for one in (*(c for c in cost.collectives if c.phase == phase), *repeated):
-                hidden = min(free, one.seconds)
-                free -= hidden
-                moving += one.seconds - hidden
-                parts.add(f"activations {one.kind}", (one.seconds - hidden) * count, hidden * count, one.sent * count)
-            spent[phase] = computing + again + moving
-        for phase, often in (("forward", "forward"), ("weight", "backward")):
-            free = 0.0
-            if "data" in self.plan.overlap:
-                free = spent["forward"] if phase == "forward" else spent["input"] + spent["weight"]
-            for move in moves:
-                if move.often == often:
-                    hidden = min(free, move.seconds)
-                    free -= hidden
-                    shown = move.seconds - hidden
-                    parts.add(f"{move.what} {move.kind}", shown * count, hidden * count, move.sent * count)
-                    spent["forward" if phase == "forward" else "weight"] += shown
-        return {phase: seconds * count for phase, seconds in spent.items()}
-
-    def _again(self, cost: LayerCost, recompute: Recompute) -> tuple[float, list[Collective]]:
-        """Seconds of computing again in the backward pass, and the collectives that run again."""
-        forward = [one for one in cost.collectives if one.phase == "forward"]
-        match recompute:
-            case "full":
-                return cost.compute["forward"], forward
-            case "selective":
-                return cost.attention, [one for one in forward if one.again]
-            case _:
-                return 0.0, []
 
 
 MOST_RUN = 6_000
@@ -398,7 +269,7 @@ class _Step:
         """Seconds of a device by what they are spent on, from the begin of the step to its own end; `end`: of its last
         action.
         """
-        parts = _Parts()
+        parts = Parts()
         for stage in self._on(device):
             for part in stage.parts.values():
                 times = self.batches
@@ -421,21 +292,16 @@ class _Step:
                     total += self._transfer[1] * self.batches
         return total
 
-    def _once(self, device: int, parts: _Parts) -> None:
-        """Collectives of gradients once a step, hidden behind the last backward pass but for that of the last layer,
-        and of weights after the update, behind the next forward pass but for that of the first layer.
+    def _once(self, device: int, parts: Parts) -> None:
+        """Collectives of gradients once a step, behind what is left of the last backward passes of the device, and of
+        weights after the update, behind its next forward passes.
         """
-        for number, stage in enumerate(self.stages):
-            if self.device_of[number] != device:
-                continue
-            layers = max(1, self.counts[number])
-            for part in stage.once:
-                hidden = 0.0
-                if "data" in self.plan.overlap:
-                    is_gradient = part.what.startswith("gradients")
-                    room = stage.passes[1] + stage.passes[2] if is_gradient else stage.passes[0]
-                    hidden = min(part.seconds, room) * (layers - 1) / layers
-                parts.add(part.what, part.seconds - hidden, hidden, part.sent)
+        runs = [run for stage in self._on(device) for run in stage.runs]
+        for often in ("step", "update"):
+            moves = [(run.count, move) for run in runs for move in run.moves if move.often == often]
+            taken = sum(count * move.seconds for count, move in moves)
+            shown = shown_once(self.plan, runs, often) if "data" in self.plan.overlap else taken
+            parts.add_moves(moves, shown)
 
     def _update(self, device: int) -> float:
         """Seconds of the update: gradients are read, state and weights read and written as the optimiser says."""
