@@ -7,9 +7,8 @@ Its tables have seconds of products, attention and collectives by framework (Ten
 these, of the newest versions, are fitted, relative errors with less weight on large ones. Printed are the fields of
 each cluster and the errors of the operators (`einmap.distribute.operators`). Needs numpy, pandas, pyarrow and scipy.
 
-Two constants of the links are not those of the tables: all-reduces of a model take longer when they are small, as
-devices wait for the slowest, and less time when they are large, as switches add. `--served`: measured runs on several
-devices (`calibration` of `serving_steps.py`) set them.
+One constant of the links is not that of the tables: a collective of a model takes longer, as devices wait for the
+slowest. `--served`: measured runs on several devices (`calibration` of `serving_steps.py`) set it.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ COMPUTED = (1e10, 1e11, 1e12, 1e13)
 PASSED = (2.0**15, 2.0**18, 2.0**20, 2.0**22, 2.0**24, 2.0**27)
 LAUNCH = 2.2e-6
 """Seconds: a kernel that casts few values, median of TensorRT-LLM and vLLM on H100."""
-WAIT, LARGE = 1e-6, 0.8
-"""Seconds of each message of a collective, and the least share of the bandwidth for 128 MiB: of runs (`--served`)."""
+WAIT = 1.25e-6
+"""Seconds that a message of a collective takes longer in a model (`--served`)."""
 
 
 @dataclass(frozen=True)
@@ -218,9 +217,10 @@ def with_attention(folder: Path, system: System, pe: ProcessingElement) -> Proce
 
 
 def reduced(folder: Path, system: System) -> pd.DataFrame:
-    """Measured all-reduces of 2 KiB and more."""
+    """Measured all-reduces of 4 KiB and more; the tables' sizes count values of 16 bits."""
     table = tables(folder, system.name, "comm", "custom_allreduce_perf")
-    return medians(table[table.message_size >= 2048], "num_gpus", "message_size")
+    table = table.assign(moved=2 * table.message_size)
+    return medians(table[table.moved >= 4096], "num_gpus", "moved")
 
 
 def link(folder: Path, system: System) -> Link:
@@ -229,7 +229,7 @@ def link(folder: Path, system: System) -> Link:
     latency = round(float(table[table.num_gpus == 8].seconds.min()) / 6 * 0.8, 8)
     groups = []
     for parts, some in table.groupby("num_gpus"):
-        passed = some.message_size.to_numpy(float) * 2 * (parts - 1) / parts
+        passed = some.moved.to_numpy(float) * 2 * (parts - 1) / parts
 
         def seconds(constants: np.ndarray, passed: np.ndarray = passed, parts: int = int(parts)) -> np.ndarray:
             return at_rate(passed, PASSED, constants, system.bandwidth) + 2 * np.log2(parts) * latency
@@ -239,32 +239,24 @@ def link(folder: Path, system: System) -> Link:
     return Link(system.bandwidth, latency, "switch", groups[-1][1], size=8, groups=tuple(groups))
 
 
-def as_served(link: Link, wait: float, large: float) -> Link:
-    """Links as runs of models find them: `wait` for each message, `large`: least share of the bandwidth."""
-    groups = []
-    for parts, table in link.groups:
-        least = [large * share for share in (0, 0, 0, 0, 0.85, 1)]
-        shares = np.array([max(pair) for pair in zip((part for _, part in table), least, strict=True)])
-        groups.append((parts, table_of(PASSED, shares)))
-    return replace(link, latency=link.latency + wait, groups=tuple(groups), efficiency=groups[-1][1])
+def as_served(cluster: Cluster, wait: float) -> Cluster:
+    """A cluster whose messages take so much longer."""
+    link = cluster.links[0][1]
+    return replace(cluster, links=(("x", replace(link, latency=link.latency + wait)),))
 
 
-def waits(path: Path, clusters: dict[str, Cluster]) -> tuple[float, float]:
-    """Wait and share with the least mean error, large ones counted as 25 %, of runs that set constants, on several
-    devices.
-    """
+def served_wait(path: Path, clusters: dict[str, Cluster]) -> float:
+    """The wait with the least mean error, large ones counted as 25 %, of runs on several devices that set constants."""
     rows = [row for row in calibration(path) if row.tp > 1 and not queued(row, clusters[CLUSTERS[row.system]])]
-    best = (1.0, 0.0, 0.0)
-    for wait in np.arange(0, 3.1, 0.25) * 1e-6:
-        for large in np.arange(0.35, 0.95, 0.05):
-            served = {
-                name: replace(cluster, links=(("x", as_served(cluster.links[0][1], wait, large)),))
-                for name, cluster in clusters.items()
-            }
-            errors = [min(0.25, abs(predicted(row, served[CLUSTERS[row.system]]) / row.measured - 1)) for row in rows]
-            best = min(best, (float(np.mean(errors)), float(wait), float(large)))
-    print(f"{len(rows)} rows of runs: mean error {best[0]:.1%} with wait {best[1]:.2g} s, share {best[2]:.2f}")
-    return best[1:]
+
+    def error(wait: float) -> float:
+        served = {name: as_served(cluster, wait) for name, cluster in clusters.items()}
+        taken = [predicted(row, served[CLUSTERS[row.system]]) / row.measured for row in rows]
+        return float(np.mean([min(0.25, abs(ratio - 1)) for ratio in taken]))
+
+    best = min((quarters * 0.25e-6 for quarters in range(13)), key=error)
+    print(f"{len(rows)} rows of runs: mean error {error(best):.1%} with a wait of {best:.3g} s")
+    return best
 
 
 def judged(folder: Path, system: System) -> Iterator[tuple[str, Operator, float]]:
@@ -284,7 +276,7 @@ def judged(folder: Path, system: System) -> Iterator[tuple[str, Operator, float]
         attention = Attention(row.batch_size, row.num_heads, row.num_key_value_heads, row.isl, queries=row.isl, bits=16)
         yield "attention of whole prompts", attention, row.seconds
     for row in reduced(folder, system).itertuples():
-        yield f"all-reduces among {row.num_gpus}", Exchange(row.message_size, row.num_gpus), row.seconds
+        yield f"all-reduces among {row.num_gpus}", Exchange(row.moved, row.num_gpus), row.seconds
 
 
 def written(cluster: Cluster) -> Iterator[str]:
@@ -323,14 +315,13 @@ def main() -> None:
         system = SYSTEMS[name]
         pe = with_attention(options.folder, system, with_products(options.folder, system))
         clusters[name] = Cluster(pe, (("x", link(options.folder, system)),))
-    wait, large = waits(options.served, clusters) if options.served else (WAIT, LARGE)
+    wait = served_wait(options.served, clusters) if options.served else WAIT
     for name, cluster in clusters.items():
         errors: dict[str, list[float]] = {}
         for kind, operator, seconds in judged(options.folder, SYSTEMS[name]):
             errors.setdefault(kind, []).append(operator_seconds(cluster, operator) / seconds - 1)
         print(f"{name}:")
-        ours = replace(cluster, links=(("x", as_served(cluster.links[0][1], wait, large)),))
-        print("\n".join(written(ours)))
+        print("\n".join(written(as_served(cluster, wait))))
         for kind, some in errors.items():
             size = np.abs(some)
             print(

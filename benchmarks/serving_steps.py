@@ -130,7 +130,7 @@ CAMPAIGNS = {
     "Llama-3.1-70B vllm 8 bits": Campaign(),
     "Llama-3.1-70B trtllm 8 bits": Campaign(narrow_cache=True, prompts=0.5),
     "Qwen3-32B trtllm 1.0.0rc3 8 bits": Campaign(narrow_cache=True, casts=True),
-    "Qwen3-32B trtllm 1.2.0rc6.post1 8 bits": Campaign(narrow_cache=True, prompts=0.125),
+    "Qwen3-32B trtllm 1.2.0rc6.post1 8 bits": Campaign(narrow_cache=True, casts=True, prompts=0.125),
     "Qwen3-32B sglang 0.5.1.post1 16 bits": Campaign(prompts=0.5),
     "Qwen3-32B sglang 0.5.8.post1 16 bits": Campaign(prompts=0.125),
     "Qwen3-32B vllm 0.12.0 16 bits": Campaign(),
