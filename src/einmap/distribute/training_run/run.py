@@ -14,7 +14,7 @@ from einmap.distribute.plans.plan import Buffer, BufferName
 from einmap.distribute.training_run.actions import PlacedStage, placed_stages
 from einmap.distribute.training_run.device import Device, LocalSteps, Task
 from einmap.distribute.training_run.program import TrainingProgram
-from einmap.distribute.training_run.stages import spread_program
+from einmap.distribute.training_run.stages import SpreadProgram, spread_program
 from einmap.einsum.einsum import TensorName
 from einmap.einsum.numeric import Tensor, random_inputs, run
 from einmap.einsum.spaces.projection import Rank
@@ -75,8 +75,7 @@ class TrainingRun:
     name; `rounds`: times at which all devices did an action or waited; `shifts`: tensors that went from a stage to
     another one, for each group; `most_held`: by device of a pipeline the largest number of micro-batches held at one
     time; `apart`: for each result the difference from that of the unpartitioned step, relative to its largest value;
-    `moved`: bytes of values of 64 bits that a PE of each device has sent, by what and how; `predicted`: the same by the
-    model of `einmap train-plan`, None where that has no plan of such Einsums.
+    `moved`: bytes of values of 64 bits that a PE of each device has sent, by what and how; `spread`: what was run.
     """
 
     __repr__ = brief
@@ -88,7 +87,12 @@ class TrainingRun:
     most_held: tuple[int, ...]
     apart: Mapping[TensorName, float]
     moved: tuple[Mapping[str, float], ...]
-    predicted: tuple[Mapping[str, float], ...] | None
+    spread: SpreadProgram
+
+    @property
+    def predicted(self) -> tuple[Mapping[str, float], ...] | None:
+        """Bytes as `moved` has them, by the model of `train-plan`; None where that has no plan of such Einsums."""
+        return self.spread.predicted
 
     @property
     def difference(self) -> float:
@@ -127,7 +131,7 @@ def run_training(program: TrainingProgram, devices: Devices, seed: int = 0) -> T
     most = tuple(devices.most_held())
     shifted = ({SHIFT: float(size)} if size else {} for size in step.sent)
     moved = tuple({**own, **more} for own, more in zip(devices.moved(), shifted, strict=True))
-    return TrainingRun(program, results, step.rounds, step.shifts, most, apart, moved, spread.predicted)
+    return TrainingRun(program, results, step.rounds, step.shifts, most, apart, moved, spread)
 
 
 def training_inputs(program: TrainingProgram, seed: int) -> dict[TensorName, Tensor]:
