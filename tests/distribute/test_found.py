@@ -6,7 +6,7 @@ import pytest
 from tests.distribute.drawn_plans import draw_workload
 
 from einmap import distribute_workload, load
-from einmap.distribute.costs.cluster import flat_cluster
+from einmap.distribute.costs.cluster import Cluster, Link, ProcessingElement, flat_cluster
 from einmap.distribute.costs.cost import plan_cost
 from einmap.distribute.costs.cost_model import ClusterCost, traffic_first
 from einmap.distribute.derive import context_of
@@ -15,7 +15,6 @@ from einmap.distribute.placements.request import checked_request
 from einmap.distribute.planner.patterns import patterns
 from einmap.distribute.planner.planner import plan_workload
 from einmap.distribute.planner.planning import PlanRequest
-from einmap.distribute.planner.read_cluster import cluster_of
 from einmap.distribute.plans.plan import Move
 from einmap.distribute.search.search import cheapest
 from einmap.distribute.search.space import Options, search_space
@@ -25,8 +24,10 @@ LLAMA_70B = {"D_MODEL": 8192, "HEADS": 64, "KV_HEADS": 8, "D_HEAD": 128, "D_FF":
 
 
 def planned(name, sizes, mesh=EIGHT, memory=None):
-    """The best plan on A100s, in fp16, nothing placed."""
-    request = PlanRequest(Mesh(mesh), cluster_of(load("a100_nodes")), memory=memory)
+    """The best plan on A100s with the rates of Calculon's stock file, in fp16, nothing placed."""
+    pe = ProcessingElement(((16, 312e12),), memory=80 * 2**30, memory_bandwidth=2048e9)
+    links = tuple((axis, Link(0.65 * 300e9, 10e-6, "switch")) for axis, _ in mesh)
+    request = PlanRequest(Mesh(mesh), Cluster(pe, links), memory=memory)
     best = plan_workload(load(name, define={"BITS": 16, **sizes}).workload, request).best
     assert best.proven
     return best
