@@ -24,11 +24,12 @@ _HARMLESS_BY_WHAT = {
     "tokens": "bos_token_id eos_token_id pad_token_id sep_token_id cls_token_id mask_token_id unk_token_id "
     "decoder_start_token_id",
     "how positions are turned, and how many are": "max_position_embeddings original_max_position_embeddings rope_theta "
-    "rope_scaling rope_parameters rope_interleave rope_local_base_freq partial_rotary_factor",
+    "rope_scaling rope_parameters rope_interleave rope_local_base_freq partial_rotary_factor use_mrope",
     "training": "initializer_range initializer_cutoff_factor attention_dropout hidden_dropout hidden_dropout_prob "
     "attention_probs_dropout_prob embd_pdrop resid_pdrop resid_dropout embedding_dropout dropout classifier_dropout "
     "gradient_checkpointing pretraining_tp router_aux_loss_coef router_jitter_noise aux_loss_alpha seq_aux "
-    "rescale_prenorm_residual time_step_rank time_step_min time_step_max time_step_floor time_step_limit",
+    "rescale_prenorm_residual time_step_rank time_step_min time_step_max time_step_floor time_step_limit "
+    "time_step_scale time_step_init_scheme",
     "how it is run": "use_cache cache_implementation attn_implementation ep_size output_attentions "
     "output_hidden_states output_router_logits return_dict use_return_dict torchscript residual_in_fp32 fused_add_norm",
 }
