@@ -80,6 +80,7 @@ def test_files_that_are_no_config_are_refused(text, tmp_path):
         (CODESTRAL, {"tokens": 2, "context": 1}, "2 tokens after a context, in state-space layers"),
         (CODESTRAL, {"tokens": 300}, "300 tokens are not a multiple of chunk_size, 256"),
         (BERT, {"tokens": 8, "context": 1}, "an encoder sees all positions at once"),
+        ({**LLAMA, "num_hidden_layers": 1000}, {"unrolled": True}, "1,000 layers written one by one; at most 256"),
         (BERT, {"tokens": 513}, "the model has embeddings of 512 positions"),
     ],
 )

@@ -18,6 +18,8 @@ from einmap.spec.spec import Spec
 from einmap.visible import brief
 
 EMBEDDING, HEAD = "embedding", "head"
+MOST_UNROLLED = 256
+"""Layers that are written one by one."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,9 @@ def model_of(made: Description, step: Step, widths: Widths, *, unrolled: bool = 
     Raises SpecError for steps that the model does not have.
     """
     _check(made, step)
+    if unrolled and len(made.layers) > MOST_UNROLLED:
+        text = f"{len(made.layers):,} layers written one by one; at most {MOST_UNROLLED} are"
+        raise SpecError(text, hint="without `unrolled` equal layers are one with instances")
     writer = _Writer(step, widths)
     stream: Tensor | None = writer.add(EMBEDDING, 1, "_E", None, partial(_embedded, made=made))
     if unrolled:
