@@ -12,7 +12,16 @@ from tests.random_specs.wide import draw_wide
 
 import einmap
 from einmap.mapper.cost_bounds.before_plans import floors
-from einmap.mapper.fusion.refinement.einsum_floors import floors_before_plans, floors_in_time, raise_floor
+from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
+from einmap.mapper.fusion.refinement.einsum_floors import (
+    TOLERANCE,
+    floors_before_plans,
+    floors_in_time,
+    is_bounded_alone,
+    least_alone,
+    least_by_tables,
+    raise_floor,
+)
 from einmap.mapper.fusion.search import FusedSearch
 from einmap.mapper.independent.independent_search import IndependentSearch
 from einmap.mapper.problem.options import read_options
@@ -73,6 +82,26 @@ def bounds_hold(seeds, whole):
         assert bound <= value * (1 + 1e-9), (seed, bound, value)
         bounded += bound > 0
     assert bounded * 2 > len(seeds)
+
+
+@few_and_many("seeds", (range(20),), (range(3_000, 3_200),), parts=4, part="fusion")
+def test_floors_by_the_tables_of_a_cascade_are_those_of_searches_by_themselves(seeds):
+    compared = 0
+    for seed in seeds:
+        rng = random.Random(seed)
+        problem = draw_problem(rng, small=True)
+        options = read_options(problem.spec, metrics=rng.choice(GOALS), semantics=problem.semantics)
+        search = FusedSearch(problem.spec, options)
+        search.prepare(Progress())
+        every = (member.chains for member in search.distinct)
+        for chains in (c for c in every if isinstance(c, EinsumFronts) and is_bounded_alone(c.planned)):
+            for signature_class in chains.signature_classes:
+                found = least_by_tables(chains, Progress(), signature_class)
+                assert found is not None
+                alone = least_alone(chains.planned, Progress(), signature_class)
+                assert found == pytest.approx(alone, rel=2 * TOLERANCE)
+                compared += 1
+    assert compared > 2 * len(seeds)
 
 
 def full_buffer():
