@@ -40,6 +40,8 @@ from einmap.model.occupancy.occupancy import buffers_of
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 
 NOTHING = np.zeros(0)
+KEPT_ROWS = 250_000
+"""Numbers in arguments of the kernel that are kept for when a plan is looked at again, in all plans of a search."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,10 +272,14 @@ class PathSearch(PathCosts):
 
     def arrays(self, compiled: TemplateTables) -> tuple[Any, ...]:
         """The arguments of the kernel that describe a plan and the lanes."""
-        if compiled not in self._arrays:
-            lanes = self.child_start, self.children, self.divides
-            self._arrays[compiled] = *self._plan_arrays(compiled), *lanes, self.final_constants(compiled), self.leak
-        return self._arrays[compiled]
+        if compiled in self._arrays:
+            return self._arrays[compiled]
+        lanes = self.child_start, self.children, self.divides
+        arrays = *self._plan_arrays(compiled), *lanes, self.final_constants(compiled), self.leak
+        # mostly the rows of each level and point
+        if (len(self._arrays) + 1) * len(compiled.levels) * self.lattice.size <= KEPT_ROWS:
+            self._arrays[compiled] = arrays
+        return arrays
 
     def _plan_arrays(self, compiled: TemplateTables) -> tuple[Any, ...]:
         n, axes = len(compiled.levels), len(self.lattice.axes)
