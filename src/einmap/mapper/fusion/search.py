@@ -162,7 +162,8 @@ class FusedSearch(CascadeProblem):
         Where nothing is known, those without any fused loop come before.
         """
         self.proving = False
-        if self.known.simple is not None:
+        if self.known.simple is not None or self.lists.are_few:
+            # where lists are long it finds in a part of the time most of what there is
             self.begin_again(1, FIRST_APART, FIRST_USES)
             self.best_so_far = self.in_part(FOR_FIRST, lambda: self.within(self.value))
             self.ask_simple()

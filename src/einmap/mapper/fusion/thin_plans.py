@@ -28,8 +28,10 @@ from einmap.progress import Progress
 
 LONGEST = 5.0
 """Seconds for the first mappings where time is over."""
-FOR_LISTS = 1 / 3
-"""Part of a limited time in which the dataplacements of all Einsums are listed, and another one in which a few are."""
+FOR_LISTS, FOR_FEW = 1 / 3, 1 / 4
+"""Part of a limited time in which the dataplacements of all Einsums are listed; part of what is left in which a few of
+each are looked for where that is not enough.
+"""
 MOST_WORK = 20_000
 """Choices of tiles that are looked at to improve a mapping."""
 MOST_ORDERS = 8
@@ -60,14 +62,14 @@ class ListsInTime:
         may_be_few = self.goal in METRICS and why_not_fused(einsum, arch, (self.goal,)) is None
         if self.progress.deadline is None or not may_be_few:
             return PlannedEinsum.of(einsum, arch, request, self.progress)
-        planned = None if self.all.stopped else PlannedEinsum.of(einsum, arch, request, self.all)
-        if planned is not None and all(path.lanes.complete and not path.cut for path in planned.paths):
+        planned = None if self.all.stopped else PlannedEinsum.whole(einsum, arch, request, self.all)
+        if planned is not None:
             return planned
         if not self.are_few:
             # without all of this one nothing is proven, whatever is listed of the others
-            self.all, self.few, self.are_few = self.progress.within(0), share_of(self.progress, FOR_LISTS), True
+            self.all, self.few, self.are_few = self.progress.within(0), share_of(self.progress, FOR_FEW), True
         few = thin_plans(einsum, arch, request, self.goal, times, share_of(self.few, 1 / self.waiting))
-        return few or planned or PlannedEinsum.of(einsum, arch, request, self.progress)
+        return few or PlannedEinsum.of(einsum, arch, request, self.progress)
 
     def without(self, other: Callable[[], None]) -> None:
         """Do something else, of which the time does not count."""

@@ -34,6 +34,18 @@ class PlannedEinsum:
             path.make_plans(progress)
         return PlannedEinsum(einsum, arch, request, paths)
 
+    @staticmethod
+    def whole(einsum: Einsum, arch: Architecture, request: Request, progress: Progress) -> PlannedEinsum | None:
+        """All dataplacements of all paths; None where there are too many uses of the fanouts, or too little time."""
+        paths = tuple(Path(einsum, arch, arch.path(unit.name), request) for unit in arch.computes if unit.enabled)
+        for path in paths:
+            if not path.lanes.complete:
+                return None
+            path.make_plans(progress)
+            if path.cut:
+                return None
+        return PlannedEinsum(einsum, arch, request, paths)
+
     def asked(self, request: Request, kept: Container[ChainTemplate] | None = None) -> PlannedEinsum:
         """This Einsum for other objectives, with all its dataplacements or those of them that are `kept`."""
         paths = (path.with_plans(request, [p for p in path.plans if kept is None or p in kept]) for path in self.paths)
