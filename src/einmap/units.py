@@ -31,6 +31,11 @@ def format_si(value: float, unit: str) -> str:
     return f"{scaled:.3g} {_PREFIXES[power - _SMALLEST]}{unit}".rstrip()
 
 
+def counted(n: int, noun: str) -> str:
+    """`1 PE`, `4,096 PEs`, `2 batches`."""
+    return f"{n:,} {noun}{'' if n == 1 else 'es' if noun.endswith('ch') else 's'}"
+
+
 def format_count(n: float) -> str:
     """A number without unit: exact below a million, three digits above.
 

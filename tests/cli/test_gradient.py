@@ -113,3 +113,9 @@ def test_options_of_a_training_step_are_refused_without_one(run, words):
     done = run("run", "matmul", "matmul_reduce_scatter", "--dry-run", *words)
     assert done.status == 2
     assert f"{words[0]}: it is of a training step" in " ".join(done.err.split())
+
+
+def test_what_is_not_computed_again_since_nothing_reads_it_is_said(run):
+    words = ("gradient", "feed_forward", "--of", "Z", "--by", "W1,W2")
+    assert "Z is not computed again: the backward pass does not read it" in run(*words, "--recompute", "Z").err
+    assert "not computed again" not in run(*words, "--recompute", "U").err

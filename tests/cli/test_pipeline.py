@@ -4,6 +4,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 PAGE = (Path(__file__).parents[2] / "docs" / "pipeline-schedules.md").read_text()
 TIMES = ("--devices", "4", "--micro-batches", "8", "--times", "10,12,8")
 
@@ -67,3 +69,19 @@ def test_bad_input_is_refused_with_its_place(run, tmp_path):
         done = run("pipeline", *words)
         assert done.status == 2, words
         assert message in " ".join(done.err.replace("│", " ").split()), (words, done.err)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--schedule", "1f1b", "--chunks", "3"), "1f1b has its own number of stages a device"),
+        (("--schedule", "zb-v", "--chunks", "2"), "zb-v has its own number of stages a device"),
+        (("--schedule", "1f1b", "--overlapped", "0.8"), "only passes of dual-pipe-v overlap"),
+        (("--schedule", "best", "--overlapped", "0.8"), "only passes of dual-pipe-v overlap"),
+        (("--overlapped", "3"), "less than or equal to 1"),
+    ],
+)
+def test_options_that_would_do_nothing_or_are_out_of_range_are_refused(run, words, said):
+    done = run("pipeline", *words)
+    assert done.status == 2
+    assert said in " ".join(done.err.split())

@@ -85,3 +85,9 @@ def test_a_file_without_a_plan_is_refused_with_its_place(run, tmp_path):
     done = run("train-plan", *SMALL, "--fix", str(file))
     assert done.status == 2
     assert "plan.yaml:3" in done.err
+
+
+def test_too_few_layers_for_the_stages_are_told(run):
+    done = run("train-plan", *SMALL[:-1], "1", "--fix", "pp=4")
+    assert done.status == 2
+    assert "4 stages of a pipeline, but the model has 1 layer " in " ".join(done.err.split()) + " "

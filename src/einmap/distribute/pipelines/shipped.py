@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from einmap.distribute.pipelines.schedule import SPLIT, Action, Kind, PipelineSchedule, Step, folded, looped
 from einmap.errors import SpecError, did_you_mean
+from einmap.units import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,8 @@ def interleaved(devices: int, batches: int, chunks: int) -> PipelineSchedule:
     rounds = max(1, batches // devices)
     if batches % rounds:
         raise SpecError(
-            f"interleaved: {batches} micro-batches on {devices} devices are not {rounds} equal rounds",
+            f"interleaved: {counted(batches, 'micro-batch')} on {counted(devices, 'device')} are not {rounds} equal "
+            "rounds",
             hint=f"take a multiple of {devices}, e.g. {devices * (rounds + 1)}",
         )
     device_of, whole, together = looped(devices, chunks), batches * chunks, batches // rounds
@@ -183,7 +185,8 @@ def dual_pipe_v(devices: int, batches: int, _chunks: int = 1) -> PipelineSchedul
     """
     if batches < 2 * devices:
         raise SpecError(
-            f"dual-pipe-v: {batches} micro-batches on {devices} devices", hint=f"take at least {2 * devices}"
+            f"dual-pipe-v: {counted(batches, 'micro-batch')} on {counted(devices, 'device')}",
+            hint=f"take at least {2 * devices}",
         )
     rows = []
     for number in range(devices):

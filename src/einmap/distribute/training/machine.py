@@ -12,6 +12,7 @@ from einmap.distribute.placements.mesh import AxisName, Mesh
 from einmap.distribute.plans.collectives import Kind, sent
 from einmap.distribute.training.plan import DIMS, Dim, TrainingPlan
 from einmap.errors import SpecError
+from einmap.units import counted
 from einmap.visible import brief
 
 
@@ -71,7 +72,7 @@ def machine_of(cluster: Cluster, sizes: tuple[int, ...], laid: tuple[tuple[AxisN
     rooms = dict(sorted(laid or _filled(cluster, devices), key=lambda pair: -bandwidth[pair[0]]))
     if math.prod(rooms.values()) != devices:
         shape = " x ".join(map(str, rooms.values()))
-        raise SpecError(f"{devices:,} devices are planned for, the mesh has {shape}")
+        raise SpecError(f"the plan is for {counted(devices, 'device')}, the mesh has {shape}")
     links, whole = dict(cluster.links), dict(rooms)
     made: list[tuple[AxisName, int, Link]] = []
     axes: dict[Dim, tuple[AxisName, ...]] = {}

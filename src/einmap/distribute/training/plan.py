@@ -9,6 +9,7 @@ from typing import Literal, get_args
 
 from einmap.distribute.pipelines.shipped import SCHEDULES
 from einmap.errors import EinmapError, SpecError, did_you_mean, raise_all
+from einmap.units import counted
 from einmap.visible import short
 
 type Recompute = Literal["none", "selective", "full"]
@@ -97,8 +98,8 @@ class TrainingPlan:
         together = self.micro_batch * self.dp * self.ep
         if batch % together:
             raise SpecError(
-                f"a step of {batch:,} samples is not a whole number of micro-batches of {self.micro_batch} on "
-                f"{self.dp * self.ep} groups of devices",
+                f"a step of {counted(batch, 'sample')} is not a whole number of micro-batches of {self.micro_batch} on "
+                f"{counted(self.dp * self.ep, 'group')} of devices",
                 hint=f"take a multiple of {together:,}",
             )
         return batch // together

@@ -20,7 +20,7 @@ from einmap.distribute.training.plan import RECOMPUTE, ZERO, Dim, TrainingPlan
 from einmap.distribute.training.step import TrainingCosts, TrainingStep
 from einmap.errors import EinmapError, SpecError, did_you_mean
 from einmap.progress import Progress
-from einmap.units import format_bytes, format_si
+from einmap.units import counted, format_bytes, format_si
 from einmap.visible import brief
 
 SCHEDULES = ("1f1b", "interleaved", "zb-1p", "zb-2p", "zb-v")
@@ -197,15 +197,23 @@ class _Search:
         if self.progress.stopped:
             return SpecError("no plan was found in the time there was, nor that there is none", hint="allow more time")
         if not self.least:
+            units = len(self.costs.model.units)
+            stages = min(self.request.values("pp", (1,))) * min(self.request.values("chunks", (1,)))
+            if stages > units:
+                return SpecError(
+                    f"{counted(stages, 'stage')} of a pipeline, but the model has {counted(units, 'layer')}",
+                    hint=f"each stage has one at least: pp times chunks of at most {units}, or more layers",
+                )
             return SpecError(
-                f"no plan divides {self.request.devices:,} devices and {self.costs.model.batch:,} samples so",
+                f"no plan divides {counted(self.request.devices, 'device')} and "
+                f"{counted(self.costs.model.batch, 'sample')} so",
                 hint="fix fewer fields, or take a batch that more numbers divide",
             )
         kind = min(self.least, key=lambda name: self.least[name])
         return SpecError(
             f"no plan keeps to {format_bytes(self.memory)} on each device: the thriftiest ones, {kind} parallel, need "
             f"{format_bytes(self.least[kind])} or more",
-            hint=f"allow that much, or take more than {self.request.devices:,} devices",
+            hint=f"allow that much, or take more than {counted(self.request.devices, 'device')}",
         )
 
     def _offer(self, plan: TrainingPlan) -> bool:

@@ -20,6 +20,7 @@ from einmap.distribute.training.model import Layer, TrainingModel
 from einmap.distribute.training.plan import Dim, Recompute, TrainingPlan
 from einmap.distribute.training.stage import Parts, Stage, StepPart, shown_once, stage_of
 from einmap.errors import SpecError
+from einmap.units import counted
 from einmap.visible import brief
 
 
@@ -115,7 +116,7 @@ class TrainingCosts:
         device_of, _ = _ordered(plan.schedule, plan.pp, run, plan.chunks)
         if len(device_of) != len(stages):
             raise SpecError(
-                f"{plan.schedule} has {len(device_of)} stages, the plan {len(stages)}",
+                f"{plan.schedule} has {counted(len(device_of), 'stage')}, the plan {len(stages)}",
                 hint=f"take chunks of {len(device_of) // plan.pp}",
             )
         return _Step(self, plan, stages, counts, device_of, batches, run)
@@ -163,7 +164,7 @@ def stages_of(model: TrainingModel, plan: TrainingPlan) -> tuple[int, ...]:
     if plan.stages is None:
         return tuple(units * (i + 1) // stages - units * i // stages for i in range(stages))
     if sum(plan.stages) != units:
-        raise SpecError(f"the stages have {sum(plan.stages)} layers, the model has {units}")
+        raise SpecError(f"the stages have {counted(sum(plan.stages), 'layer')}, the model has {units:,}")
     return plan.stages
 
 

@@ -9,10 +9,10 @@ from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Address
 from einmap.model.cost import Cost
 from einmap.model.counting.path import path_of
-from einmap.report.text.formatting import counted, percent, summed
+from einmap.report.text.formatting import percent, summed
 from einmap.report.text.loop_tree import NodeFacts, node_facts
 from einmap.spec.spec import Spec
-from einmap.units import format_bits, format_count, format_si
+from einmap.units import counted, format_bits, format_count, format_si
 
 
 @dataclass(slots=True)

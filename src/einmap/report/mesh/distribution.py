@@ -25,8 +25,9 @@ from einmap.report.mesh.collectives import (
     compilation_section,
     traffic_section,
 )
-from einmap.report.text.formatting import NONE, counted, exact
+from einmap.report.text.formatting import NONE, exact
 from einmap.report.text.layout import Table, section, section_title, stacked
+from einmap.units import counted
 
 SCHEMA = 1
 """Version of the JSON document."""

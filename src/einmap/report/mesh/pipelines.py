@@ -12,7 +12,7 @@ from einmap.distribute.pipelines.search import BestPipeline
 from einmap.distribute.pipelines.timeline import Timeline
 from einmap.report.text.formatting import percent
 from einmap.report.text.layout import Table, section, stacked
-from einmap.units import format_si
+from einmap.units import counted, format_si
 
 SCHEMA = 1
 """Version of the JSON document."""
@@ -34,7 +34,7 @@ def compared_report(timelines: Sequence[Timeline]) -> RenderableType:
     ]
     first = rows[0].schedule
     columns = ("schedule", "makespan", "bubble", "longest span", "micro-batches held", "stages a device")
-    title = f"{first.micro_batches} micro-batches on {first.devices} devices"
+    title = f"{counted(first.micro_batches, 'micro-batch')} on {counted(first.devices, 'device')}"
     return section(title, Table(columns, texts))
 
 

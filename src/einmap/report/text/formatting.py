@@ -172,11 +172,6 @@ def changed(ratio: float | None) -> str:
     return f"{ratio:.3g} x as much" if ratio > 1 else f"{1 / ratio:.3g} x less"
 
 
-def counted(n: int, noun: str) -> str:
-    """`1 PE`, `4,096 PEs`."""
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
-
-
 def hyphened(name: str) -> str:
     """`all-gather` for `all_gather`."""
     return name.replace("_", "-")

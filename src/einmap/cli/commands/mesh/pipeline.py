@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 BEST = "best"
 """The schedule that is searched."""
+OVERLAPPING = "dual-pipe-v"
+"""The schedule in which a forward and a backward pass overlap."""
+STAGES = 2
+"""Stages of a device, where not said."""
 MOST_SEARCHED = 20_000
 """Actions of a searched pipeline: 64 devices with 100 micro-batches."""
 
@@ -45,10 +49,12 @@ class Options:
         default="1,1,1",
     )
     transfer: float = option("S", "Seconds of a transfer between devices.", default=0.0, min=0)
-    overlapped: float = option(
-        "X", "Part of both times that a forward and a backward pass take which overlap.", default=1.0, min=0
+    overlapped: float | None = option(
+        "X", "Part of both times that a forward and a backward pass take which overlap.", shown="1", min=0, max=1
     )
-    chunks: int = option("N", "Stages of a device, of interleaved and, beside 1, of best (as a V).", default=2, min=1)
+    chunks: int | None = option(
+        "N", "Stages of a device, of interleaved and, beside 1, of best (as a V).", shown="2", min=1
+    )
     memory: float | None = option(
         "N",
         "Micro-batches of which a device holds the activations at most, for best.",
@@ -86,6 +92,7 @@ def pipeline_command(options: Options, output: Tables) -> None:
     files = output.files("einmap.distribute.pipelines.timeline.Timeline", given)
     if options.schedule is None and (written or drawn or traced):
         raise typer.BadParameter("says which schedule is written or drawn", param_hint="--schedule")
+    _check_named(options)
     if options.schedule != BEST:
         _check_alone(options)
     best: BestPipeline | None = None
@@ -114,6 +121,19 @@ def pipeline_command(options: Options, output: Tables) -> None:
     files.write(timelines)
 
 
+def _check_named(options: Options) -> None:
+    """Raise usage errors for options that a schedule by name would not look at."""
+    from einmap.distribute.pipelines.shipped import SCHEDULES
+
+    name = options.schedule
+    if name is None or (name not in SCHEDULES and name != BEST):
+        return
+    if options.chunks is not None and name != BEST and not SCHEDULES[name].takes_chunks:
+        raise typer.BadParameter(f"{name} has its own number of stages a device", param_hint="--chunks")
+    if options.overlapped is not None and name != OVERLAPPING:
+        raise typer.BadParameter(f"only passes of {OVERLAPPING} overlap", param_hint="--overlapped")
+
+
 def _check_alone(options: Options) -> None:
     """Raise usage errors for options that only the best schedule has."""
     for name in ("memory", "runs"):
@@ -129,15 +149,17 @@ def schedules_of(options: Options) -> list[PipelineSchedule]:
     if options.schedule is not None and options.schedule.endswith(".csv"):
         path = Path(options.schedule)
         return [schedule_from_csv(read_text_file(path), options.schedule)]
-    if 3 * options.devices * options.chunks * options.micro_batches > MOST_ACTIONS:
+    chunks = options.chunks or STAGES
+    if 3 * options.devices * chunks * options.micro_batches > MOST_ACTIONS:
         raise SpecError(f"the pipeline has more than {MOST_ACTIONS:,} actions", hint="fewer micro-batches or devices")
     if options.schedule is not None:
-        name = options.schedule
-        return [pipeline_schedule(name, options.devices, options.micro_batches, chunks=options.chunks)]
+        return [pipeline_schedule(options.schedule, options.devices, options.micro_batches, chunks=chunks)]
     found: list[PipelineSchedule] = []
     for name in SCHEDULES:
         try:
-            found.append(pipeline_schedule(name, options.devices, options.micro_batches, chunks=options.chunks))
+            found.append(
+                pipeline_schedule(name, options.devices, options.micro_batches, chunks=options.chunks or STAGES)
+            )
         except SpecError as error:
             print_hint(f"left out: {error.message}")
     return found
@@ -148,7 +170,7 @@ def problem_of(options: Options) -> PipelineProblem:
     from einmap.distribute.pipelines.problem import PipelineProblem
     from einmap.distribute.pipelines.schedule import folded, looped
 
-    chunks, devices = options.chunks, options.devices
+    chunks, devices = options.chunks or STAGES, options.devices
     if 3 * devices * chunks * options.micro_batches > MOST_SEARCHED:
         raise SpecError(
             f"a best pipeline of more than {MOST_SEARCHED:,} actions is not searched",
@@ -169,4 +191,10 @@ def costs_of(options: Options, device_of: Sequence[int]) -> StageCosts:
         raise typer.BadParameter("three numbers, joined by commas: 10,12,8", param_hint="--times") from None
     per_device = Counter(device_of)
     rows = [tuple(value / per_device[device] for device in device_of) for value in (forward, inputs, weights)]
-    return StageCosts(rows[0], rows[1], rows[2], options.transfer, overlapped=options.overlapped)
+    return StageCosts(
+        rows[0],
+        rows[1],
+        rows[2],
+        options.transfer,
+        overlapped=1.0 if options.overlapped is None else options.overlapped,
+    )

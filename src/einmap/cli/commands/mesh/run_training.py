@@ -17,6 +17,7 @@ from einmap.distribute.training.plan import DIMS
 from einmap.distribute.training_run.plan_text import plan_of_text
 from einmap.distribute.training_run.program import TrainingProgram, training_program
 from einmap.distribute.training_run.run import Devices, LocalDevices, TrainingRun, run_training
+from einmap.units import counted
 
 TRAINING = "Training"
 """A panel of the help."""
@@ -98,11 +99,11 @@ def _report(engine: str, found: TrainingRun) -> str:
     where = "in processes of their own, on JAX" if engine == "jax" else "in this process"
     ways = " x ".join(f"{dim} {plan.size(dim)}" for dim in DIMS if plan.size(dim) > 1) or "one device"
     lines = [
-        f"training step: {plan.devices} devices ({ways}) {where}, {program.groups} x "
-        f"{schedule.micro_batches} micro-batches, schedule {schedule.name}",
+        f"training step: {counted(plan.devices, 'device')} ({ways}) {where}, {program.groups} x "
+        f"{counted(schedule.micro_batches, 'micro-batch')}, schedule {schedule.name}",
         *(f"  stage {i} on device {device}: {names}" for i, (device, names) in enumerate(_rows(program))),
-        f"{found.rounds} rounds, {found.shifts} shifts of a tensor from stage to stage, at most "
-        f"{max(found.most_held)} micro-batches held by a device",
+        f"{counted(found.rounds, 'round')}, {counted(found.shifts, 'shift')} of a tensor from stage to stage, at most "
+        f"{counted(max(found.most_held), 'micro-batch')} held by a device",
         *(f"  {line}" for line in _moves(found)),
     ]
     word = "equals" if found.agrees else "is NOT"

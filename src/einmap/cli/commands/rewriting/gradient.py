@@ -73,6 +73,10 @@ def gradient_command(options: Options, source: Source) -> None:
         case _:
             assert_never(options.form)
     print_notes([*notes])
+    again = {found.origins[name] for name in found.copies}
+    for tensor in _names(options.recompute):
+        if spec.workload.producers[tensor] not in again:
+            print_hint(f"{tensor} is not computed again: the backward pass does not read it")
     for hint in _hints(found):
         print_hint(hint)
     if target is not None:

@@ -24,8 +24,8 @@ from einmap.report.html.sections.occupancy import occupancy_section
 from einmap.report.html.sections.roofline import roofline_section
 from einmap.report.html.sections.search import search_section, verdict
 from einmap.report.html.sections.summary import summary_section
-from einmap.report.text.formatting import counted
 from einmap.spec.spec import Spec
+from einmap.units import counted
 from einmap.visible import listed
 
 _MOST_NAMED = 4

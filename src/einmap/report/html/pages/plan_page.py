@@ -19,10 +19,10 @@ from einmap.report.mesh.pictures.holders import holders_svg
 from einmap.report.mesh.pictures.lanes import lanes_svg
 from einmap.report.mesh.planned import amount, change_lines, known_of, named_lines, placements_table, steps_of
 from einmap.report.mesh.steps import ShownStep
-from einmap.report.text.formatting import NONE, counted, data_unit
+from einmap.report.text.formatting import NONE, data_unit
 from einmap.report.text.layout import Table
 from einmap.spec.spec import Spec
-from einmap.units import format_bytes, format_si
+from einmap.units import counted, format_bytes, format_si
 from einmap.visible import listed
 
 _MOST_PARTS = 20

@@ -16,9 +16,10 @@ from einmap.report.drawing.svg import to_svg
 from einmap.report.drawing.theme import Theme
 from einmap.report.drawing.workload import workload_picture
 from einmap.report.html.parts import Code, Drawing, Folded, Part, Section
-from einmap.report.text.formatting import counted, percent
+from einmap.report.text.formatting import percent
 from einmap.report.text.loop_tree import loop_tree_lines
 from einmap.spec.spec import Spec
+from einmap.units import counted
 
 _LOOPS = "Loops, tiles and where they are held"
 _MOST_NAMES = 12
