@@ -69,7 +69,9 @@ class Answer:
 
 @dataclass(frozen=True)
 class Beam:
-    """So many labels are kept: those of which the whole may be best. `values`: of rows of least weighted costs."""
+    """So many labels are kept: those of which the whole may be best, and as many that are the best of their boundary
+    states, since what fits in the end may go through any. `values`: of rows of least weighted costs.
+    """
 
     width: int
     values: Callable[[Floats], Floats]
@@ -81,7 +83,10 @@ class Beam:
         sizes = np.diff(labels.first)
         state = np.repeat(np.arange(len(sizes)), sizes)
         values = self.values(labels.costs @ paths.weights.T + paths.backward(k)[state])
-        kept = np.sort(np.argsort(values, kind="stable")[: self.width])
+        order = np.argsort(values, kind="stable")
+        _, best = np.unique(state[order], return_index=True)
+        kept = order[np.union1d(np.arange(self.width), np.sort(best)[: self.width])]
+        kept.sort()
         first = np.concatenate([[0], np.cumsum(np.bincount(state[kept], minlength=len(sizes)))]).astype(np.int64)
         return Labels(first, labels.costs[kept], labels.stay[kept], labels.peak[kept], labels.back[kept])
 

@@ -7,8 +7,10 @@ Einsums are joined with a few rows behind each.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 from einmap.arrays import Floats
@@ -88,11 +90,21 @@ def good_cascade(refinement: Refinement, steps: Sequence[EinsumOptions], most: f
             return None
         share = refinement.mean_share
         near = relaxed.all_near(above(least, NEAR * share, most))
+        if math.isinf(most):
+            # what is near need not fit together: what stays whole mostly does
+            whole = relaxed.everywhere(partial(_without_loops, relaxed))
+            near = [[*dict.fromkeys([*some, *others])] for some, others in zip(near, whole, strict=True)]
         if not _complete(refinement, relaxed, near, above(least, AHEAD * share, most)):
             break
         relaxed = refinement.relaxed(graph, relaxed.packed)
     answer = relaxed.join(relaxed.everywhere(relaxed.possible), most, BEAM, known=True)
     return answer if len(answer.reached[-1].costs) else None
+
+
+def _without_loops(relaxed: Relaxation, k: int) -> list[int]:
+    """Options of an Einsum that keep all shared tensors whole."""
+    options = relaxed.stages[k].step.options
+    return [o for o in relaxed.possible(k) if not any(key.loops for key in options[o].keys.values())]
 
 
 def apart(relaxed: Relaxation, most: float) -> dict[tuple[int, int], float]:
