@@ -84,16 +84,16 @@ def good_cascade(refinement: Refinement, steps: Sequence[EinsumOptions], most: f
     if not graph.exists:
         return None
     relaxed = refinement.relaxed(graph, {})
+    if math.isinf(most):
+        # what is near the best need not fit together: what lies outside does
+        _complete(refinement, relaxed, relaxed.everywhere(partial(_outside, refinement, relaxed)), most)
+        relaxed = refinement.relaxed(graph, relaxed.packed)
     for _ in range(ROUNDS):
         least = relaxed.value(relaxed.paths.least)
         if least >= most:
             return None
         share = refinement.mean_share
         near = relaxed.all_near(above(least, NEAR * share, most))
-        if math.isinf(most):
-            # what is near need not fit together: what stays whole mostly does
-            whole = relaxed.everywhere(partial(_without_loops, relaxed))
-            near = [[*dict.fromkeys([*some, *others])] for some, others in zip(near, whole, strict=True)]
         if not _complete(refinement, relaxed, near, above(least, AHEAD * share, most)):
             break
         relaxed = refinement.relaxed(graph, relaxed.packed)
@@ -101,10 +101,14 @@ def good_cascade(refinement: Refinement, steps: Sequence[EinsumOptions], most: f
     return answer if len(answer.reached[-1].costs) else None
 
 
-def _without_loops(relaxed: Relaxation, k: int) -> list[int]:
-    """Options of an Einsum that keep all shared tensors whole."""
-    options = relaxed.stages[k].step.options
-    return [o for o in relaxed.possible(k) if not any(key.loops for key in options[o].keys.values())]
+def _outside(refinement: Refinement, relaxed: Relaxation, k: int) -> list[int]:
+    """Options of an Einsum that keep all shared tensors in the outermost memory."""
+    options, chains = relaxed.stages[k].step.options, refinement.cascade.members[k].chains
+    return [
+        o
+        for o in relaxed.possible(k)
+        if not any(chains.may_stand_below_loops(key.memory) for key in options[o].keys.values())
+    ]
 
 
 def apart(relaxed: Relaxation, most: float) -> dict[tuple[int, int], float]:
