@@ -192,7 +192,8 @@ class Planner:
     def rises(self, builder: TemplateBuilder, index: int, above: Held, axis: Axis) -> bool:
         """Whether a loop that follows the node above, before node `index`, is left to the gap above that node."""
         return (
-            self.goes_up(above, axis)
+            self.prune
+            and self.goes_up(above, axis)
             and self.allows(builder, index - 1, axis)
             and self.may_cross(builder, index - 1, axis)
         )
