@@ -372,12 +372,9 @@ class LazyRefinement:
         Those of large Einsums come first, and there are no more where it hardly ever says more than tables.
         """
         cascade, begin, raised = self.cascade, time.perf_counter(), False
-        if math.isinf(self.floors.cutoff):
-            # nothing is known that better bounds could rule something out by
-            return False
         for k, o in sorted(unknown, key=lambda pair: -self.shares[pair[0]]):
             signature_class, chains = relaxed.stages[k].step.options[o].signature_class, self.members[k].chains
-            if len(cascade.floored) >= TRIED * (1 + cascade.floors_raised):
+            if math.isinf(self.floors.cutoff) or len(cascade.floored) >= TRIED * (1 + cascade.floors_raised):
                 break
             if signature_class is None or (chains, signature_class) in cascade.floored:
                 continue
