@@ -95,8 +95,8 @@ def check(seed):
     memory = whole * rng.choice([0.2, 0.35, 0.6, 1.0, 10.0])
     least = least_of_all(model, cluster, devices, memory, fixed)
     asked = {name: list(values) for name, values in fixed.items()}
-    if least is None and fixed["cp"] == (1,):
-        # without `cp` fixed, more of it is tried
+    if least is None and fixed["cp"] == (1,) and any(layer.sequence for layer in model.layers):
+        # where there are positions and `cp` is not fixed, more of it is tried
         least = least_of_all(model, cluster, devices, memory, fixed | {"cp": range(1, devices + 1)})
         del asked["cp"]
     request = TrainingRequest(devices, memory, fixed=asked | {"overlap": ("data",)})
