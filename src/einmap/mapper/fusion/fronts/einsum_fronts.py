@@ -181,8 +181,9 @@ class EinsumFronts:
         self.completed = []
 
     def put_aside(self) -> Callable[[], None]:
-        """Begin again later: what is listed so far is there again once the result is called."""
-        state = self.most, self.apart, self.listed, self._pruned, self._outer_nest_rows, self.completed
+        """Begin again later: what is listed so far is there again, and nothing else, once the result is called."""
+        rows, completed = dict(self._outer_nest_rows), list(self.completed)
+        state = self.most, self.apart, dict(self.listed), dict(self._pruned), rows, completed
 
         def back() -> None:
             self.most, self.apart, self.listed, self._pruned, self._outer_nest_rows, self.completed = state

@@ -158,7 +158,7 @@ class Fronts(Protocol):
         """
 
     def put_aside(self) -> Callable[[], None]:
-        """Begin again later: what is listed so far is there again once the result is called."""
+        """Begin again later: what is listed so far is there again, and nothing else, once the result is called."""
 
     def survey(
         self,

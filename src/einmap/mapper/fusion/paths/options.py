@@ -8,7 +8,7 @@ same options.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import count
@@ -82,6 +82,10 @@ class OptionTable:
     times: Sequence[float]
     scales: Sequence[Scales]
     _steps: dict[tuple[Hashable, ...], EinsumOptions] = field(default_factory=dict)
+
+    def copied(self) -> OptionTable:
+        """A copy of the options, for a search of its own."""
+        return replace(self, _steps=dict(self._steps))
 
     def forget(self, changed: Collection[Fronts]) -> None:
         """Make the options anew of Einsums whose fronts are not the same any more."""

@@ -12,4 +12,5 @@
   and takes at least by that.
 - `front_listing`: what is to be known of an Einsum's fronts, and up to which limit: signature classes are listed, and
   fronts completed.
+- `supposition`: searches as if a cascade were known that costs hardly more than the bound.
 """

@@ -88,6 +88,13 @@ class FrontListing:
         """Outer nests of a signature class that are listed by now; of larger ones none are."""
         self.too_large: dict[tuple[Fronts, SignatureClass], TooLarge] = {}
 
+    def copied(self, option_bounds: OptionBounds) -> FrontListing:
+        """A copy with bounds of its own, for a search that leaves this one as it is."""
+        other = FrontListing(self.cascade, option_bounds, self.passed)
+        other.class_steps, other.front_steps = dict(self.class_steps), dict(self.front_steps)
+        other.most, other.too_large = dict(self.most), dict(self.too_large)
+        return other
+
     def more(self, chains: Fronts) -> None:
         """List larger signature classes of an Einsum, too."""
         self.most[chains] *= MORE
@@ -167,6 +174,11 @@ class FrontListing:
             return
         with ThreadPoolExecutor(self.cascade.workers) as executor:
             list(executor.map(work, together.values()))
+
+
+def wider_than(slack: float) -> float:
+    """The next one of the limits that are tried, in parts of a step."""
+    return min(8 * slack, 1.0) if slack < 1 else math.sqrt(2) * slack
 
 
 def above(least: float, slack: float, most: float) -> float:

@@ -27,12 +27,13 @@ from einmap.mapper.fusion.paths.shortest_paths import ContendedMemories, PackedO
 from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
 from einmap.mapper.fusion.problem import CascadeProblem
 from einmap.mapper.fusion.refinement.einsum_floors import raise_floor
-from einmap.mapper.fusion.refinement.front_listing import FrontListing, RefinementRequest, above
+from einmap.mapper.fusion.refinement.front_listing import FrontListing, RefinementRequest, above, wider_than
 from einmap.mapper.fusion.refinement.good_cascades import BEAM, Turns, apart, good_cascade
 from einmap.mapper.fusion.refinement.met_keys import MetKeys
 from einmap.mapper.fusion.refinement.option_bounds import OptionBounds
 from einmap.mapper.fusion.refinement.option_floors import OptionFloors
 from einmap.mapper.fusion.refinement.relaxation import Relaxation
+from einmap.mapper.fusion.refinement.supposition import Suppositions
 from einmap.mapper.objective.tolerances import ROUNDING
 from einmap.mapper.problem.request import Remainder
 
@@ -88,6 +89,7 @@ class LazyRefinement:
         self.slope: float | None = None
         """A weight that may lift the bound."""
         self.known_bound = 0.0
+        self.suppositions = Suppositions(wait=0 if cascade.proving and cascade.known.limit is None else math.inf)
 
     # one cascade, one objective
 
@@ -117,15 +119,20 @@ class LazyRefinement:
                 if (value := sample()) < reached:
                     reached, good = value, None
                 sample = None
+                self.listing.changed.update(self.listing.class_steps)  # it may have found classes that do not fit
+                continue
+            if self.suppositions.is_due(least, reached):
+                answer, value = self.suppositions.tried(self, reached)
+                if answer is not None:
+                    return answer
+                good, reached = None if value < reached else good, value
                 continue
             if self.turns.is_due(last=not (wanted or large)):
                 better = self.good(relaxed, reached)
                 if better is not None:
                     good, reached = better, self.found(better)
                 continue
-            if large:
-                wanted = self.large_ones(relaxed, large, least, most)
-            if wanted:
+            if wanted := wanted or (self.large_ones(relaxed, large, least, most) if large else {}):
                 if not self.floors_raised(relaxed, wanted):
                     self.refine(relaxed, wanted)
                 continue
@@ -139,11 +146,12 @@ class LazyRefinement:
             if not unknown:
                 return answer
             self.known_bound = max(self.known_bound, best * (1 - ROUNDING))
-            if not self.floors_raised(relaxed, unknown):
-                self.refine_around(relaxed, unknown, most)
+            self.refine_around(relaxed, unknown, most)
 
     def refine_around(self, relaxed: Relaxation, unknown: Sequence[tuple[int, int]], most: float) -> None:
         """List or complete what the best row has that is not known, and what seems to be about as good."""
+        if self.floors_raised(relaxed, unknown):
+            return
         limits, met = self.around(relaxed, unknown, most), MetKeys(relaxed, most)
         too_large = [k for k, o in unknown if self.is_too_large(relaxed, k, o, limits[k, o], met)]
         for chains in {self.members[k].chains for k in too_large}:
@@ -423,11 +431,8 @@ class LazyRefinement:
             class_requests, signature_requests = signature_classes.get(chains, {}), signatures.get(chains, {})
             for o in relaxed.possible(k) if class_requests or signature_requests else ():
                 option = relaxed.stages[k].step.options[o]
-                request = (
-                    signature_requests.get(option.signature)
-                    if option.signature_class is None
-                    else class_requests.get(option.signature_class)
-                )
+                of = option.signature_class
+                request = signature_requests.get(option.signature) if of is None else class_requests.get(of)
                 if request is not None:
                     request.remainder.append(self.remainder(k, relaxed.rests[k][o], request.limit))
         self.listing.complete(signatures)
@@ -443,8 +448,3 @@ class LazyRefinement:
         answer = relaxed.join(near, most, None if self.cascade.proving or most is None else BEAM)
         self.passed("join", begin)
         return answer
-
-
-def wider_than(slack: float) -> float:
-    """The next one of the limits that are tried, in parts of a step."""
-    return min(8 * slack, 1.0) if slack < 1 else math.sqrt(2) * slack

@@ -37,6 +37,12 @@ class OptionBounds:
     fronts: dict[tuple[Fronts, FusionSignature], Refined] = field(default_factory=dict)
     _rows: dict[tuple[Fronts, FusionSignature | SignatureClass], OptionCosts] = field(default_factory=dict)
 
+    def copied(self) -> OptionBounds:
+        """A copy of all bounds, for a search of its own."""
+        return replace(
+            self, signature_classes=dict(self.signature_classes), fronts=dict(self.fronts), _rows=dict(self._rows)
+        )
+
     def listed(self, chains: Fronts, signature_class: SignatureClass, refined: Refined, anew: bool = True) -> None:
         """A signature class is listed, further than before if it was listed at all; not `anew`: that brought nothing
         more.

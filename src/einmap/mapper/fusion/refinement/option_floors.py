@@ -40,6 +40,10 @@ class OptionFloors:
     """Of signature classes: what all other Einsums cost at least, weighted."""
     _steps: dict[tuple[EinsumOptions, tuple[int, ...]], EinsumOptions] = field(default_factory=dict)
 
+    def copied(self) -> OptionFloors:
+        """A copy of all bounds, for a search of its own."""
+        return replace(self, _floors=dict(self._floors), _rests=dict(self._rests), _steps=dict(self._steps))
+
     def of_first(self, limit: float) -> FirstFloors | None:
         """Floors for a search of what is within a limit; None where it is beyond the cutoff."""
         limit *= 1 + ROUNDING

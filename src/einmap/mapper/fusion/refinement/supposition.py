@@ -1,0 +1,150 @@
+"""A search as if a cascade were known that costs hardly more than the bound: mostly there is one, and it is soon found.
+
+Up to a limit next to the bound few options are left, and few keys that others can meet, so that little of large
+signature classes is listed. What is found is the best of all. Where nothing is found the bound is the limit: then
+another one is tried, and the search goes on with what was listed before.
+"""
+
+# Where the best is a few thousandths above the bound, and many loops stand above shared tensors, most of the time went
+# into outer nests that only cascades near the best known could have.
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from einmap.mapper.fusion.paths.label_setting import Answer
+from einmap.mapper.fusion.paths.options import OptionTable
+from einmap.mapper.fusion.problem import CascadeProblem
+from einmap.mapper.fusion.refinement.front_listing import FrontListing
+from einmap.mapper.fusion.refinement.good_cascades import Turns
+from einmap.mapper.fusion.refinement.option_bounds import OptionBounds
+from einmap.mapper.fusion.refinement.option_floors import OptionFloors
+
+PATIENCE = 4
+"""Graphs whose bound was no higher than those before, when it is time."""
+GRAPHS = 40
+"""Graphs that are bounded for one limit at most."""
+SOON = 20
+"""Where that took no more of them the next limit is further away."""
+TRIES = 8
+"""Limits one after the other; then the search goes on."""
+CLOSE, FAR = 1 / 16, 1 / 4
+"""How far above the bound the first limit is, in parts of how far the best known is; how far one is at most."""
+
+
+class Refinement(Protocol):
+    """The search that limits are tried in, as far as that has to know it."""
+
+    cascade: CascadeProblem
+    option_bounds: OptionBounds
+    listing: FrontListing
+    floors: OptionFloors
+    option_table: OptionTable
+    turns: Turns
+    known_bound: float
+    suppositions: Suppositions
+    found: Callable[[Answer], float]
+
+    def within(self, reached: float) -> Answer | None:
+        """The best whose objective is at most `reached`; None when there is none."""
+
+
+class TooLongError(Exception):
+    """A limit needs more graphs than it may have."""
+
+
+@dataclass
+class Suppositions:
+    """When it is time for a limit, and which. `bound`: the highest so far; it is that of the last `still` graphs.
+
+    `wait`: graphs before the next one; `close`: how far above the bound it is, in parts of how far the best known is;
+    `tries`: limits so far.
+    """
+
+    bound: float = 0.0
+    still: int = 0
+    wait: float = 0
+    close: float = CLOSE
+    tries: int = 0
+
+    def is_due(self, bound: float, reached: float) -> bool:
+        """Whether it is time, one more graph being bounded: the bound does not rise. `reached`: the best known."""
+        self.still = 0 if bound > self.bound else self.still + 1
+        self.bound = max(bound, self.bound)
+        self.wait -= 1
+        return self.still >= PATIENCE and self.wait <= 0 and math.isfinite(reached)
+
+    def tried(self, refinement: Refinement, reached: float) -> tuple[Answer | None, float]:
+        """The best cascade if it costs no more than the next limit; the least objective that is known then.
+
+        Where there is no such cascade the bound is the limit, unless that took too many graphs. But for its bound the
+        refinement is as before.
+        """
+        bound = refinement.known_bound
+        limit, limited = bound + (reached - bound) * self.close, _Limited()
+        put_back = [member.chains.put_aside() for member in refinement.cascade.distinct]
+        other, values = _copied(refinement), [reached]
+        other.suppositions = limited
+
+        def found(answer: Answer) -> float:
+            values.append(refinement.found(answer))
+            return values[-1]
+
+        other.found = found
+        answer = None
+        try:
+            answer = other.within(limit)
+            other.known_bound = limit if answer is None else other.known_bound
+        except TooLongError:
+            pass
+        finally:
+            refinement.known_bound = max(bound, min(other.known_bound, limit))
+        if answer is None:
+            for back in put_back:
+                back()
+            # what was found not to fit anywhere is no option any more
+            refinement.listing.changed.update(member.chains for member in refinement.cascade.distinct)
+            self._choose(limited.left, rose=refinement.known_bound > bound)
+        return answer, min(values)
+
+    def _choose(self, left: int, *, rose: bool) -> None:
+        """The next limit. `left`: graphs that could still have been bounded, below 0 where these were too few.
+
+        `rose`: whether the bound is higher than before.
+        """
+        self.tries += 1
+        if left < 0:
+            self.wait, self.close = 0 if rose else GRAPHS, self.close / 4
+        elif left >= GRAPHS - SOON:
+            self.close = min(2 * self.close, FAR)
+        if self.tries % TRIES == 0:
+            # what is known may be the best: only the search as it was ends there
+            self.wait = GRAPHS * self.tries / TRIES
+
+
+class _Limited(Suppositions):
+    """In a search for one limit: there are no others, and so many graphs are `left`."""
+
+    left: int = GRAPHS
+
+    def is_due(self, bound: float, reached: float) -> bool:
+        """Never. Raises TooLongError where no graph is left."""
+        del bound, reached
+        self.left -= 1
+        if self.left < 0:
+            raise TooLongError
+        return False
+
+
+def _copied(refinement: Refinement) -> Refinement:
+    """A refinement that knows the same, and leaves the other one as it is."""
+    other = copy.copy(refinement)
+    other.option_bounds = refinement.option_bounds.copied()
+    other.listing = refinement.listing.copied(other.option_bounds)
+    other.floors, other.option_table = refinement.floors.copied(), refinement.option_table.copied()
+    other.turns = replace(refinement.turns)
+    return other
