@@ -43,6 +43,8 @@ AT_ONCE, SOON, FOR_FIRST = 0.03, 0.15, 0.3
 little, and comes first; so it does where they take longer than the second. Else something fused comes before, within
 the third.
 """
+SHORT = 15.0
+"""Seconds that are too few for more than what is simpler: it comes first."""
 FIRST_APART, FIRST_USES = 64, 32
 """Which tile shapes of one fused loop are looked at then, and how many uses of the fanouts."""
 FOR_FEW = 0.65
@@ -119,6 +121,8 @@ class FusedSearch(CascadeProblem):
             return
         begin, left = time.perf_counter(), progress.seconds_left()
         self.soon_left = (1 - SOON) * left
+        if left < SHORT:
+            self.ask_simple()
         self.plan(progress)
         if progress.seconds_left() > (1 - AT_ONCE) * left:
             self.ask_simple()
