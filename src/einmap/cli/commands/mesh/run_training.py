@@ -30,8 +30,7 @@ class TrainingOptions:
 
     train: str | None = option(
         "PLAN",
-        "Run a training step by a plan: pp=2,tp=2,micro_batch=4, and dp, cp, ep, zero, chunks, stages=3+4 (Einsums), "
-        "schedule, recompute, sequence_parallel.",
+        "Run a training step by a plan of `train-plan --fix`, such as pp=2,tp=2,micro_batch=4,stages=3+4.",
         panel=TRAINING,
     )
     of: str | None = option("TENSOR", "Its loss, a sum over samples.", panel=TRAINING)
