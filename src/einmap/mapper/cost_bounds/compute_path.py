@@ -220,6 +220,11 @@ class Path:
         used = {int(level) for i, level in enumerate(lanes.levels) if (lanes.bounds[:, i] > 1).any()}
         return tuple(sorted(used))
 
+    def has_all_uses(self, progress: Progress) -> bool:
+        """Whether all uses of the fanouts are listed, within a part of the time."""
+        self._listing = share_of(progress, PLANNING)
+        return self.lanes.complete
+
     def make_plans(self, progress: Progress) -> None:
         """All dataplacements as chains of steps; a fair part of them where there are too many or time runs out."""
         self._listing = share_of(progress, PLANNING)

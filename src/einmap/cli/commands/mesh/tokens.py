@@ -43,9 +43,7 @@ class Options:
     fuse: bool = flag("Whether tensors may stay inside between Einsums.", "--fuse/--no-fuse", default=True)
 
 
-def tokens_command(
-    options: Options, output: Tables, templates: Annotated[Templates, Without({"allow_code", "top_key"})]
-) -> None:
+def tokens_command(options: Options, output: Tables, templates: Annotated[Templates, Without({"allow_code"})]) -> None:
     """Say what tokens of a language model cost: time of each and of the first one, energy, memory, what limits layers.
 
     On an architecture each kind of layer is mapped optimally, once. On a cluster the model is divided among devices by

@@ -39,7 +39,7 @@ class PlannedEinsum:
         """All dataplacements of all paths; None where there are too many uses of the fanouts, or too little time."""
         paths = tuple(Path(einsum, arch, arch.path(unit.name), request) for unit in arch.computes if unit.enabled)
         for path in paths:
-            if not path.lanes.complete:
+            if not path.has_all_uses(progress):
                 return None
             path.make_plans(progress)
             if path.cut:
