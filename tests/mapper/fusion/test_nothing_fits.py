@@ -54,6 +54,15 @@ def test_einsums_that_fit_alone_but_not_together_are_told_from_those_that_do_not
     assert einmap.map_workload(spec(24, WAITING), metrics="energy").optimal
 
 
+@pytest.mark.parametrize("limit", [5, 60])
+@pytest.mark.parametrize("goal", ["energy", "energy_delay_product"])
+def test_that_nothing_fits_is_said_within_a_limit_of_time_as_without_one(goal, limit):
+    for given in spec(48), spec(16, WAITING), einmap.loads(LEVELS):
+        with pytest.raises(einmap.NoMappingError) as caught:
+            einmap.map_workload(given, metrics=goal, time_limit_s=limit)
+        assert caught.value.remedies and "in time" not in str(caught.value)
+
+
 def test_what_one_einsum_needs_is_looked_at_before_sizes_of_other_memories(monkeypatch):
     # A needs 8 bits in Register; with these the cascade fits. Other memories are only looked at afterwards
     asked = []

@@ -117,7 +117,7 @@ class OneByOne:
 
         Raises NoMappingError when there is none, or none in time.
         """
-        if (self.is_beaten and outcome.points) or (outcome.ended is None and not self.is_begun):
+        if (self.is_beaten and outcome.points) or (outcome.ended is None and not (self.is_begun and self.first)):
             return outcome
         if outcome.ended is None:
             # where ties are broken it is as good as any
