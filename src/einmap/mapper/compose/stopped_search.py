@@ -56,6 +56,8 @@ class OneByOne:
     budget: Budget
     is_begun: bool = False
     """Whether it was looked for."""
+    is_found: bool = False
+    """Whether something fused was found before."""
     is_beaten: bool = False
     """Whether it could be no better than what was found by then."""
 
@@ -73,7 +75,7 @@ class OneByOne:
         part = token.within(max(token.seconds_left() * FOR_FIRST, AT_LEAST))
         try:
             self.einsums.run(part, longer=token)
-            if self.einsums.is_mostly_cut() and not is_hardly_planned(self.einsums.parts):
+            if not self.is_found and self.einsums.is_mostly_cut() and not is_hardly_planned(self.einsums.parts):
                 # a search of the whole, which needs more, would find nothing in the rest
                 self.einsums.run(token.within(token.seconds_left() * (1 - FOR_BOUND)))
             return self.evaluated(self.einsums.best())
@@ -88,7 +90,7 @@ class OneByOne:
 
     def unless(self, value: float, least: float) -> float:
         """The least objective of the first mappings; `value` if that is no more than these cost at `least`."""
-        self.is_beaten = value <= least
+        self.is_found, self.is_beaten = math.isfinite(value), value <= least
         if self.is_beaten or not self.first:
             return value
         (goal,) = self.problem.options.goals

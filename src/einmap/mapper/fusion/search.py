@@ -38,7 +38,7 @@ from einmap.mapping.renamed import renamed_nodes
 from einmap.pareto import nondominated
 from einmap.progress import Progress
 
-AT_ONCE, SOON, FOR_FIRST = 0.03, 0.15, 0.3
+AT_ONCE, SOON, FOR_FIRST = 0.01, 0.15, 0.3
 """Parts of a limited time. Where the choices of the Einsums are listed within the first one what is simpler takes
 little, and comes first; so it does where they take longer than the second. Else something fused comes before, within
 the third.
@@ -47,7 +47,7 @@ SHORT = 15.0
 """Seconds that are too few for more than what is simpler: it comes first."""
 FIRST_APART, FIRST_USES = 64, 32
 """Which tile shapes of one fused loop are looked at then, and how many uses of the fanouts."""
-FOR_FEW = 0.65
+FOR_FEW = 0.95
 """Part of a limited time in which cascades with few fused loops are looked at, before all are."""
 HURRIED = 0.2
 """Part of a limited time in which the Einsums are planned where there is time for a search."""
