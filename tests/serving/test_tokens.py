@@ -145,6 +145,10 @@ def test_a_machine_that_does_not_fit_is_refused():
         token_costs(PUBLISHED["bert-base-uncased"][0], MACHINE)
     with pytest.raises(SpecError, match="batch: expected a whole number"):
         token_costs(TINY, MACHINE, TokenRequest((0,)))
+    with pytest.raises(SpecError, match=r"^context: expected a whole number from 1 .*, found 0"):
+        token_costs(TINY, MACHINE, TokenRequest((1,), (0,)))
+    with pytest.raises(SpecError, match=r"^answer: expected a whole number from 1 .*, found -1"):
+        token_costs(TINY, MACHINE, TokenRequest((1,), answer=-1))
     with pytest.raises(SpecError, match="have an architecture"):
         token_costs(TINY, einmap.load("tpu_v4i_pod"))
 

@@ -15,7 +15,7 @@ from einmap.facade import cluster_in
 from einmap.frontends.huggingface.description import Attention
 from einmap.frontends.huggingface.einsums import Step
 from einmap.frontends.huggingface.model import LanguageModel, model_of
-from einmap.frontends.huggingface.read import check, described
+from einmap.frontends.huggingface.read import check_each, described
 from einmap.pareto import nondominated
 from einmap.progress import Progress
 from einmap.serving.on_architecture import Mapped
@@ -180,12 +180,13 @@ def token_costs(
         raise SpecError(f"{made.architecture} is an encoder, which makes no tokens")
     points: list[TokenPoint] = []
     notes: dict[Note, None] = {}
+    check_each(asked.contexts, "tokens", "context")
+    check_each([asked.answer], "tokens", "answer")
+    check_each(asked.batches, "batch", "batch")
     for context in asked.contexts:
-        check(tokens=context, **({} if asked.answer is None else {"context": asked.answer}))
         prompt = on.parts(model_of(made, Step(1, context, 0), widths)) if asked.first or asked.answer else ()
         first = prompt if asked.first else ()
         for batch in asked.batches:
-            check(batch=batch)
             model = model_of(made, Step(batch, 1, context + (asked.answer or 0) // 2), widths)
             notes |= dict.fromkeys(model.notes)
             point = _point(model, on, context, first)

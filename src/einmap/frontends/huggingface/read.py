@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from einmap.errors import EinmapError, SpecError, did_you_mean, raise_all
@@ -78,11 +78,17 @@ def check(**given: object) -> None:
     raise_all([error for name, value in given.items() if (error := _unfit(name, value)) is not None])
 
 
-def _unfit(name: str, value: object, flag: str = "") -> EinmapError | None:
+def check_each(values: Iterable[object], name: str, shown: str) -> None:
+    """Raise SpecError for values of a parameter of a step that do not fit; `shown`: how the error calls them."""
+    raise_all([error for value in values if (error := _unfit(name, value, shown=shown)) is not None])
+
+
+def _unfit(name: str, value: object, flag: str = "", shown: str = "") -> EinmapError | None:
     least, most = PARAMETERS[name]
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and least <= value <= most):
         return None
-    return SpecError(f"{flag}{name}: expected a whole number from {least} to {most:,}, found {short(value, 60)}")
+    found = short(value, 60)
+    return SpecError(f"{flag}{shown or name}: expected a whole number from {least} to {most:,}, found {found}")
 
 
 def read_model(file: Path, define: Mapping[str, object], bits: int | None = None) -> LanguageModel:
