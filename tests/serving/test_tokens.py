@@ -9,8 +9,8 @@ from tests.frontends.huggingface.configs import PUBLISHED
 import einmap
 from einmap import SpecError, from_huggingface, map_workload
 from einmap.distribute.operators import Attention, Exchange, Product, step_seconds
+from einmap.serving.kernels import Kernel, operators_of
 from einmap.serving.on_cluster import parts_on_cluster
-from einmap.serving.operators import Kernel, operators_of
 from einmap.serving.tokens import TokenRequest, token_costs
 
 TINY = {

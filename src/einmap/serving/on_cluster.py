@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from einmap.distribute.costs.cluster import Cluster
 from einmap.distribute.operators import Exchange, operator_seconds
 from einmap.frontends.huggingface.model import LanguageModel
-from einmap.serving.operators import Kernel, Operator, PartOperators, operators_of
+from einmap.serving.kernels import Kernel, Operator, PartOperators, operators_of
 
 
 @dataclass(frozen=True, slots=True)

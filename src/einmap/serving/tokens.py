@@ -18,9 +18,9 @@ from einmap.frontends.huggingface.model import LanguageModel, model_of
 from einmap.frontends.huggingface.read import check_each, described
 from einmap.pareto import nondominated
 from einmap.progress import Progress
+from einmap.serving.kernels import operators_of
 from einmap.serving.on_architecture import Mapped
 from einmap.serving.on_cluster import PartCost, parts_on_cluster
-from einmap.serving.operators import operators_of
 from einmap.spec.raw import RawMap
 from einmap.spec.spec import Spec, checked_spec
 from einmap.visible import brief
