@@ -30,9 +30,9 @@ GRAPHS = 40
 """Graphs that are bounded for one limit at most."""
 SOON = 20
 """Where that took no more of them the next limit is further away."""
-TRIES = 8
-"""Limits one after the other; then the search goes on."""
-CLOSE, FAR = 1 / 16, 1 / 4
+FEW, PART = 2, 1 / 3
+"""Limits in vain after which the next one is rarer; outer nests that may be listed for them, in parts of the others."""
+CLOSE, FAR = 1 / 8, 1 / 4
 """How far above the bound the first limit is, in parts of how far the best known is; how far one is at most."""
 
 
@@ -62,21 +62,26 @@ class Suppositions:
     """When it is time for a limit, and which. `bound`: the highest so far; it is that of the last `still` graphs.
 
     `wait`: graphs before the next one; `close`: how far above the bound it is, in parts of how far the best known is;
-    `tries`: limits so far.
+    `in_vain`: limits so far; `listed`: outer nests that were listed for them.
     """
 
     bound: float = 0.0
     still: int = 0
     wait: float = 0
     close: float = CLOSE
-    tries: int = 0
+    in_vain: int = 0
+    listed: int = 0
 
-    def is_due(self, bound: float, reached: float) -> bool:
-        """Whether it is time, one more graph being bounded: the bound does not rise. `reached`: the best known."""
+    def is_due(self, bound: float, reached: float, listed: int) -> bool:
+        """Whether it is time, one more graph being bounded: the bound does not rise, and limits took little so far.
+
+        `reached`: the best known; `listed`: outer nests that were listed for all.
+        """
         self.still = 0 if bound > self.bound else self.still + 1
         self.bound = max(bound, self.bound)
         self.wait -= 1
-        return self.still >= PATIENCE and self.wait <= 0 and math.isfinite(reached)
+        has_room = max(self.in_vain - 1, 1) * self.listed <= PART * (listed - self.listed)
+        return self.still >= PATIENCE and self.wait <= 0 and has_room and math.isfinite(reached)
 
     def tried(self, refinement: Refinement, reached: float) -> tuple[Answer | None, float]:
         """The best cascade if it costs no more than the next limit; the least objective that is known then.
@@ -84,7 +89,8 @@ class Suppositions:
         Where there is no such cascade the bound is the limit, unless that took too many graphs. But for its bound the
         refinement is as before.
         """
-        bound = refinement.known_bound
+        bound, meter = refinement.known_bound, refinement.cascade.meter
+        before = meter.listed
         limit, limited = bound + (reached - bound) * self.close, _Limited()
         put_back = [member.chains.put_aside() for member in refinement.cascade.distinct]
         other, values = _copied(refinement), [reached]
@@ -108,6 +114,7 @@ class Suppositions:
                 back()
             # what was found not to fit anywhere is no option any more
             refinement.listing.changed.update(member.chains for member in refinement.cascade.distinct)
+            self.listed += meter.listed - before
             self._choose(limited.left, rose=refinement.known_bound > bound)
         return answer, min(values)
 
@@ -116,14 +123,13 @@ class Suppositions:
 
         `rose`: whether the bound is higher than before.
         """
-        self.tries += 1
+        # what is known may be the best: only the search as it was ends there
+        self.in_vain += 1
+        self.wait = 2**self.in_vain if self.in_vain > FEW else 0
         if left < 0:
-            self.wait, self.close = 0 if rose else GRAPHS, self.close / 4
+            self.wait, self.close = self.wait if rose else max(GRAPHS, self.wait), self.close / 4
         elif left >= GRAPHS - SOON:
             self.close = min(2 * self.close, FAR)
-        if self.tries % TRIES == 0:
-            # what is known may be the best: only the search as it was ends there
-            self.wait = GRAPHS * self.tries / TRIES
 
 
 class _Limited(Suppositions):
@@ -131,9 +137,9 @@ class _Limited(Suppositions):
 
     left: int = GRAPHS
 
-    def is_due(self, bound: float, reached: float) -> bool:
+    def is_due(self, bound: float, reached: float, listed: int) -> bool:
         """Never. Raises TooLongError where no graph is left."""
-        del bound, reached
+        del bound, reached, listed
         self.left -= 1
         if self.left < 0:
             raise TooLongError

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
 
 from einmap.arch.component import Memory
+from einmap.arrays import Floats
 from einmap.mapper.branch_and_bound.path_search import PathSearch, TemplateTables
 from einmap.mapper.fusion.fronts.nests.loops import TEMPORAL, Loop, orders_of, rank_cut
 from einmap.mapper.fusion.fronts.nests.turns import NestNode
@@ -50,6 +51,11 @@ class NestRules:
     made: frozenset[str] = frozenset()
     awaited: frozenset[tuple[str, str]] = frozenset()
     apart: int = 1
+    costs: dict[tuple[int, int, int], Floats] = field(default_factory=dict, init=False)
+    """Costs of nodes that were asked for, by row of coefficients, tensor and point."""
+    _placed: dict[tuple[int, int, int, int], Reservation] = field(default_factory=dict, init=False)
+    _steps: dict[tuple[int, int, int], int | None] = field(default_factory=dict, init=False)
+    """For an axis, a position and a factor how far away the point is whose tile shape is divided by the factor."""
 
     def orders(
         self, compiled: TemplateTables, i: int, above: Sequence[Loop], loops: tuple[Loop, ...]
@@ -84,6 +90,23 @@ class NestRules:
         return [{size: i for i, size in enumerate(axis.sizes)} for axis in self.search.lattice.axes]
 
     @cached_property
+    def _strides(self) -> list[tuple[int, int]]:
+        """For each axis how far points are apart that differ by one position, and how many positions there are."""
+        lattice = self.search.lattice
+        return list(zip(lattice.strides.tolist(), map(int, lattice.radices), strict=True))
+
+    def lowered(self, axis: int, point: int, factor: int) -> int:
+        """The point at which the tile shape of an axis is divided by `factor`; -1 where a coarser choice has none."""
+        stride, radix = self._strides[axis]
+        here = point // stride % radix
+        key = axis, here, factor
+        if key not in self._steps:
+            position = self.positions[axis].get(self.search.lattice.axes[axis].sizes[here] // factor)
+            self._steps[key] = None if position is None else (position - here) * stride
+        step = self._steps[key]
+        return -1 if step is None else point + step
+
+    @cached_property
     def numbers(self) -> dict[str, int]:
         """The number of each tensor."""
         return {tensor: t for t, tensor in enumerate(self.search.tensors)}
@@ -106,8 +129,11 @@ class NestRules:
 
     def placed(self, t: int, level: int, point: int, depth: int) -> Reservation:
         """The space of a tensor's tile in a memory, below some loops."""
-        number, bits = self.bits[level, t]
-        return Reservation(number, float(self.search.values[t, point]) * bits, depth)
+        key = t, level, point, depth
+        if key not in self._placed:
+            number, bits = self.bits[level, t]
+            self._placed[key] = Reservation(number, float(self.search.values[t, point]) * bits, depth)
+        return self._placed[key]
 
     def whole(self, t: int, level: int) -> Reservation:
         """The space of a whole tensor in the outermost memory."""

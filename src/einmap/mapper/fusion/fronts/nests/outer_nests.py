@@ -91,6 +91,7 @@ class OuterNestEnumerator:
         begins = [j if level.axes is not None else -1 for j, level in enumerate(compiled.levels)]
         self.begins = list(accumulate(begins, max))
         """The level at which the gap begins that a level is a part of."""
+        self._known_loops: dict[tuple[tuple[int, ...], int, str, int], list[tuple[Loop, int]]] = {}
         self.capacity: list[float] = rules.search.capacity.tolist()
         _, _, self.tables, _, self.node, *self.coefficients = self.search.arrays(compiled)[:10]
 
@@ -168,7 +169,7 @@ class OuterNestEnumerator:
                 for variable, bound in axis.members
                 if variable == steps.variable
             )
-            target, loops = self._below(a, state.point, bound), (Loop(TEMPORAL, a, steps.variable, bound, 1),)
+            target, loops = self.rules.lowered(a, state.point, bound), (Loop(TEMPORAL, a, steps.variable, bound, 1),)
             if target < 0 or a not in (self.compiled.levels[i].axes or ()):
                 return
         for _ in self._survivors(i, state, np.array([target], dtype=np.int64), np.array([state.prefix])):
@@ -179,56 +180,62 @@ class OuterNestEnumerator:
 
         All else stays in its order. The gap above must have no loop over the variable: there is one of each in a gap.
         """
-        begin = self.begins[i]
-        if first.kind != TEMPORAL or first.axis not in self.compiled.levels[begin].rising:
+        if first.kind != TEMPORAL or first.axis not in self.compiled.levels[self.begins[i]].rising:
             return False
-        before = state.gaps[-1][1] if state.gaps and state.gaps[-1][0] == begin - 1 else ()
-        return all(loop.variable != first.variable or loop.kind != TEMPORAL for loop in before)
+        return first.variable not in self._temporal_above(i, state)
 
     def _gap(self, i: int, state: _State) -> Iterator[tuple[int, int, tuple[Loop, ...]]]:
         """Temporal loops of a gap: the point below them, the lanes so far, and the loops."""
+        rules, level = self.rules, self.compiled.levels[i]
         room = self._most - len(state.loops)
         used = [loop.variable for loop in state.loops]
         sizes = {loop.variable: loop.inner for loop in state.loops}
         backed = [t for t, _, _ in state.backed]
-        met = [(t, self.met.cuts[t]) for t in self.met.waiting(backed)]
-        inner = frozenset[str]().union(*(of for t, of in self.rules.below.items() if t not in backed))
-        choices: list[tuple[int, tuple[Loop, ...]]] = [(state.point, ())]
-        for a in self.compiled.levels[i].axes or ():
+        waiting = tuple(self.met.waiting(backed))
+        inner = frozenset[str]().union(*(of for t, of in rules.below.items() if t not in backed))
+        risen = self._temporal_above(i, state)
+        # the last one says whether each loop rises: whatever their order is, the first one does
+        choices: list[tuple[int, tuple[Loop, ...], bool]] = [(state.point, (), True)]
+        for a in level.axes or ():
             for variable, bound in self.search.lattice.axes[a].members:
                 size = sizes.get(variable, bound)
-                if variable in inner or used.count(variable) >= self.rules.most_per_axis:
+                if size <= 1 or variable in inner or used.count(variable) >= rules.most_per_axis:
                     continue
-                for target, chosen in choices[:] if size > 1 else ():
+                loops, rises = self._loops(waiting, a, variable, size), a in level.rising and variable not in risen
+                for target, chosen, all_rise in choices[:] if loops else ():
                     if len(chosen) < room:
                         choices += [
-                            (below, (*chosen, Loop(TEMPORAL, a, variable, size, shape)))
-                            for shape in shapes_left(size, self.rules.apart)
-                            if all((TEMPORAL, self.rules.ranks[t, variable], shape) in cuts for t, cuts in met)
-                            and (below := self._below(a, target, size // shape)) >= 0
+                            (below, (*chosen, loop), rises and all_rise)
+                            for loop, factor in loops
+                            if (below := rules.lowered(a, target, factor)) >= 0
                         ]
-        if self.compiled.levels[i].last and self.compiled.levels[i].rising:
-            # whatever their order is, the first one rises
-            choices = [
-                choice
-                for choice in choices
-                if not choice[1] or not all(self._rises(i, state, loop) for loop in choice[1])
-            ]
-        targets = np.array([target for target, _ in choices], dtype=np.int64)
+        if level.last and level.rising:
+            choices = [choice for choice in choices if not choice[1] or not choice[2]]
+        targets = np.array([choice[0] for choice in choices], dtype=np.int64)
         for n in self._survivors(i, state, targets, np.full(len(targets), state.prefix)):
             yield choices[n][0], state.prefix, choices[n][1]
+
+    def _temporal_above(self, i: int, state: _State) -> set[str]:
+        """Variables of the temporal loops of the gap right above the node that the gap of a level follows."""
+        before = state.gaps[-1][1] if state.gaps and state.gaps[-1][0] == self.begins[i] - 1 else ()
+        return {loop.variable for loop in before if loop.kind == TEMPORAL}
+
+    def _loops(self, waiting: tuple[int, ...], axis: int, variable: str, size: int) -> list[tuple[Loop, int]]:
+        """Temporal loops that cut a tile shape, with their factors, above tensors of which some keys can be met."""
+        key = waiting, axis, variable, size
+        if key not in self._known_loops:
+            met = [(self.rules.ranks[t, variable], self.met.cuts[t]) for t in waiting]
+            self._known_loops[key] = [
+                (Loop(TEMPORAL, axis, variable, size, shape), size // shape)
+                for shape in shapes_left(size, self.rules.apart)
+                if all((TEMPORAL, rank, shape) in cuts for rank, cuts in met)
+            ]
+        return self._known_loops[key]
 
     @property
     def _most(self) -> float:
         """How many loops there may be, with that over the steps of a recurrence."""
         return self.rules.most + (self.rules.steps is not None)
-
-    def _below(self, axis: int, point: int, factor: int) -> int:
-        """The point at which the tile shape of an axis is divided by `factor`; -1 where a coarser choice has none."""
-        lattice = self.search.lattice
-        here = int(self.search.coord[point, axis])
-        position = self.rules.positions[axis].get(lattice.axes[axis].sizes[here] // factor)
-        return -1 if position is None else point + (position - here) * int(lattice.strides[axis])
 
     def _survivors(self, i: int, state: _State, targets: Ints, prefixes: Ints) -> Ints:
         """Choices of a level that can be completed, to something good as far as that is known."""
@@ -314,7 +321,7 @@ class OuterNestEnumerator:
             kept = (*kept, space)
             if node.tensor in self.shared:
                 held = (*held, (t, space.depth, search.leaves[node.level].name if node.tensor in self.joint else ""))
-        cost = search.of_node(self.coefficients, row, t, state.point)
+        cost = self._cost(row, t, state.point)
         acc = state.acc + cost
         gaps = (*state.gaps, (i, new)) if new else state.gaps
         nodes = (*state.nodes, NestNode(node.tensor, node.level, len(loops), cost))
@@ -352,7 +359,7 @@ class OuterNestEnumerator:
                 continue
             if relevance is Relevance.NONE or loop.kind != TEMPORAL:
                 break
-            at = self._below(loop.axis, at, loop.outer // loop.inner)
+            at = self.rules.lowered(loop.axis, at, loop.outer // loop.inner)
             passed += 1
             if relevance is Relevance.PARTIAL:
                 break
@@ -418,10 +425,17 @@ class OuterNestEnumerator:
         bound = state.acc.copy()
         columns = search.tables.columns
         # the table holds the cost of the last node too
-        of_node = search.of_node(self.coefficients, row, int(node[0]), state.point)
+        of_node = self._cost(row, int(node[0]), state.point)
         rest = search.tables.pool[begins[self.last, state.prefix] + slots[self.last, state.point]]
         bound[columns] += rest - of_node[columns]
         return bound
+
+    def _cost(self, row: int, t: int, point: int) -> Floats:
+        """Costs of the node of a tensor at a point; many nests have it."""
+        key = row, t, point
+        if key not in self.rules.costs:
+            self.rules.costs[key] = self.search.of_node(self.coefficients, row, t, point)
+        return self.rules.costs[key]
 
     def _cut(self, t: int, loop: Loop) -> Cut:
         return loop.kind, self.rules.ranks[t, loop.variable], loop.inner
