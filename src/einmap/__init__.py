@@ -75,6 +75,9 @@ if TYPE_CHECKING:
     from einmap.report.frames.write import to_csv as to_csv
     from einmap.report.frames.write import to_frame as to_frame
     from einmap.report.frames.write import to_parquet as to_parquet
+    from einmap.serving.tokens import TokenCosts as TokenCosts
+    from einmap.serving.tokens import TokenRequest as TokenRequest
+    from einmap.serving.tokens import token_costs as token_costs
     from einmap.spec.raw import LiteralString as LiteralString
     from einmap.spec.spec import Spec as Spec
     from einmap.sweep.result import PointResult as PointResult
@@ -118,6 +121,8 @@ _HOMES = {
     "SpecError": "einmap.errors",
     "StageCosts": "einmap.distribute.pipelines.timeline",
     "Template": "einmap.mapping.template",
+    "TokenCosts": "einmap.serving.tokens",
+    "TokenRequest": "einmap.serving.tokens",
     "best_pipeline": "einmap.distribute.pipelines.search",
     "communication": "einmap.distribute.costs.cost",
     "delay_reduction": "einmap.einsum.rewrites.delay",
@@ -158,6 +163,7 @@ _HOMES = {
     "to_frame": "einmap.report.frames.write",
     "to_mapping": "einmap.matmul.to_mapping",
     "to_parquet": "einmap.report.frames.write",
+    "token_costs": "einmap.serving.tokens",
 }
 
 __all__ = list(_HOMES)

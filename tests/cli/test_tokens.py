@@ -76,9 +76,73 @@ def test_an_architecture_maps_each_layer_and_says_energy_and_whether_it_is_prove
         (("--on", "h100_nodes", "--context", "0"), "whole numbers from 1 on"),
         (("--on", "h100_nodes", "--metrics", "area"), "expected one of"),
         (("--on", "h100_nodes", "-D", "N=3"), "-D N"),
+        ((), "name a machine"),
+        (("--compare", "h100_node,h100_nod"), "did you mean 'h100_node'"),
+        (("--on", "h100_node", "--devices", "9"), "the cluster has 8 devices, 9 are asked for"),
+        (("--on", "h100_node", "--devices", "8", "--fix", "tensr=2"), "did you mean 'tensor'"),
+        (("--on", "h100_node", "--devices", "8", "--fix", "tensor=3"), "8 devices cannot be divided so"),
+        (("--on", "h100_node", "--devices", "8", "--fix", "expert=2"), "the model has no experts"),
+        (("--on", "h100_node", "--kept", "1"), "from 0 to below 1"),
+        (("--on", "tpu_v4i", "--fix", "data=1"), "an architecture is one device"),
     ],
 )
 def test_what_does_not_fit_is_refused(run, model, words, message):
     done = run("tokens", model, *words)
     assert done.status == 2
     assert message in " ".join(done.err.split())
+
+
+def test_devices_are_divided_as_a_token_takes_least_or_as_is_fixed(run, model):
+    words = (
+        "tokens",
+        model,
+        "--on",
+        "h100_node",
+        "--devices",
+        "8",
+        "--batch",
+        "256",
+        "--context",
+        "1024",
+        "--no-first",
+    )
+    best = json.loads(run(*words, "--json").out)["points"][0]
+    fixed = json.loads(run(*words, "--json", "--fix", "tensor=2,data=4").out)["points"][0]
+    assert {name: fixed["plan"][name] for name in ("dp", "tp", "cp", "ep", "pp")} == {
+        "dp": 4,
+        "tp": 2,
+        "cp": 1,
+        "ep": 1,
+        "pp": 1,
+    }
+    assert best["seconds_for_each_token"] < fixed["seconds_for_each_token"]
+    assert best["seconds_for_each_token"] == min(way["seconds_for_each_token"] for way in best["ways"])
+    assert [way["plan"] for way in fixed["ways"]] == [fixed["plan"]]
+    shown = run(*words).out
+    assert "The best plan of each way to divide devices" in shown
+    assert "dearer in" in shown
+
+
+def test_machines_are_side_by_side(run, model, tmp_path):
+    written = tmp_path / "points.csv"
+    words = ("--compare", "h100_node,h200_node", "--batch", "1,8", "--context", "1024", "--csv", written)
+    done = run("tokens", model, *words)
+    assert done.status == 0
+    titles = [line.split() for line in done.out.splitlines() if "h200_node" in line]
+    assert titles[0] == ["batch", "context", "h100_node", "h200_node"]
+    with written.open() as file:
+        machines = [row["machine"] for row in csv.DictReader(file)]
+    assert machines == ["h100_node", "h100_node", "h200_node", "h200_node"]
+    document = json.loads(run("tokens", model, *words[:6], "--json").out)
+    alone = json.loads(run("tokens", model, "--on", "h200_node", *words[2:6], "--json").out)
+    assert document["machines"][1] == {key: value for key, value in alone.items() if key != "schema"}
+
+
+def test_the_page_has_the_front_a_roofline_and_all_tables(run, model, tmp_path):
+    page = tmp_path / "tokens.html"
+    words = ("--on", "h100_node", "--devices", "4", "--batch", "1,64", "--context", "1024", "--html", page)
+    assert run("tokens", model, *words).status == 0
+    text = page.read_text()
+    for title in ("Throughput and latency", "Roofline", "Plans", "Memory", "What limits each part", "all 10 ways"):
+        assert title in text
+    assert "--devices 4" in text

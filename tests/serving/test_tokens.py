@@ -8,9 +8,10 @@ from tests.frontends.huggingface.configs import PUBLISHED
 
 import einmap
 from einmap import SpecError, from_huggingface, map_workload
-from einmap.distribute.operators import Attention, Exchange, Product, step_seconds
-from einmap.serving.kernels import Kernel, operators_of
-from einmap.serving.on_cluster import parts_on_cluster
+from einmap.distribute.operators import Attention, Product, Work, step_seconds
+from einmap.serving.kernels import Collective, Prompt, operators_of
+from einmap.serving.on_cluster import planned
+from einmap.serving.plan import ServingPlan
 from einmap.serving.tokens import TokenRequest, token_costs
 
 TINY = {
@@ -52,7 +53,7 @@ def test_a_step_on_one_device_moves_each_weight_and_each_cached_row_once():
 
 
 def test_on_two_devices_heads_and_columns_are_halved_and_two_sums_are_added():
-    point = token_costs(TINY, MACHINE, TokenRequest((1,), (99,), 2, first=False)).points[0]
+    point = token_costs(TINY, MACHINE, TokenRequest((1,), (99,), 2, {"tensor": 2}, first=False)).points[0]
     halves = layer_seconds(1, [(64, 64), (32, 64), (64, 128), (64, 64)], 1, 2, 64)
     # an all-reduce of 64 values of 2 bytes: half of them twice, two messages
     sums = 2 * (2 * 64e-9 + 2 * 2e-6)
@@ -66,7 +67,7 @@ def test_on_two_devices_heads_and_columns_are_halved_and_two_sums_are_added():
 def test_operators_compute_the_products_of_the_workload(name, tokens):
     model = from_huggingface(PUBLISHED[name][0], batch=2, tokens=tokens, context=0 if tokens > 1 else 1000)
     total = 0.0
-    for part in operators_of(model, 1):
+    for part in operators_of(model):
         for operator in part.operators:
             match operator:
                 case Product():
@@ -75,7 +76,7 @@ def test_operators_compute_the_products_of_the_workload(name, tokens):
                     widths = operator.width + (operator.value_width or operator.width)
                     seen = operator.context - (operator.queries - 1) / 2
                     total += part.instances * operator.sequences * operator.heads * operator.queries * seen * widths
-                case Kernel():
+                case Work():
                     total += part.instances * operator.operations / 2
     # operators leave out pairs that the causal mask leaves out, and what is added by hand in state spaces
     assert total == pytest.approx(model.n_products, rel=0.03)
@@ -86,7 +87,7 @@ def test_weights_that_products_read_are_those_of_the_model():
         model = from_huggingface(PUBLISHED[name][0], batch=512, context=10)
         read = sum(
             part.instances * operator.batch * operator.n * operator.k
-            for part in operators_of(model, 1)
+            for part in operators_of(model)
             for operator in part.operators
             if isinstance(operator, Product)
         )
@@ -156,7 +157,8 @@ def test_a_machine_that_does_not_fit_is_refused():
 def test_collectives_are_there_for_several_devices_alone():
     model = from_huggingface(TINY)
     exchanges = [
-        [isinstance(o, Exchange) for p in operators_of(model, n) for o in p.operators].count(True) for n in (1, 2)
+        [isinstance(o, Collective) for p in operators_of(model, ServingPlan(tp=n)) for o in p.operators].count(True)
+        for n in (1, 2)
     ]
     assert exchanges == [0, 3]
 
@@ -169,7 +171,7 @@ def test_a_step_takes_what_the_operators_of_the_measured_models_take(name, promp
         widths = {"weight_bits": bits, "activation_bits": bits}
         model = from_huggingface(PUBLISHED[name][0], batch=24, context=2999, **widths)
         cluster = cluster_named(CLUSTERS["h100_sxm"])
-        found = math.fsum(p.instances * p.seconds for p in parts_on_cluster(model, cluster, devices, prompt))
+        found = planned(model, cluster, ServingPlan(tp=devices), Prompt(prompt) if prompt else None).seconds
         load = Load(24, 3000, 1 if prompt else 0, prompt)
         expected = step_seconds(cluster, Served(MODELS[name], devices, bits, 16).operators(load))
         assert found == pytest.approx(expected, rel=0.01)
@@ -181,7 +183,7 @@ def test_prompts_of_others_come_between_the_tokens_of_a_request():
     assert alone.served == alone.seconds
     cluster = einmap.facade.cluster_in(MACHINE)
     model = from_huggingface(TINY, batch=9, context=128 + 16)
-    with_prompt = math.fsum(part.instances * part.seconds for part in parts_on_cluster(model, cluster, 1, 128))
+    with_prompt = planned(model, cluster, ServingPlan(), Prompt(128)).seconds
     # 8 others bring one prompt each in 32 steps
     assert among.served == pytest.approx(among.seconds * 24 / 32 + with_prompt * 8 / 32)
     assert among.user_rate == pytest.approx(1 / among.served)

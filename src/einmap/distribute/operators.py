@@ -18,8 +18,42 @@ from einmap.errors import SpecError
 from einmap.visible import brief
 
 
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A kernel on one device: its operations, the bytes that it moves, bits of its values; `attends`: whether it is
+    attention that keeps its scores on the chip.
+    """
+
+    operations: float
+    moved: float
+    bits: float
+    attends: bool = False
+
+    @property
+    def works(self) -> tuple[Work, ...]:
+        """The kernel itself, as an operator of one."""
+        return (self,)
+
+    def seconds(self, pe: ProcessingElement) -> float:
+        """Time on one device."""
+        return pe.seconds(self.operations, self.moved, self.bits, pe.attention if self.attends else None)
+
+
+class _Kernels:
+    """An operator of one kernel or several, one after another."""
+
+    @property
+    def works(self) -> tuple[Work, ...]:
+        """Kernels of the operator in order."""
+        raise NotImplementedError
+
+    def seconds(self, pe: ProcessingElement) -> float:
+        """Time on one device."""
+        return sum(work.seconds(pe) for work in self.works)
+
+
 @dataclass(frozen=True)
-class Product:
+class Product(_Kernels):
     """`batch` products of [m, k] and [k, n] on one device: m rows of activations, [k, n] weights.
 
     `bits`: of the values that are multiplied; `weight_bits`: of weights as they are read, None: `bits`; `result_bits`:
@@ -41,19 +75,19 @@ class Product:
     def __post_init__(self) -> None:
         _check_positive(self, "m", "n", "k", "bits", "weight_bits", "result_bits", "batch", "cast_from")
 
-    def seconds(self, pe: ProcessingElement) -> float:
-        """Time on one device: of the cast, and of the product."""
+    @property
+    def works(self) -> tuple[Work, ...]:
+        """The product, and the cast."""
         weight_bits = self.bits if self.weight_bits is None else self.weight_bits
         moved = self.m * self.k * self.bits + self.k * self.n * weight_bits + self.m * self.n * self.result_bits
-        taken = pe.seconds(2.0 * self.batch * self.m * self.n * self.k, self.batch * moved / 8, self.bits)
-        if self.cast_from is not None:
-            cast = self.batch * self.m * self.k * (self.cast_from + self.bits) / 8
-            taken += pe.seconds(0.0, cast, self.cast_from)
-        return taken
+        product = Work(2.0 * self.batch * self.m * self.n * self.k, self.batch * moved / 8, self.bits)
+        if self.cast_from is None:
+            return (product,)
+        return product, Work(0.0, self.batch * self.m * self.k * (self.cast_from + self.bits) / 8, self.cast_from)
 
 
 @dataclass(frozen=True)
-class Attention:
+class Attention(_Kernels):
     """Fused attention of `sequences` on one device: queries of `heads` heads at `queries` new positions, keys and
     values of `kv_heads` heads at `context` positions, the new ones among them; a query sees none after its own.
 
@@ -81,18 +115,19 @@ class Attention:
         if self.queries > self.context:
             raise SpecError(f"{self.queries} new positions are not among {self.context:g} of the context")
 
-    def seconds(self, pe: ProcessingElement) -> float:
-        """Time on one device."""
+    @property
+    def works(self) -> tuple[Work, ...]:
+        """One kernel."""
         widths = self.width + (self.width if self.value_width is None else self.value_width)
         seen = self.context - (self.queries - 1) / 2
         operations = 2.0 * self.sequences * self.heads * self.queries * seen * widths
         cached = self.kv_heads * self.context * self.bits
         moved = self.sequences * widths * (cached + self.heads * self.queries * self.query_bits) / 8
-        return pe.seconds(operations, moved, self.query_bits, pe.attention)
+        return (Work(operations, moved, self.query_bits, attends=True),)
 
 
 @dataclass(frozen=True)
-class Pointwise:
+class Pointwise(_Kernels):
     """A kernel that reads and writes `moved` bytes on one device: norm, activation, rotary embedding, cast, look-up."""
 
     __repr__ = brief
@@ -102,9 +137,10 @@ class Pointwise:
     def __post_init__(self) -> None:
         _check_positive(self, "moved")
 
-    def seconds(self, pe: ProcessingElement) -> float:
-        """Time on one device."""
-        return pe.seconds(0.0, self.moved, 16)
+    @property
+    def works(self) -> tuple[Work, ...]:
+        """One kernel."""
+        return (Work(0.0, self.moved, 16),)
 
 
 @dataclass(frozen=True)

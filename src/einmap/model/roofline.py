@@ -42,8 +42,20 @@ class Roofline:
     points: tuple[Point, ...]
 
 
-def roofline(cost: Cost, spec: Spec) -> Roofline:
-    """The roofline of a cost, outermost memories first.
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Amounts of a cost for a roofline: peaks and bandwidths by component, operations by Einsum, and bits that memories
+    move by Einsum and memory; outermost memories first.
+    """
+
+    peaks: dict[str, float]
+    bandwidths: dict[str, float]
+    operations: dict[str, float]
+    moved: dict[tuple[str, str], float]
+
+
+def counted(cost: Cost, spec: Spec) -> Counted:
+    """Operations, bits that are moved, and rates of a cost.
 
     The bandwidth of a memory is that of its fastest action on all its ports and its widest tensor.
     """
@@ -66,15 +78,25 @@ def roofline(cost: Cost, spec: Spec) -> Roofline:
         rate = unit.action(row.action).throughput * ports * bits / row.count * instances[unit.name] / 8
         bandwidths[unit.name] = max(bandwidths.get(unit.name, 0.0), rate)
     place = {row.component: number for number, row in enumerate(cost.components)}
-    points = [
-        Point(einsum, memory, operations[einsum] / (bits / 8), operations[einsum] / cost.latency_by_einsum[einsum])
-        for (einsum, memory), bits in sorted(moved.items(), key=lambda item: place[item[0][1]])
-        if operations.get(einsum) and bits and cost.latency_by_einsum.get(einsum)
-    ]
-    return Roofline(
-        _finite(peaks), _finite(dict(sorted(bandwidths.items(), key=lambda item: place[item[0]]))), tuple(points)
+    return Counted(
+        peaks,
+        dict(sorted(bandwidths.items(), key=lambda item: place[item[0]])),
+        operations,
+        dict(sorted(moved.items(), key=lambda item: place[item[0][1]])),
     )
 
 
-def _finite(rates: dict[str, float]) -> tuple[Roof, ...]:
+def roofline(cost: Cost, spec: Spec) -> Roofline:
+    """The roofline of a cost, outermost memories first."""
+    found = counted(cost, spec)
+    points = [
+        Point(einsum, memory, operations / (bits / 8), operations / cost.latency_by_einsum[einsum])
+        for (einsum, memory), bits in found.moved.items()
+        if (operations := found.operations.get(einsum)) and bits and cost.latency_by_einsum.get(einsum)
+    ]
+    return Roofline(finite_roofs(found.peaks), finite_roofs(found.bandwidths), tuple(points))
+
+
+def finite_roofs(rates: dict[str, float]) -> tuple[Roof, ...]:
+    """Roofs of the components that limit anything."""
     return tuple(Roof(name, rate) for name, rate in rates.items() if rate and math.isfinite(rate))

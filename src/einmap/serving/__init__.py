@@ -1,7 +1,9 @@
 """Costs of a language model on a machine: seconds, energy and memory for each token, batch by batch.
 
+- `plan`: ways to divide devices among which a model is served.
 - `kernels`: a step of a model as kernels and collectives on each of several devices.
-- `on_cluster`: their time on the devices of a cluster, and what limits each part of the model.
+- `held`: bytes that a device holds by a plan.
+- `on_cluster`: the time of a step on the devices of a cluster by a plan, and what limits each part of the model.
 - `on_architecture`: each part mapped onto an architecture, and its instances summed.
 - `tokens`: a table of steps over batches and contexts: time for each token and to the first one, memory, the front.
 """

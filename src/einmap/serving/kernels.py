@@ -1,7 +1,10 @@
-"""A step of a language model as operators on each of several devices: tensor parallelism, heads and columns divided.
+"""A step of a language model as kernels and collectives on each of several devices, as a plan divides them.
 
 Products behind a division by rows end in an all-reduce (Shoeybi et al., Megatron-LM, arXiv 1909.08053): two for each
-layer. Experts are divided as feed-forward layers are, states by heads; latent rows are whole everywhere.
+layer. States are divided by heads; latent rows are on all devices that have heads of their own. Where cached positions
+are divided, each device attends to its own, and an all-to-all brings the parts of a softmax together for some heads
+each (Bhatia et al., Helix parallelism, arXiv 2507.07120). Where experts are divided, tokens go to them and back by an
+all-to-all each.
 """
 
 from __future__ import annotations
@@ -9,27 +12,38 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import ceil
 
-from einmap.distribute.costs.cluster import ProcessingElement
 from einmap.distribute.operators import Attention as Attended
-from einmap.distribute.operators import Exchange, Pointwise, Product
+from einmap.distribute.operators import Pointwise, Product, Work
+from einmap.distribute.plans.collectives import Kind
+from einmap.distribute.training.plan import Dim
 from einmap.frontends.huggingface.description import Attention, Experts, FeedForward, Latent, Layer, StateSpace
 from einmap.frontends.huggingface.model import LanguageModel
+from einmap.serving.plan import ServingPlan
+
+WIDE: tuple[Dim, ...] = ("tp", "cp")
+"""Ways among whose devices products outside of attention are divided."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
-    """A kernel that is none of the others: its operations, the bytes that it moves, bits of its values."""
+class Collective:
+    """A collective among the devices of some ways to divide them; `moved`: bytes of the larger of a device's operand
+    and result, for an all-reduce those of the tensor.
+    """
 
-    operations: float
+    kind: Kind
     moved: float
-    bits: float
-
-    def seconds(self, pe: ProcessingElement) -> float:
-        """Time on one device."""
-        return pe.seconds(self.operations, self.moved, self.bits)
+    over: tuple[Dim, ...] = WIDE
 
 
-type Operator = Product | Attended | Pointwise | Exchange | Kernel
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A new request: `new` positions that go through the layers, after `kept` ones that are cached already."""
+
+    new: int
+    kept: int = 0
+
+
+type Operator = Product | Attended | Pointwise | Collective | Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +61,16 @@ class PartOperators:
         return max((o.batch * o.m * (o.k * o.bits + o.n * o.result_bits) / 8 for o in products), default=0)
 
 
-def operators_of(model: LanguageModel, devices: int, prompt: int = 0) -> tuple[PartOperators, ...]:
-    """Operators of each part of a model's step on each of `devices`; `prompt`: positions of a new request that go
-    through the layers beside it, 0 for none.
+def operators_of(
+    model: LanguageModel, plan: ServingPlan | None = None, prompt: Prompt | None = None
+) -> tuple[PartOperators, ...]:
+    """Operators of each part of a model's step on a device, for a micro-batch of the plan; None: one device.
+
+    `prompt`: of a new request in each group, which goes through the layers beside the step.
     """
-    writer = _Writer(model, devices, prompt)
-    kinds: dict[Layer, int] = model.layers
+    plan = plan or ServingPlan()
+    writer = _Writer(model, plan, plan.sequences(model.step.batch), prompt)
+    kinds = model.layers
     names = [part.name for part in model.parts[1 : 1 + len(kinds)]]
     layers = [
         PartOperators(name, count, tuple(writer.layer(layer)))
@@ -65,11 +83,12 @@ def operators_of(model: LanguageModel, devices: int, prompt: int = 0) -> tuple[P
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """Sizes of a step on one of several devices."""
+    """Sizes of a step on one of several devices; `sequences`: of a micro-batch."""
 
     model: LanguageModel
-    devices: int
-    prompt: int
+    plan: ServingPlan
+    sequences: int
+    prompt: Prompt | None
 
     @property
     def hidden(self) -> int:
@@ -79,11 +98,15 @@ class _Writer:
     @property
     def rows(self) -> int:
         """Positions that go through the layers, over all sequences."""
-        return self.model.step.batch * self.model.step.tokens + self.prompt
+        return self.sequences * self.model.step.tokens + (self.prompt.new if self.prompt else 0)
 
-    def share(self, size: int) -> int:
-        """The part of a size that one device has."""
-        return max(1, ceil(size / self.devices))
+    def columns(self, size: int) -> int:
+        """The part of the columns, rows or heads of products outside of attention that one device has."""
+        return ceil(size / self.plan.wide)
+
+    def heads(self, number: int) -> int:
+        """The part of the heads of attention that one device has."""
+        return ceil(number / self.plan.tp)
 
     def product(self, n: int, k: int, *, rows: int | None = None, batch: int = 1) -> Product:
         """A product with weights [k, n] on one device."""
@@ -106,8 +129,26 @@ class _Writer:
 
     def sum_over_devices(self) -> list[Operator]:
         """The all-reduce of hidden states, where there are several devices."""
-        moved = self.rows * self.hidden * self.model.widths.others / 8
-        return [Exchange(moved, self.devices)] if self.devices > 1 else []
+        return self.among(Collective("all_reduce", self.rows * self.hidden * self.model.widths.others / 8))
+
+    def among(self, collective: Collective) -> list[Operator]:
+        """A collective, where there are several devices to take part."""
+        return [collective] if any(self.plan.size(dim) > 1 for dim in collective.over) else []
+
+    def joined(self, rows: int, heads: int, width: int) -> list[Operator]:
+        """Results over positions of several devices, each with a maximum and a sum in 32 bits, brought together and
+        weighed: a device gets those of some heads.
+        """
+        others, parts = self.model.widths.others, self.plan.cp
+        if parts == 1:
+            return []
+        sent = rows * heads * (width * others + 64) / 8
+        return [Collective("all_to_all", sent, ("cp",)), Pointwise(sent + rows * heads * width * others / 8 / parts)]
+
+    def seen(self, context: int, new: int, window: int | None = None) -> tuple[int, float]:
+        """Positions that are seen by some new ones, and the part of them that one device has."""
+        every = context + new if window is None else max(min(context + new, window), new)
+        return every, ceil(every / self.plan.cp) / every
 
     def layer(self, layer: Layer) -> list[Operator]:
         """A layer: its mixer and its feed-forward block, a norm with a sum for each."""
@@ -130,68 +171,83 @@ class _Writer:
 
     def attention(self, block: Attention) -> list[Operator]:
         """One product for queries, keys and values, the rotary embedding, attention, the product of its results."""
-        step, widths = self.model.step, self.model.widths
-        heads, kv_heads = self.share(block.heads), self.share(block.kv_heads)
-        seen = step.context + step.tokens
-        if block.window is not None:
-            seen = max(min(seen, block.window), step.tokens)
-        attended = Attended(
-            step.batch, heads, kv_heads, seen, width=block.head, queries=step.tokens, bits=widths.cache,
-            query_bits=max(widths.activations, widths.others),
-        )  # fmt: skip
-        attends: list[Operator] = [attended]
+        step = self.model.step
+        heads, kv_heads = self.heads(block.heads), self.heads(block.kv_heads)
+        attends: list[Operator] = [self.attended(block, self.sequences, step.context, step.tokens)]
         if self.prompt:
-            attends.append(replace(attended, sequences=1, context=self.prompt, queries=self.prompt))
+            attends.append(self.attended(block, 1, self.prompt.kept, self.prompt.new))
         columns = (heads + 2 * kv_heads) * block.head
         turned: list[Operator] = [self.pointwise(columns, columns)] if block.rotary else []
         if block.qk_norm is not None:
             turned.append(self.pointwise((heads + kv_heads) * block.head, (heads + kv_heads) * block.head))
-        return [self.product(columns, self.hidden), *turned, *attends, self.product(self.hidden, heads * block.head)]
+        inner = ceil(heads * block.head / self.plan.cp)
+        joined = self.joined(self.rows, heads, block.head)
+        return [self.product(columns, self.hidden), *turned, *attends, *joined, self.product(self.hidden, inner)]
+
+    def attended(self, block: Attention, sequences: int, context: int, new: int) -> Operator:
+        """Attention of new positions of some sequences to those that one device has."""
+        widths = self.model.widths
+        seen, part = self.seen(context, new, block.window)
+        whole = Attended(
+            sequences, self.heads(block.heads), self.heads(block.kv_heads), seen, width=block.head, queries=new,
+            bits=widths.cache, query_bits=max(widths.activations, widths.others),
+        )  # fmt: skip
+        if part == 1:
+            return whole
+        (work,) = whole.works
+        cached = 2 * sequences * block.head * whole.kv_heads * seen * widths.cache / 8
+        return replace(work, operations=work.operations * part, moved=work.moved - (1 - part) * cached)
 
     def latent(self, block: Latent) -> list[Operator]:
         """Products into and out of latent rows; the rows are read by every device, once for all of its heads."""
-        step, widths = self.model.step, self.model.widths
-        heads, row = self.share(block.heads), block.kv_rank + block.rotated
-        made: list[Operator] = []
-        columns, k = heads * (block.plain + block.rotated), self.hidden
+        step = self.model.step
+        heads, row = self.heads(block.heads), block.kv_rank + block.rotated
+        columns = heads * (block.plain + block.rotated)
         if block.q_rank is not None:
-            made += [self.product(block.q_rank + row, self.hidden), self.product(columns, block.q_rank)]
+            made: list[Operator] = [self.product(block.q_rank + row, self.hidden), self.product(columns, block.q_rank)]
         else:
-            made += [self.product(columns + row, k)]
-        seen = step.context + step.tokens
-        moved = step.batch * (seen * row * widths.cache + step.tokens * heads * 2 * row * widths.others) / 8
-        pairs = 2.0 * step.batch * heads * step.tokens * (seen - (step.tokens - 1) / 2)
-        operations = pairs * (row + block.kv_rank)
-        absorbed: list[Operator] = [
-            self.product(block.kv_rank, block.plain, batch=heads),
-            Kernel(operations, moved, widths.others),
-            self.product(block.value, block.kv_rank, batch=heads),
-        ]
-        expanded: list[Operator] = [
-            self.product(heads * (block.plain + block.value), block.kv_rank, rows=step.batch * seen),
-            Kernel(pairs * (block.plain + block.rotated + block.value), moved, widths.others),
-        ]
-        in_latent = step.tokens * block.kv_rank * 2 <= seen * (block.plain + block.value)
-        made += [self.pointwise(columns + row, columns + row), *(absorbed if in_latent else expanded)]
+            made = [self.product(columns + row, self.hidden)]
+        made.append(self.pointwise(columns + row, columns + row))
+        made += self.latent_attended(block, self.sequences, step.context, step.tokens)
         if self.prompt:
-            width = block.plain + block.rotated + block.value
-            pairs = heads * self.prompt * (self.prompt + 1.0)
-            made.append(self.product(heads * (block.plain + block.value), block.kv_rank, rows=self.prompt))
-            made.append(Kernel(pairs * width, self.prompt * heads * 2 * width * widths.others / 8, widths.others))
-        return [*made, self.product(self.hidden, heads * block.value)]
+            made += self.latent_attended(block, 1, self.prompt.kept, self.prompt.new)
+        return [*made, self.product(self.hidden, ceil(heads * block.value / self.plan.cp))]
+
+    def latent_attended(self, block: Latent, sequences: int, context: int, new: int) -> list[Operator]:
+        """Attention to latent rows as they are, or to keys and values that are made of them first, where that is
+        less work.
+        """
+        heads, row, widths = self.heads(block.heads), block.kv_rank + block.rotated, self.model.widths
+        seen, part = self.seen(context, new)
+        rows, there = sequences * new, sequences * seen * part
+        pairs = 2.0 * rows * heads * (seen - (new - 1) / 2) * part
+        if new * block.kv_rank * 2 <= seen * (block.plain + block.value):
+            moved = (there * row * widths.cache + rows * heads * 2 * row * widths.others) / 8
+            return [
+                self.product(block.kv_rank, block.plain, rows=rows, batch=heads),
+                Work(pairs * (row + block.kv_rank), moved, widths.others),
+                *self.joined(rows, heads, block.kv_rank),
+                self.product(block.value, block.kv_rank, rows=rows, batch=ceil(heads / self.plan.cp)),
+            ]
+        width = block.plain + block.rotated + block.value
+        return [
+            self.product(heads * (block.plain + block.value), block.kv_rank, rows=ceil(there)),
+            Work(pairs * width, (there + rows) * heads * width * widths.others / 8, widths.others),
+            *self.joined(rows, heads, block.value),
+        ]
 
     def states(self, block: StateSpace) -> list[Operator]:
         """One product into a layer of state spaces, its convolution, its states, its norm, one product out of it."""
         step, widths = self.model.step, self.model.widths
-        heads = self.share(block.heads)
-        inner, shared = heads * block.head, 2 * self.share(block.groups) * block.state
-        values = step.batch * heads * block.head * block.state
-        chunk = min(block.chunk, max(step.tokens, self.prompt))
+        heads = self.columns(block.heads)
+        inner, shared = heads * block.head, 2 * self.columns(block.groups) * block.state
+        values = self.sequences * heads * block.head * block.state
+        chunk = min(block.chunk, max(step.tokens, self.prompt.new if self.prompt else 0))
         scanned = 2.0 * self.rows * inner * (2 * block.state + chunk)
         return [
             self.product(2 * inner + shared + heads, self.hidden),
             self.pointwise(inner + shared, inner + shared),
-            Kernel(scanned, 2 * values * widths.cache / 8, widths.others),
+            Work(scanned, 2 * values * widths.cache / 8, widths.others),
             self.pointwise(3 * inner, inner, narrow=True),
             self.product(self.hidden, inner),
         ]
@@ -200,21 +256,26 @@ class _Writer:
         """A feed-forward block, or a router with the experts that it chooses."""
         if isinstance(block, FeedForward):
             return self.feed_forward(block, self.rows, 1)
-        choices = self.rows * block.chosen
+        widths, groups = self.model.widths, self.plan.ep
+        choices = self.rows * groups * block.chosen
         busy = min(block.number, choices)
-        router = Product(self.rows, block.number, self.hidden, bits=self.model.widths.others)
+        router = Product(self.rows, block.number, self.hidden, bits=widths.others)
+        # a position is sent once to each device that has experts for it
+        values = self.rows * min(block.chosen, groups) * self.hidden / 8
         made: list[Operator] = [
             router,
             self.pointwise(block.chosen * self.hidden, block.chosen * self.hidden, narrow=True),
+            *self.among(Collective("all_to_all", values * min(widths.activations, widths.others), ("ep",))),
+            *self.feed_forward(block.expert, ceil(choices / busy), ceil(busy / groups)),
+            *self.among(Collective("all_to_all", values * widths.others, ("ep",))),
         ]
-        made += self.feed_forward(block.expert, ceil(choices / busy), busy)
         if block.shared is not None:
             made += self.feed_forward(block.shared, self.rows, 1)
         return made
 
     def feed_forward(self, block: FeedForward, rows: int, batch: int) -> list[Operator]:
         """Gate and up in one product, the activation, down; `batch` of them."""
-        inner, width = self.share(block.hidden), 2 if block.gated else 1
+        inner, width = self.columns(block.hidden), 2 if block.gated else 1
         widths = self.model.widths
         moved = rows * batch * inner * (width * widths.others + min(widths.activations, widths.others)) / 8
         return [
@@ -226,11 +287,11 @@ class _Writer:
     def head(self) -> list[Operator]:
         """The last norm, and logits of one position for each sequence, which every device gets and reads once."""
         made, widths = self.model.description, self.model.widths
-        batch = self.model.step.batch + (1 if self.prompt else 0)
-        columns = self.share(made.vocabulary)
+        batch = self.sequences + (1 if self.prompt else 0)
+        columns = self.columns(made.vocabulary)
         norm = Pointwise(2 * batch * self.hidden * widths.others / 8)
         logits = Product(batch, columns, self.hidden, bits=widths.others, result_bits=widths.others)
-        joined = Exchange(batch * made.vocabulary * widths.others / 8, self.devices, "all_gather")
+        joined = self.among(Collective("all_gather", batch * made.vocabulary * widths.others / 8))
         # logits in 32 bits, written and read once
         chosen = Pointwise(batch * made.vocabulary * (widths.others + 64) / 8)
-        return [norm, logits, *([joined] if self.devices > 1 else []), chosen]
+        return [norm, logits, *joined, chosen]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from einmap.facade import map_workload
 from einmap.frontends.huggingface.model import LanguageModel, ModelPart
 from einmap.mapper.result.result import MapResult
+from einmap.model.roofline import Counted, Roof, counted, finite_roofs
 from einmap.progress import Progress
 from einmap.serving.on_cluster import PartCost
 from einmap.spec.spec import Spec
@@ -23,6 +24,18 @@ class Mapped:
     fuse: bool = True
     progress: Progress | None = None
     results: dict[str, MapResult] = field(default_factory=dict)
+    counts: dict[str, Counted] = field(default_factory=dict)
+
+    @property
+    def roofs(self) -> tuple[tuple[Roof, ...], tuple[Roof, ...]]:
+        """Peaks of computes, and the bandwidth of the outermost memory."""
+        peaks: dict[str, float] = {}
+        bandwidths: dict[str, float] = {}
+        for found in self.counts.values():
+            peaks |= {name: max(rate, peaks.get(name, 0.0)) for name, rate in found.peaks.items()}
+            for name, rate in list(found.bandwidths.items())[:1]:
+                bandwidths[name] = max(rate, bandwidths.get(name, 0.0))
+        return finite_roofs(peaks), finite_roofs(bandwidths)
 
     def parts(self, model: LanguageModel) -> tuple[PartCost, ...]:
         """Costs of each part of a step. Raises NoMappingError where nothing fits."""
@@ -41,13 +54,24 @@ class Mapped:
             self.results[key] = map_workload(
                 spec, metrics=self.metric, time_limit_s=self.time_limit_s, fuse=self.fuse, progress=self.progress
             )
-        result = self.results[key]
+            self.counts[key] = counted(self.results[key].cost, self.results[key].spec)
+        result, counts = self.results[key], self.counts[key]
         spent: dict[str, float] = {}
         taken = result.cost.latency_by_einsum
         for einsum, components in result.cost.limited_by.items():
             for component in components[:1]:
                 spent[component] = spent.get(component, 0.0) + taken[einsum]
         limiting = max(spent, key=lambda name: spent[name]) if spent else ""
+        outermost = next((memory for _, memory in counts.moved), "")
+        moved = math.fsum(bits / 8 for (_, memory), bits in counts.moved.items() if memory == outermost)
         return PartCost(
-            part.name, part.instances, result.cost.latency, result.cost.energy, limiting, proven=result.optimal
+            part.name,
+            part.instances,
+            result.cost.latency,
+            result.cost.energy,
+            limiting,
+            result.optimal,
+            math.fsum(counts.operations.values()),
+            moved,
+            tuple(spent.items()),
         )

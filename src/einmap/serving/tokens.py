@@ -3,76 +3,95 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePath
+from typing import Protocol
 
 import numpy as np
 
 from einmap.distribute.costs.cluster import Cluster
+from einmap.distribute.training.plan import Dim
 from einmap.errors import Note, SpecError
 from einmap.facade import cluster_in
-from einmap.frontends.huggingface.description import Attention
+from einmap.frontends.huggingface.description import Attention, Description
 from einmap.frontends.huggingface.einsums import Step
 from einmap.frontends.huggingface.model import LanguageModel, model_of
 from einmap.frontends.huggingface.read import check_each, described
+from einmap.model.roofline import Roof, finite_roofs
 from einmap.pareto import nondominated
 from einmap.progress import Progress
-from einmap.serving.kernels import operators_of
+from einmap.serving.held import Held
+from einmap.serving.kernels import Prompt, operators_of
 from einmap.serving.on_architecture import Mapped
-from einmap.serving.on_cluster import PartCost, parts_on_cluster
+from einmap.serving.on_cluster import PartCost, Planned, planned, seconds_of
+from einmap.serving.plan import Fixed, ServingPlan, plans_of
 from einmap.spec.raw import RawMap
 from einmap.spec.spec import Spec, checked_spec
 from einmap.visible import brief
 
 LONGEST_TABLE = 10_000
 """Points of one table."""
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """Bytes on each device: weights, the cache of all sequences, activations; `memory`: room, inf: enough."""
-
-    weights: float
-    cache: float
-    activations: float
-    memory: float
-
-    @property
-    def fits(self) -> bool:
-        """Whether there is room for all."""
-        return self.weights + self.cache + self.activations <= self.memory
+MOST_STEPS = 1_000_000
+"""Points of a table times the ways to divide devices that are tried for each."""
 
 
 @dataclass(frozen=True)
 class TokenPoint:
     """One batch of sequences with so many cached positions each, on a machine.
 
-    `parts`: of a step that gives each sequence a token; `first`: of the prompt of one request, `context` positions
-    long, alone on the machine; empty where it was not asked for. `served`: seconds for each token where the others'
-    prompts come between, None where it was not asked for. `most_sequences`: how many fit, None: any number.
+    `best`: a step that gives each sequence a token, by the plan that takes least; `first`: parts of the prompt of one
+    request, `context` positions long, alone on the machine; empty where it was not asked for. `ways`: the best plan of
+    each way to divide devices, `best` first; those without room last.
     """
 
     __repr__ = brief
 
     batch: int
     context: int
-    devices: int
-    parts: tuple[PartCost, ...]
+    best: Planned
     first: tuple[PartCost, ...]
-    served: float | None
-    held: Held
-    most_sequences: int | None
+    ways: tuple[Planned, ...]
+
+    @property
+    def plan(self) -> ServingPlan:
+        """How devices are divided."""
+        return self.best.plan
+
+    @property
+    def devices(self) -> int:
+        """Number of devices."""
+        return self.plan.devices
+
+    @property
+    def parts(self) -> tuple[PartCost, ...]:
+        """Parts of a step."""
+        return self.best.parts
+
+    @property
+    def served(self) -> float | None:
+        """Seconds for each token where the others' prompts come between, None where it was not asked for."""
+        return self.best.served
+
+    @property
+    def held(self) -> Held:
+        """Bytes on the fullest device."""
+        return self.best.held
+
+    @property
+    def most_sequences(self) -> int | None:
+        """How many sequences fit on all devices, None: any number."""
+        return self.best.most_sequences
 
     @property
     def seconds(self) -> float:
         """Time for each token of a sequence: of one step."""
-        return _seconds(self.parts)
+        return self.best.seconds
 
     @property
     def seconds_to_first(self) -> float | None:
         """Time from a prompt to its first token, without a queue; None where it was not asked for."""
-        return _seconds(self.first) if self.first else None
+        return seconds_of(self.first) if self.first else None
 
     @property
     def energy(self) -> float | None:
@@ -90,7 +109,7 @@ class TokenPoint:
     @property
     def user_rate(self) -> float:
         """Tokens/s of one sequence, prompts of others between them included where they were asked for."""
-        return 1 / (self.seconds if self.served is None else self.served)
+        return 1 / self.best.each_token
 
     @property
     def limited_by(self) -> str:
@@ -106,18 +125,26 @@ class TokenPoint:
 
 @dataclass(frozen=True)
 class TokenCosts:
-    """Costs of tokens of a model on a machine. `points`: batch by batch, context by context."""
+    """Costs of tokens of a model on a machine. `points`: batch by batch, context by context; `machine`: its name;
+    `peaks` of computes and `bandwidths` of the outermost memory of a device.
+    """
 
     __repr__ = brief
 
+    machine: str
     architecture: str
     n_parameters: int
     points: tuple[TokenPoint, ...]
+    peaks: tuple[Roof, ...] = ()
+    bandwidths: tuple[Roof, ...] = ()
     notes: tuple[Note, ...] = ()
 
     @property
     def front(self) -> tuple[TokenPoint, ...]:
-        """Points that fit and that no other point of the same context beats in tokens/s of a device and of a user."""
+        """Points that fit and that no other point of the same context beats in tokens/s of a device and of a user.
+
+        Of all ways to divide the devices the one that takes least is best in both, at any batch.
+        """
         found: list[TokenPoint] = []
         for context in dict.fromkeys(point.context for point in self.points):
             fitting = [p for p in self.points if p.context == context and p.held.fits]
@@ -127,16 +154,14 @@ class TokenCosts:
         return tuple(found)
 
 
-def _seconds(parts: Sequence[PartCost]) -> float:
-    return math.fsum(part.instances * part.seconds for part in parts)
-
-
 @dataclass(frozen=True, slots=True)
 class TokenRequest:
     """Batches and contexts of a table, and how they are answered.
 
-    `first`: whether the time to the first token is wanted; `answer`: tokens that each request makes after its prompt
-    of `context` positions, None: its steps alone are asked for; `metric`: of the mappings, `time_limit_s`: for each
+    `batches`: sequences at a time on all `devices` together; `fixed`: sizes that ways to divide devices may have, by
+    `tensor`, `data`, `expert`, `context`, `pipeline`; `first`: whether the time to the first token is wanted; `answer`:
+    tokens that each request makes after its prompt of `context` positions, None: its steps alone are asked for; `kept`:
+    which part of each prompt is cached from before, 0 to below 1; `metric`: of the mappings, `time_limit_s`: for each
     part that is mapped, `fuse`: whether tensors may stay inside between Einsums, for machines that are an architecture;
     `widths`: bits, as `from_huggingface` takes them.
     """
@@ -144,12 +169,19 @@ class TokenRequest:
     batches: tuple[int, ...] = (1,)
     contexts: tuple[int, ...] = (1024,)
     devices: int = 1
+    fixed: Fixed | None = None
     first: bool = True
     answer: int | None = None
+    kept: float = 0.0
     metric: str = "latency"
     time_limit_s: float = 60.0
     fuse: bool = True
     widths: Mapping[str, int] | None = None
+
+    def prompt(self, context: int) -> Prompt:
+        """The positions of a prompt that are new, one at least, and those that are kept."""
+        new = max(1, context - int(context * self.kept))
+        return Prompt(new, context - new)
 
 
 def token_costs(
@@ -162,41 +194,101 @@ def token_costs(
     """Costs of tokens of a language model on a machine, for each batch and context of `request`.
 
     `config`: as `from_huggingface` takes it; `machine`: a specification with a cluster, on `devices` of which the model
-    is divided by tensor parallelism, or with an architecture, onto which each kind of layer is mapped.
+    is divided as each step takes least within their memory, or with an architecture, onto which each kind of layer is
+    mapped.
 
     Raises SpecError for configs, machines and requests that do not fit, NoMappingError where no mapping does.
     """
     asked, spec = request or TokenRequest(), checked_spec(machine, "token_costs")
-    if len(asked.batches) * len(asked.contexts) > LONGEST_TABLE:
-        raise SpecError(f"a table of {len(asked.batches) * len(asked.contexts):,} points; at most {LONGEST_TABLE:,}")
-    cluster = _cluster(spec)
-    if cluster is None and spec.raw.get("arch") is None:
-        raise SpecError("the machine has neither a cluster nor an architecture", hint="--on h100_node, --on tpu_v4i")
-    if cluster is None and asked.devices > 1:
-        raise SpecError("an architecture is one device", hint="a cluster has several: --on h100_node --devices 8")
-    on = _Machine(cluster, Mapped(spec, asked.metric, asked.time_limit_s, asked.fuse, progress), asked.devices)
+    _check(asked)
     made, widths = described(config, **(asked.widths or {}))
     if any(isinstance(layer.mixer, Attention) and not layer.mixer.causal for layer in made.layers):
         raise SpecError(f"{made.architecture} is an encoder, which makes no tokens")
+    on, name = _machine(spec, asked, made, progress)
     points: list[TokenPoint] = []
     notes: dict[Note, None] = {}
-    check_each(asked.contexts, "tokens", "context")
-    check_each([asked.answer], "tokens", "answer")
-    check_each(asked.batches, "batch", "batch")
     for context in asked.contexts:
-        prompt = on.parts(model_of(made, Step(1, context, 0), widths)) if asked.first or asked.answer else ()
-        first = prompt if asked.first else ()
+        cached = asked.prompt(context)
+        asks = asked.first or asked.answer is not None
+        prompt = model_of(made, Step(1, cached.new, cached.kept), widths) if asks else None
         for batch in asked.batches:
             model = model_of(made, Step(batch, 1, context + (asked.answer or 0) // 2), widths)
             notes |= dict.fromkeys(model.notes)
-            point = _point(model, on, context, first)
-            if asked.answer:
-                point = replace(
-                    point, served=point.seconds + (batch - 1) / asked.answer * on.delay(model, point, prompt)
-                )
-            points.append(point)
+            ways = best_of_ways(on.steps(model, prompt, cached))
+            first = on.first(prompt, ways[0].plan) if prompt is not None and asked.first else ()
+            points.append(TokenPoint(batch, context, ways[0], first, ways))
     parameters = model_of(made, Step(1, 1, 0), widths).n_parameters
-    return TokenCosts(made.architecture, parameters, tuple(points), tuple(notes))
+    peaks, bandwidths = on.roofs(widths.activations, widths.others)
+    return TokenCosts(name, made.architecture, parameters, tuple(points), peaks, bandwidths, tuple(notes))
+
+
+def best_of_ways(steps: Iterator[Planned]) -> tuple[Planned, ...]:
+    """Of each way to divide devices the step that takes least, the best one first; where none has room, last, the one
+    that needs least.
+    """
+    found: dict[tuple[Dim, ...], Planned] = {}
+    for step in steps:
+        kind = step.plan.kind
+        if kind not in found or _worth(step) < _worth(found[kind]):
+            found[kind] = step
+    return tuple(sorted(found.values(), key=_worth))
+
+
+def _worth(step: Planned) -> tuple[bool, float]:
+    """Less is better: time where there is room, else bytes."""
+    fits = step.held.fits
+    return not fits, step.each_token if fits else step.held.total
+
+
+def _check(asked: TokenRequest) -> None:
+    if len(asked.batches) * len(asked.contexts) > LONGEST_TABLE:
+        raise SpecError(f"a table of {len(asked.batches) * len(asked.contexts):,} points; at most {LONGEST_TABLE:,}")
+    check_each(asked.contexts, "tokens", "context")
+    check_each([asked.answer], "tokens", "answer")
+    check_each(asked.batches, "batch", "batch")
+    check_each([asked.devices], "batch", "devices")
+    if not 0 <= asked.kept < 1:
+        raise SpecError(f"kept is {asked.kept:g}; expected the part of a prompt that is cached, from 0 to below 1")
+
+
+class _Machine(Protocol):
+    """A cluster, or an architecture onto which parts are mapped."""
+
+    def steps(self, model: LanguageModel, prompt: LanguageModel | None, cached: Prompt) -> Iterator[Planned]:
+        """Steps by all plans; `prompt`: the step of a new request, of which `cached` says what is new."""
+
+    def first(self, prompt: LanguageModel, plan: ServingPlan) -> tuple[PartCost, ...]:
+        """Parts of the step of a prompt."""
+
+    def roofs(self, *bits: int) -> tuple[tuple[Roof, ...], tuple[Roof, ...]]:
+        """Peaks of computes for values of so many bits, and bandwidths of the outermost memory."""
+
+
+def _machine(spec: Spec, asked: TokenRequest, made: Description, progress: Progress | None) -> tuple[_Machine, str]:
+    """The machine of a specification and its name: that of its file, or of what it is."""
+    written = spec.raw.get("cluster")
+    cluster = _cluster(spec)
+    if cluster is None:
+        written = spec.raw.get("arch")
+        if written is None:
+            raise SpecError(
+                "the machine has neither a cluster nor an architecture", hint="--on h100_node, --on tpu_v4i"
+            )
+        if asked.devices > 1 or asked.fixed:
+            raise SpecError("an architecture is one device", hint="a cluster has several: --on h100_node --devices 8")
+    at = getattr(written, "at", None)
+    file = None if at is None else at.file
+    if cluster is None:
+        on: _Machine = _OnArchitecture(
+            Mapped(spec, asked.metric, asked.time_limit_s, asked.fuse, progress), asked.answer
+        )
+        return on, PurePath(file).stem if file else "architecture"
+    plans = plans_of(made, cluster, asked.devices, asked.fixed)
+    steps = len(plans) * len(asked.batches) * len(asked.contexts)
+    if steps > MOST_STEPS:
+        text = f"{len(plans):,} ways to divide {asked.devices:,} devices for each of {steps // len(plans):,} points"
+        raise SpecError(f"{text}; at most {MOST_STEPS:,} together", hint="fix some: --fix tensor=8,context=1")
+    return _OnCluster(cluster, plans, asked.answer), PurePath(file).stem if file else "cluster"
 
 
 def _cluster(machine: Spec) -> Cluster | None:
@@ -210,44 +302,62 @@ def _cluster(machine: Spec) -> Cluster | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Machine:
-    """A cluster, or an architecture onto which parts are mapped."""
+class _OnCluster:
+    """Devices of a cluster, divided in several ways."""
 
-    cluster: Cluster | None
+    cluster: Cluster
+    plans: Sequence[ServingPlan]
+    answer: int | None
+
+    def steps(self, model: LanguageModel, prompt: LanguageModel | None, cached: Prompt) -> Iterator[Planned]:
+        del prompt
+        for plan in self.plans:
+            step = planned(model, self.cluster, plan)
+            if self.answer is not None:
+                # prompts of the others of a group, and so in each round of its micro-batches; further ones of a round
+                # go through the stages one behind another
+                prompts = (plan.of_group(model.step.batch) - 1) / self.answer
+                rounds = min(1.0, prompts) + max(0.0, prompts - 1) / plan.pp
+                delay = planned(model, self.cluster, plan, cached).through - step.through if prompts else 0.0
+                step = replace(step, served=step.seconds + rounds * delay)
+            yield step
+
+    def first(self, prompt: LanguageModel, plan: ServingPlan) -> tuple[PartCost, ...]:
+        return planned(prompt, self.cluster, plan).parts
+
+    def roofs(self, *bits: int) -> tuple[tuple[Roof, ...], tuple[Roof, ...]]:
+        pe = self.cluster.pe
+        peaks = {f"{width} bits": pe.peak_for(width) for width in sorted(bits)}
+        return finite_roofs(peaks), finite_roofs({"memory": pe.memory_bandwidth})
+
+
+@dataclass(frozen=True, slots=True)
+class _OnArchitecture:
+    """An architecture, one device, onto which parts are mapped, each once."""
+
     mapped: Mapped
-    devices: int
+    answer: int | None
+    prompts: dict[Step, tuple[PartCost, ...]] = field(default_factory=dict)
 
-    def delay(self, model: LanguageModel, point: TokenPoint, prompt: tuple[PartCost, ...]) -> float:
-        """Seconds that a prompt adds to the step in which it comes: its rows beside those of the step on a cluster, a
-        step of its own on an architecture.
-        """
-        if self.cluster is None:
-            return _seconds(prompt)
-        return _seconds(parts_on_cluster(model, self.cluster, self.devices, point.context)) - point.seconds
+    def steps(self, model: LanguageModel, prompt: LanguageModel | None, cached: Prompt) -> Iterator[Planned]:
+        del cached
+        parts = self.mapped.parts(model)
+        widest = max(part.widest for part in operators_of(model))
+        held = Held(model.weight_bits / 8, model.cache_bits / 8, widest, self.mapped.memory)
+        layers = (len(model.description.layers),)
+        step = Planned(ServingPlan(), parts, layers, held, held.most(model.step.batch))
+        if self.answer is not None:
+            others = model.step.batch - 1
+            delay = seconds_of(self.first(prompt, step.plan)) if others and prompt is not None else 0.0
+            step = replace(step, served=step.seconds + others / self.answer * delay)
+        yield step
 
-    def parts(self, model: LanguageModel) -> tuple[PartCost, ...]:
-        """Costs of each part of a step."""
-        if self.cluster is not None:
-            return parts_on_cluster(model, self.cluster, self.devices)
-        return self.mapped.parts(model)
+    def first(self, prompt: LanguageModel, plan: ServingPlan) -> tuple[PartCost, ...]:
+        del plan
+        if prompt.step not in self.prompts:
+            self.prompts[prompt.step] = self.mapped.parts(prompt)
+        return self.prompts[prompt.step]
 
-    @property
-    def memory(self) -> float:
-        """Bytes of the outermost memory of each device."""
-        if self.cluster is not None:
-            return self.cluster.pe.memory
-        return self.mapped.memory
-
-
-def _point(model: LanguageModel, on: _Machine, context: int, first: tuple[PartCost, ...]) -> TokenPoint:
-    step, devices = model.step, on.devices
-    heads = max((k.mixer.kv_heads for k in model.layers if isinstance(k.mixer, Attention)), default=1)
-    # rows of latent attention, and heads that are fewer than devices, are on several of them
-    cache = model.cache_bits / 8 / min(devices, heads)
-    widest = max(part.widest for part in operators_of(model, devices))
-    parts = on.parts(model)
-    held = Held(model.weight_bits / 8 / devices, cache, widest, on.memory)
-    most = None
-    if math.isfinite(held.memory):
-        most = max(0, int((held.memory - held.weights) / ((cache + widest) / step.batch)))
-    return TokenPoint(step.batch, context, devices, parts, first, None, held, most)
+    def roofs(self, *bits: int) -> tuple[tuple[Roof, ...], tuple[Roof, ...]]:
+        del bits
+        return self.mapped.roofs

@@ -73,10 +73,15 @@ class LanguageModel:
         """The kind of model, as `model_type` says."""
         return self.description.architecture
 
-    @property
+    @cached_property
+    def layers_in_order(self) -> tuple[Layer, ...]:
+        """All layers as they are in this step."""
+        return tuple(_as_seen(layer, self.step) for layer in self.description.layers)
+
+    @cached_property
     def layers(self) -> dict[Layer, int]:
         """Kinds of layers as they are in this step, in order of their first one, with how often they are there."""
-        return Counter(_as_seen(layer, self.step) for layer in self.description.layers)
+        return Counter(self.layers_in_order)
 
     @cached_property
     def spec(self) -> Spec:

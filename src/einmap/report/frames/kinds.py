@@ -9,7 +9,7 @@ from typing import Any
 from einmap.errors import SpecError, did_you_mean
 from einmap.report.frames.frame import Frame, Table
 
-_ONE_A_ROW = (".StrategySummary", ".CostSource", ".Traffic", ".Match", ".PointResult", ".Timeline")
+_ONE_A_ROW = (".StrategySummary", ".CostSource", ".Traffic", ".Match", ".PointResult", ".Timeline", ".TokenCosts")
 ROOMS = {
     "einmap.model.cost.Cost": "costs",
     "einmap.mapper.result.result.MapResult": "costs",

@@ -16,6 +16,7 @@ DISPLAYS = {kind: "result_html" for kind in ROOMS if kind not in LISTS} | {
     "einmap.mapper.result.result.Found": "solution_html",
     "einmap.distribute.plans.plan.Plan": "plan_html",
     "einmap.report.frames.frame.Frame": "frame_html",
+    "einmap.serving.tokens.TokenCosts": "result_html",
 }
 """The function of `display` for each type, by the full name of the class."""
 

@@ -6,5 +6,6 @@
 - `plan_page`: the page of `einmap plan`.
 - `search_pages`: the pages of `einmap search`, `einmap census` and `einmap skislope`.
 - `sweep_page`: the page of `einmap sweep`.
+- `tokens_page`: the page of `einmap tokens`.
 - `training_page`: a plan of a training step.
 """
