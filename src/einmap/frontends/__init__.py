@@ -13,6 +13,7 @@
 - `onnx`: ONNX models: operators -> Einsums; weights are not loaded.
 - `store`: a directory that keeps texts under keys, for several processes at a time, any of which may be killed.
 - `accelforge`: a specification -> files for AccelForge.
+- `scalesim`: SCALE-Sim's configurations and topologies -> a specification.
 - `zigzag`: ZigZag's workloads, hardware and mappings -> a specification.
 - `timeloop`: Timeloop's problems, architectures and mappings -> a specification, and back.
 - `yaml`: YAML specifications: text -> raw tree, and back.

@@ -12,7 +12,7 @@ from einmap.frontends.foreign import Translation
 from einmap.spec.spec import Spec
 
 ONNX, HUGGINGFACE = "onnx", "huggingface"
-READERS = {"timeloop": "einmap.frontends.timeloop.read", "zigzag": "einmap.frontends.zigzag.read"}
+READERS = {name: f"einmap.frontends.{name}.read" for name in ("scalesim", "timeloop", "zigzag")}
 """Formats beside models that `einmap import` reads: each module has a function `read`."""
 WRITERS = {"accelforge": "einmap.frontends.accelforge.write", "timeloop": "einmap.frontends.timeloop.write"}
 """Formats that `einmap export` writes: each module has a function `write`."""

@@ -25,7 +25,9 @@ class Options:
     """Files to read, and where to write the specification."""
 
     files: list[Path] = argument("FILES", "A model, FILE.onnx; with --from a config.json, files of other tools.")
-    from_: str = option("onnx|huggingface|timeloop|zigzag", "The format of FILES.", "--from", default=ONNX, panel=INPUT)
+    from_: str = option(
+        "onnx|huggingface|scalesim|timeloop|zigzag", "The format of FILES.", "--from", default=ONNX, panel=INPUT
+    )
     batch: int | None = option(
         "N", "The first dimension of every input of a model; sequences.", shown="as in the model", min=1, panel=INPUT
     )
