@@ -5,6 +5,7 @@ import random
 
 import pytest
 from tests.amounts import few_and_many
+from tests.machines import machine, workload
 from tests.mapper.fusion.combine import optimum
 from tests.mapper.fusion.test_repeated_structure import layers
 from tests.random_specs.fused import draw_problem
@@ -67,6 +68,26 @@ def test_what_is_found_with_a_few_choices_is_a_mapping_no_better_than_the_best(s
             assert value >= optimum(problem.spec, "energy", *limits) * (1 - 1e-9), seed
             found += 1
     assert found * 2 > len(seeds)
+
+
+def test_intermediate_tensors_begin_in_memories_that_no_lanes_stand_above(no_lists):
+    arch = machine("""
+        DRAM inf 100/100 @inf {tensors: {keep: ~Intermediates, may_keep: All}}
+        GLB 4096 10/10 @inf {tensors: {keep: ~DRAM, may_keep: All}}
+        Array: X 4
+        Buffer 1024 3/3 @inf {tensors: {keep: Nothing, may_keep: All}}
+        Lanes: Y 2
+        Reg 64 1/1 @inf {tensors: {keep: All}}
+        MAC 1 @1
+    """)
+    einsums = "T[m, n] = A[m, k] * B[k, n]", "Z[m, p] = T[m, n] * C[n, p]"
+    spec = einmap.loads(arch + workload("M: 8, K: 8, N: 8, P: 8", *einsums))
+    search, mappings = searched(spec, "energy")
+    (path,) = search.parts["T"].paths
+    begins = {next(m for m, tensor in plan.placement.nodes if tensor == "T") for plan in path.plans}
+    assert begins == {"DRAM", "GLB"}
+    assert mappings
+    assert einmap.evaluate(spec, mappings[0]).count_by("component", "tensor").get(("DRAM", "T"), 0) == 0
 
 
 def test_a_search_without_time_for_lists_says_that_it_is_not_proven(monkeypatch):

@@ -2,14 +2,15 @@
 
 Two good mappings of the Einsum by itself come first (`independent.descent`): with its intermediate tensors in the
 outermost memory, and with these for free wherever that is best. What they keep is what the dataplacements keep, but for
-intermediate tensors: these have their outermost nodes in each memory in turn.
+intermediate tensors: these have their outermost nodes in each memory in turn that no lanes stand above. Further in all
+users of a tensor would have to use the lanes above it alike, and there are many times as many choices.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import product, takewhile
 
 from einmap.arch.component import Memory
 from einmap.arch.constraint import Names
@@ -32,12 +33,14 @@ FOR_LISTS, FOR_FEW = 1 / 3, 1 / 4
 """Part of a limited time in which the dataplacements of all Einsums are listed; part of what is left in which a few of
 each are looked for where that is not enough.
 """
-MOST_WORK = 20_000
+MOST_WORK = 500_000
 """Choices of tiles that are looked at to improve a mapping."""
 MOST_ORDERS = 8
 """Orders of storage nodes of one choice of what memories keep."""
 MOST_PLANS = 400
 """Dataplacements of one path."""
+LEAST_BACKING = 2
+"""Memories that intermediate tensors may begin in, lanes above them or not."""
 
 
 @dataclass
@@ -115,9 +118,12 @@ def _of_path(
 
 
 def _backings(descent: Descent, held: list[Names]) -> Iterator[list[Names]]:
-    """Tensors that memories and tolls keep where each intermediate tensor begins in each memory in turn."""
+    """Tensors that memories and tolls keep where each intermediate tensor begins in each outer memory in turn."""
     inside = [a.tensor for a in descent.einsum.accesses if a.tensor in descent.request.intermediates]
     memories = [i for i, holder in enumerate(descent.holders) if isinstance(holder, Memory)]
+    above_lanes = {leaf.name for leaf in takewhile(lambda leaf: not leaf.spatial, descent.leaves)}
+    outer = sum(descent.holders[i].name in above_lanes for i in memories)
+    memories = memories[: max(outer, LEAST_BACKING)]
     for places in product(memories, repeat=len(inside)):
         wanted = list(held)
         for tensor, place in zip(inside, places, strict=True):
