@@ -208,6 +208,17 @@ def test_less_of_a_prompt_is_computed_where_a_part_is_kept():
     assert served[0] > served[1]
 
 
+def test_notes_say_what_does_not_divide_and_how_many_devices_weights_need():
+    notes = token_costs(TINY, MACHINE, TokenRequest((1,), (40,), 3, {"tensor": 3})).notes
+    assert [str(note) for note in notes] == ["tensor 3 does not divide 4 heads: a device with 2 of them counts"]
+    parameters = from_huggingface(TINY).n_parameters
+    small = MACHINE.set("cluster.pe.memory", parameters // 2)
+    (note,) = token_costs(TINY, small, TokenRequest((1,), (40,), first=False)).notes
+    assert "not one sequence of 40 positions fits" in str(note)
+    assert str(note).endswith("4 devices or more")
+    assert token_costs(TINY, MACHINE, TokenRequest((1,), (40,), 2, {"tensor": 2})).notes == ()
+
+
 def test_ways_are_fixed_by_words():
     assert fixed_of("tensor=4,data=2") == {"tp": (4,), "dp": (2,)}
     assert fixed_of("tp=4|8, pp=1") == {"tp": (4, 8), "pp": (1,)}
@@ -233,6 +244,7 @@ def test_ways_are_fixed_by_words():
         (lambda: cost(8, {"tensor": 2, "data": 2, "pipeline": 1, "context": 1}), "cannot be divided so"),
         (lambda: cost(8, {"tensor": "2"}), "tensor is '2'; expected a whole number"),
         (lambda: cost(16), "the cluster has 8 devices, 16 are asked for"),
+        (lambda: token_costs(TINY, MACHINE, TokenRequest(devices=5000)), "5,000 devices; at most 4,096"),
         (lambda: cost(0), "devices: expected a whole number from 1"),
         (lambda: token_costs(TINY, NODES, TokenRequest(kept=1.0)), "kept is 1; expected the part"),
     ],

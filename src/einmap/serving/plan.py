@@ -20,6 +20,9 @@ from einmap.visible import short
 SHOWN: tuple[Dim, ...] = ("dp", "tp", "cp", "ep", "pp")
 """Ways to divide devices, in the order in which they are written."""
 
+MOST_DEVICES = 4096
+"""Devices that are divided: 1,820 ways, of a model with experts."""
+
 
 @dataclass(frozen=True, slots=True)
 class ServingPlan:
@@ -173,7 +176,21 @@ def _sizes(name: str, value: int | Sequence[int]) -> tuple[int, ...]:
     return sizes
 
 
+def uneven(made: Description, plan: ServingPlan) -> Iterator[str]:
+    """Ways of a plan that do not divide heads or experts evenly, in words."""
+    heads = {layer.mixer.heads for layer in made.layers}
+    experts = {layer.second.number for layer in made.layers if isinstance(layer.second, Experts)}
+    divided: tuple[tuple[Dim, set[int], str], ...] = (("tp", heads, "heads"), ("ep", experts, "experts"))
+    for dim, numbers, noun in divided:
+        for number in sorted(numbers):
+            if number % plan.size(dim):
+                way, most = f"{WORDS[dim]} {plan.size(dim)}", ceil(number / plan.size(dim))
+                yield f"{way} does not divide {number} {noun}: a device with {most} of them counts"
+
+
 def _check_room(cluster: Cluster, devices: int) -> None:
+    if devices > MOST_DEVICES:
+        raise SpecError(f"{devices:,} devices; at most {MOST_DEVICES:,} are divided")
     sizes = [link.size for _, link in cluster.links]
     if None not in sizes and math.prod(size or 1 for size in sizes) < devices:
         there = counted(math.prod(size or 1 for size in sizes), "device")

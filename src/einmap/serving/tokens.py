@@ -25,9 +25,10 @@ from einmap.serving.held import Held
 from einmap.serving.kernels import Prompt, operators_of
 from einmap.serving.on_architecture import Mapped
 from einmap.serving.on_cluster import PartCost, Planned, planned, seconds_of
-from einmap.serving.plan import Fixed, ServingPlan, plans_of
+from einmap.serving.plan import Fixed, ServingPlan, plans_of, uneven
 from einmap.spec.raw import RawMap
 from einmap.spec.spec import Spec, checked_spec
+from einmap.units import format_bytes
 from einmap.visible import brief
 
 LONGEST_TABLE = 10_000
@@ -217,9 +218,19 @@ def token_costs(
             ways = best_of_ways(on.steps(model, prompt, cached))
             first = on.first(prompt, ways[0].plan) if prompt is not None and asked.first else ()
             points.append(TokenPoint(batch, context, ways[0], first, ways))
+            notes |= dict.fromkeys(map(Note, uneven(made, ways[0].plan)))
     parameters = model_of(made, Step(1, 1, 0), widths).n_parameters
     peaks, bandwidths = on.roofs(widths.activations, widths.others)
+    if not any(point.most_sequences is None or point.most_sequences for point in points):
+        notes[_too_small(points[0])] = None
     return TokenCosts(name, made.architecture, parameters, tuple(points), peaks, bandwidths, tuple(notes))
+
+
+def _too_small(point: TokenPoint) -> Note:
+    """A note that no sequence fits, and how many devices the weights alone would need."""
+    held, whole = point.held, point.held.weights * point.devices / point.plan.dp
+    more = f", {math.ceil(whole / held.memory):,} devices or more" if held.weights > held.memory else ""
+    return Note(f"not one sequence of {point.context:,} positions fits: weights are {format_bytes(whole)}{more}")
 
 
 def best_of_ways(steps: Iterator[Planned]) -> tuple[Planned, ...]:
@@ -271,9 +282,8 @@ def _machine(spec: Spec, asked: TokenRequest, made: Description, progress: Progr
     if cluster is None:
         written = spec.raw.get("arch")
         if written is None:
-            raise SpecError(
-                "the machine has neither a cluster nor an architecture", hint="--on h100_node, --on tpu_v4i"
-            )
+            text, hint = "the machine has neither a cluster nor an architecture", "--on h100_node, --on tpu_v4i"
+            raise SpecError(text, at=next((value.at for _, value in spec.raw.items), None), hint=hint)
         if asked.devices > 1 or asked.fixed:
             raise SpecError("an architecture is one device", hint="a cluster has several: --on h100_node --devices 8")
     at = getattr(written, "at", None)

@@ -9,6 +9,7 @@ import pytest
 from tests.report.html.reports import evaluation, front
 from tests.report.html.test_page import hostile_page
 from tests.report.html.test_sweep_page import page_of
+from tests.report.html.test_tokens_page import several_machines
 
 from einmap.report.html.page import to_html
 
@@ -86,6 +87,15 @@ def test_a_report_is_drawn_and_asks_for_nothing(show):
     assert logged(browser) == []
     outside, count = requested(browser)
     assert outside == [] and count >= 1
+
+
+def test_a_page_on_tokens_is_drawn(show):
+    browser = show(several_machines())
+    marks = "return document.querySelectorAll('#front .canvas svg .mark-symbol path').length"
+    assert browser.execute_script(marks) >= 4
+    assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+    assert logged(browser) == []
+    assert requested(browser)[0] == []
 
 
 def test_tabs_show_one_view_at_a_time(show):
