@@ -27,11 +27,10 @@ def title_of(costs: TokenCosts) -> str:
 
 
 def times_table(costs: TokenCosts) -> Table:
-    """Times, rates and energies of each point, and how devices are divided."""
+    """Times, rates and energies of each point."""
     front = {*costs.front}
     known = any(point.energy is not None for point in costs.points)
     served = any(point.served is not None for point in costs.points)
-    divided = any(point.devices > 1 for point in costs.points)
     columns = ["batch", "context", "each token", *(["served"] if served else []), "first token"]
     columns += ["tokens/s of a device", "of a user"]
     columns += ["energy", "proven"] if known else []
@@ -42,9 +41,8 @@ def times_table(costs: TokenCosts) -> Table:
         cells += [_first(point), format_count(point.rate), format_count(point.user_rate)]
         if known:
             cells += [NO if point.energy is None else format_si(point.energy, "J"), "yes" if point.proven else "no"]
-        cells += [str(point.plan)] if divided else []
         rows.append([*cells, "no room" if not point.held.fits else "front" if point in front else ""])
-    return Table((*columns, *(["plan"] if divided else []), ""), rows, left=(len(columns),) if divided else ())
+    return Table((*columns, ""), rows, left=())
 
 
 def memory_title(costs: TokenCosts) -> str:
@@ -54,10 +52,12 @@ def memory_title(costs: TokenCosts) -> str:
 
 
 def memory_table(costs: TokenCosts) -> Table:
-    """Bytes of the fullest device, and how many sequences fit on all."""
+    """Bytes of the fullest device, and how many sequences fit on all; how devices are divided."""
+    divided = any(point.devices > 1 for point in costs.points)
     rows = [
         (
             *_sizes(point),
+            *([str(point.plan)] if divided else []),
             format_bytes(point.held.weights),
             format_bytes(point.held.cache),
             format_bytes(point.held.activations),
@@ -65,7 +65,8 @@ def memory_table(costs: TokenCosts) -> Table:
         )
         for point in costs.points
     ]
-    return Table(("batch", "context", "weights", "cache", "activations", "most sequences"), rows, left=())
+    columns = "weights", "cache", "activations", "most sequences"
+    return Table(("batch", "context", *(["plan"] if divided else []), *columns), rows, left=(2,) if divided else ())
 
 
 def has_ways(costs: TokenCosts) -> bool:
@@ -123,6 +124,11 @@ class RoofPoint:
     intensity: float
     rate: float
 
+    @property
+    def of(self) -> str:
+        """The step that the part is of, in words."""
+        return "prompt" if self.phase == "prompt" else f"batch {self.point.batch:,}"
+
 
 def roof_points(costs: TokenCosts) -> Iterator[RoofPoint]:
     """Parts that compute, of tokens at each point and of the prompt of each context."""
@@ -147,30 +153,18 @@ def roof_table(costs: TokenCosts) -> Table | None:
         rows.append(
             (
                 one.part.name,
-                one.phase,
-                NO if one.phase == "prompt" else f"{one.point.batch:,}",
+                one.of,
                 f"{one.point.context:,}",
                 format_count(one.part.operations),
                 format_bytes(one.part.moved),
                 f"{one.intensity:,.4g}",
-                f"{peak / bandwidth:,.4g}",
                 "memory" if one.intensity < peak / bandwidth else "operations",
                 percent(one.rate / roof),
             )
         )
-    columns = (
-        "part",
-        "of a",
-        "batch",
-        "context",
-        "operations",
-        "bytes",
-        "operations per byte",
-        "ridge",
-        "side",
-        "of the roof",
-    )
-    return Table(columns, rows, left=(0, 1, 8))
+    columns = "part", "of", "context", "operations", "bytes", "operations/byte", "side", "of the roof"
+    caption = f"The ridge is at {peak / bandwidth:,.4g} operations/byte."
+    return Table(columns, rows, left=(0, 1, 6), caption=caption)
 
 
 def side_by_side(several: Sequence[TokenCosts]) -> Iterator[tuple[str, Table]]:

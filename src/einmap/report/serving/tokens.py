@@ -46,8 +46,8 @@ def tokens_report(several: Sequence[TokenCosts]) -> RenderableType:
     return stacked(
         [
             section(title_of(costs), times_table(costs)),
-            section(memory_title(costs), memory_table(costs)),
             section(title, ways_table(costs, MOST_WAYS)) if has_ways(costs) else None,
+            section(memory_title(costs), memory_table(costs)),
             section("What limits each part", parts_table(costs)),
             _noted(several),
         ]

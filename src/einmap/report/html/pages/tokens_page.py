@@ -208,19 +208,16 @@ def _roofline(costs: TokenCosts) -> tuple[Part, ...]:
     options = []
     for context in dict.fromkeys(point.context for point in costs.points):
         points = tuple(
-            Point(_label(one.part.name, one.phase, one.point), memory, one.intensity, one.rate)
+            Point(one.of, one.part.name, one.intensity, one.rate)
             for one in roof_points(costs)
             if one.point.context == context
         )
-        figure = roofline_figure(Roofline(costs.peaks, costs.bandwidths, points), colours_of([memory]), "each part")
+        colours = colours_of([memory, *(point.memory for point in points)])
+        figure = roofline_figure(Roofline(costs.peaks, costs.bandwidths, points), colours, "each part", "part")
         if figure is not None:
             options.append(Option(f"context {context:,}", (figure,)))
     figures = options[0].parts if len(options) == 1 else (Tabs(tuple(options)),) if options else ()
     return *figures, table
-
-
-def _label(part: str, phase: str, point: TokenPoint) -> str:
-    return f"{part}, prompt" if phase == "prompt" else f"{part}, batch {point.batch:,}"
 
 
 def _memory(costs: TokenCosts) -> tuple[Part, ...]:

@@ -39,14 +39,16 @@ def roofline_section(cost: Cost, spec: Spec) -> Section | None:
     return None if figure is None else Section("roofline", "Roofline", (figure,), _LEAD)
 
 
-def roofline_figure(limits: Roofline, colours: Mapping[str, str], noun: str = "each Einsum") -> Figure | None:
-    """The plot, or None without a point or without a roof. `noun`: what the points are."""
+def roofline_figure(
+    limits: Roofline, colours: Mapping[str, str], noun: str = "each Einsum", told: str = "at the memory"
+) -> Figure | None:
+    """The plot, or None without a point or without a roof. `noun`: what the points are; `told`: what colours tell."""
     if not limits.points or not (limits.peaks or limits.bandwidths):
         return None
     frame = _frame(limits)
     axes = _axes(frame)
     points = [_point(point) for point in limits.points[:_MOST_POINTS]]
-    layers = [_lines(limits, frame, axes, colours), _marks(points, axes)]
+    layers = [_lines(limits, frame, axes, colours), _marks(points, axes, told)]
     names = _named(limits.points)
     if names:
         text = {"mark": {"type": "text", "align": "left", "dx": 2, "dy": -12}}
@@ -79,7 +81,7 @@ def _lines(limits: Roofline, frame: _Frame, axes: dict[str, Any], colours: Mappi
     }
 
 
-def _marks(points: list[dict[str, Any]], axes: dict[str, Any]) -> dict[str, Any]:
+def _marks(points: list[dict[str, Any]], axes: dict[str, Any], told: str) -> dict[str, Any]:
     mark = {"type": "point", "filled": True, "size": 90, "opacity": 0.9, "stroke": "var(--paper)", "strokeWidth": 1}
     return {
         "data": {"values": points},
@@ -88,8 +90,8 @@ def _marks(points: list[dict[str, Any]], axes: dict[str, Any]) -> dict[str, Any]
             **axes,
             "color": {"field": "memory", "type": "nominal"},
             "tooltip": tooltip(
-                einsum="Einsum",
-                memory="at the memory",
+                einsum="Einsum" if told == "at the memory" else "of",
+                memory=told,
                 intensity="operations per byte",
                 rate="operations per second",
             ),
