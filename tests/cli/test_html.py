@@ -1,10 +1,12 @@
 """`--html` and `--figures` of every command that has them: what is written, what is refused."""
 
+import json
 import shutil
 import sys
 from pathlib import Path
 
 import pytest
+from tests.frontends.huggingface.configs import PUBLISHED
 
 from einmap.frontends.yaml.spec import example_paths
 
@@ -19,6 +21,7 @@ CALLS = {
     "search": ("search", "simple", "matmul", "--evaluations", "20", "--seeds", "2", "--workers", "1"),
     "census": ("census", "simple", "matmul", "--samples", "500", "--workers", "1"),
     "skislope": ("skislope", "matmul"),
+    "tokens": ("tokens", "config.json", "--on", "h100_node", "--devices", "2", "--batch", "1,8", "--context", "100"),
 }
 TIMED = ("map", "search", "census")
 """Commands whose report has the time of the search."""
@@ -27,6 +30,7 @@ TIMED = ("map", "search", "census")
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    Path("config.json").write_text(json.dumps(PUBLISHED["Llama-3.2-1B"][0]))
 
 
 @pytest.mark.parametrize("name", CALLS)

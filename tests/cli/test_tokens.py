@@ -36,6 +36,13 @@ def test_a_table_over_batches_and_contexts_on_a_cluster(run, model):
     assert narrow["seconds_for_each_token"] < many["seconds_for_each_token"]
 
 
+def test_a_name_of_the_hub_is_not_a_file(run):
+    done = run("tokens", "meta-llama/Llama-3.1-8B", "--on", "h100_node")
+    assert done.status == 2
+    assert "meta-llama/Llama-3.1-8B: there is no such file" in done.err
+    assert "nothing is downloaded: save the model's config.json" in " ".join(done.err.split())
+
+
 def test_tables_are_written(run, model, tmp_path):
     written = tmp_path / "parts.csv"
     done = run(

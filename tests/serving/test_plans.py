@@ -88,6 +88,17 @@ def test_micro_batches_follow_one_another_through_the_stages():
     assert prompt.seconds == pytest.approx(alone.seconds + 2 * (64 * 128e-9 + 2e-6))
 
 
+def test_ways_together_are_each_as_by_itself():
+    """Two copies of two stages, each of two devices: micro-batches of 2 of 8 sequences."""
+    together = planned(from_huggingface(TINY, batch=8, context=99), CLUSTER, ServingPlan(dp=2, tp=2, pp=2))
+    alone = planned(from_huggingface(TINY, batch=2, context=99), CLUSTER, ServingPlan(tp=2))
+    assert together.parts[:3] == alone.parts
+    assert together.stages in ((1, 2), (2, 1))
+    mixed = planned(from_huggingface(MIXED, batch=8, context=99), CLUSTER, ServingPlan(ep=2, pp=2))
+    halves = planned(from_huggingface(MIXED, batch=4, context=99), CLUSTER, ServingPlan(ep=2))
+    assert mixed.parts[:3] == halves.parts
+
+
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_one_device_holds_all_weights_and_devices_together_no_fewer(name):
     if "bert" in name:
@@ -243,7 +254,7 @@ def test_ways_are_fixed_by_words():
         ),
         (lambda: cost(8, {"tensor": 2, "data": 2, "pipeline": 1, "context": 1}), "cannot be divided so"),
         (lambda: cost(8, {"tensor": "2"}), "tensor is '2'; expected a whole number"),
-        (lambda: cost(16), "the cluster has 8 devices, 16 are asked for"),
+        (lambda: cost(16), ":3:3: the cluster has 8 devices, 16 are asked for"),
         (lambda: token_costs(TINY, MACHINE, TokenRequest(devices=5000)), "5,000 devices; at most 4,096"),
         (lambda: cost(0), "devices: expected a whole number from 1"),
         (lambda: token_costs(TINY, NODES, TokenRequest(kept=1.0)), "kept is 1; expected the part"),

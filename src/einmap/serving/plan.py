@@ -12,7 +12,7 @@ from einmap.distribute.costs.cluster import Cluster
 from einmap.distribute.training.machine import Machine, machine_of
 from einmap.distribute.training.plan import DIMS, Dim
 from einmap.distribute.training.search import WORDS, divisors
-from einmap.errors import SpecError, did_you_mean
+from einmap.errors import At, SpecError, did_you_mean
 from einmap.frontends.huggingface.description import Description, Experts, StateSpace
 from einmap.units import counted
 from einmap.visible import short
@@ -118,12 +118,15 @@ def _dim(name: str) -> Dim:
     raise SpecError(f"{short(name)} is not a way to divide devices", hint=hint)
 
 
-def plans_of(made: Description, cluster: Cluster, devices: int, fixed: Fixed | None = None) -> tuple[ServingPlan, ...]:
+def plans_of(
+    made: Description, cluster: Cluster, devices: int, fixed: Fixed | None = None, at: At | None = None
+) -> tuple[ServingPlan, ...]:
     """All ways to divide devices for a model: `ep` divides experts, `pp` layers, `cp` positions that are cached.
 
-    Raises SpecError for more devices than there are, and where no way has the sizes of `fixed`.
+    `at`: where the cluster is written, for errors. Raises SpecError for more devices than there are, and where no way
+    has the sizes of `fixed`.
     """
-    _check_room(cluster, devices)
+    _check_room(cluster, devices, at)
     given = {_dim(name): _sizes(name, value) for name, value in (fixed or {}).items()}
     most = _most(made)
     for dim, sizes in given.items():
@@ -188,11 +191,12 @@ def uneven(made: Description, plan: ServingPlan) -> Iterator[str]:
                 yield f"{way} does not divide {number} {noun}: a device with {most} of them counts"
 
 
-def _check_room(cluster: Cluster, devices: int) -> None:
+def _check_room(cluster: Cluster, devices: int, at: At | None) -> None:
     if devices > MOST_DEVICES:
         raise SpecError(f"{devices:,} devices; at most {MOST_DEVICES:,} are divided")
     sizes = [link.size for _, link in cluster.links]
     if None not in sizes and math.prod(size or 1 for size in sizes) < devices:
         there = counted(math.prod(size or 1 for size in sizes), "device")
-        raise SpecError(f"the cluster has {there}, {devices:,} are asked for", hint="take a larger one, or fewer")
+        text = f"the cluster has {there}, {devices:,} are asked for"
+        raise SpecError(text, at=at, hint="take a larger one, or fewer")
     machine_of(cluster, tuple(devices if dim == "tp" else 1 for dim in DIMS))

@@ -293,7 +293,7 @@ def _machine(spec: Spec, asked: TokenRequest, made: Description, progress: Progr
             Mapped(spec, asked.metric, asked.time_limit_s, asked.fuse, progress), asked.answer
         )
         return on, PurePath(file).stem if file else "architecture"
-    plans = plans_of(made, cluster, asked.devices, asked.fixed)
+    plans = plans_of(made, cluster, asked.devices, asked.fixed, at)
     steps = len(plans) * len(asked.batches) * len(asked.contexts)
     if steps > MOST_STEPS:
         text = f"{len(plans):,} ways to divide {asked.devices:,} devices for each of {steps // len(plans):,} points"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from einmap.errors import At, EinmapError, SpecError, closest, did_you_mean, raise_all
-from einmap.frontends.files import read_text_file
+from einmap.frontends.files import exists, read_text_file
 from einmap.frontends.foreign import Value
 from einmap.frontends.yaml.parsing.parse import parse_yaml
 from einmap.spec.raw import RawMap, RawScalar, from_python
@@ -138,6 +138,9 @@ def read_config(config: str | Path | Mapping[str, object]) -> Config:
     if isinstance(config, str | Path):
         path = Path(config)
         path = path / "config.json" if path.is_dir() else path
+        if not exists(path):
+            hint = "nothing is downloaded: save the model's config.json, and name that file or its folder"
+            raise SpecError("there is no such file", at=At(str(path)), hint=hint)
         return Config(parse_yaml(read_text_file(path), str(path)), str(path))
     if not isinstance(config, Mapping):
         raise SpecError(f"expected a path or a dictionary, found {short(config)}")
