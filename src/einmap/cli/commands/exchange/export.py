@@ -16,7 +16,7 @@ from einmap.cli.options import INPUT, flag, force_option, group, option, output_
 class Options:
     """Format to write, and where to."""
 
-    to: str = option("accelforge|timeloop", "The format to write.", default=...)
+    to: str = option("accelforge|scalesim|timeloop", "The format to write.", default=...)
     strict: bool = flag("What the format cannot say is an error.", panel=INPUT)
     output: Path | None = output_option(
         "Write into this folder, and print what is left out.", "DIR", shown="print all as one text"

@@ -14,7 +14,7 @@ from einmap.spec.spec import Spec
 ONNX, HUGGINGFACE = "onnx", "huggingface"
 READERS = {name: f"einmap.frontends.{name}.read" for name in ("scalesim", "timeloop", "zigzag")}
 """Formats beside models that `einmap import` reads: each module has a function `read`."""
-WRITERS = {"accelforge": "einmap.frontends.accelforge.write", "timeloop": "einmap.frontends.timeloop.write"}
+WRITERS = {name: f"einmap.frontends.{name}.write" for name in ("accelforge", "scalesim", "timeloop")}
 """Formats that `einmap export` writes: each module has a function `write`."""
 
 
