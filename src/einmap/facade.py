@@ -42,6 +42,7 @@ def map_workload(
     given: Given | str | Path | None = None,
     fuse: bool = True,
     cache: str | Path | None = None,
+    rewrites: Sequence[str] = (),
     **options: Any,
 ) -> MapResult:
     """Find the best mapping of a workload.
@@ -57,6 +58,7 @@ def map_workload(
     `brute_force`: try every mapping without pruning, to check the search (Einsum by Einsum).
     `given`: what the mapping must be like: a PartialMapping, a complete Mapping, one of each by name of the Einsum, or
     a YAML file (docs/mapper.md); Einsums that it does not name are free.
+    `rewrites`: changes of the cascade that may be chosen, `online_softmax P=512`, or `best` (docs/rewrites.md).
     `cache`: a directory that keeps complete results: the same call gives its result again without a search, the
     result's `cached` is then true. It is made if there is none. `options`: names as under `mapper` in a
     specification. The result's `optimal` says whether the best mapping is proven.
@@ -71,6 +73,7 @@ def map_workload(
         given=load_given(given, spec) if isinstance(given, str | Path) else given,
         fuse=fuse,
         cache=results,
+        rewrites=rewrites,
         progress=progress,
         metrics=metrics,
         semantics=semantics,

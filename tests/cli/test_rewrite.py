@@ -112,3 +112,22 @@ def test_the_copies_that_a_mapping_is_made_for_are_written_with_it(run, tmp_path
     assert run("evaluate", *words, new).status == 0
     document = json.loads(run("rewrite", *words, mapping, "--do", "split m#1 2", "--json").out)
     assert document["mapping"]["shared_inputs"] == {"A": "S"}
+
+
+def test_a_cascade_is_rewritten_and_written(run, tmp_path):
+    file = tmp_path / "one_pass.yaml"
+    done = run("rewrite", "attention_core", "--do", "online_softmax P=16", "-o", file)
+    assert done.status == 0
+    assert "GM_factor[p1, b, h, m] = exp(GM_before[p1, b, h, m] - GM[T: p1 + 1, b, h, m])" in done.out
+    assert load(file).workload.recurrences[0].variable == "p1"
+    assert file.read_text().startswith("# Rewritten by: einmap rewrite attention_core --do 'online_softmax P=16'")
+    assert json.loads(run("rewrite", "attention_core", "--do", "split_softmax P=16", "--json").out)["rewrites"]
+
+
+def test_rewrites_of_a_cascade_and_of_a_mapping_do_not_go_together(run):
+    done = run("rewrite", "simple", "attention_core", "--do", "online_softmax P=16", "--do", "fuse m")
+    assert (done.status, done.out) == (2, "")
+    assert "'fuse m' is not a change of a cascade" in done.err
+    done = run("rewrite", "matmul", "--do", "online_softmax K=16")
+    assert (done.status, done.out) == (2, "")
+    assert "there is no softmax over rank K" in done.err

@@ -16,8 +16,8 @@ from tests.random_specs.problems import draw_problem
 import einmap
 from einmap.errors import SpecError
 from einmap.frontends.yaml.spec import dump_mapping
-from einmap.mapper.compose.best_layouts import best_layouts
 from einmap.mapper.compose.einsum_by_einsum import einsum_by_einsum
+from einmap.mapper.compose.left_open.best_layouts import best_layouts
 from einmap.mapper.problem.options import read_options
 from einmap.mapper.problem.problem import Budget, Problem
 from einmap.progress import Progress

@@ -23,6 +23,8 @@ type Reduction = Literal["sum", "max", "min"]
 type MapExpression = Operand | Number | Apply
 
 REDUCTIONS: tuple[Reduction, ...] = ("sum", "max", "min")
+MOST_DIGITS = 1e16
+"""Whole numbers below this are written with all of their digits."""
 _TOP_K = re.compile(r"(?<!\w)top_?k\s*\(", re.IGNORECASE)
 _KNOWN_NODES = (
     ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.UnaryOp, ast.UAdd, ast.USub, ast.Call, ast.Attribute,
@@ -195,7 +197,7 @@ def format_map(expression: MapExpression) -> str:
         case Operand(tensor):
             return tensor
         case Number(value):
-            return repr(int(value)) if value == int(value) else repr(value)
+            return repr(int(value)) if value == int(value) and abs(value) < MOST_DIGITS else repr(value)
         case Apply("negative", (argument,)):
             return f"-{_bracket(argument)}"
         case Apply(function, (left, right)) if FUNCTIONS[function].infix:

@@ -5,7 +5,7 @@
 - stepwise, for recurrences: the same over the readers of states, with a loop over the steps
 - joint, where latency is not a sum over Einsums: overlapping(fused), or waiting(fused)
 - uneven: with_imperfect_factors(fused, exact=einsums), with_imperfect_factors(stepwise)
-- whole: over layouts that are left open, cached(best_of(one of these, pipelines))
+- whole: over rewrites of the cascade, over layouts that are left open, cached(best_of(one of these, pipelines))
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ def best_mappings(
     fuse: bool = True,
     cache: ResultCache | None = None,
     progress: Progress | None = None,
+    rewrites: Sequence[str] = (),
     **options: Any,
 ) -> MapResult:
     """The best mapping of a workload, or a Pareto front: what `einmap.map_workload` does once files are read.
@@ -53,17 +54,26 @@ def best_mappings(
     `options`: the other keywords of `einmap.map_workload`, by their names. Raises SpecError for bad options,
     MappingError for a given mapping that cannot be, NoMappingError when no mapping fits.
     """
+    if rewrites and given is not None:
+        raise SpecError("a given mapping is for the Einsums as they are written", hint="leave out rewrites, or given")
 
     def outcome_of(settled: Spec, /, **limits: Any) -> Outcome:
         asked = read_options(settled, **{**options, **limits})
         problem = _checked(Problem(settled, asked, patterns_of(given, settled), fuse))
         return cached(lambda: _searched(problem, progress), cache, problem)
 
-    if choices := open_layouts(spec):
-        from einmap.mapper.compose.best_layouts import best_layouts
+    def whole(one: Spec, /, **limits: Any) -> Outcome:
+        if choices := open_layouts(one):
+            from einmap.mapper.compose.left_open.best_layouts import best_layouts
 
-        return best_layouts(spec, choices, read_options(_plain(spec, choices), **options), outcome_of).result()
-    return outcome_of(spec).result()
+            return best_layouts(one, choices, read_options(_plain(one, choices), **{**options, **limits}), outcome_of)
+        return outcome_of(one, **limits)
+
+    if rewrites:
+        from einmap.mapper.compose.left_open.best_rewrites import best_rewrites
+
+        return best_rewrites(spec, rewrites, read_options(spec, **options), whole).result()
+    return whole(spec).result()
 
 
 def search_of(problem: Problem) -> Search:

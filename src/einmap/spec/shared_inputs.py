@@ -165,7 +165,7 @@ def _copy(einsum: Einsum, written: Raw, tensor: str, name: str, root: RawMap) ->
     # what a specification expects of the number of weights, say, holds for its own Einsums
     sources = dict(_counted_renames(root))
     own = to_python(written.get("renames") or RawMap(())) if isinstance(written, RawMap) else {}
-    sources |= {r["name"]: r["source"] for r in (*_renames_of(root, einsum.name)[1], *_listed(own))}
+    sources |= {r["name"]: r["source"] for r in (*_renames_of(root, einsum.name)[1], *listed_renames(own))}
     renames = [{"name": rename, "source": source} for rename, source in sources.items()]
     return from_python({
         "name": name,
@@ -218,11 +218,11 @@ def _renames_of(root: RawMap, einsum: str) -> tuple[int, list[dict[str, Any]]]:
     listed = to_python(root.get("renames") or RawMap(())).get("einsums", [])
     for position, entry in enumerate(listed):
         if entry.get("name") == einsum:
-            return position, _listed(entry.get("tensor_accesses", {}))
+            return position, listed_renames(entry.get("tensor_accesses", {}))
     return -1, []
 
 
-def _listed(renames: Any) -> list[dict[str, Any]]:
+def listed_renames(renames: Any) -> list[dict[str, Any]]:
     """Renames as a list, whichever of the two ways they are written in."""
     if isinstance(renames, dict):
         return [{"name": name, "source": source} for name, source in renames.items()]

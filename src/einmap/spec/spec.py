@@ -32,6 +32,8 @@ from einmap.spec.chosen_layouts import (
 from einmap.spec.dialects.dialect import Dialect, checked_dialect
 from einmap.spec.dialects.rewrite import translated
 from einmap.spec.forms.loop_tree import is_as_read, path_of_node, read_mapping, write_mapping
+from einmap.spec.forms.rewritten import expanded as with_rewrites
+from einmap.spec.forms.rewritten import names_rewrites
 from einmap.spec.forms.write_workload import with_written
 from einmap.spec.models import Models, models_given, take_objects
 from einmap.spec.raw import (
@@ -236,7 +238,10 @@ class Spec:
         return chosen_layouts(self.arch_inputs)
 
     def expanded(self) -> Spec:
-        """The specification with the copies, and the layouts, that its mapping names. Raises SpecError."""
+        """The specification of what its mapping names: cascade, layouts, copies. Raises SpecError."""
+        if names_rewrites(self.raw):
+            names = self.bound_workload.written_names
+            return replace(self, raw=with_rewrites(self.raw, self.workload, names)).expanded()
         if names_layouts(self.raw):
             return replace(self, raw=with_layouts_of_mapping(self.raw, self.arch_inputs)).expanded()
         if not names_copies(self.raw):

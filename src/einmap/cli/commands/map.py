@@ -72,6 +72,12 @@ class Options:
     mapper_option: list[str] = several(
         "NAME=VALUE", "An option of the mapper, named as under `mapper:`; repeatable.", "--option"
     )
+    rewrites: list[str] = several(
+        "REWRITE",
+        "A change of the cascade that may be chosen: online_softmax P=512, split_softmax P=512, or best, which tries "
+        "several; repeatable (docs/rewrites.md).",
+        "--rewrites",
+    )
     fuse: bool = flag(
         "Intermediate tensors may stay inside, tile by tile; else each Einsum is mapped by itself.",
         "--fuse/--no-fuse",
@@ -97,7 +103,8 @@ class Options:
             options["metrics"] = metrics_of(self.metrics)
         if self.semantics is not None:
             semantics_named(self.semantics)
-        own = {"semantics": self.semantics, "max_evaluations": self.max_evaluations}
+        own: dict[str, Any] = {"semantics": self.semantics, "max_evaluations": self.max_evaluations}
+        own |= {"rewrites": self.rewrites} if self.rewrites else {}
         return options | own | {"workers": self.workers, "seed": self.seed, "fuse": self.fuse}
 
 
@@ -178,7 +185,7 @@ def mapping_file(result: MapResult, command: Sequence[str]) -> str:
     """The best mapping as YAML, after comment lines that say how it was found."""
     comments = [f"Found by: {shlex.join(command)}", quality(result, is_timed=False)]
     lines = [f"# {line}" for comment in comments for line in comment.splitlines()]
-    return "\n".join([*lines, dump_mapping(result.mapping, result.front[0].copies, result.front[0].layouts)])
+    return "\n".join([*lines, dump_mapping(result.mapping, **result.front[0].made_for)])
 
 
 def document(result: MapResult, saving: Saving | None = None) -> dict[str, Any]:
@@ -239,7 +246,9 @@ def _saving(
     workload = result.spec.workload
     if not workload.intermediates or not fusion_of(result.mapping, result.spec).fused:
         return None
-    unfused_options = {name: value for name, value in options.items() if name not in ("fuse", "metrics", "semantics")}
+    unfused_options = {
+        name: value for name, value in options.items() if name not in ("fuse", "metrics", "semantics", "rewrites")
+    }
     limit = max(result.stats.seconds, LEAST_COMPARED) if time_limit_s is None else time_limit_s
     try:
         return unfused_comparison(spec, result, progress=progress, time_limit_s=limit, **unfused_options)
@@ -257,9 +266,7 @@ def _written(target: Target, text: str) -> EinmapError | None:
 
 
 def _plain_mapping(solution: Found) -> Any:
-    plain = to_python(write_mapping(solution.mapping))
-    made_for = {"shared_inputs": solution.copies, "layouts": solution.layouts}
-    return {**{key: value for key, value in made_for.items() if value}, **plain}
+    return {**solution.made_for, **to_python(write_mapping(solution.mapping))}
 
 
 def _front_entry(solution: Found, metrics: Sequence[str]) -> dict[str, Any]:

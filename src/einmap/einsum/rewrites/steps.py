@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, assert_never
 
@@ -14,7 +15,9 @@ from einmap.einsum.einsum import TensorName
 from einmap.einsum.numeric import Tensor, graph_inputs, shapes
 from einmap.einsum.rewrites.delay import delay_reduction
 from einmap.einsum.rewrites.flatten import flat_strides, flatten, linearise
+from einmap.einsum.rewrites.key_blocks import online_softmax, split_softmax
 from einmap.einsum.rewrites.partition import TileShapes, split, tile_shapes
+from einmap.einsum.rewrites.softmax import softmaxes
 from einmap.einsum.spaces.projection import Rank
 from einmap.einsum.spaces.recurrence import refuse_recurrences
 from einmap.einsum.workload import Workload
@@ -69,7 +72,19 @@ class Delay:
         return f"delay {_assigned(self.temporary)}{self.rank}{f'@{self.einsum}' if self.einsum else ''}"
 
 
-type Step = Split | Flatten | Linearise | Delay
+@dataclass(frozen=True, slots=True)
+class SoftmaxBlocks:
+    """The step `key_blocks.online_softmax`, or `split_softmax`: keys in blocks of `tile_shape`."""
+
+    ranks: tuple[Rank, ...]
+    tile_shape: int
+    online: bool = True
+
+    def __str__(self) -> str:
+        return f"{'online' if self.online else 'split'}_softmax {','.join(self.ranks)}={self.tile_shape}"
+
+
+type Step = Split | Flatten | Linearise | Delay | SoftmaxBlocks
 
 
 def _assigned(name: str | None) -> str:
@@ -87,6 +102,8 @@ def applied(workload: Workload, step: Step) -> Workload:
             return linearise(workload, rank, name)
         case Delay(rank, einsum, temporary):
             return delay_reduction(workload, rank, einsum, temporary)
+        case SoftmaxBlocks(ranks, shape, online):
+            return (online_softmax if online else split_softmax)(workload, ranks, shape)
         case _:
             assert_never(step)
 
@@ -135,18 +152,23 @@ class Partitioned:
         return {tensor: self.place(tensor, inputs[tensor], fill) for tensor in graph_inputs(self.original)}
 
     def recover_outputs(self, outputs: Mapping[TensorName, NDArray[Any]]) -> dict[TensorName, Tensor]:
-        """Every tensor that the original writes, from what the new workload gives; temporaries are left out."""
-        return {tensor: self.recover(tensor, outputs[tensor]) for tensor in self.original.producers}
+        """Every tensor that the original writes, from what the new workload gives; temporaries are left out.
+
+        So are numerators of a softmax that is done in blocks, which are others there.
+        """
+        pairs = zip(self.steps, self.workloads[:-1], strict=True)
+        gone = frozenset(tensor for step, before in pairs for tensor in _blocked(step, before)[1])
+        kept = (tensor for tensor in self.original.producers if tensor not in gone)
+        return {tensor: self.recover(tensor, outputs[tensor]) for tensor in kept}
 
 
 def partition(workload: Workload, steps: Iterable[Step]) -> Partitioned:
     """Do the steps one after the other. Raises SpecError that names the step which cannot be done."""
     steps = tuple(steps)
-    if steps:
-        refuse_recurrences(workload.recurrences, "partitioning")
     workloads = [workload]
     for step in steps:
         try:
+            refuse_recurrences(workloads[-1].recurrences, "partitioning")
             workloads.append(applied(workloads[-1], step))
         except EinmapError as error:
             raise type(error)(f"{step}: {error.message}", at=error.at, hint=error.hint) from None
@@ -174,6 +196,8 @@ def _ranks(workload: Workload, tensor: TensorName) -> list[Rank]:
 def _placed(step: Step, before: Workload, tensor: TensorName, values: Tensor, fill: float) -> Tensor:
     ranks = _ranks(before, tensor)
     match step:
+        case SoftmaxBlocks(blocked, keys):
+            return _placed(Split(blocked, (keys,)), before, tensor, values, fill)
         case Split(split_ranks, tile_shape, parts):
             sizes = tile_shapes(before, split_ranks, tile_shape, parts)
             for axis in reversed(range(len(ranks))):
@@ -197,6 +221,9 @@ def _placed(step: Step, before: Workload, tensor: TensorName, values: Tensor, fi
 def _recovered(step: Step, before: Workload, tensor: TensorName, values: Tensor) -> Tensor:
     ranks = _ranks(before, tensor)
     match step:
+        case SoftmaxBlocks(blocked, keys, online):
+            last = values[-1] if online and tensor in _blocked(step, before)[0] else values
+            return _recovered(Split(blocked, (keys,)), before, tensor, last)
         case Split(split_ranks, tile_shape, parts):
             sizes = tile_shapes(before, split_ranks, tile_shape, parts)
             for axis in range(len(ranks)):
@@ -215,6 +242,13 @@ def _recovered(step: Step, before: Workload, tensor: TensorName, values: Tensor)
             return values
         case _:
             assert_never(step)
+
+
+def _blocked(step: Step, before: Workload) -> tuple[frozenset[str | None], frozenset[str | None]]:
+    """Tensors of a softmax that a step does in blocks: those that become states, and those whose values are lost."""
+    found = softmaxes(before, step.ranks[0]) if isinstance(step, SoftmaxBlocks) else []
+    states = frozenset(t for s in found for t in (s.largest, s.sums, None if s.quotients else s.products))
+    return states, frozenset(t for s in found for t in (s.numerators, s.quotients))
 
 
 def _cut_axis(values: Tensor, axis: int, sizes: TileShapes, fill: float) -> Tensor:
@@ -272,6 +306,8 @@ USAGE: Mapping[str, str] = {
     "flatten": "[NAME=]RANK,RANK (K1,K0 or G=H,F)",
     "linearise": "[NAME=]RANK (K1K0 or G=HF)",
     "delay": "[TEMPORARY=]RANK[@EINSUM] (K1 or ZT=K1@Z)",
+    "online_softmax": "RANK=KEYS of a block (P=512)",
+    "split_softmax": "RANK=KEYS of a block (P=512)",
 }
 """How each step is written."""
 
@@ -290,6 +326,11 @@ def _parse_split(text: str) -> Split:
         return Split(_names(ranks), tuple(int(shape) for shape in shapes.split(",")))
     ranks, parts = text.split("/")
     return Split(_names(ranks), parts=int(parts))
+
+
+def _parse_softmax(text: str, online: bool) -> SoftmaxBlocks:
+    ranks, size = text.split("=")
+    return SoftmaxBlocks(_names(ranks), int(size), online)
 
 
 def _parse_flatten(text: str) -> Flatten:
@@ -331,4 +372,6 @@ _PARSE: Mapping[str, Callable[[str], Step]] = {
     "flatten": _parse_flatten,
     "linearise": _parse_linearise,
     "delay": _parse_delay,
+    "online_softmax": partial(_parse_softmax, online=True),
+    "split_softmax": partial(_parse_softmax, online=False),
 }

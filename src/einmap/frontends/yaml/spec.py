@@ -21,7 +21,7 @@ from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.spec.chosen_layouts import Chosen
 from einmap.spec.forms.loop_tree import write_mapping
 from einmap.spec.models import Models, models_given
-from einmap.spec.raw import RawMap, from_python
+from einmap.spec.raw import LiteralString, RawMap, from_python
 from einmap.spec.spec import Spec
 from einmap.visible import short
 
@@ -132,20 +132,26 @@ def _code_files(files: Iterable[str | Path]) -> list[str | Path]:
 
 
 def dump_mapping(
-    mapping: LoopTree, shared_inputs: Mapping[str, str] | None = None, layouts: Chosen | None = None
+    mapping: LoopTree,
+    shared_inputs: Mapping[str, str] | None = None,
+    layouts: Chosen | None = None,
+    rewrites: Sequence[str] = (),
 ) -> str:
     """A LoopTree as YAML text with the key `mapping`; loading it gives the same LoopTree.
 
     `shared_inputs`: copies of graph inputs that it is made for, `{"X": "X_shared"}`; loaded together with a workload
     that has them not, they are put in. `layouts`: those that it is made for, where the architecture leaves them open,
-    `{"DRAM": {"A": ["M", "K"]}}`; loaded together with the architecture they are chosen there.
+    `{"DRAM": {"A": ["M", "K"]}}`; loaded together with the architecture they are chosen there. `rewrites`: changes of
+    the cascade, which are done when it is loaded together with the workload as it was.
     """
     with set_aside():
         written = write_mapping(mapping)
-        for key, made_for in (("layouts", layouts), ("shared_inputs", shared_inputs)):
-            if made_for:
+        changes = [LiteralString(text) for text in rewrites]
+        made_for = {"layouts": dict(layouts or {}), "shared_inputs": dict(shared_inputs or {}), "rewrites": changes}
+        for key, value in made_for.items():
+            if value:
                 assert isinstance(written, RawMap)
-                written = RawMap(((key, from_python(dict(made_for))), *written.items))
+                written = RawMap(((key, from_python(value)), *written.items))
         return to_yaml(RawMap((("mapping", written),)))
 
 

@@ -13,8 +13,7 @@
 - `joint_latency`: cascades whose latency is not a sum over their Einsums: bounds that are, and what they find,
   evaluated.
 - `padded`: fused mappings with imperfect factors, by way of larger ranks in which the same tile shapes are perfect.
-- `best_layouts`: layouts that are left open: which one is best for each tensor in each memory, with the mapping that is
-  best for it.
+- `left_open`: choices that a call leaves to the search: layouts, rewrites of the cascade.
 - `shared_inputs`: graph inputs with several users: copies for the search, and what is left of them in the mapping
   found.
 - `nothing_fits`: why nothing fits of a whole cascade, and the least sizes that would do.

@@ -24,7 +24,8 @@ class Found:
     """One mapping with its cost as `evaluate` gives it.
 
     `spec`: the specification that it belongs to: the one that was given, or with a copy Einsum for each of
-    `shared_inputs`, graph inputs that are filled once for all their users.
+    `shared_inputs`, graph inputs that are filled once for all their users. `rewrites`: changes of the cascade that was
+    given, as `einmap.spec.forms.rewritten` reads them, that make it the one that is mapped.
     """
 
     __repr__ = brief
@@ -33,11 +34,18 @@ class Found:
     mapping: Mapping
     spec: Spec = field(compare=False)
     shared_inputs: tuple[str, ...] = ()
+    rewrites: tuple[str, ...] = ()
 
     @property
     def layouts(self) -> dict[str, dict[str, Lies]]:
         """Layouts chosen where the architecture leaves them open, by memory and tensor."""
         return self.spec.layouts
+
+    @property
+    def made_for(self) -> dict[str, Any]:
+        """Copies, layouts and rewrites that the mapping is made for, as keywords of `dump_mapping`; empty ones are left out."""
+        found = {"shared_inputs": self.copies, "layouts": self.layouts, "rewrites": list(self.rewrites)}
+        return {key: value for key, value in found.items() if value}
 
     @property
     def copies(self) -> dict[str, str]:

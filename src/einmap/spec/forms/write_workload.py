@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from einmap.einsum.einsum import Einsum, TensorAccess
@@ -14,8 +14,8 @@ from einmap.einsum.operation import operands
 from einmap.einsum.rewrites.edit import box
 from einmap.einsum.spaces.projection import Affine, Lookup, Rank
 from einmap.einsum.workload import Workload
-from einmap.spec.raw import LiteralString, RawMap, from_python, get_value, set_value, to_python
-from einmap.spec.shared_inputs import flat_einsums
+from einmap.spec.raw import LiteralString, Raw, RawMap, from_python, get_value, set_value, to_python
+from einmap.spec.shared_inputs import flat_einsums, listed_renames
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
@@ -34,9 +34,28 @@ def with_written(root: RawMap, old: Workload, names: Sequence[str], new: Workloa
         renames = raw.get("renames") if isinstance(raw, RawMap) else None
         if renames is not None:
             fields["renames"] = to_python(renames)
+        elif source is None and (roles := _roles_by_place(einsum, old, given)):
+            fields["renames"] = roles
     changed = set_value(root, ("workload",), from_python(written))
     assert isinstance(changed, RawMap)
     return changed
+
+
+def _roles_by_place(einsum: Einsum, old: Workload, given: Mapping[str, Raw]) -> dict[str, str]:
+    """Renames of an Einsum that is new, for each input those of the one in its place in an Einsum that has as many.
+
+    Nothing where there is one input, or where no Einsum that stood there names its inputs one by one.
+    """
+    inputs = [access.tensor for access in einsum.accesses if not access.output]
+    for name, raw in given.items() if len(inputs) > 1 else ():
+        renames = raw.get("renames") if isinstance(raw, RawMap) else None
+        before = [access.tensor for access in old.by_name[name].accesses if not access.output]
+        if renames is None or len(before) != len(inputs):
+            continue
+        sources = {rename["name"]: rename["source"] for rename in listed_renames(to_python(renames))}
+        if sorted(map(str, sources.values())) == sorted(before):
+            return {role: inputs[before.index(source)] for role, source in sources.items()}
+    return {}
 
 
 def write_workload(workload: Workload) -> dict[str, Any]:

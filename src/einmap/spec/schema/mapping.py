@@ -154,6 +154,12 @@ class MappingInput(Input):
         {"DRAM": {"A": ["M", "K"]}},
         default={},
     )
+    rewrites: list[str] = documented(
+        "Changes of the cascade that the mapping is made for, done when it is loaded with the workload as it was. "
+        "`einmap map --rewrites` writes them.",
+        ["online_softmax P=512"],
+        default=[],
+    )
 
 
 NODES: dict[str, type[Input]] = {

@@ -77,7 +77,7 @@ def _mapped(task: Task) -> Outcome:
         reason=result.reason or "",
         optimal=result.optimal,
         lower_bound=result.lower_bound,
-        mapping=dump_mapping(result.mapping, result.front[0].copies, result.front[0].layouts),
+        mapping=dump_mapping(result.mapping, **result.front[0].made_for),
     )
 
 

@@ -34,6 +34,8 @@ KINDS = {
     "flatten": "Fuse ranks into one",
     "linearise": "Give a flattened rank one rank variable",
     "delay": "Reduce a rank later, from a temporary",
+    "online_softmax": "Do a softmax and the product behind it in one pass over blocks of keys",
+    "split_softmax": "The same with blocks of keys apart from each other, corrected at the end",
 }
 """The options that are steps, by name."""
 
@@ -50,6 +52,8 @@ class Options:
     flatten: list[str] = _steps("flatten")
     linearise: list[str] = _steps("linearise")
     delay: list[str] = _steps("delay")
+    online_softmax: list[str] = _steps("online_softmax")
+    split_softmax: list[str] = _steps("split_softmax")
     form: Form = option(None, "What to print.", "--print", default=Form.EINSUMS, panel=OUTPUT)
     parallel: str | None = option("VARIABLES", "Rank variables of spatial loops: m1,h1.")
     order: str | None = option("VARIABLES", "Loops from the outside in: m1,k1,m0,k0.")

@@ -1,4 +1,4 @@
-"""`einmap rewrite`: change a mapping step by step, each step keeping what it computes."""
+"""`einmap rewrite`: change a mapping, or a cascade, step by step, each step keeping what it computes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from pathlib import Path
 
 import typer
 from rich.markup import escape
+from rich.text import Text
 
 from einmap.cli.inputs import Source, semantics_option
 from einmap.cli.options import group, output_option, several
 from einmap.cli.output import console, print_hint, print_notes
 from einmap.cli.writing.results import SCHEMA, Tables
 from einmap.cli.writing.target import Target
+from einmap.einsum.notation.pretty import pretty_einsums
+from einmap.einsum.rewrites.steps import USAGE as OF_CASCADES
 from einmap.errors import MappingError, Note
-from einmap.frontends.yaml.spec import dump_mapping
+from einmap.frontends.yaml.spec import dump, dump_mapping
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.rewrite.text import USAGE, rewritten
 from einmap.mapping.validate import validate
@@ -23,9 +26,14 @@ from einmap.model.evaluate import evaluate
 from einmap.report.costs.provenance import provenance_document
 from einmap.report.costs.rewrite_report import change_report
 from einmap.spec.forms.loop_tree import write_mapping
+from einmap.spec.forms.rewritten import rewritten as rewritten_cascade
+from einmap.spec.forms.write_workload import write_workload
 from einmap.spec.raw import to_python
 from einmap.spec.shared_inputs import put_in
 from einmap.spec.spec import Spec
+
+_CASCADE = tuple(name for name in OF_CASCADES if name not in USAGE)
+"""Rewrites of a cascade that `einmap partition` has too."""
 
 
 @group
@@ -35,7 +43,8 @@ class Options:
     steps: list[str] = several(
         "REWRITE",
         "A rewrite; repeatable: " + escape("; ".join(USAGE.values())) + ". "
-        "A LOOP is a rank variable (k, or k#2 for the second loop over it) or an address such as nodes[3].",
+        "A LOOP is a rank variable (k, or k#2 for the second loop over it) or an address such as nodes[3]. "
+        "Of a cascade: " + escape("; ".join(f"{name} {OF_CASCADES[name]}" for name in _CASCADE)) + ".",
         "--do",
     )
     semantics: str | None = semantics_option()
@@ -43,9 +52,11 @@ class Options:
 
 
 def rewrite_command(options: Options, output: Tables, source: Source) -> None:
-    """Rewrite a mapping so that it computes the same values, and show what that changes.
+    """Rewrite a mapping, or a cascade, so that it computes the same values, and show what that changes.
 
     Example: einmap rewrite simple matmul simple_matmul --do 'split k 8' --do 'sink Z@GlobalBuffer'
+
+    Example: einmap rewrite attention_core --do 'online_softmax P=16'
     """
     steps = options.steps
     if not steps:
@@ -53,6 +64,9 @@ def rewrite_command(options: Options, output: Tables, source: Source) -> None:
     target = Target.of(options.output, output.force, source.words)
     files = output.files("einmap.model.cost.Cost", source.words)
     spec = source.load(target, files)
+    if any(step.split()[:1] and step.split()[0] in _CASCADE for step in steps):
+        _rewrite_cascade(spec, steps, output, target, source)
+        return
     tree = _checked_mapping(spec)
     before, problem = _cost_before(spec, options.semantics)
     mapping = _applied(spec, tree, steps)
@@ -67,6 +81,22 @@ def rewrite_command(options: Options, output: Tables, source: Source) -> None:
         target.write(_mapping_file(mapping, copies, source, steps))
         print_hint(f"wrote the mapping to {target.path}")
     files.write(after)
+
+
+def _rewrite_cascade(spec: Spec, steps: list[str], output: Tables, target: Target | None, source: Source) -> None:
+    """Show the cascade after the steps, and write it as a specification. It has no mapping: that was for another one.
+
+    Raises SpecError for steps that cannot be done, and for one that is of a mapping.
+    """
+    made = spec.with_workload(rewritten_cascade(spec.workload, steps))
+    document = {"schema": SCHEMA, "rewrites": steps, "workload": write_workload(made.workload)}
+    output.show(lambda: document, lambda: Text(pretty_einsums(made.workload).rstrip()))
+    print_notes([*spec.load_notes, *made.bound_workload.notes])
+    if spec.raw.get("mapping") is not None:
+        print_hint("the mapping is left out: it is for the Einsums that were there before")
+    if target is not None:
+        target.write(_comment(source, steps) + dump(made))
+        print_hint(f"wrote {target.path}")
 
 
 def _checked_mapping(spec: Spec) -> Mapping:
@@ -96,9 +126,13 @@ def _applied(spec: Spec, mapping: Mapping, steps: list[str]) -> Mapping:
 
 
 def _mapping_file(mapping: Mapping, copies: dict[str, str], source: Source, steps: list[str]) -> str:
+    return _comment(source, steps) + dump_mapping(mapping, copies)
+
+
+def _comment(source: Source, steps: list[str]) -> str:
     arguments = [*source.command_words, *(word for step in steps for word in ("--do", step))]
     lines = f"Rewritten by: {shlex.join(['einmap', 'rewrite', *arguments])}".splitlines()
-    return "\n".join([*(f"# {line}" for line in lines), dump_mapping(mapping, copies)])
+    return "".join(f"# {line}\n" for line in lines)
 
 
 def _document(

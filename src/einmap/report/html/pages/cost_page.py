@@ -47,7 +47,7 @@ def map_page(result: MapResult, saving: Saving | None = None, names: Sequence[st
     """
     spec, cost, mapping = result.spec, result.cost, result.mapping
     found = result.front[0]
-    best = Folded("the best mapping as YAML", (Code(dump_mapping(mapping, found.copies, found.layouts)),))
+    best = Folded("the best mapping as YAML", (Code(dump_mapping(mapping, **found.made_for)),))
     sections = (
         summary_section(cost, *verdict(result)),
         front_section(result),

@@ -1,0 +1,144 @@
+"""A softmax in blocks of keys: what the mapper, the model, the simulator and emitted code make of it."""
+
+import numpy as np
+import pytest
+from tests.einsum.test_key_blocks import values
+from tests.execute.agreement import differences
+
+from einmap import emit, evaluate, execute, load, loads, map_workload
+from einmap.einsum.numeric import run
+from einmap.einsum.rewrites.steps import SoftmaxBlocks, partition
+from einmap.errors import SpecError
+from einmap.frontends.yaml.spec import dump_mapping
+from einmap.mapper.compose.left_open.best_rewrites import alternatives
+
+STEPS = {
+    "GM_before": "m", "QK": "m p0 e", "GM_block": "m p0", "GM": "m", "GM_factor": "m", "SN": "m p0", "SD_block": "m p0",
+    "AN_block": "m p0 f", "SD_before": "m", "AN_before": "m f", "SD": "m", "AN": "m f",
+}  # fmt: skip
+
+
+def branch(einsum, variables):
+    """A branch that computes an Einsum value by value."""
+    loops = "".join(f"- !Temporal {{rank_variable: {v}, tile_shape: 1}}\n" for v in variables.split())
+    return f"- !Nested\n  nodes:\n{indented(loops)}  - !Compute {{einsum: {einsum}, component: MAC}}\n"
+
+
+def indented(text, by=2):
+    return "".join(" " * by + line + "\n" for line in text.splitlines())
+
+
+def flash_attention(queries):
+    """Heads and tiles of queries outside of the loop over blocks of keys, whose states stay in the buffer."""
+    held = ", ".join(["GM", "K", "V", *(name for name in STEPS if name not in ("GM", "SD", "AN"))])
+    steps = "".join(branch(name, variables) for name, variables in STEPS.items())
+    return f"""
+mapping:
+  nodes:
+  - !Storage {{component: MainMemory, tensors: [Q, K, V, AV]}}
+  - !Temporal {{rank_variable: h, tile_shape: 1}}
+  - !Temporal {{rank_variable: m, tile_shape: {queries}}}
+  - !Storage {{component: GlobalBuffer, tensors: [Q, SD, AN, AV]}}
+  - !Sequential
+    nodes:
+    - !Nested
+      nodes:
+      - !Temporal {{rank_variable: p1, tile_shape: 1}}
+      - !Storage {{component: GlobalBuffer, tensors: [{held}]}}
+      - !Sequential
+        nodes:
+{indented(steps, 8)}
+{indented(branch("AV", "m f"), 4)}"""
+
+
+def one_pass(heads=2, queries=8, keys=32, features=4, block=8, tile=4):
+    """attention_core on `simple` in one pass, with that mapping."""
+    sizes = {"HEADS": heads, "N_TOKENS": queries, "N_CACHED": keys, "D_HEAD": features}
+    plain = load("simple", "attention_core", define=sizes)
+    done = partition(plain.workload, [SoftmaxBlocks(("P",), block)])
+    return plain, done, plain.with_workload(done.workload).set("mapping", loads(flash_attention(tile)).get("mapping"))
+
+
+@pytest.mark.parametrize(("queries", "keys", "tile", "block"), [(8, 32, 4, 8), (8, 32, 8, 4), (6, 20, 2, 10)])
+def test_one_pass_reads_queries_once_and_keys_once_for_each_tile_of_queries(queries, keys, tile, block):
+    _, _, spec = one_pass(queries=queries, keys=keys, tile=tile, block=block)
+    counts = evaluate(spec).count_by("component", "tensor", "action")
+    heads, features, bits = 2, 4, 8
+    moved = {t: sum(counts.get(("MainMemory", t, a), 0) for a in ("read", "write")) for t in spec.workload.tensors}
+    passes = queries // tile
+    expected = {
+        "Q": heads * queries * features * bits,
+        "K": passes * heads * keys * features * bits,
+        "V": passes * heads * keys * features * bits,
+        "AV": heads * queries * features * bits,
+    }
+    assert {tensor: bits for tensor, bits in moved.items() if bits} == expected
+
+
+def test_one_pass_is_executed_and_emitted_with_the_values_of_the_safe_softmax():
+    plain, done, spec = one_pass()
+    inputs = values(plain, np.random.default_rng(5))
+    right = run(plain.workload, inputs)["AV"]
+    placed = done.place_inputs(inputs)
+    ran = execute(spec, placed)
+    np.testing.assert_allclose(ran.tensors["AV"], right, rtol=1e-12)
+    assert list(differences(spec, evaluate(spec), ran)) == []
+    code = {}
+    exec(compile(emit(spec, lang="python"), "emitted.py", "exec"), code)  # the text under test
+    outputs, _ = code["nest"](*placed.values())
+    np.testing.assert_allclose(outputs["AV"], right, rtol=1e-12)
+
+
+def test_the_mapper_chooses_a_rewrite_where_no_row_of_scores_fits():
+    """A row of 512 scores takes 4,096 bits of a buffer with 3,072: the maximum of a row waits for all of it."""
+    sizes = {"HEADS": 1, "N_TOKENS": 4, "N_CACHED": 512, "D_HEAD": 2}
+    spec = load("simple", "attention_core", define=sizes).set("arch.nodes.GlobalBuffer.size", 3072)
+    written = map_workload(spec, max_fused_loops=2)
+    best = map_workload(spec, max_fused_loops=2, rewrites=["online_softmax P=32", "split_softmax P=32"])
+    assert written.optimal
+    assert best.optimal
+    assert best.cost.edp < written.cost.edp
+    (text,) = best.front[0].rewrites
+    assert f"the best cascade of these is {text}: as written, online_softmax P=32, split_softmax P=32" in best.reason
+    again = loads(dump_mapping(best.mapping, **best.front[0].made_for))
+    loaded = spec.set("mapping", again.get("mapping")).expanded()
+    assert evaluate(loaded).edp == pytest.approx(best.cost.edp, rel=1e-12)
+    assert list(differences(loaded, evaluate(loaded), execute(loaded))) == []
+
+
+def test_what_is_written_is_kept_where_it_is_best():
+    spec = load("simple", "attention_core", define={"HEADS": 1, "N_TOKENS": 4, "D_HEAD": 2})
+    plain = map_workload(spec, max_fused_loops=1)
+    best = map_workload(spec, max_fused_loops=1, rewrites=["best"])
+    assert best.cost.edp <= plain.cost.edp
+    assert "as written" in best.reason
+
+
+def test_alternatives_are_blocks_that_divide_the_keys():
+    spec = load("attention_core", define={"N_CACHED": 131072})
+    sizes = (128, 512, 2048)
+    assert alternatives(spec.workload) == [f"{kind}_softmax P={n}" for kind in ("online", "split") for n in sizes]
+    assert alternatives(load("attention_core", define={"N_CACHED": 97}).workload) == []
+    assert alternatives(load("matmul").workload) == []
+
+
+@pytest.mark.parametrize(
+    ("rewrites", "message"),
+    [
+        (["online P=32"], "'online P=32' is not a change of a cascade"),
+        (["online_softmax P=99"], "a tile shape of 99 is larger than rank P, which has 64 values"),
+        (["online_softmax M=8"], "no softmax over rank M"),
+        (["online_softmax"], "cannot be read"),
+    ],
+)
+def test_changes_that_cannot_be_done_are_refused(rewrites, message):
+    with pytest.raises(SpecError, match=message):
+        map_workload(load("simple", "attention_core"), rewrites=rewrites)
+
+
+def test_a_change_that_a_mapping_names_is_refused_at_its_place():
+    spec = load("simple", "attention_core")
+    for rewrites, message in (("online_softmax P=8", "expected a list of changes"), (["split P"], "cannot be read")):
+        with pytest.raises(SpecError, match=message) as caught:
+            spec.set("mapping", {"rewrites": rewrites, "nodes": []}).expanded()
+        assert "mapping.rewrites" in str(caught.value)
