@@ -74,8 +74,7 @@ class Options:
     )
     rewrites: list[str] = several(
         "REWRITE",
-        "A change of the cascade that may be chosen: online_softmax P=512, split_softmax P=512, or best, which tries "
-        "several; repeatable (docs/rewrites.md).",
+        "A change of the cascade that may be chosen: online_softmax P=512, or best, which tries several; repeatable.",
         "--rewrites",
     )
     fuse: bool = flag(

@@ -43,7 +43,7 @@ class Found:
 
     @property
     def made_for(self) -> dict[str, Any]:
-        """Copies, layouts and rewrites that the mapping is made for, as keywords of `dump_mapping`; empty ones are left out."""
+        """Copies, layouts and rewrites that the mapping is made for, as keywords of `dump_mapping`."""
         found = {"shared_inputs": self.copies, "layouts": self.layouts, "rewrites": list(self.rewrites)}
         return {key: value for key, value in found.items() if value}
 

@@ -34,8 +34,8 @@ KINDS = {
     "flatten": "Fuse ranks into one",
     "linearise": "Give a flattened rank one rank variable",
     "delay": "Reduce a rank later, from a temporary",
-    "online_softmax": "Do a softmax and the product behind it in one pass over blocks of keys",
-    "split_softmax": "The same with blocks of keys apart from each other, corrected at the end",
+    "online_softmax": "A softmax and its product in one pass over blocks of keys",
+    "split_softmax": "The same, blocks apart from each other, corrected at the end",
 }
 """The options that are steps, by name."""
 
