@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -10,6 +11,8 @@ from typing import Any, Literal
 type Role = Literal["parameter", "linear", "cache", "activation", "index"]
 """Inputs: parameters that stay wide, weights of products, rows of the cache, numbers between, and indices."""
 INDEX_BITS = 32
+_WORDS = re.compile(r"\w+")
+"""Names in the text of an Einsum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +145,8 @@ class Cascade:
         if where:
             entry["iteration_space_shape"] = [*where]
         entry["renames"] = {"input": sets[0], "weight": sets[1], "output": "Outputs"}
-        used = {v for v in (v.lower() for v in self.sizes) if _names(v, entry["einsum"])}
+        words = set(_WORDS.findall(entry["einsum"]))
+        used = {v for v in (v.lower() for v in self.sizes) if v in words}
         self.einsums.append(Written(entry, prod(map(extent, used)) if weight is not None else 0))
         self.bits[made.name] = self.widths.activations
         return made
@@ -164,9 +168,3 @@ class Cascade:
     def products(self) -> int:
         """Multiply-accumulates of all that contracts."""
         return sum(einsum.products for einsum in self.einsums)
-
-
-def _names(name: str, text: str) -> bool:
-    """Whether a text has a rank variable."""
-    words = "".join(c if c.isalnum() or c == "_" else " " for c in text).split()
-    return name in words
