@@ -38,10 +38,10 @@ from einmap.mapping.renamed import renamed_nodes
 from einmap.pareto import nondominated
 from einmap.progress import Progress
 
-AT_ONCE, SOON, FOR_FIRST = 0.01, 0.15, 0.3
+AT_ONCE, SOON, FOR_FIRST, FIRST_OF_FEW = 0.01, 0.15, 0.3, 0.75
 """Parts of a limited time. Where the choices of the Einsums are listed within the first one what is simpler takes
 little, and comes first; so it does where they take longer than the second. Else something fused comes before, within
-the third.
+the third; within the fourth where there was time for a few choices of each Einsum alone, of which nothing is proven.
 """
 SHORT = 15.0
 """Seconds that are too few for more than what is simpler: it comes first."""
@@ -169,7 +169,8 @@ class FusedSearch(CascadeProblem):
         if self.known.simple is not None or self.lists.are_few:
             # where lists are long it finds in a part of the time most of what there is
             self.begin_again(1, FIRST_APART, FIRST_USES)
-            self.best_so_far = self.in_part(FOR_FIRST, lambda: self.within(self.value))
+            part = FIRST_OF_FEW if self.lists.are_few else FOR_FIRST
+            self.best_so_far = self.in_part(part, lambda: self.within(self.value))
             self.ask_simple()
         if len(self.options.goals) == 1 and math.isinf(self.value):
             self.begin_again(0)
