@@ -222,6 +222,8 @@ def test_less_of_a_prompt_is_computed_where_a_part_is_kept():
 def test_notes_say_what_does_not_divide_and_how_many_devices_weights_need():
     notes = token_costs(TINY, MACHINE, TokenRequest((1,), (40,), 3, {"tensor": 3})).notes
     assert [str(note) for note in notes] == ["tensor 3 does not divide 4 heads: a device with 2 of them counts"]
+    notes = token_costs(TINY, MACHINE, TokenRequest((1, 4), (40,), 4, {"data": 4})).notes
+    assert [str(note) for note in notes] == ["data 4 at batch 1: 3 of the copies have nothing to do"]
     parameters = from_huggingface(TINY).n_parameters
     small = MACHINE.set("cluster.pe.memory", parameters // 2)
     (note,) = token_costs(TINY, small, TokenRequest((1,), (40,), first=False)).notes

@@ -179,8 +179,8 @@ def _sizes(name: str, value: int | Sequence[int]) -> tuple[int, ...]:
     return sizes
 
 
-def uneven(made: Description, plan: ServingPlan) -> Iterator[str]:
-    """Ways of a plan that do not divide heads or experts evenly, in words."""
+def uneven(made: Description, plan: ServingPlan, batch: int) -> Iterator[str]:
+    """Ways of a plan that do not divide heads or experts evenly, and copies of a model without a sequence, in words."""
     heads = {layer.mixer.heads for layer in made.layers}
     experts = {layer.second.number for layer in made.layers if isinstance(layer.second, Experts)}
     divided: tuple[tuple[Dim, set[int], str], ...] = (("tp", heads, "heads"), ("ep", experts, "experts"))
@@ -189,6 +189,9 @@ def uneven(made: Description, plan: ServingPlan) -> Iterator[str]:
             if number % plan.size(dim):
                 way, most = f"{WORDS[dim]} {plan.size(dim)}", ceil(number / plan.size(dim))
                 yield f"{way} does not divide {number} {noun}: a device with {most} of them counts"
+    idle = plan.dp - ceil(batch / plan.ep)
+    if idle > 0:
+        yield f"{WORDS['dp']} {plan.dp} at batch {batch:,}: {idle:,} of the copies have nothing to do"
 
 
 def _check_room(cluster: Cluster, devices: int, at: At | None) -> None:

@@ -218,7 +218,7 @@ def token_costs(
             ways = best_of_ways(on.steps(model, prompt, cached))
             first = on.first(prompt, ways[0].plan) if prompt is not None and asked.first else ()
             points.append(TokenPoint(batch, context, ways[0], first, ways))
-            notes |= dict.fromkeys(map(Note, uneven(made, ways[0].plan)))
+            notes |= dict.fromkeys(map(Note, uneven(made, ways[0].plan, batch)))
     parameters = model_of(made, Step(1, 1, 0), widths).n_parameters
     peaks, bandwidths = on.roofs(widths.activations, widths.others)
     if not any(point.most_sequences is None or point.most_sequences for point in points):

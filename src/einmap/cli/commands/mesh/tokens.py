@@ -93,7 +93,12 @@ def tokens_command(options: Options, output: Output, templates: Annotated[Templa
         with searching(maps=is_mapped) as running:
             costs.append(token_costs(options.model, machine, own, progress=running.progress))
     output.show(lambda: tokens_document(costs), lambda: tokens_report(costs))
-    files.write(costs, "einmap.report.html.pages.tokens_page.tokens_page", costs, options.model.stem)
+    files.write(costs, "einmap.report.html.pages.tokens_page.tokens_page", costs, name_of(options.model))
+
+
+def name_of(model: Path) -> str:
+    """The name of a model: of its file, or where that is a `config.json`, of the folder, empty for the one here."""
+    return model.name if model.is_dir() else model.parent.name if model.stem == "config" else model.stem
 
 
 def machines_of(options: Options) -> list[str]:

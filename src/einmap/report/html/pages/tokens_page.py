@@ -34,7 +34,7 @@ _WIDE = 30
 
 
 def tokens_page(several: Sequence[TokenCosts], model: str = "") -> Page:
-    """Page on tokens of a model on some machines. `model`: its name, for the title."""
+    """Page on tokens of a model on some machines. `model`: its name, for the title; that of its kind without one."""
     compared = len(several) > 1
     made = [
         Section("summary", "Summary", (_compared_tiles(several) if compared else _tiles(several[0]),)),
@@ -49,7 +49,9 @@ def tokens_page(several: Sequence[TokenCosts], model: str = "") -> Page:
     ]
     subtitle = together(several) if compared else f"{title_of(several[0])}, {several[0].machine}"
     notes = dict.fromkeys(note for costs in several for note in costs.notes)
-    return Page.of(f"Tokens: {', '.join(filter(None, [model, *names_of(several)]))}", subtitle, made, notes)
+    return Page.of(
+        f"Tokens: {', '.join([model or several[0].architecture, *names_of(several)])}", subtitle, made, notes
+    )
 
 
 _TIMES = (
@@ -116,7 +118,7 @@ def _front(several: Sequence[TokenCosts]) -> Section | None:
     options = []
     for some in shown:
         rows = list(_rates(several, some))
-        if rows:
+        if len(rows) > 1:
             options.append(Option(f"context {some[0]:,}", (_front_figure(rows),)))
     if not options:
         return None
