@@ -31,6 +31,17 @@ def test_a_plan_that_was_written_is_read_again_and_costs_the_same(run, tmp_path)
     assert {row["parallel"] for row in rows} == {kind["parallel"] for kind in first["kinds"]}
 
 
+def test_sub_meshes_of_different_sizes_are_fixed_shown_written_and_read(run, tmp_path):
+    plan = tmp_path / "plan.yaml"
+    words = ("--fix", "meshes=1x1+2x1+1x1", "--fix", "zero=0")
+    done = run("train-plan", *SMALL, *words, "-o", str(plan))
+    assert "stages with dp x tp of 1x1 + 2x1 + 1x1" in done.out
+    assert "pipeline on unequal" in " ".join(done.out.split())
+    assert "meshes: [[1, 1], [2, 1], [1, 1]]" in plan.read_text()
+    first, again = (json.loads(run("train-plan", *SMALL, *fix, "--json").out) for fix in (words, ("--fix", str(plan))))
+    assert (again["plan"], again["seconds"]) == (first["plan"], first["seconds"])
+
+
 def test_fields_are_fixed_to_one_value_or_several(run):
     done = json.loads(run("train-plan", *SMALL, "--fix", "tp=2", "--fix", "zero=1|3", "--fix", "dp=2", "--json").out)
     assert done["plan"]["tp"] == 2
@@ -49,6 +60,11 @@ def test_fields_are_fixed_to_one_value_or_several(run):
         (("--bytes", "2"), "two numbers"),
         (("--fix", "dp=4,zero=1"), "has more than one field"),
         (("--fix", "stages=1+x"), "stages is [1, 'x']; expected layers of each stage"),
+        (("--fix", "meshes=2x1+1x1"), "the stages have 3 devices, the machine 4"),
+        (("--fix", "meshes=2x1+2"), "expected dp and tp of each sub-mesh"),
+        (("--fix", "meshes=2+2"), "expected dp and tp of each sub-mesh"),
+        (("--fix", "meshes=2xa+2x1"), "expected dp and tp of each sub-mesh"),
+        (("--fix", "meshes="), "expected dp and tp of each sub-mesh"),
         (("--cluster", "tpu_v4i"), "it has no key 'cluster'"),
         (("--cluster", "a100_nodes", "--mesh", "z=4"), "no links along mesh axis 'z'"),
     ],

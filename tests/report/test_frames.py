@@ -17,8 +17,8 @@ import einmap
 from einmap.distribute.backends.compare import matches
 from einmap.distribute.costs.cluster import Cluster, Link, ProcessingElement
 from einmap.distribute.training.model import Ranks, TrainingModel
-from einmap.distribute.training.plan import TrainingPlan
-from einmap.distribute.training.search import TrainingRequest, best_training_plan
+from einmap.distribute.training.plan import TrainingPlan, TrainingRequest
+from einmap.distribute.training.search import best_training_plan
 from einmap.distribute.training_run.program import training_program
 from einmap.distribute.training_run.run import LocalDevices, run_training
 from einmap.mapper.fusion_saving import unfused_comparison

@@ -12,7 +12,8 @@ from einmap.distribute.pipelines.shipped import pipeline_schedule
 from einmap.distribute.pipelines.timeline import StageCosts, run_pipeline
 from einmap.distribute.placements.mesh import Mesh
 from einmap.distribute.training.model import Ranks, TrainingModel
-from einmap.distribute.training.search import TrainingRequest, best_training_plan
+from einmap.distribute.training.plan import TrainingRequest
+from einmap.distribute.training.search import best_training_plan
 from einmap.report.mesh.pipeline_trace import pipeline_trace
 
 SIZES = {"B": 1, "M": 8, "P": 8, "H": 2, "E": 4, "F": 4, "D": 8, "S": 16}

@@ -8,10 +8,12 @@ from tests.distribute.training.models import attention, experts, perceptron, tra
 
 from einmap.distribute.costs.cluster import Cluster, Link, ProcessingElement
 from einmap.distribute.training.cuts import Unit, best_cut, every_cut
-from einmap.distribute.training.plan import RECOMPUTE, TrainingPlan
-from einmap.distribute.training.search import TrainingRequest, best_training_plan
+from einmap.distribute.training.document import fixed_in, training_text
+from einmap.distribute.training.plan import RECOMPUTE, TrainingPlan, TrainingRequest
+from einmap.distribute.training.search import best_training_plan
 from einmap.distribute.training.step import TrainingCosts, training_cost
 from einmap.errors import EinmapError, SpecError
+from einmap.frontends.yaml.parsing.parse import parse_yaml
 from einmap.progress import Progress
 
 
@@ -61,9 +63,32 @@ def every_plan(model, devices, fixed):
                     )
 
 
-def least_of_all(model, cluster, devices, memory, fixed):
+def every_unequal_plan(model, devices, fixed):
+    """Every plan whose stages have sub-meshes of different sizes, each a part of the devices that divides them."""
+    widths = [(n // tp, tp) for n in range(1, devices) if devices % n == 0 for tp in range(1, n + 1) if n % tp == 0]
+    for pp in range(2, min(len(model.units), devices) + 1):
+        for meshes in product(widths, repeat=pp):
+            if sum(dp * tp for dp, tp in meshes) != devices or len({*meshes}) == 1:
+                continue
+            for samples, schedule, recompute, zero, sequence in product(
+                {dp << power for dp, _ in meshes for power in range(4)},
+                ("1f1b", "zb-1p", "zb-2p"),
+                fixed["recompute"],
+                range(4),
+                (True, False),
+            ):
+                if any(samples % dp for dp, _ in meshes) or model.batch % samples:
+                    continue
+                for stages in compositions(len(model.units), pp):
+                    yield TrainingPlan(
+                        pp=pp, micro_batch=samples // meshes[0][0], sequence_parallel=sequence, stages=stages,
+                        schedule=schedule, zero=zero, recompute=recompute, meshes=meshes,
+                    )  # fmt: skip
+
+
+def least_of_all(model, cluster, devices, memory, fixed, every=every_plan):
     best, costs = None, TrainingCosts(model, cluster)
-    for plan in every_plan(model, devices, fixed):
+    for plan in every(model, devices, fixed):
         try:
             step = costs.step(plan)
         except EinmapError:
@@ -99,6 +124,8 @@ def check(seed):
         # where there are positions and `cp` is not fixed, more of it is tried
         least = least_of_all(model, cluster, devices, memory, fixed | {"cp": range(1, devices + 1)})
         del asked["cp"]
+    unequal = least_of_all(model, cluster, devices, memory, fixed, every_unequal_plan)
+    least = min((one for one in (least, unequal) if one is not None), default=None)
     request = TrainingRequest(devices, memory, fixed=asked | {"overlap": ("data",)})
     if least is None:
         with pytest.raises(SpecError, match="no plan keeps to"):
@@ -140,6 +167,27 @@ def test_the_best_cut_has_the_shortest_longest_stage_that_memory_allows(seed):
     assert (found is None) == (not allowed)
     if found is not None:
         assert longest(found) == (min(allowed), True)
+
+
+def test_a_layer_with_twice_the_work_has_two_devices_and_its_neighbours_one_each():
+    model = perceptron([256, 512, 512, 256], batch=32)
+    cluster = Cluster(ProcessingElement(peak=((16, 1e11),), memory_bandwidth=1e12), (("x", Link(1e8, 1e-6)),))
+    best = best_training_plan(model, cluster, TrainingRequest(4, fixed={"recompute": "none"}))
+    assert (best.plan.meshes, best.plan.stages) == (((1, 1), (1, 2), (1, 1)), (1, 1, 1))
+    assert best.proven
+    assert best.kinds[0].name == "tensor x pipeline on unequal sub-meshes"
+    again = fixed_in(parse_yaml(training_text(best.plan), "plan.yaml"))
+    fixed = best_training_plan(model, cluster, TrainingRequest(4, fixed=again))
+    assert (fixed.plan, fixed.step.seconds) == (best.plan, best.step.seconds)
+
+
+def test_fixed_sub_meshes_of_one_size_are_those_of_plans_without_them_and_others_must_be_all_devices():
+    model, cluster = perceptron([64, 64, 64]), cluster_of(random.Random(1))
+    best = best_training_plan(model, cluster, TrainingRequest(4, fixed={"meshes": ((2, 1), (2, 1))}))
+    assert best.plan.meshes is None
+    assert (best.plan.dp, best.plan.pp) == (2, 2)
+    with pytest.raises(SpecError, match="the stages have 3 devices, the machine 4"):
+        best_training_plan(model, cluster, TrainingRequest(4, fixed={"meshes": ((2, 1), (1, 1))}))
 
 
 def test_the_best_of_each_kind_is_told_and_the_best_of_all_is_one_of_them():

@@ -6,7 +6,8 @@ import pytest
 from tests.distribute.training.models import perceptron, transformer, workload
 
 from einmap.distribute.costs.cluster import Cluster, Link, ProcessingElement
-from einmap.distribute.training.machine import machine_of
+from einmap.distribute.placements.mesh import Mesh
+from einmap.distribute.training.machine import fills, machine_for, machine_of
 from einmap.distribute.training.model import Layer, Ranks, TrainingModel
 from einmap.distribute.training.plan import TrainingPlan
 from einmap.distribute.training.step import TrainingCosts, training_cost
@@ -169,3 +170,61 @@ def test_operations_of_a_step_do_not_depend_on_the_micro_batch():
 def test_a_model_of_too_many_layers_is_refused():
     with pytest.raises(SpecError, match="10,001 layers; expected at most 10,000"):
         TrainingModel((replace(transformer().layers[0], count=10_001),), 8)
+
+
+@pytest.mark.parametrize(
+    ("rooms", "sizes", "fit"),
+    [
+        ((8, 2), (8, 4, 4), True),
+        ((8, 2), (4, 8, 4), True),
+        ((8, 2), (6, 6, 2, 2), True),
+        ((8, 2), (6, 5, 5), False),
+        ((8, 2), (12, 4), False),
+        ((8, 3), (16, 8), True),
+        ((3,), (2, 1), True),
+        ((2, 2, 2), (4, 2, 1, 1), True),
+    ],
+)
+def test_sub_meshes_are_parts_of_the_nearest_devices_or_whole_groups_of_them(rooms, sizes, fit):
+    assert fills(rooms, sizes) == fit
+
+
+def test_stages_on_sub_meshes_share_the_network_card_of_their_node_with_the_others_there():
+    """Four devices of a node share 8e9 bytes/s, though the stage has but two of them."""
+    links = (("x", Link(1e11)), ("y", Link(8e9, shared_by=("x",))))
+    cluster, plan = Cluster(PE, links), TrainingPlan(pp=3, meshes=((2, 1), (2, 1), (4, 1)), micro_batch=2)
+    machine = machine_for(cluster, plan, Mesh((("x", 4), ("y", 2))))
+    assert dict(machine.cluster.links)["pp_y"].bandwidth == 2e9
+    assert machine.mesh.size("dp_x") == 2
+
+
+def test_each_boundary_of_a_pipeline_moves_its_own_bytes():
+    """H1 has 8 samples of 32 values of 2 bytes, H2 twice that; sub-meshes of 2 devices get half of it each, and the
+    device behind them all of it.
+    """
+    model = perceptron([64, 32, 64, 16], batch=8)
+    step = training_cost(model, RING, TrainingPlan(pp=3, micro_batch=8))
+    assert step.costs.transfers == pytest.approx((8 * 32 * 2 / 1e9, 8 * 64 * 2 / 1e9))
+    plan = TrainingPlan(pp=3, micro_batch=8, meshes=((1, 1), (2, 1), (1, 1)))
+    assert training_cost(model, RING, plan).costs.transfers == pytest.approx(step.costs.transfers)
+    sent = [parts["pipeline shift"] for parts in TrainingCosts(model, RING).sent(plan)]
+    assert sent == [8 * 32 * 2, (8 * 32 * 2 + 8 * 64 * 2) / 2, 8 * 64 * 2]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"pp": 2, "meshes": ((2, 1), (1, 1), (1, 1))}, "meshes are 3, stages 2 x 1"),
+        ({"pp": 2, "meshes": ((2, 1), (1, 1)), "dp": 4}, "dp 4 and tp 1, but the first sub-mesh has 2 x 1"),
+        ({"pp": 2, "meshes": ((2, 0), (1, 1))}, "meshes is"),
+    ],
+)
+def test_sub_meshes_that_are_not_those_of_the_stages_are_refused(fields, said):
+    with pytest.raises(SpecError, match=said):
+        TrainingPlan(**fields)
+
+
+def test_samples_that_the_groups_of_a_sub_mesh_do_not_divide_are_refused_with_the_stage():
+    plan = TrainingPlan(pp=2, meshes=((1, 1), (2, 1)), micro_batch=1)
+    with pytest.raises(SpecError, match="micro-batches of 1 sample are not divided by dp 2 of stage 1"):
+        training_cost(perceptron([64, 32, 64], batch=8), RING, plan)

@@ -61,6 +61,9 @@ def ran(name, plan, devices=None, optimizer="adam"):
         ("attention", {"cp": 2, "zero": 2, "recompute": "selective"}),
         ("attention", {"cp": 2, "tp": 2, "zero": 1}),
         ("attention", {"tp": 2, "pp": 2, "dp": 2, "zero": 2, "stages": (7, 6)}),
+        ("mlp", {"pp": 2, "meshes": ((1, 4), (1, 2)), "stages": (2, 3), "zero": 0}),
+        ("mlp", {"pp": 3, "meshes": ((2, 2), (2, 1), (2, 2)), "stages": (2, 1, 2), "zero": 1}),
+        ("attention", {"pp": 2, "meshes": ((2, 1), (2, 2)), "stages": (7, 6), "zero": 2}),
         ("experts", {"ep": 2, "zero": 1}),
         ("experts", {"ep": 2, "dp": 2, "zero": 3}),
     ],
@@ -169,6 +172,11 @@ def test_100_random_plans_are_run(seed):
     check(seed)
 
 
+def test_samples_that_are_grouped_anew_between_stages_are_refused_with_the_stage():
+    with pytest.raises(NotSupportedError, match="meshes: stage 1 has dp 1, stage 0 has dp 2"):
+        ran("mlp", TrainingPlan(pp=2, meshes=((2, 1), (1, 2)), micro_batch=2))
+
+
 def test_what_is_not_spread_is_refused_by_name():
     step = workload(["R[b, d] = W1[V: I[b], d]", "L[O: 0] = R[b, d] * R[b, d]"], B=6, D=4, V=4)
     assert run_training(training_program(step, "L", ["W1"], TrainingPlan(dp=2)), LocalDevices()).agrees
@@ -179,7 +187,11 @@ def test_what_is_not_spread_is_refused_by_name():
 
 @pytest.mark.parametrize(
     "fields",
-    [{"tp": 2, "micro_batch": 8}, pytest.param({"dp": 2, "zero": 3, "micro_batch": 4}, marks=pytest.mark.slow)],
+    [
+        {"tp": 2, "micro_batch": 8},
+        pytest.param({"pp": 2, "meshes": ((1, 2), (1, 1)), "micro_batch": 4}, marks=pytest.mark.slow),
+        pytest.param({"dp": 2, "zero": 3, "micro_batch": 4}, marks=pytest.mark.slow),
+    ],
 )
 def test_processes_of_jax_with_collectives_give_the_step_and_send_as_much(fields):
     pytest.importorskip("jax")

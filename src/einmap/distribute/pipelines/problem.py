@@ -61,8 +61,8 @@ class PipelineProblem:
         return tuple(sum(values[stage] for stage in stages) for stages in self.on_device)
 
     def lag(self, one: int, other: int) -> float:
-        """Seconds that a value takes between two stages."""
-        return self.costs.transfer if self.device_of[one] != self.device_of[other] else 0.0
+        """Seconds that a value takes between two successive stages."""
+        return self.costs.transfers[min(one, other)] if self.device_of[one] != self.device_of[other] else 0.0
 
     @cached_property
     def heads(self) -> tuple[float, ...]:

@@ -16,8 +16,8 @@ type Array = Any
 
 class Ordered(NamedTuple):
     """A schedule of single actions as arrays, device by device. `stage`, `kind`: int (actions), kinds F, I, W, B as 0
-    to 3; `needed`: int (actions, 2), positions of actions that come before, -1 for none; `moved`: bool (actions, 2),
-    whether these are on another device; `starts`: int (devices + 1).
+    to 3; `needed`: int (actions, 2), positions of actions that come before, -1 for none; `moved`: int (actions, 2),
+    the earlier stage of the two where these are on another device, else -1; `starts`: int (devices + 1).
     """
 
     stage: Array
@@ -31,11 +31,12 @@ def ordered(schedule: PipelineSchedule) -> Ordered:
     """The arrays of a schedule, whose steps have one action each."""
     actions = [action for steps in schedule.steps for (action,) in steps]
     position = {action: number for number, action in enumerate(actions)}
-    needed, moved = np.full((len(actions), 2), -1), np.zeros((len(actions), 2), dtype=np.bool_)
+    needed, moved = np.full((len(actions), 2), -1), np.full((len(actions), 2), -1)
     for number, action in enumerate(actions):
         for column, other in enumerate(_before(schedule, action, position)):
             needed[number, column] = position[other]
-            moved[number, column] = schedule.device_of[other.stage] != schedule.device_of[action.stage]
+            if schedule.device_of[other.stage] != schedule.device_of[action.stage]:
+                moved[number, column] = min(other.stage, action.stage)
     return Ordered(
         np.array([action.stage for action in actions]),
         np.array(["FIWB".index(action.kind) for action in actions]),
@@ -57,7 +58,8 @@ def ends_and_peaks(run: Ordered, costs: StageCosts) -> tuple[list[float], list[f
     rows = np.array([costs.forward, costs.backward_input, costs.backward_weight])
     seconds = np.vstack([rows, rows[1:].sum(axis=0)])[run.kind, run.stage]
     ends = np.full(len(seconds), -1.0)
-    if not _run(seconds, run.needed, run.moved, costs.transfer, run.starts, ends):
+    lags = np.array([*costs.transfers, 0.0])[run.moved]
+    if not _run(seconds, run.needed, lags, run.starts, ends):
         raise AssertionError("a shipped schedule waits for ever")
     changes = np.array([1.0, 0.0, -1.0, -1.0])[run.kind] * np.array(costs.activations)[run.stage]
     last, peaks = [], []
@@ -68,7 +70,7 @@ def ends_and_peaks(run: Ordered, costs: StageCosts) -> tuple[list[float], list[f
 
 
 @numba.njit(cache=True, nogil=True)
-def _run(seconds: Array, needed: Array, moved: Array, transfer: float, starts: Array, ends: Array) -> bool:
+def _run(seconds: Array, needed: Array, lags: Array, starts: Array, ends: Array) -> bool:
     """Fill `ends`, float (actions); whether no device waits for ever. Other arrays: as in `Ordered`."""
     devices, left = len(starts) - 1, len(seconds)
     at, free = starts[:-1].copy(), np.zeros(devices)
@@ -81,7 +83,7 @@ def _run(seconds: Array, needed: Array, moved: Array, transfer: float, starts: A
                     other = needed[action, j]
                     if other >= 0:
                         known &= ends[other] >= 0
-                        begin = max(begin, ends[other] + (transfer if moved[action, j] else 0.0))
+                        begin = max(begin, ends[other] + lags[action, j])
                 if not known:
                     break
                 free[d] = ends[action] = begin + seconds[action]

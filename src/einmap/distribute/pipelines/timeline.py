@@ -16,7 +16,8 @@ LARGEST = 1e300
 
 @dataclass(frozen=True)
 class StageCosts:
-    """Seconds of each stage, and of a transfer from one device to another (0 within a device).
+    """Seconds of each stage, and of a transfer from one device to another (0 within a device): the same for all, or one
+    from each stage to the next one, and back.
 
     `forward`, `backward_input`, `backward_weight`: for each stage; a whole backward pass takes the sum of the last two.
     `activations`: amount that a stage holds for a micro-batch, from the begin of its forward pass to the end of its
@@ -26,7 +27,7 @@ class StageCosts:
     forward: tuple[float, ...]
     backward_input: tuple[float, ...]
     backward_weight: tuple[float, ...]
-    transfer: float = 0.0
+    transfer: float | tuple[float, ...] = 0.0
     activations: tuple[float, ...] = ()
     overlapped: float = 1.0
 
@@ -41,10 +42,19 @@ class StageCosts:
         if not self.activations:
             object.__setattr__(self, "activations", (1.0,) * len(self.forward))
         rows = (self.forward, self.backward_input, self.backward_weight, self.activations)
+        if len(self.transfers) != max(0, len(self.forward) - 1):
+            raise SpecError(f"{len(self.transfers)} transfers, between {len(self.forward)} stages")
         if len({len(row) for row in rows}) > 1:
             raise SpecError(f"costs of stages have different lengths: {', '.join(str(len(row)) for row in rows)}")
-        if not all(0 <= value <= LARGEST for row in (*rows, (self.transfer, self.overlapped)) for value in row):
+        if not all(0 <= value <= LARGEST for row in (*rows, self.transfers, (self.overlapped,)) for value in row):
             raise SpecError(f"costs of stages must be finite and not negative, at most {LARGEST:g}")
+
+    @cached_property
+    def transfers(self) -> tuple[float, ...]:
+        """Seconds from each stage to the next one, if that is on another device."""
+        if isinstance(self.transfer, tuple):
+            return self.transfer
+        return (self.transfer,) * (len(self.forward) - 1)
 
     def of(self, action: Action) -> float:
         """Seconds of one action."""
@@ -122,7 +132,7 @@ def run_pipeline(schedule: PipelineSchedule, costs: StageCosts) -> Timeline:
     """Run a schedule: each step as soon as its device is free and what it needs is there.
 
     A forward pass needs that of the stage before, a backward pass the gradient of the stage after; from another device
-    each arrives `costs.transfer` later. Raises SpecError for costs of another number of stages, and where devices wait
+    each arrives a transfer later. Raises SpecError for costs of another number of stages, and where devices wait
     for each other for ever.
     """
     if len(costs.forward) != schedule.stages:
@@ -174,8 +184,9 @@ def _ready(
             end = next((ends[each] for each in neighbour if each in ends), None)
             if end is None:
                 return None
-            moved = schedule.device_of[neighbour[0].stage] != schedule.device_of[action.stage]
-            time = max(time, end + (costs.transfer if moved else 0.0))
+            other = neighbour[0].stage
+            moved = schedule.device_of[other] != schedule.device_of[action.stage]
+            time = max(time, end + (costs.transfers[min(other, action.stage)] if moved else 0.0))
     return time
 
 

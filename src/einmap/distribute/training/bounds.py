@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from einmap.distribute.pipelines.schedule import folded, looped
-from einmap.distribute.training.cuts import Unit
+from einmap.distribute.training.cuts import Unit, Width
 from einmap.distribute.training.held import held_by_weights
 from einmap.distribute.training.layer import Weights
 from einmap.distribute.training.plan import FOLDED, SPLIT, TrainingPlan
@@ -54,7 +56,7 @@ class Sums:
         """Seconds of all layers at least."""
         return float(self.between(np.array([0, -1])).sum())
 
-    @property
+    @cached_property
     def layers(self) -> NDArray[np.float64]:
         """Seconds of each layer at least, float (layers,)."""
         whole: NDArray[np.float64] = self.between(np.arange(len(self.passes))).sum(axis=1)
@@ -77,8 +79,8 @@ class Bounds:
         self._tables: dict[object, float] = {}
 
     def sums(self, plan: TrainingPlan) -> Sums:
-        """Sums over layers by a plan, whatever its stages and its schedule."""
-        sizes = plan.tp, plan.cp, plan.ep, plan.dp, plan.pp
+        """Sums over layers by a plan, on its first sub-mesh, whatever its stages and its schedule."""
+        sizes = plan.tp, plan.cp, plan.ep, plan.dp, plan.devices
         key = sizes, plan.micro_batch, plan.sequence_parallel, plan.zero, plan.recompute, plan.overlap
         if key not in self._sums:
             model = self.costs.model
@@ -111,7 +113,7 @@ class Bounds:
 
     def table(self, plan: TrainingPlan) -> float:
         """Bytes of the table that the first stage looks up."""
-        key = plan.tp, plan.cp, plan.ep, plan.dp, plan.pp, plan.zero
+        key = plan.tp, plan.cp, plan.ep, plan.dp, plan.devices, plan.zero
         if key not in self._tables:
             weights = Weights(self.costs.model.table / plan.tp, self.costs.table_bits, ("cp", "ep", "dp"), ())
             held = held_by_weights((weights,), self.costs.model, self.costs.machine(plan), plan.zero)
@@ -162,6 +164,19 @@ class Bounds:
             spare = float(work[2]) if is_split else 0.0
             best = max(best, float(head[own[0]] + work.sum()) + max(0.0, float(tail[own[0]]) - spare))
         return best
+
+    def width(self, plan: TrainingPlan, batches: int) -> Width:
+        """The first sub-mesh of a plan, for stages of any layers."""
+        sums, is_split = self.sums(plan), plan.schedule in SPLIT
+        passes, moving = (rows[None] - rows[:, None] for rows in (sums.passes, sums.moving))
+        forward = np.maximum(passes[..., 0], moving[..., 0])
+        weights = np.maximum(passes[..., 2], moving[..., 1] - passes[..., 1])
+        whole = forward + passes[..., 1] + weights
+        work = batches * whole
+        ahead = forward if is_split else whole
+        mesh = plan.dp, plan.tp
+        devices = math.prod(mesh) * plan.cp * plan.ep
+        return Width(mesh, devices, work, ahead, sums.fixed, sums.saved, self.table(plan))
 
     def held_with(self, plan: TrainingPlan) -> float:
         """Bytes that the fullest device of a plan with its stages needs at least."""

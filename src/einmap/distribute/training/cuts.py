@@ -1,12 +1,21 @@
-"""Layers cut into stages: all ways where they are few, else the one whose longest stage is shortest within memory."""
+"""Layers cut into stages: all ways where they are few, else the one whose longest stage is shortest within memory; with
+sub-meshes of different sizes, all ways by a lower bound.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from heapq import heapify, heappop, heappush
 from itertools import combinations, pairwise
+from typing import Any
 
+import numba
+import numpy as np
+
+type Array = Any
 MOST_CUTS = 100
 """Ways to cut layers into stages that are all tried."""
 
@@ -89,3 +98,128 @@ def _packed(
             counts[stage] += 1
             end -= 1
     return tuple(counts) if end == 0 else None
+
+
+# sub-meshes of different sizes
+
+
+@dataclass(frozen=True, eq=False)
+class Width:
+    """Devices that a stage may have. `mesh`: how they are divided, `devices`: how many; of a stage from layer b up to
+    layer e `work[b, e]`: seconds of all micro-batches at least, `ahead[b, e]`: seconds of one at least before the next
+    stage begins, or after that has ended; `fixed`, `saved`: float (layers + 1), bytes of the first layers that are
+    there all the time, and that wait for a micro-batch; `first`: bytes of the first stage for other things.
+    """
+
+    mesh: tuple[int, int]
+    devices: int
+    work: Array
+    ahead: Array
+    fixed: Array
+    saved: Array
+    first: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Divided:
+    """Stages on sub-meshes: layers and width of each. `bound`: seconds that they take at least."""
+
+    bound: float
+    cut: tuple[int, ...]
+    meshes: tuple[tuple[int, int], ...]
+
+
+def divided(
+    widths: Sequence[Width],
+    devices: int,
+    batches: int,
+    memory: float,
+    below: float,
+    order: Sequence[int] | None = None,
+) -> Iterator[Divided]:
+    """Ways to cut layers into stages on sub-meshes with all devices together, those with the least bound first, as far
+    as that is less than `below`.
+
+    `memory`: bytes of a device, where the stage before the last k ones holds k + 1 micro-batches or all; `order`: the
+    width of each stage, None: any. The bound is the most of what stages before one take for a micro-batch and the work
+    of that one. The least one of the last stages, by their first layer and their devices, is found once for each number
+    of stages.
+    """
+    unit = reduce(math.gcd, (width.devices for width in widths), devices)
+    sizes = np.array([width.devices // unit for width in widths])
+    rows = [np.array([getattr(one, name) for one in widths]) for name in ("work", "ahead", "fixed", "saved", "first")]
+    layers, whole = len(rows[2][0]) - 1, devices // unit
+    ways = [range(len(widths))] * min(layers, whole) if order is None else [[width] for width in reversed(order)]
+    least = [np.full((layers + 1, whole + 1), np.inf)]
+    least[0][layers, 0] = 0.0
+    for number, some in enumerate(ways, 1):
+        least.append(np.full_like(least[0], np.inf))
+        own = (sizes[np.array(some)], *(row[np.array(some)] for row in rows))
+        _prepend(least[-2], own, (float(min(batches, number)), memory, below), least[-1])
+    numbers = range(1, len(least)) if order is None else [len(order)]
+    heap = [(float(least[number][0, whole]), number, _Begun(number, whole)) for number in numbers]
+    heap = [one for one in heap if one[0] < below]
+    heapify(heap)
+    pushed = len(least)
+    while heap:
+        bound, _, one = heappop(heap)
+        if one.left == 0:
+            cut = tuple(end - begin for begin, end in pairwise((0, *(end for _, end in one.path))))
+            yield Divided(bound, cut, tuple(widths[width].mesh for width, _ in one.path))
+            continue
+        flight = min(batches, one.left)
+        for width in ways[one.left - 1]:
+            for then in one.extended(widths[width], width, int(sizes[width]), (flight, memory)):
+                bound = max(then.worst, then.ahead + float(least[then.left][then.path[-1][1], then.free]))
+                if bound < below:
+                    pushed += 1
+                    heappush(heap, (bound, pushed, then))
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """Stages from the first one on. `left`: stages behind them, `free`: devices for those; `ahead`: seconds of a
+    micro-batch, `worst`: seconds that the busiest of them takes at least; `path`: width and last layer of each.
+    """
+
+    left: int
+    free: int
+    ahead: float = 0.0
+    worst: float = 0.0
+    path: tuple[tuple[int, int], ...] = ()
+
+    def extended(self, one: Width, number: int, size: int, limits: tuple[int, float]) -> Iterator[_Begun]:
+        """With one more stage of this width; `limits`: micro-batches that it holds, and bytes."""
+        begin = self.path[-1][1] if self.path else 0
+        table = 0.0 if self.path else one.first
+        for end in range(begin + 1, len(one.fixed) if size <= self.free else 0):
+            held = one.fixed[end] - one.fixed[begin] + (one.saved[end] - one.saved[begin]) * limits[0]
+            if held + table > limits[1]:
+                break
+            worst = max(self.worst, self.ahead + float(one.work[begin, end]))
+            ahead = self.ahead + float(one.ahead[begin, end])
+            yield _Begun(self.left - 1, self.free - size, ahead, worst, (*self.path, (number, end)))
+
+
+@numba.njit(cache=True, nogil=True)
+def _prepend(least: Array, rows: Any, limits: tuple[float, float, float], made: Array) -> None:
+    """Fill `made`, float (layers + 1, devices + 1): the least bound with one more stage in front of those of `least`.
+
+    `rows`: sizes, and what `Width` has, for each width; `limits`: micro-batches that the stage holds, bytes, and the
+    bound that is too much.
+    """
+    sizes, work, ahead, fixed, saved, first = rows
+    flight, memory, below = limits
+    layers, devices = least.shape[0] - 1, least.shape[1] - 1
+    for width in range(len(sizes)):
+        for begin in range(layers):
+            table = first[width] if begin == 0 else 0.0
+            for end in range(begin + 1, layers + 1):
+                held = fixed[width, end] - fixed[width, begin] + (saved[width, end] - saved[width, begin]) * flight
+                own = work[width, begin, end]
+                if own >= below or held + table > memory:
+                    break
+                for used in range(sizes[width], devices + 1):
+                    bound = max(own, ahead[width, begin, end] + least[end, used - sizes[width]])
+                    if bound < below:
+                        made[begin, used] = min(made[begin, used], bound)

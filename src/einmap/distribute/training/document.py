@@ -21,6 +21,7 @@ _KINDS: Mapping[str, tuple[type, str]] = {
     "recompute": (str, "none, selective or full"),
     "stages": (tuple, "layers of each stage, such as [6, 6, 7]"),
     "overlap": (tuple, "a list, such as [data]"),
+    "meshes": (tuple, "dp and tp of each stage, such as [[2, 4], [2, 2]]"),
 }
 
 
@@ -30,8 +31,12 @@ def training_text(plan: TrainingPlan) -> str:
     for name in _NAMES:
         value = getattr(plan, name)
         if value is not None:
-            lines.append(f"  {name}: {flow_text(list(value) if isinstance(value, tuple) else value)}\n")
+            lines.append(f"  {name}: {flow_text(_listed(value))}\n")
     return "".join(lines)
+
+
+def _listed(value: Any) -> Any:
+    return [_listed(one) for one in value] if isinstance(value, tuple) else value
 
 
 def fixed_in(raw: Raw) -> dict[str, Any]:
@@ -52,8 +57,8 @@ def fixed_in(raw: Raw) -> dict[str, Any]:
 
 
 def fixed_by(texts: Sequence[str]) -> dict[str, Any]:
-    """Fields of plans from words such as `tp=8`, `zero=1|3`, `stages=6+6+7`, `overlap=data+tensor`: one value, or a
-    list of several. Raises SpecError (several problems together).
+    """Fields of plans from words such as `tp=8`, `zero=1|3`, `stages=6+6+7`, `overlap=data+tensor`, `meshes=2x4+2x2`:
+    one value, or a list of several. Raises SpecError (several problems together).
     """
     problems: list[EinmapError] = []
     values: dict[str, Any] = {}
@@ -82,6 +87,8 @@ def _checked_word(name: str, word: str) -> Any:
 def _value(name: str, text: str) -> Any:
     """A word of the command line as a value."""
     kind = _KINDS.get(name, (int, ""))[0]
+    if name == "meshes":
+        return [_value("stages", part.replace("x", "+")) for part in text.split("+")]
     if kind is tuple:
         return [int(part) if part.strip().isdecimal() else part.strip() for part in text.split("+") if part.strip()]
     if kind is bool:
@@ -98,10 +105,13 @@ def checked(name: str, value: Any) -> Any:
     if kind is tuple and isinstance(value, list):
         if name == "stages" and not all(type(layers) is int and layers >= 0 for layers in value):
             raise SpecError(f"stages is {short(value)}; expected {said}", hint="in words: stages=6+6+7")
+        if name == "meshes" and value:
+            value = [tuple(mesh) if isinstance(mesh, list) else (mesh,) for mesh in value]
+            TrainingPlan(pp=len(value), meshes=tuple(value))
         return tuple(value)
     if type(value) is not kind:
         raise SpecError(f"{name} is {short(value)}; expected {said}")
-    if name not in ("stages", "overlap"):
+    if kind is not tuple:
         given: dict[str, Any] = {name: value}
         TrainingPlan(**given)
     return value

@@ -115,7 +115,7 @@ def layer_cost(layer: Layer, machine: Machine, samples: int, sequence_parallel: 
     """
     backward = layer.step(samples)
     joint = backward.workload
-    mesh = machine.inner()
+    mesh = machine.inner
     context = context_of(joint, mesh)
     bits = {access.tensor: access.bits_per_value for einsum in joint.einsums for access in einsum.accesses}
     gradients = {backward.gradients[weight] for weight in layer.weights if weight in backward.gradients}

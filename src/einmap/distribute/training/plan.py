@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal, get_args
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, get_args
 
 from einmap.distribute.pipelines.shipped import SCHEDULES
+from einmap.distribute.placements.mesh import Mesh
 from einmap.errors import EinmapError, SpecError, did_you_mean, raise_all
 from einmap.units import counted
 from einmap.visible import short
@@ -42,6 +43,9 @@ class TrainingPlan:
     nothing, what has two ranks of positions (`selective`), or all but the input of a layer (`full`); `overlap`:
     communication that runs while devices compute: of gradients and weights (`data`), of activations (`tensor`).
 
+    `meshes`: where the stages have sub-meshes of different sizes, `dp` and `tp` of each of them, one stage on each; the
+    fields `dp`, `tp` and `micro_batch` are then those of the first one, and all stages have the same samples.
+
     Raises SpecError (several problems together) for what is not so.
     """
 
@@ -58,9 +62,16 @@ class TrainingPlan:
     zero: int = 0
     recompute: Recompute = "none"
     overlap: tuple[Overlap, ...] = ("data",)
+    meshes: tuple[tuple[int, int], ...] | None = None
 
     def __post_init__(self) -> None:
         raise_all(list(self._problems()))
+        if self.meshes is not None:
+            given = dict(zip(("dp", "tp"), self.meshes[0], strict=True))
+            for name, value in given.items():
+                object.__setattr__(self, name, value)
+            if len({*self.meshes}) == 1:
+                object.__setattr__(self, "meshes", None)
 
     def _problems(self) -> Iterator[EinmapError]:
         for name in (*DIMS, "micro_batch", "chunks"):
@@ -83,18 +94,41 @@ class TrainingPlan:
             yield SpecError(
                 f"stages is {short(self.stages)}; expected a number of layers for each of {self.pp} x {self.chunks}"
             )
+        if self.meshes is not None:
+            yield from self._problems_of_meshes(self.meshes)
+
+    def _problems_of_meshes(self, meshes: tuple[tuple[int, int], ...]) -> Iterator[EinmapError]:
+        if any(len((*mesh,)) != 2 or any(type(n) is not int or n < 1 for n in mesh) for mesh in meshes):
+            yield SpecError(f"meshes is {short(meshes)}; expected dp and tp of each sub-mesh", hint="such as 2x4+2x2")
+        elif len(meshes) != self.pp or self.chunks > 1:
+            text = f"meshes are {len(meshes)}, stages {self.pp} x {self.chunks}; expected one for each"
+            yield SpecError(text, hint=f"pp={len(meshes)} and chunks=1")
+        elif (self.dp, self.tp) not in ((1, 1), meshes[0]):
+            text = f"dp {self.dp} and tp {self.tp}, but the first sub-mesh has {meshes[0][0]} x {meshes[0][1]}"
+            yield SpecError(text, hint="leave out dp and tp")
 
     @property
     def devices(self) -> int:
         """Number of devices."""
+        if self.meshes is not None:
+            return sum(dp * tp for dp, tp in self.meshes) * self.cp * self.ep
         return math.prod(self.size(dim) for dim in DIMS)
 
     def size(self, dim: Dim) -> int:
         """Devices along one of the ways to divide them."""
         return {"tp": self.tp, "cp": self.cp, "ep": self.ep, "dp": self.dp, "pp": self.pp}[dim]
 
+    @property
+    def is_tensor_parallel(self) -> bool:
+        """Whether weights of some stage are in parts."""
+        return self.tp > 1 or any(tp > 1 for _, tp in self.meshes or ())
+
     def micro_batches(self, batch: int) -> int:
-        """Micro-batches of a step with so many samples. Raises SpecError where they do not divide it."""
+        """Micro-batches of a step with so many samples. Raises SpecError where they do not divide it, or the groups of
+        a sub-mesh do not divide them.
+        """
+        for stage in range(len(self.meshes or ())):
+            self.on(stage)
         together = self.micro_batch * self.dp * self.ep
         if batch % together:
             raise SpecError(
@@ -104,12 +138,83 @@ class TrainingPlan:
             )
         return batch // together
 
+    def on(self, device: int) -> TrainingPlan:
+        """The plan as one device of the pipeline has it: its own sub-mesh is the first one. Raises SpecError where the
+        groups of that have no whole number of samples.
+        """
+        if self.meshes is None or device == 0:
+            return self
+        dp, tp = self.meshes[device]
+        samples, left = divmod(self.micro_batch * self.dp, dp)
+        if left:
+            raise SpecError(
+                f"micro-batches of {counted(self.micro_batch * self.dp, 'sample')} are not divided by dp {dp} of stage "
+                f"{device}",
+                hint=f"take a micro_batch that makes them a multiple of {dp}",
+            )
+        turned = (*self.meshes[device:], *self.meshes[:device])
+        return replace(self, dp=dp, tp=tp, micro_batch=samples, meshes=turned)
+
     def __str__(self) -> str:
         dims = [f"{dim} {self.size(dim)}" for dim in ("dp", "tp", "cp", "ep", "pp") if self.size(dim) > 1]
+        if self.meshes is not None:
+            meshes = " + ".join(f"{dp}x{tp}" for dp, tp in self.meshes)
+            shared = [f" x {one}" for one in dims if one.startswith(("cp", "ep"))]
+            dims = [f"stages with dp x tp{''.join(shared)} of {meshes}"]
         parts = [" x ".join(dims) or "one device", f"micro-batch {self.micro_batch}"]
         if self.pp > 1:
             parts.append(self.schedule + (f" of {self.chunks} stages a device" if self.chunks > 1 else ""))
         parts += [f"ZeRO {self.zero}"] if self.zero else []
         parts += [f"{self.recompute} recomputation"] if self.recompute != "none" else []
-        parts += ["sequence parallel"] if self.tp > 1 and self.sequence_parallel else []
+        parts += ["sequence parallel"] if self.is_tensor_parallel and self.sequence_parallel else []
         return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class TrainingRequest:
+    """A request for a plan. `devices`: how many; `memory`: bytes of a device that no plan exceeds, None: those of the
+    cluster's PE; `laid`: devices along each axis of the cluster; `fixed`: fields of plans with the one value, or the
+    values, that they may have.
+
+    Raises SpecError for fewer than one device, and for unknown fields.
+    """
+
+    devices: int
+    memory: float | None = None
+    laid: Mesh | None = None
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.devices < 1:
+            raise SpecError(f"{self.devices} devices; expected at least 1")
+        for name in self.fixed:
+            if name not in TrainingPlan.__dataclass_fields__:
+                hint = did_you_mean(str(name), TrainingPlan.__dataclass_fields__, listing="fields")
+                raise SpecError(f"a plan of a training step has no field {name!r}", hint=hint)
+
+    def values(self, name: str, default: Sequence[Any]) -> tuple[Any, ...]:
+        """The values that a field may have."""
+        if name not in self.fixed:
+            return tuple(default)
+        given = self.fixed[name]
+        return tuple(given) if isinstance(given, list | set) else (given,)
+
+    def with_meshes(self) -> TrainingRequest:
+        """A request in which fixed sub-meshes of one size are `dp`, `tp` and `pp`.
+
+        Raises SpecError where sub-meshes have more or fewer devices than there are.
+        """
+        meshes = self.fixed.get("meshes")
+        if meshes is None:
+            return self
+        shared = {dim: self.values(dim, (1,))[0] for dim in ("cp", "ep")}
+        plan = TrainingPlan(pp=len(meshes), meshes=meshes, **shared)
+        if plan.devices != self.devices:
+            raise SpecError(
+                f"the stages have {counted(plan.devices, 'device')}, the machine {self.devices:,}",
+                hint="meshes are dp x tp of each stage; cp and ep count as well",
+            )
+        if plan.meshes is not None:
+            return self
+        others = {name: value for name, value in self.fixed.items() if name != "meshes"}
+        return replace(self, fixed=others | {dim: plan.size(dim) for dim in ("dp", "tp", "pp")})

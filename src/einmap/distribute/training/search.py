@@ -9,55 +9,31 @@ from functools import cached_property
 from heapq import heappop, heappush
 from itertools import count as counting
 from itertools import product
-from typing import Any
+
+import numpy as np
 
 from einmap.distribute.costs.cluster import Cluster
-from einmap.distribute.placements.mesh import Mesh
 from einmap.distribute.training.bounds import Bounds, in_flight
-from einmap.distribute.training.cuts import MOST_CUTS, best_cut, every_cut, n_cuts
+from einmap.distribute.training.cuts import MOST_CUTS, Divided, best_cut, divided, every_cut, n_cuts
 from einmap.distribute.training.model import TrainingModel
-from einmap.distribute.training.plan import RECOMPUTE, ZERO, Dim, TrainingPlan
+from einmap.distribute.training.plan import RECOMPUTE, SPLIT, ZERO, Dim, TrainingPlan, TrainingRequest
 from einmap.distribute.training.step import TrainingCosts, TrainingStep
-from einmap.errors import EinmapError, SpecError, did_you_mean
+from einmap.errors import EinmapError, SpecError
 from einmap.progress import Progress
 from einmap.units import counted, format_bytes, format_si
 from einmap.visible import brief
 
+ONE_STAGE = ("1f1b", "zb-1p", "zb-2p", "fill-drain")
+"""Schedules with one stage a device, as sub-meshes of different sizes need."""
+MOST_DEVICES = 64
+"""Devices among which sub-meshes of different sizes are tried where none are fixed."""
+MOST_UNEQUAL = 2_000
+"""Plans with sub-meshes of different sizes that are run."""
 SCHEDULES = ("1f1b", "interleaved", "zb-1p", "zb-2p", "zb-v")
 """Schedules that are tried: `fill-drain` takes as long as `1f1b`, and holds more; `dual-pipe-v` gains what passes that
 overlap save, which is not known here.
 """
 WORDS: Mapping[Dim, str] = {"dp": "data", "tp": "tensor", "cp": "context", "ep": "expert", "pp": "pipeline"}
-
-
-@dataclass(frozen=True)
-class TrainingRequest:
-    """A request for a plan. `devices`: how many; `memory`: bytes of a device that no plan exceeds, None: those of the
-    cluster's PE; `laid`: devices along each axis of the cluster; `fixed`: fields of plans with the one value, or the
-    values, that they may have.
-
-    Raises SpecError for fewer than one device, and for unknown fields.
-    """
-
-    devices: int
-    memory: float | None = None
-    laid: Mesh | None = None
-    fixed: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.devices < 1:
-            raise SpecError(f"{self.devices} devices; expected at least 1")
-        for name in self.fixed:
-            if name not in TrainingPlan.__dataclass_fields__:
-                hint = did_you_mean(str(name), TrainingPlan.__dataclass_fields__, listing="fields")
-                raise SpecError(f"a plan of a training step has no field {name!r}", hint=hint)
-
-    def values(self, name: str, default: Sequence[Any]) -> tuple[Any, ...]:
-        """The values that a field may have."""
-        if name not in self.fixed:
-            return tuple(default)
-        given = self.fixed[name]
-        return tuple(given) if isinstance(given, list | set) else (given,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +85,13 @@ def best_training_plan(
 
     Raises SpecError where no plan keeps to the memory: how much the thriftiest one needs at least.
     """
-    costs = TrainingCosts(model, cluster, request.laid)
+    costs, request = TrainingCosts(model, cluster, request.laid), request.with_meshes()
     search = _Search(costs, request, progress or Progress())
-    search.run((1,))
+    if "meshes" not in request.fixed:
+        search.run((1,))
     if not search.best and "cp" not in request.fixed and any(layer.sequence for layer in model.layers):
         search.run(tuple(d for d in divisors(request.devices) if 1 < d <= search.nearest))
+    search.run_unequal()
     return search.result()
 
 
@@ -125,8 +103,9 @@ def divisors(number: int) -> list[int]:
 
 def kind_of(plan: TrainingPlan) -> str:
     """The ways to divide devices of a plan, in words."""
-    names = [WORDS[dim] for dim in ("dp", "tp", "cp", "ep", "pp") if plan.size(dim) > 1]
-    return " x ".join(names) or "one device"
+    several = {"dp": any(dp > 1 for dp, _ in plan.meshes or ()), "tp": plan.is_tensor_parallel}
+    names = [WORDS[dim] for dim in ("dp", "tp", "cp", "ep", "pp") if plan.size(dim) > 1 or several.get(dim)]
+    return (" x ".join(names) or "one device") + (" on unequal sub-meshes" if plan.meshes else "")
 
 
 @dataclass(order=True, slots=True)
@@ -137,6 +116,22 @@ class _Candidate:
     number: int
     depth: int = field(compare=False)
     plan: TrainingPlan = field(compare=False)
+
+
+@dataclass(frozen=True)
+class _Unequal:
+    """Plans with sub-meshes of different sizes. `plan`: what they have in common; `samples`: of a micro-batch, of which
+    a step has `batches`; `schedules`: of the same bound; `meshes`: `dp` and `tp` that stages may have, `order`: those
+    of all stages, if they are fixed; `least`: seconds that any of them takes at least.
+    """
+
+    plan: TrainingPlan
+    samples: int
+    batches: int
+    schedules: tuple[str, ...]
+    meshes: tuple[tuple[int, int], ...]
+    order: tuple[tuple[int, int], ...] | None
+    least: float = 0.0
 
 
 class _Search:
@@ -150,7 +145,8 @@ class _Search:
         self.best: dict[str, TrainingStep] = {}
         self.least: dict[str, float] = {}
         self.left = math.inf
-        self.looked = self.ran = 0
+        self.looked = self.ran = self.ran_unequal = 0
+        self._too_many: dict[object, int] = {}
         self._heap: list[_Candidate] = []
         self._numbers = counting()
 
@@ -259,6 +255,123 @@ class _Search:
             cut = best_cut(listed, flight, self.bounds.room(plan, self.memory), self.bounds.table(plan))
             if cut is not None:
                 yield cut
+
+    # sub-meshes of different sizes
+
+    def run_unequal(self) -> None:
+        """Look at plans whose stages have sub-meshes of different sizes, as far as their bounds are less than the best
+        plan takes.
+        """
+        offers = sorted(self._unequal_offers(), key=lambda one: one.least)
+        for number, offer in enumerate(offers):
+            below = min((step.seconds for step in self.best.values()), default=math.inf)
+            if offer.least >= below or self.left == 0.0:
+                return
+            widths = [self.bounds.width(self._seen(offer, mesh), offer.batches) for mesh in offer.meshes]
+            order = None if offer.order is None else [offer.meshes.index(mesh) for mesh in offer.order]
+            ways = divided(widths, self.request.devices, offer.batches, self.memory, below, order)
+            stages = self.request.fixed.get("stages")
+            for one in ways if stages is None else [Divided(offer.least, stages, offer.order or ())]:
+                if self.progress.stopped or self.ran_unequal >= MOST_UNEQUAL:
+                    self.left = min(self.left, one.bound, *(other.least for other in offers[number + 1 :]))
+                    return
+                if len({*one.meshes}) > 1 and one.bound < below:
+                    below = min(below, self._run_unequal(offer, one))
+
+    def _run_unequal(self, offer: _Unequal, one: Divided) -> float:
+        """Run the plans of an offer with these stages: the least seconds of those that keep to the memory."""
+        least, micro_batch = math.inf, offer.samples // one.meshes[0][0]
+        if micro_batch not in self.request.values("micro_batch", (micro_batch,)):
+            return least
+        for schedule in offer.schedules:
+            plan = replace(
+                offer.plan, pp=len(one.cut), micro_batch=micro_batch, stages=one.cut, schedule=schedule,
+                meshes=one.meshes,
+            )  # fmt: skip
+            self.looked += 1
+            self.ran_unequal += 1
+            try:
+                step = self.costs.step(plan, is_short=True)
+            except SpecError:
+                if offer.order is not None:
+                    raise
+                continue  # sub-meshes that do not fill the mesh
+            self.ran += 1
+            if step.peak.total <= self.memory:
+                kind = kind_of(plan)
+                self.least.setdefault(kind, 0.0)
+                if kind not in self.best or step.seconds < self.best[kind].seconds:
+                    self.best[kind] = step
+                least = min(least, step.seconds)
+        return least
+
+    def _unequal_offers(self) -> Iterator[_Unequal]:
+        """Plans with sub-meshes of different sizes, by the number of samples and all else that they have in common."""
+        request, model = self.request, self.costs.model
+        order = request.fixed.get("meshes")
+        meshes = list(dict.fromkeys(order)) if order else list(self._meshes())
+        if order is None and request.devices > MOST_DEVICES:
+            return
+        if len(meshes) < 2 or request.values("chunks", (1,)) != (1,) or ("stages" in request.fixed and order is None):
+            return
+        sequence = request.values("sequence_parallel", (True, False) if any(tp > 1 for _, tp in meshes) else (True,))
+        zeros = request.values("zero", ZERO if any(dp > 1 for dp, _ in meshes) else (0,))
+        again = request.values("recompute", RECOMPUTE)
+        names = [one for one in request.values("schedule", SCHEDULES) if one in ONE_STAGE]
+        groups = [tuple(one for one in names if (one in SPLIT) == is_split) for is_split in (False, True)]
+        common = {"overlap": request.fixed.get("overlap", ("data",))}
+        common |= {dim: request.values(dim, (1,))[0] for dim in ("cp", "ep")}
+        for samples in self._samples([data for data, _ in meshes]):
+            for is_sequence, recompute, zero, group in product(sequence, again, zeros, filter(None, groups)):
+                plan = TrainingPlan(
+                    sequence_parallel=is_sequence, recompute=recompute, zero=zero, schedule=group[0], **common
+                )
+                offer = _Unequal(plan, samples, model.batch // samples, group, tuple(meshes), order)
+                own = tuple(mesh for mesh in meshes if samples % mesh[0] == 0 and self._may_hold(offer, mesh))
+                if order is None or len(own) == len(meshes):
+                    yield replace(offer, meshes=own, least=self._least(offer, own))
+
+    def _samples(self, groups: Sequence[int]) -> list[int]:
+        """Samples of a micro-batch on all of a stage: a power of two, or as many as are fixed, in each of `groups`."""
+        batch = self.costs.model.batch
+        each = self.request.values("micro_batch", [1 << power for power in range(batch.bit_length())])
+        return sorted(one for one in {groups * size for groups in groups for size in each} if batch % one == 0)
+
+    def _seen(self, offer: _Unequal, mesh: tuple[int, int]) -> TrainingPlan:
+        """A plan from the side of one sub-mesh, beside which others have the other devices."""
+        rest = self.request.devices // (offer.plan.cp * offer.plan.ep) - math.prod(mesh)
+        return replace(offer.plan, micro_batch=offer.samples // mesh[0], pp=2, meshes=(mesh, (rest, 1)))
+
+    def _may_hold(self, offer: _Unequal, mesh: tuple[int, int]) -> bool:
+        """Whether a sub-mesh can hold a layer; more samples than too many are not looked at."""
+        key = mesh, offer.plan.sequence_parallel
+        if offer.samples >= self._too_many.get(key, math.inf):
+            return False
+        try:
+            sums = self.bounds.sums(replace(self._seen(offer, mesh), zero=max(self.request.values("zero", ZERO))))
+        except SpecError:  # a layer has no way over these devices
+            self._too_many[key] = 0
+            return False
+        if (np.diff(sums.fixed) + np.diff(sums.saved)).min() > self.memory:
+            self._too_many[key] = offer.samples
+        return key not in self._too_many
+
+    def _least(self, offer: _Unequal, meshes: Sequence[tuple[int, int]]) -> float:
+        """Seconds at least: each layer on the devices that need the least time for it together."""
+        shared = offer.plan.cp * offer.plan.ep
+        each = [self.bounds.sums(self._seen(offer, one)).layers * math.prod(one) * shared for one in meshes]
+        return offer.batches * float(np.min(each, axis=0).sum()) / self.request.devices if each else math.inf
+
+    def _meshes(self) -> Iterator[tuple[int, int]]:
+        """`dp` and `tp` that a stage may have."""
+        request, most = self.request, self.nearest
+        shared = math.prod(request.values(dim, (1,))[0] for dim in ("cp", "ep"))
+        for size in range(1, request.devices // shared):
+            devices = size * shared
+            for tp in request.values("tp", divisors(size)) if most % devices == 0 or devices % most == 0 else ():
+                data, left = divmod(size, tp)
+                if not left and most % tp == 0 and data in request.values("dp", (data,)):
+                    yield data, tp
 
     # the space
 

@@ -15,9 +15,9 @@ from einmap.distribute.pipelines.timeline import StageCosts, Timeline, run_pipel
 from einmap.distribute.placements.mesh import Mesh
 from einmap.distribute.training.held import Held
 from einmap.distribute.training.layer import LayerCost, Weights, layer_cost
-from einmap.distribute.training.machine import Machine, machine_for
+from einmap.distribute.training.machine import Machine, check_meshes, machine_for
 from einmap.distribute.training.model import Layer, TrainingModel
-from einmap.distribute.training.plan import Dim, Recompute, TrainingPlan
+from einmap.distribute.training.plan import SPLIT, Dim, Recompute, TrainingPlan
 from einmap.distribute.training.stage import Parts, Stage, StepPart, shown_once, stage_of
 from einmap.errors import SpecError
 from einmap.units import counted
@@ -77,11 +77,12 @@ class TrainingCosts:
     laid: Mesh | None = None
     _layers: dict[object, LayerCost] = field(default_factory=dict, repr=False, compare=False)
     _machines: dict[object, Machine] = field(default_factory=dict, repr=False, compare=False)
+    _stages: dict[object, Stage] = field(default_factory=dict, repr=False, compare=False)
 
     def layer(self, layer: Layer, plan: TrainingPlan) -> LayerCost:
         """Costs of a layer for one micro-batch."""
         sizes = plan.tp, plan.cp, plan.ep
-        key = layer.name, sizes, plan.micro_batch, plan.sequence_parallel or plan.tp == 1
+        key = layer.name, sizes, self.machine(plan).inner, plan.micro_batch, plan.sequence_parallel or plan.tp == 1
         if key not in self._layers:
             # other ways to divide devices lie outside of these, and change nothing
             machine = self.machine(plan)
@@ -89,8 +90,10 @@ class TrainingCosts:
         return self._layers[key]
 
     def machine(self, plan: TrainingPlan) -> Machine:
-        """The devices of a plan. Raises SpecError where they do not fit."""
-        sizes = plan.tp, plan.cp, plan.ep, plan.dp, plan.pp
+        """The devices of a plan, of one with several sub-meshes those of the first. Raises SpecError where they do not
+        fit.
+        """
+        sizes = plan.tp, plan.cp, plan.ep, plan.dp, plan.pp, plan.meshes
         if sizes not in self._machines:
             self._machines[sizes] = machine_for(self.cluster, plan, self.laid)
         return self._machines[sizes]
@@ -110,6 +113,7 @@ class TrainingCosts:
 
     def _laid(self, plan: TrainingPlan, is_short: bool) -> _Step:
         batches = plan.micro_batches(self.model.batch)
+        check_meshes(self.cluster, plan, self.laid)
         counts = stages_of(self.model, plan)
         stages = self.stages(plan, counts)
         run = _run_at_least(plan, batches) if is_short else batches
@@ -122,7 +126,7 @@ class TrainingCosts:
         return _Step(self, plan, stages, counts, device_of, batches, run)
 
     def stages(self, plan: TrainingPlan, counts: Sequence[int]) -> list[Stage]:
-        """The stages with so many layers each."""
+        """The stages with so many layers each, in order."""
         made, first = [], 0
         for number, count in enumerate(counts):
             kinds = [(layer, plan.recompute) for layer in self.model.units[first : first + count]]
@@ -131,7 +135,13 @@ class TrainingCosts:
                 # the backward pass of the last layer follows at once
                 kinds[-1] = kinds[-1][0], "none"
             layers = [(*kind, len(list(alike))) for kind, alike in groupby(kinds)]
-            made.append(self.stage(plan, layers, is_first=number == 0))
+            own = plan.on(number)
+            sizes = own.tp, own.cp, own.ep, own.dp, own.devices
+            said = own.micro_batch, own.sequence_parallel, own.zero, own.overlap, own.schedule in SPLIT
+            key = sizes, said, tuple((layer.name, *rest) for layer, *rest in layers), number == 0
+            if key not in self._stages:
+                self._stages[key] = self.stage(own, layers, is_first=number == 0)
+            made.append(self._stages[key])
         return made
 
     def stage(self, plan: TrainingPlan, layers: Sequence[tuple[Layer, Recompute, int]], is_first: bool) -> Stage:
@@ -189,6 +199,14 @@ def _run_at_least(plan: TrainingPlan, batches: int) -> int:
     return min(batches, 5 * plan.pp + batches % plan.pp)
 
 
+type _Passed = tuple[float, float]
+
+
+def _on_stage(plan: TrainingPlan) -> int:
+    """Devices of the first sub-mesh."""
+    return plan.dp * plan.tp * plan.cp * plan.ep
+
+
 @dataclass(frozen=True)
 class _Step:
     """Stages and their schedule, put together. `batches`: micro-batches, of which `run` are run."""
@@ -238,23 +256,48 @@ class _Step:
     def _stage_costs(self) -> StageCosts:
         forward, inputs, weights = zip(*(stage.passes for stage in self.stages), strict=True)
         saved = tuple(stage.saved for stage in self.stages)
-        return StageCosts(forward, inputs, weights, self._transfer[0], saved)
+        transfers = tuple(max(ahead[0], back[0]) for ahead, back in self._transfers)
+        return StageCosts(forward, inputs, weights, transfers, saved)
 
     @cached_property
-    def _transfer(self) -> tuple[float, float]:
-        """Seconds for what a device passes on to the next stage for a micro-batch, and the bytes that it sends there.
+    def _transfers(self) -> tuple[tuple[_Passed, _Passed], ...]:
+        """For each stage but the last one what passes to the next one and back for a micro-batch: seconds, and bytes
+        that a device sends.
+        """
+        units, end = self.costs.model.units, 0
+        found: dict[object, tuple[_Passed, _Passed]] = {}
+        made = []
+        for stage, count in enumerate(self.counts[:-1]):
+            end += count
+            layer = units[max(end, 1) - 1]
+            key = (layer.name, stage) if self.plan.meshes else layer.name
+            if key not in found:
+                found[key] = self._passed(layer, stage, stage + 1), self._passed(layer, stage + 1, stage)
+            made.append(found[key])
+        return tuple(made)
 
-        Where tensor parallel devices have the same data, each may send a part, and their next ones gather it (as in
-        Narayanan et al., "Efficient large-scale language model training on GPU clusters", SC 2021).
+    def _passed(self, layer: Layer, sender: int, receiver: int) -> _Passed:
+        """Seconds for results of a layer, or their gradients, on the way from stage to stage, and bytes that a device
+        of the sender sends.
+
+        Where tensor parallel devices need the same data, each may get a part, and they gather it (as in Narayanan et
+        al., "Efficient large-scale language model training on GPU clusters", SC 2021). Between sub-meshes of different
+        sizes the devices of the smaller one send, or get, as much more.
         """
         if self.plan.pp == 1:
             return 0.0, 0.0
-        layers, machine = self.costs.model.layers, self.costs.machine(self.plan)
-        most = max((self.costs.layer(one, self.plan) for one in layers[:-1] or layers), key=lambda one: one.passing)
-        part = most.passing / machine.parts(most.passing_copies)
-        gathering = machine.seconds("all_gather", most.passing_copies, most.passing)
-        ways = ((most.passing, 0.0), (part, gathering))
-        return min((machine.seconds("shift", ("pp",), sent) + more, sent) for sent, more in ways)
+        plans = [self.plan.on(self.device_of[stage]) for stage in (sender, receiver)]
+        ahead, behind = (self.costs.machine(plan) for plan in plans)
+        cost = self.costs.layer(layer, plans[1])
+        several = _on_stage(plans[1]) / _on_stage(plans[0])
+        part = cost.passing / behind.parts(cost.passing_copies)
+        gathering = behind.seconds("all_gather", cost.passing_copies, cost.passing)
+        ways = []
+        for got, more in ((cost.passing, 0.0), (part, gathering)):
+            most = got * max(1.0, several)
+            shift = max(machine.seconds("shift", ("pp",), most) for machine in (ahead, behind))
+            ways.append((shift + more, got * several))
+        return min(ways)
 
     def _on(self, device: int) -> list[Stage]:
         return [stage for stage, at in zip(self.stages, self.device_of, strict=True) if at == device]
@@ -290,7 +333,8 @@ class _Step:
         for stage, at in enumerate(device_of):
             for other in (stage + 1, stage - 1):
                 if at == device and 0 <= other < len(device_of) and device_of[other] != device:
-                    total += self._transfer[1] * self.batches
+                    passed = self._transfers[min(stage, other)]
+                    total += passed[0 if other > stage else 1][1] * self.batches
         return total
 
     def _once(self, device: int, parts: Parts) -> None:
@@ -306,7 +350,7 @@ class _Step:
 
     def _update(self, device: int) -> float:
         """Seconds of the update: gradients are read, state and weights read and written as the optimiser says."""
-        model, machine = self.costs.model, self.costs.machine(self.plan)
+        model, machine = self.costs.model, self.costs.machine(self.plan.on(device))
         moved = 0.0
         for stage in self._on(device):
             for some in stage.weights:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from einmap.distribute.training.plan import RECOMPUTE, ZERO, TrainingPlan
 from einmap.distribute.training.search import SCHEDULES, BestTraining
@@ -38,9 +39,9 @@ def what_changes(best: BestTraining) -> tuple[Change, ...]:
     request, costs = best.request, best.costs
     memory = request.memory if request.memory is not None else costs.cluster.pe.memory
     made = []
-    for what, plan in _changes(best.plan):
+    for what, changed in _changes(best.plan):
         try:
-            step = costs.step(plan, is_short=True)
+            step = costs.step(replace(best.plan, **changed), is_short=True)
         except EinmapError as error:
             made.append(Change(what, None, f"does not go: {error.message}"))
             continue
@@ -51,20 +52,20 @@ def what_changes(best: BestTraining) -> tuple[Change, ...]:
     return tuple(made)
 
 
-def _changes(plan: TrainingPlan) -> Iterator[tuple[str, TrainingPlan]]:
+def _changes(plan: TrainingPlan) -> Iterator[tuple[str, dict[str, Any]]]:
     if plan.pp > 1:
         one_each = plan.stages if plan.chunks == 1 else None
         for name in SCHEDULES:
             if name != plan.schedule and name not in ("interleaved", "zb-v"):
-                yield f"schedule {name}", replace(plan, schedule=name, chunks=1, stages=one_each)
+                yield f"schedule {name}", {"schedule": name, "chunks": 1, "stages": one_each}
     if plan.dp * plan.cp * plan.ep > 1:
-        yield from ((f"ZeRO {zero}", replace(plan, zero=zero)) for zero in ZERO if zero != plan.zero)
+        yield from ((f"ZeRO {zero}", {"zero": zero}) for zero in ZERO if zero != plan.zero)
     for again in RECOMPUTE:
         if again != plan.recompute:
-            yield f"{again} recomputation", replace(plan, recompute=again)
+            yield f"{again} recomputation", {"recompute": again}
     for size in (plan.micro_batch // 2, plan.micro_batch * 2):
         if size:
-            yield f"micro-batches of {size}", replace(plan, micro_batch=size)
-    if plan.tp > 1:
+            yield f"micro-batches of {size}", {"micro_batch": size}
+    if plan.is_tensor_parallel:
         other = not plan.sequence_parallel
-        yield f"{'' if other else 'not '}sequence parallel", replace(plan, sequence_parallel=other)
+        yield f"{'' if other else 'not '}sequence parallel", {"sequence_parallel": other}

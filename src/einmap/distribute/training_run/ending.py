@@ -52,7 +52,7 @@ class Ending:
         self.stage: Spread = spread.stages[number]
         self.plan: Plan = self.stage.plan
         self.zero = self.program.plan.zero
-        self.groups = [axis for axis in self.plan.mesh.names if axis in spread.machine.axes["dp"]]
+        self.groups = [axis for axis in self.plan.mesh.names if axis in self.stage.machine.axes["dp"]]
         parts = {buffer.tensor: buffer.sizes for stage in spread.stages for buffer in stage.plan.buffers}
         sizes = {**parts, **self.program.sizes, **{buffer.tensor: buffer.sizes for buffer in self.plan.buffers}}
         self.names = Names(sizes, self.plan.buffers)

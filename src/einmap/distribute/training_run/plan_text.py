@@ -9,9 +9,13 @@ from einmap.errors import SpecError, did_you_mean
 from einmap.visible import short
 
 NUMBERS = (*DIMS, "chunks", "micro_batch", "zero")
-KEYS = (*NUMBERS, "sequence_parallel", "stages", "schedule", "recompute")
+KEYS = (*NUMBERS, "sequence_parallel", "stages", "schedule", "recompute", "meshes")
 """Fields of a plan that a step which is run may have: all but what overlaps, which changes no result."""
-WANTED = {"stages": "Einsums of each stage, such as 3+4", "sequence_parallel": "true or false"}
+WANTED = {
+    "stages": "Einsums of each stage, such as 3+4",
+    "sequence_parallel": "true or false",
+    "meshes": "dp and tp of each stage, such as 1x4+1x2",
+}
 
 
 def plan_of_text(text: str) -> TrainingPlan:
@@ -36,4 +40,6 @@ def _read(key: str, value: str) -> Any:
         return int(value)
     if key == "sequence_parallel":
         return {"true": True, "false": False}[value]
+    if key == "meshes":
+        return tuple(tuple(int(number) for number in part.split("x")) for part in value.split("+"))
     return tuple(int(number) for number in value.split("+")) if key == "stages" else value

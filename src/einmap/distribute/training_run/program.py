@@ -205,6 +205,13 @@ def training_program(
 def _check_plan(plan: TrainingPlan, ranks: Ranks, optimizer: str | None) -> None:
     if plan.devices > MAX_DEVICES:
         raise SpecError(f"the plan has {plan.devices:,} devices; at most {MAX_DEVICES:,} are run")
+    for stage, (dp, _) in enumerate(plan.meshes or ()):
+        if dp != plan.dp:
+            raise NotSupportedError(
+                f"meshes: stage {stage} has dp {dp}, stage 0 has dp {plan.dp}: samples that are grouped anew between "
+                "stages are planned, and not run",
+                hint="give all stages the same dp, and a tp of their own",
+            )
     if plan.zero and optimizer is None:
         raise SpecError(
             f"ZeRO {plan.zero} spreads the state of an optimiser, and none is chosen", hint="choose sgd or adam"

@@ -242,17 +242,37 @@ class _Run:
                 if name not in sent:
                     continue
                 for receiver in self._program.receivers(tensor):
-                    self._send(device, stage.plan.by_name[name], sent[name], receiver, action.micro_batch)
+                    self._send(action, stage.plan.by_name[name], sent[name], receiver)
 
-    def _send(self, device: int, buffer: Buffer, arrays: list[Tensor], receiver: int, micro_batch: int) -> None:
-        key, stage, tensor = (receiver, micro_batch), self._stages[receiver], buffer.tensor
-        name = stage.arriving[tensor]
+    def _send(self, action: Action, buffer: Buffer, arrays: list[Tensor], receiver: int) -> None:
+        key, sender, stage = (receiver, action.micro_batch), self._stages[action.stage], self._stages[receiver]
+        name = stage.arriving[buffer.tensor]
         target = stage.plan.by_name[name]
-        self._mail.setdefault(key, {})[name] = [_turned(values, buffer.ranks, target.ranks) for values in arrays]
-        self._arrived.setdefault(key, set()).add(tensor)
+        if sender.plan.mesh == stage.plan.mesh:
+            dealt = [_turned(values, buffer.ranks, target.ranks) for values in arrays]
+        else:
+            dealt = self._dealt_anew(sender, buffer, arrays, stage)
+        self._mail.setdefault(key, {})[name] = dealt
+        self._arrived.setdefault(key, set()).add(buffer.tensor)
         self.shifts += self._program.groups
-        if self._program.schedule.device_of[receiver] != device:
-            self.sent[device] += arrays[0].nbytes
+        device_of = self._program.schedule.device_of
+        if device_of[receiver] != device_of[action.stage]:
+            self.sent[device_of[action.stage]] += sum(values.nbytes for values in dealt) // len(arrays)
+
+    def _dealt_anew(
+        self, sender: PlacedStage, buffer: Buffer, arrays: Sequence[Tensor], receiver: PlacedStage
+    ) -> list[Tensor]:
+        """Arrays of the PEs of a stage in the parts of a stage on a sub-mesh of another size, group by group."""
+        groups, found = self._program.groups, list[Tensor]()
+        for group in range(groups):
+            own, pes = len(arrays) // groups, receiver.plan.mesh.n_devices // groups
+            # a group alone, beside copies of itself
+            alone = [*arrays[group * own : (group + 1) * own]] * groups
+            whole = {buffer.tensor: self._collected(sender, buffer.name, alone)}
+            names = {buffer.tensor: receiver.arriving[buffer.tensor]}
+            (dealt,) = self._dealt(receiver, names, whole).values()
+            found += dealt[group * pes : (group + 1) * pes]
+        return found
 
     def _ready(self, todo: Sequence[Action]) -> Action | None:
         if not todo:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
 from types import TracebackType
 from typing import Any, Self
 
@@ -74,7 +75,7 @@ class ProcessDevices:
 
     def __init__(self, time_limit: float = TIME_LIMIT) -> None:
         self._time_limit = time_limit
-        self._devices = self._pes = 0
+        self._pes: tuple[int, ...] = ()
         self._processes: Processes | None = None
 
     def __enter__(self) -> Self:
@@ -88,15 +89,14 @@ class ProcessDevices:
 
     def begin(self, stages: Sequence[Mapping[int, PlacedStage]], values: Sequence[Mapping[int, Arrays]]) -> None:
         """See `run.Devices`."""
-        self._devices = len(stages)
-        self._pes = next(iter(stages[0].values())).plan.mesh.n_devices
-        options = JaxOptions(devices=1, processes=self._pes)
-        commands = [command for _ in stages for command in commands_of(options, __name__)]
+        self._pes = tuple(next(iter(own.values())).plan.mesh.n_devices for own in stages)
+        options = [JaxOptions(devices=1, processes=pes) for pes in self._pes]
+        commands = [command for each in options for command in commands_of(each, __name__)]
         self._processes = Processes(commands)
         requests = []
-        for own, given in zip(stages, values, strict=True):
+        for own, given, pes in zip(stages, values, self._pes, strict=True):
             document = {"do": "begin", "stages": {str(number): _encoded(stage) for number, stage in own.items()}}
-            for pe in range(self._pes):
+            for pe in range(pes):
                 arrays = {f"{i} {name}": every[pe] for i, found in given.items() for name, every in found.items()}
                 requests.append(Message(document, arrays))
         self._ask(requests)
@@ -107,16 +107,17 @@ class ProcessDevices:
 
     def do(self, tasks: Sequence[Task | None]) -> list[Arrays]:
         """See `run.Devices`."""
-        answers = self._ask([_request(task, pe) for task in tasks for pe in range(self._pes)])
+        pairs = zip(tasks, self._pes, strict=True)
+        answers = self._ask([_request(task, pe) for task, pes in pairs for pe in range(pes)])
         found: list[Arrays] = []
-        for device in range(self._devices):
-            own = answers[device * self._pes : (device + 1) * self._pes]
+        for begin, end in pairwise((0, *accumulate(self._pes))):
+            own = answers[begin:end]
             found.append({name: [answer.arrays[name] for answer in own] for name in own[0].arrays})
         return found
 
     def _ends(self) -> list[Mapping[str, Any]]:
-        answers = self._ask([Message({"do": "end"})] * (self._devices * self._pes))
-        return [answer.document for answer in answers[:: self._pes]]
+        answers = self._ask([Message({"do": "end"})] * sum(self._pes))
+        return [answers[begin].document for begin in (0, *accumulate(self._pes[:-1]))]
 
     def most_held(self) -> list[int]:
         """See `run.Devices`."""

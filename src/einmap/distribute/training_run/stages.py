@@ -16,7 +16,7 @@ from einmap.distribute.training.backward import Backward
 from einmap.distribute.training.layer import LayerCost
 from einmap.distribute.training.machine import Machine
 from einmap.distribute.training.model import Layer, Ranks, TrainingModel, variables_of
-from einmap.distribute.training.plan import Dim
+from einmap.distribute.training.plan import Dim, TrainingPlan
 from einmap.distribute.training.step import TrainingCosts
 from einmap.distribute.training_run.program import TrainingProgram
 from einmap.einsum.einsum import Einsum, TensorName
@@ -81,7 +81,8 @@ class StageLayer(Layer):
 @dataclass(frozen=True)
 class Spread:
     """A stage on its PEs. `plan`: of its joint cascade for one micro-batch, data parallel groups beside one another
-    along the first axes of its mesh; `cost`: what the planner says of it, None: a group is one PE, nothing is spread.
+    along the first axes of its mesh; `cost`: what the planner says of it, None: a group is one PE, nothing is spread;
+    `machine`: its PEs.
     """
 
     __repr__ = brief
@@ -89,6 +90,7 @@ class Spread:
     layer: StageLayer
     plan: Plan
     cost: LayerCost | None
+    machine: Machine
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,6 @@ class SpreadProgram:
 
     program: TrainingProgram
     costs: TrainingCosts
-    machine: Machine
     stages: tuple[Spread, ...]
 
     @cached_property
@@ -122,8 +123,9 @@ def spread_program(program: TrainingProgram) -> SpreadProgram:
     cluster = default_cluster(Mesh((("x", program.plan.devices),)))
     layers = tuple(_layer(program, number) for number in range(len(program.stages)))
     costs = TrainingCosts(TrainingModel(layers, program.samples, gradient_bytes=BITS / 8), cluster)
-    machine = costs.machine(program.plan)
-    return SpreadProgram(program, costs, machine, tuple(_spread(layer, machine, program, costs) for layer in layers))
+    plans = [program.plan.on(device) for device in program.schedule.device_of]
+    pairs = zip(layers, plans, strict=True)
+    return SpreadProgram(program, costs, tuple(_spread(layer, plan, program, costs) for layer, plan in pairs))
 
 
 def _layer(program: TrainingProgram, stage: int) -> StageLayer:
@@ -181,20 +183,21 @@ def _wide(einsum: Einsum) -> Einsum:
     return replace(einsum, accesses=tuple(replace(access, bits_per_value=float(BITS)) for access in einsum.accesses))
 
 
-def _spread(layer: StageLayer, machine: Machine, program: TrainingProgram, costs: TrainingCosts) -> Spread:
-    inner = machine.inner()
+def _spread(layer: StageLayer, plan: TrainingPlan, program: TrainingProgram, costs: TrainingCosts) -> Spread:
+    machine = costs.machine(plan)
+    inner = machine.inner
     mesh = Mesh((*((axis, machine.mesh.size(axis)) for axis in machine.axes["dp"]), *inner.axes))
     sizes = {tensor: program.sizes[tensor] for tensor in layer.joint.tensors if tensor in program.sizes}
     if inner.n_devices == 1:
         sizes |= {t: own for t, own in tensor_sizes(layer.joint).items() if t not in sizes}
-        return Spread(layer, _unspread(layer.joint, mesh, sizes), None)
+        return Spread(layer, _unspread(layer.joint, mesh, sizes), None, machine)
     for tensor, own in tensor_sizes(layer.joint).items():
         if tensor in sizes and dict(own) != dict(sizes[tensor]):
             raise NotSupportedError(
                 f"{layer.name} uses a part of {tensor!r}, which is not spread over devices", hint="cut stages elsewhere"
             )
-    cost = costs.layer(layer, program.plan)
-    return Spread(layer, replace(cost.chosen.plan, mesh=mesh, dtype="float64"), cost)
+    cost = costs.layer(layer, plan)
+    return Spread(layer, replace(cost.chosen.plan, mesh=mesh, dtype="float64"), cost, machine)
 
 
 def _unspread(joint: Workload, mesh: Mesh, sizes: Mapping[TensorName, tuple[tuple[Rank, int], ...]]) -> Plan:

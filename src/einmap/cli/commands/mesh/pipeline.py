@@ -26,8 +26,8 @@ BEST = "best"
 """The schedule that is searched."""
 OVERLAPPING = "dual-pipe-v"
 """The schedule in which a forward and a backward pass overlap."""
-STAGES = 2
-"""Stages of a device, where not said."""
+DEVICES, MICRO_BATCHES, STAGES = 4, 8, 2
+"""Devices, micro-batches, and stages of a device, where not said."""
 MOST_SEARCHED = 20_000
 """Actions of a searched pipeline: 64 devices with 100 micro-batches."""
 
@@ -41,8 +41,8 @@ class Options:
         "A schedule by name, a file of PyTorch's form, or the best one.",
         shown="all that have names",
     )
-    devices: int = option("N", "Devices in a row, each with an equal part of the model.", default=4, min=1)
-    micro_batches: int = option("N", "Parts of the batch that follow one another.", default=8, min=1)
+    devices: int | None = option("N", "Devices in a row, each with an equal part of the model.", shown="4", min=1)
+    micro_batches: int | None = option("N", "Parts of the batch that follow one another.", shown="8", min=1)
     times: str = option(
         "F,I,W",
         "Seconds of a device for a micro-batch: forward, backward for inputs, backward for weights.",
@@ -126,6 +126,11 @@ def _check_named(options: Options) -> None:
     from einmap.distribute.pipelines.shipped import SCHEDULES
 
     name = options.schedule
+    if name is not None and name.endswith(".csv"):
+        for field in ("devices", "micro_batches", "chunks"):
+            if getattr(options, field) is not None:
+                flag = f"--{field.replace('_', '-')}"
+                raise typer.BadParameter("the file has all actions of all devices", param_hint=flag)
     if name is None or (name not in SCHEDULES and name != BEST):
         return
     if options.chunks is not None and name != BEST and not SCHEDULES[name].takes_chunks:
@@ -141,6 +146,11 @@ def _check_alone(options: Options) -> None:
             raise typer.BadParameter("only --schedule best has it", param_hint=f"--{name}")
 
 
+def sizes_of(options: Options) -> tuple[int, int, int]:
+    """Devices, micro-batches, and stages of a device."""
+    return options.devices or DEVICES, options.micro_batches or MICRO_BATCHES, options.chunks or STAGES
+
+
 def schedules_of(options: Options) -> list[PipelineSchedule]:
     """The schedules that are asked for; of all those that have names the ones that can be made."""
     from einmap.distribute.pipelines.shipped import SCHEDULES, pipeline_schedule
@@ -148,18 +158,19 @@ def schedules_of(options: Options) -> list[PipelineSchedule]:
 
     if options.schedule is not None and options.schedule.endswith(".csv"):
         path = Path(options.schedule)
-        return [schedule_from_csv(read_text_file(path), options.schedule)]
-    chunks = options.chunks or STAGES
-    if 3 * options.devices * chunks * options.micro_batches > MOST_ACTIONS:
+        schedule = schedule_from_csv(read_text_file(path), options.schedule)
+        if options.overlapped is not None and all(len(step) == 1 for row in schedule.steps for step in row):
+            raise typer.BadParameter("no actions of the file overlap", param_hint="--overlapped")
+        return [schedule]
+    devices, batches, chunks = sizes_of(options)
+    if 3 * devices * chunks * batches > MOST_ACTIONS:
         raise SpecError(f"the pipeline has more than {MOST_ACTIONS:,} actions", hint="fewer micro-batches or devices")
     if options.schedule is not None:
-        return [pipeline_schedule(options.schedule, options.devices, options.micro_batches, chunks=chunks)]
+        return [pipeline_schedule(options.schedule, devices, batches, chunks=chunks)]
     found: list[PipelineSchedule] = []
     for name in SCHEDULES:
         try:
-            found.append(
-                pipeline_schedule(name, options.devices, options.micro_batches, chunks=options.chunks or STAGES)
-            )
+            found.append(pipeline_schedule(name, devices, batches, chunks=chunks))
         except SpecError as error:
             print_hint(f"left out: {error.message}")
     return found
@@ -170,15 +181,15 @@ def problem_of(options: Options) -> PipelineProblem:
     from einmap.distribute.pipelines.problem import PipelineProblem
     from einmap.distribute.pipelines.schedule import folded, looped
 
-    chunks, devices = options.chunks or STAGES, options.devices
-    if 3 * devices * chunks * options.micro_batches > MOST_SEARCHED:
+    devices, batches, chunks = sizes_of(options)
+    if 3 * devices * chunks * batches > MOST_SEARCHED:
         raise SpecError(
             f"a best pipeline of more than {MOST_SEARCHED:,} actions is not searched",
             hint="fewer micro-batches: what happens in the middle repeats itself",
         )
     device_of = folded(devices) if chunks == 2 else looped(devices, chunks)
     most = float(devices if options.memory is None else options.memory) * chunks
-    return PipelineProblem(device_of, options.micro_batches, costs_of(options, device_of), (most,) * devices)
+    return PipelineProblem(device_of, batches, costs_of(options, device_of), (most,) * devices)
 
 
 def costs_of(options: Options, device_of: Sequence[int]) -> StageCosts:

@@ -16,7 +16,8 @@ from einmap.cli.writing.results import Output
 from einmap.cli.writing.target import Target
 from einmap.distribute.training.document import fixed_by, fixed_in, training_text
 from einmap.distribute.training.model import Ranks, TrainingModel
-from einmap.distribute.training.search import TrainingRequest, best_training_plan
+from einmap.distribute.training.plan import TrainingRequest
+from einmap.distribute.training.search import best_training_plan
 from einmap.einsum.gradients.update import OPTIMIZERS
 from einmap.frontends.files import read_text_file
 from einmap.frontends.yaml.parsing.parse import parse_yaml
