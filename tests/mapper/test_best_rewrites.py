@@ -90,16 +90,16 @@ def test_one_pass_is_executed_and_emitted_with_the_values_of_the_safe_softmax():
 
 
 def test_the_mapper_chooses_a_rewrite_where_no_row_of_scores_fits():
-    """A row of 512 scores takes 4,096 bits of a buffer with 3,072: the maximum of a row waits for all of it."""
-    sizes = {"HEADS": 1, "N_TOKENS": 4, "N_CACHED": 512, "D_HEAD": 2}
-    spec = load("simple", "attention_core", define=sizes).set("arch.nodes.GlobalBuffer.size", 3072)
+    """A row of 128 scores takes 1,024 bits of a buffer with 768: the maximum of a row waits for all of it."""
+    sizes = {"HEADS": 1, "N_TOKENS": 2, "N_CACHED": 128, "D_HEAD": 2}
+    spec = load("simple", "attention_core", define=sizes).set("arch.nodes.GlobalBuffer.size", 768)
     written = map_workload(spec, max_fused_loops=2)
-    best = map_workload(spec, max_fused_loops=2, rewrites=["online_softmax P=32", "split_softmax P=32"])
+    best = map_workload(spec, max_fused_loops=2, rewrites=["online_softmax P=16", "split_softmax P=16"])
     assert written.optimal
     assert best.optimal
     assert best.cost.edp < written.cost.edp
     (text,) = best.front[0].rewrites
-    assert f"the best cascade of these is {text}: as written, online_softmax P=32, split_softmax P=32" in best.reason
+    assert f"the best cascade of these is {text}: as written, online_softmax P=16, split_softmax P=16" in best.reason
     again = loads(dump_mapping(best.mapping, **best.front[0].made_for))
     loaded = spec.set("mapping", again.get("mapping")).expanded()
     assert evaluate(loaded).edp == pytest.approx(best.cost.edp, rel=1e-12)
@@ -120,6 +120,12 @@ def test_alternatives_are_blocks_that_divide_the_keys():
     assert alternatives(spec.workload) == [f"{kind}_softmax P={n}" for kind in ("online", "split") for n in sizes]
     assert alternatives(load("attention_core", define={"N_CACHED": 97}).workload) == []
     assert alternatives(load("matmul").workload) == []
+
+
+def test_a_workload_without_a_softmax_is_mapped_as_it_is():
+    result = map_workload(load("simple", "matmul"), rewrites=["best"])
+    assert result.optimal
+    assert result.reason.endswith("no rewrite of the cascade applies")
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,10 @@ def best_rewrites(spec: Spec, texts: Sequence[str], asked: Options, search: Call
     best = united(outcomes)
     chosen = " and ".join(dict.fromkeys(text for point in best.points for text in point.rewrites or (AS_WRITTEN,)))
     tried = ", ".join([AS_WRITTEN, *(text for text in cascades if text)])
-    return replace(best, notes=(*best.notes, f"the best cascade of these is {chosen}: {tried}"))
+    said = (
+        f"the best cascade of these is {chosen}: {tried}" if len(cascades) > 1 else "no rewrite of the cascade applies"
+    )
+    return replace(best, notes=(*best.notes, said))
 
 
 def _cascades(spec: Spec, texts: Sequence[str]) -> Iterator[tuple[str, Spec]]:
