@@ -15,26 +15,20 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from dataclasses import asdict, dataclass
 from math import prod
 from queue import SimpleQueue
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from einmap.mapper.branch_and_bound import kernels
-from einmap.mapper.cost_bounds.cost_to_go import dense_kernels, sparse_kernels
-from einmap.mapper.cost_bounds.networks import tree_kernels
-from einmap.mapper.fusion.paths import envelope_kernels, label_kernels, path_kernels
-from einmap.mapper.fusion.paths.kernel_records import (
-    Comparison,
-    JoinedEdges,
-    Labels,
-    Limits,
-    PackedChains,
-    PackedStages,
-)
+from einmap.mapper.cost_bounds.cost_to_go import dense_kernels
 from einmap.mapper.mapspace.tile_lattice import LARGE
 from einmap.mapper.objective import objective_kernels
 from einmap.numbers import divisors
 from einmap.progress import Progress
+
+type Calls = tuple[tuple[ModuleType, ...], dict[str, Callable[[], Any]]]
+"""Modules, and the smallest call of kernels in them, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +40,19 @@ class Warmed:
     seconds: float
 
 
-def _calls() -> dict[str, Callable[[], Any]]:
+def _kernels(*, few: bool = True, cascades: bool = True) -> dict[str, tuple[Any, Callable[[], Any]]]:
+    """Kernels by name, and the smallest call of each; with those that `few` searches, or those of `cascades`, need."""
+    # the modules of the others take long to import
+    parts = [_calls(), *([_calls_of_cascades()] if cascades else []), *([_calls_of_few()] if few else [])]
+    return {
+        name: (next(getattr(module, name) for module in modules if hasattr(module, name)), call)
+        for modules, calls in parts
+        for name, call in calls.items()
+        if cascades or name not in OF_CASCADES
+    }
+
+
+def _calls() -> Calls:
     """A call of every kernel with the smallest arguments of the types that the search uses.
 
     Kernels that take long come at both ends, where the processes that compile them begin.
@@ -54,11 +60,9 @@ def _calls() -> dict[str, Callable[[], Any]]:
     one, two = np.zeros(1, dtype=np.int64), np.zeros(2, dtype=np.int64)
     column, flags = np.zeros((1, 1), dtype=np.int64), np.zeros(1, dtype=np.bool_)
     table, costs, row = np.zeros((1, 2)), np.zeros(2), np.zeros(1)
-    rows, levels = np.zeros((0, 2)), np.zeros((1, 1, 0))
+    rows = np.zeros((0, 2))
     layout = row + 1, one, one + 1, one + 1, row + 1, two, one, one[:0], row[:0]
-    edge = np.zeros((1, 3), dtype=np.int64)
-    chains = PackedChains(one, one, np.arange(2), table, np.zeros((1, 1)), two, row[:0], two, row[:0], row[:0])
-    return {
+    return (objective_kernels, kernels, dense_kernels), {
         "objectives": lambda: objective_kernels.objectives(costs, 0.0, row, row, row, one, np.zeros(1)),
         "search": lambda: kernels.search(
             layout, one, two, column,
@@ -88,6 +92,25 @@ def _calls() -> dict[str, Callable[[], Any]]:
         "many_exceed_cutoff": lambda: objective_kernels.many_exceed_cutoff(table, rows, 0.0),
         "many_objectives": lambda: objective_kernels.many_objectives(table, row, row, row + 1, one, np.zeros((1, 1))),
         "beyond": lambda: objective_kernels.beyond(table, costs, rows, 0.0),
+    }  # fmt: skip
+
+
+def _calls_of_cascades() -> Calls:
+    """First calls of the kernels that only cascades need."""
+    from einmap.mapper.fusion.paths import envelope_kernels, label_kernels, path_kernels
+    from einmap.mapper.fusion.paths.kernel_records import (
+        Comparison,
+        JoinedEdges,
+        Labels,
+        Limits,
+        PackedChains,
+        PackedStages,
+    )
+
+    one, two, edge = np.zeros(1, dtype=np.int64), np.zeros(2, dtype=np.int64), np.zeros((1, 3), dtype=np.int64)
+    table, row, levels = np.zeros((1, 2)), np.zeros(1), np.zeros((1, 1, 0))
+    chains = PackedChains(one, one, np.arange(2), table, np.zeros((1, 1)), two, row[:0], two, row[:0], row[:0])
+    return (path_kernels, envelope_kernels, label_kernels), {
         "lower_corners": lambda: envelope_kernels.lower_corners(row, table[:, :1].copy(), row),
         "least_products": lambda: envelope_kernels.least_products(row, table[:, :1].copy(), row),
         "least_paths": lambda: path_kernels.least_paths(
@@ -102,13 +125,16 @@ def _calls() -> dict[str, Callable[[], Any]]:
     }  # fmt: skip
 
 
-def _calls_of_few() -> dict[str, Callable[[], Any]]:
-    """First calls of the kernels that only large lattices, or networks that are trees, need, by name."""
+def _calls_of_few() -> Calls:
+    """First calls of the kernels that only large lattices, or networks that are trees, need."""
+    from einmap.mapper.cost_bounds.cost_to_go import sparse_kernels
+    from einmap.mapper.cost_bounds.networks import tree_kernels
+
     one, two = np.zeros(1, dtype=np.int64), np.zeros(2, dtype=np.int64)
     column, flags = np.zeros((1, 1), dtype=np.int64), np.zeros(1, dtype=np.bool_)
     table, costs, row = np.zeros((1, 2)), np.zeros(2), np.zeros(1)
     layout = row + 1, one, one + 1, one + 1, row + 1, two, one, one[:0], row[:0]
-    return {
+    return (sparse_kernels, tree_kernels), {
         "rows_above_gap": lambda: sparse_kernels.rows_above_gap(
             np.zeros((2, 2)), two.copy(), 0, 1, 1, layout, (flags, one, flags, np.zeros((1, 2), dtype=np.int32)),
             (one, row, 0.0), (0, one, row, 0.0, (np.zeros((1, 4), dtype=np.int64), one, row)), costs, costs,
@@ -129,7 +155,6 @@ def needs_all(bounds: Iterable[Sequence[int]]) -> bool:
     return any(prod(len(divisors(b)) for b in own) > LARGE for own in bounds)
 
 
-OF_FUSION = (path_kernels, envelope_kernels, label_kernels)
 OF_CASCADES = {"survivors", "keep_least", "beyond", "least_paths", "least_products", "lower_corners", "joined"}
 """Kernels that the search of a single Einsum does not need: most of the time goes into them."""
 
@@ -141,8 +166,7 @@ def warm(progress: Progress | None = None, *, everything: bool = True, cascades:
     kernels that few searches need are left out, without `cascades` those for several Einsums. Where the first one has
     to be compiled, a second process compiles others from the end of the list, which are loaded from disk then.
     """
-    calls = _calls() | (_calls_of_few() if everything else {})
-    calls = {name: call for name, call in calls.items() if cascades or name not in OF_CASCADES}
+    calls = _kernels(few=everything, cascades=cascades)
     missing = deque(name for name in calls if name not in _ready)
     total = len(calls)
 
@@ -150,7 +174,7 @@ def warm(progress: Progress | None = None, *, everything: bool = True, cascades:
         if progress is not None:
             text = f"making the kernels ready (compiled once on a machine): {name}"
             progress.report(text, total - len(missing) - 1, total)
-        _make(name, calls[name])
+        _make(name, *calls[name])
 
     if missing:
         first = missing.popleft()
@@ -167,19 +191,14 @@ def warm(progress: Progress | None = None, *, everything: bool = True, cascades:
                 make_next(name)
         for name in calls:
             if name not in _ready:
-                _make(name, calls[name])
+                _make(name, *calls[name])
         _ready.update(elsewhere)
     return tuple(_ready[name] for name in calls)
 
 
-def _make(name: str, call: Callable[[], Any]) -> None:
+def _make(name: str, kernel: Any, call: Callable[[], Any]) -> None:
     """Make one kernel ready, and keep what is known of it."""
-    module = next(
-        module
-        for module in (dense_kernels, sparse_kernels, tree_kernels, objective_kernels, kernels, *OF_FUSION)
-        if hasattr(module, name)
-    )
-    _ready[name] = made_ready(name, getattr(module, name), call)
+    _ready[name] = made_ready(name, kernel, call)
 
 
 def made_ready(name: str, kernel: Any, call: Callable[[], Any]) -> Warmed:
@@ -256,9 +275,9 @@ def serve() -> None:
         os._exit(0)
 
     threading.Thread(target=listen, daemon=True).start()
-    calls = _calls() | _calls_of_few()
+    calls = _kernels()
     print(flush=True)
     while True:
         name = names.get()
-        _make(name, calls[name])
+        _make(name, *calls[name])
         print(json.dumps(asdict(_ready[name])), flush=True)
