@@ -127,13 +127,14 @@ def _order(search: PathSearch, axes: Sequence[int], above: Held | None, outer: i
     relevance = search.pricer.axis_relevance[tensor]
     rank = {Relevance.FULL: 0, Relevance.PARTIAL: 1, Relevance.NONE: 2}
     lattice, number = search.lattice, search.tensors.index(tensor)
-    coord = {point: point // lattice.strides % lattice.radices for point in (outer, inner)}
+    strides = lattice.strides.tolist()
+    coord = {point: (point // lattice.strides % lattice.radices).tolist() for point in (outer, inner)}
 
     def left(axis: int) -> float:
         passed = outer
         for other in axes:
             if relevance[other] is Relevance.FULL or other == axis:
-                passed += int((coord[inner][other] - coord[outer][other]) * lattice.strides[other])
+                passed += (coord[inner][other] - coord[outer][other]) * strides[other]
         return float(point_kernels.value_at(search.layout, number, passed))
 
     def key(axis: int) -> tuple[int, float, int]:

@@ -103,10 +103,11 @@ class Pricer:
     columns: Columns = field(init=False)
     _known: WeakKeyDictionary[LaneTable, dict[tuple[object, ...], Any]] = field(init=False)
     _exchanges: dict[Chain, tuple[Chain, ...]] = field(init=False)
+    _tails: dict[tuple[Chain, int], Chain] = field(init=False)
 
     def __post_init__(self) -> None:
         self._known = WeakKeyDictionary()
-        self._exchanges = {}
+        self._exchanges, self._tails = {}, {}
         self.columns = columns_of(self.einsum, self.leaves)
         self.axis_relevance = {
             access.tensor: [access.relevance(axis.variables[0]) for axis in self.lattice.axes]
@@ -260,8 +261,10 @@ class Pricer:
 
     def tail(self, chain: Chain, level: int) -> Chain:
         """The part of a tensor's chain on which the cost of its node at `level` depends."""
-        begin = next((exchange[0] for exchange in self.exchanges(chain) if exchange[-1] == level), chain[0])
-        return chain[chain.index(begin) :]
+        if (chain, level) not in self._tails:
+            begin = next((exchange[0] for exchange in self.exchanges(chain) if exchange[-1] == level), chain[0])
+            self._tails[chain, level] = chain[chain.index(begin) :]
+        return self._tails[chain, level]
 
     def exchanges(self, chain: Chain) -> tuple[Chain, ...]:
         """Levels from each parent to its child, tolls between."""

@@ -38,6 +38,10 @@ class Tables(TableBlocks):
         """For each block the first one that has its points: many have the same ones."""
         self._slots: dict[int, Ints] = {}
         """By the first block with the points."""
+        self._begins: dict[int, Ints] = {}
+        """By block, once the tables are filled."""
+        self._first_with: dict[int, int] = {}
+        """The first block with points, by their identity."""
         self._moves: dict[tuple[int, tuple[int, ...]], Ints] = {}
         """Pairs of rows that loops may lead from and to, by the first block and the axes, while blocks are filled."""
         self.first_row: Ints = np.zeros(1, dtype=np.int64)
@@ -58,8 +62,7 @@ class Tables(TableBlocks):
             self.table_of.append(table)
             self.stands_for.append(first)
             points = self.finite(recipe)
-            same = (block for block, other in enumerate(self.points) if other is points)
-            self.with_points.append(next(same, number))
+            self.with_points.append(self._first_with.setdefault(id(points), number))
             self.points.append(points)
             self.n_rows += len(first) * len(self.points[-1])
         return number
@@ -96,8 +99,9 @@ class Tables(TableBlocks):
 
     def begins(self, block: int) -> Ints:
         """For each prefix of a block the row of `pool` at which its table begins."""
-        begins: Ints = self.first_row[block] + self.table_of[block] * len(self.points[block])
-        return begins
+        if block not in self._begins:
+            self._begins[block] = self.first_row[block] + self.table_of[block] * len(self.points[block])
+        return self._begins[block]
 
     def rows(self, block: int, chosen: Bools) -> Floats:
         """Rows of some points of the table of a block's first prefix, without infinite ones."""
@@ -111,6 +115,7 @@ class Tables(TableBlocks):
         """Compute the tables of all blocks, inner ones first; False when it was stopped before the end."""
         sizes = [len(prefixes) * len(points) for prefixes, points in zip(self.stands_for, self.points, strict=True)]
         self.first_row = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self._begins.clear()
         self.pool = np.empty((self.n_rows, len(self.columns)))
         try:
             for index, recipe in enumerate(self.recipes):

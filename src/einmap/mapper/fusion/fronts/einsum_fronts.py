@@ -31,7 +31,7 @@ from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, Signat
 from einmap.mapper.fusion.fronts.own_seconds import take_own
 from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
 from einmap.mapper.fusion.fronts.protocol import EVERYTHING, FrontMemories, FrontStatistics, FusedFront, Surveyed
-from einmap.mapper.fusion.fronts.table_store import Groups, TableStore, with_few_tables
+from einmap.mapper.fusion.fronts.table_store import Groups, TableStore, survivors, with_few_tables
 from einmap.mapper.fusion.meter import Meter
 from einmap.mapper.objective import objective_kernels
 from einmap.mapper.objective.objectives import OWN
@@ -240,6 +240,10 @@ class EinsumFronts:
                 continue
             remainder, bounds, of_class = limits[signature_class], pruned[signature_class], lists[signature_class]
             floor = self.signature_classes[signature_class].min(axis=0)
+            roots = self.groups.roots(compiled.plan)
+            if roots is not None and not survivors(remainder, roots).any():
+                bounds.add(np.maximum(roots, floor))
+                continue
             for nest in OuterNestEnumerator(rules, compiled, bounds, remainder, of_class.met).outer_nests():
                 self.meter.listed += 1
                 self.meter.go_on()

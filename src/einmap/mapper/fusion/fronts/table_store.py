@@ -164,6 +164,10 @@ class Groups:
                 for way, plan in {way: plan for plan, way in ways}.items():
                     yield plan, relaxed.values[way]
 
+    def roots(self, plan: ChainTemplate) -> Floats | None:
+        """Objectives that no mapping of a dataplacement is below, in all; None where no tables were made of it."""
+        return self._roots.get(plan)
+
     def searches(
         self, limits: Mapping[ChainTemplate, Remainder | None], pruned: Mapping[ChainTemplate, PrunedBounds]
     ) -> Iterator[PathSearch]:
@@ -181,7 +185,7 @@ class Groups:
             plans = []
             good: dict[int, Bools] = {}
             for plan, way in asked:
-                remainder, roots, without = limits[plan], self._roots.get(plan), pruned[plan]
+                remainder, roots, without = limits[plan], self.roots(plan), pruned[plan]
                 if roots is not None and not survivors(remainder, roots).any():
                     without.add(roots)
                     continue
