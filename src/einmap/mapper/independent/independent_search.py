@@ -21,6 +21,7 @@ from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
 from einmap.mapper.branch_and_bound.optimum import Optimum
 from einmap.mapper.branch_and_bound.smallest_tiles import why_not_smallest
 from einmap.mapper.branch_and_bound.tied_search import with_ties_broken
+from einmap.mapper.exhaustive.brute_force import brute_force
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.independent.einsum_result import EinsumResult, not_found, optimum_of
@@ -264,8 +265,6 @@ class IndependentSearch:
             assert part.search is not None
             return part.search.alone(self.goals[0], ANY, Progress(token.callback).within(LONGEST))
         if part.why is not None:
-            from einmap.mapper.exhaustive.brute_force import brute_force
-
             rng, request = np.random.default_rng(self.options.seed), self.tried(einsum.name)
             some = brute_force(einsum, arch, request, Progress().within(LONGEST), VERY_FEW, rng)
             return some if some.mappings else brute_force(einsum, arch, request, Progress().within(LONGEST), FEW, rng)
@@ -347,19 +346,15 @@ class IndependentSearch:
             arch = self.spec.bound[part.einsum.name].arch
             return Optimum([], [], False, least_costs(part.einsum, arch, self.goals), cut=True)
         if part.search is None:
-            # Here and in `nothing`, not above: few searches need that
-            from einmap.mapper.exhaustive.brute_force import brute_force
-
             rng = np.random.default_rng([self.options.seed, position])
             arch = self.spec.bound[part.einsum.name].arch
             return brute_force(part.einsum, arch, self.tried(part.einsum.name), token, budget, rng)
-        part.search.progress = token
-        part.search.max_work = budget
+        part.search.progress, part.search.max_work = token, budget
         return part.search.run()
 
     def nothing(self, part: EinsumResult, token: Progress) -> NoMappingError:
         """Why there is no mapping of an Einsum."""
-        from einmap.mapper.infeasibility.diagnosis import is_empty, reasons
+        from einmap.mapper.infeasibility.diagnosis import is_empty, reasons  # seldom needed
 
         assert part.optimum is not None
         name, optimum, coarseness = part.einsum.name, part.optimum, self.options.coarseness

@@ -31,7 +31,7 @@ from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, Signat
 from einmap.mapper.fusion.fronts.own_seconds import take_own
 from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
 from einmap.mapper.fusion.fronts.protocol import EVERYTHING, FrontMemories, FrontStatistics, FusedFront, Surveyed
-from einmap.mapper.fusion.fronts.table_store import Groups, TableStore, survivors, with_few_tables
+from einmap.mapper.fusion.fronts.table_store import Groups, TableStore, with_few_tables
 from einmap.mapper.fusion.meter import Meter
 from einmap.mapper.objective import objective_kernels
 from einmap.mapper.objective.objectives import OWN
@@ -175,9 +175,7 @@ class EinsumFronts:
     def begin_again(self, most: float, apart: int = 1, uses: float = math.inf) -> None:
         """Forget what is listed, and look at chains with so many fused loops from here on; see Fronts."""
         self.most, self.apart, self.groups.uses = most, apart, uses
-        self.listed = {}
-        self._pruned = {}
-        self._outer_nest_rows = {}
+        self.listed, self._pruned, self._outer_nest_rows = {}, {}, {}
         self.completed = []
 
     def put_aside(self) -> Callable[[], None]:
@@ -230,8 +228,7 @@ class EinsumFronts:
         """List the outer nests of one search, into `lists`; no more than `most` of each signature class."""
         rules = NestRules(
             search, self.request.shared, self.most, self.most_per_axis, self.request.joint, self.request.wider,
-            self.request.waiting, self.request.steps, self.request.made, self.request.awaited,
-            self.apart,
+            self.request.waiting, self.request.steps, self.request.made, self.request.awaited, self.apart,
         )  # fmt: skip
         by_signature: dict[FusionSignature, list[OuterNest]] = {}
         for compiled in search.compiled:
@@ -240,9 +237,8 @@ class EinsumFronts:
                 continue
             remainder, bounds, of_class = limits[signature_class], pruned[signature_class], lists[signature_class]
             floor = self.signature_classes[signature_class].min(axis=0)
-            roots = self.groups.roots(compiled.plan)
-            if roots is not None and not survivors(remainder, roots).any():
-                bounds.add(np.maximum(roots, floor))
+            if (left_out := self.groups.left_out(compiled.plan, remainder)) is not None:
+                bounds.add(np.maximum(left_out, floor))
                 continue
             for nest in OuterNestEnumerator(rules, compiled, bounds, remainder, of_class.met).outer_nests():
                 self.meter.listed += 1

@@ -164,9 +164,13 @@ class Groups:
                 for way, plan in {way: plan for plan, way in ways}.items():
                     yield plan, relaxed.values[way]
 
-    def roots(self, plan: ChainTemplate) -> Floats | None:
-        """Objectives that no mapping of a dataplacement is below, in all; None where no tables were made of it."""
-        return self._roots.get(plan)
+    def left_out(self, plan: ChainTemplate, remainder: Remainder | None) -> Floats | None:
+        """Objectives that no mapping of a dataplacement is below, if none can be a part of something good; else None.
+
+        None too where no tables were made of it.
+        """
+        roots = self._roots.get(plan)
+        return None if roots is None or survivors(remainder, roots).any() else roots
 
     def searches(
         self, limits: Mapping[ChainTemplate, Remainder | None], pruned: Mapping[ChainTemplate, PrunedBounds]
@@ -185,10 +189,10 @@ class Groups:
             plans = []
             good: dict[int, Bools] = {}
             for plan, way in asked:
-                remainder, roots, without = limits[plan], self.roots(plan), pruned[plan]
-                if roots is not None and not survivors(remainder, roots).any():
-                    without.add(roots)
+                if (roots := self.left_out(plan, limits[plan])) is not None:
+                    pruned[plan].add(roots)
                     continue
+                remainder, without = limits[plan], pruned[plan]
                 plans.append((plan, way))
                 if way not in good:
                     # a way of holding the tensors is one of one signature class, with the same limit for all its

@@ -30,9 +30,9 @@ GRAPHS = 40
 """Graphs that are bounded for one limit at most."""
 SOON = 20
 """Where that took no more of them the next limit is further away."""
-FEW, PART = 2, 1 / 3
+FEW, PART = 3, 1 / 3
 """Limits in vain after which the next one is rarer; outer nests that may be listed for them, in parts of the others."""
-CLOSE, FAR = 1 / 8, 1 / 4
+CLOSE, FAR = 1 / 16, 1 / 4
 """How far above the bound the first limit is, in parts of how far the best known is; how far one is at most."""
 
 
@@ -80,7 +80,7 @@ class Suppositions:
         self.still = 0 if bound > self.bound else self.still + 1
         self.bound = max(bound, self.bound)
         self.wait -= 1
-        has_room = max(self.in_vain - 1, 1) * self.listed <= PART * (listed - self.listed)
+        has_room = max(self.in_vain - FEW + 1, 1) * self.listed <= PART * (listed - self.listed)
         return self.still >= PATIENCE and self.wait <= 0 and has_room and math.isfinite(reached)
 
     def tried(self, refinement: Refinement, reached: float) -> tuple[Answer | None, float]:
