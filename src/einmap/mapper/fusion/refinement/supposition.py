@@ -30,7 +30,7 @@ GRAPHS = 40
 """Graphs that are bounded for one limit at most."""
 SOON = 20
 """Where that took no more of them the next limit is further away."""
-FEW, PART = 3, 1 / 3
+FEW, PART = 3, 1 / 4
 """Limits in vain after which the next one is rarer; outer nests that may be listed for them, in parts of the others."""
 CLOSE, FAR = 1 / 16, 1 / 4
 """How far above the bound the first limit is, in parts of how far the best known is; how far one is at most."""
