@@ -31,7 +31,9 @@ GRAPHS = 40
 SOON = 20
 """Where that took no more of them the next limit is further away."""
 FEW, PART = 3, 1 / 4
-"""Limits in vain after which the next one is rarer; outer nests that may be listed for them, in parts of the others."""
+"""Limits in vain after which each next one is rarer; outer nests listed for them, in parts of all others, after which
+there is none for long.
+"""
 CLOSE, FAR = 1 / 16, 1 / 4
 """How far above the bound the first limit is, in parts of how far the best known is; how far one is at most."""
 
@@ -72,16 +74,12 @@ class Suppositions:
     in_vain: int = 0
     listed: int = 0
 
-    def is_due(self, bound: float, reached: float, listed: int) -> bool:
-        """Whether it is time, one more graph being bounded: the bound does not rise, and limits took little so far.
-
-        `reached`: the best known; `listed`: outer nests that were listed for all.
-        """
+    def is_due(self, bound: float, reached: float) -> bool:
+        """Whether it is time, one more graph being bounded: the bound does not rise. `reached`: the best known."""
         self.still = 0 if bound > self.bound else self.still + 1
         self.bound = max(bound, self.bound)
         self.wait -= 1
-        has_room = max(self.in_vain - FEW + 1, 1) * self.listed <= PART * (listed - self.listed)
-        return self.still >= PATIENCE and self.wait <= 0 and has_room and math.isfinite(reached)
+        return self.still >= PATIENCE and self.wait <= 0 and math.isfinite(reached)
 
     def tried(self, refinement: Refinement, reached: float) -> tuple[Answer | None, float]:
         """The best cascade if it costs no more than the next limit; the least objective that is known then.
@@ -115,21 +113,23 @@ class Suppositions:
             # what was found not to fit anywhere is no option any more
             refinement.listing.changed.update(member.chains for member in refinement.cascade.distinct)
             self.listed += meter.listed - before
-            self._choose(limited.left, rose=refinement.known_bound > bound)
+            self._choose(limited.left, meter.listed, rose=refinement.known_bound > bound)
         return answer, min(values)
 
-    def _choose(self, left: int, *, rose: bool) -> None:
+    def _choose(self, left: int, listed: int, *, rose: bool) -> None:
         """The next limit. `left`: graphs that could still have been bounded, below 0 where these were too few.
 
-        `rose`: whether the bound is higher than before.
+        `listed`: outer nests that were listed for all; `rose`: whether the bound is higher than before.
         """
-        # what is known may be the best: only the search as it was ends there
         self.in_vain += 1
         self.wait = 2**self.in_vain if self.in_vain > FEW else 0
         if left < 0:
             self.wait, self.close = self.wait if rose else max(GRAPHS, self.wait), self.close / 4
         elif left >= GRAPHS - SOON:
             self.close = min(2 * self.close, FAR)
+        if self.listed > PART * (listed - self.listed):
+            # what is known may be the best: only the search as it was ends there
+            self.wait = GRAPHS * self.in_vain
 
 
 class _Limited(Suppositions):
@@ -137,9 +137,9 @@ class _Limited(Suppositions):
 
     left: int = GRAPHS
 
-    def is_due(self, bound: float, reached: float, listed: int) -> bool:
+    def is_due(self, bound: float, reached: float) -> bool:
         """Never. Raises TooLongError where no graph is left."""
-        del bound, reached, listed
+        del bound, reached
         self.left -= 1
         if self.left < 0:
             raise TooLongError
