@@ -40,8 +40,6 @@ class Tables(TableBlocks):
         """By the first block with the points."""
         self._begins: dict[int, Ints] = {}
         """By block, once the tables are filled."""
-        self._first_with: dict[int, int] = {}
-        """The first block with points, by their identity."""
         self._moves: dict[tuple[int, tuple[int, ...]], Ints] = {}
         """Pairs of rows that loops may lead from and to, by the first block and the axes, while blocks are filled."""
         self.first_row: Ints = np.zeros(1, dtype=np.int64)
@@ -62,7 +60,8 @@ class Tables(TableBlocks):
             self.table_of.append(table)
             self.stands_for.append(first)
             points = self.finite(recipe)
-            self.with_points.append(self._first_with.setdefault(id(points), number))
+            same = (block for block, other in enumerate(self.points) if other is points)
+            self.with_points.append(next(same, number))
             self.points.append(points)
             self.n_rows += len(first) * len(self.points[-1])
         return number
