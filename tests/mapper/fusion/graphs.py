@@ -17,7 +17,7 @@ from einmap.mapper.fusion.paths.boundary_states import ANY_LOOPS, EinsumOptions,
 from einmap.mapper.fusion.paths.label_setting import LabelSetting, StageFronts
 from einmap.mapper.fusion.paths.shortest_paths import ContendedMemories, OptionCosts, ShortestPaths, packed
 from einmap.mapper.fusion.paths.state_graph import Edge, Stage, StateGraph
-from einmap.mapper.fusion.refinement.lazy_refinement import NO_PATHS
+from einmap.mapper.fusion.refinement.relaxation import NO_PATHS
 
 LANES = ("PE", "X")
 OUTERMOST = "DRAM"

@@ -176,6 +176,32 @@ def test_einsums_one_by_one_are_searched_unless_something_fused_is_as_good_as_th
     assert (result.unfused is not None) == is_searched
 
 
+@pytest.mark.parametrize("nearly", [0.0, np.inf])
+def test_what_is_nearly_as_good_as_einsums_one_by_one_can_be_is_made_better_before_these_are_searched(
+    nearly, monkeypatch
+):
+    best, passes, begin_again, unless = einmap.map_workload(small()), [], FusedSearch.begin_again, OneByOne.unless
+
+    def begun(search, most, apart=1, uses=np.inf):
+        passes.append((most, apart))
+        begin_again(search, most, apart, uses)
+
+    def asked(simple, value, least):
+        passes.append("one by one")
+        return unless(simple, value, least)
+
+    monkeypatch.setattr(FusedSearch, "begin_again", begun)
+    monkeypatch.setattr(OneByOne, "unless", asked)
+    monkeypatch.setattr(FusedSearch, "apart_value", lambda _: best.cost.edp / 2)
+    for name, value in (("AT_ONCE", 0.0), ("SOON", 1.0), ("NEARLY_BEATEN", nearly)):
+        monkeypatch.setattr(fused_search, name, value)
+    result = einmap.map_workload(small(), time_limit_s=60)
+    first, few = (1, fused_search.FIRST_APART), (1, 1)
+    assert passes[:3] == ([first, few, "one by one"] if nearly else [first, "one by one", few])
+    assert passes.count("one by one") == 1
+    assert (result.optimal, result.cost.edp) == (True, best.cost.edp)
+
+
 @pytest.mark.parametrize("size", [300, 200, 100_000])
 def test_what_einsums_cost_apart_is_no_more_than_the_best_unfused_mapping_costs(size):
     spec = small().set("arch.nodes[1].size", size)

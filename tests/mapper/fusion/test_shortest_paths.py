@@ -15,7 +15,7 @@ from einmap.mapper.fusion.fronts.protocol import FrontMemories, FusedFront
 from einmap.mapper.fusion.paths import label_setting
 from einmap.mapper.fusion.paths.boundary_states import EinsumOptions, Option
 from einmap.mapper.fusion.paths.shortest_paths import ContendedMemories
-from einmap.mapper.fusion.refinement.lazy_refinement import NO_PATHS
+from einmap.mapper.fusion.refinement.relaxation import NO_PATHS
 
 
 def least_by_definition(small, graph, *, fitting):

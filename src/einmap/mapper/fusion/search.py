@@ -47,13 +47,18 @@ SHORT = 15.0
 """Seconds that are too few for more than what is simpler: it comes first."""
 FIRST_APART, FIRST_USES = 64, 32
 """Which tile shapes of one fused loop are looked at then, and how many uses of the fanouts."""
-FOR_FEW = 0.95
-"""Part of a limited time in which cascades with few fused loops are looked at, before all are."""
+FOR_FEW, FOR_HALF = 0.75, 0.5
+"""Part of a limited time in which cascades with few fused loops are looked at: before all, and before what is simpler.
+"""
+NEARLY_BEATEN = 1.02
+"""How far above the bound of what is simpler something fused may be that is made better before that is asked for."""
 HURRIED = 0.2
 """Part of a limited time in which the Einsums are planned where there is time for a search."""
 
-APART = (64, 8)
-"""By which factors tile shapes of fused loops are apart where there are too many: with few of them first."""
+APART, FOR_SAMPLE = (64, 8), 1 / 4
+"""By which factors tile shapes of fused loops are apart where there are too many: with few of them first; the part of a
+limited time that this takes.
+"""
 
 
 @dataclass
@@ -171,7 +176,9 @@ class FusedSearch(CascadeProblem):
             self.begin_again(1, FIRST_APART, FIRST_USES)
             part = FIRST_OF_FEW if self.lists.are_few else FOR_FIRST
             self.best_so_far = self.in_part(part, lambda: self.within(self.value))
-            self.ask_simple()
+            least = self.apart_value()
+            if self.lists.are_few or not least < self.value <= NEARLY_BEATEN * least:
+                self.ask_simple()
         if len(self.options.goals) == 1 and math.isinf(self.value):
             self.begin_again(0)
             self.best_so_far = self.within(self.value)
@@ -179,7 +186,9 @@ class FusedSearch(CascadeProblem):
         if len(self.options.goals) > 1:
             mappings = self.best_so_far = self.within(None)
         else:
-            mappings = self.best_so_far = self.in_part(FOR_FEW, lambda: self.within(self.value)) or self.best_so_far
+            part = FOR_FEW if self.known.simple is None else FOR_HALF
+            mappings = self.best_so_far = self.in_part(part, lambda: self.within(self.value)) or self.best_so_far
+            self.ask_simple()
         self.begin_again(self.options.most_fused)
         self.proving = True
         return mappings
@@ -227,18 +236,23 @@ class FusedSearch(CascadeProblem):
         return float(self.objective.values(self.weights, total[None])[0]) if self.prepared else -math.inf
 
     def sample(self) -> float:
-        """The least objective once all loops were looked at, but with a few tile shapes in one order."""
+        """The least objective once all loops were looked at, but with a few tile shapes, for a part of the time."""
         back = [member.chains.put_aside() for member in self.distinct]
         self.proving = False
         try:
-            for apart in APART:
-                self.begin_again(self.options.most_fused, apart)
-                self.best_so_far = self.within(self.value) or self.best_so_far
+            self.best_so_far = self.in_part(FOR_SAMPLE, self.sampled)
         finally:
             self.proving = True
             for put_back in back:
                 put_back()
         return self.value
+
+    def sampled(self) -> list[LoopTree]:
+        """The best so far once all loops were looked at, but with a few tile shapes in one order."""
+        for apart in APART:
+            self.begin_again(self.options.most_fused, apart)
+            self.best_so_far = self.within(self.value) or self.best_so_far
+        return self.best_so_far
 
     def within(self, most: float | None) -> list[LoopTree]:
         """The best mappings whose objective is at most `most`, or all good ones; empty when there are none."""

@@ -8,15 +8,14 @@ Einsums are joined with a few rows behind each.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Protocol
 
 from einmap.arrays import Floats
 from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature
 from einmap.mapper.fusion.fronts.protocol import Fronts
-from einmap.mapper.fusion.paths.boundary_states import EinsumOptions
+from einmap.mapper.fusion.paths.boundary_states import EinsumOptions, Option
 from einmap.mapper.fusion.paths.label_setting import Answer
 from einmap.mapper.fusion.paths.shortest_paths import PackedOptions
 from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
@@ -34,6 +33,8 @@ NEAR = 1 / 8
 """How far above the cheapest path options may be whose fronts are completed, in parts of the mean of the Einsums."""
 AHEAD = 1 / 4
 """How far their fronts are looked for."""
+OUTSIDE = 2.0
+"""How far those of what keeps nothing inside are looked for where nothing is known."""
 BEAM = 500
 """Rows that are kept behind each Einsum."""
 
@@ -78,16 +79,17 @@ def good_cascade(refinement: Refinement, steps: Sequence[EinsumOptions], most: f
 
     `steps`: the options of each Einsum that a cascade within `most` may have.
     """
-    listed = {step: replace(step, options=tuple(o for o in step.options if not o.unexpanded)) for step in steps}
-    graph = StateGraph([member.einsum.name for member in refinement.cascade.members])
-    graph.build([listed[step] for step in steps], refinement.cascade.watch("a good way to fuse {}"))
-    if not graph.exists:
+    listed = _graph(refinement, steps, lambda _, option: not option.unexpanded)
+    if not listed.exists:
         return None
-    relaxed = refinement.relaxed(graph, {})
     if math.isinf(most):
         # what is near the best need not fit together: what lies outside does
-        _complete(refinement, relaxed, relaxed.everywhere(partial(_outside, refinement, relaxed)), most)
-        relaxed = refinement.relaxed(graph, relaxed.packed)
+        outside = _graph(refinement, steps, _is_outside)
+        if outside.exists:
+            apart = refinement.relaxed(outside, {})
+            far = above(apart.value(apart.paths.least), OUTSIDE * refinement.mean_share, most)
+            _complete(refinement, apart, apart.everywhere(apart.possible), far)
+    relaxed = refinement.relaxed(listed, {})
     for _ in range(ROUNDS):
         least = relaxed.value(relaxed.paths.least)
         if least >= most:
@@ -96,19 +98,27 @@ def good_cascade(refinement: Refinement, steps: Sequence[EinsumOptions], most: f
         near = relaxed.all_near(above(least, NEAR * share, most))
         if not _complete(refinement, relaxed, near, above(least, AHEAD * share, most)):
             break
-        relaxed = refinement.relaxed(graph, relaxed.packed)
+        relaxed = refinement.relaxed(listed, relaxed.packed)
     answer = relaxed.join(relaxed.everywhere(relaxed.possible), most, BEAM, known=True)
     return answer if len(answer.reached[-1].costs) else None
 
 
-def _outside(refinement: Refinement, relaxed: Relaxation, k: int) -> list[int]:
-    """Options of an Einsum that keep all shared tensors in the outermost memory."""
-    options, chains = relaxed.stages[k].step.options, refinement.cascade.members[k].chains
-    return [
-        o
-        for o in relaxed.possible(k)
-        if not any(chains.may_stand_below_loops(key.memory) for key in options[o].keys.values())
-    ]
+def _graph(
+    refinement: Refinement, steps: Sequence[EinsumOptions], allowed: Callable[[Fronts, Option], bool]
+) -> StateGraph:
+    """The graph of some options of each Einsum."""
+    members, fewer = refinement.cascade.members, dict[EinsumOptions, EinsumOptions]()
+    for step, member in zip(steps, members, strict=True):
+        if step not in fewer:
+            fewer[step] = replace(step, options=tuple(o for o in step.options if allowed(member.chains, o)))
+    graph = StateGraph([member.einsum.name for member in members])
+    graph.build([fewer[step] for step in steps], refinement.cascade.watch("a good way to fuse {}"))
+    return graph
+
+
+def _is_outside(chains: Fronts, option: Option) -> bool:
+    """Whether a listed option keeps all shared tensors in the outermost memory."""
+    return not option.unexpanded and not any(chains.may_stand_below_loops(key.memory) for key in option.keys.values())
 
 
 def apart(relaxed: Relaxation, most: float) -> dict[tuple[int, int], float]:

@@ -6,8 +6,7 @@ the cascade tells how much an Einsum may cost by itself. The slack that is left 
 long the cascade is.
 """
 
-# A join that finds nothing costs little, so the first cutoff is next to the bound (CLOSE) and grows by eight. Options
-# are refined one by one, each up to its own limit: one limit for all searched most of them far too deep.
+# Options are refined one by one, each up to its own limit: one limit for all searched most of them far too deep.
 
 from __future__ import annotations
 
@@ -39,8 +38,8 @@ from einmap.mapper.problem.request import Remainder
 
 STEP = 1 / 8
 """How far above the lower bound the best may be at first, in parts of what an Einsum costs at least on average."""
-CLOSE = 1 / 64
-"""This part of it is tried first: often the bound is the best itself, and then there are few rows."""
+CLOSE, LESS = 1 / 64, 4
+"""This part of it is tried first: often the bound is the best itself. Later ones begin so many times below the last."""
 AHEAD = 1 / 4
 """Where there is a need to look at chains of an Einsum, this part of what it costs at least is looked ahead."""
 OF_FRONTS = 1 / 4
@@ -53,10 +52,10 @@ TRIED = 3
 """Signature classes that are bounded by searches of their own, for each one of them whose bound that raised."""
 WIDER = 4 * ROUNDING
 """How much further than what is reached is looked, in parts of it."""
-SAMPLED, SAMPLED_FIRST = 0.01, 0.5
-"""How far the best is above the bound, in parts of it, where a few loops are tried before large classes; before all."""
-
-NO_PATHS = np.zeros((0, 0), dtype=np.int64)
+SAMPLED, SAMPLED_FIRST, RISES = 0.01, 0.5, 1 / 32
+"""How far the best is above the bound, in parts of it, where a few loops are tried before large classes; before all,
+unless the last graph has raised the bound by more than such a part of it.
+"""
 
 
 class LazyRefinement:
@@ -88,7 +87,7 @@ class LazyRefinement:
         self.shares: list[float] = []
         self.slope: float | None = None
         """A weight that may lift the bound."""
-        self.known_bound = 0.0
+        self.known_bound, self.wider = 0.0, CLOSE
         self.suppositions = Suppositions(wait=0 if cascade.proving and cascade.known.limit is None else math.inf)
 
     # one cascade, one objective
@@ -101,6 +100,7 @@ class LazyRefinement:
         is far from the bound, at the latest where nothing but large signature classes is left.
         """
         good: Answer | None = None
+        highest = 0.0
         while True:
             # rounding parts none of what is as good as that: who breaks ties may need it
             most = self.floors.cutoff = reached * (1 + WIDER)
@@ -112,10 +112,11 @@ class LazyRefinement:
                 self.known_bound = reached
                 return good
             self.known_bound = max(self.known_bound, least)
-            if good is not None and not self.cascade.proving and reached <= self.known_bound * (1 + GOOD):
+            if not self.cascade.proving and reached <= self.known_bound * (1 + GOOD):
                 return good
             wanted, large = self.open_options(relaxed, least, most)
-            if sample is not None and most > least * (1 + (SAMPLED if large else SAMPLED_FIRST)):
+            rises, highest = least > highest * (1 + RISES), max(least, highest)
+            if sample is not None and not rises and most > least * (1 + (SAMPLED if large else SAMPLED_FIRST)):
                 if (value := sample()) < reached:
                     reached, good = value, None
                 sample = None
@@ -160,12 +161,13 @@ class LazyRefinement:
 
     def widen(self, relaxed: Relaxation, least: float, most: float) -> Answer | None:
         """Answer up to a limit, which rises until there is one; None when there is nothing up to `most`."""
-        wider, slack = CLOSE, STEP * self.mean_share
+        wider, slack = self.wider, STEP * self.mean_share
         while True:
             limit = above(least, slack * wider, most)
             if relaxed.tighten(limit):
                 answer = self.join(relaxed, relaxed.all_near(limit), limit)
                 if len(answer.reached[-1].costs):
+                    self.wider = max(wider / LESS, CLOSE)
                     return answer
             self.known_bound = max(self.known_bound, min(limit, most / (1 + WIDER)))
             if limit >= most:
@@ -181,8 +183,7 @@ class LazyRefinement:
             return None
         requests: dict[Fronts, dict[SignatureClass, RefinementRequest]] = {}
         for k in relaxed.places:
-            member = self.members[k]
-            stage = relaxed.stages[k]
+            member, stage = self.members[k], relaxed.stages[k]
             for o in relaxed.possible(k):
                 signature_class = stage.step.options[o].signature_class
                 if signature_class is not None:
@@ -195,8 +196,7 @@ class LazyRefinement:
         relaxed = self.bound()
         if relaxed is None:
             return None
-        near = relaxed.all_helpful()
-        signatures: dict[Fronts, dict[FusionSignature, RefinementRequest]] = {}
+        near, signatures = relaxed.all_helpful(), dict[Fronts, dict[FusionSignature, RefinementRequest]]()
         for k in relaxed.places:
             for o in near[k]:
                 lists = signatures.setdefault(self.members[k].chains, {})
