@@ -153,3 +153,29 @@ def test_the_page_has_the_front_a_roofline_and_all_tables(run, model, tmp_path):
     for title in ("Throughput and latency", "Roofline", "Plans", "Memory", "What limits each part", "all 10 ways"):
         assert title in text
     assert "--devices 4" in text
+
+
+SMALL = {
+    "model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4,
+    "num_hidden_layers": 2, "vocab_size": 64, "torch_dtype": "bfloat16",
+}  # fmt: skip
+
+
+def test_the_command_writes_a_folder_and_replaces_nothing_unasked(run, tmp_path):
+    config, machine = tmp_path / "config.json", tmp_path / "machine.yaml"
+    config.write_text(json.dumps(SMALL))
+    machine.write_text(
+        "cluster: {pe: {peak: {bf16: 1e15}, memory_bandwidth: 1e9}, axes: {x: {size: 2, bandwidth: 1e9}}}\n"
+    )
+    words = ("tokens", config, "--on", machine, "--no-first", "--batch", "4", "--context", "64")
+    profile = tmp_path / "bf16"
+    assert run(*words, "--llmservingsim", profile).status == 0
+    assert sorted(str(p.relative_to(profile)) for p in profile.rglob("*.*")) == [
+        "meta.yaml", "tp1/attention.csv", "tp1/dense.csv", "tp1/per_sequence.csv"
+    ]  # fmt: skip
+    again = run(*words, "--llmservingsim", profile)
+    assert again.status == 2
+    assert "the file exists" in again.err
+    assert run(*words, "--devices", "2", "--llmservingsim", profile, "--force").status == 0
+    assert (profile / "tp1/dense.csv").read_text() != (profile / "tp2/dense.csv").read_text()
+    assert "one machine" in run(*words, "--fix", "tensor=1", "--llmservingsim", tmp_path / "other").err

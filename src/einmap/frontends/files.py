@@ -111,7 +111,8 @@ def write_pieces_atomically(path: str | Path, pieces: Iterable[bytes], *, replac
 
 
 def write_folder(folder: Path, texts: Mapping[str, str], *, replace: bool = False) -> None:
-    """Write one file for each name into `folder`, which is made if there is none; all of them, or none.
+    """Write one file for each name (with folders of its own, `a/b.csv`) into `folder`, which is made if there is none;
+    all of them, or none.
 
     All texts are written to a new folder beside it first. Where `folder` is new that one takes its name in one step;
     else file by file. Without `replace` a file that is there is an error. Raises SpecError.
@@ -126,6 +127,7 @@ def write_folder(folder: Path, texts: Mapping[str, str], *, replace: bool = Fals
         staging.mkdir()
         try:
             for name, content in contents.items():
+                (staging / name).parent.mkdir(parents=True, exist_ok=True)
                 _write_through(staging / name, content)
             if not target.exists():
                 staging.rename(target)
@@ -146,6 +148,7 @@ def _write_through(path: Path, content: bytes) -> None:
 
 def _move_all(staging: Path, target: Path, names: Iterable[str], *, replace: bool) -> None:
     for name in names:
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
         if replace:
             (staging / name).replace(target / name)
             continue

@@ -47,15 +47,22 @@ class Mapped:
         memories = [m for r in self.results.values() for arch in r.spec.archs.values() for m in arch.memories[:1]]
         return min((memory.size_bits / 8 for memory in memories), default=math.inf)
 
-    def _part(self, part: ModelPart) -> PartCost:
+    def result(self, part: ModelPart) -> MapResult:
+        """The mapping of a part. Raises NoMappingError where nothing fits."""
         spec = self.arch.set("workload", part.spec.to_dict()["workload"])
         key = spec.content_hash
         if key not in self.results:
             self.results[key] = map_workload(
                 spec, metrics=self.metric, time_limit_s=self.time_limit_s, fuse=self.fuse, progress=self.progress
             )
-            self.counts[key] = counted(self.results[key].cost, self.results[key].spec)
-        result, counts = self.results[key], self.counts[key]
+        return self.results[key]
+
+    def _part(self, part: ModelPart) -> PartCost:
+        result = self.result(part)
+        key = result.spec.content_hash
+        if key not in self.counts:
+            self.counts[key] = counted(result.cost, result.spec)
+        counts = self.counts[key]
         spent: dict[str, float] = {}
         taken = result.cost.latency_by_einsum
         for einsum, components in result.cost.limited_by.items():

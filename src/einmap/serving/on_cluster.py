@@ -11,7 +11,7 @@ from einmap.distribute.operators import Work
 from einmap.distribute.training.cuts import Unit, best_cut
 from einmap.frontends.huggingface.model import LanguageModel
 from einmap.serving.held import Held, ends_held, layer_held
-from einmap.serving.kernels import WIDE, Collective, PartOperators, Prompt, operators_of
+from einmap.serving.kernels import WIDE, Collective, Operator, PartOperators, Prompt, operators_of
 from einmap.serving.plan import ServingPlan
 
 ROUNDING = 1e-12
@@ -176,6 +176,11 @@ def _part(part: PartOperators, cluster: Cluster, plan: ServingPlan) -> PartCost:
     return PartCost(
         part.name, part.instances, math.fsum(spent.values()), None, most, None, operations, moved, tuple(spent.items())
     )
+
+
+def operator_time(operator: Operator, cluster: Cluster, plan: ServingPlan) -> float:
+    """Seconds of a kernel or collective."""
+    return _collective(operator, cluster, plan) if isinstance(operator, Collective) else operator.seconds(cluster.pe)
 
 
 def _collective(collective: Collective, cluster: Cluster, plan: ServingPlan) -> float:

@@ -278,7 +278,7 @@ class _Machine(Protocol):
 def _machine(spec: Spec, asked: TokenRequest, made: Description, progress: Progress | None) -> tuple[_Machine, str]:
     """The machine of a specification and its name: that of its file, or of what it is."""
     written = spec.raw.get("cluster")
-    cluster = _cluster(spec)
+    cluster = cluster_or_none(spec)
     if cluster is None:
         written = spec.raw.get("arch")
         if written is None:
@@ -301,8 +301,8 @@ def _machine(spec: Spec, asked: TokenRequest, made: Description, progress: Progr
     return _OnCluster(cluster, plans, asked.answer), PurePath(file).stem if file else "cluster"
 
 
-def _cluster(machine: Spec) -> Cluster | None:
-    """The cluster of a machine. Raises SpecError where its PEs have an architecture."""
+def cluster_or_none(machine: Spec) -> Cluster | None:
+    """The cluster of a machine, None for an architecture. Raises SpecError where its PEs have an architecture."""
     written = machine.raw.get("cluster")
     pe = written.get("pe") if isinstance(written, RawMap) else None
     if isinstance(pe, RawMap) and pe.get("arch") is not None:

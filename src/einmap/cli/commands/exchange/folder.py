@@ -35,7 +35,7 @@ class Folder:
         for name in files:
             target = Target(self.path / name, self.force)
             target.spare(read)
-            if self.path.exists():
+            if target.path.parent.exists():
                 check_target(target.path)
             if target.path.exists() and not self.force:
                 raise file_exists(target.path)

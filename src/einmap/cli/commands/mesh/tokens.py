@@ -8,12 +8,15 @@ from typing import Annotated
 
 import typer
 
+from einmap.cli.commands.exchange.folder import Folder
 from einmap.cli.inputs import Templates, reading_inputs
-from einmap.cli.options import INPUT, Without, argument, flag, group, option, several
+from einmap.cli.options import INPUT, OUTPUT, Without, argument, flag, group, option, several
+from einmap.cli.output import print_hint
 from einmap.cli.progress_bar import searching
 from einmap.cli.writing.results import Output
 from einmap.errors import SpecError
 from einmap.report.serving.tokens import tokens_document, tokens_report
+from einmap.serving.llmservingsim import llmservingsim_files
 from einmap.serving.plan import fixed_of
 from einmap.serving.tokens import TokenRequest, token_costs
 
@@ -47,6 +50,9 @@ class Options:
         "latency|energy|edp", "What the mappings onto an architecture are best in.", default="latency"
     )
     time_limit: float = option("SECONDS", "For each part that is mapped; then the best so far.", default=60.0, min=0.1)
+    llmservingsim: Path | None = option(
+        "DIR", "Write the times of layers as a profile of LLMServingSim into this folder as well.", panel=OUTPUT
+    )
     fuse: bool = flag("Whether tensors may stay inside between Einsums.", "--fuse/--no-fuse", default=True)
 
 
@@ -67,6 +73,9 @@ def tokens_command(options: Options, output: Output, templates: Annotated[Templa
         for name in ("weight_bits", "activation_bits", "cache_bits")
         if (value := getattr(options, name)) is not None
     }
+    folder = Folder.of(options.llmservingsim, output.force)
+    if folder is not None and (len(names) > 1 or options.fix):
+        raise SpecError("--llmservingsim: a profile is of one machine, with tensor parallelism", hint="--on, --devices")
     metrics = {"latency", "energy", "edp"}
     if options.metrics not in metrics:
         raise SpecError(f"--metrics {options.metrics}: expected one of {', '.join(sorted(metrics))}")
@@ -83,17 +92,23 @@ def tokens_command(options: Options, output: Output, templates: Annotated[Templa
         fuse=options.fuse,
         widths=widths,
     )
-    with reading_inputs(templates.define, files):
+    with reading_inputs(templates.define, files) as noted:
         machines = [templates.spec([name]) for name in names]
     costs = []
+    profile: dict[str, str] = {}
     for machine in machines:
         is_mapped = machine.raw.get("cluster") is None
         # an architecture is one device, which several of a cluster may be compared with
         own = replace(request, devices=1, fixed=None) if is_mapped and len(machines) > 1 else request
         with searching(maps=is_mapped) as running:
             costs.append(token_costs(options.model, machine, own, progress=running.progress))
+            if folder is not None:
+                profile = llmservingsim_files(options.model, machine, own, progress=running.progress)
     output.show(lambda: tokens_document(costs), lambda: tokens_report(costs))
     files.write(costs, "einmap.report.html.pages.tokens_page.tokens_page", costs, name_of(options.model))
+    if folder is not None:
+        folder.write(profile, [*noted.files, options.model])
+        print_hint(f"wrote {', '.join(str(folder.path / name) for name in profile)}")
 
 
 def name_of(model: Path) -> str:
