@@ -103,23 +103,30 @@ def tag_of(raw: Raw) -> str | None:
     return kind.value if isinstance(kind, RawScalar) and isinstance(kind.value, str) else None
 
 
-def from_python(value: Any, at: At | None = None) -> Raw:
+MAX_DEPTH = 100
+"""Values in one another, in a file and in a dictionary."""
+
+
+def from_python(value: Any, at: At | None = None, depth: int = 0) -> Raw:
     """Plain dicts, lists and scalars as a raw tree; a dict key `type` becomes the node tag.
 
     Only a capitalised `type` is a tag (`{"type": "Memory", ...}`), as in `!Memory`. Numbers may be numpy's.
-    Raises SpecError for what a file could not hold.
+    Raises SpecError for what a file could not hold, such as more than `MAX_DEPTH` values in one another.
     """
+    if depth > MAX_DEPTH:
+        raise SpecError(f"values are nested more than {MAX_DEPTH} deep", at=at)
     match value:
         case RawScalar() | RawList() | RawMap():
             return value
         case None | bool() | int() | float() | str():
             return RawScalar(value, text=_text(value), quoted=isinstance(value, LiteralString), at=at)
         case list() | tuple():
-            return RawList(tuple(from_python(v, at) for v in value), at=at)
+            return RawList(tuple(from_python(v, at, depth + 1) for v in value), at=at)
         case Mapping():
             tag = value.get("type")
             is_tag = isinstance(tag, str) and tag[:1].isupper()
-            items = tuple((str(k), from_python(v, at)) for k, v in value.items() if not (is_tag and k == "type"))
+            kept = [(str(k), v) for k, v in value.items() if not (is_tag and k == "type")]
+            items = tuple((k, from_python(v, at, depth + 1)) for k, v in kept)
             return RawMap(items, tag=tag if is_tag else None, at=at, key_at=tuple(at for _ in items))
         case numbers.Integral():
             return from_python(int(value), at)

@@ -29,9 +29,7 @@ from einmap.frontends.yaml.parsing.places import Places
 from einmap.frontends.yaml.parsing.scalars import resolve
 from einmap.frontends.yaml.parsing.syntax import QUOTE_EINSUM, QUOTE_OPERATOR, at_mark, explain
 from einmap.frontends.yaml.parsing.work import MAX_DOCUMENT, MAX_NODES, MAX_PARSED, NODE_STEPS, Work
-from einmap.spec.raw import Raw, RawList, RawMap, RawScalar, Scalar
-
-MAX_DEPTH = 100
+from einmap.spec.raw import MAX_DEPTH, Raw, RawList, RawMap, RawScalar, Scalar
 
 _NODE_TAG = re.compile(r"![A-Z]\w*")
 _STANDARD = "tag:yaml.org,2002:"
