@@ -87,7 +87,7 @@ def only_layer(made: Description) -> Layer:
 
 
 def with_experts(made: Description, number: int) -> Description:
-    """The same model with so many experts in each layer."""
+    """A model with so many experts in each layer, all else as it is."""
     layer = made.layers[0]
     assert isinstance(layer.second, Experts)
     other = replace(layer, second=replace(layer.second, number=number))
