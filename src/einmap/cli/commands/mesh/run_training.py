@@ -7,7 +7,7 @@ from dataclasses import fields
 
 import typer
 
-from einmap.cli.commands.mesh.train_plan import ranks_of
+from einmap.cli.commands.mesh.ranks import ranks_of
 from einmap.cli.inputs import Source
 from einmap.cli.options import group, option
 from einmap.cli.output import print_notes

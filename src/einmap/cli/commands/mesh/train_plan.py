@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from einmap.cli.commands.mesh.plan_options import machine_of, memory_of, mesh_of
+from einmap.cli.commands.mesh.ranks import ranks_of
 from einmap.cli.inputs import Source, reading_inputs
 from einmap.cli.options import OUTPUT, Without, group, option, output_option, several
 from einmap.cli.output import print_hint
@@ -15,7 +16,7 @@ from einmap.cli.progress_bar import searching
 from einmap.cli.writing.results import Output
 from einmap.cli.writing.target import Target
 from einmap.distribute.training.document import fixed_by, fixed_in, training_text
-from einmap.distribute.training.model import Ranks, TrainingModel
+from einmap.distribute.training.model import TrainingModel
 from einmap.distribute.training.plan import TrainingRequest
 from einmap.distribute.training.search import best_training_plan
 from einmap.einsum.gradients.update import OPTIMIZERS
@@ -111,16 +112,6 @@ def fixed_of(words: list[str]) -> dict[str, Any]:
         if word.endswith((".yaml", ".yml")) and "=" not in word:
             values |= fixed_in(parse_yaml(read_text_file(Path(word)), word))
     return values | fixed_by([word for word in words if "=" in word or not word.endswith((".yaml", ".yml"))])
-
-
-def ranks_of(text: str, flag: str = "--ranks") -> Ranks:
-    """Ranks of samples, of positions and of experts; an empty word: there is none. A usage error for anything else."""
-    names = [name.strip() for name in text.split(",")]
-    named = [name for name in names if name]
-    if not names[0] or len(names) > 3 or len({*named}) < len(named):
-        raise typer.BadParameter("one to three different ranks, joined by commas: B,M,E", param_hint=flag)
-    samples, positions, experts = [*names, "", ""][:3]
-    return Ranks(samples, positions or None, experts or None)
 
 
 def bytes_of(text: str) -> dict[str, float]:
