@@ -47,7 +47,7 @@ SHORT = 15.0
 """Seconds that are too few for more than what is simpler: it comes first."""
 FIRST_APART, FIRST_USES = 64, 32
 """Which tile shapes of one fused loop are looked at then, and how many uses of the fanouts."""
-FOR_FEW, FOR_HALF = 0.75, 0.5
+FOR_FEW, FOR_HALF = 0.95, 0.5
 """Part of a limited time in which cascades with few fused loops are looked at: before all, and before what is simpler.
 """
 NEARLY_BEATEN = 1.02
