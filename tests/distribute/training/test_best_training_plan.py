@@ -181,6 +181,14 @@ def test_a_layer_with_twice_the_work_has_two_devices_and_its_neighbours_one_each
     assert (fixed.plan, fixed.step.seconds) == (best.plan, best.step.seconds)
 
 
+@pytest.mark.parametrize("pp", [1, 2, 3])
+def test_a_fixed_number_of_stages_holds_for_sub_meshes_of_different_sizes(pp):
+    model = perceptron([256, 512, 512, 256], batch=32)
+    cluster = Cluster(ProcessingElement(peak=((16, 1e11),), memory_bandwidth=1e12), (("x", Link(1e8, 1e-6)),))
+    best = best_training_plan(model, cluster, TrainingRequest(4, fixed={"recompute": "none", "pp": pp}))
+    assert {kind.best.plan.pp for kind in best.kinds if kind.best is not None} == {pp}
+
+
 def test_fixed_sub_meshes_of_one_size_are_those_of_plans_without_them_and_others_must_be_all_devices():
     model, cluster = perceptron([64, 64, 64]), cluster_of(random.Random(1))
     best = best_training_plan(model, cluster, TrainingRequest(4, fixed={"meshes": ((2, 1), (2, 1))}))

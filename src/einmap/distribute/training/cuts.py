@@ -5,7 +5,7 @@ sub-meshes of different sizes, all ways by a lower bound.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from heapq import heapify, heappop, heappush
@@ -136,14 +136,15 @@ def divided(
     memory: float,
     below: float,
     order: Sequence[int] | None = None,
+    counts: Collection[int] | None = None,
 ) -> Iterator[Divided]:
     """Ways to cut layers into stages on sub-meshes with all devices together, those with the least bound first, as far
     as that is less than `below`.
 
     `memory`: bytes of a device, where the stage before the last k ones holds k + 1 micro-batches or all; `order`: the
-    width of each stage, None: any. The bound is the most of what stages before one take for a micro-batch and the work
-    of that one. The least one of the last stages, by their first layer and their devices, is found once for each number
-    of stages.
+    width of each stage, `counts`: how many stages there may be, None: any. The bound is the most of what stages before
+    one take for a micro-batch and the work of that one. The least one of the last stages, by their first layer and
+    their devices, is found once for each number of stages.
     """
     unit = reduce(math.gcd, (width.devices for width in widths), devices)
     sizes = np.array([width.devices // unit for width in widths])
@@ -158,7 +159,7 @@ def divided(
         _prepend(least[-2], own, (float(min(batches, number)), memory, below), least[-1])
     numbers = range(1, len(least)) if order is None else [len(order)]
     heap = [(float(least[number][0, whole]), number, _Begun(number, whole)) for number in numbers]
-    heap = [one for one in heap if one[0] < below]
+    heap = [one for one in heap if one[0] < below and (counts is None or one[1] in counts)]
     heapify(heap)
     pushed = len(least)
     while heap:

@@ -259,9 +259,7 @@ class _Search:
     # sub-meshes of different sizes
 
     def run_unequal(self) -> None:
-        """Look at plans whose stages have sub-meshes of different sizes, as far as their bounds are less than the best
-        plan takes.
-        """
+        """Look at plans with sub-meshes of different sizes whose bounds are less than what the best plan takes."""
         offers = sorted(self._unequal_offers(), key=lambda one: one.least)
         for number, offer in enumerate(offers):
             below = min((step.seconds for step in self.best.values()), default=math.inf)
@@ -269,7 +267,8 @@ class _Search:
                 return
             widths = [self.bounds.width(self._seen(offer, mesh), offer.batches) for mesh in offer.meshes]
             order = None if offer.order is None else [offer.meshes.index(mesh) for mesh in offer.order]
-            ways = divided(widths, self.request.devices, offer.batches, self.memory, below, order)
+            counts = self.request.fixed.get("pp") and self.request.values("pp", ())
+            ways = divided(widths, self.request.devices, offer.batches, self.memory, below, order, counts)
             stages = self.request.fixed.get("stages")
             for one in ways if stages is None else [Divided(offer.least, stages, offer.order or ())]:
                 if self.progress.stopped or self.ran_unequal >= MOST_UNEQUAL:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from einmap.einsum.rewrites.steps import USAGE, Step, parse_step, partition
 from einmap.einsum.workload import Workload
 from einmap.errors import EinmapError, SpecError, did_you_mean
 from einmap.spec.forms.write_workload import with_written
@@ -12,12 +12,17 @@ from einmap.spec.raw import RawMap, get_value, place, set_value, to_python
 from einmap.spec.shared_inputs import without
 from einmap.visible import short
 
+if TYPE_CHECKING:
+    from einmap.einsum.rewrites.steps import Step
+
 KEY = "rewrites"
 """The key under `mapping` that holds them, as `parse_rewrite` reads them."""
 
 
 def parse_rewrite(text: str) -> Step:
     """`online_softmax P=512` as a step. Raises SpecError for a step that there is not, and as `parse_step` does."""
+    from einmap.einsum.rewrites.steps import USAGE, parse_step  # rarely needed
+
     name, _, rest = text.strip().partition(" ")
     if name not in USAGE:
         raise SpecError(
@@ -28,6 +33,8 @@ def parse_rewrite(text: str) -> Step:
 
 def rewritten(workload: Workload, texts: Sequence[str]) -> Workload:
     """The workload after these changes. Raises SpecError, NotSupportedError."""
+    from einmap.einsum.rewrites.steps import partition
+
     return partition(workload, map(parse_rewrite, texts)).workload
 
 
