@@ -9,10 +9,8 @@ from tests.mapper.fusion.test_against_brute_force import compare
 from tests.mapper.fusion.test_table_store import cascade
 
 from einmap.mapper.fusion import search
-from einmap.mapper.fusion.fronts.nests.growing import NestSample
-from einmap.mapper.fusion.fronts.nests.met_loops import ANYTHING, MetLoops
+from einmap.mapper.fusion.fronts.nests.met_loops import MetLoops
 from einmap.mapper.fusion.refinement import front_listing, lazy_refinement
-from einmap.mapper.problem.request import Remainder
 
 
 def chains_of(lanes, position):
@@ -58,26 +56,14 @@ def test_what_was_put_aside_is_listed_as_before_and_a_few_tile_shapes_are_a_part
     assert {s: chains.bounds(s).tolist() for s in chains.signatures} == everything
 
 
-def test_there_are_too_many_still_where_more_than_a_half_of_a_sample_is_good_and_may_be_met():
-    keys = [{0: ()}, {0: ((("", ""), "0", 2),)}]
-    sample = NestSample([(np.array([float(cost)]), keys[cost % 2]) for cost in range(10)])
-    nothing = np.zeros((1, 1))
-    assert sample.is_left(Remainder(nothing, 5.5), ANYTHING)
-    assert not sample.is_left(Remainder(nothing, 4.5), ANYTHING)
-    assert sample.is_left(None, MetLoops({0: frozenset(key[0] for key in keys)}))
-    assert not sample.is_left(None, MetLoops({0: frozenset([()])}))
-
-
 def test_a_class_with_too_many_nests_stays_as_it_was():
     chains = chains_of(1, 1)
     surveyed = chains.survey(dict.fromkeys(chains.signature_classes), most=20)
     assert surveyed.anew
     assert surveyed.postponed
-    assert surveyed.anew | surveyed.postponed.keys() == set(chains.signature_classes)
-    for signature_class, sample in surveyed.postponed.items():
+    assert surveyed.anew | surveyed.postponed == set(chains.signature_classes)
+    for signature_class in surveyed.postponed:
         assert signature_class not in chains.listed
-        assert sample.is_left(None, ANYTHING)
-        assert not sample.is_left(None, MetLoops({t: frozenset() for t, _ in signature_class}))
         assert chains.survey({signature_class: None}).anew == {signature_class}
     assert all(chains.listed.values())
 

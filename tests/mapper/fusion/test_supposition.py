@@ -69,7 +69,7 @@ def test_limits_next_to_the_bound_lose_no_optimum(seeds, ends, monkeypatch):
 
         with monkeypatch.context() as patched:
             patched.setattr(supposition, "PATIENCE", 0)
-            patched.setattr(supposition, "GRAPHS", rng.choice((1, 3, 40)))
+            patched.setattr(supposition._Limited, "left", rng.choice((1, 3, 40)))
             patched.setattr(FusedSearch, "with_few_loops", nothing)
             found = best_of(problem, goal)
         assert found == pytest.approx(expected, rel=1e-8), seed

@@ -196,26 +196,26 @@ class EinsumFronts:
     ) -> Surveyed:
         """List the outer nests of some signature classes, all that can be a part of something good.
 
-        `met`: the keys that others can meet, where these are known. A class with more than `most` stays as it was.
+        `met`: the keys that others can meet, where these are known. A class that has more than `most` stays as it was.
         Raises StoppedError.
         """
         anew = {f: o for f, o in limits.items() if f not in self._pruned or not self._pruned[f].stays_out(o)}
-        lists = {f: ClassList(met.get(f, ANYTHING), most) for f in anew}
+        lists = {signature_class: ClassList(met.get(signature_class, ANYTHING)) for signature_class in anew}
         pruned = {signature_class: PrunedBounds(len(self.request.goals)) for signature_class in anew}
         plans = [(plan, signature_class) for plan, signature_class in self._by_plan.items() if signature_class in anew]
         limits_of, pruned_of = {plan: anew[f] for plan, f in plans}, {plan: pruned[f] for plan, f in plans}
         for search in self.groups.searches(limits_of, pruned_of) if plans else ():
-            self._list(search, anew, pruned, lists)
+            self._list(search, anew, pruned, lists, most)
             for plan, signature_class in plans:
-                if lists[signature_class].is_too_long:
+                if lists[signature_class].n > most:
                     limits_of.pop(plan, None)
-        postponed = {f: listed.sample for f, listed in lists.items() if listed.is_too_long}
-        for signature_class in anew.keys() - postponed.keys():
+        postponed = {signature_class for signature_class, listed in lists.items() if listed.n > most}
+        for signature_class in anew.keys() - postponed:
             for signature in self.listed.get(signature_class, ()):
                 self._outer_nest_rows.pop(signature, None)
             self.listed[signature_class] = lists[signature_class].by_signature
             self._pruned[signature_class] = pruned[signature_class]
-        return Surveyed(anew.keys() - postponed.keys(), postponed)
+        return Surveyed(anew.keys() - postponed, postponed)
 
     def _list(
         self,
@@ -223,8 +223,9 @@ class EinsumFronts:
         limits: Mapping[SignatureClass, Remainder | None],
         pruned: Mapping[SignatureClass, PrunedBounds],
         lists: Mapping[SignatureClass, ClassList],
+        most: float,
     ) -> None:
-        """List the outer nests of one search, into `lists`; of a signature class no more than these may have."""
+        """List the outer nests of one search, into `lists`; no more than `most` of each signature class."""
         rules = NestRules(
             search, self.request.shared, self.most, self.most_per_axis, self.request.joint, self.request.wider,
             self.request.waiting, self.request.steps, self.request.made, self.request.awaited, self.apart,
@@ -242,7 +243,7 @@ class EinsumFronts:
             for nest in OuterNestEnumerator(rules, compiled, bounds, remainder, of_class.met).outer_nests():
                 self.meter.listed += 1
                 self.meter.go_on()
-                if of_class.is_too_long:
+                if of_class.n > most:
                     break
                 if not np.isfinite(nest.least).all():
                     continue
@@ -250,7 +251,7 @@ class EinsumFronts:
                 if exceeds_cutoff(outer_nest, remainder):
                     bounds.add(outer_nest.least[None])
                 else:
-                    of_class.add(outer_nest)
+                    of_class.n += 1
                     by_signature.setdefault(outer_nest.signature, []).append(outer_nest)
         for signature, outer_nests in by_signature.items():
             listed = lists[signature.signature_class].by_signature.setdefault(signature, [])

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from einmap.arch.tree import Architecture
 from einmap.arrays import Floats, Ints
 from einmap.einsum.einsum import Einsum
-from einmap.mapper.fusion.fronts.nests.growing import NestSample
 from einmap.mapper.fusion.fronts.nests.met_loops import MetLoops
 from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, SignatureClass
 from einmap.mapper.problem.request import Remainder, Request
@@ -51,10 +50,10 @@ EVERYTHING: Mapping[SignatureClass, MetLoops] = {}
 
 @dataclass(frozen=True)
 class Surveyed:
-    """Signature classes that had to be listed anew, and those that are as before, with some of their too many nests."""
+    """Signature classes that had to be listed anew, and those that are as before, since they have too many chains."""
 
     anew: Set[SignatureClass] = frozenset()
-    postponed: Mapping[SignatureClass, NestSample] = field(default_factory=dict)
+    postponed: Set[SignatureClass] = frozenset()
 
 
 class Fronts(Protocol):

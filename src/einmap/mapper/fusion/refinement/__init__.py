@@ -1,6 +1,5 @@
 """Lazy refinement: of each Einsum only what can be a part of something good is listed.
 
-- `large_classes`: which signature classes with too many outer nests are listed next
 - `lazy_refinement`: the best of a cascade, refined until what is listed is enough.
 - `relaxation`: what a graph of boundary states says of a cascade: what it costs at least, which options are near the
   best, and the best of what is complete.

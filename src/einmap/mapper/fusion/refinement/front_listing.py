@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from einmap.mapper.fusion.fronts.nests.growing import NestSample
+from einmap.mapper.fusion.fronts.nests.met_loops import ANYTHING, MetLoops
 from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, SignatureClass
 from einmap.mapper.fusion.fronts.protocol import Fronts, FusedFront
 from einmap.mapper.fusion.problem import CascadeProblem, Member
@@ -56,6 +56,18 @@ class RefinementRequest:
         return Remainder(rows[nondominated(rows)], remainders[0].most)
 
 
+@dataclass(frozen=True)
+class TooLarge:
+    """Up to a limit a signature class has too many outer nests, even of those that others can meet."""
+
+    limit: float
+    met: MetLoops
+
+    def holds(self, limit: float, met: MetLoops) -> bool:
+        """Whether it has too many up to another limit, with other keys that can be met."""
+        return self.limit <= limit and self.met.is_within(met)
+
+
 class FrontListing:
     """Makes fronts known further. `passed` counts the time since a step began.
 
@@ -74,7 +86,7 @@ class FrontListing:
         first = FIRST_LISTED if cascade.most_fused > 1 else math.inf
         self.most: dict[Fronts, float] = {member.chains: first for member in cascade.members}
         """Outer nests of a signature class that are listed by now; of larger ones none are."""
-        self.too_large: dict[tuple[Fronts, SignatureClass], NestSample] = {}
+        self.too_large: dict[tuple[Fronts, SignatureClass], TooLarge] = {}
 
     def copied(self, option_bounds: OptionBounds) -> FrontListing:
         """A copy with bounds of its own, for a search that leaves this one as it is."""
@@ -109,10 +121,11 @@ class FrontListing:
             outer_nests = chains.statistics.outer_nests
             met = {} if met_keys is None else {f: met_keys.of(chains, f) for f in remainders}
             surveyed = chains.survey(remainders, met, self.most[chains])
-            self.too_large |= {(chains, f): sample for f, sample in surveyed.postponed.items()}
+            for f in surveyed.postponed:
+                self.too_large[chains, f] = TooLarge(requests[chains][f].limit, met.get(f, ANYTHING))
             if not surveyed.postponed and chains.statistics.outer_nests <= GROWTH * outer_nests:
                 self.class_steps[chains] *= 2
-            for signature_class in remainders.keys() - surveyed.postponed.keys():
+            for signature_class in remainders.keys() - surveyed.postponed:
                 remainder = remainders[signature_class]
                 refined = Refined(requests[chains][signature_class].limit, () if remainder is None else (remainder,))
                 self.option_bounds.listed(chains, signature_class, refined, signature_class in surveyed.anew)

@@ -28,7 +28,6 @@ from einmap.mapper.fusion.problem import CascadeProblem
 from einmap.mapper.fusion.refinement.einsum_floors import raise_floor
 from einmap.mapper.fusion.refinement.front_listing import FrontListing, RefinementRequest, above, wider_than
 from einmap.mapper.fusion.refinement.good_cascades import BEAM, Turns, apart, good_cascade
-from einmap.mapper.fusion.refinement.large_classes import LargeClasses
 from einmap.mapper.fusion.refinement.met_keys import MetKeys
 from einmap.mapper.fusion.refinement.option_bounds import OptionBounds
 from einmap.mapper.fusion.refinement.option_floors import OptionFloors
@@ -154,8 +153,9 @@ class LazyRefinement:
         """List or complete what the best row has that is not known, and what seems to be about as good."""
         if self.floors_raised(relaxed, unknown):
             return
-        limits, classes = self.around(relaxed, unknown, most), LargeClasses(relaxed, self.listing, most)
-        for chains in {self.members[k].chains for k, o in unknown if classes.has((k, o), limits[k, o])}:
+        limits, met = self.around(relaxed, unknown, most), MetKeys(relaxed, most)
+        too_large = [k for k, o in unknown if self.is_too_large(relaxed, k, o, limits[k, o], met)]
+        for chains in {self.members[k].chains for k in too_large}:
             self.listing.more(chains)
         self.refine(relaxed, limits)
 
@@ -296,7 +296,7 @@ class LazyRefinement:
         they are the second list.
         """
         large: list[tuple[int, int]] = []
-        classes = LargeClasses(relaxed, self.listing, most)
+        met = MetKeys(relaxed, most)
         for unexpanded, step in ((True, STEP), (False, OF_FRONTS * STEP)):
             unknown: dict[tuple[int, int], float] = {}
             for k in relaxed.places:
@@ -304,9 +304,9 @@ class LazyRefinement:
                 near = [o for o in relaxed.near(k, limit) if options[o].unexpanded == unexpanded]
                 for o in (o for o in near if relaxed.known_limit(k, o) < limit):
                     ahead = above(least, self.ahead(relaxed, k, o), most)
-                    if not classes.has((k, o), ahead):
+                    if not self.is_too_large(relaxed, k, o, ahead, met):
                         unknown[k, o] = ahead
-                    elif not classes.has((k, o), limit):
+                    elif not self.is_too_large(relaxed, k, o, limit, met):
                         unknown[k, o] = limit
                     else:
                         large.append((k, o))
@@ -322,16 +322,39 @@ class LazyRefinement:
             self.bound()
         return good_cascade(self, self.floors.within(self.steps), most)
 
+    def neighbours(self, relaxed: Relaxation, most: float, met: MetKeys) -> dict[tuple[int, int], float]:
+        """Signature classes of which all may be known: then less is left of large ones, which have to meet them."""
+        return {
+            (k, o): most
+            for k in relaxed.places
+            for o in relaxed.near(k, most)
+            if relaxed.stages[k].step.options[o].unexpanded and not self.is_too_large(relaxed, k, o, most, met)
+        }
+
     def large_ones(
         self, relaxed: Relaxation, large: Sequence[tuple[int, int]], least: float, most: float
     ) -> dict[tuple[int, int], float]:
-        """The next large signature classes, and limits; before them what they have to meet, where it is not known."""
-        classes = LargeClasses(relaxed, self.listing, most)
+        """Large signature classes of one Einsum: of those that were looked at least far the one that costs most.
+
+        Before them what they have to meet, where that is not known.
+        """
         near_bound = most <= least * (1 + self.mean_share)
-        neighbours = classes.neighbours() if near_bound else {}
+        neighbours = self.neighbours(relaxed, most, MetKeys(relaxed, most)) if near_bound else {}
         if neighbours:
             return neighbours
-        return {(k, o): above(least, STEP * self.share(k), most) for k, o in classes.more(large, self.share)}
+        listing, chains = self.listing, [self.members[k].chains for k, _ in large]
+        _, _, first = min(
+            (listing.most[of], -self.share(k), i) for i, ((k, _), of) in enumerate(zip(large, chains, strict=True))
+        )
+        listing.more(chains[first])
+        places = [place for place, of in zip(large, chains, strict=True) if of is chains[first]]
+        return {(k, o): above(least, STEP * self.share(k), most) for k, o in places}
+
+    def is_too_large(self, relaxed: Relaxation, k: int, o: int, limit: float, met: MetKeys) -> bool:
+        """Whether an option is a signature class with too many outer nests for now, up to a limit."""
+        signature_class, chains = relaxed.stages[k].step.options[o].signature_class, self.members[k].chains
+        known = None if signature_class is None else self.listing.too_large.get((chains, signature_class))
+        return known is not None and signature_class is not None and known.holds(limit, met.of(chains, signature_class))
 
     # listing and completing
 

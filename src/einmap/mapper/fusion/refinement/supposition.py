@@ -27,9 +27,7 @@ from einmap.mapper.fusion.refinement.option_floors import OptionFloors
 PATIENCE = 4
 """Graphs whose bound was no higher than those before, when it is time."""
 GRAPHS = 40
-"""Graphs that are bounded for one limit until the bound is nearer to it."""
-NEARER = 7 / 8
-"""This part of the distance is nearer."""
+"""Graphs that are bounded for one limit at most."""
 SOON = 20
 """Where that took no more of them the next limit is further away."""
 FEW, PART = 3, 1 / 4
@@ -91,8 +89,7 @@ class Suppositions:
         """
         bound, meter = refinement.known_bound, refinement.cascade.meter
         before = meter.listed
-        limit = bound + (reached - bound) * self.close
-        limited = _Limited(limit=limit, left=GRAPHS)
+        limit, limited = bound + (reached - bound) * self.close, _Limited()
         put_back = [member.chains.put_aside() for member in refinement.cascade.distinct]
         other, values = _copied(refinement), [reached]
         other.suppositions = limited
@@ -116,43 +113,34 @@ class Suppositions:
             # what was found not to fit anywhere is no option any more
             refinement.listing.changed.update(member.chains for member in refinement.cascade.distinct)
             self.listed += meter.listed - before
-            self._choose(limited, meter.listed, rose=refinement.known_bound > bound)
+            self._choose(limited.left, meter.listed, rose=refinement.known_bound > bound)
         return answer, min(values)
 
-    def _choose(self, limited: _Limited, listed: int, *, rose: bool) -> None:
-        """The next limit, after the search for one.
+    def _choose(self, left: int, listed: int, *, rose: bool) -> None:
+        """The next limit. `left`: graphs that could still have been bounded, below 0 where these were too few.
 
         `listed`: outer nests that were listed for all; `rose`: whether the bound is higher than before.
         """
         self.in_vain += 1
         self.wait = 2**self.in_vain if self.in_vain > FEW else 0
-        if limited.left < 0:
+        if left < 0:
             self.wait, self.close = self.wait if rose else max(GRAPHS, self.wait), self.close / 4
-        elif limited.graphs <= SOON:
+        elif left >= GRAPHS - SOON:
             self.close = min(2 * self.close, FAR)
         if self.listed > PART * (listed - self.listed):
             # what is known may be the best: only the search as it was ends there
             self.wait = GRAPHS * self.in_vain
 
 
-@dataclass
 class _Limited(Suppositions):
-    """In a search for one limit there are no others, and so many graphs are `left` until the bound is nearer to it than
-    `distance`; `graphs` were bounded.
-    """
+    """In a search for one limit: there are no others, and so many graphs are `left`."""
 
-    limit: float = math.inf
-    distance: float = math.inf
-    left: int = 0
-    graphs: int = 0
+    left: int = GRAPHS
 
     def is_due(self, bound: float, reached: float) -> bool:
         """Never. Raises TooLongError where no graph is left."""
-        del reached
-        self.graphs += 1
+        del bound, reached
         self.left -= 1
-        if self.limit - bound <= NEARER * self.distance:
-            self.distance, self.left = self.limit - bound, GRAPHS
         if self.left < 0:
             raise TooLongError
         return False

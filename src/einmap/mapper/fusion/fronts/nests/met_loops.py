@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import prod
 
 from einmap.mapper.fusion.fronts.nests.loops import Cut
 
@@ -29,13 +28,9 @@ class MetLoops:
         """The loops of keys, one by one."""
         return {t: frozenset(cut for key in keys for cut in key) for t, keys in self.keys.items()}
 
-    def leave(self, keys: Mapping[int, KeyLoops]) -> bool:
-        """Whether others can meet a nest with these loops above its shared tensors."""
-        return all(keys[t] in loops for t, loops in self.keys.items())
-
-    def size(self, tensors: int) -> tuple[int, int]:
-        """How many of so many tensors may have any loops, and how many combinations of loops the others may have."""
-        return tensors - len(self.keys), prod(map(len, self.keys.values()))
+    def is_within(self, other: MetLoops) -> bool:
+        """Whether fewer nests are left than by another one, or not more."""
+        return all(t in self.keys and self.keys[t] <= keys for t, keys in other.keys.items())
 
     def both(self, other: MetLoops) -> MetLoops:
         """The loops that are met by two accounts."""
