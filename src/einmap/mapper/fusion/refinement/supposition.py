@@ -30,7 +30,7 @@ GRAPHS = 40
 """Graphs that are bounded for one limit at most."""
 SOON = 20
 """Where that took no more of them the next limit is further away."""
-FEW, PART = 3, 1 / 4
+FEW, PART = 3, 1
 """Limits in vain after which each next one is rarer; outer nests listed for them, in parts of all others, after which
 there is none for long.
 """
