@@ -1,9 +1,11 @@
 """Specifications as SCALE-Sim's topology and configuration."""
 
+import re
+
 import pytest
 from tests.frontends.scalesim.test_read import CONFIG, PRODUCTS, REPORTED, imported, spec_of
 
-from einmap import SpecError, loads
+from einmap import EinmapError, SpecError, loads
 from einmap.frontends.scalesim.write import write
 
 
@@ -52,15 +54,21 @@ def test_other_einsums_are_left_out_by_name():
         topology("Y[m, n] = relu(Z[m, n])", sizes=sizes)
 
 
+def changed(folder, pattern, text):
+    """Files of SCALE-Sim, imported, with another mapping."""
+    files = dict(imported(folder, CONFIG, PRODUCTS).files)
+    files["mapping.yaml"], times = re.subn(pattern, text, files["mapping.yaml"])
+    assert times
+    return loads("\n".join(files.values()))
+
+
+@pytest.mark.parametrize("wrong", [("name: rows", "name: rowz"), ("einsum: b", "einsum: a"), ("Array,", "Arrey,")])
+def test_a_mapping_that_does_not_fit_is_told_with_its_place(tmp_path, wrong):
+    with pytest.raises(EinmapError, match="mapping"):
+        write(changed(tmp_path, *wrong))
+
+
 def test_a_mapping_without_an_array_has_no_configuration(tmp_path):
-    text = "\n".join(imported(tmp_path, CONFIG, PRODUCTS).files.values())
-    result = write(
-        loads(
-            text.replace(
-                "rank_variable: k1, tile_shape: 1, component: Array",
-                "rank_variable: m1, tile_shape: 1, component: Array",
-            )
-        )
-    )
+    result = write(changed(tmp_path, r"!Spatial {(.*), component: Array, name: columns}", r"!Temporal {\1}"))
     assert list(result.files) == ["net.csv"]
     assert [entry.key for entry in result.left_out] == ["mapping"]

@@ -16,6 +16,7 @@ from einmap.frontends.foreign import Report, Translation
 from einmap.frontends.scalesim.array import FLOWS
 from einmap.frontends.scalesim.config import Dataflow
 from einmap.mapping.nodes import Spatial, Storage
+from einmap.mapping.validate import validate
 from einmap.spec.spec import Spec
 
 type Class = dict[str, str]
@@ -86,6 +87,7 @@ def write(spec: Spec) -> Translation:
         raise SpecError("no Einsum of the workload is one of its layers", at=spec.provenance("workload"), hint=hint)
     texts = {"net.csv": _topology(layers)}
     if spec.mapping is not None:
+        validate(spec.mapping, spec.workload, spec.archs, spec.place_of_node, spec.workload.by_name)
         try:
             texts["run.cfg"] = _configuration(spec, layers)
             report.notes.append(Note(_FOLDS, kind="advice"))

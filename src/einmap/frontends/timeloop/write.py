@@ -9,6 +9,7 @@ from einmap.frontends.timeloop.write_mapping import write_mapping
 from einmap.frontends.timeloop.write_problem import write_problem
 from einmap.frontends.yaml.dump import to_yaml
 from einmap.mapping.nodes import Compute
+from einmap.mapping.validate import validate
 from einmap.spec.raw import Raw, RawMap
 from einmap.spec.spec import Spec
 
@@ -32,6 +33,8 @@ def write(spec: Spec) -> Translation:
     problem = write_problem(workload.einsums[0], report, spec.provenance("workload.einsums[0]"))
     texts = {"problem.yaml": _section("problem", problem.raw)}
     if spec.raw.get("arch") is not None:
+        if spec.mapping is not None:
+            validate(spec.mapping, workload, spec.archs, spec.place_of_node, workload.by_name)
         arch = write_arch(spec, _compute(spec), problem.dimensions, report)
         texts["architecture.yaml"] = _section("architecture", arch.raw)
         if spec.mapping is not None:
