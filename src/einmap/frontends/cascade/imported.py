@@ -40,6 +40,14 @@ class Barrier:
     results: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """An output that is parts of others along an axis: parts of inputs as they are, and outputs by name."""
+
+    axis: int
+    parts: tuple[str | View, ...]
+
+
 @dataclass(frozen=True)
 class Imported:
     """A model as a cascade of Einsums. `spec` has the workload; `operators` how many of each kind the model has."""
@@ -57,7 +65,9 @@ class Imported:
     counted_from_the_end: Mapping[str, int] = field(default_factory=dict)
     """Graph inputs that are indices of a rank of this size: those below 0 are counted from its end."""
     outputs: Mapping[str, View] = field(default_factory=dict)
-    """Outputs of the model by name, as parts of tensors of the workload."""
+    """Outputs of the model by name, as parts of tensors of the workload; `y[1]` is a part of the output `y`."""
+    joined: Mapping[str, Joined] = field(default_factory=dict)
+    """Outputs that are some of `outputs`, and parts of inputs, which are not moved: caches with rows appended."""
     constants: Mapping[str, Array] = field(default_factory=dict, compare=False)
     """Outputs of the model that depend on no input."""
 
@@ -94,12 +104,18 @@ class Imported:
         arrays = self.arrays(values)
         known = {**arrays, **run(self.spec.workload, arrays)} if self.workload else arrays
         # an output that is an input as it is may be read in part by the Einsums, or not at all
-        given = [view.tensor for view in self.outputs.values() if view.tensor.source is not None]
+        parts = [part for joined in self.joined.values() for part in joined.parts if isinstance(part, View)]
+        given = [view.tensor for view in (*self.outputs.values(), *parts) if view.tensor.source is not None]
         known |= {tensor.name: self._padded(tensor, values) for tensor in given}
-        found = {
-            name: seen(view, self._all_of(view, known), self._margin(view.tensor))
-            for name, view in self.outputs.items()
-        }
+
+        def numbers(part: str | View) -> Array:
+            view = self.outputs[part] if isinstance(part, str) else part
+            return seen(view, self._all_of(view, known), self._margin(view.tensor))
+
+        of_joined = {part for joined in self.joined.values() for part in joined.parts if isinstance(part, str)}
+        found = {name: numbers(name) for name in self.outputs if name not in of_joined}
+        for name, joined in self.joined.items():
+            found[name] = np.concatenate([numbers(part) for part in joined.parts], axis=joined.axis)
         return {**found, **self.constants}
 
     def _all_of(self, view: View, known: Mapping[str, Array]) -> Array:

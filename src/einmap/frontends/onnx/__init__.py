@@ -8,5 +8,6 @@
 - `values`: values of inputs that are given, by which control flow is known.
 - `kinds`: the types of values: integers are divided in another way than fractions.
 - `operators`: what each operator becomes.
+- `composed`: operators that stand for many others, as attention does.
 - `read`: a whole model, operator by operator; what has no Einsum form becomes a barrier.
 """

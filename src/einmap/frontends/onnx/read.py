@@ -12,14 +12,16 @@ import numpy as np
 
 from einmap.errors import At, EinmapError, Note, SpecError, did_you_mean
 from einmap.frontends.cascade.builder import Builder
-from einmap.frontends.cascade.imported import NOTHING, Barrier, Imported, imported
+from einmap.frontends.cascade.imported import NOTHING, Barrier, Imported, Joined, imported
 from einmap.frontends.cascade.parts import Parts, whole
 from einmap.frontends.cascade.program import Array
 from einmap.frontends.cascade.step import NotExpressible
 from einmap.frontends.cascade.values import Value, known
-from einmap.frontends.cascade.views import LayoutError
+from einmap.frontends.cascade.views import LayoutError, View
 from einmap.frontends.files import reading
-from einmap.frontends.onnx.kinds import FLOAT, INTEGERS, kinds_of_results
+from einmap.frontends.onnx.composed.body import OPSET, Body
+from einmap.frontends.onnx.composed.table import COMPOSED
+from einmap.frontends.onnx.kinds import FLOAT, INT64, INTEGERS, kinds_of_results
 from einmap.frontends.onnx.model import Model, Node, Tensor, bits_of, graph_of, names_read, read_model
 from einmap.frontends.onnx.operators.call import Call
 from einmap.frontends.onnx.operators.concatenation import CONCATENATIONS, by_parts, joined
@@ -32,7 +34,7 @@ from einmap.optional import require
 from einmap.visible import short
 
 KNOWN = frozenset(
-    {*OPERATORS, *RECURRENT, *CONCATENATIONS, "Constant", "ConstantOfShape", "If", "Range", "Shape", "Size"}
+    {*OPERATORS, *RECURRENT, *CONCATENATIONS, *COMPOSED, "Constant", "ConstantOfShape", "If", "Range", "Shape", "Size"}
 )
 """Operators that are imported; each may have uses that are not."""
 STATIC = "import a model with static shapes: exporters and simplifiers can write them"
@@ -126,19 +128,19 @@ class _Importer:
                 if isinstance(error, SpecError) and error.at is None:
                     error.at = node.at
                 raise
-        outputs = {name: self.output(name) for name in model.outputs}
+        outputs, joined = self.outputs()
         about = {
+            "joined": joined,
             "operators": dict(Counter(node.operator for node in model.nodes)),
             "barriers": tuple(self.barriers),
             "constants": {
                 name: constant.array
-                for name, value in outputs.items()
-                if value is None and isinstance(constant := self.values[name], Value)
+                for name in model.outputs
+                if name not in outputs and isinstance(constant := self.values[name], Value)
             },
         }
-        found = {name: value for name, value in outputs.items() if value is not None}
         try:
-            result = imported(self.builder, found, self.written_out, about, tuple(self.notes()))
+            result = imported(self.builder, outputs, self.written_out, about, tuple(self.notes()))
             return replace(result, notes=(*self.empty(result), *result.notes))
         except SpecError as error:
             if error.at is None:
@@ -175,8 +177,8 @@ class _Importer:
         value = self.builder.graph_input(tensor.name, tensor.shape, bits, tensor.name, weight=is_weight, array=array)
         return replace(value, array=array)
 
-    def add(self, node: Node) -> None:
-        """Import one operator. Raises SpecError for one that is not sane."""
+    def add(self, node: Node, opset: int = 0) -> None:
+        """Import one operator, of the version of the model or another. Raises SpecError for one that is not sane."""
         operands: list[Value | Parts | None] = []
         for name in node.inputs:
             if name and name not in self.values:
@@ -188,10 +190,15 @@ class _Importer:
             return
         kinds = tuple(self.kinds.get(name, FLOAT) for name in node.inputs)
         self.kinds.update(zip(node.outputs, kinds_of_results(node, self.kinds), strict=True))
-        call = Call(self.builder, self.name_of(node), node, plain, self.model.opset, kinds, self.readers)
+        call = Call(self.builder, self.name_of(node), node, plain, opset or self.model.opset, kinds, self.readers)
         try:
+            if node.operator in COMPOSED:
+                self.compose(call, operands)
+                return
             results = self.results(call, tuple(operands))
         except (NotExpressible, LayoutError) as reason:
+            if opset:  # of a body: the operator that it stands for is the barrier
+                raise
             self.add_barrier(node, operands, str(reason), reason.hint if isinstance(reason, NotExpressible) else None)
             return
         for name, value in zip(node.outputs, results, strict=False):
@@ -217,6 +224,26 @@ class _Importer:
             self.kinds[name] = self.kinds.get(given, FLOAT)
             self.give(name, self.values[given], node)
         return True
+
+    def compose(self, call: Call, operands: Sequence[Value | Parts | None]) -> None:
+        """Import the operators that an operator stands for. Raises NotExpressible where it has no body."""
+        for name, value in zip(call.node.inputs, operands, strict=True):
+            if isinstance(value, Value) and value.array is None and not value.is_view:
+                self.values[name] = self.builder.kept(value, name)
+        body = Body(call, operands)
+        COMPOSED[call.node.operator](body)
+        nodes, results = body.needed(), body.used_results()
+        self.readers.update(name for node in nodes for name in node.inputs)
+        self.readers.update(results.values())
+        for name, array in body.constants.items():
+            self.values[name] = known(array, bits_of(FLOAT))
+            self.kinds[name] = INT64 if array.dtype.kind == "i" else FLOAT
+        for node in nodes:
+            self.add(node, OPSET)
+        for place, given in results.items():
+            name = call.node.outputs[place]
+            self.kinds[name] = self.kinds[given]
+            self.give(name, self.values[given], call.node)
 
     def results(self, call: Call, operands: tuple[Value | Parts | None, ...]) -> list[Value | Parts]:
         """Results of an operator. Raises NotExpressible for one without Einsum form."""
@@ -305,8 +332,33 @@ class _Importer:
             return ""
         return f"; operators that einmap does not import: {', '.join(f'{kind} ({n})' for kind, n in counts.items())}"
 
-    def output(self, name: str) -> Value | None:
-        """An output of the model as part of a tensor; None for one that is known, or an input as it is."""
+    def outputs(self) -> tuple[dict[str, Value], dict[str, Joined]]:
+        """Outputs of the model as parts of tensors, those that are known left out; and of which those are joined that
+        are parts of others, as a cache is to which rows are appended: its old rows stay where they are.
+        """
+        found: dict[str, Value] = {}
+        joined: dict[str, Joined] = {}
+        for name in self.model.outputs:
+            value = self.output(name)
+            if isinstance(value, Value):
+                if value.array is None or any(view.tensor.source is None for view in value.leaves):
+                    found[name] = self.builder.written(value, name)
+                continue
+            rows: list[str | View] = []
+            given = [part for part in value.values if _is_given(part)]
+            if len(given) == len(value.values):  # the largest stays, others are written
+                given = [max(given, key=lambda part: part.shape[value.axis])]
+            for part in value.values:
+                if any(part is other for other in given):
+                    rows.append(part.leaves[0])
+                else:
+                    rows.append(f"{name}[{len(rows)}]" if len(value.values) > 1 else name)
+                    found[str(rows[-1])] = self.builder.written(part, name)
+            joined[name] = Joined(value.axis, tuple(rows))
+        return found, joined
+
+    def output(self, name: str) -> Value | Parts:
+        """An output of the model; parts where some are inputs of it as they are."""
         if name not in self.values:
             raise SpecError(f"nothing gives the output {short(name, 60)}", at=At(self.model.file))
         value = self.values[name]
@@ -316,15 +368,19 @@ class _Importer:
                 f"the model says the shape [{', '.join(map(str, declared))}], its operators give {[*value.shape]}",
                 at=At(self.model.file, path=f"output {short(name, 60)}"),
             )
-        if isinstance(value, Parts):
-            return whole(self.builder, value, name)
-        if value.array is not None and all(view.tensor.source is not None for view in value.leaves):
-            return None
-        return self.builder.written(value, name)
+        if isinstance(value, Parts) and any(_is_given(part) for part in value.values):
+            return value
+        return whole(self.builder, value, name) if isinstance(value, Parts) else value
 
     def name_of(self, node: Node) -> str:
         """Name for the tensor that a node writes: as the node, or its result."""
         return node.name or next((name for name in node.outputs if name), node.operator)
+
+
+def _is_given(part: Value) -> bool:
+    """Whether a part is that of an input, with nothing to compute."""
+    tensor = part.leaves[0].tensor if part.is_view else None
+    return tensor is not None and tensor.source is not None and tensor.bits == part.bits
 
 
 def _fits(shape: Sequence[int], declared: Sequence[int | str]) -> bool:

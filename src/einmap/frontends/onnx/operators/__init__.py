@@ -9,8 +9,8 @@
 - `quantised`: operators on integers that stand for fractions.
 - `layout`: operators on shapes alone, which become projections.
 - `resizing`: Resize and Upsample, axis by axis.
-- `contributed`: operators of ONNX Runtime, which its optimisers write.
-- `fused`: those of its operators that stand for several of ONNX: with an activation, between integers.
+- `choice`: the largest values, and rows of experts.
+- `fused`: operators of ONNX Runtime that stand for several of ONNX: with an activation, a sum, between integers.
 - `packed`: those of its operators whose weights have a few bits.
 - `concatenation`: operators on concatenated values, part by part.
 - `recurrent`: recurrent layers: RNN, GRU and LSTM, as ONNX defines them.

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import prod
+
+import numpy as np
 
 from einmap.errors import SpecError
+from einmap.frontends.cascade.builder import check_shape
 from einmap.frontends.cascade.parts import Parts, concatenated, part_of, whole
-from einmap.frontends.cascade.values import Value
+from einmap.frontends.cascade.values import Value, broadcast, broadcast_shape, known
 from einmap.frontends.onnx.operators.call import Call
 from einmap.frontends.onnx.operators.contractions import convolved, with_bias
 from einmap.frontends.onnx.operators.elementwise import ELEMENTWISE
@@ -170,6 +174,8 @@ def matmul(call: Call, operands: tuple[Operand, ...]) -> list[Value | Parts] | N
     a, b = (*operands, None)[:2]
     if a is None or b is None or len(a.shape) < 2 or len(b.shape) < 2:
         return None
+    # a factor that all parts are multiplied with is computed once
+    a, b = (call.builder.kept(v, f"{call.name}_input") if isinstance(v, Value) else v for v in (a, b))
     rank = max(len(a.shape), len(b.shape))
     left = a.axis - len(a.shape) if isinstance(a, Parts) else None
     right = b.axis - len(b.shape) if isinstance(b, Parts) else None
@@ -191,17 +197,28 @@ def matmul(call: Call, operands: tuple[Operand, ...]) -> list[Value | Parts] | N
 
 
 def reduce(call: Call, operands: tuple[Operand, ...]) -> list[Value | Parts] | None:
-    """Reductions over other axes than that of the parts."""
+    """Reductions of each part; over the axis of the parts then of their results."""
     x = operands[0]
     given = call.integers("axes")
     if given is None and len(operands) > 1 and isinstance(operands[1], Value) and operands[1].array is not None:
         given = [int(v) for v in operands[1].array.reshape(-1)]
     if not isinstance(x, Parts) or not given or not call.integer("keepdims", 1):
         return None
-    if x.axis in [call.axis(axis, len(x.shape)) for axis in given]:
-        return None
     others = tuple(v for v in operands[1:] if not isinstance(v, Parts))
-    return _each(call, x, lambda i: (x.values[i], *others), x.axis)
+    each = _each(call, x, lambda i: (x.values[i], *others), x.axis)
+    if x.axis not in [call.axis(axis, len(x.shape)) for axis in given]:
+        return each
+    if call.node.operator not in _JOINED or not isinstance(each[0], Parts):
+        return None
+    total = each[0].values[0]
+    for value in each[0].values[1:]:
+        total = call.pointwise(_JOINED[call.node.operator], total, value)
+    return [total]
+
+
+_JOINED = {"ReduceSum": "a + b", "ReduceMax": "max(a, b)", "ReduceMin": "min(a, b)", "ReduceL1": "a + b",
+           "ReduceSumSquare": "a + b"}  # fmt: skip
+"""How results of reductions over parts become that over all of them."""
 
 
 def softmax(call: Call, operands: tuple[Operand, ...]) -> list[Value | Parts] | None:
@@ -236,6 +253,55 @@ def transposed(call: Call, operands: tuple[Operand, ...]) -> list[Value | Parts]
     return _each(call, x, lambda i: (x.values[i],), order.index(x.axis)) if sorted(order) == [*range(rank)] else None
 
 
+def reshaped(call: Call, operands: tuple[Operand, ...]) -> list[Value | Parts] | None:
+    """Changes of shape that leave the axis of the parts as it is."""
+    x = operands[0]
+    if not isinstance(x, Parts) or any(isinstance(v, Parts) for v in operands[1:]):
+        return None
+    others = tuple(v for v in operands[1:] if not isinstance(v, Parts))
+    # what becomes of the shape: numbers that take no room
+    told = known(np.broadcast_to(np.float64(0), x.shape), x.bits)
+    (result,) = _operator(call)(replace(call, operands=(told, *others)))
+    before = prod(x.shape[: x.axis])
+    axis = next((i for i in range(len(result.shape)) if prod(result.shape[:i]) == before), None)
+    while axis is not None and axis < len(result.shape) and result.shape[axis] == 1 != x.shape[x.axis]:
+        axis += 1
+    if axis is None or result.shape[axis : axis + 1] != (x.shape[x.axis],):
+        return None
+    shapes = [(*result.shape[:axis], n, *result.shape[axis + 1 :]) for n in x.sizes]
+    return [Parts(axis, tuple(call.reshape(v, shape) for v, shape in zip(x.values, shapes, strict=True)))]
+
+
+def expanded(call: Call, operands: tuple[Operand, ...]) -> list[Value | Parts] | None:
+    """Expand along other axes than that of the parts."""
+    x = operands[0]
+    if not isinstance(x, Parts) or any(isinstance(v, Parts) for v in operands[1:]):
+        return None
+    shape = broadcast_shape(x.shape, call.known_integers(1, "the shape"))
+    check_shape(shape, "its result")
+    axis = len(shape) - len(x.shape) + x.axis
+    sizes = [(*shape[:axis], n, *shape[axis + 1 :]) for n in x.sizes]
+    return [Parts(axis, tuple(broadcast(v, one) for v, one in zip(x.values, sizes, strict=True)))]
+
+
+def cut(call: Call, operands: tuple[Operand, ...]) -> list[Value | Parts] | None:
+    """Slice and Split along other axes than that of the parts."""
+    x = operands[0]
+    if not isinstance(x, Parts) or any(isinstance(v, Parts) for v in operands[1:]):
+        return None
+    others = tuple(v for v in operands[1:] if not isinstance(v, Parts))
+    if call.node.operator == "Split":
+        axes = [call.integer("axis", 0)]
+    elif call.opset < 10 or len(others) < 3 or others[2] is None:
+        return None
+    else:
+        axes = call.known_integers(3, "an axis")
+    if x.axis in [call.axis(axis, len(x.shape)) for axis in axes]:
+        return None
+    found = [_operator(call)(replace(call, operands=(v, *others))) for v in x.values]
+    return [Parts(x.axis, values) for values in zip(*found, strict=True)]
+
+
 def flattened(call: Call, operands: tuple[Operand, ...]) -> list[Value | Parts] | None:
     """Flatten at the axis of the parts."""
     x = operands[0]
@@ -247,6 +313,9 @@ def flattened(call: Call, operands: tuple[Operand, ...]) -> list[Value | Parts] 
 RULES: dict[str, Rule] = {
     **dict.fromkeys(ELEMENTWISE, pointwise),
     **dict.fromkeys(("Cast", "Identity", "Dropout"), pointwise),
+    **dict.fromkeys(("Reshape", "Squeeze", "Unsqueeze"), reshaped),
+    **dict.fromkeys(("Slice", "Split"), cut),
+    "Expand": expanded,
     **dict.fromkeys((*WINDOWS, "BatchNormalization"), channels),
     **dict.fromkeys(
         ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceSumSquare"), reduce

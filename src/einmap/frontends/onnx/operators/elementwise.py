@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+from einmap.frontends.cascade.step import NotExpressible
 from einmap.frontends.cascade.values import Value
 from einmap.frontends.onnx.operators.call import Call
 
@@ -149,7 +150,24 @@ def gelu(call: Call) -> list[Value]:
     return [call.pointwise(TANH_GELU, call.operand(0))]
 
 
+MAP = "einmap.Map"
+"""The operator of bodies that is a map expression."""
+
+
+class MapText(str):
+    """A map expression that is not from a file."""
+
+
+def mapped(call: Call) -> list[Value]:
+    """A map expression over all operands. Raises NotExpressible for one of a file."""
+    text = call.node.attributes.get("text")
+    if not isinstance(text, MapText):
+        raise NotExpressible("einmap does not import this operator")
+    return [call.pointwise(text, *(call.operand(i) for i in range(len(call))))]
+
+
 ELEMENTWISE: dict[str, Callable[[Call], list[Value]]] = {
+    MAP: mapped,
     **dict.fromkeys(TEXTS, plain),
     **dict.fromkeys(WITH_ATTRIBUTES, with_attributes),
     **dict.fromkeys(("Min", "Max", "Sum", "Mean"), several),

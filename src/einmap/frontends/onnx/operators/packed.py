@@ -92,8 +92,26 @@ def gather_block_quantized(call: Call) -> list[Value]:
     return [call.gathered(table, [(axis, places)])]
 
 
+EXPERT_WEIGHT = "einmap.ExpertWeight"
+"""The operator of bodies that gives the matrices of experts: [experts, n, k], of integers in bytes along k."""
+
+
+def expert_weight(call: Call) -> list[Value]:
+    """Matrices of integers with a scale for each row, or each block of it."""
+    bits = _bits(call)
+    data, scales = call.operand(0), call.operand(1)
+    if len(data.shape) != 3 or len(scales.shape) not in (2, 3):
+        text = f"scales of the shape {[*scales.shape]} do not fit matrices of {[*data.shape]} bytes"
+        raise SpecError(text, at=call.node.at)
+    number, n, k = *data.shape[:-1], data.shape[-1] * (8 // bits)
+    scales = call.reshape(scales, (number, n, scales.shape[2] if len(scales.shape) == 3 else 1))
+    zero = _zero_points(call, 2, scales.shape, bits)
+    return [fraction(call, unpacked(call, 0, (number, n, k), bits), scales, zero, 2)]
+
+
 PACKED: dict[str, Callable[[Call], list[Value]]] = {
     "com.microsoft.MatMulNBits": matmul_n_bits,
+    EXPERT_WEIGHT: expert_weight,
     "com.microsoft.GatherBlockQuantized": gather_block_quantized,
 }
 """By the name of the operator, with its domain."""

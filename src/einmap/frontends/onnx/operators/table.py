@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 from einmap.frontends.cascade.values import Value
 from einmap.frontends.onnx.operators.call import Call
+from einmap.frontends.onnx.operators.choice import CHOICES
 from einmap.frontends.onnx.operators.contractions import CONTRACTIONS
-from einmap.frontends.onnx.operators.contributed import CONTRIBUTED
 from einmap.frontends.onnx.operators.elementwise import ELEMENTWISE
 from einmap.frontends.onnx.operators.fused import FUSED
 from einmap.frontends.onnx.operators.layout import LAYOUT
@@ -23,8 +23,8 @@ OPERATORS: Mapping[str, Callable[[Call], list[Value]]] = {
     **NORMALISATIONS,
     **LAYOUT,
     **QUANTISED,
-    **CONTRIBUTED,
     **FUSED,
     **PACKED,
+    **CHOICES,
 }
 """Functions that give the results of operators, of other domains by full names; constants are folded before."""
