@@ -15,6 +15,7 @@
 - `accelforge`: a specification -> files for AccelForge.
 - `scalesim`: SCALE-Sim's configurations and topologies -> a specification.
 - `zigzag`: ZigZag's workloads, hardware and mappings -> a specification.
+- `tflite`: models of TFLite (LiteRT), as nodes of ONNX.
 - `timeloop`: Timeloop's problems, architectures and mappings -> a specification, and back.
 - `yaml`: YAML specifications: text -> raw tree, and back.
 """

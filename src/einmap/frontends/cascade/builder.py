@@ -85,7 +85,8 @@ class Builder:
             return replace(value, expression=Number(number), leaves=(), nonnegative=number >= 0)
         if value.expression is not None:
             return value
-        return self.graph_input(f"{name}_constant", value.shape, value.bits, np.asarray(value.array), weight=True)
+        array = np.asarray(value.array)
+        return self.graph_input(f"{name}_constant", value.shape, value.bits, array, weight=True, array=array)
 
     # operations
 

@@ -67,7 +67,25 @@ def from_onnx(
             hint = did_you_mean(name, model.open_dimensions, listing="open dimensions")
             hint = "it is an input: give its value with --value" if name in model.inputs else hint
             raise SpecError(f"no input has an open dimension {name}", at=At(model.file), hint=hint)
-    result = _Importer(model, bits, input_values(model, values or {})).run()
+    return import_nodes(model, bits, input_values(model, values or {}), strict=strict)
+
+
+def import_nodes(
+    model: Model,
+    bits: int | None,
+    values: Mapping[str, Array] | None = None,
+    *,
+    strict: bool = False,
+    shapes: Mapping[str, Tensor] | None = None,
+    reasons: Mapping[str, str] | None = None,
+) -> Imported:
+    """The cascade of nodes of ONNX, whatever file they come from; the others as `from_onnx` takes them.
+
+    `shapes`: of values, where ONNX is not asked for those of operators without Einsum form; `reasons`: why such an
+    operator has none, by its first result. Raises SpecError.
+    """
+    inferred = None if shapes is None else dict(shapes)
+    result = _Importer(model, bits, values or {}, inferred=inferred, reasons=reasons or {}).run()
     if strict and result.barriers:
         raise _refusal(result, model)
     return result
@@ -111,6 +129,7 @@ class _Importer:
     readers: Counter[str] = field(default_factory=Counter)
     kinds: dict[str, int] = field(default_factory=dict)
     inferred: dict[str, Tensor] | None = None
+    reasons: Mapping[str, str] = field(default_factory=dict)
 
     def run(self) -> Imported:
         """The cascade of the whole model. Raises SpecError."""
@@ -262,7 +281,7 @@ class _Importer:
         if kind == "If":
             raise unknown_condition(operands)
         if kind not in OPERATORS:
-            raise NotExpressible("einmap does not import this operator")
+            raise NotExpressible(self.reasons.get(call.node.outputs[0], "einmap does not import this operator"))
         if any(isinstance(value, Parts) for value in operands):
             return by_parts(call, operands)
         return [*OPERATORS[kind](call)]

@@ -6,6 +6,7 @@ import glob
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 from einmap.errors import At, EinmapError, ManyErrors, Note, SpecError, closest, did_you_mean, raise_all
@@ -19,6 +20,11 @@ TOP_LEVEL_KEYS = (
     *("distribution", "cluster"),
 )
 
+MODELS = {
+    ".onnx": ("einmap.frontends.onnx.read", "read_onnx"),
+    ".tflite": ("einmap.frontends.tflite.read", "read_tflite"),
+}
+"""Models, by the end of a file's name: the module and function that give the workload."""
 MISSPELT = 2
 """Letters by which a misspelt key may be longer or shorter."""
 
@@ -163,16 +169,15 @@ def _no_file(pattern: Path) -> SpecError:
 
 
 def _read_file(documents: Documents, path: Path, top_key: Keys | None) -> _Document:
-    if path.suffix.lower() == ".onnx":
+    if path.suffix.lower() in MODELS:
         return _read_model(documents, path)
     return _top_level(documents.file(path), str(path), documents, top_key)
 
 
 def _read_model(documents: Documents, path: Path) -> _Document:
     """A model gives the workload; its open dimensions are set as template variables are."""
-    from einmap.frontends.onnx.read import read_onnx
-
-    model, dimensions = read_onnx(path, documents.define)
+    module, name = MODELS[path.suffix.lower()]
+    model, dimensions = getattr(import_module(module), name)(path, documents.define)
     documents.names.update(dimensions)
     entries = tuple((key, value, At(str(path))) for key, value in model.spec.raw.items)
     return _Document(str(path), entries, model.notes)

@@ -1,4 +1,4 @@
-"""`einmap import`: a model in ONNX or of Hugging Face, or files of another tool, as a specification."""
+"""`einmap import`: a model in ONNX, of TFLite or of Hugging Face, or files of another tool, as a specification."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from einmap.frontends.foreign import GIVEN_FILE, Translation
 from einmap.frontends.huggingface.model import summary
 from einmap.frontends.huggingface.read import read_model
 from einmap.frontends.onnx.read import from_onnx
+from einmap.frontends.tflite.read import from_tflite
 from einmap.frontends.yaml.spec import dump
 
 
@@ -24,7 +25,9 @@ from einmap.frontends.yaml.spec import dump
 class Options:
     """Files to read, and where to write the specification."""
 
-    files: list[Path] = argument("FILES", "A model, FILE.onnx; with --from a config.json, files of other tools.")
+    files: list[Path] = argument(
+        "FILES", "A model, FILE.onnx or FILE.tflite; with --from a config.json, files of other tools."
+    )
     from_: str = option(
         "onnx|huggingface|scalesim|timeloop|zigzag", "The format of FILES.", "--from", default=ONNX, panel=INPUT
     )
@@ -102,10 +105,14 @@ def _import_model(model: Path, options: Options, define: list[str]) -> None:
     values = definitions(options.value, "--value", "use_cache_branch=1")
     target = Target.of(options.output, options.force, [model])
     with reading_inputs(define, target):
-        sizes = definitions(define)
-        result = from_onnx(
-            model, dimensions=sizes, batch=options.batch, bits=options.bits, strict=options.strict, values=values
-        )
+        batch, bits, strict = options.batch, options.bits, options.strict
+        if model.suffix.lower() == ".tflite":
+            if values:
+                raise SpecError("--value is for ONNX models")
+            result = from_tflite(model, batch=batch, bits=bits, strict=strict)
+        else:
+            sizes = definitions(define)
+            result = from_onnx(model, dimensions=sizes, batch=batch, bits=bits, strict=strict, values=values)
     text = f"# {model.name}, imported by einmap\n{dump(result.spec)}"
     if target is None:
         print_file(text)

@@ -14,6 +14,7 @@ from einmap.frontends.cascade.step import NotExpressible, expression_of
 from einmap.frontends.cascade.uses import Use
 from einmap.frontends.cascade.values import Value, known, reshape
 from einmap.frontends.onnx.operators.call import Call
+from einmap.frontends.onnx.operators.constants import MOST_FOLDED
 
 _OUT, _KERNEL = ("p", "q", "o"), ("r", "s", "t")
 
@@ -91,11 +92,15 @@ def _of_integers(call: Call, x: Value, largest: Callable[[Value], Value]) -> Val
 def average_pool(call: Call) -> list[Value]:
     """AveragePool: a sum, and the quotient by how many values take part."""
     x, slide = _pooled(call)
+    if slide.has_padding and prod(slide.out) > MOST_FOLDED:
+        raise NotExpressible(f"it counts the values of {prod(slide.out):,} windows")
     uses: list[Use] = ["n", "c", *slide.uses(_OUT, _KERNEL)]
     out = ["n", "c", *_OUT[: len(slide.out)]]
     extents = slide.extents(_OUT, _KERNEL)
     total = contracted(call, f"{call.name}_sum", [(x, uses)], out, x.bits, extents=extents).value(call)
     include = bool(call.integer("count_include_pad", 0))
+    if not slide.has_padding:
+        return [call.pointwise(f"a / {prod(slide.kernel)}", total)]
     counts = np.ones(())
     for i in range(len(slide.sizes)):
         counts = np.multiply.outer(counts, _counted(slide, i, include))
@@ -106,12 +111,12 @@ def average_pool(call: Call) -> list[Value]:
 
 def _counted(slide: Slide, axis: int, include_padding: bool) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """How many indices of each window of an axis count."""
-    first = slide.strides[axis] * np.arange(slide.out[axis])[:, None] - slide.before[axis]
-    places = first + slide.dilations[axis] * np.arange(slide.kernel[axis])[None, :]
+    first = slide.strides[axis] * np.arange(slide.out[axis]) - slide.before[axis]
     low, high = 0, slide.sizes[axis]
     if include_padding:
         low, high = -slide.before[axis], high + slide.after[axis]
-    counts: np.ndarray[tuple[int], np.dtype[np.float64]] = ((places >= low) & (places < high)).sum(axis=1).astype(float)
+    below = [np.clip(-((first - end) // slide.dilations[axis]), 0, slide.kernel[axis]) for end in (low, high)]
+    counts: np.ndarray[tuple[int], np.dtype[np.float64]] = (below[1] - below[0]).astype(float)
     return counts
 
 
