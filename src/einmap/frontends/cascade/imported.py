@@ -23,6 +23,8 @@ from einmap.frontends.cascade.write import workload_of
 from einmap.spec.spec import Spec
 from einmap.visible import brief
 
+MOST_HIDDEN = 0.05
+"""The part of a model's products that may be hidden without a word of it before all else."""
 NOTHING = "the model has nothing to compute: its outputs are its inputs, or constants"
 
 
@@ -31,13 +33,15 @@ class Barrier:
     """An operator without Einsum form. It ends the cascade there: what it reads is an output of the workload, what it
     gives an input, so that both move to and from the outermost memory.
 
-    `results`: its values by the names of the model.
+    `results`: its values by the names of the model; `n_products`: an estimate, from shapes, of the products that it
+    sums, which are not counted.
     """
 
     operator: str
     reason: str
     at: str
     results: tuple[str, ...]
+    n_products: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,23 @@ class Imported:
         entries = self.workload["einsums"]
         names = {entry["einsum"].partition("[")[0] for entry in entries if entry["renames"]["weight"] != "Nothing"}
         return sum(e.n_computes for e in einsums if e.name in names)
+
+    @property
+    def n_hidden_products(self) -> int:
+        """An estimate of the products that operators without Einsum form sum: they are not counted."""
+        return sum(barrier.n_products for barrier in self.barriers)
+
+    @property
+    def hidden_text(self) -> str | None:
+        """Sentence that says which part of the model's products is hidden; None up to 5 %."""
+        hidden = self.n_hidden_products
+        total = hidden + self.n_multiply_accumulates
+        if hidden <= MOST_HIDDEN * total:
+            return None
+        counts = Counter(barrier.operator for barrier in self.barriers if barrier.n_products)
+        shown = ", ".join(f"{kind} ({n})" for kind, n in counts.items())
+        share = f"{hidden / total:.0%}" if hidden < total else "all"
+        return f"about {share} of the model's products ({hidden:,} of {total:,}) are not counted: {shown}"
 
     @property
     def workload(self) -> dict[str, Any]:

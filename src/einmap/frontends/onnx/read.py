@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from einmap.frontends.cascade.step import NotExpressible
 from einmap.frontends.cascade.values import Value, known
 from einmap.frontends.cascade.views import LayoutError, View
 from einmap.frontends.files import reading
+from einmap.frontends.onnx.barriers import Surroundings, products_of, results_of, shapes_in
 from einmap.frontends.onnx.composed.body import OPSET, Body
 from einmap.frontends.onnx.composed.table import COMPOSED
 from einmap.frontends.onnx.kinds import FLOAT, INT64, INTEGERS, kinds_of_results
@@ -29,8 +29,6 @@ from einmap.frontends.onnx.operators.constants import constant, folded, shape_of
 from einmap.frontends.onnx.operators.recurrent import RECURRENT
 from einmap.frontends.onnx.operators.table import OPERATORS
 from einmap.frontends.onnx.values import input_values, unknown_condition
-from einmap.frontends.onnx.wire import text_of
-from einmap.optional import require
 from einmap.visible import short
 
 KNOWN = frozenset(
@@ -128,7 +126,7 @@ class _Importer:
     written_out: dict[str, Value] = field(default_factory=dict)
     readers: Counter[str] = field(default_factory=Counter)
     kinds: dict[str, int] = field(default_factory=dict)
-    inferred: dict[str, Tensor] | None = None
+    declared: dict[str, Tensor] | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)
 
     def run(self) -> Imported:
@@ -160,29 +158,34 @@ class _Importer:
         }
         try:
             result = imported(self.builder, outputs, self.written_out, about, tuple(self.notes()))
-            return replace(result, notes=(*self.empty(result), *result.notes))
+            return replace(result, notes=(*self.first_notes(result), *result.notes))
         except SpecError as error:
             if error.at is None:
                 error.at = At(model.file)
             raise
 
-    def empty(self, result: Imported) -> list[Note]:
-        """That a cascade has no products, where operators without Einsum form may have had them."""
+    def first_notes(self, result: Imported) -> list[Note]:
+        """That a cascade has few products, where operators without Einsum form hide them."""
+        at = At(self.model.file)
+        if (text := result.hidden_text) is not None:
+            return [Note(text, at)]
         if result.n_multiply_accumulates or not result.barriers:
             return []
-        text = "0 products that are summed: what is counted here lies between operators without Einsum form"
-        return [Note(text, At(self.model.file))]
+        return [Note("0 products that are summed: all lies between operators without Einsum form", at)]
 
     def notes(self) -> list[Note]:
         """Notes for users: barriers by kind."""
         counts = Counter((barrier.operator, barrier.reason) for barrier in self.barriers)
+        hidden: Counter[tuple[str, str]] = Counter()
+        for barrier in self.barriers:
+            hidden[barrier.operator, barrier.reason] += barrier.n_products
         return [
             Note(
-                f"{n} x {operator} without Einsum form ({reason}): a barrier, whose operands and results pass through "
-                "the outermost memory",
+                f"{n} x {kind[0]} without Einsum form ({kind[1]}): a barrier, whose operands and results pass through "
+                f"the outermost memory{f'; it hides about {hidden[kind]:,} products' if hidden[kind] else ''}",
                 At(self.model.file),
             )
-            for (operator, reason), n in counts.items()
+            for kind, n in counts.items()
         ]
 
     def leaf(self, tensor: Tensor, *, is_weight: bool) -> Value:
@@ -317,25 +320,35 @@ class _Importer:
                 stored = self.builder.written(one, name)
                 self.values[name] = stored
                 self.written_out[name] = stored
+        if self.declared is None:
+            self.declared = shapes_in(self.model.proto.graph)
+        around = self.surroundings(node)
+        found = results_of(node, around, self.declared)
         for name in read:
-            tensor = self.shape_of_result(name, node, reason, hint)
+            if name not in found:
+                raise SpecError(
+                    f"it has no Einsum form ({reason}), and the shape of its result {short(name, 60)} is not known",
+                    at=node.at,
+                    hint=hint or f"{STATIC}{self.unknown_operators()}",
+                )
+            tensor = found[name]
             bits = tensor.bits if self.bits is None else self.bits
             self.kinds[name] = tensor.kind
             self.give(name, self.builder.graph_input(name, tensor.shape, bits, name), node)
         reason = f"{reason}; {hint}" if hint else reason
-        self.barriers.append(Barrier(node.operator, reason, node.at.path, tuple(read)))
+        hidden = products_of(node, around, found)
+        self.barriers.append(Barrier(node.operator, reason, node.at.path, tuple(read), hidden))
 
-    def shape_of_result(self, name: str, node: Node, reason: str, hint: str | None) -> Tensor:
-        """The shape of a value by ONNX's own inference. Raises SpecError where it does not say; `hint`: what helps."""
-        if self.inferred is None:
-            self.inferred = _inferred(self.model)
-        if name not in self.inferred:
-            raise SpecError(
-                f"it has no Einsum form ({reason}), and the shape of its result {short(name, 60)} is not known",
-                at=node.at,
-                hint=hint or f"{STATIC}{self.unknown_operators()}",
-            )
-        return self.inferred[name]
+    def surroundings(self, node: Node) -> Surroundings:
+        """The values that an operator reads, its graphs included, as far as they are known."""
+        around = Surroundings(self.model.opset, kinds=self.kinds)
+        for name in names_read(node):
+            value = self.values.get(name)
+            if value is not None:
+                around.shapes[name] = value.shape
+                if isinstance(value, Value) and value.array is not None:
+                    around.arrays[name] = value.array
+        return around
 
     def where_given(self, name: str) -> str:
         """Which operator further on gives a value, or what may have been meant."""
@@ -407,21 +420,3 @@ def _fits(shape: Sequence[int], declared: Sequence[int | str]) -> bool:
     return len(shape) == len(declared) and all(
         isinstance(said, str) or said == size for size, said in zip(shape, declared, strict=True)
     )
-
-
-def _inferred(model: Model) -> dict[str, Tensor]:
-    """Shapes of values that ONNX infers, those that are numbers."""
-    onnx = require("onnx", "onnx")
-    try:
-        # without the propagation of data, which goes through each number that a hostile model expands
-        graph = onnx.shape_inference.infer_shapes(model.proto).graph
-    except Exception:  # it raises several kinds of errors, for models that are not sane
-        graph = model.proto.graph
-    shapes: dict[str, Tensor] = {}
-    for info in (*graph.value_info, *graph.output):
-        kind = info.type.tensor_type
-        sizes: Sequence[Any] = kind.shape.dim
-        if info.type.HasField("tensor_type") and kind.HasField("shape") and all(d.dim_value > 0 for d in sizes):
-            shape = tuple(int(d.dim_value) for d in sizes)
-            shapes[text_of(info.name)] = Tensor(text_of(info.name), shape, bits_of(kind.elem_type), kind.elem_type)
-    return shapes

@@ -25,7 +25,8 @@ def model_summary(result: Imported) -> RenderableType:
         f"{len(workload.einsums):,} Einsums over {len(workload.tensors):,} tensors; "
         f"{macs:,} multiply-accumulates in contractions, {workload.n_computes:,} operations in all"
     )
-    return Group(Text(facts), operators)
+    hidden = [] if result.hidden_text is None else [Text(result.hidden_text)]
+    return Group(*hidden, Text(facts), operators)
 
 
 def left_out_table(left_out: tuple[LeftOut, ...]) -> RenderableType:
