@@ -266,6 +266,8 @@ class _Importer:
             name = call.node.outputs[place]
             self.kinds[name] = self.kinds[given]
             self.give(name, self.values[given], call.node)
+        for inner in (*body.constants, *(name for node in nodes for name in node.outputs)):
+            self.values.pop(inner, None)
 
     def results(self, call: Call, operands: tuple[Value | Parts | None, ...]) -> list[Value | Parts]:
         """Results of an operator. Raises NotExpressible for one without Einsum form."""
