@@ -127,7 +127,7 @@ def genai(path, s):
     return w.saved(path, inputs, ["logits", *present])
 
 
-def optimum(path, s):
+def optimum(path, s):  # noqa: PLR0915
     """As Hugging Face optimum exports it (torch.onnx: operators of ONNX alone, caches joined with new rows)."""
     w = Writer(s)
     one, two = w.known(1.0, np.float16), w.known(2.0, np.float16)

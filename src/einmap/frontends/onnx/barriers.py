@@ -51,8 +51,8 @@ class Surroundings:
         return found
 
 
-def results_of(node: Node, around: Surroundings, declared: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The results of an operator whose shapes are known: by rules of its own, ONNX's inference, or what is declared."""
+def results_of(node: Node, around: Surroundings, graph: Any) -> dict[str, Tensor]:
+    """Results of an operator whose shapes are known: by rules of its own, inference of ONNX, or as its graph says."""
     kinds = dict(zip(node.outputs, kinds_of_results(node, around.kinds), strict=True))
     shapes = [around.shapes.get(name) for name in node.inputs]
     rule = _RULES.get(node.operator.removeprefix("com.microsoft."))
@@ -74,7 +74,9 @@ def results_of(node: Node, around: Surroundings, declared: Mapping[str, Tensor])
         }
     else:
         made = _states_of(node, around) | _inferred(node, around)
-    return {name: made.get(name) or declared[name] for name in node.outputs if name in made or name in declared}
+    if all(name in made for name in node.outputs if name):
+        return made
+    return {name: tensor for name, tensor in shapes_in(graph).items() if name in node.outputs} | made
 
 
 def _inferred(node: Node, around: Surroundings) -> dict[str, Tensor]:

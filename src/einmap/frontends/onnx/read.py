@@ -18,7 +18,7 @@ from einmap.frontends.cascade.step import NotExpressible
 from einmap.frontends.cascade.values import Value, known
 from einmap.frontends.cascade.views import LayoutError, View
 from einmap.frontends.files import reading
-from einmap.frontends.onnx.barriers import Surroundings, products_of, results_of, shapes_in
+from einmap.frontends.onnx.barriers import Surroundings, products_of, results_of
 from einmap.frontends.onnx.composed.body import OPSET, Body
 from einmap.frontends.onnx.composed.table import COMPOSED
 from einmap.frontends.onnx.kinds import FLOAT, INT64, INTEGERS, kinds_of_results
@@ -82,8 +82,7 @@ def import_nodes(
     `shapes`: of values, where ONNX is not asked for those of operators without Einsum form; `reasons`: why such an
     operator has none, by its first result. Raises SpecError.
     """
-    inferred = None if shapes is None else dict(shapes)
-    result = _Importer(model, bits, values or {}, inferred=inferred, reasons=reasons or {}).run()
+    result = _Importer(model, bits, values or {}, shapes=shapes, reasons=reasons or {}).run()
     if strict and result.barriers:
         raise _refusal(result, model)
     return result
@@ -126,7 +125,7 @@ class _Importer:
     written_out: dict[str, Value] = field(default_factory=dict)
     readers: Counter[str] = field(default_factory=Counter)
     kinds: dict[str, int] = field(default_factory=dict)
-    declared: dict[str, Tensor] | None = None
+    shapes: Mapping[str, Tensor] | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)
 
     def run(self) -> Imported:
@@ -322,10 +321,8 @@ class _Importer:
                 stored = self.builder.written(one, name)
                 self.values[name] = stored
                 self.written_out[name] = stored
-        if self.declared is None:
-            self.declared = shapes_in(self.model.proto.graph)
         around = self.surroundings(node)
-        found = results_of(node, around, self.declared)
+        found = results_of(node, around, self.model.proto.graph) if self.shapes is None else self.shapes
         for name in read:
             if name not in found:
                 raise SpecError(
