@@ -9,7 +9,7 @@ settings.register_profile(
     "repeatable",
     derandomize=True,
     deadline=None,
-    max_examples=50,
+    max_examples=30,
     suppress_health_check=[HealthCheck.too_slow],
 )
 # New examples each time, to look for bugs: pytest --hypothesis-profile explore

@@ -143,9 +143,9 @@ def test_stages_run_turn_by_turn(tree, einsums, latency):
 
 
 def test_random_pipelines_count_hold_and_last_as_the_model_says():
-    assert all(n >= least for n, least in zip(compared(range(60)), (15, 8, 10, 2), strict=True))
+    assert all(n >= least for n, least in zip(compared(range(40)), (11, 6, 4, 2), strict=True))
     # lines of layouts, and networks that each stage has for itself
-    assert compared(range(20, 60), plain_lines)[1] >= 3
+    assert compared(range(20, 40), plain_lines)[1] >= 1
     assert compared([45, 253], case=draw_networks)[1] == 2
 
 

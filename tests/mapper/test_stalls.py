@@ -89,7 +89,7 @@ def compared(seed, most, problem_of=draw_problem):
     return True
 
 
-@few_and_many("seeds, most, least", (range(60), 100, 5), (range(1000, 1240), 1_500, 12), parts=4)
+@few_and_many("seeds, most, least", (range(30), 100, 2), (range(1000, 1240), 1_500, 12), parts=4)
 def test_the_optimum_is_the_best_of_all_mappings(seeds, most, least):
     assert sum(compared(seed, most) for seed in seeds) >= least
 

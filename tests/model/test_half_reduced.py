@@ -143,9 +143,9 @@ def test_what_lanes_of_60_random_cascades_share_is_right_unless_it_is_said(monke
 
 
 def test_random_cascades_often_share_parts_of_sums(monkeypatch):
-    found = Counter(judged(seed, monkeypatch) for seed in range(120))
-    assert found["in parts", "wrong"] >= 2
-    assert found["right", "right"] >= 30
+    found = Counter(judged(seed, monkeypatch) for seed in range(60))
+    assert found["in parts", "wrong"] >= 1
+    assert found["right", "right"] >= 15
 
 
 @pytest.mark.slow

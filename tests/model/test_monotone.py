@@ -81,7 +81,7 @@ def compared(seed):
     return after < before
 
 
-@few_and_many("seeds, least", (range(30), 2), (range(1000, 4000), 300), part="simulator")
+@few_and_many("seeds, least", (range(15), 1), (range(1000, 4000), 300), part="simulator")
 def test_better_machines_are_never_slower(seeds, least):
     found = [outcome for seed in seeds if (outcome := compared(seed)) is not None]
     assert len(found) >= 10

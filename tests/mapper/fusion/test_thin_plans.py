@@ -45,7 +45,7 @@ def test_a_chain_of_products_is_fused_with_a_few_choices(no_lists):
     assert not any(member.chains.covers_mapspace for member in search.members)
 
 
-@few_and_many("seeds", (range(16),), (range(1_000, 1_200),), parts=4, part="fusion")
+@few_and_many("seeds", (range(8),), (range(1_000, 1_200),), parts=4, part="fusion")
 def test_what_is_found_with_a_few_choices_is_a_mapping_no_better_than_the_best(seeds, no_lists):
     found = 0
     for seed in seeds:
