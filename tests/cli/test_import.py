@@ -1,6 +1,7 @@
 """`einmap import`, and models among the files of other commands."""
 
 import numpy as np
+from tests.frontends.onnx.language_models import Sizes, genai
 from tests.frontends.zigzag.test_ordering import PRODUCT, SPREAD
 from tests.frontends.zigzag.test_read import HARDWARE
 from tests.onnx_models import model, node, numbers, saved
@@ -40,6 +41,30 @@ def test_open_dimensions_and_unknown_names_are_errors(run, tmp_path):
     assert "input 'x': the size of dimension 0 is open (tokens)" in done.err
     assert "-D tokens=N" in done.err
     assert "tokenz" in run("import", path, "-D", "tokens=4", "-D", "tokenz=3").err
+
+
+def test_equal_layers_are_one_where_that_is_asked_for(run, tmp_path):
+    sizes = Sizes(layers=3, hidden=64, heads=4, key_heads=2, inner=96, vocabulary=50, positions=32)
+    path = genai(tmp_path / "m.onnx", sizes)
+    names = ("batch_size=1", "sequence_length=1", "past_sequence_length=7", "total_sequence_length=8")
+    define = [word for name in names for word in ("-D", name)]
+    out = tmp_path / "m.yaml"
+    run("import", path, *define, "--instances", "-o", out)
+    assert {einsum.n_instances for einsum in load(out).workload.einsums} == {1, 3}
+    done = run("import", "--from", "zigzag", path, "--instances")
+    assert done.status == 2
+    assert "--instances is for ONNX models" in done.err
+
+
+def test_a_summary_begins_with_the_products_that_are_not_counted(run, tmp_path):
+    call = node("MatMulBnb4", ["r", "w"], ["a"], domain="com.microsoft", N=6, K=8, block_size=16, quant_type=0)
+    nodes = [node("Relu", ["x"], ["r"]), call, node("Exp", ["a"], ["y"])]
+    path = saved(tmp_path, model(nodes, {"x": (4, 8)}, {"w": np.zeros(24, np.uint8), "s": np.zeros(3, np.float32)}))
+    done = run("import", path, "-o", tmp_path / "m.yaml")
+    lines = " ".join(done.out.split())
+    assert lines.startswith(
+        "about all of the model's products (192 of 192) are not counted: com.microsoft.MatMulBnb4 (1)"
+    )
 
 
 def test_a_model_is_never_overwritten(run, tmp_path):

@@ -18,6 +18,7 @@ tensors, seen through indices. So element-wise operations join the Einsum that u
 - `recurrence`: recurrences of a program: states that each step reads as the step before has left them, for all steps at
   once.
 - `split_ranks`: ranks that are read in digits become several, so that heads are ranks of their own.
+- `layers`: equal layers as one with instances.
 - `write`: the collected Einsums as a section `workload` of a specification, with names for ranks and rank variables.
 - `imported`: what an import gives: the specification, what became of each operation, and how values go in and out.
 """

@@ -15,6 +15,7 @@ from einmap.einsum.operation import Operand
 from einmap.einsum.spaces.projection import Affine
 from einmap.errors import Note, SpecError, did_you_mean
 from einmap.frontends.cascade.builder import Builder
+from einmap.frontends.cascade.layers import with_instances
 from einmap.frontends.cascade.program import Access, Array, CascadeEinsum, Stored
 from einmap.frontends.cascade.split_ranks import with_split_ranks
 from einmap.frontends.cascade.values import Value
@@ -72,6 +73,8 @@ class Imported:
     """Outputs of the model by name, as parts of tensors of the workload; `y[1]` is a part of the output `y`."""
     joined: Mapping[str, Joined] = field(default_factory=dict)
     """Outputs that are some of `outputs`, and parts of inputs, which are not moved: caches with rows appended."""
+    instances: Mapping[str, int] = field(default_factory=dict)
+    """Einsums of layers that stand for several equal ones, by how many; then there are no values to be computed."""
     constants: Mapping[str, Array] = field(default_factory=dict, compare=False)
     """Outputs of the model that depend on no input."""
 
@@ -83,7 +86,7 @@ class Imported:
         einsums = self.spec.workload.einsums
         entries = self.workload["einsums"]
         names = {entry["einsum"].partition("[")[0] for entry in entries if entry["renames"]["weight"] != "Nothing"}
-        return sum(e.n_computes for e in einsums if e.name in names)
+        return sum(e.n_computes * e.n_instances for e in einsums if e.name in names)
 
     @property
     def n_hidden_products(self) -> int:
@@ -121,7 +124,12 @@ class Imported:
         return {name: self._array(tensor, values) for name, tensor in self.inputs.items()}
 
     def run(self, values: Mapping[str, Any]) -> dict[str, Array]:
-        """The outputs of the model, from values by name as `arrays` takes them, by evaluating the cascade."""
+        """The outputs of the model, from values by name as `arrays` takes them, by evaluating the cascade.
+
+        Raises SpecError where one Einsum stands for those of several layers.
+        """
+        if self.instances:
+            raise SpecError("equal layers are one: they have no values", hint="import the model without `instances`")
         arrays = self.arrays(values)
         known = {**arrays, **run(self.spec.workload, arrays)} if self.workload else arrays
         # an output that is an input as it is may be read in part by the Einsums, or not at all
@@ -183,16 +191,21 @@ def imported(
     written_out: Mapping[str, Value],
     about: Mapping[str, Any],
     notes: tuple[Note, ...] = (),
+    *,
+    instances: bool = False,
 ) -> Imported:
     """The cascade that gives `outputs`, and writes `written_out` to the outermost memory for barriers.
 
-    `about`: operators, barriers and constants. Where nothing is to be computed, the specification is empty. Raises
-    SpecError where that is so by barriers.
+    `about`: operators, barriers and constants. `instances`: equal layers are one. Where nothing is to be computed, the
+    specification is empty. Raises SpecError where that is so by barriers.
     """
     outputs = {name: _in_its_order(builder, name, value) for name, value in outputs.items()}
     views, others = with_own_bits(builder, outputs, written_out)
     kept = {view.tensor.name for view in (*views.values(), *others.values())}
-    einsums = with_split_ranks(builder.program, with_results(builder, builder.program.needed(kept), kept), kept)
+    einsums = builder.program.needed(kept)
+    if instances:
+        einsums, kept = with_instances(builder.program, einsums, kept)
+    einsums = with_split_ranks(builder.program, with_results(builder, einsums, kept), kept)
     barriers: Sequence[Barrier] = about.get("barriers", ())
     if not einsums and barriers:
         counts = Counter(barrier.operator for barrier in barriers)
@@ -204,11 +217,20 @@ def imported(
     einsums, indices = with_index_inputs(builder, with_tables(builder, einsums))
     names = {access.tensor.name: access.tensor for e in einsums for access in e.inputs}
     produced = {e.output.tensor.name for e in einsums}
+    of_layers = {e.name: e.instances for e in einsums if e.instances > 1}
+    views = {name: view for name, view in views.items() if not of_layers or view.tensor.name in {*produced, *names}}
     inputs = {name: tensor for name, tensor in names.items() if name not in produced}
     margins = {name: tuple(ranks) for name, ranks in builder.program.margins.items()}
     spec = Spec.from_dict(workload=workload_of(builder.program, einsums))
     return Imported(
-        spec, notes=notes, inputs=inputs, margins=margins, counted_from_the_end=indices, outputs=views, **about
+        spec,
+        notes=notes,
+        inputs=inputs,
+        margins=margins,
+        counted_from_the_end=indices,
+        outputs=views,
+        instances=of_layers,
+        **about,
     )
 
 
@@ -293,7 +315,7 @@ def with_tables(builder: Builder, einsums: list[CascadeEinsum]) -> list[CascadeE
             tensor = access.tensor
             if any(margin(tensor, rank) != (0, 0) for rank, _ in access.looked_up):
                 if tensor.name not in copies:
-                    copies[tensor.name] = _copy(builder, tensor, "rows")
+                    copies[tensor.name] = replace(_copy(builder, tensor, "rows"), instances=einsum.instances)
                     done.append(copies[tensor.name])
                 inputs[i] = replace(access, tensor=copies[tensor.name].output.tensor)
         done.append(replace(einsum, inputs=tuple(inputs)))
@@ -309,7 +331,7 @@ def with_results(builder: Builder, einsums: list[CascadeEinsum], kept: set[str])
     for einsum, following in zip_longest(einsums, einsums[1:]):
         done.append(einsum)
         if einsum.name in kept & read:
-            waiting.append(_copy(builder, einsum.output.tensor, "out"))
+            waiting.append(replace(_copy(builder, einsum.output.tensor, "out"), instances=einsum.instances))
         names = together.get(einsum.name, ())
         if following is None or following.name not in names:
             # behind a recurrence, whose Einsums stay together

@@ -62,7 +62,8 @@ class CascadeEinsum:
     """One Einsum. The expression calls input i `Operand(str(i))`; `extents` are those of its rank variables.
 
     `hints`: what rank variables should be called. `weight`: the place of the input that plays the weight in a
-    contraction; None where nothing is contracted. `cuts`: indices that must be from 0 to below a size.
+    contraction; None where nothing is contracted. `cuts`: indices that must be from 0 to below a size. `instances`: how
+    often it is there, with tensors of its own each time.
     """
 
     output: Access
@@ -74,6 +75,7 @@ class CascadeEinsum:
     weight: int | None = None
     is_copy: bool = False
     cuts: tuple[tuple[Affine, int], ...] = ()
+    instances: int = 1
 
     @property
     def name(self) -> str:

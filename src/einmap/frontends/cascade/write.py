@@ -50,6 +50,8 @@ class _Writer:
         fields: dict[str, Any] = {}
         if einsum.reduction != "sum":
             fields["reduction"] = einsum.reduction
+        if einsum.instances > 1:
+            fields["n_instances"] = einsum.instances
         if einsum.is_copy:
             fields["is_copy_operation"] = True
         sizes = {

@@ -46,6 +46,7 @@ def from_onnx(
     bits: int | None = None,
     strict: bool = False,
     values: Mapping[str, object] | None = None,
+    instances: bool = False,
 ) -> Imported:
     """The cascade of Einsums of an ONNX model.
 
@@ -53,6 +54,7 @@ def from_onnx(
     `bits`: of each number, in place of what the types of the model say. `strict`: an operator without Einsum form is an
     error, and not a barrier, where the cascade ends and goes on. `values`: of inputs of the model that are known, by
     name, numbers or lists of numbers: by them an `If` takes its branch; such an input is not one of the cascade.
+    `instances`: equal layers are one with `n_instances`, which exchanges values with the rest by the outermost memory.
 
     Weights are not loaded; of external data only tensors of at most 64 KiB are. Raises SpecError with the place in the
     model: for files that are
@@ -65,7 +67,7 @@ def from_onnx(
             hint = did_you_mean(name, model.open_dimensions, listing="open dimensions")
             hint = "it is an input: give its value with --value" if name in model.inputs else hint
             raise SpecError(f"no input has an open dimension {name}", at=At(model.file), hint=hint)
-    return import_nodes(model, bits, input_values(model, values or {}), strict=strict)
+    return import_nodes(model, bits, input_values(model, values or {}), strict=strict, instances=instances)
 
 
 def import_nodes(
@@ -74,6 +76,7 @@ def import_nodes(
     values: Mapping[str, Array] | None = None,
     *,
     strict: bool = False,
+    instances: bool = False,
     shapes: Mapping[str, Tensor] | None = None,
     reasons: Mapping[str, str] | None = None,
 ) -> Imported:
@@ -82,7 +85,7 @@ def import_nodes(
     `shapes`: of values, where ONNX is not asked for those of operators without Einsum form; `reasons`: why such an
     operator has none, by its first result. Raises SpecError.
     """
-    result = _Importer(model, bits, values or {}, shapes=shapes, reasons=reasons or {}).run()
+    result = _Importer(model, bits, values or {}, shapes=shapes, reasons=reasons or {}).run(instances=instances)
     if strict and result.barriers:
         raise _refusal(result, model)
     return result
@@ -128,7 +131,7 @@ class _Importer:
     shapes: Mapping[str, Tensor] | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)
 
-    def run(self) -> Imported:
+    def run(self, *, instances: bool = False) -> Imported:
         """The cascade of the whole model. Raises SpecError."""
         model = self.model
         self.readers = Counter(name for node in model.nodes for name in names_read(node))
@@ -156,7 +159,7 @@ class _Importer:
             },
         }
         try:
-            result = imported(self.builder, outputs, self.written_out, about, tuple(self.notes()))
+            result = imported(self.builder, outputs, self.written_out, about, tuple(self.notes()), instances=instances)
             return replace(result, notes=(*self.first_notes(result), *result.notes))
         except SpecError as error:
             if error.at is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from einmap.cli.commands.exchange.folder import Folder
 from einmap.cli.commands.exchange.formats import HUGGINGFACE, ONNX, reader
@@ -39,6 +39,7 @@ class Options:
         "Value of an input of a model, by which control flow is known: a number, or a list; repeatable.",
         panel=INPUT,
     )
+    instances: bool = flag("Equal layers of an ONNX model are one, with n_instances.", panel=INPUT)
     bits: int | None = option("N", "Bits of every number.", shown="as the files say", min=1, max=1024, panel=INPUT)
     strict: bool = flag("Operators without Einsum form, and all that has no counterpart, are an error.", panel=INPUT)
     output: Path | None = output_option(
@@ -74,8 +75,7 @@ def import_files_command(options: Options, templates: Annotated[Templates, Witho
     read = reader(options.from_)
     if options.batch is not None:
         raise SpecError("--batch is for models", hint="change the problem's size in its file")
-    if options.value:
-        raise SpecError("--value is for ONNX models")
+    _only_of_onnx(options)
     folder = Folder.of(options.output, options.force)
     with reading_inputs(define) as noted:
         result = read(files, define=definitions(define), root=templates.root, bits=options.bits)
@@ -107,12 +107,12 @@ def _import_model(model: Path, options: Options, define: list[str]) -> None:
     with reading_inputs(define, target):
         batch, bits, strict = options.batch, options.bits, options.strict
         if model.suffix.lower() == ".tflite":
-            if values:
-                raise SpecError("--value is for ONNX models")
+            _only_of_onnx(options)
             result = from_tflite(model, batch=batch, bits=bits, strict=strict)
         else:
             sizes = definitions(define)
-            result = from_onnx(model, dimensions=sizes, batch=batch, bits=bits, strict=strict, values=values)
+            how: dict[str, Any] = {"bits": bits, "strict": strict, "instances": options.instances}
+            result = from_onnx(model, dimensions=sizes, batch=batch, values=values, **how)
     text = f"# {model.name}, imported by einmap\n{dump(result.spec)}"
     if target is None:
         print_file(text)
@@ -123,9 +123,15 @@ def _import_model(model: Path, options: Options, define: list[str]) -> None:
     print_notes(result.notes)
 
 
+def _only_of_onnx(options: Options, hint: str | None = None) -> None:
+    """Raise SpecError for options that models of other formats do not have."""
+    for name, given in (("--value", options.value), ("--instances", options.instances)):
+        if given:
+            raise SpecError(f"{name} is for ONNX models", hint=hint)
+
+
 def _import_config(config: Path, options: Options, define: list[str]) -> None:
-    if options.value:
-        raise SpecError("--value is for ONNX models", hint="-D gives batch, tokens, context")
+    _only_of_onnx(options, "-D gives batch, tokens, context")
     if options.batch is not None:
         define = [*define, f"batch={options.batch}"]
     target = Target.of(options.output, options.force, [config])
