@@ -38,6 +38,12 @@ MATMUL = cascade("Z[m, n] = A[m, k] * B[k, n]")
 CHAIN = cascade("T[m, j] = A[m, k] * B[k, j]", "Z[m] = T[m, j]")
 
 
+def test_a_copy_without_a_rank_of_one_element_is_spread():
+    einsum = {"einsum": "Z[n] = A[m, n]", "is_copy_operation": True}
+    spec = {"rank_sizes": {"M": 1, "N": 8}, "bits_per_value": {"All": 8}, "einsums": [einsum]}
+    assert moved(Spec.from_dict(workload=spec).workload, {"A": {"N": "x"}, "Z": "replicated"}) == [("all_gather", "Z")]
+
+
 def test_without_placements_the_work_is_shared():
     plan = distribute_workload(MATMUL, {"x": 4})
     assert [str(plan.by_name[name].placement) for _, name in plan.inputs] == ["replicated"] * 2

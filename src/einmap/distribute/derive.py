@@ -134,7 +134,8 @@ def _check_einsum(einsum: Einsum) -> None:
         written = [v for _, index in access.projection for v, _ in index.terms]
         if access.output and len(written) != len(set(written)):
             raise NotSupportedError(f"Einsum {einsum.name!r} writes a diagonal of {access.tensor!r}")
-        if access.output and einsum.is_copy and set(einsum.rank_variables) - set(written):
+        summed = (v for v in einsum.rank_variables if v not in written and einsum.extents[v] > 1)
+        if access.output and einsum.is_copy and any(summed):
             raise NotSupportedError(f"the copy {einsum.name!r} writes elements of {access.tensor!r} several times")
 
 

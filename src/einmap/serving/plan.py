@@ -11,9 +11,10 @@ from math import ceil
 from einmap.distribute.costs.cluster import Cluster
 from einmap.distribute.training.machine import Machine, machine_of
 from einmap.distribute.training.plan import DIMS, Dim
-from einmap.distribute.training.search import WORDS, divisors
+from einmap.distribute.training.search import WORDS
 from einmap.errors import At, SpecError, did_you_mean
 from einmap.frontends.huggingface.description import Description, Experts, StateSpace
+from einmap.numbers import divisors
 from einmap.units import counted
 from einmap.visible import short
 

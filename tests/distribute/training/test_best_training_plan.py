@@ -1,20 +1,25 @@
 """The best plan of a training step beside every plan there is, on random small problems."""
 
 import random
-from itertools import combinations, pairwise, product
+from itertools import chain, combinations, pairwise, product
 
 import pytest
-from tests.distribute.training.models import attention, experts, perceptron, transformer
+from tests.distribute.training.models import attention, experts, perceptron, transformer, workload
 
 from einmap.distribute.costs.cluster import Cluster, Link, ProcessingElement
 from einmap.distribute.training.cuts import Unit, best_cut, every_cut
 from einmap.distribute.training.document import fixed_in, training_text
+from einmap.distribute.training.layer import layer_cost
+from einmap.distribute.training.model import Ranks, TrainingModel
 from einmap.distribute.training.plan import RECOMPUTE, TrainingPlan, TrainingRequest
 from einmap.distribute.training.search import best_training_plan
 from einmap.distribute.training.step import TrainingCosts, training_cost
 from einmap.errors import EinmapError, SpecError
 from einmap.frontends.yaml.parsing.parse import parse_yaml
 from einmap.progress import Progress
+from einmap.report.frames.training import TABLES
+from einmap.report.mesh.training import left_out_of
+from einmap.units import format_si
 
 
 def cluster_of(rng):
@@ -65,30 +70,37 @@ def every_plan(model, devices, fixed):
 
 def every_unequal_plan(model, devices, fixed):
     """Every plan whose stages have sub-meshes of different sizes, each a part of the devices that divides them."""
-    widths = [(n // tp, tp) for n in range(1, devices) if devices % n == 0 for tp in range(1, n + 1) if n % tp == 0]
-    for pp in range(2, min(len(model.units), devices) + 1):
-        for meshes in product(widths, repeat=pp):
-            if sum(dp * tp for dp, tp in meshes) != devices or len({*meshes}) == 1:
-                continue
-            for samples, schedule, recompute, zero, sequence in product(
-                {dp << power for dp, _ in meshes for power in range(4)},
-                ("1f1b", "zb-1p", "zb-2p"),
-                fixed["recompute"],
-                range(4),
-                (True, False),
-            ):
-                if any(samples % dp for dp, _ in meshes) or model.batch % samples:
-                    continue
-                for stages in compositions(len(model.units), pp):
-                    yield TrainingPlan(
-                        pp=pp, micro_batch=samples // meshes[0][0], sequence_parallel=sequence, stages=stages,
-                        schedule=schedule, zero=zero, recompute=recompute, meshes=meshes,
-                    )  # fmt: skip
+    numbers = [n for n in range(1, devices) if devices % n == 0]
+    experts = numbers if any(layer.experts for layer in model.layers) else (1,)
+    for cp, ep in product(fixed["cp"], experts):
+        widths = [(n // tp, tp) for n in numbers for tp in numbers if n % tp == 0 and devices % (n * cp * ep) == 0]
+        for pp in range(2, min(len(model.units), devices) + 1):
+            for meshes in product(widths, repeat=pp):
+                if sum(dp * tp for dp, tp in meshes) * cp * ep == devices and len({*meshes}) > 1:
+                    yield from unequal_plans_on(meshes, cp, ep, model, fixed)
 
 
-def least_of_all(model, cluster, devices, memory, fixed, every=every_plan):
+def unequal_plans_on(meshes, cp, ep, model, fixed):
+    """Every plan with these sub-meshes."""
+    for samples, schedule, recompute, zero, sequence in product(
+        {dp << power for dp, _ in meshes for power in range(4)},
+        ("1f1b", "zb-1p", "zb-2p"),
+        fixed["recompute"],
+        range(4),
+        (True, False),
+    ):
+        if any(samples % dp for dp, _ in meshes) or model.batch % (samples * ep):
+            continue
+        for stages in compositions(len(model.units), len(meshes)):
+            yield TrainingPlan(
+                cp=cp, ep=ep, pp=len(meshes), micro_batch=samples // meshes[0][0], sequence_parallel=sequence,
+                stages=stages, schedule=schedule, zero=zero, recompute=recompute, meshes=meshes,
+            )  # fmt: skip
+
+
+def least_of_both(model, cluster, devices, memory, fixed):
     best, costs = None, TrainingCosts(model, cluster)
-    for plan in every(model, devices, fixed):
+    for plan in chain(every_plan(model, devices, fixed), every_unequal_plan(model, devices, fixed)):
         try:
             step = costs.step(plan)
         except EinmapError:
@@ -118,14 +130,12 @@ def check(seed):
         fixed["cp"] = (1, 2)
     whole = training_cost(model, cluster, TrainingPlan()).peak.total
     memory = whole * rng.choice([0.2, 0.35, 0.6, 1.0, 10.0])
-    least = least_of_all(model, cluster, devices, memory, fixed)
+    least = least_of_both(model, cluster, devices, memory, fixed)
     asked = {name: list(values) for name, values in fixed.items()}
     if least is None and fixed["cp"] == (1,) and any(layer.sequence for layer in model.layers):
         # where there are positions and `cp` is not fixed, more of it is tried
-        least = least_of_all(model, cluster, devices, memory, fixed | {"cp": range(1, devices + 1)})
+        least = least_of_both(model, cluster, devices, memory, fixed | {"cp": range(1, devices + 1)})
         del asked["cp"]
-    unequal = least_of_all(model, cluster, devices, memory, fixed, every_unequal_plan)
-    least = min((one for one in (least, unequal) if one is not None), default=None)
     request = TrainingRequest(devices, memory, fixed=asked | {"overlap": ("data",)})
     if least is None:
         with pytest.raises(SpecError, match="no plan keeps to"):
@@ -176,9 +186,59 @@ def test_a_layer_with_twice_the_work_has_two_devices_and_its_neighbours_one_each
     assert (best.plan.meshes, best.plan.stages) == (((1, 1), (1, 2), (1, 1)), (1, 1, 1))
     assert best.proven
     assert best.kinds[0].name == "tensor x pipeline on unequal sub-meshes"
+    (kinds,) = [table for table in TABLES["BestTraining"] if table.name == "kinds"]
+    row = dict(zip((column.name for column in kinds.columns), next(iter(kinds.rows(best))), strict=True))
+    assert (row["sub-meshes"], row["dp"], row["tp"]) == ("1x1 + 1x2 + 1x1", None, None)
     again = fixed_in(parse_yaml(training_text(best.plan), "plan.yaml"))
     fixed = best_training_plan(model, cluster, TrainingRequest(4, fixed=again))
     assert (fixed.plan, fixed.step.seconds) == (best.plan, best.step.seconds)
+
+
+def no_way_over_two(layer, machine, samples, sequence_parallel):
+    if machine.parts(("tp",)) == 2:
+        raise SpecError("layer has no way over 2 devices")
+    return layer_cost(layer, machine, samples, sequence_parallel)
+
+
+def test_a_way_to_divide_devices_over_which_a_layer_cannot_be_spread_is_passed_over(monkeypatch):
+    monkeypatch.setattr("einmap.distribute.training.step.layer_cost", no_way_over_two)
+    model, cluster = perceptron([64, 64, 64]), cluster_of(random.Random(1))
+    best = best_training_plan(model, cluster, TrainingRequest(4))
+    assert best.proven
+    assert {kind.best.plan.tp for kind in best.kinds} == {1, 4}
+    with pytest.raises(SpecError, match="no way over 2 devices"):
+        best_training_plan(model, cluster, TrainingRequest(4, fixed={"tp": 2}))
+
+
+def test_a_bias_is_trained_with_one_sample_at_a_time():
+    model = TrainingModel.of(
+        workload(["H[b, f] = X[b, d] * W[d, f]", "Y[b, f] = H[b, f] + R[f]"], B=4, D=8, F=8), 4, Ranks("B", None)
+    )
+    best = best_training_plan(model, cluster_of(random.Random(1)), TrainingRequest(2, fixed={"micro_batch": 1}))
+    assert best.proven
+
+
+def test_on_many_devices_some_sub_meshes_of_different_sizes_are_looked_at_and_a_bound_of_the_others_is_told(
+    monkeypatch,
+):
+    model = perceptron([256, 512, 512, 256], batch=32)
+    cluster = Cluster(ProcessingElement(peak=((16, 1e11),), memory_bandwidth=1e12), (("x", Link(1e8, 1e-6)),))
+    request = TrainingRequest(4, fixed={"recompute": "none"})
+    whole = best_training_plan(model, cluster, request)
+    assert whole.left_out == ()
+    monkeypatch.setattr("einmap.distribute.training.search.MOST_DEVICES", 2)
+    monkeypatch.setattr("einmap.distribute.training.search.MOST_OF_MANY", 1)
+    some = best_training_plan(model, cluster, request)
+    (left,) = some.left_out
+    assert left.what == "most plans with sub-meshes of different sizes"
+    assert left.bound <= whole.step.seconds < some.step.seconds
+    assert some.proven
+    assert left_out_of(some) == f"left out: {left.what}, which take {format_si(left.bound, 's')} or more"
+
+
+def test_context_parallel_plans_are_left_out_where_others_keep_to_the_memory():
+    best = best_training_plan(attention(1), cluster_of(random.Random(1)), TrainingRequest(2))
+    assert [one.what for one in best.left_out] == ["context parallel plans, as others keep to the memory"]
 
 
 @pytest.mark.parametrize("pp", [1, 2, 3])

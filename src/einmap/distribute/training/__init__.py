@@ -14,5 +14,5 @@
 - `search`: best_training_plan(): the best plan, and the best of each kind.
 - `stage`: the layers of a stage, and which collectives hide behind its passes.
 - `step`: training_cost(): seconds and bytes of a step by a plan.
-- `words`: why a plan wins, and what one change would cost.
+- `unequal`: plans whose stages have sub-meshes of different sizes.
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,8 +13,11 @@ from einmap.distribute.training.cuts import Unit, Width
 from einmap.distribute.training.held import held_by_weights
 from einmap.distribute.training.layer import Weights
 from einmap.distribute.training.plan import FOLDED, SPLIT, TrainingPlan
-from einmap.distribute.training.stage import Stage
+from einmap.distribute.training.stage import Stage, shown_once
 from einmap.distribute.training.step import TrainingCosts
+
+SHORT = 1e-6
+"""Bytes of a message that takes as long as any does at least."""
 
 
 def in_flight(plan: TrainingPlan, batches: int, stage: int) -> float:
@@ -41,7 +43,7 @@ class Sums:
     collectives that may hide; `moving`: float (layers + 1, 2), seconds of these in the forward and in the backward
     pass, which takes at least as long; `saved`, `fixed`: float (layers + 1), bytes that wait and that are there all
     the time; `working`: bytes of the largest layer; `part`: least part of the seconds of a layer that its forward pass
-    takes.
+    takes; `stages`: each layer as a stage of its own.
     """
 
     passes: NDArray[np.float64]
@@ -50,6 +52,7 @@ class Sums:
     fixed: NDArray[np.float64]
     working: float
     part: float
+    stages: tuple[Stage, ...]
 
     @property
     def total(self) -> float:
@@ -102,6 +105,7 @@ class Bounds:
                 np.concatenate([zero, np.cumsum([stage.held.total - stage.held.working for stage in stages])]),
                 max(stage.held.working for stage in stages),
                 float(min(passes[whole > 0, 0] / whole[whole > 0], default=0.0)),
+                tuple(stages),
             )
         return self._sums[key]
 
@@ -165,6 +169,10 @@ class Bounds:
             best = max(best, float(head[own[0]] + work.sum()) + max(0.0, float(tail[own[0]]) - spare))
         return best
 
+    def alone(self, plan: TrainingPlan) -> NDArray[np.float64]:
+        """Seconds of each layer for a micro-batch without collectives for gradients and weights, float (layers,)."""
+        return np.diff(self.sums(plan).passes, axis=0).sum(axis=1)
+
     def width(self, plan: TrainingPlan, batches: int) -> Width:
         """The first sub-mesh of a plan, for stages of any layers."""
         sums, is_split = self.sums(plan), plan.schedule in SPLIT
@@ -172,11 +180,18 @@ class Bounds:
         forward = np.maximum(passes[..., 0], moving[..., 0])
         weights = np.maximum(passes[..., 2], moving[..., 1] - passes[..., 1])
         whole = forward + passes[..., 1] + weights
-        work = batches * whole
-        ahead = forward if is_split else whole
-        mesh = plan.dp, plan.tp
-        devices = math.prod(mesh) * plan.cp * plan.ep
-        return Width(mesh, devices, work, ahead, sums.fixed, sums.saved, self.table(plan))
+        # of the collectives once a step those of the first layer show
+        shown = {id(one): sum(shown_once(plan, one.runs, often) for often in ("step", "update")) for one in sums.stages}
+        once, updates = [shown[id(one)] for one in sums.stages], np.array([one.update for one in sums.stages])
+        update = np.concatenate([np.zeros(1), np.cumsum(updates)])
+        work = batches * whole + (update[None] - update[:, None]) + np.array([*once, 0.0])[:, None]
+        # a message to the next stage, and one back
+        lag = self.costs.machine(plan).seconds("shift", ("pp",), SHORT)
+        ahead = forward + lag if is_split else whole + 2 * lag
+        least = (batches * self.alone(plan) + updates) * plan.stage_devices
+        return Width(
+            (plan.dp, plan.tp), plan.stage_devices, work, ahead, sums.fixed, sums.saved, least, self.table(plan)
+        )
 
     def held_with(self, plan: TrainingPlan) -> float:
         """Bytes that the fullest device of a plan with its stages needs at least."""

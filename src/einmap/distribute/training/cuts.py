@@ -108,7 +108,8 @@ class Width:
     """Devices that a stage may have. `mesh`: how they are divided, `devices`: how many; of a stage from layer b up to
     layer e `work[b, e]`: seconds of all micro-batches at least, `ahead[b, e]`: seconds of one at least before the next
     stage begins, or after that has ended; `fixed`, `saved`: float (layers + 1), bytes of the first layers that are
-    there all the time, and that wait for a micro-batch; `first`: bytes of the first stage for other things.
+    there all the time, and that wait for a micro-batch; `least`: float (layers,), seconds of each layer at least, in
+    whatever stage, of all its devices together; `first`: bytes of the first stage for other things.
     """
 
     mesh: tuple[int, int]
@@ -117,6 +118,7 @@ class Width:
     ahead: Array
     fixed: Array
     saved: Array
+    least: Array
     first: float = 0.0
 
 
@@ -151,12 +153,19 @@ def divided(
     rows = [np.array([getattr(one, name) for one in widths]) for name in ("work", "ahead", "fixed", "saved", "first")]
     layers, whole = len(rows[2][0]) - 1, devices // unit
     ways = [range(len(widths))] * min(layers, whole) if order is None else [[width] for width in reversed(order)]
+    # devices at least for the layers before one, and for those from it on
+    area = (
+        np.concatenate([[0.0], np.cumsum(np.min([width.least for width in widths], axis=0))])
+        / (below * unit)
+        * (1 - 1e-9)
+    )
+    room = np.array([area, area[-1] - area])
     least = [np.full((layers + 1, whole + 1), np.inf)]
     least[0][layers, 0] = 0.0
     for number, some in enumerate(ways, 1):
         least.append(np.full_like(least[0], np.inf))
         own = (sizes[np.array(some)], *(row[np.array(some)] for row in rows))
-        _prepend(least[-2], own, (float(min(batches, number)), memory, below), least[-1])
+        _prepend(least[-2], own, (float(min(batches, number)), memory, below), room, least[-1])
     numbers = range(1, len(least)) if order is None else [len(order)]
     heap = [(float(least[number][0, whole]), number, _Begun(number, whole)) for number in numbers]
     heap = [one for one in heap if one[0] < below and (counts is None or one[1] in counts)]
@@ -203,24 +212,33 @@ class _Begun:
 
 
 @numba.njit(cache=True, nogil=True)
-def _prepend(least: Array, rows: Any, limits: tuple[float, float, float], made: Array) -> None:
+def _prepend(least: Array, rows: Any, limits: tuple[float, float, float], room: Array, made: Array) -> None:
     """Fill `made`, float (layers + 1, devices + 1): the least bound with one more stage in front of those of `least`.
 
     `rows`: sizes, and what `Width` has, for each width; `limits`: micro-batches that the stage holds, bytes, and the
-    bound that is too much.
+    bound that is too much; `room`: float (2, layers + 1), devices at least for the layers before one and from it on.
     """
     sizes, work, ahead, fixed, saved, first = rows
     flight, memory, below = limits
     layers, devices = least.shape[0] - 1, least.shape[1] - 1
-    for width in range(len(sizes)):
-        for begin in range(layers):
-            table = first[width] if begin == 0 else 0.0
-            for end in range(begin + 1, layers + 1):
+    for end in range(1, layers + 1):
+        low, high = devices + 1, -1
+        for used in range(devices + 1):
+            if least[end, used] < below:
+                low, high = min(low, used), used
+        for width in range(len(sizes)) if high >= 0 else range(0):
+            for begin in range(end - 1, -1, -1):
+                table = first[width] if begin == 0 else 0.0
                 held = fixed[width, end] - fixed[width, begin] + (saved[width, end] - saved[width, begin]) * flight
                 own = work[width, begin, end]
-                if own >= below or held + table > memory:
+                if held + table > memory:
                     break
-                for used in range(sizes[width], devices + 1):
-                    bound = max(own, ahead[width, begin, end] + least[end, used - sizes[width]])
-                    if bound < below:
+                if own >= below:
+                    continue
+                # layers before have room, or there are none, and no device is left
+                most = int(devices - room[0, begin]) - sizes[width]
+                for behind in range(low if begin else max(low, most), min(high, most) + 1):
+                    used = behind + sizes[width]
+                    bound = max(own, ahead[width, begin, end] + least[end, behind])
+                    if bound < below and used >= room[1, begin]:
                         made[begin, used] = min(made[begin, used], bound)

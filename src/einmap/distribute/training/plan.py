@@ -114,6 +114,11 @@ class TrainingPlan:
             return sum(dp * tp for dp, tp in self.meshes) * self.cp * self.ep
         return math.prod(self.size(dim) for dim in DIMS)
 
+    @property
+    def stage_devices(self) -> int:
+        """Devices of one stage, of several sub-meshes those of the first."""
+        return self.dp * self.tp * self.cp * self.ep
+
     def size(self, dim: Dim) -> int:
         """Devices along one of the ways to divide them."""
         return {"tp": self.tp, "cp": self.cp, "ep": self.ep, "dp": self.dp, "pp": self.pp}[dim]
@@ -155,12 +160,16 @@ class TrainingPlan:
         turned = (*self.meshes[device:], *self.meshes[:device])
         return replace(self, dp=dp, tp=tp, micro_batch=samples, meshes=turned)
 
+    @property
+    def shown_meshes(self) -> str | None:
+        """Sub-meshes of different sizes, `dp` x `tp` each; None where all stages have the same."""
+        return None if self.meshes is None else " + ".join(f"{dp}x{tp}" for dp, tp in self.meshes)
+
     def __str__(self) -> str:
         dims = [f"{dim} {self.size(dim)}" for dim in ("dp", "tp", "cp", "ep", "pp") if self.size(dim) > 1]
         if self.meshes is not None:
-            meshes = " + ".join(f"{dp}x{tp}" for dp, tp in self.meshes)
             shared = [f" x {one}" for one in dims if one.startswith(("cp", "ep"))]
-            dims = [f"stages with dp x tp{''.join(shared)} of {meshes}"]
+            dims = [f"stages with dp x tp{''.join(shared)} of {self.shown_meshes}"]
         parts = [" x ".join(dims) or "one device", f"micro-batch {self.micro_batch}"]
         if self.pp > 1:
             parts.append(self.schedule + (f" of {self.chunks} stages a device" if self.chunks > 1 else ""))

@@ -10,25 +10,23 @@ from heapq import heappop, heappush
 from itertools import count as counting
 from itertools import product
 
-import numpy as np
-
 from einmap.distribute.costs.cluster import Cluster
 from einmap.distribute.training.bounds import Bounds, in_flight
-from einmap.distribute.training.cuts import MOST_CUTS, Divided, best_cut, divided, every_cut, n_cuts
+from einmap.distribute.training.cuts import MOST_CUTS, best_cut, every_cut, n_cuts
 from einmap.distribute.training.model import TrainingModel
-from einmap.distribute.training.plan import RECOMPUTE, SPLIT, ZERO, Dim, TrainingPlan, TrainingRequest
+from einmap.distribute.training.plan import RECOMPUTE, ZERO, Dim, TrainingPlan, TrainingRequest
 from einmap.distribute.training.step import TrainingCosts, TrainingStep
-from einmap.errors import EinmapError, SpecError
+from einmap.distribute.training.unequal import Unequal
+from einmap.errors import EinmapError, NotSupportedError, SpecError
+from einmap.numbers import divisors
 from einmap.progress import Progress
 from einmap.units import counted, format_bytes, format_si
 from einmap.visible import brief
 
-ONE_STAGE = ("1f1b", "zb-1p", "zb-2p", "fill-drain")
-"""Schedules with one stage a device, as sub-meshes of different sizes need."""
 MOST_DEVICES = 64
-"""Devices among which sub-meshes of different sizes are tried where none are fixed."""
-MOST_UNEQUAL = 2_000
-"""Plans with sub-meshes of different sizes that are run."""
+"""Devices among which sub-meshes of different sizes are a part of the space; among more some of them are looked at."""
+MOST_UNEQUAL, MOST_OF_MANY = 2_000, 100
+"""Plans with sub-meshes of different sizes that are run, with so many devices and with more."""
 SCHEDULES = ("1f1b", "interleaved", "zb-1p", "zb-2p", "zb-v")
 """Schedules that are tried: `fill-drain` takes as long as `1f1b`, and holds more; `dual-pipe-v` gains what passes that
 overlap save, which is not known here.
@@ -47,10 +45,19 @@ class Kind:
     least: float
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Plans that were not looked at, in words. `bound`: seconds that each of them takes at least, None: not known."""
+
+    what: str
+    bound: float | None = None
+
+
 @dataclass(frozen=True)
 class BestTraining:
     """The best plan. No plan of the space takes less than `bound` seconds; `kinds`: best ones by the ways to divide
-    devices, best first; `looked`: plans of the space, and how many of them were run.
+    devices, best first; `looked`: plans of the space, and how many of them were run; `left_out`: plans that are not in
+    the space, and may be better.
     """
 
     __repr__ = brief
@@ -61,6 +68,7 @@ class BestTraining:
     kinds: tuple[Kind, ...]
     looked: tuple[int, int]
     costs: TrainingCosts
+    left_out: tuple[LeftOut, ...] = ()
 
     @property
     def plan(self) -> TrainingPlan:
@@ -89,16 +97,16 @@ def best_training_plan(
     search = _Search(costs, request, progress or Progress())
     if "meshes" not in request.fixed:
         search.run((1,))
-    if not search.best and "cp" not in request.fixed and any(layer.sequence for layer in model.layers):
-        search.run(tuple(d for d in divisors(request.devices) if 1 < d <= search.nearest))
-    search.run_unequal()
+    context = request.values("cp", (1,))
+    search.run_unequal(context)
+    if "cp" not in request.fixed and any(layer.sequence for layer in model.layers):
+        if search.best:
+            search.left_out.append(LeftOut("context parallel plans, as others keep to the memory"))
+        else:
+            context = tuple(d for d in divisors(request.devices) if 1 < d <= search.nearest)
+            search.run(context)
+            search.run_unequal(context)
     return search.result()
-
-
-def divisors(number: int) -> list[int]:
-    """All divisors, ascending."""
-    small = [d for d in range(1, math.isqrt(number) + 1) if number % d == 0]
-    return sorted({*small, *(number // d for d in small)})
 
 
 def kind_of(plan: TrainingPlan) -> str:
@@ -118,20 +126,7 @@ class _Candidate:
     plan: TrainingPlan = field(compare=False)
 
 
-@dataclass(frozen=True)
-class _Unequal:
-    """Plans with sub-meshes of different sizes. `plan`: what they have in common; `samples`: of a micro-batch, of which
-    a step has `batches`; `schedules`: of the same bound; `meshes`: `dp` and `tp` that stages may have, `order`: those
-    of all stages, if they are fixed; `least`: seconds that any of them takes at least.
-    """
-
-    plan: TrainingPlan
-    samples: int
-    batches: int
-    schedules: tuple[str, ...]
-    meshes: tuple[tuple[int, int], ...]
-    order: tuple[tuple[int, int], ...] | None
-    least: float = 0.0
+ONE_CUT = LeftOut("cuts of layers into many stages, but the one whose longest stage is shortest")
 
 
 class _Search:
@@ -145,8 +140,9 @@ class _Search:
         self.best: dict[str, TrainingStep] = {}
         self.least: dict[str, float] = {}
         self.left = math.inf
-        self.looked = self.ran = self.ran_unequal = 0
-        self._too_many: dict[object, int] = {}
+        self.left_out: list[LeftOut] = []
+        self.refused: SpecError | None = None
+        self.looked = self.ran = 0
         self._heap: list[_Candidate] = []
         self._numbers = counting()
 
@@ -187,12 +183,16 @@ class _Search:
         kinds = [Kind(name, self.best.get(name), least) for name, least in self.least.items()]
         kinds.sort(key=lambda one: math.inf if one.best is None else one.best.seconds)
         looked = self.looked, self.ran
-        return BestTraining(self.request, step, min(step.seconds, self.left), tuple(kinds), looked, self.costs)
+        left_out = [one for one in self.left_out if one.bound is None or one.bound < step.seconds]
+        bound = min(step.seconds, self.left)
+        return BestTraining(self.request, step, bound, tuple(kinds), looked, self.costs, tuple(left_out))
 
     def _nothing(self) -> EinmapError:
         if self.progress.stopped:
             return SpecError("no plan was found in the time there was, nor that there is none", hint="allow more time")
         if not self.least:
+            if self.refused is not None:
+                return self.refused
             units = len(self.costs.model.units)
             stages = min(self.request.values("pp", (1,))) * min(self.request.values("chunks", (1,)))
             if stages > units:
@@ -213,9 +213,17 @@ class _Search:
         )
 
     def _offer(self, plan: TrainingPlan) -> bool:
-        """Add a plan without a cut, unless it cannot keep to the memory; whether it can."""
+        """Add a plan without a cut, unless it cannot keep to the memory, or a layer cannot be spread so; whether it can
+        be done.
+        """
         self.looked += 1
-        kind, least = kind_of(plan), self.bounds.least_memory(plan)
+        try:
+            kind, least = kind_of(plan), self.bounds.least_memory(plan)
+        except NotSupportedError:
+            raise  # whatever the plan
+        except SpecError as problem:
+            self.refused = problem
+            return False
         self.least[kind] = min(self.least.get(kind, math.inf), least)
         if least <= self.memory:
             heappush(self._heap, _Candidate(self.bounds.of_any_cut(plan), next(self._numbers), 0, plan))
@@ -232,11 +240,7 @@ class _Search:
                     bound = max(candidate.bound, self.bounds.of_cut(made))
                     heappush(self._heap, _Candidate(bound, next(self._numbers), 1, made))
             return
-        step = self.costs.step(plan, is_short=True)
-        self.ran += 1
-        self.progress.report("plans of a training step", self.ran, None, self._shown())
-        if step.peak.total <= self.memory and (kind not in self.best or step.seconds < self.best[kind].seconds):
-            self.best[kind] = step
+        self._run(plan)
 
     def _shown(self) -> str | None:
         return format_si(min(one.seconds for one in self.best.values()), "s") if self.best else None
@@ -249,6 +253,8 @@ class _Search:
         elif n_cuts(units, stages) <= MOST_CUTS:
             yield from every_cut(units, stages)
         else:
+            if ONE_CUT not in self.left_out:
+                self.left_out.append(ONE_CUT)
             batches = plan.micro_batches(self.costs.model.batch)
             flight = [in_flight(plan, batches, stage) for stage in range(stages)]
             listed = self.bounds.units(plan)
@@ -256,121 +262,38 @@ class _Search:
             if cut is not None:
                 yield cut
 
-    # sub-meshes of different sizes
-
-    def run_unequal(self) -> None:
+    def run_unequal(self, context: Sequence[int]) -> None:
         """Look at plans with sub-meshes of different sizes whose bounds are less than what the best plan takes."""
-        offers = sorted(self._unequal_offers(), key=lambda one: one.least)
-        for number, offer in enumerate(offers):
-            below = min((step.seconds for step in self.best.values()), default=math.inf)
-            if offer.least >= below or self.left == 0.0:
+        unequal = Unequal(self.bounds, self.request, self.memory, self.nearest, context)
+        is_whole = self.request.devices <= MOST_DEVICES or "meshes" in self.request.fixed
+        for number, (bound, plan) in enumerate(unequal.plans(self._fastest, None if is_whole else MOST_OF_MANY)):
+            if self.progress.stopped or (is_whole and number >= MOST_UNEQUAL):
+                self.left = min(self.left, bound)
                 return
-            widths = [self.bounds.width(self._seen(offer, mesh), offer.batches) for mesh in offer.meshes]
-            order = None if offer.order is None else [offer.meshes.index(mesh) for mesh in offer.order]
-            counts = self.request.fixed.get("pp") and self.request.values("pp", ())
-            ways = divided(widths, self.request.devices, offer.batches, self.memory, below, order, counts)
-            stages = self.request.fixed.get("stages")
-            for one in ways if stages is None else [Divided(offer.least, stages, offer.order or ())]:
-                if self.progress.stopped or self.ran_unequal >= MOST_UNEQUAL:
-                    self.left = min(self.left, one.bound, *(other.least for other in offers[number + 1 :]))
-                    return
-                if len({*one.meshes}) > 1 and one.bound < below:
-                    below = min(below, self._run_unequal(offer, one))
-
-    def _run_unequal(self, offer: _Unequal, one: Divided) -> float:
-        """Run the plans of an offer with these stages: the least seconds of those that keep to the memory."""
-        least, micro_batch = math.inf, offer.samples // one.meshes[0][0]
-        if micro_batch not in self.request.values("micro_batch", (micro_batch,)):
-            return least
-        for schedule in offer.schedules:
-            plan = replace(
-                offer.plan, pp=len(one.cut), micro_batch=micro_batch, stages=one.cut, schedule=schedule,
-                meshes=one.meshes,
-            )  # fmt: skip
+            if plan is None:
+                self.left_out.append(LeftOut("most plans with sub-meshes of different sizes", bound))
+                return
             self.looked += 1
-            self.ran_unequal += 1
             try:
-                step = self.costs.step(plan, is_short=True)
+                self._run(plan)
             except SpecError:
-                if offer.order is not None:
+                if "meshes" in self.request.fixed:
                     raise
-                continue  # sub-meshes that do not fill the mesh
-            self.ran += 1
-            if step.peak.total <= self.memory:
-                kind = kind_of(plan)
-                self.least.setdefault(kind, 0.0)
-                if kind not in self.best or step.seconds < self.best[kind].seconds:
-                    self.best[kind] = step
-                least = min(least, step.seconds)
-        return least
+                # sub-meshes that do not fill the mesh
 
-    def _unequal_offers(self) -> Iterator[_Unequal]:
-        """Plans with sub-meshes of different sizes, by the number of samples and all else that they have in common."""
-        request, model = self.request, self.costs.model
-        order = request.fixed.get("meshes")
-        meshes = list(dict.fromkeys(order)) if order else list(self._meshes())
-        if order is None and request.devices > MOST_DEVICES:
-            return
-        if len(meshes) < 2 or request.values("chunks", (1,)) != (1,) or ("stages" in request.fixed and order is None):
-            return
-        sequence = request.values("sequence_parallel", (True, False) if any(tp > 1 for _, tp in meshes) else (True,))
-        zeros = request.values("zero", ZERO if any(dp > 1 for dp, _ in meshes) else (0,))
-        again = request.values("recompute", RECOMPUTE)
-        names = [one for one in request.values("schedule", SCHEDULES) if one in ONE_STAGE]
-        groups = [tuple(one for one in names if (one in SPLIT) == is_split) for is_split in (False, True)]
-        common = {"overlap": request.fixed.get("overlap", ("data",))}
-        common |= {dim: request.values(dim, (1,))[0] for dim in ("cp", "ep")}
-        for samples in self._samples([data for data, _ in meshes]):
-            for is_sequence, recompute, zero, group in product(sequence, again, zeros, filter(None, groups)):
-                plan = TrainingPlan(
-                    sequence_parallel=is_sequence, recompute=recompute, zero=zero, schedule=group[0], **common
-                )
-                offer = _Unequal(plan, samples, model.batch // samples, group, tuple(meshes), order)
-                own = tuple(mesh for mesh in meshes if samples % mesh[0] == 0 and self._may_hold(offer, mesh))
-                if order is None or len(own) == len(meshes):
-                    yield replace(offer, meshes=own, least=self._least(offer, own))
+    def _fastest(self) -> float:
+        """Seconds of the best plan by now; 0 where the time is over."""
+        return 0.0 if self.left == 0.0 else min((step.seconds for step in self.best.values()), default=math.inf)
 
-    def _samples(self, groups: Sequence[int]) -> list[int]:
-        """Samples of a micro-batch on all of a stage: a power of two, or as many as are fixed, in each of `groups`."""
-        batch = self.costs.model.batch
-        each = self.request.values("micro_batch", [1 << power for power in range(batch.bit_length())])
-        return sorted(one for one in {groups * size for groups in groups for size in each} if batch % one == 0)
-
-    def _seen(self, offer: _Unequal, mesh: tuple[int, int]) -> TrainingPlan:
-        """A plan from the side of one sub-mesh, beside which others have the other devices."""
-        rest = self.request.devices // (offer.plan.cp * offer.plan.ep) - math.prod(mesh)
-        return replace(offer.plan, micro_batch=offer.samples // mesh[0], pp=2, meshes=(mesh, (rest, 1)))
-
-    def _may_hold(self, offer: _Unequal, mesh: tuple[int, int]) -> bool:
-        """Whether a sub-mesh can hold a layer; more samples than too many are not looked at."""
-        key = mesh, offer.plan.sequence_parallel
-        if offer.samples >= self._too_many.get(key, math.inf):
-            return False
-        try:
-            sums = self.bounds.sums(replace(self._seen(offer, mesh), zero=max(self.request.values("zero", ZERO))))
-        except SpecError:  # a layer has no way over these devices
-            self._too_many[key] = 0
-            return False
-        if (np.diff(sums.fixed) + np.diff(sums.saved)).min() > self.memory:
-            self._too_many[key] = offer.samples
-        return key not in self._too_many
-
-    def _least(self, offer: _Unequal, meshes: Sequence[tuple[int, int]]) -> float:
-        """Seconds at least: each layer on the devices that need the least time for it together."""
-        shared = offer.plan.cp * offer.plan.ep
-        each = [self.bounds.sums(self._seen(offer, one)).layers * math.prod(one) * shared for one in meshes]
-        return offer.batches * float(np.min(each, axis=0).sum()) / self.request.devices if each else math.inf
-
-    def _meshes(self) -> Iterator[tuple[int, int]]:
-        """`dp` and `tp` that a stage may have."""
-        request, most = self.request, self.nearest
-        shared = math.prod(request.values(dim, (1,))[0] for dim in ("cp", "ep"))
-        for size in range(1, request.devices // shared):
-            devices = size * shared
-            for tp in request.values("tp", divisors(size)) if most % devices == 0 or devices % most == 0 else ():
-                data, left = divmod(size, tp)
-                if not left and most % tp == 0 and data in request.values("dp", (data,)):
-                    yield data, tp
+    def _run(self, plan: TrainingPlan) -> None:
+        """Run a plan; it is kept where it is the best of its kind and keeps to the memory."""
+        step, kind = self.costs.step(plan, is_short=True), kind_of(plan)
+        self.ran += 1
+        self.progress.report("plans of a training step", self.ran, None, self._shown())
+        if step.peak.total <= self.memory:
+            self.least.setdefault(kind, 0.0)
+            if kind not in self.best or step.seconds < self.best[kind].seconds:
+                self.best[kind] = step
 
     # the space
 

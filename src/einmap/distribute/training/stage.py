@@ -70,8 +70,8 @@ class Run:
 class Stage:
     """Layers of one stage on one device, for one micro-batch. `passes`: seconds of forward, backward for inputs and for
     weights with everything that is not hidden; `alone`: these without collectives that may hide, `moving`: seconds of
-    those in the forward and in the backward pass; `saved`: bytes that wait; `runs`: its layers in order; `parts`: what
-    the passes are spent on.
+    those in the forward and in the backward pass; `saved`: bytes that wait; `update`: seconds of the update of its
+    weights, once a step; `runs`: its layers in order; `parts`: what the passes are spent on.
     """
 
     passes: tuple[float, float, float]
@@ -79,7 +79,7 @@ class Stage:
     moving: tuple[float, float]
     saved: float
     held: Held
-    weights: tuple[Weights, ...]
+    update: float
     runs: tuple[Run, ...]
     parts: Mapping[str, StepPart]
 
@@ -118,7 +118,17 @@ def stage_of(
     if "data" in plan.overlap:
         alone = forward, inputs, weight
         moving = _seconds(runs, "forward"), _seconds(runs, "backward")
-    return Stage(spent, alone, moving, saved, held, tuple(every), tuple(runs), parts.made)
+    update = _update(plan, every, model, machine)
+    return Stage(spent, alone, moving, saved, held, update, tuple(runs), parts.made)
+
+
+def _update(plan: TrainingPlan, weights: Iterable[Weights], model: TrainingModel, machine: Machine) -> float:
+    """Seconds of the update: gradients are read, state and weights read and written as the optimiser says."""
+    moved = 0.0
+    for some in weights:
+        parts = machine.parts(some.copies) if plan.zero else 1
+        moved += some.values * (model.updated(some.bits).moved + model.gradient_bytes) / parts
+    return moved / machine.cluster.pe.memory_bandwidth
 
 
 def _seconds(runs: Iterable[Run], often: str, what: str = "") -> float:

@@ -75,19 +75,25 @@ class TrainingCosts:
     model: TrainingModel
     cluster: Cluster
     laid: Mesh | None = None
-    _layers: dict[object, LayerCost] = field(default_factory=dict, repr=False, compare=False)
+    _layers: dict[object, LayerCost | SpecError] = field(default_factory=dict, repr=False, compare=False)
     _machines: dict[object, Machine] = field(default_factory=dict, repr=False, compare=False)
     _stages: dict[object, Stage] = field(default_factory=dict, repr=False, compare=False)
 
     def layer(self, layer: Layer, plan: TrainingPlan) -> LayerCost:
-        """Costs of a layer for one micro-batch."""
+        """Costs of a layer for one micro-batch. Raises SpecError where it cannot be spread so."""
         sizes = plan.tp, plan.cp, plan.ep
         key = layer.name, sizes, self.machine(plan).inner, plan.micro_batch, plan.sequence_parallel or plan.tp == 1
         if key not in self._layers:
             # other ways to divide devices lie outside of these, and change nothing
             machine = self.machine(plan)
-            self._layers[key] = layer_cost(layer, machine, plan.micro_batch * plan.ep, plan.sequence_parallel)
-        return self._layers[key]
+            try:
+                self._layers[key] = layer_cost(layer, machine, plan.micro_batch * plan.ep, plan.sequence_parallel)
+            except SpecError as problem:
+                self._layers[key] = problem
+        found = self._layers[key]
+        if isinstance(found, SpecError):
+            raise found
+        return found
 
     def machine(self, plan: TrainingPlan) -> Machine:
         """The devices of a plan, of one with several sub-meshes those of the first. Raises SpecError where they do not
@@ -202,11 +208,6 @@ def _run_at_least(plan: TrainingPlan, batches: int) -> int:
 type _Passed = tuple[float, float]
 
 
-def _on_stage(plan: TrainingPlan) -> int:
-    """Devices of the first sub-mesh."""
-    return plan.dp * plan.tp * plan.cp * plan.ep
-
-
 @dataclass(frozen=True)
 class _Step:
     """Stages and their schedule, put together. `batches`: micro-batches, of which `run` are run."""
@@ -289,7 +290,7 @@ class _Step:
         plans = [self.plan.on(self.device_of[stage]) for stage in (sender, receiver)]
         ahead, behind = (self.costs.machine(plan) for plan in plans)
         cost = self.costs.layer(layer, plans[1])
-        several = _on_stage(plans[1]) / _on_stage(plans[0])
+        several = plans[1].stage_devices / plans[0].stage_devices
         part = cost.passing / behind.parts(cost.passing_copies)
         gathering = behind.seconds("all_gather", cost.passing_copies, cost.passing)
         ways = []
@@ -324,7 +325,7 @@ class _Step:
         if self.plan.pp > 1:
             parts.add("pipeline shift", 0.0, 0.0, self._sent_on(device))
         self._once(device, parts)
-        parts.add("update", self._update(device))
+        parts.add("update", sum(stage.update for stage in self._on(device)))
         return list(parts.made.values())
 
     def _sent_on(self, device: int) -> float:
@@ -347,13 +348,3 @@ class _Step:
             taken = sum(count * move.seconds for count, move in moves)
             shown = shown_once(self.plan, runs, often) if "data" in self.plan.overlap else taken
             parts.add_moves(moves, shown)
-
-    def _update(self, device: int) -> float:
-        """Seconds of the update: gradients are read, state and weights read and written as the optimiser says."""
-        model, machine = self.costs.model, self.costs.machine(self.plan.on(device))
-        moved = 0.0
-        for stage in self._on(device):
-            for some in stage.weights:
-                parts = machine.parts(some.copies) if self.plan.zero else 1
-                moved += some.values * (model.updated(some.bits).moved + model.gradient_bytes) / parts
-        return moved / self.costs.cluster.pe.memory_bandwidth

@@ -25,11 +25,14 @@ def _kinds(best: BestTraining) -> Iterable[Row]:
     for kind in best.kinds:
         step = kind.best
         if step is None:
-            yield kind.name, None, kind.least, *(None,) * 10
+            yield kind.name, None, kind.least, *(None,) * 11
             continue
         plan = step.plan
-        sizes = plan.dp, plan.tp, plan.cp, plan.ep, plan.pp, plan.micro_batch, plan.chunks
-        yield kind.name, step.seconds, step.peak.total, *sizes, plan.schedule, plan.zero, plan.recompute
+        own = (None,) * 2 if plan.meshes else (plan.dp, plan.tp)
+        micro_batch = None if plan.meshes else plan.micro_batch
+        sizes = *own, plan.cp, plan.ep, plan.pp, micro_batch, plan.chunks
+        seconds = step.seconds, step.peak.total
+        yield kind.name, *seconds, *sizes, plan.schedule, plan.zero, plan.recompute, plan.shown_meshes
 
 
 TABLES: dict[str, tuple[Table, ...]] = {
@@ -44,7 +47,7 @@ TABLES: dict[str, tuple[Table, ...]] = {
         Table.written(
             "kinds",
             "text parallel; number step [s] | held [bytes]; integer dp | tp | cp | ep | pp | micro-batch | chunks; "
-            "text schedule; integer ZeRO; text recompute",
+            "text schedule; integer ZeRO; text recompute | sub-meshes",
             _kinds,
         ),
     )

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from einmap.distribute.training.held import Held
 from einmap.distribute.training.search import BestTraining
-from einmap.distribute.training.words import what_changes, why_dearer
+from einmap.report.mesh.training_words import what_changes, why_dearer
 from einmap.report.text.formatting import changed, percent
 from einmap.report.text.layout import Table, section, stacked
 from einmap.units import format_bytes, format_count, format_si
@@ -42,11 +42,19 @@ def known_of(best: BestTraining) -> str:
     return f"best so far, not proven: none takes less than {format_si(best.bound, 's')}, {percent(gap)} less"
 
 
+def left_out_of(best: BestTraining) -> str:
+    """Plans that are not in the space, and what they take at least where that is known."""
+    bounds = [f", which take {format_si(one.bound, 's')} or more" if one.bound else "" for one in best.left_out]
+    return "left out: " + "; ".join(f"{one.what}{bound}" for one, bound in zip(best.left_out, bounds, strict=True))
+
+
 def _head(best: BestTraining) -> RenderableType:
     step, plan = best.step, best.plan
     rows = [Text(f"{plan}"), Text(known_of(best))]
     if plan.pp > 1:
         rows.insert(1, Text(f"layers of the stages: {runs_of(step.stages)}"))
+    if best.left_out:
+        rows.append(Text(left_out_of(best)))
     rate = format_si(step.rate, "op/s")
     return section(f"A step takes {format_si(step.seconds, 's')}, {rate} of the model on each device", *rows)
 
@@ -130,6 +138,7 @@ def training_document(best: BestTraining) -> dict[str, Any]:
         "seconds": step.seconds,
         "lower_bound": best.bound,
         "proven": best.proven,
+        "left_out": [asdict(one) for one in best.left_out],
         "plans": best.looked[0],
         "run": best.looked[1],
         "operations_per_second": step.rate,

@@ -11,7 +11,16 @@ from einmap.report.html.charts import Amount, stacked
 from einmap.report.html.parts import Code, Drawing, Figure, Folded, Page, Paragraph, Part, Section, Tile, Tiles
 from einmap.report.html.sections.drawings import workload_section
 from einmap.report.mesh.pictures.pipeline import pipeline_svg
-from einmap.report.mesh.training import changes_table, kinds_table, known_of, memory_of, parts_of, runs_of, time_table
+from einmap.report.mesh.training import (
+    changes_table,
+    kinds_table,
+    known_of,
+    left_out_of,
+    memory_of,
+    parts_of,
+    runs_of,
+    time_table,
+)
 from einmap.report.text.formatting import Scale, data_unit, percent
 from einmap.spec.spec import Spec
 from einmap.units import format_bytes, format_si
@@ -40,7 +49,7 @@ def training_page(best: BestTraining, spec: Spec, names: Sequence[str] = ()) -> 
 
 def _summary(best: BestTraining) -> Section:
     step, limit = best.step, memory_of(best)
-    known = known_of(best)
+    known = f"{known_of(best)}; {left_out_of(best)}" if best.left_out else known_of(best)
     verdict = Paragraph(f"{known[0].upper()}{known[1:]}.", "good" if best.proven else "warning")
     of = f"of {format_bytes(limit)}" if limit != float("inf") else "at most, no limit"
     tiles = Tiles(
