@@ -43,7 +43,7 @@ class Sums:
     collectives that may hide; `moving`: float (layers + 1, 2), seconds of these in the forward and in the backward
     pass, which takes at least as long; `saved`, `fixed`: float (layers + 1), bytes that wait and that are there all
     the time; `working`: bytes of the largest layer; `part`: least part of the seconds of a layer that its forward pass
-    takes; `stages`: each layer as a stage of its own.
+    takes; `stages`: different layers as stages of their own, `kinds`: int (layers,), which of them each layer is.
     """
 
     passes: NDArray[np.float64]
@@ -53,6 +53,7 @@ class Sums:
     working: float
     part: float
     stages: tuple[Stage, ...]
+    kinds: NDArray[np.intp]
 
     @property
     def total(self) -> float:
@@ -105,7 +106,8 @@ class Bounds:
                 np.concatenate([zero, np.cumsum([stage.held.total - stage.held.working for stage in stages])]),
                 max(stage.held.working for stage in stages),
                 float(min(passes[whole > 0, 0] / whole[whole > 0], default=0.0)),
-                tuple(stages),
+                tuple(made.values()),
+                np.array([[*made].index((layer.name, again)) for layer, again in kinds]),
             )
         return self._sums[key]
 
@@ -181,10 +183,10 @@ class Bounds:
         weights = np.maximum(passes[..., 2], moving[..., 1] - passes[..., 1])
         whole = forward + passes[..., 1] + weights
         # of the collectives once a step those of the first layer show
-        shown = {id(one): sum(shown_once(plan, one.runs, often) for often in ("step", "update")) for one in sums.stages}
-        once, updates = [shown[id(one)] for one in sums.stages], np.array([one.update for one in sums.stages])
+        shown = [sum(shown_once(plan, one.runs, often) for often in ("step", "update")) for one in sums.stages]
+        updates = np.array([one.update for one in sums.stages])[sums.kinds]
         update = np.concatenate([np.zeros(1), np.cumsum(updates)])
-        work = batches * whole + (update[None] - update[:, None]) + np.array([*once, 0.0])[:, None]
+        work = batches * whole + (update[None] - update[:, None]) + np.append(np.array(shown)[sums.kinds], 0.0)[:, None]
         # a message to the next stage, and one back
         lag = self.costs.machine(plan).seconds("shift", ("pp",), SHORT)
         ahead = forward + lag if is_split else whole + 2 * lag

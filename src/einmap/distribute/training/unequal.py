@@ -105,7 +105,7 @@ class Unequal:
                 )  # fmt: skip
 
     def _offers(self, below: float) -> Iterator[Offer]:
-        """What plans may have in common, as far as they may take less than `below` seconds."""
+        """Sets of plans with a part in common, as far as they may take less than `below` seconds."""
         request, model = self.request, self.costs.model
         order = request.fixed.get("meshes")
         if request.values("chunks", (1,)) != (1,) or ("stages" in request.fixed and order is None):

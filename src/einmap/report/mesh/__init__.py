@@ -7,6 +7,7 @@
 - `planned`: the terminal report of `einmap plan`: what was chosen, what it costs, and why other plans lose.
 - `steps`: the steps of a plan as reports show them: what each does, when it runs, what it sends and what is held.
 - `training`: the terminal report and the JSON document of `einmap train-plan`.
+- `training_words`: why a plan of a training step wins, and what one change of it would cost.
 - `trace`: the timeline of a plan as a file in the Trace Event format.
 - `distribution`: the terminal report of `einmap run`: the partitioned Einsums, what they exchange, and whether
   results are right.
