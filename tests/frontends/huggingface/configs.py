@@ -39,6 +39,13 @@ PUBLISHED = {
     "gemma-2-27b": (_dense("gemma2", 256000, 4608, 36864, 46, 32, 16, **H128, sliding_window=4096), 27_227_128_320),
     "gemma-3-1b": (_dense("gemma3_text", 262144, 1152, 6912, 26, 4, 1, sliding_window=512), 999_885_952),
     "Phi-3-mini-4k": (_dense("phi3", 32064, 3072, 8192, 32, 32, 32, sliding_window=2047), 3_821_079_552),
+    "Phi-4-mini": (
+        _dense("phi3", 200064, 3072, 8192, 32, 24, 8, sliding_window=262144, partial_rotary_factor=0.75, full_attn_mod=1,
+               interpolate_factor=1, lm_head_bias=False, mlp_bias=False, **TIED), 3_836_021_760,
+    ),
+    "SmolLM2-135M": (
+        _dense("llama", 49152, 576, 1536, 30, 9, 3, is_llama_config=True, rope_interleaved=False, **TIED), 134_515_008,
+    ),
     "phi-4": (_dense("phi3", 100352, 5120, 17920, 40, 40, 10, sliding_window=None), 14_659_507_200),
     "Mixtral-8x7B": (
         _dense("mixtral", 32000, 4096, 14336, 32, 32, 8, num_local_experts=8, num_experts_per_tok=2), 46_702_792_704,
@@ -90,6 +97,11 @@ PUBLISHED = {
         {"model_type": "bert", "vocab_size": 30522, "hidden_size": 768, "intermediate_size": 3072,
          "num_hidden_layers": 12, "num_attention_heads": 12, "max_position_embeddings": 512, "type_vocab_size": 2},
         109_482_240,
+    ),
+    "roberta-base": (
+        {"model_type": "roberta", "vocab_size": 50265, "hidden_size": 768, "intermediate_size": 3072,
+         "num_hidden_layers": 12, "num_attention_heads": 12, "max_position_embeddings": 514, "type_vocab_size": 1,
+         "pad_token_id": 1, "architectures": ["RobertaForMaskedLM"]}, 124_697_433,
     ),
     "bert-large-uncased": (
         {"model_type": "bert", "vocab_size": 30522, "hidden_size": 1024, "intermediate_size": 4096,

@@ -26,6 +26,54 @@ def test_active_parameters_are_those_that_are_published(name):
     assert from_huggingface(PUBLISHED[name][0]).n_active_parameters == pytest.approx(ACTIVE[name], rel=0.02)
 
 
+DECODERS = sorted(name for name, (config, _) in PUBLISHED.items() if "num_key_value_heads" in config)
+
+
+def weights_of_a_token(config):
+    """Weights that one token is multiplied with, from the sizes alone: 2 operations for each, as reports count them."""
+    hidden, heads, layers = (config[key] for key in ("hidden_size", "num_attention_heads", "num_hidden_layers"))
+    head, kv = config.get("head_dim") or _head(config), config["num_key_value_heads"]
+    projections = 2 * hidden * head * (heads + kv)
+    experts = config.get("num_experts") or config.get("num_local_experts") or config.get("n_routed_experts")
+    dense = config.get("first_k_dense_replace", 0) if experts else layers
+    inner = config.get("moe_intermediate_size", config["intermediate_size"])
+    busy = config.get("num_experts_per_tok", 0) + config.get("n_shared_experts", 0)
+    shared = config.get("shared_expert_intermediate_size", 0)
+    of_experts = hidden * (experts or 0) + 3 * hidden * (inner * busy + shared) + (hidden if shared else 0)
+    if rows := config.get("kv_lora_rank"):
+        nope, rope, value = (config[key] for key in ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"))
+        q = config.get("q_lora_rank")
+        queries = q * (hidden + heads * (nope + rope)) if q else hidden * heads * (nope + rope)
+        # rows are not made into keys and values: queries are, and sums of rows afterwards
+        projections = queries + hidden * (rows + rope) + rows * heads * (nope + value) + heads * value * hidden
+    feed_forward = dense * 3 * hidden * config["intermediate_size"] + (layers - dense) * of_experts
+    return layers * projections + feed_forward + config["vocab_size"] * hidden
+
+
+def _head(config):
+    return 256 if config["model_type"].startswith("gemma") else config["hidden_size"] // config["num_attention_heads"]
+
+
+def products_with_the_cache(config):
+    """Products of a token with one cached position: scores, and values or rows."""
+    head = config.get("head_dim") or _head(config)
+    each = 2 * config["kv_lora_rank"] + config["qk_rope_head_dim"] if "kv_lora_rank" in config else 2 * head
+    return config["num_hidden_layers"] * config["num_attention_heads"] * each
+
+
+def test_sizes_of_at_least_20_decoders_are_published():
+    assert len(DECODERS) >= 20
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_products_of_a_token_are_its_active_weights_and_pairs_of_positions(name):
+    # no window is shorter than that
+    context, config = 300, PUBLISHED[name][0]
+    model = from_huggingface(config, context=context)
+    expected = weights_of_a_token(config) + (context + 1) * products_with_the_cache(config)
+    assert model.n_products == pytest.approx(expected, rel=0.005)
+
+
 def test_products_of_a_token_are_its_weights_and_its_attention():
     config, parameters = PUBLISHED["Llama-3.1-8B"]
     model = from_huggingface(config, batch=3, context=1000)
@@ -85,8 +133,31 @@ def test_widths_are_of_weights_activations_and_cache_apart():
     assert model.cache_bits == 10 * 2 * 32 * 1024 * 2
     accesses = {a.tensor: a.bits_per_value for e in model.spec.workload.einsums for a in e.accesses}
     assert (accesses["Q"], accesses["WQ"], accesses["K_cache"], accesses["K_new"]) == (8, 4, 2, 2)
-    quantised = {**config, "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}
-    assert from_huggingface(quantised).weight_bits == 8 * linear + 16 * others
+
+
+@pytest.mark.parametrize(
+    ("fields", "bits"),
+    [
+        ({"quant_method": "fp8", "weight_block_size": [128, 128]}, 8),
+        ({"quant_method": "fbgemm_fp8", "activation_scale_ub": 1200.0}, 8),
+        ({"quant_method": "gptq", "bits": 3, "group_size": 128}, 3),
+        ({"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}, 4),
+        ({"quant_method": "bitsandbytes", "load_in_8bit": True, "load_in_4bit": False}, 8),
+        (
+            {
+                "quant_method": "compressed-tensors",
+                "kv_cache_scheme": None,
+                "config_groups": {"group_0": {"targets": ["Linear"], "weights": {"num_bits": 4, "type": "int"}}},
+            },
+            4,
+        ),
+    ],
+)
+def test_weights_of_linear_layers_are_as_wide_as_their_quantisation_says(fields, bits):
+    config, parameters = PUBLISHED["Llama-3.1-8B"]
+    linear = 32 * (4096 * 4096 * 2 + 4096 * 1024 * 2 + 3 * 4096 * 14336)
+    model = from_huggingface({**config, "quantization_config": fields})
+    assert model.weight_bits == bits * linear + 16 * (parameters - linear)
 
 
 def test_an_mixture_reads_no_more_experts_than_it_has_choices():

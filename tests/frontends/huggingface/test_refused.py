@@ -12,6 +12,12 @@ GEMMA = PUBLISHED["gemma-2-9b"][0]
 MOE = PUBLISHED["Qwen3-30B-A3B"][0]
 CODESTRAL = PUBLISHED["Mamba-Codestral-7B"][0]
 BERT = PUBLISHED["bert-base-uncased"][0]
+ROBERTA = PUBLISHED["roberta-base"][0]
+
+
+def _groups(*bits):
+    groups = {f"group_{i}": {"targets": ["Linear"], "weights": {"num_bits": n}} for i, n in enumerate(bits)}
+    return {"quant_method": "compressed-tensors", "config_groups": groups}
 
 
 @pytest.mark.parametrize(
@@ -39,6 +45,23 @@ BERT = PUBLISHED["bert-base-uncased"][0]
         (LLAMA, {"torch_dtype": "int3"}, "torch_dtype: torch_dtype 'int3' is not known"),
         (LLAMA, {"architectures": ["LlamaForSequenceClassification"]}, "architectures: the head of"),
         (LLAMA, {"quantization_config": {"quant_method": "aqlm"}}, "quant_method 'aqlm' is not known"),
+        (LLAMA, {"quantization_config": {"quant_method": "gptq"}}, "the field 'bits' is missing"),
+        (
+            LLAMA,
+            {"quantization_config": _groups(4, 8)},
+            "config_groups: groups of layers with weights of several widths",
+        ),
+        (
+            LLAMA,
+            {"quantization_config": {"quant_method": "compressed-tensors"}},
+            "config_groups: expected a dictionary",
+        ),
+        (
+            LLAMA,
+            {"quantization_config": {**_groups(8), "kv_cache_scheme": {"num_bits": 8}}},
+            "kv_cache_scheme: a quantised cache is not read",
+        ),
+        (LLAMA, {"lm_head_bias": True}, "lm_head_bias: a head with a bias"),
         (GEMMA, {"layer_types": ["full_attention"] * 3}, "layer_types: 3 kinds for 42 layers"),
         (GEMMA, {"layer_types": ["chunked_attention"] * 42}, r"layer_types\[0\]: expected full_attention"),
         (GEMMA, {"sliding_window": None}, "sliding_window: layers have a window, but its size is missing"),
@@ -82,6 +105,7 @@ def test_files_that_are_no_config_are_refused(text, tmp_path):
         (BERT, {"tokens": 8, "context": 1}, "an encoder sees all positions at once"),
         ({**LLAMA, "num_hidden_layers": 1000}, {"unrolled": True}, "1,000 layers written one by one; at most 256"),
         (BERT, {"tokens": 513}, "the model has embeddings of 512 positions"),
+        (ROBERTA, {"tokens": 513}, "the model has embeddings of 512 positions"),
     ],
 )
 def test_steps_that_a_model_does_not_have_are_refused(config, step, message):

@@ -99,6 +99,9 @@ def _decoder(c: Config) -> Description:
         mixers = [replace(plain, window=window) for window in windows(c, decoder, layers)]
     seconds = second_blocks(c, decoder, layers)
     c.get("num_nextn_predict_layers")
+    for key in ("full_attn_mod", "interpolate_factor"):
+        c.only(key, 1, "layers of another kind of attention in between are not imported")
+    c.only("lm_head_bias", False, "a head with a bias is not imported")
     c.only("use_bidirectional_attention", False, "attention to later positions is not imported")
     placed: Literal["both", "before"] = "both" if decoder.both_norms else "before"
     return Description(
@@ -129,10 +132,13 @@ def _bert(c: Config) -> Description:
         causal=False,
     )  # fmt: skip
     second = FeedForward(c.size("intermediate_size"), activation(c, "gelu"), gated=False, bias=True)
-    positions = c.size("max_position_embeddings")
+    positions, kind = c.size("max_position_embeddings"), c.get("model_type")
+    first = c.size("pad_token_id", 1, least=0) + 1 if kind is not None and kind.text() == "roberta" else 0
+    if first >= positions:
+        raise c.wrong("max_position_embeddings", f"positions begin with number {first} of {positions}")
     kinds = {"ForMaskedLM": "masked", "ForPreTraining": "masked", "Model": "pooled"}
     return Description(
-        architecture="bert",
+        architecture="roberta" if first else "bert",
         hidden=hidden,
         vocabulary=c.size("vocab_size"),
         layers=(Layer(block, second, norm, "after"),) * layer_count(c),
@@ -143,7 +149,7 @@ def _bert(c: Config) -> Description:
         positions=positions,
         types=c.size("type_vocab_size", 2),
         embedding_norm=norm,
-        longest=positions,
+        longest=positions - first,
     )
 
 
@@ -216,6 +222,7 @@ def _of_state_spaces(c: Config, name: str, sizes: tuple[int, int, int], mixer: S
 READERS: dict[str, Callable[[Config], Description]] = {
     **dict.fromkeys(DECODERS, _decoder),
     "bert": _bert,
+    "roberta": _bert,
     "mamba2": _mamba,
 }
 """How each architecture is read."""

@@ -306,9 +306,9 @@ def _check(made: Description, step: Step) -> None:
     mixers = {layer.mixer for layer in made.layers}
     if step.context and any(isinstance(mixer, Attention) and not mixer.causal for mixer in mixers):
         raise SpecError("an encoder sees all positions at once, and has no context", hint="give a context of 0")
-    if made.positions and step.tokens > made.positions:
-        text = f"{step.tokens} tokens; the model has embeddings of {made.positions} positions"
-        raise SpecError(text, hint=f"at most {made.positions} (max_position_embeddings)")
+    if made.positions and made.longest and step.tokens > made.longest:
+        text = f"{step.tokens} tokens; the model has embeddings of {made.longest} positions"
+        raise SpecError(text, hint=f"at most {made.longest} (max_position_embeddings)")
 
 
 def _notes(made: Description, step: Step) -> tuple[Note, ...]:

@@ -56,8 +56,28 @@ def quantised_bits(c: Config) -> int | None:
     if not isinstance(found.raw, RawMap):
         raise found.wrong("a dictionary")
     fields = Config(found.raw, c.top.file)
-    method = fields.word("quant_method", ("fp8", "gptq", "awq"))
-    return 8 if method == "fp8" else fields.size("bits")
+    method = fields.word("quant_method", ("fp8", "fbgemm_fp8", "gptq", "awq", "bitsandbytes", "compressed-tensors"))
+    if method in ("gptq", "awq"):
+        return fields.size("bits")
+    if method == "bitsandbytes":
+        return 4 if fields.flag("load_in_4bit", False) else 8
+    return _of_groups(fields) if method == "compressed-tensors" else 8
+
+
+def _of_groups(fields: Config) -> int | None:
+    """Bits of weights that `compressed-tensors` gives to groups of layers, which have to be alike."""
+    groups = fields.get("config_groups")
+    if groups is None or not isinstance(groups.raw, RawMap):
+        raise fields.wrong("config_groups", "expected a dictionary of groups of layers")
+    bits = set[int | None]()
+    for name in groups.raw.keys():
+        group = Config(groups.raw.get(name), fields.top.file)
+        weights = group.get("weights")
+        bits.add(None if weights is None else Config(weights.raw, fields.top.file).size("num_bits"))
+    if len(bits) != 1:
+        raise fields.wrong("config_groups", "groups of layers with weights of several widths", "give weight_bits")
+    fields.only("kv_cache_scheme", None, "a quantised cache is not read: leave the field out, and give cache_bits")
+    return bits.pop()
 
 
 def rms(c: Config, decoder: Decoder | None = None) -> Norm:
