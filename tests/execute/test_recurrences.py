@@ -88,6 +88,36 @@ def test_a_state_below_the_loop_is_handed_from_step_to_step():
     assert room == 2 * 3 + 3  # the steps before and now of H, and R
 
 
+@pytest.mark.parametrize(
+    ("above", "inside", "state"),
+    [
+        pytest.param([storage("Buffer", ["H"])], [], 2 * 4 * 3, id="all samples at once"),
+        pytest.param([loop("b", 2), storage("Buffer", ["H"])], [], 2 * 2 * 3, id="some samples after others"),
+        pytest.param([storage("Buffer", ["H"])], [loop("b", 2)], 2 * 4 * 3, id="some after others, for all at once"),
+    ],
+)
+def test_of_a_state_whose_last_step_alone_is_read_no_more_than_two_steps_are_kept(above, inside, state):
+    einsums = ["R[t, b, n] = H[S: t, b, M: m] * U[m, n]", "H[S: t + 1, b, M: n] = P[t, b, n] + R[t, b, n]"]
+    einsums += ["Y[b, n] = H[S: 5, b, M: n] * V[n]"]
+    ends = [{"type": "Compute", "einsum": name, "component": "MAC"} for name in "RHY"]
+    steps = [[loop("b", 1), loop("n", 1), *([loop("m", 1)] * (e is ends[0])), e] for e in ends]
+    *steps, behind = [{"type": "Nested", "nodes": nodes} for nodes in steps]
+    below = [*inside, loop("t", 1), {"type": "Sequential", "nodes": steps}]
+    main = storage("Main", ["U", "P", "R", "Y", "V"])
+    split = {"type": "Sequential", "nodes": [{"type": "Nested", "nodes": below}, behind]}
+    fields = workload(einsums, rank_sizes={"T": 5, "M": 3, "N": 3, "B": 4})
+    spec = {"arch": architecture(), "workload": fields, "mapping": {"nodes": [main, *above, split]}}
+    counts, room = moved(Spec.from_dict(spec))
+    assert room == state
+    assert not any(key[:2] == ("Main", "H") for key in counts)
+    (kept,) = (
+        tensor
+        for tensor in fusion_of(Spec.from_dict(spec).mapping, Spec.from_dict(spec)).tensors
+        if tensor.tensor == "H"
+    )
+    assert kept.bits == state
+
+
 def test_a_state_that_is_read_three_steps_later_has_four_steps_in_its_buffer():
     einsums = [RNN[0], RNN[1].replace("t + 1", "t + 3")]
     spec = rnn(storage("Main", ["U", "P", "R"]), below=[storage("Buffer", ["H"])], einsums=einsums)
@@ -97,13 +127,23 @@ def test_a_state_that_is_read_three_steps_later_has_four_steps_in_its_buffer():
     assert any("H 4x3" in line for line in loop_tree_lines(spec.mapping, spec))
 
 
-def disagreements(seeds, networks=False):
-    drawn = ((seed, valid_recurrence(random.Random(seed), networks)) for seed in seeds)
+def disagreements(seeds, networks=False, ending=False):
+    drawn = ((seed, valid_recurrence(random.Random(seed), networks, ending)) for seed in seeds)
     return [(seed, found[0]) for seed, case in drawn if (found := differences(*case))]
 
 
 def test_25_random_mappings_of_recurrences_cost_what_they_do():
     assert disagreements(range(25)) == []
+
+
+def test_25_random_mappings_of_recurrences_whose_last_step_is_read_cost_what_they_do():
+    assert disagreements(range(25), ending=True) == []
+
+
+@pytest.mark.slow
+@pytest.mark.simulator
+def test_400_more_of_them_cost_what_they_do():
+    assert disagreements(range(4000, 4400), ending=True) == []
 
 
 def test_what_crosses_networks_in_random_recurrences_is_counted():

@@ -34,7 +34,7 @@ def test_a_node_that_a_loop_does_not_index_keeps_all_places():
 
 
 def test_right_below_the_token_is_not_above_it():
-    spec, steps = with_steps(problem(), readers=False)
+    spec, steps = with_steps(problem(), readers=False, fuse=True)
     token = steps.of["R"].token
     einsum, path = spec.workload.by_name["R"], spec.arch("R").path("MAC")
     admits = NodeOrders(einsum, path, frozenset("HR"), frozenset(), frozenset(), "t", token).admits
@@ -44,9 +44,15 @@ def test_right_below_the_token_is_not_above_it():
     assert not admits((("Main", "U"), ("Buffer", "R")), ("Buffer", "H"))
 
 
-@pytest.mark.parametrize(("room", "metric"), [(4, "energy"), (7, "latency")])
-def test_the_best_mapping_of_all_orders_is_that_of_those_listed(room, metric, monkeypatch):
-    given = problem(random.Random(room), room)
+SAMPLES = ["R[t, b] = H[S: t, b] * U[t]", "H[S: t + 1, b] = P[t, b] + R[t, b]"]
+
+
+@pytest.mark.parametrize(
+    ("room", "metric", "fields"),
+    [(4, "energy", {}), (7, "latency", {}), (5, "energy", {"einsums": SAMPLES, "B": 2, "T": 4})],
+)
+def test_the_best_mapping_of_all_orders_is_that_of_those_listed(room, metric, fields, monkeypatch):
+    given = problem(random.Random(room), room, **fields)
     few = einmap.map_workload(given, metrics=metric)
     monkeypatch.setattr(NodeOrders, "admits", lambda _self, _above, _node: True)
     every = einmap.map_workload(given, metrics=metric)

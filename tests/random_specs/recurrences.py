@@ -63,11 +63,14 @@ def cascade(rng):
     return [*before, *inside, *behind], len(before), len(before) + len(inside)
 
 
-def draw(rng, networks=False):
-    """A specification, as a dictionary; it need not be valid."""
+def draw(rng, networks=False, ending=False):
+    """A specification, as a dictionary; it need not be valid. `ending`: what is behind reads the last step alone."""
     einsums, begin, end = cascade(rng)
     sizes = {"T": rng.randint(1, 5), "N": rng.randint(1, 4), "B": rng.randint(1, 3), "K": rng.randint(1, 3)}
     sizes |= {"M": sizes["N"]}
+    if ending:
+        b, lag = "b, " * ("b, n]" in einsums[0]), "".join(einsums[begin:end]).split("H[S: t + ")[1].split(",")[0]
+        einsums = [*einsums[:end], f"Y[{b}n] = H[S: {sizes['T'] - 1 + int(lag)}, {b}M: n] * V[n]"]
     text = " ".join(einsums)
     sizes = {rank: size for rank, size in sizes.items() if rank == "T" or rank.lower() in text}
     time = {"t": f"0 <= t < {sizes.pop('T')}"}
@@ -76,17 +79,21 @@ def draw(rng, networks=False):
     if rng.random() < 0.2:
         workload["n_instances"] = 2
     spec = einmap.Spec.from_dict({"arch": architecture(rng), "workload": workload})
-    case = {"arch": architecture(rng), "workload": workload, "mapping": {"nodes": mapping(rng, spec, begin, end)}}
+    case = {
+        "arch": architecture(rng),
+        "workload": workload,
+        "mapping": {"nodes": mapping(rng, spec, begin, end, ending)},
+    }
     if networks:
         with_networks(rng, case["arch"])
     return case
 
 
-def mapping(rng, spec, begin, end):
+def mapping(rng, spec, begin, end, ending=False):
     workload = spec.workload
     names = list(workload.einsum_names)
     begin -= begin and rng.random() < 0.5
-    inside = names[begin : end + (rng.random() < 0.5)]
+    inside = names[begin : end + (not ending and rng.random() < 0.5)]
     behind = names[begin + len(inside) :]
     inner = [t for t in sorted(workload.intermediates) if set(workload.users[t]) <= set(inside)]
     stepwise = [t for t in inner if rng.random() < 0.5]
@@ -94,6 +101,10 @@ def mapping(rng, spec, begin, end):
     main = [t for t in workload.tensors if t not in [*stepwise, *whole]]
     held = [t for t in main if t not in workload.intermediates and rng.random() < 0.3]
     nodes = [storage("Main", main), *([storage("Buffer", [*whole, *held])] if whole or held else [])]
+    if ending and "b" in workload.by_name[inside[0]].extents and rng.random() < 0.6:
+        nodes.insert(
+            rng.choice((1, 1, len(nodes))), loop("b", rng.randint(1, workload.by_name[inside[0]].extents["b"]))
+        )
     kept = {*whole, *held, *stepwise}
     nest = []
     if "b" in workload.by_name[inside[0]].extents and rng.random() < 0.3:
@@ -148,11 +159,11 @@ def storage(memory, tensors):
     return {"type": "Storage", "component": memory, "tensors": tensors}
 
 
-def valid_recurrence(rng, networks=False):
+def valid_recurrence(rng, networks=False, ending=False):
     """A random specification with a mapping that is valid, with its cost."""
     while True:
         try:
-            spec = einmap.Spec.from_dict(draw(rng, networks))
+            spec = einmap.Spec.from_dict(draw(rng, networks, ending))
             return spec, einmap.evaluate(spec)
         except einmap.MappingError:
             continue

@@ -36,7 +36,8 @@ class TensorAccess:
 
     `partial_bits`: of a partial sum, where it has more bits than a result; else None. `gathered`: how the tensor is
     indexed where ranks are looked up in other tensors; `projection` is that of the rows that are fetched then, by
-    position: what moves, and what inner memories hold.
+    position: what moves, and what inner memories hold. `kept`: a rank, and how many of its indices the outermost holder
+    keeps at a time, where these are fewer than the Einsum uses.
     """
 
     __repr__ = brief
@@ -48,6 +49,7 @@ class TensorAccess:
     persistent: bool = False
     partial_bits: float | None = None
     gathered: Written = ()
+    kept: tuple[Rank, int] | None = None
 
     @property
     def written(self) -> Written:
@@ -71,10 +73,14 @@ class TensorAccess:
         return tuple((rank, index) for rank, index in self.projection if self.gathered and rank not in own)
 
     def stored(self, values: Any, extents: Mapping[RankVar, int]) -> Any:
-        """Values that the outermost holder keeps where the rows that are fetched have so many: all rows of the table.
+        """Values that the outermost holder keeps of a tile of so many: all rows of a table of which these are fetched.
 
         `extents`: those of the Einsum, which no loop above that holder cuts in these ranks.
         """
+        if self.kept is not None:
+            rank, most = self.kept
+            used = dict(self.projection)[rank].extent(extents)
+            return values // used * min(used, most)
         if not self.gathered:
             return values
         return values * prod(one.size for one in self.lookups.values()) // footprint(self.fetching, extents)

@@ -8,7 +8,7 @@ from functools import cached_property
 from math import prod
 
 from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
-from einmap.einsum.spaces.projection import Rank, RankVar
+from einmap.einsum.spaces.projection import Affine, Rank, RankVar
 from einmap.einsum.spaces.recurrence import Recurrence, recurrences
 from einmap.errors import SpecError, did_you_mean
 from einmap.visible import brief
@@ -97,8 +97,32 @@ class Workload:
         if recurrence is None:
             return {}
         rank = recurrence.states[tensor]
-        at = [dict(access.projection)[rank].constant for _, access in self._accesses(tensor)]
+        indices = [dict(access.projection)[rank] for _, access in self._accesses(tensor)]
+        at = [index.constant for index in indices if index.terms]
         return {rank: max(at) - min(at) + 1}
+
+    def kept(self, tensor: TensorName, rank: Rank, used: int) -> int:
+        """How many indices of a rank the outermost node of a tensor keeps below which an Einsum uses `used` of them.
+
+        Of a state steps that others read or write in the same step are kept, too, or these alone where it is `ending`.
+        """
+        held = self.steps_held(tensor).get(rank, 1)
+        return min(used + held - 1, held) if tensor in self.ending and held > 1 else used + held - 1
+
+    @cached_property
+    def ending(self) -> frozenset[TensorName]:
+        """States of which Einsums outside of the recurrence read what the last step has left, and nothing else.
+
+        So wherever they are kept, the steps that are read and written in one step are enough.
+        """
+        return frozenset(tensor for tensor in self.states if self._is_ending(tensor))
+
+    def _is_ending(self, tensor: TensorName) -> bool:
+        recurrence = self.states[tensor]
+        rank, writer = recurrence.states[tensor], self.by_name[self.producers[tensor]]
+        last = Affine((), writer.index_range(writer.by_tensor[tensor])[rank][1])
+        read = [dict(a.projection)[rank] for e, a in self._accesses(tensor) if e.name not in recurrence.einsums]
+        return bool(read) and all(index == last for index in read)
 
     @cached_property
     def consumers(self) -> Mapping[TensorName, tuple[str, ...]]:

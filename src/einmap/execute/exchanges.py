@@ -350,3 +350,14 @@ def reduce_into(target: Tile, tile: Tile, route: Route) -> None:
     target.present(box)[...] |= tile.present(box)
     target.added(box)[...] += tile.added(box)
     target.live(box)[...] |= tile.live(box)
+
+
+def move(tile: Tile, target: Tile, box: Box) -> None:
+    """Values in a part of `tile` go to `target`, and leave the tile."""
+    here = tile.present(box).astype(bool)
+    target.values(box)[here] = tile.values(box)[here]
+    target.present(box)[...] |= tile.present(box)
+    target.live(box)[...] |= tile.live(box)
+    target.added(box)[...] += tile.added(box)
+    for flags in (tile.present(box), tile.live(box), tile.added(box)):
+        flags[...] = 0

@@ -13,7 +13,7 @@ from itertools import product
 
 from einmap.arch.component import Memory
 from einmap.execute.copying import CopyLeaf
-from einmap.execute.exchanges import Exchanges, Gathering, is_gathered, reduce_into
+from einmap.execute.exchanges import Exchanges, Gathering, is_gathered, move, reduce_into
 from einmap.execute.leaf import Leaf, innermost
 from einmap.execute.networks.units import is_spread
 from einmap.execute.recorder import Recorder, Values
@@ -117,9 +117,36 @@ class Simulator:
             self.clock[address] = iteration
             if any(r.intervals(self.clock, (), -1, position + 1) is not None for r in routes):
                 self.walk(nodes, prefix, i + 1)
+            for key in self.schedule.ending.get(address, ()):
+                self._forget(key, address)
         for key in sliding:
             self.occupancy.end(key)
         del self.clock[address]
+
+    def _forget(self, key: NodeTensor, loop: Address) -> None:
+        """Steps of a state that no later iteration of a loop over time reads leave its buffer, but for the last one."""
+        place, rank = self.places[key], self._time_of(key)
+        following = {**self.clock, loop: self.clock[loop] + 1}
+        for lane, tile in self.visits.open[key].tiles.items():
+            box, then = (self._box_in(place, loop, clock, lane) for clock in (self.clock, following))
+            if box is not None:
+                low, high = box[rank]
+                end = then[rank][0] if then else high - 1
+                move(tile, self.store[key[1]], tuple((low, end) if i == rank else x for i, x in enumerate(box)))
+
+    def _box_in(self, place: Place, loop: Address, clock: Mapping[Address, int], lane: Instance) -> Box | None:
+        """Indices that one iteration of a loop uses of the tile that a node above it has in an instance."""
+        boxes = []
+        for route in place.users:
+            turn = next((t for t in route.turns if t.address == loop), None)
+            if turn and clock[loop] < route.iterations[loop]:
+                intervals = route.intervals(clock, lane, place.hold.level, turn.position + 1)
+                boxes += [] if intervals is None else [box_of(route, place.hold.tensor, intervals)]
+        return hull(boxes) if boxes else None
+
+    def _time_of(self, key: NodeTensor) -> int:
+        """The position of the rank of time of a state."""
+        return self.places[key].users[0].ranks[key[1]].index(self.workload.states[key[1]].states[key[1]])
 
     def _largest(self, key: NodeTensor, loop: Address) -> dict[Instance, int]:
         """Values of the largest tile that each instance holds while the loop runs."""
@@ -202,7 +229,14 @@ class Simulator:
                     for unit, n in self.exchanges.units.held(route, hold, tile.shape)
                 },
             )
-        return self._space(key, {i: volume(t.box) for i, t in visit.tiles.items()})
+        boxes = {lane: tile.box for lane, tile in visit.tiles.items()}
+        if any(key in keys for keys in self.schedule.ending.values()):
+            (steps,), at = self.workload.steps_held(key[1]).values(), self._time_of(key)
+            boxes = {
+                lane: tuple((a, min(b, a + steps)) if i == at else (a, b) for i, (a, b) in enumerate(box))
+                for lane, box in boxes.items()
+            }
+        return self._space(key, {lane: volume(box) for lane, box in boxes.items()})
 
     def _life(self, key: NodeTensor) -> Life:
         nodes = self.schedule.nodes_of(key)

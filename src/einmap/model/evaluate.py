@@ -308,7 +308,7 @@ class _Evaluation:
         for name, path in self.paths.items():
             counts: Mapping[str, TensorCounts] = {t.access.tensor: t.counts for t in self.traffic[name].tensors}
             instances = self.workload.n_instances * path.einsum.n_instances
-            buffers[name] = buffers_of(path, self.rules, counts, instances)
+            buffers[name] = buffers_of(path, self.rules, counts, instances, self.workload)
         if self.rules.buffer_above_split != "each Einsum":
             buffers = self.common(buffers)
         return {
@@ -323,7 +323,12 @@ class _Evaluation:
 
     def common(self, buffers: dict[str, tuple[Buffer, ...]]) -> dict[str, tuple[Buffer, ...]]:
         """Buffers that several Einsums share have the size of the common tile."""
-        largest = {(n.address, n.tensor): n.hull.largest for n in self.shared if n.hull is not None}
+        ending = self.workload.ending
+        largest = {
+            (n.address, n.tensor): n.hull.largest(self.workload.steps_held(n.tensor) if n.tensor in ending else {})
+            for n in self.shared
+            if n.hull is not None
+        }
         groups: dict[object, list[Buffer]] = {}
         for b in (b for group in buffers.values() for b in group):
             groups.setdefault((b.address, b.tensor), []).append(b)

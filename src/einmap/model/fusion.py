@@ -9,7 +9,7 @@ from typing import Any
 
 from einmap.arch.component import Memory
 from einmap.arch.tree import outermost_memory
-from einmap.einsum.spaces.projection import Rank
+from einmap.einsum.workload import Workload
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Address
 from einmap.model.cost import ActionRow, Cost
@@ -78,10 +78,7 @@ def fusion_of(mapping: Mapping, spec: Spec) -> Fusion:
     workload = spec.workload
     paths = {e.name: path_of(mapping, e, spec.arch(e.name)) for e in workload.einsums}
     written = [t for e in workload.einsums for t in e.outputs if t in workload.intermediates]
-    kept = tuple(
-        _kept(str(t), [paths[name] for name in workload.users[t]], workload.steps_held(t))
-        for t in dict.fromkeys(written)
-    )
+    kept = tuple(_kept(str(t), [paths[name] for name in workload.users[t]], workload) for t in dict.fromkeys(written))
     return Fusion(kept, tuple(_nests(list(paths.values()))))
 
 
@@ -114,7 +111,7 @@ def moved_bits(row: ActionRow, memory: Memory) -> float:
     return row.count / per_value * memory.bits[row.tensor] if per_value else 0.0
 
 
-def _kept(tensor: str, paths: list[EinsumPath], steps: dict[Rank, int]) -> KeptTensor:
+def _kept(tensor: str, paths: list[EinsumPath], workload: Workload) -> KeptTensor:
     first = paths[0]
     station = first.stations[tensor][0]
     memory = station.component
@@ -126,8 +123,7 @@ def _kept(tensor: str, paths: list[EinsumPath], steps: dict[Rank, int]) -> KeptT
     access = first.einsum.by_tensor[tensor]
     loops = tuple(_fused_loop(loop, paths) for loop in _above(first, station))
     outside = outermost_memory(first.leaves)
-    # of a state there are as many steps more as there are between the first and the last one in use
-    shape = tuple(index.extent(extents) + steps.get(rank, 1) - 1 for rank, index in access.projection)
+    shape = tuple(workload.kept(tensor, rank, index.extent(extents)) for rank, index in access.projection)
     return KeptTensor(
         tensor,
         tuple(path.einsum.name for path in paths),

@@ -44,6 +44,26 @@ class Schedule:
         return frozenset(t for t, addresses in nodes.items() if len(addresses) > 1)
 
     @cached_property
+    def ending(self) -> Mapping[Address, list[NodeTensor]]:
+        """By loop over the time of a recurrence the buffers above it of states that nothing reads but the last step of.
+
+        They keep the steps of one iteration alone.
+        """
+        found: dict[Address, list[NodeTensor]] = {}
+        for key, place in self.places.items():
+            if key[1] in self.workload.ending and place.is_backing():
+                variable = self.workload.states[key[1]].variable
+                turns = ((r, t) for r in place.users for t in r.turns if t.variable == variable)
+                for loop in {
+                    turn.address: None
+                    for route, turn in turns
+                    if route.iterations[turn.address] > 1 and turn.position > place.holds[route.einsum.name].position
+                    if turn.level is None and route.einsum.name in self.workload.states[key[1]].einsums
+                }:
+                    found.setdefault(loop, []).append(key)
+        return found
+
+    @cached_property
     def pipelines(self) -> Mapping[Address, PlacedPipeline]:
         """The Pipelines by address."""
         return {pipeline.address: pipeline for pipeline in pipelines_in(self.mapping, self.workload)}

@@ -376,7 +376,8 @@ class PathSearch(PathCosts):
     def stored(self, tensor: str, values: float) -> float:
         """Values that the outermost memory keeps of a tensor of which its Einsum moves so many: all of a table."""
         access = self.einsum.by_tensor[tensor]
-        return float(access.stored(round(values), self.einsum.extents)) if access.gathered else values
+        is_whole = not access.gathered and access.kept is None
+        return values if is_whole else float(access.stored(round(values), self.einsum.extents))
 
     def start(self, compiled: TemplateTables) -> Descent | None:
         """The state of a search that has not begun; None when the outermost memory is too small."""

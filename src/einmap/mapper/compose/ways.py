@@ -85,7 +85,7 @@ def with_recurrences(problem: Problem) -> Ways:
     spec, inside = problem.spec, problem.fuse
 
     def way(readers: bool) -> Way:
-        extended, steps = with_steps(spec, readers=readers)
+        extended, steps = with_steps(spec, readers=readers, fuse=inside)
         asked = frozenset[str](), inside, steps, problem.given
         return Way(extended, lambda tree: (spec, without_tokens(tree, steps), ()), *asked)
 

@@ -158,6 +158,9 @@ class Path:
             # lanes over one of them would be other lanes for those who use the tensor too
             apart = apart.union(*(self.einsum.by_tensor[t].variables for t in self.request.shared))
         options = self.request
+        if options.steps is not None and options.steps.outside:
+            # loops over one of these stand above that over the steps
+            apart |= {options.steps.variable}
         return lattice_of(
             self.einsum,
             apart,
@@ -297,7 +300,7 @@ class Path:
         asked, steps = self.request, self.request.steps
         if not asked.few_orders or not self.prunes or asked.given is not None:
             return None
-        recurrence = (None, None) if steps is None else (steps.variable, steps.token)
+        recurrence = (None, None) if steps is None else (steps.variable, steps.token, steps.outside)
         return NodeOrders(self.einsum, self.leaves, asked.shared, asked.uncut, asked.joint, *recurrence)
 
     @cached_property

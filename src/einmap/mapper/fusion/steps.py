@@ -1,9 +1,10 @@
 """Recurrences as the search of a cascade sees them: what holds the Einsums of one together below a loop over its steps.
 
-The loop is the first one of all. Each Einsum has one more input, a *token* without values whose storage node stands
-right below the loop: as a tensor that all of them share it keeps the loop open from the first Einsum to the last, and
-no other loop may stand above it. What is held above the token is held across steps. A state takes room from the first
-Einsum to the last: where these do not use it they have it as an input without traffic.
+Each Einsum has one more input, a *token* without values whose storage node stands right below the loop: as a tensor
+that all of them share it keeps the loop open from the first Einsum to the last. No other loop may stand above it but
+those over what the recurrence does not carry, such as samples of a batch, which index the token, too. What is held
+above the token is held across steps. A state takes room from the first Einsum to the last: where these do not use it
+they have it as an input without traffic.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from einmap.einsum.spaces.projection import Affine, Rank
 from einmap.einsum.spaces.recurrence import Recurrence
 from einmap.errors import NotSupportedError
 from einmap.mapper.mapspace.template import joined
+from einmap.mapper.mapspace.tile_lattice import is_plain
 from einmap.mapper.problem.request import Steps
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
@@ -45,11 +47,9 @@ class CascadeSteps:
         if steps is None:
             return None
         tensors = tuple((a.tensor == steps.token, a.tensor in steps.single) for a in einsum.accesses)
-        return einsum.rank_variables.index(steps.variable), tensors, tuple(map(steps.states.get, self._names(einsum)))
-
-    @staticmethod
-    def _names(einsum: Einsum) -> list[str]:
-        return [access.tensor for access in einsum.accesses]
+        states = tuple((steps.states.get(a.tensor), a.kept is None or a.kept[1]) for a in einsum.accesses)
+        outside = tuple(v in steps.outside for v in einsum.rank_variables)
+        return einsum.rank_variables.index(steps.variable), outside, tensors, states
 
 
 NO_STEPS = CascadeSteps()
@@ -57,17 +57,19 @@ NO_STEPS = CascadeSteps()
 
 def has_readers(spec: Spec) -> bool:
     """Whether some Einsum right behind a recurrence reads its states at each step."""
-    parts = (_Part(spec, recurrence, readers=True) for recurrence in spec.workload.recurrences)
+    parts = (_Part(spec, recurrence, readers=True, fuse=False) for recurrence in spec.workload.recurrences)
     return any(len(part.einsums) > len(part.recurrence.einsums) for part in parts)
 
 
-def with_steps(spec: Spec, *, readers: bool) -> tuple[Spec, CascadeSteps]:
+def with_steps(spec: Spec, *, readers: bool, fuse: bool) -> tuple[Spec, CascadeSteps]:
     """The specification with tokens, and with states where they take room. Raises NotSupportedError.
 
-    `readers`: Einsums right behind a recurrence that read its states at each step run below the loop, too. What is
-    given is for the search of fused mappings alone, whose trees `without_tokens` makes those of `spec`.
+    `readers`: Einsums right behind a recurrence that read its states at each step run below the loop, too. `fuse`:
+    whether other loops may stand above the loop. What is given is for the search of fused mappings alone, whose trees
+    `without_tokens` makes those of `spec`.
     """
-    workload, parts = spec.workload, [_Part(spec, recurrence, readers) for recurrence in spec.workload.recurrences]
+    workload = spec.workload
+    parts = [_Part(spec, recurrence, readers, fuse) for recurrence in workload.recurrences]
     of: dict[str, Steps] = {}
     added: dict[str, dict[str, TensorAccess]] = {}
     for part in parts:
@@ -75,7 +77,8 @@ def with_steps(spec: Spec, *, readers: bool) -> tuple[Spec, CascadeSteps]:
             added[name] = part.added(name)
             if part.is_looped:
                 of[name] = part.steps(name, frozenset(added[name]))
-    einsums = tuple(_with_inputs(einsum, added.get(einsum.name, {})) for einsum in workload.einsums)
+    kept = {state: next(iter(workload.steps_held(state).items())) for state in workload.ending}
+    einsums = tuple(_with_inputs(einsum, added.get(einsum.name, {}), kept) for einsum in workload.einsums)
     uncut = frozenset(pair for part in parts for pair in part.uncut())
     cut = frozenset(pair for part in parts if part.is_looped for pair in part.recurrence.states.items())
 
@@ -105,11 +108,15 @@ def without_tokens(mapping: LoopTree, steps: CascadeSteps) -> LoopTree:
 
 @dataclass(frozen=True)
 class _Part:
-    """One recurrence of a specification. `readers`: whether those behind it that read its states are a part of it."""
+    """One recurrence of a specification. `readers`: whether those behind it that read its states are a part of it.
+
+    `fuse`: whether loops may stand above that over its steps.
+    """
 
     spec: Spec
     recurrence: Recurrence
     readers: bool
+    fuse: bool
 
     def __post_init__(self) -> None:
         workload = self.spec.workload
@@ -158,6 +165,27 @@ class _Part:
         ).get(step, 0)
         return reads and alone and ends and alike and not einsum.is_copy and not einsum.gathers
 
+    @cached_property
+    def outside(self) -> tuple[str, ...]:
+        """Rank variables that the recurrence does not carry: each step needs of itself and others the same value alone.
+
+        All Einsums have them by one name, and index with them, alone, one rank of each tensor that one of them writes.
+        """
+        if not (self.fuse and self.is_looped):
+            return ()
+        own = [self.spec.workload.by_name[name] for name in self.einsums]
+        return tuple(v for v, bound in own[0].bounds if bound > 1 and self._is_independent(v, own))
+
+    def _is_independent(self, variable: str, einsums: list[Einsum]) -> bool:
+        spaces = {(e.extents.get(variable), dict(e.first_values).get(variable, 0)) for e in einsums}
+        written = {t for e in einsums for t in e.outputs}
+        accesses = [a for e in einsums for a in e.accesses if a.tensor in written]
+        ranks = {(a.tensor, r) for a in accesses for r, i in a.projection if variable in dict(i.terms)}
+        alone = all(variable not in a.by_rank or is_plain(a, variable) for a in accesses)
+        found = all(Affine(((variable, 1),)) in dict(a.projection).values() for a in accesses)
+        is_time = variable == self.recurrence.variable
+        return not is_time and len(spaces) == 1 and alone and found and len(ranks) == len(written)
+
     def refuse(self, name: str, what: str) -> None:
         """Raise NotSupportedError for an Einsum."""
         text = f"Einsum {name!r} is a part of a recurrence; the mapper does not know {what} yet"
@@ -183,20 +211,25 @@ class _Part:
         einsum, found = self.spec.workload.by_name[name], dict[str, TensorAccess]()
         step = Affine(((self.recurrence.variable, 1),))
         if self.is_looped:
-            found[self.token] = TensorAccess(self.token, (("T", step),), False, 1.0)
+            over = (self.recurrence.variable, *self.outside)
+            index = tuple((v, Affine(((v, 1),))) for v in over)
+            found[self.token] = TensorAccess(self.token, index, False, 1.0)
         if name in (self.einsums[0], self.einsums[-1]):
             for state, rank in self.recurrence.states.items():
                 if state not in einsum.tensors:
-                    written = self.writer_of(state)
-                    index = tuple((r, step if r == rank else Affine(())) for r, _ in written.projection)
+                    written, alone = self.writer_of(state), {Affine(((v, 1),)) for v in self.outside}
+                    index = tuple(
+                        (r, step if r == rank else i if i in alone else Affine(())) for r, i in written.projection
+                    )
                     found[state] = TensorAccess(state, index, False, written.bits_per_value)
         return found
 
     def steps(self, name: str, added: frozenset[str]) -> Steps:
         """The steps of an Einsum with further inputs."""
-        einsum = _with_inputs(self.spec.workload.by_name[name], self.added(name))
+        einsum = _with_inputs(self.spec.workload.by_name[name], self.added(name), {})
         states = {s: self.factor(einsum, s) for s in self.recurrence.states if s in einsum.tensors}
-        return Steps(self.recurrence.variable, self.token, added, states)
+        outside = frozenset(self.outside) & {v for v, _ in einsum.bounds}
+        return Steps(self.recurrence.variable, self.token, added, states, outside)
 
     def factor(self, einsum: Einsum, state: str) -> Fraction:
         """How much larger the storage of the steps that are kept is than what an Einsum uses in one step."""
@@ -227,18 +260,23 @@ class _Part:
             at = [position[name] for name in workload.users[tensor]]
             crosses = min(at) < first <= max(at) or min(at) <= last < max(at)
             if crosses or tensor in self.recurrence.states:
-                access = workload.by_name[workload.users[tensor][0]].by_tensor[tensor]
-                found += [(tensor, rank) for rank, _ in access.projection]
+                own = [workload.by_name[name] for name in workload.users[tensor] if name in self.einsums]
+                alone = {Affine(((v, 1),)) for v in self.outside}
+                indices = [dict(einsum.by_tensor[tensor].projection) for einsum in own]
+                ranks = workload.by_name[workload.users[tensor][0]].by_tensor[tensor].projection
+                cut = {rank for rank, _ in ranks if indices and all(index[rank] in alone for index in indices)}
+                found += [(tensor, rank) for rank, _ in ranks if rank not in cut]
         return found
 
 
-def _with_inputs(einsum: Einsum, added: Mapping[str, TensorAccess]) -> Einsum:
-    """An Einsum with further inputs, before its outputs."""
-    if not added:
+def _with_inputs(einsum: Einsum, added: Mapping[str, TensorAccess], kept: Mapping[str, tuple[Rank, int]]) -> Einsum:
+    """An Einsum with further inputs, before its outputs. `kept`: how many steps of some states are kept at a time."""
+    if not added and kept.keys().isdisjoint(einsum.tensors):
         return einsum
     inputs = [access for access in einsum.accesses if not access.output]
     outputs = [access for access in einsum.accesses if access.output]
-    return replace(einsum, accesses=(*inputs, *added.values(), *outputs))
+    accesses = (*inputs, *added.values(), *outputs)
+    return replace(einsum, accesses=tuple(replace(a, kept=kept.get(a.tensor)) for a in accesses))
 
 
 def _places(arch: Architecture) -> frozenset[str]:

@@ -2,7 +2,7 @@
 
 Neighbours with no loop between them cost and take the same in either order. So one order of each such pair is enough:
 
-- Above the loop over the steps of a recurrence, the first loop of all, no loop stands.
+- Above the loop over the steps of a recurrence only loops stand over what it does not carry.
 - Between outermost nodes there is none where no loop may stand above the second one.
 - Below an inner node of a tensor that every loop indexes there is none, since such loops are never worse above that
   node (`templates.chain_template`): it stands behind its neighbour as well as before it.
@@ -40,6 +40,7 @@ class NodeOrders:
     joint: Names
     variable: str | None
     token: str | None
+    outside: Names = frozenset()
 
     def admits(self, above: tuple[Node, ...], node: Node) -> bool:
         """Whether a node is worth trying right below others, the last of which may be in the same memory."""
@@ -64,7 +65,9 @@ class NodeOrders:
         if step is not None:
             # an inner node that the loop over the steps indexes takes less room right above it
             free = (t not in held or self._relevance(t, step) is Relevance.NONE for t in (first, second))
-            return second != self.token and all(free)
+            waiting = self.einsum.tensors - held - {first}
+            between = self.outside.intersection(*(self._above(t) for t in waiting))
+            return second != self.token and all(free) and not between
         if first == self.token or first in held or second in held:
             # what stands right below the token stands below the loop over the steps, too
             return False

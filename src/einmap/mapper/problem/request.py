@@ -81,15 +81,17 @@ class Waiting:
 class Steps:
     """Steps that the chains of an Einsum of a recurrence share with those of the others.
 
-    The first loop of all is one over `variable` by 1, and right below it stands the node of `token`, a tensor without
-    values that all Einsums of the recurrence share. `single`: tensors with one node alone. `states`: of those that are
-    handed from step to step, how much larger the storage of all steps that are kept is than the tile of one step.
+    Below loops over variables in `outside`, as many as are wanted, stands one over `variable` by 1, and right below it
+    the node of `token`, a tensor without values that all Einsums of the recurrence share. `single`: tensors with one
+    node alone. `states`: of those that are handed from step to step, how much larger the storage of all steps that are
+    kept is than the tile of one step.
     """
 
     variable: str
     token: str
     single: frozenset[str]
     states: Mapping[str, Fraction] = field(default_factory=dict)
+    outside: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,8 @@ class Request:
         steps = self.steps
         if steps is not None:
             (variable,), (token,) = names.of_variables({steps.variable}), names.of_tensors({steps.token})
-            steps = Steps(variable, token, names.of_tensors(steps.single), names.by_tensor(steps.states))
+            single, outside = names.of_tensors(steps.single), names.of_variables(steps.outside)
+            steps = Steps(variable, token, single, names.by_tensor(steps.states), outside)
         return replace(
             self,
             steps=steps,

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from einmap.einsum.einsum import TensorAccess
-from einmap.einsum.spaces.projection import Affine, Lookup
+from einmap.einsum.spaces.projection import Affine, Lookup, Rank
 from einmap.errors import NotSupportedError
 from einmap.mapping.nodes import Address
 from einmap.model.counting.path import EinsumPath, Loop, Station, applies
@@ -97,10 +97,14 @@ class Hull:
         kept = 0 if slides is None else self._kept(chosen, self.loops.index(slides))
         return int(self._footprints(chosen).sum()) - kept
 
-    @cached_property
-    def largest(self) -> int:
-        """The largest hull of any visit."""
-        return int(self._footprints(self._chosen(self.users[0].path, None)).max())
+    def largest(self, most: Mapping[Rank, int]) -> int:
+        """The largest hull of any visit; of some ranks no more than `most` indices are kept at a time."""
+        used, ranks = self._bounds(self._chosen(self.users[0].path, None))
+        lengths = [
+            np.where(used, np.minimum(high - low + 1, most.get(rank, np.iinfo(np.int64).max)), 0)
+            for rank, (low, high) in ranks.items()
+        ]
+        return int(_product(used, lengths).max())
 
     def _kept(self, indices: list[Any], axis: int) -> int:
         """Values that each hull has in common with the one before along `axis`, added up."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from einmap.arch.component import Memory
 from einmap.einsum.spaces.projection import Relevance
+from einmap.einsum.workload import Workload
 from einmap.mapping.nodes import Address
 from einmap.model.counting.path import EinsumPath, Station, applies
 from einmap.model.counting.reuse import Takes, TensorCounts
@@ -76,9 +77,16 @@ def lowered_takes(path: EinsumPath, station: Station, counts: TensorCounts) -> t
 
 
 def buffers_of(
-    path: EinsumPath, semantics: Semantics, counts: Mapping[str, TensorCounts], instances: int
+    path: EinsumPath,
+    semantics: Semantics,
+    counts: Mapping[str, TensorCounts],
+    instances: int,
+    workload: Workload | None = None,
 ) -> tuple[Buffer, ...]:
-    """The space that one Einsum needs for its own tensors; `instances` multiplies persistent ones."""
+    """The space that one Einsum needs for its own tensors; `instances` multiplies persistent ones.
+
+    `workload`: that of a whole mapping, whose states may keep less than all their steps.
+    """
     buffers: list[Buffer] = []
     used = stations_used(path) if path.einsum.is_copy else None
     for tensor, stations in path.stations.items():
@@ -98,6 +106,8 @@ def buffers_of(
                 values = values * spread.fullest / spread.values
             if backing:
                 values = path.einsum.by_tensor[tensor].stored(values, path.einsum.extents)
+                if workload is not None and tensor in workload.ending:
+                    values = _last_steps(path, station, tensor, workload, values)
             bits = values * station.component.bits[tensor]
             if station.persistent:
                 bits, depth = bits * instances, -1
@@ -115,6 +125,16 @@ def buffers_of(
                 )
             )
     return tuple(buffers)
+
+
+def _last_steps(path: EinsumPath, station: Station, tensor: str, workload: Workload, values: Count) -> Count:
+    """Values of a tile of a state without the steps that nothing reads any more."""
+    recurrence = workload.states[tensor]
+    index = dict(path.einsum.by_tensor[tensor].projection)[recurrence.states[tensor]]
+    if any(loop.variable in dict(index.terms) and applies(loop, station) for loop in path.loops):
+        return values
+    used, (held,) = index.extent(path.einsum.extents), workload.steps_held(tensor).values()
+    return values // used * min(used, held)
 
 
 def _stopped_in_node(path: EinsumPath, station: Station, tensor: str) -> bool:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterable
-from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field
 
 from einmap.arch.component import Memory
 from einmap.einsum.einsum import TensorAccess
 from einmap.einsum.spaces.projection import Lookup
+from einmap.einsum.workload import Workload
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Address
 from einmap.mapping.pretty import pretty
@@ -77,8 +77,8 @@ def node_facts(mapping: Mapping, spec: Spec, einsums: Iterable[str] | None = Non
             for station in stations:
                 if not isinstance(station.component, Memory):
                     continue
-                steps = spec.workload.steps_held(tensor) if station is stations[0] else {}
-                tile = tile_of(path, station, path.einsum.by_tensor[tensor], station.component, steps)
+                workload = spec.workload if station is stations[0] else None
+                tile = tile_of(path, station, path.einsum.by_tensor[tensor], station.component, workload)
                 fact = facts.setdefault(station.address, NodeFacts())
                 if tile[1] > fact.tiles.get(tensor, ("", -1.0))[1]:
                     fact.tiles[tensor] = tile
@@ -98,18 +98,19 @@ def _note(fact: NodeFacts) -> str:
 
 
 def tile_of(
-    path: EinsumPath, station: Station, access: TensorAccess, memory: Memory, steps: MappingOf[str, int] | None = None
+    path: EinsumPath, station: Station, access: TensorAccess, memory: Memory, workload: Workload | None = None
 ) -> tuple[str, float]:
     """The largest tile of a tensor at a station: its shape, `16x64`, and its bits.
 
-    `steps`: of a state that is handed on there, for the rank of time how many are in use at a time.
+    `workload`: given where the station is the outermost one of a tensor, which may keep steps of a recurrence.
     """
     extents = dict(path.einsum.extents)
     for loop in path.loops:
         if loop.position < station.position if loop.level is None else loop.level <= station.level:
             extents[loop.variable] = _largest_tile(loop, extents[loop.variable])
-    more = steps or {}
-    sizes = [index.extent(extents) + more.get(rank, 1) - 1 for rank, index in access.projection]
+    sizes = [index.extent(extents) for _, index in access.projection]
+    if workload is not None:
+        sizes = [workload.kept(access.tensor, r, n) for (r, _), n in zip(access.projection, sizes, strict=True)]
     if access.gathered and station is path.stations[access.tensor][0]:
         # a table lies whole where it lies outermost; further in are rows by position
         sizes = [i.size if isinstance(i, Lookup) else i.extent(extents) for _, i in access.written]

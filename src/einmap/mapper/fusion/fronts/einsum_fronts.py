@@ -340,8 +340,7 @@ class EinsumFronts:
             tensor, bits = self.einsum.accesses[t].tensor, self._whole.setdefault(t, {})
             for path in self.paths:
                 values = float(path.lattice.values(self.einsum, tensor)[path.lattice.top])
-                if self.einsum.accesses[t].gathered:
-                    values = float(self.einsum.accesses[t].stored(round(values), self.einsum.extents))
+                values = float(self.einsum.accesses[t].stored(round(values), self.einsum.extents))
                 bits |= {leaf.name: values * leaf.bits[tensor] for leaf in path.leaves if isinstance(leaf, Memory)}
         return self._whole[t]
 

@@ -63,6 +63,9 @@ class Hulls:
                     else [_ranges(einsum, access)]
                 )
                 common = {rank: (min(r[rank][0] for r in users), max(r[rank][1] for r in users)) for rank in users[0]}
+                if access.tensor in self.spec.workload.ending and self.one_buffer:
+                    ((rank, steps),) = self.spec.workload.steps_held(access.tensor).items()
+                    common[rank] = common[rank][0], min(common[rank][1], common[rank][0] + steps - 1)
                 factors[access.tensor] = Fraction(_size(common), _own(einsum, access))
         return {tensor: factor for tensor, factor in factors.items() if factor != 1}
 

@@ -141,12 +141,21 @@ class NestRules:
         values = float(self.search.values[t, self.search.lattice.top])
         return Reservation(number, self.search.stored(self.search.tensors[t], values) * bits, 0)
 
-    def common(self, t: int, level: int, point: int, depth: int) -> Reservation:
-        """The space of a shared tensor's outermost node, with what its other users need there."""
-        space, tensor = self.placed(t, level, point, depth), self.search.tensors[t]
-        handed_on = self.steps is not None and depth > 0 and tensor in self.steps.states
+    def common(self, t: int, level: int, point: int, loops: Sequence[Loop]) -> Reservation:
+        """The space of a shared tensor's outermost node below some loops, with what its other users need there."""
+        space, tensor = self.placed(t, level, point, len(loops)), self.search.tensors[t]
+        handed_on = self.steps is not None and tensor in self.steps.states and self.has_steps(loops)
         factor = self.steps.states[tensor] if self.steps is not None and handed_on else self.wider.get(tensor)
         return space if factor is None else space._replace(bits=float(Fraction(space.bits) * factor))
+
+    def has_steps(self, loops: Sequence[Loop]) -> bool:
+        """Whether the loop over the steps of a recurrence is among some."""
+        return self.steps is not None and any(loop.variable == self.steps.variable for loop in loops)
+
+    def hands_on(self, t: int, loops: Sequence[Loop]) -> bool:
+        """Whether nothing stands between the loop over steps and the outermost node of a tensor, if that is a state."""
+        is_state = self.steps is not None and self.search.tensors[t] in self.steps.states
+        return not is_state or not self.has_steps(loops) or self.has_steps(loops[-1:])
 
     def memory_of(self, t: int, level: int) -> str:
         """The memory of an outermost node as other Einsums see it: which one it is matters of no token."""

@@ -117,7 +117,7 @@ class OuterNestEnumerator:
         for held in self.compiled.plan.outer:
             t = search.tensors.index(held.tensor)
             if held.tensor in self.shared:
-                backed.append((t, self.rules.common(t, held.level, search.lattice.top, 0), held.level))
+                backed.append((t, self.rules.common(t, held.level, search.lattice.top, ()), held.level))
             elif not search.einsum.by_tensor[held.tensor].persistent:
                 kept.append(self.rules.whole(t, held.level))
         return tuple(kept), (), tuple(backed)
@@ -130,10 +130,7 @@ class OuterNestEnumerator:
                 yield self._outer_nest(waited)
             return
         level = self.compiled.levels[i]
-        if level.axes is None:
-            choices = self._lanes(i, state)
-        else:
-            choices = self._before_steps(i, state) if self._waits_for_steps(state) else self._gap(i, state)
+        choices = self._lanes(i, state) if level.axes is None else self._gap(i, state)
         for target, prefix, new in choices:
             begun = state.gap or (state.point, ())
             gap = (begun[0], (*begun[1], *new))
@@ -147,33 +144,32 @@ class OuterNestEnumerator:
             for order in self.rules.orders(self.compiled, i, state.loops, gap[1]):
                 if not in_order(order, gap[1], self.routed) or (order and self._rises(i, state, order[0])):
                     continue
+                if self.rules.has_steps(order[:-1]):
+                    continue
                 after = self._arrive(i, reached, gap[0], order)
                 if after is not None:
                     yield from self._extend(i + 1, after)
 
     def _waits_for_steps(self, state: _State) -> bool:
-        """Whether the loop over the steps of a recurrence is still to come: it is the first one of all."""
-        return self.rules.steps is not None and not state.loops and not (state.gap and state.gap[1])
+        """Whether the loop over the steps of a recurrence is still to come."""
+        rules, begun = self.rules, state.gap[1] if state.gap else ()
+        return rules.steps is not None and not (rules.has_steps(state.loops) or rules.has_steps(begun))
 
-    def _before_steps(self, i: int, state: _State) -> Iterator[tuple[int, int, tuple[Loop, ...]]]:
-        """In the gap above the token of a recurrence the loop over its steps alone, before it none."""
-        steps = self.rules.steps
-        assert steps is not None
-        node = next(level.node for level in self.compiled.levels[i:] if level.last)
-        assert node is not None
-        target, loops = state.point, tuple[Loop, ...]()
-        if node.tensor == steps.token:
-            a, bound = next(
-                (a, bound)
-                for a, axis in enumerate(self.search.lattice.axes)
-                for variable, bound in axis.members
-                if variable == steps.variable
-            )
-            target, loops = self.rules.lowered(a, state.point, bound), (Loop(TEMPORAL, a, steps.variable, bound, 1),)
-            if target < 0 or a not in (self.compiled.levels[i].axes or ()):
-                return
-        for _ in self._survivors(i, state, np.array([target], dtype=np.int64), np.array([state.prefix])):
-            yield target, state.prefix, loops
+    def _with_steps(
+        self, i: int, choices: list[tuple[int, tuple[Loop, ...], bool]]
+    ) -> list[tuple[int, tuple[Loop, ...], bool]]:
+        """Choices of the gap that ends at a level, with the loop over the steps of a recurrence above its token."""
+        steps, node = self.rules.steps, next(level.node for level in self.compiled.levels[i:] if level.last)
+        assert steps is not None and node is not None
+        if node.tensor != steps.token:
+            return choices
+        members = ((a, m) for a, axis in enumerate(self.search.lattice.axes) for m in axis.members)
+        a, bound = next((a, bound) for a, (variable, bound) in members if variable == steps.variable)
+        if a not in (self.compiled.levels[i].axes or ()):
+            return []
+        loop = Loop(TEMPORAL, a, steps.variable, bound, 1)
+        below = [(self.rules.lowered(a, point, bound), loops) for point, loops, _ in choices]
+        return [(point, (*loops, loop), False) for point, loops in below if point >= 0]
 
     def _rises(self, i: int, state: _State, first: Loop) -> bool:
         """Whether the first loop of the gap that ends at a level is never worse above the node that it follows.
@@ -186,8 +182,9 @@ class OuterNestEnumerator:
 
     def _gap(self, i: int, state: _State) -> Iterator[tuple[int, int, tuple[Loop, ...]]]:
         """Temporal loops of a gap: the point below them, the lanes so far, and the loops."""
-        rules, level = self.rules, self.compiled.levels[i]
-        room = self._most - len(state.loops)
+        rules, level, waits = self.rules, self.compiled.levels[i], self._waits_for_steps(state)
+        outside = rules.steps.outside if waits and rules.steps is not None else None
+        room = self._most - len(state.loops) - waits
         used = [loop.variable for loop in state.loops]
         sizes = {loop.variable: loop.inner for loop in state.loops}
         backed = [t for t, _, _ in state.backed]
@@ -201,6 +198,8 @@ class OuterNestEnumerator:
                 size = sizes.get(variable, bound)
                 if size <= 1 or variable in inner or used.count(variable) >= rules.most_per_axis:
                     continue
+                if outside is not None and variable not in outside:
+                    continue
                 loops, rises = self._loops(waiting, a, variable, size), a in level.rising and variable not in risen
                 for target, chosen, all_rise in choices[:] if loops else ():
                     if len(chosen) < room:
@@ -209,6 +208,8 @@ class OuterNestEnumerator:
                             for loop, factor in loops
                             if (below := rules.lowered(a, target, factor)) >= 0
                         ]
+        if waits:
+            choices = self._with_steps(i, choices)
         if level.last and level.rising:
             choices = [choice for choice in choices if not choice[1] or not choice[2]]
         targets = np.array([choice[0] for choice in choices], dtype=np.int64)
@@ -309,7 +310,12 @@ class OuterNestEnumerator:
         assert node is not None
         t, memory, row = int(self.node[i, 0]), int(self.node[i, 1]), int(self.node[i, 2]) + state.prefix
         shared = node.backing and node.tensor in self.shared
-        space = (self.rules.common if shared else self.rules.placed)(t, node.level, state.point, len(loops))
+        if shared and not self.rules.hands_on(t, loops):
+            return None
+        if shared:
+            space = self.rules.common(t, node.level, state.point, loops)
+        else:
+            space = self.rules.placed(t, node.level, state.point, len(loops))
         waits = search.lowers(node) and self.compiled.levels[i + 1].lowers is not None
         if memory >= 0:
             occupied[memory] += space.bits
