@@ -24,7 +24,8 @@ _HARMLESS_BY_WHAT = {
     "tokens": "bos_token_id eos_token_id pad_token_id sep_token_id cls_token_id mask_token_id unk_token_id "
     "decoder_start_token_id",
     "how positions are turned, and how many are": "max_position_embeddings original_max_position_embeddings rope_theta "
-    "rope_scaling rope_parameters rope_interleave rope_interleaved rope_local_base_freq partial_rotary_factor use_mrope",
+    "rope_scaling rope_parameters rope_interleave rope_interleaved rope_local_base_freq partial_rotary_factor "
+    "use_mrope",
     "training": "initializer_range initializer_cutoff_factor attention_dropout hidden_dropout hidden_dropout_prob "
     "attention_probs_dropout_prob embd_pdrop resid_pdrop resid_dropout embedding_dropout dropout classifier_dropout "
     "gradient_checkpointing pretraining_tp router_aux_loss_coef router_jitter_noise aux_loss_alpha seq_aux "
