@@ -70,7 +70,7 @@ def _of_groups(fields: Config) -> int | None:
     if groups is None or not isinstance(groups.raw, RawMap):
         raise fields.wrong("config_groups", "expected a dictionary of groups of layers")
     bits = set[int | None]()
-    for name in groups.raw:
+    for name in Config(groups.raw, fields.top.file).names():
         group = Config(groups.raw.get(name), fields.top.file)
         weights = group.get("weights")
         bits.add(None if weights is None else Config(weights.raw, fields.top.file).size("num_bits"))
