@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from einmap.frontends.jax.read import from_jax as from_jax
     from einmap.frontends.onnx.read import from_onnx as from_onnx
     from einmap.frontends.tflite.read import from_tflite as from_tflite
+    from einmap.frontends.torch.read import from_torch as from_torch
     from einmap.frontends.yaml.spec import dump as dump
     from einmap.frontends.yaml.spec import dump_mapping as dump_mapping
     from einmap.frontends.yaml.spec import load as load
@@ -143,6 +144,7 @@ _HOMES = {
     "from_jax": "einmap.frontends.jax.read",
     "from_onnx": "einmap.frontends.onnx.read",
     "from_tflite": "einmap.frontends.tflite.read",
+    "from_torch": "einmap.frontends.torch.read",
     "linearise": "einmap.einsum.rewrites.flatten",
     "load": "einmap.frontends.yaml.spec",
     "load_machine": "einmap.matmul.machine.read_machine",

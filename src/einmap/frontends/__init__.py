@@ -14,6 +14,7 @@
 - `store`: a directory that keeps texts under keys, for several processes at a time, any of which may be killed.
 - `accelforge`: a specification -> files for AccelForge.
 - `scalesim`: SCALE-Sim's configurations and topologies -> a specification.
+- `torch`: modules of PyTorch, and programs that it saves: operators of ATen -> those of `onnx`; weights are not loaded.
 - `zigzag`: ZigZag's workloads, hardware and mappings -> a specification.
 - `tflite`: models of TFLite (LiteRT), as nodes of ONNX.
 - `timeloop`: Timeloop's problems, architectures and mappings -> a specification, and back.

@@ -117,6 +117,8 @@ class Step:
         labels = [f"x{other}" for other in range(len(places.shape))]
         uses: list[Use] = [LookedUp(1) if other == axis else label for other, label in enumerate(labels)]
         where = self.index(places, table.shape[axis])
+        if any(len(index.terms) > 1 for index in where.leaves[0].index):  # labels stand for one index of each tensor
+            where = self.builder.copied(where, f"{self.name}_places")
 
         def single(plain: Value) -> Value:
             plain = self.builder.written(plain, f"{self.name}_table")

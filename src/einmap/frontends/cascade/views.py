@@ -95,6 +95,8 @@ def reshaped(view: View, shape: Sequence[int]) -> View:
     for size in reversed(shape):
         axis: _Digits = []
         while prod(s for _, s in axis) < size:
+            if not rest:
+                raise LayoutError(f"its values do not fill the shape {[*shape]}")
             axis.insert(0, rest.pop())
         axes.insert(0, axis)
     index = tuple(substituted(i, table) for i in view.index)

@@ -60,7 +60,8 @@ class Model:
     """A model. `open_dimensions`: names of those that have no size in the file; `declared`: shapes of outputs, if all
     sizes are those of the file.
 
-    `proto` is what was parsed, without large payloads, its dimensions as they were given.
+    `proto` is what was parsed, without large payloads, its dimensions as they were given. Of a model from elsewhere it
+    is None, and there may be `constants`, values that are known, and `said`, shapes and types of results.
     """
 
     file: str
@@ -72,6 +73,8 @@ class Model:
     open_dimensions: tuple[str, ...]
     declared: Mapping[str, tuple[int | str, ...]]
     proto: Any = field(repr=False)
+    constants: Mapping[str, Tensor] = field(default_factory=dict, repr=False)
+    said: Mapping[str, Tensor] = field(default_factory=dict, repr=False)
 
 
 def read_model(

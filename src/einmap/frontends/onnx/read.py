@@ -140,6 +140,9 @@ class _Importer:
         for name, tensor in {**model.inputs, **model.initialisers}.items():
             self.values[name] = self.leaf(tensor, is_weight=name in model.initialisers)
             self.kinds[name] = tensor.kind
+        for name, tensor in model.constants.items():
+            assert tensor.array is not None
+            self.values[name], self.kinds[name] = known(tensor.array, tensor.bits), tensor.kind
         for node in model.nodes:
             try:
                 self.add(node)
@@ -214,6 +217,8 @@ class _Importer:
             return
         kinds = tuple(self.kinds.get(name, FLOAT) for name in node.inputs)
         self.kinds.update(zip(node.outputs, kinds_of_results(node, self.kinds), strict=True))
+        said = self.model.said
+        self.kinds.update({name: said[name].kind for name in node.outputs if name in said})
         call = Call(self.builder, self.name_of(node), node, plain, opset or self.model.opset, kinds, self.readers)
         try:
             if node.operator in COMPOSED:
@@ -227,6 +232,9 @@ class _Importer:
             return
         for name, value in zip(node.outputs, results, strict=False):
             if name:
+                if name in said and value.shape != said[name].shape:
+                    text = f"the model says the shape {[*said[name].shape]} of its result, it gives {[*value.shape]}"
+                    raise SpecError(text, at=node.at)
                 self.give(name, value, node)
 
     def take_branch(self, node: Node, operands: Sequence[Value | Parts | None]) -> bool:

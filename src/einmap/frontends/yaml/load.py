@@ -22,6 +22,7 @@ TOP_LEVEL_KEYS = (
 
 MODELS = {
     ".onnx": ("einmap.frontends.onnx.read", "read_onnx"),
+    ".pt2": ("einmap.frontends.torch.read", "read_torch"),
     ".tflite": ("einmap.frontends.tflite.read", "read_tflite"),
 }
 """Models, by the end of a file's name: the module and function that give the workload."""

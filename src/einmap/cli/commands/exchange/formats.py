@@ -11,7 +11,7 @@ from einmap.errors import SpecError, did_you_mean
 from einmap.frontends.foreign import Translation
 from einmap.spec.spec import Spec
 
-ONNX, HUGGINGFACE = "onnx", "huggingface"
+ONNX, HUGGINGFACE, TORCH = "onnx", "huggingface", "torch"
 READERS = {name: f"einmap.frontends.{name}.read" for name in ("scalesim", "timeloop", "zigzag")}
 """Formats beside models that `einmap import` reads: each module has a function `read`."""
 WRITERS = {name: f"einmap.frontends.{name}.write" for name in ("accelforge", "scalesim", "timeloop")}
@@ -38,7 +38,7 @@ class Write(Protocol):
 
 def reader(name: str) -> Read:
     """The reader of a format. Raises SpecError for an unknown name."""
-    read: Read = import_module(_module(name, READERS, "--from", (ONNX, HUGGINGFACE, *READERS))).read
+    read: Read = import_module(_module(name, READERS, "--from", (ONNX, HUGGINGFACE, TORCH, *READERS))).read
     return read
 
 

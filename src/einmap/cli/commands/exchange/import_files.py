@@ -1,12 +1,13 @@
-"""`einmap import`: a model in ONNX, of TFLite or of Hugging Face, or files of another tool, as a specification."""
+"""`einmap import`: a model (ONNX, PyTorch, TFLite, Hugging Face), or files of another tool, as a specification."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 from einmap.cli.commands.exchange.folder import Folder
-from einmap.cli.commands.exchange.formats import HUGGINGFACE, ONNX, reader
+from einmap.cli.commands.exchange.formats import HUGGINGFACE, ONNX, TORCH, reader
 from einmap.cli.commands.exchange.summary import check_complete, left_out_table, model_summary
 from einmap.cli.inputs import Templates, definitions, reading_inputs
 from einmap.cli.options import INPUT, Without, argument, flag, force_option, group, option, output_option, several
@@ -18,6 +19,7 @@ from einmap.frontends.huggingface.model import summary
 from einmap.frontends.huggingface.read import read_model
 from einmap.frontends.onnx.read import from_onnx
 from einmap.frontends.tflite.read import from_tflite
+from einmap.frontends.torch.read import from_torch
 from einmap.frontends.yaml.spec import dump
 
 
@@ -26,10 +28,10 @@ class Options:
     """Files to read, and where to write the specification."""
 
     files: list[Path] = argument(
-        "FILES", "A model, FILE.onnx or FILE.tflite; with --from a config.json, files of other tools."
+        "FILES", "A model, FILE.onnx, FILE.pt2 or FILE.tflite; with --from a config.json, files of other tools."
     )
     from_: str = option(
-        "onnx|huggingface|scalesim|timeloop|zigzag", "The format of FILES.", "--from", default=ONNX, panel=INPUT
+        "onnx|torch|huggingface|scalesim|timeloop|zigzag", "The format of FILES.", "--from", default=ONNX, panel=INPUT
     )
     batch: int | None = option(
         "N", "The first dimension of every input of a model; sequences.", shown="as in the model", min=1, panel=INPUT
@@ -39,7 +41,7 @@ class Options:
         "Value of an input of a model, by which control flow is known: a number, or a list; repeatable.",
         panel=INPUT,
     )
-    instances: bool = flag("Equal layers of an ONNX model are one, with n_instances.", panel=INPUT)
+    instances: bool = flag("Equal layers of a model in ONNX or PyTorch are one, with n_instances.", panel=INPUT)
     bits: int | None = option("N", "Bits of every number.", shown="as the files say", min=1, max=1024, panel=INPUT)
     strict: bool = flag("Operators without Einsum form, and all that has no counterpart, are an error.", panel=INPUT)
     output: Path | None = output_option(
@@ -53,7 +55,8 @@ class Options:
 def import_files_command(options: Options, templates: Annotated[Templates, Without({"allow_code", "top_key"})]) -> None:
     """Read a model, or files of another tool, and write them as a specification.
 
-    A model becomes a cascade of Einsums; its weights are not loaded, and nothing of it is executed. -D gives sizes to
+    A model becomes a cascade of Einsums; its weights are not loaded, and nothing of it is executed. FILE.pt2 is what
+    torch.export.save writes; it is read without PyTorch. -D gives sizes to
     dimensions that it leaves open, by the names that it has for them; --value gives inputs a value, by which an `If`
     takes its branch. Operators without Einsum form end the cascade and begin it again: they are listed
     with counts. Of Hugging Face a `config.json` is enough: it becomes one step of the model, by -D tokens=1, context=9,
@@ -61,6 +64,8 @@ def import_files_command(options: Options, templates: Annotated[Templates, Witho
     workload.yaml, architecture.yaml and mapping.yaml; what has no counterpart is listed.
 
     Example: einmap import resnet50.onnx --batch 1 -o resnet50.yaml
+
+    Example: einmap import vit.pt2 -D batch=8 -o vit.yaml
 
     Example: einmap import config.json --from huggingface --batch 8 -D context=4096 -o decode.yaml
 
@@ -75,7 +80,7 @@ def import_files_command(options: Options, templates: Annotated[Templates, Witho
     read = reader(options.from_)
     if options.batch is not None:
         raise SpecError("--batch is for models", hint="change the problem's size in its file")
-    _only_of_onnx(options)
+    _not_of_others(options)
     folder = Folder.of(options.output, options.force)
     with reading_inputs(define) as noted:
         result = read(files, define=definitions(define), root=templates.root, bits=options.bits)
@@ -103,16 +108,19 @@ def show_translation(result: Translation, folder: Folder | None, inputs: list[Pa
 
 def _import_model(model: Path, options: Options, define: list[str]) -> None:
     values = definitions(options.value, "--value", "use_cache_branch=1")
+    is_torch = options.from_ == TORCH or model.suffix.lower() == ".pt2"
     target = Target.of(options.output, options.force, [model])
     with reading_inputs(define, target):
         batch, bits, strict = options.batch, options.bits, options.strict
         if model.suffix.lower() == ".tflite":
-            _only_of_onnx(options)
+            _not_of_others(options)
             result = from_tflite(model, batch=batch, bits=bits, strict=strict)
         else:
-            sizes = definitions(define)
-            how: dict[str, Any] = {"bits": bits, "strict": strict, "instances": options.instances}
-            result = from_onnx(model, dimensions=sizes, batch=batch, values=values, **how)
+            how: dict[str, Any] = {"bits": bits, "strict": strict, "instances": options.instances, "batch": batch}
+            if is_torch:
+                _not_of_others(options, "-D gives sizes", also=False)
+            read = from_torch if is_torch else partial(from_onnx, values=values)
+            result = read(model, dimensions=definitions(define), **how)
     text = f"# {model.name}, imported by einmap\n{dump(result.spec)}"
     if target is None:
         print_file(text)
@@ -123,15 +131,16 @@ def _import_model(model: Path, options: Options, define: list[str]) -> None:
     print_notes(result.notes)
 
 
-def _only_of_onnx(options: Options, hint: str | None = None) -> None:
-    """Raise SpecError for options that models of other formats do not have."""
-    for name, given in (("--value", options.value), ("--instances", options.instances)):
-        if given:
-            raise SpecError(f"{name} is for ONNX models", hint=hint)
+def _not_of_others(options: Options, hint: str | None = None, *, also: bool = True) -> None:
+    """Raise SpecError for options that models of other formats do not have; `also`: for `--instances` as well."""
+    if options.value:
+        raise SpecError("--value is for ONNX models", hint=hint)
+    if options.instances and also:
+        raise SpecError("--instances is for ONNX models and PyTorch's", hint=hint)
 
 
 def _import_config(config: Path, options: Options, define: list[str]) -> None:
-    _only_of_onnx(options, "-D gives batch, tokens, context")
+    _not_of_others(options, "-D gives batch, tokens, context")
     if options.batch is not None:
         define = [*define, f"batch={options.batch}"]
     target = Target.of(options.output, options.force, [config])
@@ -146,5 +155,5 @@ def _import_config(config: Path, options: Options, define: list[str]) -> None:
     print_notes(model.notes)
 
 
-_MODELS = {ONNX: _import_model, HUGGINGFACE: _import_config}
+_MODELS = {ONNX: _import_model, TORCH: _import_model, HUGGINGFACE: _import_config}
 """Formats of models, each one file."""

@@ -1,0 +1,11 @@
+"""The operators of ATen: which of ONNX's each of them is, on what operands.
+
+- `call`: one operator while it is translated: its arguments, what it becomes.
+- `pointwise`: element-wise operators.
+- `layout`: operators on shapes alone, rows that are looked up, states that change.
+- `creation`: numbers that are known.
+- `contractions`: matrix products, convolutions, attention.
+- `reductions`: sums, softmax, normalisations.
+- `windows`: pooling, resizing.
+- `table`: all of them by name.
+"""
