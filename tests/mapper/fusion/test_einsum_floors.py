@@ -13,14 +13,17 @@ from tests.random_specs.wide import draw_wide
 import einmap
 from einmap.mapper.cost_bounds.before_plans import floors
 from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
+from einmap.mapper.fusion.refinement import einsum_floors
 from einmap.mapper.fusion.refinement.einsum_floors import (
     TOLERANCE,
+    TRIED,
     floors_before_plans,
     floors_in_time,
     is_bounded_alone,
     least_alone,
     least_by_tables,
     raise_floor,
+    raised_with,
 )
 from einmap.mapper.fusion.search import FusedSearch
 from einmap.mapper.independent.independent_search import IndependentSearch
@@ -134,6 +137,21 @@ def test_a_floor_knows_that_tensors_share_a_buffer():
     assert any(raised)
     for each, rows in classes.items():
         assert (member.chains.signature_classes[each] >= rows).all()
+
+
+def test_bounds_in_vain_of_one_einsum_end_those_of_that_einsum_alone_and_one_that_rises_begins_all(monkeypatch):
+    spec = full_buffer()
+    search = FusedSearch(spec, read_options(spec, metrics="energy"))
+    search.prepare(Progress())
+    first, second = (member.chains for member in search.members)
+    monkeypatch.setattr(einsum_floors, "raise_floor", lambda chains, *_: chains is second)
+    for each in first.signature_classes:
+        assert not list(raised_with(search, first, each))
+    assert list(search.floored[first].values()) == [False] * min(TRIED, len(first.signature_classes))
+    classes = list(second.signature_classes)
+    assert len(classes) > 1
+    assert list(raised_with(search, second, classes[-1])) == [classes[-1], *classes[:-1]]
+    assert not list(raised_with(search, second, classes[0]))
 
 
 TWO_INPUTS = """

@@ -118,10 +118,8 @@ class CascadeProblem:
         self.least: dict[Fronts, Floats] = {}
         self.first_floors: FirstFloors | None = None
         """Of options by the metric that has a limit, where they are known."""
-        self.floored: set[tuple[Fronts, SignatureClass]] = set()
-        """Signature classes that were bounded by searches of their own."""
-        self.floors_raised = 0
-        """How many of them that said more of than tables do."""
+        self.floored: dict[Fronts, dict[SignatureClass, bool]] = {}
+        """Signature classes that were bounded by searches of their own: whether these say more than tables do."""
         self.proving = True
         """Whether all that was asked for is searched: what is known of few loops says nothing of all."""
         self.space = FrontMemories()

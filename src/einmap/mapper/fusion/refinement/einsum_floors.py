@@ -7,7 +7,7 @@ may be a half of what there is. A search by itself knows that they have to fit b
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,6 +34,26 @@ MOST_WORK = 2_000_000
 """Choices that are looked at for each of them."""
 RAISED = 1.1
 """By how much a floor must exceed the bounds by tables to be of use."""
+TRIED = 2
+"""Signature classes of an Einsum that are bounded in vain; so many more for each one that is not."""
+
+
+def raised_with(cascade: CascadeProblem, chains: Fronts, signature_class: SignatureClass) -> Iterator[SignatureClass]:
+    """Bound a signature class by a search of its own, once, and where its bound rises all others of the Einsum.
+
+    Gives those whose bounds rise. Where tables say nearly as much there are no more of the Einsum.
+    """
+    tried = cascade.floored.setdefault(chains, {})
+    for each in (signature_class, *(other for other in chains.signature_classes if other != signature_class)):
+        raised = sum(tried.values())
+        if each in tried or len(tried) - raised >= TRIED * (1 + raised):
+            continue
+        cascade.meter.go_on()
+        tried[each] = raise_floor(chains, each, cascade.meter.progress)
+        if tried[each]:
+            yield each
+        if not any(tried.values()):
+            break
 
 
 def raise_floor(chains: Fronts, signature_class: SignatureClass, progress: Progress) -> bool:

@@ -25,7 +25,7 @@ from einmap.mapper.fusion.paths.options import OptionTable, option_of, unexpande
 from einmap.mapper.fusion.paths.shortest_paths import ContendedMemories, PackedOptions, ShortestPaths, packed
 from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
 from einmap.mapper.fusion.problem import CascadeProblem
-from einmap.mapper.fusion.refinement.einsum_floors import raise_floor
+from einmap.mapper.fusion.refinement.einsum_floors import raised_with
 from einmap.mapper.fusion.refinement.front_listing import FrontListing, RefinementRequest, above, wider_than
 from einmap.mapper.fusion.refinement.good_cascades import BEAM, Turns, apart, good_cascade
 from einmap.mapper.fusion.refinement.met_keys import MetKeys
@@ -48,8 +48,8 @@ OF_MEAN = 1 / 4
 """An Einsum counts as costing this part of the mean at least, where it is looked at what may be promising."""
 GOOD = 0.02
 """How far a good cascade may be above the bound where the search of all is still to come."""
-TRIED = 3
-"""Signature classes that are bounded by searches of their own, for each one of them whose bound that raised."""
+OF_SMALL = 1 / 16
+"""Einsums that cost a smaller part of the mean are not bounded by searches of their own."""
 WIDER = 4 * ROUNDING
 """How much further than what is reached is looked, in parts of it."""
 SAMPLED, SAMPLED_FIRST, RISES = 0.01, 0.5, 1 / 32
@@ -377,23 +377,19 @@ class LazyRefinement:
     def floors_raised(self, relaxed: Relaxation, unknown: Collection[tuple[int, int]]) -> bool:
         """Bound signature classes that are to be listed by searches of their own, once; whether a bound was raised.
 
-        Those of large Einsums come first, and there are no more where it hardly ever says more than tables.
+        Of Einsums that hardly cost anything none is.
         """
-        cascade, begin, raised = self.cascade, time.perf_counter(), False
+        begin, any_raised = time.perf_counter(), False
         for k, o in sorted(unknown, key=lambda pair: -self.shares[pair[0]]):
             signature_class, chains = relaxed.stages[k].step.options[o].signature_class, self.members[k].chains
-            if math.isinf(self.floors.cutoff) or len(cascade.floored) >= TRIED * (1 + cascade.floors_raised):
+            if math.isinf(self.floors.cutoff) or self.shares[k] < OF_SMALL * self.mean_share:
                 break
-            if signature_class is None or (chains, signature_class) in cascade.floored:
-                continue
-            cascade.meter.go_on()
-            if raise_floor(chains, signature_class, cascade.meter.progress):
-                raised, cascade.floors_raised = True, cascade.floors_raised + 1
-                self.option_bounds.raised(chains, signature_class)
+            for raised in raised_with(self.cascade, chains, signature_class) if signature_class is not None else ():
+                any_raised = True
+                self.option_bounds.raised(chains, raised)
                 self.listing.changed.add(chains)  # where nothing fits it is no option any more
-            cascade.floored.add((chains, signature_class))
         self.passed("floors", begin)
-        return raised
+        return any_raised
 
     def around(
         self, relaxed: Relaxation, unknown: Sequence[tuple[int, int]], most: float
