@@ -4,6 +4,7 @@ import random
 import tracemalloc
 
 import pytest
+from tests.frontends.onnx.language_cases import CASES as LANGUAGE
 from tests.frontends.onnx.test_values import CASES
 from tests.onnx_models import model
 from tests.work import work_below
@@ -57,5 +58,53 @@ def test_1000_changed_models_of_all_kinds_are_refused_or_read(tmp_path, part):
     for _ in range(1000):
         path = tmp_path / "model.onnx"
         path.write_bytes(changed(rng, model(*CASES[rng.choice(list(CASES))]).SerializeToString()))
+        found.append(imported(path))
+    assert 20 < sum(found) < 980
+
+
+NUMBERS = (-1, 0, 1, 2, 3, 7, 16, 2**31, 2**62)
+
+
+def changed_message(rng, built):
+    """An attribute, a size, an operand or a number of the model is another one."""
+    graph = built.graph
+    call = rng.choice(graph.node)
+    kind = rng.randrange(5)
+    if kind == 0 and call.attribute:
+        attribute = rng.choice(call.attribute)
+        attribute.i, attribute.f = rng.choice(NUMBERS), rng.choice((0.0, -1.0, 1e30, float("nan"), float("inf")))
+        attribute.s = rng.choice((b"", b"silu", b"swiglu", b"circular", b"nothing"))
+    elif kind == 1 and call.attribute:
+        del call.attribute[rng.randrange(len(call.attribute))]
+    elif kind == 2:
+        tensor = rng.choice(graph.input).type.tensor_type.shape
+        if tensor.dim:
+            rng.choice(tensor.dim).dim_value = rng.choice(NUMBERS)
+    elif kind == 3:
+        call.input[rng.randrange(len(call.input))] = rng.choice((*call.input, ""))
+    elif graph.initializer:
+        tensor = rng.choice(graph.initializer)
+        tensor.dims[rng.randrange(len(tensor.dims))] = rng.choice(NUMBERS)
+        tensor.raw_data = b""
+    return built
+
+
+@pytest.mark.slow
+@pytest.mark.hostile
+@pytest.mark.parametrize("part", range(5))
+def test_1000_changed_operators_of_language_models_are_refused_or_read(tmp_path, part):
+    rng = random.Random(100 + part)
+    found = []
+    for _ in range(1000):
+        path = tmp_path / "model.onnx"
+        nodes, inputs, weights, outputs, _ = LANGUAGE[rng.choice(list(LANGUAGE))]
+        built = model(nodes, inputs, weights, outputs)
+        if rng.random() < 0.5:
+            content = changed(rng, built.SerializeToString())
+        else:
+            for _ in range(rng.choice((1, 1, 2))):
+                built = changed_message(rng, built)
+            content = built.SerializeToString()
+        path.write_bytes(content)
         found.append(imported(path))
     assert 20 < sum(found) < 980

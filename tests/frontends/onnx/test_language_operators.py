@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.frontends.onnx.language_cases import CASES, signature
-from tests.onnx_models import model, saved
+from tests.onnx_models import model, node, numbers, saved, values_of
 
 from einmap.frontends.onnx.read import from_onnx
 
@@ -45,3 +45,59 @@ def test_values_are_those_of_onnx_runtime(tmp_path, case):
         np.testing.assert_allclose(signature(found[name]), expected, rtol=2e-5, atol=2e-5)
     if case in PRODUCTS:
         assert result.n_multiply_accumulates == PRODUCTS[case]
+
+
+@pytest.mark.parametrize("largest", [0, 1])
+def test_one_value_is_chosen_of_several(tmp_path, largest):
+    nodes = [node("TopK", ["x", "k"], ["y", "z"], largest=largest)]
+    x = np.array([[3, 1, 3, 0], [5, 7, 7, 2]], np.float32)
+    found = from_onnx(saved(tmp_path, model(nodes, {"x": x}, {"k": np.array([1])}, ["y", "z"]))).run({"x": x})
+    assert found["y"].tolist() == ([[3], [7]] if largest else [[0], [2]])
+    assert found["z"].tolist() == ([[0], [1]] if largest else [[3], [3]])
+
+
+def test_rows_are_written_into_a_cache_from_a_given_place_on(tmp_path):
+    cache, new = numbers(2, 3, 8, 4), numbers(2, 3, 3, 4, seed=1)
+    nodes = [node("Neg", ["u"], ["n"]), node("TensorScatter", ["c", "n", "i"], ["y"], mode="circular")]
+    inputs = {"c": cache, "u": new, "i": np.array([6, 6])}
+    path = saved(tmp_path, model(nodes, inputs, opset=24))
+    expected = cache.copy()
+    expected[:, :, [6, 7, 0]] = -new
+    found = from_onnx(path, values={"i": 6})
+    np.testing.assert_array_equal(found.run(inputs)["y"], expected)
+    written = [einsum for einsum in found.spec.workload.einsums if not einsum.is_copy]
+    assert sum(einsum.n_computes for einsum in written) == new.size
+    (barrier,) = from_onnx(path).barriers if from_onnx(path).barriers else ()
+    assert "--value i=N" in barrier.reason
+
+
+@pytest.mark.parametrize(
+    "how",
+    [{}, {"softcap": 1.5}, {"left_window_size": 1}, {"right_window_size": 1, "left_window_size": 0}, {"is_causal": 1}],
+)
+@pytest.mark.parametrize("hides", [False, True])
+def test_attention_of_onnx_has_the_values_of_its_evaluator(tmp_path, how, hides):
+    mask = np.array([[1, 0, 0, 1, 1, 0, 1, 1], [0] * 8, [1, 1, 1, 0, 0, 1, 0, 1]], bool)
+    inputs = {"q": numbers(2, 4, 3, 8), "k": numbers(2, 2, 3, 8), "v": numbers(2, 2, 3, 8, seed=4)}
+    inputs |= {"pk": numbers(2, 2, 5, 8, seed=5), "pv": numbers(2, 2, 5, 8, seed=6)} | ({"m": mask} if hides else {})
+    names = ["q", "k", "v", "m" if hides else "", "pk", "pv"]
+    built = model([node("Attention", names, ["y", "ok", "ov"], **how)], inputs, outputs=["y", "ok", "ov"], opset=25)
+    values, expected = values_of(built, inputs, {})
+    found = from_onnx(saved(tmp_path, built))
+    assert found.n_multiply_accumulates == 2 * 2 * 4 * 3 * 8 * 8
+    for name, array in found.run(values).items():
+        np.testing.assert_allclose(array, expected[name], rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("how", [{}, {"exclusive": 1}, {"reverse": 1}])
+def test_products_up_to_each_place_are_those_of_the_evaluator(tmp_path, how):
+    built = model([node("CumProd", ["x", "a"], ["y"], **how)], {"x": (2, 6)}, {"a": np.array(1)}, opset=26)
+    values, expected = values_of(built, {"x": (2, 6)}, {"a": np.array(1)})
+    np.testing.assert_allclose(from_onnx(saved(tmp_path, built)).run(values)["y"], expected["y"], rtol=1e-6)
+
+
+def test_linear_attention_says_how_many_products_it_hides(tmp_path):
+    call = node("LinearAttention", ["q", "k", "v"], ["a"], q_num_heads=2, kv_num_heads=2, update_rule="linear")
+    inputs = {"q": (1, 5, 8), "k": (1, 5, 8), "v": (1, 5, 12)}
+    found = from_onnx(saved(tmp_path, model([call, node("Exp", ["a"], ["y"])], inputs, opset=27)))
+    assert found.n_hidden_products == 2 * 5 * 2 * 4 * 6

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -55,6 +56,8 @@ class Step:
 
     def reshape(self, value: Value, shape: Sequence[int]) -> Value:
         """The elements in another shape; where no affine index says it, the value is first copied into one rank."""
+        if prod(value.shape) != prod(shape):
+            raise SpecError(f"the shape {[*value.shape]} does not fit {[*shape]}")
         try:
             return reshape(value, shape)
         except LayoutError:

@@ -56,7 +56,7 @@ def results_of(node: Node, around: Surroundings, graph: Any) -> dict[str, Tensor
     kinds = dict(zip(node.outputs, kinds_of_results(node, around.kinds), strict=True))
     shapes = [around.shapes.get(name) for name in node.inputs]
     rule = _RULES.get(node.operator.removeprefix("com.microsoft."))
-    if "." in node.operator and rule is not None:
+    if rule is not None and ("." in node.operator or node.operator in _NOT_INFERRED):
         try:
             found = rule(shapes, node.attributes)
         except (
@@ -186,12 +186,22 @@ def _rows(shapes: Sequence[Shape | None], attributes: Mapping[str, Any]) -> list
     return [(*places, *table[1:-1], table[-1] * (8 // attributes.get("bits", 4)))]
 
 
+def _state(shapes: Sequence[Shape | None], attributes: Mapping[str, Any]) -> list[Shape | None]:
+    """LinearAttention, with its state."""
+    batch, tokens, hidden = shapes[0] or ()
+    heads, key_heads = attributes["q_num_heads"], attributes["kv_num_heads"]
+    size, value = hidden // heads, (shapes[2] or ())[2] // key_heads
+    return [(batch, tokens, heads * value), (batch, key_heads, size, value)]
+
+
 def _embedding(shapes: Sequence[Shape | None], _: Mapping[str, Any]) -> list[Shape | None]:
     batch, tokens = shapes[0] or ()
     size = (shapes[2] or ())[1]
     return [(batch, tokens, size), (batch,), (batch, tokens, size)]
 
 
+_NOT_INFERRED = frozenset({"LinearAttention"})
+"""Operators of ONNX whose results have no shape by its inference."""
 _RULES: dict[str, Any] = {
     **dict.fromkeys(
         (
@@ -204,6 +214,7 @@ _RULES: dict[str, Any] = {
     ),
     **dict.fromkeys(("QLinearAdd", "QLinearMul"), _broadcast),
     "Attention": _attention,
+    "LinearAttention": _state,
     **dict.fromkeys(("MultiHeadAttention", "DecoderMaskedMultiHeadAttention"), _multi_head),
     **dict.fromkeys(("GroupQueryAttention", "SparseAttention", "PagedAttention"), _grouped),
     **dict.fromkeys(("MatMulNBits", "MatMulBnb4", "MatMulFpQ4"), _linear),
@@ -244,6 +255,8 @@ def _estimate(node: Node, shapes: Sequence[Shape], out: Shape, around: Surroundi
         return prod(out) * prod(weight[1:])
     if kind == "ConvTranspose":
         return prod(first) * prod(second[1:])
+    if kind == "LinearAttention":  # each step adds to a state of so many numbers, and reads it
+        return 2 * prod(first) * (shapes[2][-1] // int(node.attributes["kv_num_heads"]))
     if "Attention" in kind:
         if len(second) == 2:  # the weight of all rows
             return prod(first) * second[1] + 2 * prod(first[:-1]) * first[1] * second[1] // 3

@@ -207,8 +207,8 @@ class _Reader:
         elif any(size < 0 for size in shape):
             text = f"the shape {[*shape]} has a negative dimension"
             hint = "an open dimension has a name, or nothing, in its place; -D gives it a size"
-        elif prod(shape) > MOST_VALUES:
-            text = f"the shape {[*shape]} has {prod(shape):.3g} values, at most 2**40 are allowed"
+        elif (n := prod(size for size in shape if size)) > MOST_VALUES:  # also beside an axis of no index
+            text = f"the shape {[*shape]} has {n:.3g} values, at most 2**40 are allowed"
         if text is not None:
             self.problems.append(SpecError(text, at=at, hint=hint))
         return text is None

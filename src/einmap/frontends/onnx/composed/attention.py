@@ -62,7 +62,7 @@ def grouped_query_attention(b: Body) -> None:
     if b.has(11):
         rules.sink = b.name(11)
     elif b.call.integer("smooth_softmax", 0) == 1:
-        rules.sink = b.known(np.zeros(heads))
+        rules.sink = b.known(np.broadcast_to(np.float64(0), heads))
     y, weights = attended(b, q, k, v, h, rules)
     b.results[0] = joined_heads(b, y, h)
     _probabilities(b, 3, weights, is_softmax=b.call.integer("qk_output", 0) == 2)
@@ -237,7 +237,7 @@ def _mask(b: Body, place: int, h: Heads, rules: Rules) -> None:
     shape, name = b.shape(place), b.name(place)
     low = f"a + ({b.call.number('mask_filter_value', -10000.0)!r})"
     shown = f"select(less(0, b), a, {low})"
-    columns = b.known(np.arange(h.seen, dtype=np.float64)), (h.seen,)
+    columns = b.numbered(0, h.seen), (h.seen,)
     four = (h.batch, 1, 1, 1)
     if shape == (h.batch,):
         rules.masks.append((f"select(less(c, b), a, {low})", ((b.reshape(name, *four), four), columns)))

@@ -12,7 +12,7 @@ from einmap.errors import SpecError
 from einmap.frontends.cascade.parts import Parts
 from einmap.frontends.cascade.program import Array
 from einmap.frontends.cascade.step import NotExpressible
-from einmap.frontends.cascade.values import Value
+from einmap.frontends.cascade.values import MOST_KNOWN, Value
 from einmap.frontends.onnx.model import Node
 from einmap.frontends.onnx.operators.call import Call
 from einmap.frontends.onnx.operators.elementwise import MAP, MapText, short_decimal
@@ -97,6 +97,12 @@ class Body:
         name = f"{self.call.node.outputs[0]}/known{len(self.constants)}"
         self.constants[name] = array
         return name
+
+    def numbered(self, start: int, n: int) -> str:
+        """The numbers of positions from a start on. Raises NotExpressible for too many."""
+        if n > MOST_KNOWN:
+            raise NotExpressible(f"it numbers {n:,} positions, at most {MOST_KNOWN:,} are")
+        return self.known(np.arange(start, start + n, dtype=np.float64))
 
     def integers(self, *values: int) -> str:
         """A list of integers that is known."""

@@ -23,6 +23,6 @@ def embedded(b: Body) -> None:
     epsilon = b.call.number("epsilon", 1e-12)
     scale = [b.name(5), *([b.name(6)] if b.has(6) else [])]
     b.results[0] = b.op("LayerNormalization", total, *scale, axis=-1, epsilon=epsilon, label="normalised")
-    mask = b.name(7) if b.has(7) else b.known(np.zeros((batch, 1), np.int32))
+    mask = b.name(7) if b.has(7) else b.known(np.broadcast_to(np.int64(0), (batch, 1)))
     b.results[1] = b.op("ReduceSum", mask, b.integers(1), keepdims=0, label="lengths")
     b.results[2] = total

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from einmap.frontends.onnx.composed.body import Body
 
 
@@ -77,7 +75,7 @@ def rotary(b: Body) -> None:
     if where is not None and where.size == 1 and where.dtype.kind in "iu":
         angles = angles_at(b, (2, 3), int(where.reshape(-1)[0]), tokens)
     elif positions in ((), (1,)):
-        steps = b.known(np.arange(tokens, dtype=np.float64).reshape(1, -1))
+        steps = b.reshape(b.numbered(0, tokens), 1, tokens)
         angles = angles_looked_up(b, (2, 3), b.map("a + b", b.reshape(b.name(1), 1, 1), steps, label="places"))
     else:
         b.expect(positions == (batch, tokens), f"positions of the shape {[*positions]} are not {[batch, tokens]}")

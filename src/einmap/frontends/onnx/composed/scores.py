@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import sqrt
 
-import numpy as np
-
 from einmap.frontends.onnx.composed.body import NEVER, Body
 
 
@@ -98,8 +96,8 @@ def _by_position(b: Body, h: Heads, rules: Rules) -> list[Mask]:
     """Masks that hide later positions, and those outside of a window; none where nothing is hidden."""
     if rules.first is None:
         return []
-    rows = b.known(np.arange(rules.first, rules.first + h.tokens, dtype=np.float64).reshape(-1, 1)), (h.tokens, 1)
-    columns = b.known(np.arange(h.seen, dtype=np.float64)), (h.seen,)
+    rows = b.reshape(b.numbered(rules.first, h.tokens), h.tokens, 1), (h.tokens, 1)
+    columns = b.numbered(0, h.seen), (h.seen,)
     masks: list[Mask] = []
     if 0 <= rules.after < h.seen - 1 - rules.first:
         masks.append((f"select(less(b + {rules.after}, c), {NEVER}, a)", (rows, columns)))

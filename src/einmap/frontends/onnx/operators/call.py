@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isnan
 from typing import Any
 
 from einmap.errors import SpecError
@@ -59,7 +60,7 @@ class Call(Step):
     def number(self, name: str, default: float) -> float:
         """An attribute that is a number."""
         value = self.node.attributes.get(name, default)
-        if isinstance(value, int | float) and not isinstance(value, bool):
+        if isinstance(value, int | float) and not isinstance(value, bool) and not isnan(value):
             return value
         raise self.wrong(name, value, "a number")
 

@@ -11,7 +11,7 @@ from einmap.einsum.operation import Apply, MapExpression, Number, Operand
 from einmap.errors import SpecError
 from einmap.frontends.cascade.step import NotExpressible, expression_of
 from einmap.frontends.cascade.uses import LookedUp, Use
-from einmap.frontends.cascade.values import Scaled, Value, known, number_of, reshape
+from einmap.frontends.cascade.values import MOST_KNOWN, Scaled, Value, known, number_of, reshape
 from einmap.frontends.onnx.operators.call import Call
 
 MOST_COMPARED = 4096
@@ -49,7 +49,7 @@ def top_k(call: Call) -> list[Value]:
     for what, uses, bits, name in ((value, labels, value.bits, "values"), (places, [labels[axis]], 64, "indices")):
         operands = [(what, uses), (order, labels), (wanted, ["r"])]
         expression = expression_of("a * equal(b, c)", 3)
-        taken.append(call.builder.einsum(f"{call.name}_{name}", operands, out, expression, bits))
+        taken.append(call.builder.einsum(f"{call.name}_{name}", operands, out, expression, bits, extents={"r": k}))
     return [taken[0], replace(taken[1], nonnegative=True)]
 
 
@@ -89,6 +89,8 @@ def slots(call: Call) -> list[Value]:
     where = call.builder.written(call.operand(0), f"{call.name}_groups")
     groups, capacity = call.integer("groups", 0), call.integer("capacity", 0)
     rows, choices = where.shape
+    if max(rows * choices, groups, capacity) > MOST_KNOWN:
+        raise NotExpressible(f"it places {rows * choices:,} rows, at most {MOST_KNOWN:,} are")
     flat = call.reshape(where, (rows * choices,))
     number = known(np.arange(rows * choices, dtype=np.float64), 32)
     other, later = call.builder.copied(flat, f"{call.name}_other"), call.builder.copied(number, f"{call.name}_numbers")
@@ -99,7 +101,8 @@ def slots(call: Call) -> list[Value]:
     labels: list[tuple[Value, Sequence[Use]]] = [(row, ["s"]), (flat, ["s"]), (place, ["s"])]
     labels += [(known(np.arange(n, dtype=np.float64), 32), [use]) for n, use in ((groups, "e"), (capacity, "c"))]
     found = expression_of("a * equal(b, d) * equal(c, e)", 5)
-    taken = call.builder.einsum(f"{call.name}_rows", labels, ["e", "c"], found, 32)
+    extents = {"e": groups, "c": capacity}
+    taken = call.builder.einsum(f"{call.name}_rows", labels, ["e", "c"], found, 32, extents=extents)
     taken = call.builder.written(call.pointwise("a - 1", taken), f"{call.name}_row")
     kept = call.pointwise(f"select(less(a, {capacity}), a, -1)", place)
     kept = reshape(call.builder.written(kept, f"{call.name}_place"), (rows, choices))

@@ -88,8 +88,13 @@ def filled(text: str, values: Mapping[str, float]) -> str:
     return text.format(**{name: f"({short_decimal(value)})" for name, value in values.items()})
 
 
+LARGEST = 1.7976931348623157e308
+"""The largest number of 64 bits, in place of one that is infinite."""
+
+
 def short_decimal(number: float) -> str:
     """A number as an expression reads it."""
+    number = max(-LARGEST, min(number, LARGEST))
     return repr(float(number))
 
 

@@ -131,11 +131,12 @@ def one_hot(call: Call) -> list[Value]:
     return [call.pointwise(text, wide, numbers, on, off, bits=call.operand(2).bits)]
 
 
-def cumulative_sum(call: Call) -> list[Value]:
-    """CumSum: a recurrence over the axis."""
+def cumulated_along(call: Call) -> list[Value]:
+    """CumSum and CumProd: a recurrence over the axis."""
     value = call.operand(0)
     axis = call.axis(call.known_integers(1, "the axis")[0], len(value.shape))
-    before, up_to = cumulated(call, value, axis, "add", reverse=bool(call.integer("reverse", 0)))
+    function = "multiply" if call.node.operator == "CumProd" else "add"
+    before, up_to = cumulated(call, value, axis, function, reverse=bool(call.integer("reverse", 0)))
     return [before if call.integer("exclusive", 0) else up_to]
 
 
@@ -396,7 +397,8 @@ def _repeated_border(call: Call, value: Value, axis: int, border: tuple[int, int
 
 LAYOUT: dict[str, Callable[[Call], list[Value]]] = {
     "Identity": same, "Dropout": dropout, "Cast": cast, "Transpose": transposed, "Reshape": reshaped,
-    "Flatten": flatten, "CumSum": cumulative_sum, "OneHot": one_hot, "Tile": tile, "Trilu": triangle,
+    "Flatten": flatten, "CumSum": cumulated_along, "CumProd": cumulated_along, "OneHot": one_hot, "Tile": tile,
+    "Trilu": triangle,
     "Squeeze": squeeze, "Unsqueeze": unsqueeze, "Expand": expand, "Slice": slice_, "Split": split,
     "DepthToSpace": depth_to_space, "SpaceToDepth": space_to_depth, "Gather": gather, "GatherElements": gather_elements,
     "GatherND": gather_nd, "Resize": resize, "Upsample": resize, "Pad": pad,
