@@ -11,7 +11,8 @@ def turned(b: Body, value: str, shape: tuple[int, ...], angles: tuple[str, str],
 
     Pairs are the two halves, or with `interleaved` neighbours.
     """
-    batch, heads, tokens, size, pairs = *shape, shape[-1] // 2
+    pairs = shape[-1] // 2
+    b.expect(shape[-1] == 2 * pairs and min(shape) > 0, f"{[*shape]} does not fall into pairs")
     rows = [*shape[:-1], pairs, 2] if interleaved else [*shape[:-1], 2, pairs]
     axis = 4 if interleaved else 3
     x = b.reshape(value, *rows)
@@ -19,7 +20,6 @@ def turned(b: Body, value: str, shape: tuple[int, ...], angles: tuple[str, str],
     other = b.joined(axis, b.op("Neg", second), first)
     cosine, sine = (b.op("Unsqueeze", a, b.integers(1, axis)) for a in angles)
     y = b.map("a * b + c", other, sine, b.map("a * b", x, cosine), label="turned")
-    assert size == 2 * pairs and batch and heads and tokens
     return b.reshape(y, *shape)
 
 
