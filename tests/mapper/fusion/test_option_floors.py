@@ -11,7 +11,7 @@ from einmap.progress import Progress
 
 
 def search(metric, most_fused, known=NOTHING):
-    spec, steps = with_steps(problem(buffer=8), readers=False)
+    spec, steps = with_steps(problem(buffer=8), readers=False, fuse=True)
     options = read_options(spec, metrics=metric, workers=1, max_fused_loops=most_fused, share_inputs=False)
     return FusedSearch(spec, options, steps=steps, known=known)
 
