@@ -42,6 +42,7 @@ COMMANDS = {
     "diff": "diff",
     "show": "show",
     "sweep": "sweep",
+    "plugins": "catalogue.plugins",
     "examples": "catalogue.examples",
     "warmup": "warmup",
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import assert_never
 
 from einmap.emit.build import program_of
@@ -10,18 +12,40 @@ from einmap.emit.printers.print_c import c_text
 from einmap.emit.printers.print_pseudo import pseudo_text
 from einmap.emit.printers.print_python import python_text
 from einmap.errors import SpecError, did_you_mean
+from einmap.plugins import plugin, plugin_names
 from einmap.spec.spec import Spec
-from einmap.visible import visible
+from einmap.visible import short, visible
 
 
 def emit(spec: Spec, lang: str = "c") -> str:
-    """The loop nest of the mapping of `spec` as code: `pseudo` (text), `python` (NumPy) or `c` (C99).
+    """The loop nest of the mapping of `spec` as code: `pseudo` (text), `python` (NumPy), `c` (C99), or a plug-in's.
 
     The code moves what the preset `exact` counts, value for value, and says how much that was.
     Raises SpecError for an unknown language, a missing mapping and operations that are not arithmetic, MappingError for
     a mapping that does not fit, NotSupportedError for what cannot be emitted.
     """
-    language = language_of(lang)
+    return printer_of(lang)(spec)
+
+
+def printer_of(name: str) -> Callable[[Spec], str]:
+    """The function that emits code in the language of that name, einmap's or that of a package. Raises SpecError."""
+    for language in LANGUAGES:
+        if name == language:
+            return partial(_emitted, language)
+    if (added := plugin("emitters", str(name))) is not None:
+        return partial(_added, str(name), added)
+    hint = did_you_mean(str(name), (*LANGUAGES, *plugin_names("emitters")), listing="languages")
+    raise SpecError(f"code cannot be emitted in {str(name)!r}", hint=hint)
+
+
+def _added(name: str, printer: Callable[[Spec], object], spec: Spec) -> str:
+    text = printer(spec)
+    if not isinstance(text, str):
+        raise SpecError(f"the plug-in {name} must give a text, found {short(text, 60)}")
+    return text
+
+
+def _emitted(language: Language, spec: Spec) -> str:
     program = program_of(spec, language)
     match language:
         case "pseudo":
@@ -32,12 +56,3 @@ def emit(spec: Spec, lang: str = "c") -> str:
             return c_text(program)
         case _:
             assert_never(language)
-
-
-def language_of(name: str) -> Language:
-    """The language of that name. Raises SpecError."""
-    for language in LANGUAGES:
-        if name == language:
-            return language
-    hint = did_you_mean(str(name), LANGUAGES, listing="languages")
-    raise SpecError(f"code cannot be emitted in {str(name)!r}", hint=hint)

@@ -15,6 +15,7 @@
 - `accelforge`: a specification -> files for AccelForge.
 - `scalesim`: SCALE-Sim's configurations and topologies -> a specification.
 - `torch`: modules of PyTorch, and programs that it saves: operators of ATen -> those of `onnx`; weights are not loaded.
+- `stream`: Stream's hardware of several cores, models and mappings -> a specification.
 - `zigzag`: ZigZag's workloads, hardware and mappings -> a specification.
 - `tflite`: models of TFLite (LiteRT), as nodes of ONNX.
 - `timeloop`: Timeloop's problems, architectures and mappings -> a specification, and back.

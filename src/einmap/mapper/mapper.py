@@ -22,11 +22,12 @@ from einmap.errors import At, SpecError
 from einmap.gc_pause import set_aside
 from einmap.mapper.capabilities import refuse_unknown
 from einmap.mapper.given.read import Given, patterns_of
+from einmap.mapper.objective.metrics import added_metric
 from einmap.mapper.problem.memory_limit import left_of
 from einmap.mapper.problem.options import read_options
 from einmap.mapper.problem.problem import Budget, Problem
 from einmap.mapper.result.outcome import Outcome
-from einmap.mapper.result.result import MapResult
+from einmap.mapper.result.result import MapResult, by_added_metric
 from einmap.mapper.result.result_cache import ResultCache, cached
 from einmap.progress import Progress
 from einmap.spec.open_layouts import Choice, open_layouts
@@ -54,6 +55,10 @@ def best_mappings(
     `options`: the other keywords of `einmap.map_workload`, by their names. Raises SpecError for bad options,
     MappingError for a given mapping that cannot be, NoMappingError when no mapping fits.
     """
+    if (added := added_metric(options.get("metrics"))) is not None:
+        asked = {**options, "metrics": added.rises_with}
+        front = best_mappings(spec, given=given, fuse=fuse, cache=cache, progress=progress, rewrites=rewrites, **asked)
+        return by_added_metric(front, added)
     if rewrites and given is not None:
         raise SpecError("a given mapping is for the Einsums as they are written", hint="leave out rewrites, or given")
 

@@ -1,6 +1,7 @@
 """The interface of search strategies: one proposes points (`ask`) and learns what they cost (`tell`).
 
-Strategies go by name. Those of einmap are imported when they are used; `register` adds others.
+Strategies go by name. Those of einmap are imported when they are used; `register` adds others, as
+do packages (`einmap.plugins`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from einmap.arrays import Floats
 from einmap.errors import SpecError, did_you_mean
 from einmap.mapper.mapspace.mapspace import Point
+from einmap.plugins import plugin, plugin_names
 from einmap.search.cost_model.cost_model import CostModel
 from einmap.search.problem import SearchProblem
 
@@ -88,7 +90,7 @@ def register(name: str) -> Callable[[Factory], Factory]:
 
 def strategy_names() -> list[str]:
     """All strategies by name."""
-    return [*BUILT_IN, *_REGISTERED]
+    return [*BUILT_IN, *_REGISTERED, *plugin_names("strategies")]
 
 
 def strategy_named(name: str) -> Factory:
@@ -96,6 +98,8 @@ def strategy_named(name: str) -> Factory:
     if name in _REGISTERED:
         return _REGISTERED[name]
     if name not in BUILT_IN:
+        if (added := plugin("strategies", name)) is not None:
+            return cast("Factory", added)
         hint = did_you_mean(name, strategy_names(), listing="strategies")
         raise SpecError(f"unknown strategy {name!r}", hint=hint)
     module, _, kind = BUILT_IN[name].place.partition(":")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from einmap.errors import At, SpecError, did_you_mean
@@ -77,8 +77,8 @@ class ModelChoice:
     """Where the components of one specification find their models.
 
     `component_class` names, in this order: a model that comes with the specification, a built-in one, a class of an
-    installed hwcomponents package. So what is installed never changes the costs of a specification, it only prices
-    classes that were an error. `installed` says otherwise, or the prefix `hwcomponents.` before the class.
+    installed hwcomponents package, a plug-in. So what is installed never changes the costs of a specification, it only
+    prices classes that were an error. `installed` says otherwise, or the prefix `hwcomponents.` before the class.
     """
 
     models: Models
@@ -116,6 +116,8 @@ class ModelChoice:
             if name in packages:
                 return packages
             models += packages
+        if self.installed and (added := _added(name)) is not None:
+            return added
         names = ["Dummy", *(name for model in models for name in (model.name, *model.aliases))]
         package = package_of(name)
         hint = did_you_mean(name, names) or "`einmap components` lists the classes"
@@ -228,3 +230,14 @@ def checked_installed(value: bool | str, at: At) -> Installed:
     if value != "first":
         raise SpecError(f"{_FIELD} is {short(value)}, expected true, false or first", at=at)
     return "first"
+
+
+@lru_cache(maxsize=64)
+def _added(name: str) -> Registry | None:
+    """The model that a plug-in adds under the name of a class. Raises SpecError for what is not a model."""
+    from einmap.components.object_model import model_from_object
+    from einmap.components.registry import Registry
+    from einmap.plugins import plugin
+
+    model = plugin("component_models", name)
+    return None if model is None else Registry([model_from_object(model, name)])

@@ -8,7 +8,7 @@ from einmap.cli.inputs import Source
 from einmap.cli.options import force_option, group, option, output_option
 from einmap.cli.output import print_notes
 from einmap.cli.writing.target import Target, write_or_print
-from einmap.emit.emit import emit, language_of
+from einmap.emit.emit import printer_of
 
 
 @group
@@ -31,8 +31,8 @@ def emit_command(options: Options, source: Source) -> None:
 
     Example: einmap emit simple matmul simple_matmul --lang c -o matmul.c
     """
-    language_of(options.lang)
+    printer = printer_of(options.lang)
     target = Target.of(options.output, options.force, source.words)
     spec = source.load(target)
-    write_or_print(emit(spec, options.lang), target)
+    write_or_print(printer(spec), target)
     print_notes([*spec.load_notes, *spec.bound_workload.notes])

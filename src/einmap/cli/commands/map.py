@@ -20,7 +20,7 @@ from einmap.errors import EinmapError, NoMappingError, SpecError, did_you_mean
 from einmap.frontends.yaml.given import load_given
 from einmap.frontends.yaml.spec import dump_mapping
 from einmap.mapper.fusion_saving import Saving, unfused_comparison
-from einmap.mapper.objective.metrics import METRICS
+from einmap.mapper.objective.metrics import METRICS, added_metric
 from einmap.mapper.problem.options import metrics_named
 from einmap.mapper.result.result import Found, MapResult, objective
 from einmap.model.counting.semantics import semantics_named
@@ -164,7 +164,7 @@ def _wrote(result: MapResult, output: Path) -> str:
 def metrics_of(text: str) -> str:
     """`edp` or `energy,latency` in the mapper's words. A usage error for other names."""
     try:
-        return ",".join(metrics_named(text))
+        return ",".join(metrics_named(text) if (added := added_metric(text)) is None else (added.name,))
     except SpecError as error:
         hint = f"; {error.hint}" if error.hint else ""
         raise typer.BadParameter(f"{error.message}{hint}", param_hint="--metrics") from None

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from einmap.arrays import Floats
+from einmap.errors import SpecError
 from einmap.model.cost import Cost
+from einmap.plugins import plugin
 
 
 class Parts[N](NamedTuple):
@@ -44,8 +46,47 @@ class Metric:
     aliases: tuple[str, ...] = ()
 
 
-METRICS = {
-    metric.name: metric
+@dataclass(frozen=True)
+class AddedMetric:
+    """A metric that a package adds, smaller is better: `of_cost` is its value for an evaluated mapping, in `unit`.
+
+    It must not fall where one of the metrics `rises_with` rises and the others stay, and must depend on nothing else:
+    then no mapping is better than the best of those that are not beaten in all of them, and that is the one found.
+    """
+
+    name: str
+    unit: str
+    title: str
+    of_cost: Callable[[Cost], float]
+    rises_with: tuple[str, ...] = ("energy", "latency")
+    is_timed: bool = True
+
+
+_ADDED: dict[str, AddedMetric] = {}
+
+
+class _Metrics(dict[str, Metric]):
+    """Metrics by name; one that was added is found by its name, but is not among those that are searched for."""
+
+    def __missing__(self, name: str) -> Metric:
+        one = _ADDED[name]
+        return Metric(one.name, one.unit, 0, one.rises_with, None, None, one.of_cost, one.title, one.is_timed)
+
+
+def added_metric(name: object) -> AddedMetric | None:
+    """The metric that an installed package adds under a name; None for anything else. Raises SpecError."""
+    if not isinstance(name, str) or (word := name.strip().lower()) in METRICS or word in ALIASES or "," in word:
+        return None
+    metric = _ADDED.get(word) or plugin("metrics", word)
+    if metric is not None and (not isinstance(metric, AddedMetric) or not {*metric.rises_with} <= {*METRICS}):
+        raise SpecError(f"the plug-in {word} is not an AddedMetric that rises with metrics of einmap")
+    if metric is not None:
+        _ADDED[metric.name] = _ADDED[word] = metric
+    return metric
+
+
+METRICS = _Metrics(
+    (metric.name, metric)
     for metric in (
         Metric(
             "energy", "J", 2, ("energy",), 0, lambda parts: parts.energy, lambda cost: cost.energy, "energy", False
@@ -71,7 +112,7 @@ METRICS = {
             lambda cost: max((row.usage for row in cost.memory_usage), default=0.0), "resource usage", False,
         ),
     )
-}  # fmt: skip
+)  # fmt: skip
 """By name. A new metric is one entry here and, where kernels are to minimise it, its formula in `objective_kernels`."""
 ALIASES = {alias: metric.name for metric in METRICS.values() for alias in metric.aliases}
 DEFAULT = "energy_delay_product"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from einmap.mapper.objective.metrics import METRICS
+from einmap.mapper.objective.metrics import METRICS, AddedMetric
 from einmap.mapper.objective.tolerances import tie_breaker, tied
 from einmap.mapping.mapping import Mapping
 from einmap.model.cost import Cost
@@ -156,3 +156,13 @@ def best_of(points: Sequence[Found], goals: tuple[str, ...]) -> list[Found]:
 def objective(cost: Cost, metric: str) -> float:
     """The value of one metric: J, s or J*s; of `resource_usage` the fullest memory's."""
     return METRICS[metric].of_cost(cost)
+
+
+def by_added_metric(result: MapResult, metric: AddedMetric) -> MapResult:
+    """The best mapping of a front by a metric that rises with all of its metrics, which no other mapping can beat."""
+    best = min(result.front, key=lambda found: metric.of_cost(found.cost))
+    bound = metric.of_cost(best.cost) if result.optimal else None
+    names = " and ".join(METRICS[name].title for name in result.metrics)
+    reason = f"the least {metric.title} of {len(result.front):,} mappings by {names}: {result.reason}"
+    one = replace(result, front=(best,), metrics=(metric.name,), lower_bound=bound, reason=reason)
+    return replace(one, ties_broken=False, unfused=None)

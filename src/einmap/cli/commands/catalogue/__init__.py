@@ -1,6 +1,7 @@
-"""The commands that list what there is to write in files.
+"""The commands that list what there is to write in files, and plug-ins.
 
 - `components`: `einmap components`: the models of hardware components.
 - `examples`: `einmap examples`: the shipped specifications.
+- `plugins`: `einmap plugins`: what installed packages add.
 - `schema`: `einmap schema`: the JSON Schema of specification files, for editors.
 """

@@ -31,7 +31,11 @@ class Options:
         "FILES", "A model, FILE.onnx, FILE.pt2 or FILE.tflite; with --from a config.json, files of other tools."
     )
     from_: str = option(
-        "onnx|torch|huggingface|scalesim|timeloop|zigzag", "The format of FILES.", "--from", default=ONNX, panel=INPUT
+        "onnx|torch|huggingface|scalesim|stream|timeloop|zigzag",
+        "The format of FILES.",
+        "--from",
+        default=ONNX,
+        panel=INPUT,
     )
     batch: int | None = option(
         "N", "The first dimension of every input of a model; sequences.", shown="as in the model", min=1, panel=INPUT

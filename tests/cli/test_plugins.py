@@ -1,0 +1,138 @@
+"""Plug-ins of installed packages: the example of the documents, broken ones, names that are taken."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import einmap
+from einmap.errors import SpecError
+from einmap.plugins import plugin
+from einmap.search.problem import problem_of
+from einmap.search.strategies.exhaustive import Exhaustive
+from einmap.search.strategy import Budget, Setup, strategy_named
+from einmap.spec.cost_sources import cost_sources
+
+EXAMPLE = Path(__file__).parents[2] / "docs" / "plugin-example"
+MATMUL = ("simple", "matmul")
+
+
+def install(folder, name, version, groups):
+    """The metadata of a package, as an installer writes them."""
+    info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
+    info.mkdir()
+    info.joinpath("METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    texts = [f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in entries.items()) for group, entries in groups.items()]
+    info.joinpath("entry_points.txt").write_text("".join(texts))
+    info.joinpath("RECORD").write_text(f"{info.name}/entry_points.txt,,\n")
+
+
+@pytest.fixture
+def example(tmp_path, monkeypatch):
+    project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]
+    install(tmp_path, project["name"], project["version"], project["entry-points"])
+    monkeypatch.syspath_prepend(str(EXAMPLE))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path
+    sys.modules.pop("einmap_example", None)
+
+
+def test_the_list_names_all_and_imports_none(example, run):
+    told = run("plugins")
+    assert told.status == 0
+    assert all(name in told.out for name in ("gemms", "RippleAdder", "ed2p", "first", "outline", "einmap-example 1.0"))
+    assert told.out.count("not loaded") == 5
+    assert "einmap_example" not in sys.modules
+
+
+def test_a_format_reads_files(example, tmp_path, run):
+    file = tmp_path / "net.txt"
+    file.write_text("one 4 8 16\n")
+    assert einmap.loads(run("import", "--from", "GEMMS", file, "--bits", 4).out).workload.n_computes == 4 * 8 * 16
+    file.write_text("one 4 8\n")
+    wrong = run("import", "--from", "gemms", file)
+    assert wrong.status == 2
+    assert "net.txt:1" in wrong.err
+    assert "has no function `write`" in run("export", *MATMUL, "--to", "gemms").err
+
+
+ARCH = """
+arch:
+  nodes:
+  - !Memory {name: Main, size: inf, leak_power: 0, area: 0, actions: [{name: read, energy: 1e-12, latency: 0}, {name: write, energy: 1e-12, latency: 0}]}
+  - !Compute {name: Adder, COSTS}
+workload:
+  iteration_space_shape: {m: 0 <= m < 4}
+  bits_per_value: {All: 8}
+  einsums: ["Z[m] = A[m] + B[m]"]
+"""
+CLASS = ARCH.replace(
+    "COSTS",
+    "component_class: ripple-adder, extra_attributes_for_component_model: {width: 8}, actions: [{name: compute}]",
+)
+KNOWN = ARCH.replace("COSTS", "leak_power: 0, area: 0, actions: [{name: compute, energy: 1e-12, latency: 1e-9}]")
+
+
+def test_a_component_model_prices_a_class_unless_packages_are_left_out(example):
+    (compute,) = (
+        row for row in cost_sources(einmap.loads(CLASS), "Z") if row.action == "compute" and row.quantity == "energy"
+    )
+    assert compute.value == pytest.approx(8 * 2e-15)
+    with pytest.raises(SpecError, match="not a known model"):
+        cost_sources(einmap.loads(CLASS + "config: {use_installed_component_models: false}\n"), "Z")
+
+
+def test_the_best_mapping_by_an_added_metric_is_that_of_all_mappings(example):
+    small = einmap.load(*MATMUL, define={"M": 4, "K": 2, "N": 2})
+    found = einmap.map_workload(small, metrics="ed2p")
+    problem = problem_of(small)
+    every = Exhaustive(Setup(problem, np.random.default_rng(0), Budget(1)))
+    costs = problem.costs(every.ask(int(problem.space.sizes.sum())))
+    best = np.where(costs.fits, costs.energy * costs.latency**2, np.inf).min()
+    assert (found.optimal, found.metrics) == (True, ("ed2p",))
+    assert found.lower_bound == pytest.approx(best, rel=1e-12)
+
+
+def test_a_strategy_and_a_language_are_found_by_name(example, run):
+    assert strategy_named("first").__name__ == "First"
+    assert run("emit", *MATMUL, "simple_matmul", "--lang", "outline").out.endswith("> Compute\n")
+
+
+def test_a_broken_one_is_named_with_its_place_and_the_others_work_on(example, run):
+    install(
+        example,
+        "broken-one",
+        "2",
+        {"einmap.emitters": {"bad": "no_such_module:x"}, "einmap.strategies": {"worse": "not a place"}},
+    )
+    with pytest.raises(
+        SpecError, match=r"entry_points.txt: einmap.emitters: bad of the package broken-one 2 .*No module"
+    ):
+        plugin("emitters", "bad")
+    assert run("emit", *MATMUL, "simple_matmul", "--lang", "bad").status == 2
+    told = run("plugins", "--check")
+    assert told.status == 0
+    assert told.out.count("broken:") == 2
+    assert told.out.count("can be loaded") == 5
+
+
+def test_a_name_that_einmap_or_another_package_has_is_passed_over(example, run):
+    install(example, "zzz", "1", {"einmap.strategies": {"random": "no_such_module:x", "FIRST": "no_such_module:x"}})
+    assert strategy_named("random").__name__ == "RandomDraws"
+    assert strategy_named("first").__name__ == "First"
+    told = " ".join(run("plugins").out.split())
+    assert told.count("passed over") == 2
+
+
+def test_a_specification_cannot_name_a_metric_of_a_package(example):
+    with pytest.raises(SpecError, match="unknown metric 'ed2p'"):
+        einmap.map_workload(einmap.loads(KNOWN + "mapper: {metrics: ed2p}\n"))
+    assert "einmap_example" not in sys.modules
+
+
+def test_nothing_is_imported_for_plugins_at_start():
+    text = "import sys, einmap.cli.main; print('importlib.metadata' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout == "False\n"
