@@ -67,7 +67,7 @@ def plugin_names(group: str) -> list[str]:
 
 
 def plugin(group: str, name: str) -> Any:
-    """The object that an installed package adds under a name; None where none does. Raises SpecError where it cannot be loaded."""
+    """The object that an installed package adds under a name; None if none does. Raises SpecError for a broken one."""
     found = next((one for one in plugins(group) if same_name(one.name) == same_name(name)), None)
     return None if found is None else found.load()
 

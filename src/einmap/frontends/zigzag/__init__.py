@@ -8,6 +8,7 @@ Read `read` (files in), then one module for each kind of file.
 - `layers`: the layers of a workload.
 - `mapping`: mappings -> limits on spatial loops.
 - `memories`: the memories of the hardware.
+- `onnx_layers`: convolutions and matrix products of an ONNX model as layers.
 - `ordering`: temporal orderings -> partly given mappings.
 - `read`: files -> workload.yaml, architecture.yaml and given.yaml.
 - `roles`: how tensors are called.
