@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import dataclass
 
 import pytest
 from tests.amounts import few_and_many
@@ -16,11 +17,11 @@ from einmap.mapper.fusion.refinement.lazy_refinement import LazyRefinement
 from einmap.model.fusion import fusion_of
 
 
+@dataclass
 class EverySecond:
     """A good cascade is looked for behind every second graph."""
 
-    def __init__(self) -> None:
-        self.due = False
+    due: bool = False
 
     def is_due(self, *, last):
         del last

@@ -45,6 +45,24 @@ def test_a_chain_of_products_is_fused_with_a_few_choices(no_lists):
     assert not any(member.chains.covers_mapspace for member in search.members)
 
 
+def dearest(lists, einsum, arch, request, times):
+    """One choice of those of an Einsum, by far not the best."""
+    del lists, times
+    planned = PlannedEinsum.of(einsum, arch, request, Progress())
+    return planned.asked(request, {path.plans[-1] for path in planned.paths})
+
+
+@pytest.mark.parametrize("metric", ["energy", "energy_delay_product"])
+def test_a_few_choices_say_nothing_of_what_einsums_cost_apart(metric, monkeypatch):
+    spec = einmap.load("nvdla", "feed_forward", define={"N_TOKENS": 8, "D_MODEL": 4, "D_FF": 8})
+    unfused = einmap.map_workload(spec, metrics=metric, fuse=False).cost
+    monkeypatch.setattr(thin_plans.ListsInTime, "of", dearest)
+    search = FusedSearch(spec, read_options(spec, metrics=metric))
+    search.begin(Progress())
+    search.lists.are_few = True
+    assert 0 < search.apart_value() <= (unfused.energy if metric == "energy" else unfused.edp) * (1 + 1e-9)
+
+
 @few_and_many("seeds", (range(8),), (range(1_000, 1_200),), parts=4, part="fusion")
 def test_what_is_found_with_a_few_choices_is_a_mapping_no_better_than_the_best(seeds, no_lists):
     found = 0

@@ -106,6 +106,8 @@ class CascadeProblem:
         """The dataplacements of Einsums, as long as there is time for them."""
         self.known_rows: Floats = np.zeros((0, len(self.goals))) if self.known.rows is None else self.known.rows
         """Costs of mappings that are known, and of those found for several objectives; no better ones are wanted."""
+        self.costs: Floats | None = None
+        """Costs of each Einsum in the best cascade that is known, where one is."""
         self._persistent_bits: dict[Fronts, Floats] = {}
         self._rules: dict[Any, int] = {}
         self._rules_of: dict[str, int] = {}

@@ -24,7 +24,7 @@ from einmap.mapper.fusion.paths.kernel_records import Labels
 from einmap.mapper.fusion.paths.label_setting import Answer
 from einmap.mapper.fusion.paths.state_graph import Stage
 from einmap.mapper.fusion.problem import CascadeProblem, PlannedCascade
-from einmap.mapper.fusion.refinement.einsum_floors import floors_in_time
+from einmap.mapper.fusion.refinement.einsum_floors import floors_before_plans, floors_in_time
 from einmap.mapper.fusion.refinement.lazy_refinement import LazyRefinement
 from einmap.mapper.fusion.refinement.option_floors import OptionFloors
 from einmap.mapper.fusion.tree import LinearNest, TreeBuilder
@@ -52,6 +52,8 @@ FOR_FEW, FOR_HALF = 0.95, 0.5
 """
 NEARLY_BEATEN = 1.02
 """How far above the bound of what is simpler something fused may be that is made better before that is asked for."""
+FOR_APART = 0.05
+"""Part of the time that is left for that bound where a few choices of each Einsum are all that is listed."""
 HURRIED = 0.2
 """Part of a limited time in which the Einsums are planned where there is time for a search."""
 
@@ -229,10 +231,18 @@ class FusedSearch(CascadeProblem):
             self.value = min(self.value, simple(self.value, self.apart_value()))
 
     def apart_value(self) -> float:
-        """Lower bound of the objective where all that Einsums share lies in the outermost memory."""
-        total = np.zeros(len(self.weights))
+        """Lower bound of the objective where all that Einsums share lies in the outermost memory.
+
+        A few choices of each Einsum bound nothing: then it is what they cost before choices are listed.
+        """
+        total, rows = np.zeros(len(self.weights)), dict[str, Floats]()
+        if self.prepared and self.lists.are_few:
+            rows = floors_before_plans(self, share_of(self.meter.progress, FOR_APART), frozenset())
         for member in self.members:
-            total += self.times(member.einsum) * least_apart(member.chains, self.weights)
+            if not self.lists.are_few:
+                total += self.times(member.einsum) * least_apart(member.chains, self.weights)
+            elif member.einsum.name in rows:
+                total += self.times(member.einsum) * (rows[member.einsum.name] @ self.weights.T).min(axis=0)
         return float(self.objective.values(self.weights, total[None])[0]) if self.prepared else -math.inf
 
     def sample(self) -> float:
@@ -279,6 +289,7 @@ class FusedSearch(CascadeProblem):
         if rows:
             values = answer.reached[-1].costs[rows]
             self.value = float(self.objectives(values[:1])[0, 0])
+            self.costs = answer.costs_of(rows[0])
             if len(self.options.goals) > 1 and self.options.goals == self.goals:
                 self.known_rows = np.concatenate([self.known_rows, values])
         return [self.tree(answer, row) for row in rows]

@@ -66,6 +66,14 @@ class Answer:
     parts: Sequence[StageFronts]
     reached: Sequence[Labels]
 
+    def costs_of(self, row: int) -> Floats:
+        """Costs of each Einsum in a row of the whole."""
+        sums = []
+        for k in reversed(range(len(self.reached))):
+            sums.append(self.reached[k].costs[row])
+            row = int(self.reached[k].back[row][0]) if k else 0
+        return np.diff(np.array(sums[::-1]), axis=0)
+
 
 @dataclass(frozen=True)
 class Beam:

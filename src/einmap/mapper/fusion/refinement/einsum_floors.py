@@ -91,11 +91,13 @@ def floors_in_time(cascade: CascadeProblem, token: Progress, known: Collection[s
     return floors
 
 
-def floors_before_plans(cascade: CascadeProblem, token: Progress) -> dict[str, Floats]:
+def floors_before_plans(
+    cascade: CascadeProblem, token: Progress, inside: frozenset[str] | None = None
+) -> dict[str, Floats]:
     """Rows of costs of one instance such that all chains of an Einsum are no better than some row, by its name.
 
     They need no lists of choices. Those of the largest Einsums come first; others are missing where time is over, or
-    where there is no such bound.
+    where there is no such bound. `inside`: tensors that may be kept inside, in place of those of the cascade.
     """
     alike: dict[Any, list[Einsum]] = {}
     for einsum in cascade.workload.einsums:
@@ -104,7 +106,7 @@ def floors_before_plans(cascade: CascadeProblem, token: Progress) -> dict[str, F
     for key in by_size(cascade, [(key, einsum) for key, einsums in alike.items() for einsum in einsums]):
         if token.stopped:
             break
-        first, request = alike[key][0], cascade.request(alike[key][0])
+        first, request = alike[key][0], cascade.request(alike[key][0], inside=inside)
         arch = cascade.spec.bound[first.name].arch
         has_tables = not first.is_copy and why_not_fused(first, arch, cascade.goals) is None
         rows = floors_of(first, arch, request) if has_tables and may_be_alone(request) else None

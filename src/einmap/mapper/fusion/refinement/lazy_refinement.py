@@ -25,6 +25,7 @@ from einmap.mapper.fusion.paths.options import OptionTable, option_of, unexpande
 from einmap.mapper.fusion.paths.shortest_paths import ContendedMemories, PackedOptions, ShortestPaths, packed
 from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
 from einmap.mapper.fusion.problem import CascadeProblem
+from einmap.mapper.fusion.refinement.contested import contested
 from einmap.mapper.fusion.refinement.einsum_floors import raised_with
 from einmap.mapper.fusion.refinement.front_listing import FrontListing, RefinementRequest, above, wider_than
 from einmap.mapper.fusion.refinement.good_cascades import BEAM, Turns, apart, good_cascade
@@ -50,6 +51,8 @@ GOOD = 0.02
 """How far a good cascade may be above the bound where the search of all is still to come."""
 OF_SMALL = 1 / 16
 """Einsums that cost a smaller part of the mean are not bounded by searches of their own."""
+CONTESTED = 10_000
+"""Outer nests of a signature class that are listed of Einsums where the bound has to rise, before others are."""
 WIDER = 4 * ROUNDING
 """How much further than what is reached is looked, in parts of it."""
 SAMPLED, SAMPLED_FIRST, RISES = 0.01, 0.5, 1 / 32
@@ -227,7 +230,7 @@ class LazyRefinement:
         self.packed = {} if relaxed is None else dict(relaxed.packed)
         self.floors.learn(relaxed, steps)
         if relaxed is not None and not self.shares:
-            self.shares = self.shares_of(relaxed)
+            self.shares = relaxed.shares(self.times)
         if relaxed is not None and len(cascade.goals) == 2 and len(cascade.options.goals) == 1:
             self.slope = cascade.objective.slope(cascade.weights, relaxed.paths.least)
         self.passed("heads", begin)
@@ -272,44 +275,42 @@ class LazyRefinement:
         for signature in chains.signatures:
             self.cascade.meter.go_on()
             if (einsum.name, signature) not in self.options:
-                self.options[einsum.name, signature] = option_of(
-                    einsum, chains, signature, of, self.option_table.scales[k]
-                )
+                scales = self.option_table.scales[k]
+                self.options[einsum.name, signature] = option_of(einsum, chains, signature, of, scales)
             yield self.options[einsum.name, signature]
-
-    def shares_of(self, relaxed: Relaxation) -> list[float]:
-        """How large a part of the objective each Einsum makes up at least, by the first bounds."""
-        n = len(self.cascade.goals)
-        whole = relaxed.paths.least[:n]
-        least = [self.cascade.least[member.chains][:n] for member in self.members]
-        costs = np.array(self.times)[:, None] * np.array(least)
-        parts = np.divide(costs, whole, out=np.zeros_like(costs), where=whole > 0).sum(axis=1)
-        return [float(part) for part in parts]
 
     def open_options(
         self, relaxed: Relaxation, least: float, most: float
     ) -> tuple[dict[tuple[int, int], float], list[tuple[int, int]]]:
         """Einsums and options that can be a part of what costs least but for a little, and are not known well enough.
 
-        Also the limits up to which they are to be known. Signature classes that are not listed as far come first, but
-        large ones last: mostly the others lift the bound so far that little of these is left. Where there are no others
-        they are the second list.
+        Also the limits up to which they are to be known. Contested Einsums come first, and signature classes that are
+        not listed as far, but large ones last, as the second list: mostly the others lift the bound over most of these.
         """
+        first = contested(relaxed, self.cascade.costs) if self.cascade.proving else set()
+        places = [k for k in relaxed.places if self.members[k].chains in first]
+        unknown, large = self.open_at(places, relaxed, least, most)
+        large = [(k, o) for k, o in large if self.listing.most[self.members[k].chains] < CONTESTED]
+        return (unknown, large) if unknown or large else self.open_at(relaxed.places, relaxed, least, most)
+
+    def open_at(
+        self, places: Sequence[int], relaxed: Relaxation, least: float, most: float
+    ) -> tuple[dict[tuple[int, int], float], list[tuple[int, int]]]:
+        """As `open_options`, of some Einsums."""
         large: list[tuple[int, int]] = []
         met = MetKeys(relaxed, most)
         for unexpanded, step in ((True, STEP), (False, OF_FRONTS * STEP)):
             unknown: dict[tuple[int, int], float] = {}
-            for k in relaxed.places:
+            for k in places:
                 limit, options = above(least, step * self.share(k), most), relaxed.stages[k].step.options
                 near = [o for o in relaxed.near(k, limit) if options[o].unexpanded == unexpanded]
                 for o in (o for o in near if relaxed.known_limit(k, o) < limit):
                     ahead = above(least, self.ahead(relaxed, k, o), most)
-                    if not self.is_too_large(relaxed, k, o, ahead, met):
-                        unknown[k, o] = ahead
-                    elif not self.is_too_large(relaxed, k, o, limit, met):
-                        unknown[k, o] = limit
-                    else:
+                    up_to = next((x for x in (ahead, limit) if not self.is_too_large(relaxed, k, o, x, met)), None)
+                    if up_to is None:
                         large.append((k, o))
+                    else:
+                        unknown[k, o] = up_to
             if unknown:
                 return unknown, []
         return {}, large
@@ -371,8 +372,7 @@ class LazyRefinement:
         """How far an option is looked ahead, as a part of the objective; fronts, which take longer, less far."""
         option, chains = relaxed.stages[k].step.options[o], self.members[k].chains
         growth = self.listing.growth(chains, None if option.unexpanded else option.signature)
-        steps = growth if option.unexpanded else OF_FRONTS * growth
-        return AHEAD * self.share(k) * steps
+        return AHEAD * self.share(k) * (growth if option.unexpanded else OF_FRONTS * growth)
 
     def floors_raised(self, relaxed: Relaxation, unknown: Collection[tuple[int, int]]) -> bool:
         """Bound signature classes that are to be listed by searches of their own, once; whether a bound was raised.

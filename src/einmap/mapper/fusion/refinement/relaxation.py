@@ -65,6 +65,15 @@ class Relaxation:
         """The least objective for each row of weighted costs."""
         return self.cascade.objective.values(self.cascade.weights, least)
 
+    def shares(self, times: Sequence[float]) -> list[float]:
+        """How large a part of the objective each Einsum makes up at least; `times`: how often it runs."""
+        n = len(self.cascade.goals)
+        whole = self.paths.least[:n]
+        least = [self.cascade.least[member.chains][:n] for member in self.cascade.members]
+        costs = np.array(times)[:, None] * np.array(least)
+        parts = np.divide(costs, whole, out=np.zeros_like(costs), where=whole > 0).sum(axis=1)
+        return [float(part) for part in parts]
+
     def tighten(self, limit: float) -> bool:
         """Bound cascades up to a limit alone; whether there may be any."""
         closed = {}
