@@ -12,6 +12,7 @@ import einmap
 from einmap import Spec
 from einmap.mapping.nodes import Temporal
 from einmap.model.evaluate import workings_of
+from einmap.spec.forms.rewritten import rewritten
 
 T, B = 4, 2
 ROOMS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20)
@@ -99,3 +100,17 @@ def check(seed, metrics, rooms):
 @pytest.mark.parametrize("seed", range(3))
 def test_the_best_mapping_below_loops_over_samples_is_that_of_an_enumeration(seed):
     check(seed, ("energy", "latency"), ROOMS)
+
+
+@pytest.mark.slow
+@pytest.mark.mapper
+def test_tiles_of_queries_are_outside_of_blocks_of_keys_where_room_is_short():
+    sizes = {"HEADS": 1, "N_TOKENS": 8, "N_CACHED": 32, "D_HEAD": 4}
+    spec = einmap.load("simple", "attention_core", define=sizes)
+    spec = spec.with_workload(rewritten(spec.workload, ["online_softmax P=8"])).set("arch.nodes.GlobalBuffer.size", 320)
+    found = einmap.map_workload(spec, metrics="energy")
+    assert found.optimal
+    assert differences(spec.with_mapping(found.mapping), found.cost) == []
+    for name in spec.workload.recurrences[0].einsums:
+        loops = [p.node.rank_variable.of(name) for p in found.mapping.path_of[name] if isinstance(p.node, Temporal)]
+        assert loops[:2] == ["m", "p1"]
