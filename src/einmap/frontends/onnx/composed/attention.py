@@ -160,6 +160,7 @@ def multi_head_attention(b: Body) -> None:
     heads = b.positive("num_heads")
     if b.has(9):
         raise NotExpressible("it looks up beams (cache_indirection)")
+    b.expect(len(b.shape(0)) in (3, 5), f"queries have the shape {[*b.shape(0)]}")
     batch, tokens = b.shape(0)[:2]
     rows = _separate_rows(b, batch, tokens, heads)
     past = b.name(6) if b.has(6) else None
