@@ -66,6 +66,8 @@ def attended(b: Body, q: str, k: str, v: str, h: Heads, rules: Rules) -> tuple[s
     """A result, [batch, heads, tokens, size of values], and the probabilities, [batch, heads, tokens, seen]; operands
     are [batch, heads, positions, size].
     """
+    sizes = h.batch, h.heads, h.key_heads, h.tokens, h.seen, h.size, h.value_size
+    b.expect(min(sizes) > 0, f"batch, heads, positions and features {[*sizes]} must be positive")
     grouped = h.group > 1
     if grouped:
         q = b.reshape(q, h.batch, h.key_heads, h.group, h.tokens, h.size)
