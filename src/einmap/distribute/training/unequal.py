@@ -21,7 +21,7 @@ type Mesh = tuple[int, int]
 """`dp` and `tp` of a stage."""
 ONE_STAGE = ("1f1b", "zb-1p", "zb-2p")
 """Schedules with one stage a device, as sub-meshes of different sizes need."""
-WIDTHS = 20
+WIDTHS = 5
 """Sub-meshes whose stages are looked at for each plan that may be run, where there are limits."""
 
 
