@@ -1,5 +1,7 @@
 """`einmap import`, and models among the files of other commands."""
 
+from pathlib import Path
+
 import numpy as np
 from tests.frontends.onnx.language_models import Sizes, genai
 from tests.frontends.zigzag.test_ordering import PRODUCT, SPREAD
@@ -207,3 +209,15 @@ def test_a_specification_is_exported_to_accelforge(run, tmp_path):
     done = run("export", "simple", "--to", "accelforg")
     assert (done.status, done.out) == (2, "")
     assert "did you mean 'accelforge'" in done.err
+
+
+def test_a_program_of_pytorch_is_a_workload_for_every_command(run, tmp_path):
+    program, written = Path(__file__).parents[1] / "frontends" / "torch" / "open_sizes.pt2", tmp_path / "work.yaml"
+    sizes = ("-D", "args_0_0=3", "-D", "args_0_1=5")
+    done = run("import", program, *sizes, "-o", written)
+    assert done.status == 0
+    assert "aten.scaled_dot_product_attention.default" in done.out
+    assert load(written).workload.n_computes == load(program, define={"args_0_0": 3, "args_0_1": 5}).workload.n_computes
+    refused = run("import", program, *sizes, "--value", "x=1")
+    assert refused.status == 2
+    assert "--value is for ONNX models" in refused.err

@@ -70,6 +70,12 @@ def every(torch):  # noqa: PLR0915
         ]
         return [*found, m.table(ids), a.bfloat16().float().sum() * 0]
 
+    def places(m, a, ids):
+        zeros, found = ids * 0, [*a[0, 0].topk(2), a[0, 0].topk(1, 0, largest=False)[0], a[0, 0].argmax(1), a.argmin()]
+        found += [a.argmax(2, keepdim=True), a.max(1)[1] * 2, a[:1][zeros] * 2, a[:, :1][:, zeros, ids] + 1]
+        found += [a[:, :, :1][:, ids, zeros] * 2, a[:1, :, :1][zeros, :, zeros] * 2, a[:1].index_select(0, zeros) + 1]
+        return [*found, a[0, 0][:, :1].gather(1, zeros.expand(4, 3)) + 1, a[0, 0].gather(1, ids.expand(4, 3)) + 1]
+
     def sums(m, a):
         b = a.reshape(2, 4, 9)
         found = [
@@ -163,6 +169,7 @@ def every(torch):  # noqa: PLR0915
         module(layout, table=nn.Embedding(5, 6)),
         {"args_0": (2, 3, 4, 5), "args_1": torch.tensor([1, 0, 2, 1])},
     )
+    yield "places", module(places), {"args_0": (2, 3, 4, 5), "args_1": torch.tensor([2, 0, 1])}
     yield "sums", module(sums, **norms), {"args_0": (2, 12, 3)}
     yield "images", module(images, parts=parts), {"args_0": (1, 4, 6, 7)}
     shapes = {"args_0": (2, 4, 5, 8), "args_1": (2, 4, 6, 8), "args_2": (2, 4, 6, 8), "args_3": (5, 6)}
@@ -171,3 +178,41 @@ def every(torch):  # noqa: PLR0915
     yield "states", module(states, layer=nn.Linear(4, 4), **caches), {"args_0": (2, 1, 4), "args_1": torch.tensor([3])}
     batch, time = torch.export.Dim("batch", max=64), torch.export.Dim("time", max=512)
     yield "open_sizes", module(open_sizes, layer=nn.Linear(8, 8)), {"args_0": (3, 5, 8)}, (({0: batch, 1: time},),)
+    yield from language_models(torch)
+
+
+def language_models(torch):
+    """Models of transformers 5.24, of two layers."""
+    import transformers as hf
+
+    sizes = {"vocab_size": 40, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "use_cache": False}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 32}
+    ids = {"input_ids": torch.tensor([[3, 1, 4, 1, 5, 9]])}
+    yield "llama", lambda: hf.LlamaForCausalLM(hf.LlamaConfig(**sizes, **heads)), ids
+    bert = hf.BertConfig(**{**sizes, "num_attention_heads": 4, "max_position_embeddings": 32})
+    yield "bert", lambda: hf.BertModel(bert), ids
+    few = {"num_local_experts": 4, "num_experts_per_tok": 2}
+    yield "mixtral", lambda: hf.MixtralForCausalLM(hf.MixtralConfig(**sizes, **heads, **few)), ids
+    state = {"num_heads": 4, "head_dim": 8, "state_size": 8, "n_groups": 1, "chunk_size": 4, "expand": 2}
+    yield "mamba2", lambda: hf.Mamba2ForCausalLM(hf.Mamba2Config(**{**sizes, **state})), ids
+    width = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2, "vocab_size": 40}
+    more = {
+        "decoder_attention_heads": 2,
+        "encoder_ffn_dim": 24,
+        "decoder_ffn_dim": 24,
+        "num_mel_bins": 4,
+        "pad_token_id": 0,
+    }
+    ends = {
+        "max_source_positions": 8,
+        "max_target_positions": 8,
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+        "use_cache": False,
+    }
+    sounds = {"input_features": (1, 4, 16), "decoder_input_ids": torch.tensor([[3, 1, 4]])}
+    yield (
+        "whisper",
+        lambda: hf.WhisperModel(hf.WhisperConfig(**width, **more, **ends, decoder_start_token_id=1)),
+        sounds,
+    )

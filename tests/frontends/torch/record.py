@@ -48,7 +48,9 @@ def record(torch, name, module, inputs, records, decomposed=False, dynamic_shape
                 tensor.copy_(torch.from_numpy(numbers(key, tuple(tensor.shape))))
             else:
                 state[key] = tensor.tolist()
-    program = torch.export.export(module, tuple(inputs.values()), strict=False, dynamic_shapes=dynamic_shapes)
+    by_name = {} if "args_0" in inputs else inputs
+    in_order = () if by_name else tuple(inputs.values())
+    program = torch.export.export(module, in_order, by_name, strict=False, dynamic_shapes=dynamic_shapes)
     constants = {key: tensor.tolist() for key, tensor in program.constants.items() if isinstance(tensor, torch.Tensor)}
     if decomposed:
         program = program.run_decompositions()
@@ -64,8 +66,9 @@ def record(torch, name, module, inputs, records, decomposed=False, dynamic_shape
     (HERE / f"{name}.pt2").write_bytes(content.getvalue())
     with torch.no_grad():
         given = {key: tensor.tolist() for key, tensor in inputs.items() if not tensor.is_floating_point()}
-        copies = [tensor.clone() for tensor in inputs.values()]
-        results = [t for t in torch.utils._pytree.tree_leaves(module(*copies)) if isinstance(t, torch.Tensor)]
+        copies = {key: tensor.clone() for key, tensor in inputs.items()}
+        given_back = module(**copies) if by_name else module(*copies.values())
+        results = [t for t in torch.utils._pytree.tree_leaves(given_back) if isinstance(t, torch.Tensor)]
     records[name] = {
         "inputs": {key: [*tensor.shape] for key, tensor in inputs.items() if tensor.is_floating_point()},
         "given": {**given, **state, **constants},
@@ -80,16 +83,19 @@ def main():
     sys.path.insert(0, str(HERE))
     import programs
 
-    records = {}
+    only, place = sys.argv[1:], HERE / "programs.json"
+    records = json.loads(place.read_text()) if only else {}
     for name, module, shapes, *how in programs.every(torch):
         inputs = {
             key: given if isinstance(given, torch.Tensor) else torch.from_numpy(np.asarray(numbers(key, given))).float()
             for key, given in shapes.items()
         }
         for suffix, decomposed in (("", False), ("_core", True)):
+            if only and name not in only:
+                continue
             record(torch, f"{name}{suffix}", module(), inputs, records, decomposed, *how)
     text = ",\n".join(f"{json.dumps(name)}: {json.dumps(entry)}" for name, entry in records.items())
-    (HERE / "programs.json").write_text(f"{{\n{text}\n}}\n")
+    place.write_text(f"{{\n{text}\n}}\n")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from einmap.einsum.operation import Apply, MapExpression, Operand, parse_operati
 from einmap.errors import SpecError
 from einmap.frontends.cascade.builder import Builder
 from einmap.frontends.cascade.uses import LookedUp, Spread, Use
-from einmap.frontends.cascade.values import Scaled, Value, broadcast, known, reshape, take
+from einmap.frontends.cascade.values import Scaled, Value, broadcast, known, reshape, take, transpose
 from einmap.frontends.cascade.views import LayoutError
 
 
@@ -76,12 +76,12 @@ class Step:
     def gathered(self, table: Value, lookups: Sequence[tuple[int, Value]]) -> Value:
         """Rows of a table: some axes are read at values of one shape, which comes in place of the first of them.
 
-        Values below 0 count from the end. Raises NotExpressible for axes of one index.
+        Values below 0 count from the end.
         """
         axes = [axis for axis, _ in lookups]
         shape = lookups[0][1].shape
         if any(table.shape[axis] < 2 for axis in axes):
-            raise NotExpressible("it looks up in an axis of one index")
+            return self._of_one_index(table, lookups)
         uses: list[Use] = [f"x{axis}" for axis in range(len(table.shape))]
         labels = [f"p{axis}" for axis in range(len(shape))]
         operands: list[tuple[Value, Sequence[Use]]] = []
@@ -113,10 +113,29 @@ class Step:
         integers = self.builder.written(scaled.integers, f"{self.name}_table")
         return self.builder.einsum(self.name, [(integers, uses), *operands], out, expression, table.bits)
 
+    def _of_one_index(self, table: Value, lookups: Sequence[tuple[int, Value]]) -> Value:
+        """As `gathered`, where axes have one index, which is read whatever the values are."""
+        axes, shape = [axis for axis, _ in lookups], lookups[0][1].shape
+        rest = [(axis, where) for axis, where in lookups if table.shape[axis] > 1]
+        kept = [axis for axis in range(len(table.shape)) if axis not in axes]
+        before = sum(axis < min(axes) for axis in kept)
+        if not rest:
+            sizes = [table.shape[axis] for axis in kept]
+            rows = self.reshape(table, [*sizes[:before], *(1 for _ in shape), *sizes[before:]])
+            wide = self.builder.as_expression(rows, self.name)
+            return broadcast(wide, [*sizes[:before], *shape, *sizes[before:]])
+        gone = {axis for axis in axes if table.shape[axis] < 2}
+        places = {old: new for new, old in enumerate(a for a in range(len(table.shape)) if a not in gone)}
+        plain = self.reshape(table, [table.shape[axis] for axis in places])
+        found = self.gathered(plain, [(places[axis], where) for axis, where in rest])
+        there = sum(axis < min(axis for axis, _ in rest) for axis in kept)
+        order = [*range(before), *range(there, there + len(shape)), *range(before, there)]
+        return transpose(found, [*order, *range(len(order), len(found.shape))])
+
     def elements(self, table: Value, axis: int, places: Value) -> Value:
         """Values of a table that are looked up one by one along an axis; the other axes are those of the places."""
         if table.shape[axis] < 2:
-            raise NotExpressible("it looks up in an axis of one index")
+            return broadcast(self.builder.as_expression(table, self.name), places.shape)
         labels = [f"x{other}" for other in range(len(places.shape))]
         uses: list[Use] = [LookedUp(1) if other == axis else label for other, label in enumerate(labels)]
         where = self.index(places, table.shape[axis])

@@ -12,7 +12,7 @@ from einmap.frontends.cascade.builder import MOST_VALUES
 from einmap.frontends.cascade.step import NotExpressible
 from einmap.frontends.onnx.model import Model, Node, Tensor, bits_of
 from einmap.frontends.torch.operators.call import Aten, Written, name_of
-from einmap.frontends.torch.operators.layout import put_back
+from einmap.frontends.torch.operators.states import put_back
 from einmap.frontends.torch.operators.table import OPERATORS
 from einmap.frontends.torch.program import Graph, Operation, Program, Ref
 from einmap.frontends.torch.sizes import number_of

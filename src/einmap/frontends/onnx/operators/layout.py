@@ -291,8 +291,6 @@ def gather(call: Call) -> list[Value]:
         if len(steps) == 1 and steps != {0}:
             taken = call.take(value, axis, where[0], next(iter(steps)), len(where))
             return [reshape(taken, (*value.shape[:axis], *places.shape, *value.shape[axis + 1 :]))]
-        if size < 2:
-            raise NotExpressible("its places are not evenly spaced")
         places = known(np.array(where, np.float64).reshape(places.shape), places.bits)
     return [call.gathered(value, [(axis, places)])]
 

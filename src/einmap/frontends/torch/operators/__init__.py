@@ -2,7 +2,9 @@
 
 - `call`: one operator while it is translated: its arguments, what it becomes.
 - `pointwise`: element-wise operators.
-- `layout`: operators on shapes alone, rows that are looked up, states that change.
+- `layout`: operators on shapes alone.
+- `lookups`: rows that are looked up, values in order.
+- `states`: values written into a part of a tensor.
 - `creation`: numbers that are known.
 - `contractions`: matrix products, convolutions, attention.
 - `reductions`: sums, softmax, normalisations.

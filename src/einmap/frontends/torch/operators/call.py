@@ -27,9 +27,9 @@ LOWEST = -3.4e38
 
 
 def name_of(target: str) -> str:
-    """The name of an operator, `add` of `aten.add.Tensor`; empty for other targets."""
+    """The name of an operator of ATen or transformers, `add` of `aten.add.Tensor`; empty for other targets."""
     library, _, rest = target.partition(".")
-    return rest.partition(".")[0] if library == "aten" else ""
+    return rest.partition(".")[0] if library in ("aten", "transformers") else ""
 
 
 @dataclass(slots=True)

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from einmap.frontends.onnx.operators.choice import TABLE_PRODUCT
 from einmap.frontends.torch.operators.call import LOWEST, Aten, Rule
-from einmap.frontends.torch.program import BOOL, FLOAT
+from einmap.frontends.torch.program import BOOL, FLOAT, INT64
 
 
 def product(call: Aten) -> str:
@@ -136,6 +137,25 @@ def _masked(call: Aten, scores: str, mask: str) -> str:
     return call.emit("Add", scores, mask)
 
 
+def grouped_product(call: Aten) -> str:
+    """grouped_mm: rows times one matrix of several each; `offs`: where the rows of each matrix end."""
+    x, w = (
+        call.tensor("input" if call.has("input") else "self"),
+        call.tensor("weight" if call.has("weight") else "mat2"),
+    )
+    if not call.has("offs"):
+        return call.emit("MatMul", x, w)
+    if len(call.shape(x)) != 2 or len(call.shape(w)) != 3:
+        raise call.refuse("its groups are not those of rows")
+    rows = call.constant(call.count(call.shape(x)[0])[:, None])
+    ends = call.reshape(call.tensor("offs"), [1, call.shape(w)[0]])
+    before = call.emit("Cast", call.emit("LessOrEqual", ends, rows), to=INT64)
+    which = call.emit("ReduceSum", before, axes=[1], keepdims=1)
+    y = call.emit(TABLE_PRODUCT, x, call.transpose(w, [0, 2, 1]), which)
+    y = call.reshape(y, call.result.shape)
+    return call.emit("Add", y, call.tensor("bias")) if call.has("bias") else y
+
+
 CONTRACTIONS: Mapping[str, Rule] = {
     **dict.fromkeys(("mm", "bmm", "matmul", "mv", "dot", "inner"), product),
     **dict.fromkeys(("addmm", "baddbmm", "addmv"), product_added),
@@ -149,6 +169,7 @@ CONTRACTIONS: Mapping[str, Rule] = {
          "_scaled_dot_product_fused_attention_overrideable", "_scaled_dot_product_attention_math"),
         attention,
     ),
+    **dict.fromkeys(("_grouped_mm", "grouped_mm_fallback"), grouped_product),
     "linear": linear,
     "einsum": einsum,
     "outer": outer,

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from einmap.frontends.onnx.model import Tensor
 from einmap.frontends.torch.operators.call import Aten, Rule
-from einmap.frontends.torch.program import BOOL
 
 
 def same(call: Aten) -> str:
@@ -206,158 +204,6 @@ def shuffled(call: Aten) -> str:
     return call.reshape(y, call.result.shape)
 
 
-# what looks values up
-
-
-def embedded(call: Aten) -> str:
-    """embedding: rows of a table."""
-    return call.emit("Gather", call.tensor("weight"), call.tensor("indices"), axis=0)
-
-
-def index_selected(call: Aten) -> str:
-    """index_select: indices of an axis by a tensor."""
-    value = call.tensor("self")
-    return call.emit("Gather", value, call.tensor("index"), axis=call.axis("dim", value))
-
-
-def gathered(call: Aten) -> str:
-    """gather: each value by itself along an axis."""
-    value = call.tensor("self")
-    name = "index" if call.has("index") else "indices"
-    return call.emit("GatherElements", value, call.tensor(name), axis=call.axis("dim", value))
-
-
-def indexed(call: Aten) -> str:
-    """index: axes that tensors of indices name, which broadcast with one another."""
-    value, places = call.tensor("self"), call.tensors("indices")
-    axes = [axis for axis, place in enumerate(places) if place]
-    if any(call.kind(places[axis]) == BOOL for axis in axes):
-        raise call.refuse("how many values a mask chooses is known only when it runs")
-    if len(axes) == 1:
-        return call.emit("Gather", value, places[axes[0]], axis=axes[0])
-    shape = np.broadcast_shapes(*(call.shape(places[axis]) for axis in axes))
-    columns = [call.reshape(call.expand(places[axis], shape), [*shape, 1]) for axis in axes]
-    rest = [axis for axis in range(len(call.shape(value))) if axis not in axes]
-    front = call.transpose(value, [*axes, *rest])
-    rows = call.emit("GatherND", front, call.emit("Concat", *columns, axis=-1))
-    is_together = axes == [*range(axes[0], axes[0] + len(axes))]
-    if not is_together or axes[0] == 0:
-        return rows
-    kept = [call.shape(value)[axis] for axis in rest]
-    call.say(rows, [*shape, *kept], call.kind(value))
-    n, before = len(shape), axes[0]
-    return call.transpose(rows, [*range(n, n + before), *range(n), *range(n + before, n + len(rest))])
-
-
-# states that a program changes
-
-
-def written_slice(call: Aten) -> str:
-    """slice_scatter and select_scatter: a tensor with some indices of an axis replaced."""
-    value, source = call.tensor("self"), call.tensor("src")
-    axis = call.axis("dim", value, 0)
-    size = call.shape(value)[axis]
-    if call.has("index"):
-        start = call.integer("index") % size
-        shape = [*call.shape(value)]
-        return _replaced(call, value, call.reshape(source, [*shape[:axis], 1, *shape[axis + 1 :]]), axis, start)
-    start, end, step = slice(call.plain("start"), call.plain("end"), call.integer("step", 1)).indices(size)
-    if step != 1:
-        raise call.refuse("it writes every so many indices")
-    wanted = [*call.shape(value)]
-    wanted[axis] = max(0, end - start)
-    return _replaced(call, value, call.expand(source, wanted), axis, start)
-
-
-def _replaced(call: Aten, value: str, source: str, axis: int, start: int) -> str:
-    """The value with `source` from an index of an axis on."""
-    size, length = call.shape(value)[axis], call.shape(source)[axis]
-    if not length:
-        return value
-    if length == size:
-        return source
-    parts = [source]
-    if start:
-        parts.insert(0, call.cut(value, axis, 0, start))
-    if start + length < size:
-        parts.append(call.cut(value, axis, start + length, size))
-    return call.emit("Concat", *parts, axis=axis)
-
-
-def copied(call: Aten) -> str:
-    """copy: all of a tensor replaced, as numbers of its type."""
-    target, source = call.tensor("self"), call.tensor("src")
-    return call.expand(call.cast(source, call.kind(target)), call.shape(target))
-
-
-def filled(call: Aten) -> str:
-    """fill: all of a tensor is one number."""
-    value = call.cast(call.tensor("value"), call.kind(call.tensor("self")))
-    return call.expand(value, call.result.shape)
-
-
-def written_places(call: Aten) -> str:
-    """index_put and index_copy: rows replaced at places along one axis.
-
-    One row at a place that is known only when it runs is a choice for each row; several such are not expressible.
-    """
-    value = call.tensor("self")
-    name = "values" if call.has("values") else "source"
-    if call.has("dim"):
-        axis = call.axis("dim", value)
-        places = call.tensor("index")
-    else:
-        given = call.tensors("indices")
-        axes = [axis for axis, place in enumerate(given) if place]
-        if len(axes) != 1:
-            raise call.refuse("it writes at places along several axes")
-        axis, places = axes[0], given[axes[0]]
-    if call.plain("accumulate", False):
-        raise call.refuse("it adds into rows at places that are known when it runs")
-    if call.kind(places) == BOOL:
-        raise call.refuse("how many values a mask chooses is known only when it runs")
-    shape = [*call.shape(value)]
-    n = call.size_of(call.shape(places))
-    source = call.expand(call.tensor(name), [*shape[:axis], *call.shape(places), *shape[axis + 1 :]])
-    source = call.reshape(source, [*shape[:axis], n, *shape[axis + 1 :]])
-    known: Tensor | None = call.written.constants.get(places)
-    if known is not None and known.array is not None:
-        where = [int(i) % shape[axis] for i in known.array.reshape(-1)]
-        if where == [*range(where[0], where[0] + n)]:
-            return _replaced(call, value, source, axis, where[0])
-    if n != 1:
-        raise call.refuse(f"it writes {n:,} rows at places that are known only when it runs")
-    ones = [-1 if other == axis else 1 for other in range(len(shape))]
-    rows = call.constant(call.count(shape[axis]).reshape(ones))
-    is_there = call.emit("Equal", rows, call.reshape(places, [1] * len(shape)))
-    return call.emit("Where", is_there, source, value)
-
-
-def put_back(call: Aten, place: int, base: str, part: str) -> str:
-    """A tensor of which a part was replaced; `call`: what gave the part, the result at `place`."""
-    shape = call.shape(base)
-    if call.name in ("slice", "select", "narrow"):
-        axis, size = call.axis("dim", base, 0), 0
-        size = shape[axis]
-        step = call.integer("step", 1) if call.name == "slice" else 1
-        if step != 1:
-            raise call.refuse("it writes every so many indices")
-        start = call.integer({"select": "index"}.get(call.name, "start"), 0)
-        start = slice(start, None).indices(size)[0]
-        rows = [*shape[:axis], 1, *shape[axis + 1 :]]
-        return _replaced(call, base, call.reshape(part, rows) if call.name == "select" else part, axis, start)
-    if call.name in ("split", "split_with_sizes", "chunk") and None not in call.results:
-        axis = call.axis("dim", base, 0)
-        start = sum(result.shape[axis] for result in call.results[:place] if result is not None)
-        return _replaced(call, base, part, axis, start)
-    if call.name in ("transpose", "permute", "t", "mT", "numpy_T"):
-        order = permutation(call, base)
-        return call.transpose(part, [order.index(axis) for axis in range(len(order))])
-    if call.size_of(call.shape(part)) == call.size_of(shape):
-        return call.reshape(part, shape)
-    raise call.refuse("it writes into a part that is not one of indices of an axis")
-
-
 LAYOUT: Mapping[str, Rule] = {
     **dict.fromkeys(
         ("clone", "contiguous", "alias", "detach", "lift_fresh_copy", "lift", "dropout", "feature_dropout", "positive",
@@ -381,10 +227,6 @@ LAYOUT: Mapping[str, Rule] = {
     ),
     **dict.fromkeys(("tril", "triu"), triangle),
     **dict.fromkeys(("pixel_shuffle", "pixel_unshuffle"), shuffled),
-    **dict.fromkeys(("gather", "take_along_dim"), gathered),
-    **dict.fromkeys(("slice_scatter", "select_scatter"), written_slice),
-    **dict.fromkeys(("index_put", "_unsafe_index_put", "index_copy"), written_places),
-    **dict.fromkeys(("index", "_unsafe_index"), indexed),
     "movedim": moved,
     "slice": sliced,
     "narrow": narrowed,
@@ -393,10 +235,5 @@ LAYOUT: Mapping[str, Rule] = {
     "repeat_interleave": repeated_each,
     "flip": flipped,
     "roll": rolled,
-    "embedding": embedded,
-    "index_select": index_selected,
-    "copy": copied,
-    "fill": filled,
-    "zero": lambda call: call.expand(call.constant(0.0, call.result.kind), call.result.shape),
 }  # fmt: skip
 """By the name of the operator, without its overload."""

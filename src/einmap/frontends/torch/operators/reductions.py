@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from einmap.frontends.torch.operators.call import Aten, Rule
-from einmap.frontends.torch.program import BOOL, Kind
+from einmap.frontends.torch.program import BOOL, INT64, Kind
 
 _REDUCED = {
     "sum": "ReduceSum", "mean": "ReduceMean", "amax": "ReduceMax", "amin": "ReduceMin", "any": "ReduceMax",
     "all": "ReduceMin", "logsumexp": "ReduceLogSumExp", "max": "ReduceMax", "min": "ReduceMin", "prod": "ReduceProd",
-    "argmax": "ArgMax", "argmin": "ArgMin",
+    "argmax": "", "argmin": "",
 }  # fmt: skip
 
 
@@ -39,14 +39,25 @@ def reduced(call: Aten) -> str | list[str]:
         return value
     keep = int(bool(call.plain("keepdim", False)))
     if name.startswith("arg"):
-        value = value if call.has("dim") else call.reshape(value, [call.size_of(call.shape(value))])
-        return call.emit(_REDUCED[name], value, axis=call.axis("dim", value, 0), keepdims=keep)
+        return _place(call, value, is_largest=name == "argmax")
     y = call.emit(_REDUCED[name], value, axes=_axes(call, value), keepdims=keep)
     if len(call.results) < 2:
         return y
-    places = "ArgMax" if name == "max" else "ArgMin"
     is_read = bool(call.operation.outputs[1])
-    return [y, call.emit(places, value, axis=call.axis("dim", value), keepdims=keep) if is_read else ""]
+    return [y, _place(call, value, is_largest=name == "max") if is_read else ""]
+
+
+def _place(call: Aten, value: str, *, is_largest: bool) -> str:
+    """The place of the largest or smallest value of an axis, or of all."""
+    flat = value if call.has("dim") else call.reshape(value, [call.size_of(call.shape(value))])
+    axis = call.axis("dim", flat, 0)
+    how = {"axis": axis, "largest": int(is_largest)}
+    place = call.emit_all("TopK", [flat, call.constant(np.array([1], np.int64))], 2, how)[1]
+    kept = [1 if i == axis else size for i, size in enumerate(call.shape(flat))]
+    if call.plain("keepdim", False):
+        return place if call.has("dim") else call.reshape(place, [1 for _ in call.shape(value)])
+    call.say(place, kept, INT64)
+    return call.reshape(place, [size for i, size in enumerate(kept) if i != axis])
 
 
 def norm(call: Aten) -> str:
