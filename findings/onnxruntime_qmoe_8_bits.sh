@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
 # onnxruntime 1.32.0 on CPUs: `QMoE` with experts of 8 bits and scales by blocks (`block_size`) rounds activations to
 # bytes, too: each block of them by its largest size over 127. With scales by row, or with 4 bits in either form, it has
-# the values of the dequantised weights. MatMulNBits does so only where `accuracy_level` asks for it; QMoE has no such
-# attribute. Seen, as parts of the largest result:
+# the values of the dequantised weights. Differences seen, as parts of the largest result:
 #
 #   4 bits, by row 1.5e-07; 4 bits, blocks of 16 1.6e-07; 8 bits, by row 1.3e-07; 8 bits, blocks of 16 0.0056,
-#   and 3e-07 where the activations are rounded by blocks of 16
+#   and 2e-07 where the activations are rounded by blocks of 16
 #
 # Exit status 1 if that changes.
 set -euo pipefail
