@@ -1,5 +1,7 @@
 """Einsums where the bound has to rise come first: those that cost more in the best known than on the cheapest path."""
 
+import random
+
 import numpy as np
 import pytest
 from tests.amounts import few_and_many
@@ -54,7 +56,8 @@ def test_what_einsums_cost_in_the_best_cascade_is_what_it_costs_as_a_whole():
 
 
 @few_and_many("seeds", (range(40_000, 40_004),), (range(41_000, 41_400),), parts=4, part="fusion")
-def test_optima_are_those_of_brute_force_where_lists_are_short_and_few_einsums_come_first(seeds, monkeypatch):
-    monkeypatch.setattr(lazy_refinement, "CONTESTED", 4)
+def test_optima_are_those_of_brute_force_where_any_einsum_may_come_first(seeds, monkeypatch):
+    rng = random.Random(0)
+    monkeypatch.setattr(lazy_refinement, "contested", lambda relaxed, _: {rng.choice(relaxed.cascade.members).chains})
     for seed in seeds:
         compare(seed, wide=seed % 2 == 1)

@@ -51,8 +51,6 @@ GOOD = 0.02
 """How far a good cascade may be above the bound where the search of all is still to come."""
 OF_SMALL = 1 / 16
 """Einsums that cost a smaller part of the mean are not bounded by searches of their own."""
-CONTESTED = 10_000
-"""Outer nests of a signature class that are listed of Einsums where the bound has to rise, before others are."""
 WIDER = 4 * ROUNDING
 """How much further than what is reached is looked, in parts of it."""
 SAMPLED, SAMPLED_FIRST, RISES = 0.01, 0.5, 1 / 32
@@ -289,9 +287,8 @@ class LazyRefinement:
         """
         first = contested(relaxed, self.cascade.costs) if self.cascade.proving else set()
         places = [k for k in relaxed.places if self.members[k].chains in first]
-        unknown, large = self.open_at(places, relaxed, least, most)
-        large = [(k, o) for k, o in large if self.listing.most[self.members[k].chains] < CONTESTED]
-        return (unknown, large) if unknown or large else self.open_at(relaxed.places, relaxed, least, most)
+        unknown, _ = self.open_at(places, relaxed, least, most)
+        return (unknown, []) if unknown else self.open_at(relaxed.places, relaxed, least, most)
 
     def open_at(
         self, places: Sequence[int], relaxed: Relaxation, least: float, most: float
