@@ -17,7 +17,7 @@ from einmap.mapper.compose.ways import Way
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.fusion.cascade_objective import with_slopes
 from einmap.mapper.fusion.paths.lower_envelope import corners
-from einmap.mapper.fusion.refinement.einsum_floors import floors_before_plans, floors_in_time
+from einmap.mapper.fusion.refinement.einsum_floors import floors_in_time
 from einmap.mapper.fusion.search import FusedSearch
 from einmap.mapper.objective.pareto_sums import PARTS
 from einmap.mapper.objective.tolerances import tie_breaker
@@ -165,12 +165,15 @@ def known_bound(search: FusedSearch, token: Progress) -> float | None:
     proven, covered = 0.0, all(member.chains.covers_mapspace for member in search.members)
     if search.least and covered:
         proven = search.lower_bound()
-    floors, rows = search.floors, dict[str, Floats]()
+    floors, before = search.floors, search.floors_before_plans
     if search.meter.cut or not covered:
         # a search that somebody ended has some time for it in any case, as its fallback has
         late = token.stopped and token.deadline is None
         brief = Progress(token.callback).within(AT_LEAST if late else max(token.seconds_left(), AT_LEAST))
-        rows, token = floors_before_plans(search, brief), brief if late else token
+        before.learn(brief)
+        token = brief if late else token
+        if search.lists.are_few:
+            before.learn_room(search.value, token)
         if len(floors) < len(search.parts):
             floors |= floors_in_time(search, token, floors)
 
@@ -182,8 +185,8 @@ def known_bound(search: FusedSearch, token: Progress) -> float | None:
             least = _least_of(weights, costs)
             if number < len(search.firsts) and search.firsts[number] in floors:
                 least = np.fmax(_least_of(weights, floors[search.firsts[number]][None]), least)
-            if einsum.name in rows:
-                least = np.fmax(_least_of(weights, rows[einsum.name]), least)
+            for rows in before.of(einsum):
+                least = np.fmax(_least_of(weights, rows), least)
             if member is not None and member.chains.covers_mapspace and member.chains in search.least:
                 # where there was no time for bounds it is nothing
                 least = np.fmax(member.chains.least(weights), least)
@@ -197,7 +200,10 @@ def known_bound(search: FusedSearch, token: Progress) -> float | None:
         least = total(weights)
     if (least == -np.inf).any():
         return proven if proven > 0 else None
-    return max(proven, float(corners(weights, least[None])[0].prod(axis=1).min()))
+    if not np.isfinite(least).all():
+        # no cascade is better than the best one known
+        return search.value
+    return min(max(proven, float(corners(weights, least[None])[0].prod(axis=1).min())), search.value)
 
 
 def _least_of(weights: Floats, rows: Floats) -> Floats:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -17,7 +17,7 @@ from einmap.mapper.compose.nothing_fits.cascade_sizes import explain_infeasible_
 from einmap.mapper.compose.step_by_step import step_by_step
 from einmap.mapper.independent.first import LONGEST
 from einmap.mapper.independent.independent_search import IndependentSearch
-from einmap.mapper.independent.planning import is_hardly_planned
+from einmap.mapper.independent.planning import begin_with, is_hardly_planned
 from einmap.mapper.independent.whole_tensors import tensors_exchanged_whole
 from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.objective.pareto_sums import PARTS
@@ -25,7 +25,7 @@ from einmap.mapper.objective.tolerances import TIE
 from einmap.mapper.problem.problem import NOTHING, Budget, Known, Problem
 from einmap.mapper.result.outcome import Outcome, ended_after, evaluated, united
 from einmap.mapper.result.result import Found, best_of, objective
-from einmap.mapping.mapping import Mapping
+from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.progress import Progress
 
 RESERVE = 0.4
@@ -60,6 +60,8 @@ class OneByOne:
     """Whether something fused was found before."""
     is_beaten: bool = False
     """Whether it could be no better than what was found by then."""
+    early: Mapping[str, LoopTree] = field(default_factory=dict)
+    """Good mappings of Einsums by themselves that were found before, by name."""
 
     @cached_property
     def einsums(self) -> IndependentSearch:
@@ -73,6 +75,7 @@ class OneByOne:
         if not self.is_limited or token.stopped:
             return []
         part = token.within(max(token.seconds_left() * FOR_FIRST, AT_LEAST))
+        begin_with(self.einsums, self.early)
         try:
             self.einsums.run(part, longer=token)
             if not self.is_found and self.einsums.is_mostly_cut() and not is_hardly_planned(self.einsums.parts):
@@ -88,8 +91,12 @@ class OneByOne:
         """Whether time is limited, and nothing else."""
         return self.budget.progress.deadline is not None and math.isinf(self.budget.work)
 
-    def unless(self, value: float, least: float) -> float:
-        """The least objective of the first mappings; `value` if that is no more than these cost at `least`."""
+    def unless(self, value: float, least: float, early: Mapping[str, LoopTree]) -> float:
+        """The least objective of the first mappings; `value` if that is no more than these cost at `least`.
+
+        `early`: good mappings of Einsums by themselves that were found by then, by name.
+        """
+        self.early = early
         self.is_found, self.is_beaten = math.isfinite(value), value <= least
         if self.is_beaten or not self.first:
             return value
@@ -180,7 +187,7 @@ class OneByOne:
                 pass
         return self.evaluated(mappings)
 
-    def evaluated(self, mappings: Sequence[Mapping]) -> list[Found]:
+    def evaluated(self, mappings: Sequence[LoopTree]) -> list[Found]:
         """The best of some mappings, at their cost. Raises NoMappingError where their parts do not fit together."""
         points: list[Found] = []
         wrong: MappingError | None = None
@@ -194,12 +201,12 @@ class OneByOne:
             raise NoMappingError(text, at=wrong.at, hint="give it more time or evaluations")
         return best_of(points, self.problem.options.goals)
 
-    def of_each_metric(self, budget: Budget) -> list[Mapping]:
+    def of_each_metric(self, budget: Budget) -> list[LoopTree]:
         """A good mapping for each metric, each for its part of the time and of the evaluations that are left.
 
         Raises NoMappingError where some Einsum has none.
         """
-        goals, mappings = self.problem.options.goals, list[Mapping]()
+        goals, mappings = self.problem.options.goals, list[LoopTree]()
         for number, goal in enumerate(goals):
             if mappings and budget.progress.stopped:
                 break

@@ -25,6 +25,7 @@ from einmap.mapper.fusion.paths.label_setting import Answer
 from einmap.mapper.fusion.paths.state_graph import Stage
 from einmap.mapper.fusion.problem import CascadeProblem, PlannedCascade
 from einmap.mapper.fusion.refinement.einsum_floors import floors_before_plans, floors_in_time
+from einmap.mapper.fusion.refinement.floors_with_room import FloorsBeforePlans
 from einmap.mapper.fusion.refinement.lazy_refinement import LazyRefinement
 from einmap.mapper.fusion.refinement.option_floors import OptionFloors
 from einmap.mapper.fusion.tree import LinearNest, TreeBuilder
@@ -45,11 +46,15 @@ the third; within the fourth where there was time for a few choices of each Eins
 """
 SHORT = 15.0
 """Seconds that are too few for more than what is simpler: it comes first."""
+FOR_LOOPS = 0.5
+"""Part of what is left then in which more fused loops are looked at in the same way."""
 FIRST_APART, FIRST_USES = 64, 32
-"""Which tile shapes of one fused loop are looked at then, and how many uses of the fanouts."""
+"""Which tile shapes of fused loops are looked at then, and how many uses of the fanouts."""
 FOR_FEW, FOR_HALF = 0.95, 0.5
 """Part of a limited time in which cascades with few fused loops are looked at: before all, and before what is simpler.
 """
+FOR_BOUNDS = 0.4
+"""Part of what is left of a limited time in which all choices are bounded where a few of each Einsum are listed."""
 NEARLY_BEATEN = 1.02
 """How far above the bound of what is simpler something fused may be that is made better before that is asked for."""
 FOR_APART = 0.05
@@ -74,6 +79,8 @@ class FusedSearch(CascadeProblem):
         """The least objective that is known; before the search too where it has to be less than something."""
         self.floors: dict[str, Floats] = {}
         """Least costs of one instance by its own search, by the name of the first that is alike."""
+        self.floors_before_plans = FloorsBeforePlans(self)
+        """Of all choices, where there was no time to list them."""
         self.option_floors: OptionFloors | None = None
         """Of the last search of all."""
         self.seconds: dict[str, float] = {}
@@ -178,9 +185,14 @@ class FusedSearch(CascadeProblem):
             self.begin_again(1, FIRST_APART, FIRST_USES)
             part = FIRST_OF_FEW if self.lists.are_few else FOR_FIRST
             self.best_so_far = self.in_part(part, lambda: self.within(self.value))
+            if self.lists.are_few and self.options.most_fused > 1:
+                self.begin_again(self.options.most_fused, FIRST_APART, FIRST_USES)
+                self.best_so_far = self.in_part(FOR_LOOPS, lambda: self.within(self.value)) or self.best_so_far
             least = self.apart_value()
             if self.lists.are_few or not least < self.value <= NEARLY_BEATEN * least:
                 self.ask_simple()
+            if self.lists.are_few:
+                self.bound_all()
         if len(self.options.goals) == 1 and math.isinf(self.value):
             self.begin_again(0)
             self.best_so_far = self.within(self.value)
@@ -194,6 +206,12 @@ class FusedSearch(CascadeProblem):
         self.begin_again(self.options.most_fused)
         self.proving = True
         return mappings
+
+    def bound_all(self) -> None:
+        """Bound all choices where a few are searched, in a part of the time."""
+        token = share_of(self.meter.progress, FOR_BOUNDS)
+        self.floors_before_plans.learn(token)
+        self.floors_before_plans.learn_room(self.value, token)
 
     def in_part(self, fraction: float, what: Callable[[], list[LoopTree]]) -> list[LoopTree]:
         """Mappings that are found in a part of the time that is left, the best so far where that is over."""
@@ -216,7 +234,8 @@ class FusedSearch(CascadeProblem):
 
     def planned(self, einsum: Einsum, arch: Architecture, request: Request, position: int) -> PlannedEinsum | Fronts:
         """The dataplacements of one Einsum; before them what is simpler, where these take long."""
-        self.ask_simple_unless_soon()
+        if not self.lists.are_few:
+            self.ask_simple_unless_soon()
         return super().planned(einsum, arch, request, position)
 
     def ask_simple_unless_soon(self) -> None:
@@ -228,7 +247,7 @@ class FusedSearch(CascadeProblem):
         """Have what is simpler looked for, unless that was asked for, or can be no better than what is found."""
         simple, self.known = self.known.simple, replace(self.known, simple=None)
         if simple is not None:
-            self.value = min(self.value, simple(self.value, self.apart_value()))
+            self.value = min(self.value, simple(self.value, self.apart_value(), self.lists.alone))
 
     def apart_value(self) -> float:
         """Lower bound of the objective where all that Einsums share lies in the outermost memory.

@@ -1,16 +1,17 @@
 """A few promising dataplacements and uses of the fanouts of an Einsum that has too many to list in time.
 
-Two good mappings of the Einsum by itself come first (`independent.descent`): with its intermediate tensors in the
-outermost memory, and with these for free wherever that is best. What they keep is what the dataplacements keep, but for
-intermediate tensors: these have their outermost nodes in each memory in turn that no lanes stand above. Further in all
-users of a tensor would have to use the lanes above it alike, and there are many times as many choices.
+Good mappings of the Einsum by itself come first (`independent.descent`): with its intermediate tensors in the outermost
+memory, and, where that took little time, with these for free wherever that is best. What they keep is what the
+dataplacements keep, but for intermediate tensors: these have their outermost nodes in each memory in turn that no lanes
+stand above. Further in all users of a tensor would have to use the lanes above it alike, and there are many times as
+many choices. Other inputs may be kept where intermediate tensors begin, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import product, takewhile
+from itertools import islice, product, takewhile
 
 from einmap.arch.component import Memory
 from einmap.arch.constraint import Names
@@ -25,18 +26,23 @@ from einmap.mapper.objective.metrics import METRICS
 from einmap.mapper.problem.request import Request
 from einmap.mapper.problem.searchable import why_not_fused
 from einmap.mapper.templates.chain_template import ChainTemplate
+from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.progress import Progress
 
 LONGEST = 5.0
 """Seconds for the first mappings where time is over."""
-FOR_LISTS, FOR_FEW = 1 / 3, 1 / 4
+FOR_LISTS, FOR_FEW = 1 / 3, 2 / 5
 """Part of a limited time in which the dataplacements of all Einsums are listed; part of what is left in which a few of
 each are looked for where that is not enough.
 """
+FOR_BOTH = 5 / 8
+"""Part of the time for an Einsum after which the second mapping is not looked for."""
 MOST_WORK = 500_000
 """Choices of tiles that are looked at to improve a mapping."""
 MOST_ORDERS = 8
 """Orders of storage nodes of one choice of what memories keep."""
+MOST_TURNED = 64
+"""Orders among which one is looked for in which a tensor comes first."""
 MOST_PLANS = 400
 """Dataplacements of one path."""
 LEAST_BACKING = 2
@@ -59,6 +65,8 @@ class ListsInTime:
         self.all = self.few = share_of(self.progress, FOR_LISTS)
         """Until when everything is listed; until when a few are looked for."""
         self.are_few = False
+        self.alone: dict[str, LoopTree] = {}
+        """Good mappings of Einsums by themselves that were found on the way, by name."""
 
     def of(self, einsum: Einsum, arch: Architecture, request: Request, times: int) -> PlannedEinsum:
         """The dataplacements of an Einsum that runs so many `times`."""
@@ -71,7 +79,7 @@ class ListsInTime:
         if not self.are_few:
             # without all of this one nothing is proven, whatever is listed of the others
             self.all, self.few, self.are_few = self.progress.within(0), share_of(self.progress, FOR_FEW), True
-        few = thin_plans(einsum, arch, request, self.goal, times, share_of(self.few, 1 / self.waiting))
+        few = thin_plans(einsum, arch, request, self.goal, times, share_of(self.few, 1 / self.waiting), self.alone)
         return few or PlannedEinsum.of(einsum, arch, request, self.progress)
 
     def without(self, other: Callable[[], None]) -> None:
@@ -82,39 +90,69 @@ class ListsInTime:
 
 
 def thin_plans(
-    einsum: Einsum, arch: Architecture, request: Request, goal: str, times: int, progress: Progress
+    einsum: Einsum,
+    arch: Architecture,
+    request: Request,
+    goal: str,
+    times: int,
+    progress: Progress,
+    alone: dict[str, LoopTree] | None = None,
 ) -> PlannedEinsum | None:
     """Some dataplacements of an Einsum that runs so many `times`; None where none is found soon.
 
-    `progress`: when it is time for whatever was found.
+    `progress`: when it is time for whatever was found. `alone`: takes the best mapping that was found with all tensors
+    in the outermost memory, by the name of the Einsum.
     """
-    paths = []
+    asked, paths, outside = replace(request, remainder=None, goals=(goal,)), list[Path](), list[Point]()
     for unit in (unit for unit in arch.computes if unit.enabled):
-        path = _of_path(einsum, arch, unit.name, replace(request, remainder=None), goal, times, progress)
+        widest = Descent(einsum, arch, arch.path(unit.name), asked, times, MOST_WORK)
+        path = _of_path(widest, request, outside, progress)
         paths += [] if path is None else [path]
+    if alone is not None and outside:
+        alone[einsum.name] = min(outside, key=lambda point: point.value).mapping
     return PlannedEinsum(einsum, arch, request, tuple(paths)) if paths else None
 
 
-def _of_path(
-    einsum: Einsum, arch: Architecture, unit: str, request: Request, goal: str, times: int, progress: Progress
-) -> Path | None:
-    asked = replace(request, goals=(goal,))
-    widest = Descent(einsum, arch, arch.path(unit), asked, times, MOST_WORK)
-    alone = widest.keeping_outside()
-    found, last = list[Point](), Progress(progress.callback).within(LONGEST)
-    for descent in (alone, widest):
-        if descent is alone or not progress.stopped:
-            descent.begin(last)
-            descent.improve(progress)
-            found += [] if descent.best is None else [descent.best]
+def _of_path(widest: Descent, request: Request, outside: list[Point], progress: Progress) -> Path | None:
+    alone, last = widest.keeping_outside(), Progress(progress.callback).within(LONGEST)
+    second = share_of(progress, FOR_BOTH)
+    alone.begin(last)
+    alone.improve(progress)
+    if alone.best is None or not second.stopped:
+        widest.begin(last)
+        widest.improve(second)
+    outside += [] if alone.best is None else [alone.best]
+    found = [descent.best for descent in (alone, widest) if descent.best is not None]
     if not found:
         return None
     plans: dict[ChainTemplate, None] = {}
     for best in found:
-        for wanted in _backings(widest, widest.held(best.plan.placement)):
+        every = list(_backings(widest, widest.held(best.plan.placement)))
+        for wanted in every:
             plans |= dict.fromkeys(widest.keeping(wanted, MOST_ORDERS))
+        plans |= dict.fromkeys(_with_inputs(widest, every[-1]))
     lanes = distinct_uses(found[0].lanes, [best.lanes.bounds for best in found])
-    return widest.path.with_plans(request, list(plans)[:MOST_PLANS]).with_lanes(lanes)
+    return widest.path.with_plans(replace(request, remainder=None), list(plans)[:MOST_PLANS]).with_lanes(lanes)
+
+
+def _with_inputs(descent: Descent, wanted: list[Names]) -> Iterator[ChainTemplate]:
+    """A dataplacement with one more input in the memory where intermediate tensors begin, above these, for each input.
+
+    By itself that hardly pays; below a fused loop the input is read again and again.
+    """
+    inside = descent.einsum.tensors & descent.request.intermediates
+    place = next((i for i, kept in enumerate(wanted) if inside and kept >= inside), 0)
+    for tensor in (a.tensor for a in descent.einsum.accesses if a.tensor in descent.einsum.inputs):
+        if place and tensor not in wanted[place]:
+            kept = [kept | {tensor} if i == place else kept for i, kept in enumerate(wanted)]
+            node = descent.holders[place].name, tensor
+            every = descent.keeping(kept, MOST_TURNED)
+            yield from islice((p for p in every if _first(p, node[0]) == node), 1)
+
+
+def _first(plan: ChainTemplate, memory: str) -> tuple[str, str]:
+    """The outermost node of a memory."""
+    return next((node for node in plan.placement.nodes if node[0] == memory), (memory, ""))
 
 
 def _backings(descent: Descent, held: list[Names]) -> Iterator[list[Names]]:

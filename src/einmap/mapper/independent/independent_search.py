@@ -118,7 +118,8 @@ class IndependentSearch:
         """
         is_limited = token.deadline is not None and math.isinf(most)
         if is_limited:
-            self.prepare(share_of(token, FOR_PLANS), plan_first=False)
+            listing = 0 if any(part.early for part in self.parts.values()) else FOR_PLANS
+            self.prepare(share_of(token, listing), plan_first=False)
             if not self.is_planned:
                 self.descend(share_of(longer or token, FOR_DESCENTS))
                 if longer is not None and is_hardly_planned(self.parts):
@@ -341,13 +342,11 @@ class IndependentSearch:
 
     def search(self, part: EinsumResult, token: Progress, budget: float, position: int) -> Optimum:
         """Search one Einsum."""
-        is_late = token.stopped and bool(part.early)
+        arch, is_late = self.spec.bound[part.einsum.name].arch, token.stopped and bool(part.early)
         if budget <= 0 or is_late or (part.search is None and part.why is None):
-            arch = self.spec.bound[part.einsum.name].arch
             return Optimum([], [], False, least_costs(part.einsum, arch, self.goals), cut=True)
         if part.search is None:
             rng = np.random.default_rng([self.options.seed, position])
-            arch = self.spec.bound[part.einsum.name].arch
             return brute_force(part.einsum, arch, self.tried(part.einsum.name), token, budget, rng)
         part.search.progress, part.search.max_work = token, budget
         return part.search.run()

@@ -16,6 +16,8 @@ from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.problem.options import Options
 from einmap.mapper.problem.request import Request
 from einmap.mapper.problem.searchable import check_stalls_searchable, why_not_fused, why_not_searchable
+from einmap.mapping.mapping import Mapping as LoopTree
+from einmap.mapping.nodes import Storage, Toll
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
 
@@ -68,6 +70,15 @@ def plan_all(whole: Whole, token: Progress, plan_first: bool) -> None:
         if part.search is not None and not whole.is_given(part):
             key = first_of.setdefault(canonical_key(einsum, arch, part.search.paths), einsum.name)
             part.same_as = key if key != einsum.name else None
+
+
+def begin_with(whole: Whole, mappings: Mapping[str, LoopTree]) -> None:
+    """Take good mappings of some Einsums, by name, that were found before; those of other tensors are left out."""
+    for name, mapping in mappings.items():
+        einsum = whole.spec.workload.by_name.get(name)
+        held = {tensor for node in mapping.nodes if isinstance(node, Storage | Toll) for tensor in node.tensors}
+        if einsum is not None and name not in whole.given and held <= einsum.tensors:
+            whole.parts.setdefault(name, new_part(whole, einsum)).early.append(mapping)
 
 
 def is_hardly_planned(parts: Mapping[str, EinsumResult]) -> bool:

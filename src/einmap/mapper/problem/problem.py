@@ -12,6 +12,7 @@ from einmap.mapper.given.pattern import GivenStage, Pattern
 from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.objective.metrics import METRICS
 from einmap.mapper.problem.options import Options
+from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.model.timing.overlap import check_overlap
 from einmap.model.timing.ways import has_ways
 from einmap.progress import Progress
@@ -27,7 +28,8 @@ class Known:
     `limit`: another metric, and what each mapping must have less of (J, s). `doubtful`: there may well be none, and
     the search may give up. `planned`: by the names of the Einsums of a cascade these with the dataplacements that
     mappings within the limit may have, as its search plans them. `simple`: gives the objective of what is found in a
-    simpler way, or what is known if that is no more than such mappings cost at least; it takes both. To be asked once.
+    simpler way, or what is known if that is no more than such mappings cost at least; it takes both, and mappings of
+    Einsums by themselves that were found, by name. To be asked once.
     """
 
     value: float = math.inf
@@ -35,7 +37,7 @@ class Known:
     limit: tuple[str, float] | None = None
     doubtful: bool = False
     planned: Mapping[tuple[str, ...], object] = field(default_factory=dict, compare=False)
-    simple: Callable[[float, float], float] | None = field(default=None, compare=False)
+    simple: Callable[[float, float, Mapping[str, LoopTree]], float] | None = field(default=None, compare=False)
 
 
 NOTHING = Known()

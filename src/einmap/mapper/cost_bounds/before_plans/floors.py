@@ -33,8 +33,8 @@ from einmap.progress import Progress
 
 MOST_CHOICES = 20_000
 """Choices of what memories keep that are looked at."""
-MOST_USES = 5_000
-"""Uses of the fanouts that are looked at."""
+MOST_USES, MOST_MERGED = 5_000, 100_000
+"""Uses of the fanouts that are looked at; where no more lanes may be merged."""
 
 
 def floors_of(einsum: Einsum, arch: Architecture, request: Request) -> Floats | None:
@@ -53,6 +53,26 @@ def floors_of(einsum: Einsum, arch: Architecture, request: Request) -> Floats | 
 
 
 def _of_path(einsum: Einsum, arch: Architecture, unit: str, request: Request) -> Floats | None:
+    relaxed = with_few_uses(einsum, arch, unit, request, MOST_MERGED)
+    if relaxed is None:
+        return None
+    machine, ways = relaxed
+    path = _path(einsum, machine, unit, request)
+    lanes = unordered_lanes(einsum, path.leaves, path.lattice)
+    if not len(lanes) or not lanes.complete:
+        return None
+    rows, _ = bounds_of_ways(path, ways, replace(lanes, unordered=False), Progress())
+    return rows[nondominated(rows)]
+
+
+def with_few_uses(
+    einsum: Einsum, arch: Architecture, unit: str, request: Request, most: int
+) -> tuple[Architecture, dict[str, set[Way]]] | None:
+    """The machine, or one with merged outer lanes that costs no more, and the ways in which it may hold each tensor.
+
+    None where that is not known, or where there are more than `most` uses of the fanouts once all lanes are merged that
+    may be.
+    """
     leaves = arch.path(unit)
     top = next((level for level, leaf in enumerate(leaves) if isinstance(leaf, Memory) and leaf.enabled), None)
     if top is None or any(leaf.spatial for leaf in leaves[: top + 1]) or is_skewed(leaves):
@@ -61,22 +81,17 @@ def _of_path(einsum: Einsum, arch: Architecture, unit: str, request: Request) ->
     if ways is None or first_routed(leaves) < len(leaves) or request.uneven_loops or request.uneven_lanes:
         return None
     innermost = min(chain[-2] for of_tensor in ways.values() for chain, _ in of_tensor)
-    fanned = [level for level, leaf in enumerate(leaves) if leaf.spatial and level <= innermost]
-    path = _path(einsum, arch, unit, request)
+    waiting = iter([level for level, leaf in enumerate(leaves) if leaf.spatial and level <= innermost])
+    path, machine = _path(einsum, arch, unit, request), arch
     if not path.costs_nothing_less or path.tile_shapes.is_coarse:
         return None
-    waiting = iter(fanned)
-    while _uses(path) > MOST_USES:
+    while (uses := _uses(path)) > MOST_USES:
         level = next(waiting, None)
-        machine = None if level is None else with_merged_lanes(arch, unit, level, einsum.name)
-        if machine is None:
-            return None
-        path = _path(einsum, machine, unit, request)
-    lanes = unordered_lanes(einsum, path.leaves, path.lattice)
-    if not len(lanes):
-        return None
-    rows, _ = bounds_of_ways(path, ways, replace(lanes, unordered=False), Progress())
-    return rows[nondominated(rows)]
+        merged = None if level is None else with_merged_lanes(arch, unit, level, einsum.name)
+        if merged is None:
+            return (machine, ways) if level is None and uses <= most else None
+        machine, path = merged, _path(einsum, merged, unit, request)
+    return machine, ways
 
 
 def _path(einsum: Einsum, arch: Architecture, unit: str, request: Request) -> Path:
