@@ -186,9 +186,9 @@ def test_what_is_nearly_as_good_as_einsums_one_by_one_can_be_is_made_better_befo
         passes.append((most, apart))
         begin_again(search, most, apart, uses)
 
-    def asked(simple, value, least):
+    def asked(simple, value, least, early):
         passes.append("one by one")
-        return unless(simple, value, least)
+        return unless(simple, value, least, early)
 
     monkeypatch.setattr(FusedSearch, "begin_again", begun)
     monkeypatch.setattr(OneByOne, "unless", asked)
