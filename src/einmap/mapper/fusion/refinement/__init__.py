@@ -11,6 +11,7 @@
 - `einsum_floors`: what the chains of an Einsum cost at least, by its own search.
 - `option_bounds`: lower bounds of options: what is known of the fronts of each Einsum, and what every option costs
   and takes at least by that.
+- `floors_with_room`: bounds of an Einsum before its choices are listed that know what memories have room for.
 - `front_listing`: what is to be known of an Einsum's fronts, and up to which limit: signature classes are listed, and
   fronts completed.
 - `supposition`: searches as if a cascade were known that costs hardly more than the bound.
