@@ -7,8 +7,10 @@ case, `-` and `_`; of two packages with one name the first by name of the packag
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from einmap.errors import At, SpecError
@@ -55,9 +57,15 @@ class Plugin:
 
 def plugins(group: str | None = None) -> list[Plugin]:
     """Plug-ins of installed packages, none of them loaded; in the order of groups, names and packages."""
+    return [one for one in _installed(tuple(sys.path)) if group in (None, one.group)]
+
+
+@lru_cache(maxsize=4)
+def _installed(path: tuple[str, ...]) -> list[Plugin]:
+    """Plug-ins of all packages on a path of Python, looked for once: thousands of names may be asked for."""
     from importlib.metadata import distributions  # here, since it takes as long as the rest of einmap
 
-    found = {plugin: None for one in distributions() for plugin in _of(one) if group in (None, plugin.group)}
+    found = {plugin: None for one in distributions(path=[*path]) for plugin in _of(one)}
     return sorted(found, key=lambda one: ([*GROUPS].index(one.group), same_name(one.name), one.package))
 
 
@@ -82,8 +90,9 @@ def _of(distribution: Distribution) -> Iterator[Plugin]:
     try:
         entries = [entry for entry in distribution.entry_points if entry.group.startswith("einmap.")]
         package, version = (str(distribution.metadata[key]) for key in ("Name", "Version")) if entries else ("", "")
-        files = (str(one.locate()) for one in distribution.files or () if one.name == "entry_points.txt")
-        file = next(files, package) if entries else ""
+        # to list the files of a package looks at each of them
+        files = (distribution.files or ()) if entries else ()
+        file = next((str(one.locate()) for one in files if one.name == "entry_points.txt"), package)
     except Exception:  # metadata of others: whatever is wrong in them
         return
     for entry in entries:

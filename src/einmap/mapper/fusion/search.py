@@ -79,7 +79,8 @@ class FusedSearch(CascadeProblem):
         """The least objective that is known; before the search too where it has to be less than something."""
         self.floors: dict[str, Floats] = {}
         """Least costs of one instance by its own search, by the name of the first that is alike."""
-        self.floors_before_plans = FloorsBeforePlans(self)
+        # a cycle would keep the search until garbage is collected
+        self.floors_before_plans = FloorsBeforePlans(proxy(self))
         """Of all choices, where there was no time to list them."""
         self.option_floors: OptionFloors | None = None
         """Of the last search of all."""
