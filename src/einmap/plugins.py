@@ -23,7 +23,7 @@ GROUPS = {
     "frontends": "formats: an object with `read`, `write` or both (einmap import --from, einmap export --to)",
     "component_models": "models of hardware components: a class or object (component_class)",
     "metrics": "what a mapping is judged by: an AddedMetric (einmap map --metrics)",
-    "strategies": "strategies of the search lab: a factory (einmap search --strategies)",
+    "strategies": "strategies of the search lab: a factory (einmap search --strategy)",
     "emitters": "languages of code: a function of a specification (einmap emit --lang)",
 }
 """Kinds of plug-ins by the last word of the entry point's group, `einmap.WORD`."""
