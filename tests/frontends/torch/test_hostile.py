@@ -139,3 +139,12 @@ def test_an_archive_without_a_graph_is_an_error_that_says_what_is_there(members,
     path.write_bytes(archive(members))
     with pytest.raises(SpecError, match=text):
         from_torch(path)
+
+
+@pytest.mark.parametrize("number", [99, "x", [1], None])
+def test_a_type_of_numbers_that_is_not_known_is_named(number, tmp_path):
+    data, path = graph_of("sums_core"), tmp_path / "model.json"
+    next(iter(data["graph_module"]["graph"]["tensor_values"].values()))["dtype"] = number
+    path.write_text(json.dumps(data))
+    with pytest.raises(SpecError, match=r"the type of numbers .* is not known"):
+        from_torch(path)

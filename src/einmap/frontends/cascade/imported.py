@@ -13,8 +13,8 @@ import numpy as np
 from einmap.einsum.numeric import run, shapes
 from einmap.einsum.operation import Operand
 from einmap.einsum.spaces.projection import Affine
-from einmap.errors import Note, SpecError, did_you_mean
-from einmap.frontends.cascade.builder import Builder
+from einmap.errors import At, Note, SpecError, did_you_mean
+from einmap.frontends.cascade.builder import MOST_VALUES, Builder
 from einmap.frontends.cascade.layers import with_instances
 from einmap.frontends.cascade.program import Access, Array, CascadeEinsum, Stored
 from einmap.frontends.cascade.split_ranks import with_split_ranks
@@ -22,7 +22,7 @@ from einmap.frontends.cascade.values import Value
 from einmap.frontends.cascade.views import LayoutError, View, reshaped, seen, view_of
 from einmap.frontends.cascade.write import workload_of
 from einmap.spec.spec import Spec
-from einmap.visible import brief
+from einmap.visible import brief, short
 
 MOST_HIDDEN = 0.05
 """The part of a model's products that may be hidden without a word of it before all else."""
@@ -245,6 +245,13 @@ def _in_its_order(builder: Builder, name: str, value: Value) -> Value:
     except LayoutError:
         pass
     return builder.copied(value, name)
+
+
+def checked_batch(batch: object, file: str) -> int | None:
+    """The first dimension of every input of a model, if it is given. Raises SpecError for what cannot be one."""
+    if batch is None or (isinstance(batch, int) and not isinstance(batch, bool) and 0 < batch <= MOST_VALUES):
+        return batch
+    raise SpecError(f"batch must be an integer from 1 to {MOST_VALUES:,}, found {short(batch)}", at=At(file))
 
 
 def with_own_bits(builder: Builder, *results: Mapping[str, Value]) -> list[dict[str, View]]:

@@ -59,14 +59,8 @@ def results_of(node: Node, around: Surroundings, graph: Any) -> dict[str, Tensor
     if rule is not None and ("." in node.operator or node.operator in _NOT_INFERRED):
         try:
             found = rule(shapes, node.attributes)
-        except (
-            ArithmeticError,
-            IndexError,
-            KeyError,
-            TypeError,
-            ValueError,
-        ):  # operands that are not those of the operator
-            found = []
+        except (ArithmeticError, IndexError, KeyError, TypeError, ValueError):
+            found = []  # operands are not those of the operator
         made = {
             name: Tensor(name, tuple(shape), bits_of(kinds[name]), kinds[name])
             for name, shape in zip(node.outputs, found, strict=False)

@@ -11,7 +11,7 @@ import numpy as np
 
 from einmap.errors import At, EinmapError, Note, SpecError, did_you_mean
 from einmap.frontends.cascade.builder import Builder
-from einmap.frontends.cascade.imported import NOTHING, Barrier, Imported, Joined, imported
+from einmap.frontends.cascade.imported import NOTHING, Barrier, Imported, Joined, checked_batch, imported
 from einmap.frontends.cascade.parts import Parts, whole
 from einmap.frontends.cascade.program import Array
 from einmap.frontends.cascade.step import NotExpressible
@@ -57,11 +57,11 @@ def from_onnx(
     `instances`: equal layers are one with `n_instances`, which exchanges values with the rest by the outermost memory.
 
     Weights are not loaded; of external data only tensors of at most 64 KiB are. Raises SpecError with the place in the
-    model: for files that are
-    damaged, dimensions that are open, and with `strict` for all operators that have no Einsum form, with counts.
+    model: for files that are damaged, dimensions that are open, and with `strict` for all operators that have no Einsum
+    form, with counts.
     """
     sizes = dimensions or {}
-    model = read_model(Path(path), sizes, batch, KNOWN)
+    model = read_model(Path(path), sizes, checked_batch(batch, str(path)), KNOWN)
     for name in sizes:
         if name not in model.open_dimensions:
             hint = did_you_mean(name, model.open_dimensions, listing="open dimensions")

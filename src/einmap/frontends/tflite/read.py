@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from einmap.errors import At, SpecError
-from einmap.frontends.cascade.builder import MOST_VALUES
-from einmap.frontends.cascade.imported import NOTHING, Imported
+from einmap.frontends.cascade.imported import NOTHING, Imported, checked_batch
 from einmap.frontends.cascade.step import NotExpressible
 from einmap.frontends.files import reading
 from einmap.frontends.onnx.model import Model as Nodes
@@ -18,7 +18,6 @@ from einmap.frontends.onnx.read import import_nodes
 from einmap.frontends.tflite.graph import Graph, Step
 from einmap.frontends.tflite.model import Model, read_file
 from einmap.frontends.tflite.operators import OPERATORS
-from einmap.visible import short
 
 OPSET = 21
 """The version of ONNX whose operators are written."""
@@ -33,6 +32,7 @@ def from_tflite(
     the types say; `strict`: an operator without Einsum form is an error. Integers with scales stand for fractions:
     results are rounded once, to the nearest integer of their scale. Raises SpecError with the place in the file.
     """
+    batch = checked_batch(batch, str(path))
     model = read_file(Path(path))
     graph, reasons = nodes_of(model, batch)
     read = {name for node in graph.nodes for name in node.inputs}
@@ -53,9 +53,7 @@ def read_tflite(path: Path, define: Mapping[str, object]) -> tuple[Imported, tup
     """
     if (noted := reading()) is not None:
         noted.variables.add("batch")
-    batch = define.get("batch")
-    if batch is not None and (not isinstance(batch, int) or not 0 < batch <= MOST_VALUES):
-        raise SpecError(f"batch must be an integer from 1 on, found {short(batch)}", at=At(str(path)))
+    batch: Any = define.get("batch")  # checked there
     result = from_tflite(path, batch=batch)
     if not result.workload:
         raise SpecError(NOTHING, at=At(str(path)))

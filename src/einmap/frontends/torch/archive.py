@@ -17,7 +17,7 @@ from einmap.frontends.files import reading
 MOST_BYTES = 2**26
 """Bytes of the graph, unpacked."""
 _OLD = "serialized_exported_program.json"
-"""The member with the graph up to PyTorch 2.7; later ones write models/NAME.json."""
+"""The member with the graph in files of older versions of PyTorch; 2.13 writes models/NAME.json."""
 
 
 def graph_of_file(path: Path) -> Any:

@@ -1,4 +1,4 @@
-"""The JSON of a program, as `torch._export.serde.schema` of PyTorch 2.5 to 2.14 has it, as plain values."""
+"""The JSON of a program, as `torch._export.serde.schema` of PyTorch 2.13 has it, as plain values."""
 
 from __future__ import annotations
 
@@ -130,7 +130,14 @@ def _facts(entry: Mapping[str, Any]) -> Facts:
     shape = tuple(_size(size) for size in entry["sizes"])
     if len(shape) > MOST_AXES or any(isinstance(size, int) and size < 0 for size in shape):
         raise ValueError(f"the shape {[*shape]} is not one of at most {MOST_AXES} dimensions")
-    return Facts(shape, KINDS[_TYPES[entry["dtype"]]])
+    return Facts(shape, _kind(entry["dtype"]))
+
+
+def _kind(number: Any) -> int:
+    """A type of numbers as ONNX has it, by its number in the schema."""
+    if not isinstance(number, int) or number not in _TYPES:
+        raise ValueError(f"the type of numbers {short(number, 40)} is not known")
+    return KINDS[_TYPES[number]]
 
 
 def _size(entry: Mapping[str, Any]) -> Size:
@@ -177,7 +184,7 @@ def _argument(entry: Mapping[str, Any]) -> Any:
         case "as_optional_tensors" | "as_sym_ints" | "as_sym_floats" | "as_sym_bools":
             return [Ref(_text(one["as_name"])) if "as_name" in one else _argument(one) for one in value]
         case "as_scalar_type":
-            return Kind(KINDS[_TYPES[value]])
+            return Kind(_kind(value))
         case "as_float":
             return _float(value)
         case "as_floats":

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from einmap.errors import At, SpecError
-from einmap.frontends.cascade.imported import NOTHING, Imported
+from einmap.frontends.cascade.imported import NOTHING, Imported, checked_batch
 from einmap.frontends.onnx.read import import_nodes
 from einmap.frontends.torch.archive import graph_of_file
 from einmap.frontends.torch.graph import program_of
@@ -61,6 +61,7 @@ def imported_program(
     instances: bool = False,
 ) -> Imported:
     """The cascade of a program, for sizes of its open dimensions. Raises SpecError."""
+    batch = checked_batch(batch, program.file)
     written = Written()
     model = model_of(program, given_sizes(program, dimensions, batch), written)
     how: Any = {"shapes": written.said, "reasons": written.reasons}
