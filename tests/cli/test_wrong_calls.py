@@ -29,6 +29,10 @@ CALLS = [
     (("evaluate", *S, "--semantics", "exct"), "did you mean 'exact'?"),
     (("evaluate", *S, "--jsn"), "Possible options: --csv, --json"),
     (("evaluate", *S, "--strict=yes"), "'--strict' does not take a value"),
+    (
+        ("map", *A, "--rewrites", "--time-limit", "60"),
+        "'--rewrites': a value is missing before '--time-limit', which is an",
+    ),
     (("evaluate", *S, "-D", "M"), "write NAME=VALUE"),
     (("evaluate", *S, "-D", "M=abc"), "workload.rank_sizes.M: name 'abc' is not defined"),
     (("evaluate", *S, "-D", "M=0"), "the size of rank M must be >= 1, found 0"),

@@ -31,14 +31,20 @@ class Command(typer.core.TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse as usual, and keep the names of the parameters, one for each use, in `ctx.meta`. A usage error where
-        an option is repeated that has one value.
+        an option is repeated that has one value, and where the next option stands in place of a value.
         """
-        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        values, _, order = self.make_parser(ctx).parse_args(args=list(args))
         ctx.meta[_KEY] = [parameter.name for parameter in order]
         repeated: dict[Any, int] = Counter(order)
         for parameter, uses in repeated.items():
             if uses > 1 and _has_one_value(parameter):
                 raise typer.BadParameter(f"it is given {uses} times; write it once", ctx=ctx, param=parameter)
+        names = {name for parameter in self.get_params(ctx) for name in (*parameter.opts, *parameter.secondary_opts)}
+        for parameter in repeated:
+            for value in _texts(values.get(parameter.name)):
+                if value.startswith("--") and value in names and value in args:
+                    problem = f"a value is missing before '{value}', which is an option"
+                    raise typer.BadParameter(problem, ctx=ctx, param=parameter)
         return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -62,6 +68,11 @@ def _has_one_value(parameter: Any) -> bool:
     """Whether a repeated use of an option could only replace the one before it by another value."""
     is_option = isinstance(parameter, typer.core.TyperOption) and not (parameter.multiple or parameter.count)
     return is_option and (not parameter.is_flag or bool(parameter.secondary_opts))
+
+
+def _texts(value: Any) -> list[str]:
+    """The texts among the values of one parameter, which may be one value or several."""
+    return [text for text in (value if isinstance(value, (list, tuple)) else [value]) if isinstance(text, str)]
 
 
 def in_order(ctx: typer.Context, options: Mapping[str, Sequence[str] | None]) -> Iterator[tuple[str, str]]:
