@@ -118,9 +118,9 @@ def _calls_of_cascades() -> Calls:
             chains, row,
         ),
         "joined": lambda: label_kernels.joined(
-            0, Labels(two, table[:0], levels[:0], levels[:0], edge[:0]),
+            two, Labels(two, table[:0], levels[:0], levels[:0], edge[:0]),
             Labels(np.arange(2), table, levels, levels, edge), JoinedEdges(edge, one, one, np.zeros((1, 1)), levels),
-            chains, Limits(row, table[None], one, 0.0), Comparison(table, 0.0), 1,
+            chains, Limits(row, table[None], one, row), Comparison(table, 0.0), 1,
         ),
     }  # fmt: skip
 

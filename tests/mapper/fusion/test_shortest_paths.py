@@ -3,6 +3,7 @@
 import math
 from collections import defaultdict
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, Key
 from einmap.mapper.fusion.fronts.protocol import FrontMemories, FusedFront
 from einmap.mapper.fusion.paths import label_setting
 from einmap.mapper.fusion.paths.boundary_states import EinsumOptions, Option
+from einmap.mapper.fusion.paths.kernel_records import Labels, Limits
 from einmap.mapper.fusion.paths.shortest_paths import ContendedMemories
 from einmap.mapper.fusion.refinement.relaxation import NO_PATHS
 
@@ -121,6 +123,19 @@ def test_what_is_left_out_by_a_limit_is_above_it(small):
     if values and values[0] > 0:
         rows = small.join(graph, values[0] * 0.99).run()[-1]
         assert (rows.costs.prod(axis=1) > values[0] * 0.99).all()
+
+
+def test_a_beam_keeps_the_best_of_all_and_of_each_boundary_state_and_limits_what_is_made_next():
+    costs, nothing = np.array([[4.0], [1.0], [2.0], [9.0], [8.0]]), np.zeros((5, 0, 0))
+    labels = Labels(np.array([0, 3, 5, 5]), costs, nothing, nothing, np.arange(15).reshape(5, 3))
+    # the rest adds 1 behind the second boundary state
+    paths = SimpleNamespace(weights=np.eye(1), backward=lambda _: np.array([[0.0], [1.0], [0.0]]))
+    limits = Limits(np.zeros(0), np.zeros((3, 1, 1)), np.ones(3, dtype=np.int64), np.full(3, 20.0))
+    kept = label_setting.Beam(2, lambda least: least[:, 0]).narrowed(labels, limits, paths, 1)
+    assert kept.first.tolist() == [0, 2, 3, 3]
+    assert kept.costs.tolist() == [[1], [2], [8]]
+    assert kept.back[:, 0].tolist() == [3, 6, 12]
+    assert limits.most.tolist() == [2, 9, 20]
 
 
 @given(smalls())

@@ -82,13 +82,13 @@ class Limits(NamedTuple):
     """Limits of whole cascades. `capacity`: bits of each memory.
 
     `corners`: for each boundary state behind an Einsum rows of Remainder, (boundary states, rows, costs), of which
-    `n_corners` count. `most`: the cutoff, see Remainder.
+    `n_corners` count. `most`: for each of them the cutoff, see Remainder.
     """
 
     capacity: Floats
     corners: Floats
     n_corners: Ints
-    most: float
+    most: Floats
 
 
 class Comparison(NamedTuple):

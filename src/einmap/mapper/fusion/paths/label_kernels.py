@@ -44,41 +44,41 @@ class _LabelBuffer(NamedTuple):
 
 @kernel
 def joined(
-    begin: int, so_far: Labels, before: Labels, edges: JoinedEdges, chains: PackedChains, limits: Limits,
+    at: Ints, so_far: Labels, before: Labels, edges: JoinedEdges, chains: PackedChains, limits: Limits,
     comparison: Comparison, work: int,
 ) -> Any:  # fmt: skip
     """The labels before an Einsum with its chains: those that fit, are not beyond the cutoff, and that no other one
     beats.
 
-    `begin`: the first edge to look at; once `work` pairs were looked at no further one. Gives the edge to go on at, and
-    the labels behind the Einsum, which are `so_far` of the next call.
+    `at`: the edge to go on at, and how many labels before it have been looked at; moved on. Once `work` pairs were
+    looked at no further label is. Gives the labels behind the Einsum, which are `so_far` of the next call.
     """
     capacity, c, m = limits.capacity, chains.costs.shape[1], len(limits.capacity)
     n = len(so_far.costs)
-    buffer, pairs, absent, at = _with_room(so_far, max(2 * n, 16), comparison.worth), 0, 0, begin
+    buffer, pairs, absent = _with_room(so_far, max(2 * n, 16), comparison.worth), 0, 0
     least = np.empty(c)
-    for e in range(begin):
+    for e in range(at[0]):
         absent += chains.kind[edges.edges[e, 1]] == ABSENT
-    while at < len(edges.edges) and pairs <= work:
-        origin, option, after = edges.edges[at, 0], edges.edges[at, 1], edges.edges[at, 2]
-        at += 1
+    while at[0] < len(edges.edges) and pairs <= work:
+        origin, option, after = edges.edges[at[0], 0], edges.edges[at[0], 1], edges.edges[at[0], 2]
         kind, first, last = chains.kind[option], chains.first_row[option], chains.first_row[option + 1]
         absent += kind == ABSENT
-        rows = limits.corners[after, : limits.n_corners[after]]
+        rows, most = limits.corners[after, : limits.n_corners[after]], limits.most[after]
         for i in range(c):
             least[i] = _least_of(before.costs, before.first[origin], before.first[origin + 1], i)
             least[i] += _least_of(chains.costs, first, last, i)
-        if least[0] == np.inf or exceeds_cutoff(least, rows, limits.most):
-            continue
+        left, end = before.first[origin] + at[1], before.first[origin + 1]
+        if least[0] == np.inf or exceeds_cutoff(least, rows, most):
+            left = end
         opened, behind = edges.loops[origin], edges.behind[after]
         f, shared = chains.fused[option], shared_bits(chains, option, edges.passing[origin])
-        for left in range(before.first[origin], before.first[origin + 1]):
+        while left < end and pairs <= work:
             space = Space(before.stay[left], before.peak[left])
             for right in range(first, last):
                 pairs += 1
                 for i in range(c):
                     buffer.costs[n, i] = before.costs[left, i] + chains.costs[right, i]
-                if exceeds_cutoff(buffer.costs[n], rows, limits.most):
+                if exceeds_cutoff(buffer.costs[n], rows, most):
                     continue
                 fits, reached = True, Space(buffer.stay[n], buffer.peak[n])
                 if kind == PLAIN:
@@ -95,7 +95,11 @@ def joined(
                     full = _by_boundary_state(buffer)
                     n = len(full.costs)
                     buffer = _with_room(full, 2 * n + 16, comparison.worth)
-    return at, _by_boundary_state(buffer)
+            left += 1
+        at[1] = left - before.first[origin]
+        if left == end:
+            at[0], at[1] = at[0] + 1, 0
+    return _by_boundary_state(buffer)
 
 
 @inner

@@ -35,6 +35,9 @@ from einmap.mapper.objective.tolerances import TIE_OF_SUMS
 PAIRS_AT_A_TIME = 100_000
 """Pairs that one call of the kernel looks at: milliseconds, more where many rows are kept."""
 
+PAIRS_FOR_EACH = 4
+"""As many for each label that is kept behind an Einsum, where that is not all of them: all others are soon left out."""
+
 
 @dataclass(frozen=True)
 class StageFronts:
@@ -84,8 +87,8 @@ class Beam:
     width: int
     values: Callable[[Floats], Floats]
 
-    def narrowed(self, labels: Labels, paths: ShortestPaths, k: int) -> Labels:
-        """Some of the labels before Einsum k."""
+    def narrowed(self, labels: Labels, limits: Limits, paths: ShortestPaths, k: int) -> Labels:
+        """Some of the labels before Einsum k; `limits` fall so that none is made that would not be kept."""
         if len(labels.costs) <= self.width:
             return labels
         sizes = np.diff(labels.first)
@@ -94,6 +97,10 @@ class Beam:
         order = np.argsort(values, kind="stable")
         _, best = np.unique(state[order], return_index=True)
         kept = order[np.union1d(np.arange(self.width), np.sort(best)[: self.width])]
+        if limits.most[0] >= 0:
+            worst, least = values[order[self.width - 1]], np.full(len(sizes), np.inf)
+            np.minimum.at(least, state, values)
+            np.minimum(limits.most, np.maximum(least, worst), out=limits.most)
         kept.sort()
         first = np.concatenate([[0], np.cumsum(np.bincount(state[kept], minlength=len(sizes)))]).astype(np.int64)
         return Labels(first, labels.costs[kept], labels.stay[kept], labels.peak[kept], labels.back[kept])
@@ -131,6 +138,7 @@ class LabelSetting:
         """
         nothing = np.zeros((1, len(self.room.capacity), self.widest))
         comparison = Comparison(self._worth(), TIE_OF_SUMS)
+        pairs = PAIRS_AT_A_TIME if self.beam is None else PAIRS_FOR_EACH * self.beam.width
         reached = [
             Labels(np.arange(2), np.zeros((1, self.n_costs)), nothing, nothing, np.zeros((1, 3), dtype=np.int64))
         ]
@@ -140,11 +148,13 @@ class LabelSetting:
             near, limits, before = self._near[stage], self._limits(k + 1), reached[-1]
             first = np.zeros(len(stage.boundary_states) + 1, dtype=np.int64)
             labels = Labels(first, before.costs[:0], before.stay[:0], before.peak[:0], before.back[:0])
-            at = 0
-            while near is not None and at < len(near[0].edges):
+            at = np.zeros(2, dtype=np.int64)
+            while near is not None and at[0] < len(near[0].edges):
                 go_on(self.graph.names[k], k)
-                at, labels = joined(at, labels, before, *near, limits, comparison, PAIRS_AT_A_TIME)
-            reached.append(labels if self.beam is None else self.beam.narrowed(labels, self.paths, k + 1))
+                labels = joined(at, labels, before, *near, limits, comparison, pairs)
+                if self.beam is not None:
+                    labels = self.beam.narrowed(labels, limits, self.paths, k + 1)
+            reached.append(labels)
         return reached
 
     def _worth(self) -> Floats:
@@ -188,5 +198,8 @@ class LabelSetting:
             # no label is of use where nothing is behind it, whatever may be reached
             points = np.full((len(rests), len(self.reached), self.n_costs), -np.inf)
             np.subtract(self.reached, rests, out=points, where=rests < np.inf)
-            return Limits(self.room.capacity, points, np.full(len(points), len(self.reached)), -1.0)
-        return Limits(self.room.capacity, *self.paths.corners(k), self.most)
+            return Limits(
+                self.room.capacity, points, np.full(len(points), len(self.reached)), np.full(len(points), -1.0)
+            )
+        points, counts = self.paths.corners(k)
+        return Limits(self.room.capacity, points, counts, np.full(len(points), self.most))
