@@ -16,6 +16,7 @@ from einmap.einsum.spaces.projection import Affine
 from einmap.errors import At, Note, SpecError, did_you_mean
 from einmap.frontends.cascade.builder import MOST_VALUES, Builder
 from einmap.frontends.cascade.layers import with_instances
+from einmap.frontends.cascade.parts import Parts
 from einmap.frontends.cascade.program import Access, Array, CascadeEinsum, Stored
 from einmap.frontends.cascade.split_ranks import with_split_ranks
 from einmap.frontends.cascade.values import Value
@@ -232,6 +233,31 @@ def imported(
         instances=of_layers,
         **about,
     )
+
+
+def is_given(part: Value) -> bool:
+    """Whether a part is that of an input, with nothing to compute."""
+    tensor = part.leaves[0].tensor if part.is_view else None
+    return tensor is not None and tensor.source is not None and tensor.bits == part.bits
+
+
+def kept_in_place(builder: Builder, name: str, parts: Parts) -> tuple[Joined, dict[str, Value]]:
+    """An output whose parts are those of inputs, which stay where they are, and others, which are outputs by name.
+
+    Where all are parts of inputs the largest stays.
+    """
+    given = [part for part in parts.values if is_given(part)]
+    if len(given) == len(parts.values):
+        given = [max(given, key=lambda part: part.shape[parts.axis])]
+    rows: list[str | View] = []
+    others: dict[str, Value] = {}
+    for part in parts.values:
+        if any(part is other for other in given):
+            rows.append(part.leaves[0])
+        else:
+            rows.append(f"{name}[{len(rows)}]" if len(parts.values) > 1 else name)
+            others[str(rows[-1])] = builder.written(part, name)
+    return Joined(parts.axis, tuple(rows)), others
 
 
 def _in_its_order(builder: Builder, name: str, value: Value) -> Value:

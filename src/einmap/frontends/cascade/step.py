@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -14,6 +14,9 @@ from einmap.frontends.cascade.builder import Builder
 from einmap.frontends.cascade.uses import LookedUp, Spread, Use
 from einmap.frontends.cascade.values import Scaled, Value, broadcast, known, reshape, take, transpose
 from einmap.frontends.cascade.views import LayoutError
+
+MOST_COMPARED = 4096
+"""Values of an axis that are compared with one another."""
 
 
 class NotExpressible(Exception):
@@ -162,6 +165,33 @@ class Step:
             places = [(self.builder.copied(where, f"{self.name}_places"), labels) for where, labels in places]
         read: list[Use] = [use if isinstance(use, str) else LookedUp(use + 1) for use in uses]
         return self.builder.einsum(self.name, [(plain, read), *places], out, Operand("0"), table.bits)
+
+    def largest(self, value: Value, k: int, axis: int, *, smallest: bool = False) -> tuple[Value, Value]:
+        """The k largest values along an axis, or the smallest, in order, and their places; of equal ones the first come
+        first. The place of each value is how many are larger, or as large and before it. Raises NotExpressible for
+        more than MOST_COMPARED values.
+        """
+        size = value.shape[axis]
+        if size > MOST_COMPARED:
+            raise NotExpressible(f"it compares {size:,} values with one another, at most {MOST_COMPARED:,} are")
+        build, name = self.builder, self.name
+        value = build.written(value, f"{name}_input")
+        labels = [f"x{i}" for i in range(len(value.shape))]
+        others = [f"y{i}" if i == axis else label for i, label in enumerate(labels)]
+        places = known(np.arange(size, dtype=np.float64), 32)
+        before = "less(b, a)" if smallest else "less(a, b)"
+        compared: list[tuple[Value, Sequence[Use]]] = [(value, labels), (build.copied(value, f"{name}_other"), others)]
+        compared += [(places, [labels[axis]]), (build.copied(places, f"{name}_places"), [others[axis]])]
+        both = expression_of(f"max({before}, equal(a, b) * less(d, c))", 4)
+        order = build.einsum(f"{name}_order", compared, labels, both, 32)
+        wanted = known(np.arange(k, dtype=np.float64), 32)
+        out = ["r" if i == axis else label for i, label in enumerate(labels)]
+        taken: list[Value] = []
+        for what, uses, bits, kind in ((value, labels, value.bits, "values"), (places, [labels[axis]], 64, "indices")):
+            operands: list[tuple[Value, Sequence[Use]]] = [(what, uses), (order, labels), (wanted, ["r"])]
+            expression = expression_of("a * equal(b, c)", 3)
+            taken.append(build.einsum(f"{name}_{kind}", operands, out, expression, bits, extents={"r": k}))
+        return taken[0], replace(taken[1], nonnegative=True)
 
     def tiled(self, value: Value, times: Sequence[int]) -> Value:
         """The value so many times along each axis, which moves nothing; all axes are there already."""

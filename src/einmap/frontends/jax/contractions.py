@@ -20,23 +20,28 @@ _OUT, _KERNEL = ("p", "q", "o"), ("r", "s", "t")
 def dot_general(equation: Equation) -> list[Value]:
     """dot_general: any number of batch and summed axes."""
     a, b = equation.operands
-    (left, right), (left_batch, right_batch) = equation.params["dimension_numbers"]
-    first, second = [""] * len(a.shape), [""] * len(b.shape)
-    for letters, pairs in (
+    first, second, out = labels_of_product(equation.params["dimension_numbers"], len(a.shape), len(b.shape))
+    weight = 0 if _is_argument(a) and not _is_argument(b) else 1
+    text = expression_of("a * b", 2)
+    y = equation.builder.einsum(equation.name, [(a, first), (b, second)], out, text, equation.bits, weight=weight)
+    return [y]
+
+
+def labels_of_product(pairs: Any, n_first: int, n_second: int) -> tuple[list[str], list[str], list[str]]:
+    """Labels of the axes of two factors, and of their product; `pairs`: axes that are summed, and those of batches."""
+    (left, right), (left_batch, right_batch) = pairs
+    first, second = [""] * n_first, [""] * n_second
+    for letters, both in (
         (_BATCH, zip(left_batch, right_batch, strict=True)),
         (_SUMMED, zip(left, right, strict=True)),
     ):
-        for label, (i, j) in zip(_labels(letters), pairs, strict=False):
+        for label, (i, j) in zip(_labels(letters), both, strict=False):
             first[i] = second[j] = label
     for letters, uses in ((_LEFT, first), (_RIGHT, second)):
         fresh = iter(_labels(letters))
         uses[:] = [label or next(fresh) for label in uses]
     batch = [first[i] for i in left_batch]
-    out = [*batch, *(u for u in first if u not in second), *(u for u in second if u not in first)]
-    weight = 0 if _is_argument(a) and not _is_argument(b) else 1
-    text = expression_of("a * b", 2)
-    y = equation.builder.einsum(equation.name, [(a, first), (b, second)], out, text, equation.bits, weight=weight)
-    return [y]
+    return first, second, [*batch, *(u for u in first if u not in second), *(u for u in second if u not in first)]
 
 
 def _labels(letters: str) -> list[str]:

@@ -1,18 +1,16 @@
-"""Primitives on shapes alone, slices, padding and embeddings."""
+"""Primitives on shapes alone, slices and padding."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 
 import numpy as np
 
-from einmap.einsum.operation import Apply, Number, Operand
 from einmap.frontends.cascade.parts import Parts, concatenated, whole
 from einmap.frontends.cascade.recurrence import cumulated
 from einmap.frontends.cascade.step import NotExpressible, expression_of
 from einmap.frontends.cascade.uses import Spread
-from einmap.frontends.cascade.values import Value, broadcast, known, reshape, stored, transpose
+from einmap.frontends.cascade.values import Value, broadcast, known, reshape, transpose
 from einmap.frontends.jax.equation import Equation
 
 CUMULATIVE = ("cumsum", "cumprod", "cummax")
@@ -48,21 +46,6 @@ def sliced(equation: Equation) -> list[Value]:
         zip(params["start_indices"], params["limit_indices"], steps, strict=True)
     ):
         value = equation.take(value, axis, int(start), int(step), len(range(start, limit, step)))
-    return [value]
-
-
-def sliced_at(equation: Equation) -> list[Value]:
-    """dynamic_slice: a projection at places that are known; at others rows that are looked up, axis by axis."""
-    value, *places = equation.operands
-    for axis, (place, count) in enumerate(zip(places, equation.params["slice_sizes"], strict=True)):
-        last = value.shape[axis] - int(count)
-        if place.array is not None or not last:
-            start = min(max(0, int(place.array.reshape(-1)[0])), last) if place.array is not None else 0
-            value = equation.take(value, axis, start, 1, int(count))
-            continue
-        steps = known(np.arange(int(count), dtype=np.float64), place.bits)
-        where = equation.pointwise(f"min(max(a, 0), {last}) + b", reshape(place, (1,)), steps)
-        value = equation.gathered(value, [(axis, replace(where, nonnegative=True))])
     return [value]
 
 
@@ -108,12 +91,16 @@ def stacked(equation: Equation) -> list[Value]:
 
 
 def joined(equation: Equation, values: tuple[Value, ...], axis: int) -> Value:
-    """Values along an axis as one value; those without indices there add nothing."""
+    """Values along an axis as one value; those without indices there add nothing. Its parts are remembered."""
     values = tuple(value for value in values if value.shape[axis])
     if len(values) == 1:
         return values[0]
     found = concatenated(equation.builder, values, axis, equation.name)
-    return whole(equation.builder, found, equation.name) if isinstance(found, Parts) else found
+    if not isinstance(found, Parts):
+        return found
+    value = whole(equation.builder, found, equation.name)
+    equation.parts[value.leaves[0].tensor.name] = found
+    return value
 
 
 def padded(equation: Equation) -> list[Value]:
@@ -155,58 +142,6 @@ def widened(equation: Equation, value: Value, widths: list[tuple[int, int, int]]
     return value
 
 
-def gathered(equation: Equation) -> list[Value]:
-    """gather: slices of a table at places that are looked up, in batches or not.
-
-    An axis that is looked up gives one index, or all, where the place can only be 0.
-    """
-    table, places = equation.operands
-    numbers, sizes = equation.params["dimension_numbers"], equation.params["slice_sizes"]
-    labels = [f"p{axis}" for axis in range(len(places.shape) - 1)]
-    batches = dict(zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True))
-    dropped = {*numbers.collapsed_slice_dims, *batches}
-    lookups: list[tuple[Value, Sequence[str]]] = []
-    uses: list[str | int] = []
-    for axis, size in enumerate(sizes):
-        use: str | int = f"x{axis}"
-        if axis in batches:
-            use = labels[batches[axis]]
-        elif size < table.shape[axis] and axis not in numbers.start_index_map:
-            table = equation.take(table, axis, 0, 1, int(size))
-        elif size < table.shape[axis] and size > 1:
-            raise NotExpressible("it takes several values from each place on")
-        elif size < table.shape[axis]:
-            column = equation.take(places, len(labels), numbers.start_index_map.index(axis), 1, 1)
-            use = len(lookups)
-            lookups.append((_plain_index(reshape(column, places.shape[:-1]), table.shape[axis]), labels))
-        uses.append(use)
-    kept = iter(use if isinstance(use, str) else f"x{axis}" for axis, use in enumerate(uses) if axis not in dropped)
-    batch = iter(labels)
-    offsets = set(numbers.offset_dims)
-    out = [next(kept) if place in offsets else next(batch) for place in range(len(equation.shape))]
-    if not lookups:
-        raise NotExpressible("it looks up in axes of one index")
-    seen = {*(use for use in uses if isinstance(use, str)), *labels}
-    found = equation.looked_up(table, uses, lookups, [label for label in out if label in seen])
-    return [reshape(found, equation.shape)]
-
-
-def _plain_index(value: Value, size: int) -> Value:
-    """Indices that are known not to be negative: JAX has counted those from the end that were.
-
-    Where they are those of an argument, these stand for them: their values are counted when they come in.
-    """
-    match value.expression:
-        case Apply("select", (Apply("less", (a, Number(0.0))), Apply("add", (b, Number(n))), c)) if (
-            a == b == c and n == size
-        ):
-            if isinstance(a, Operand) and len(value.leaves) == 1 and isinstance(value.leaves[0].tensor.source, str):
-                return stored(value.leaves[0])
-            return replace(value, nonnegative=True)
-        case _:
-            return value
-
-
 LAYOUT: dict[str, Callable[[Equation], list[Value]]] = {
     "transpose": transposed,
     "reshape": reshaped,
@@ -214,13 +149,11 @@ LAYOUT: dict[str, Callable[[Equation], list[Value]]] = {
     "expand_dims": reshaped,
     "broadcast_in_dim": spread,
     "slice": sliced,
-    "dynamic_slice": sliced_at,
     "split": split,
     "rev": reversed_,
     "concatenate": concatenate,
     "stack": stacked,
     "pad": padded,
-    "gather": gathered,
     "tile": tiled,
     **dict.fromkeys(CUMULATIVE, cumulated_along),
 }

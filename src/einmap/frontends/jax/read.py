@@ -11,26 +11,34 @@ from typing import Any
 
 import numpy as np
 
-from einmap.errors import SpecError
+from einmap.errors import Note, SpecError
 from einmap.frontends.cascade.builder import Builder
-from einmap.frontends.cascade.imported import Imported, imported
-from einmap.frontends.cascade.program import in_numpy
+from einmap.frontends.cascade.imported import Imported, Joined, imported, is_given, kept_in_place
+from einmap.frontends.cascade.parts import Parts
 from einmap.frontends.cascade.step import NotExpressible
-from einmap.frontends.cascade.values import Value, known, reshape
+from einmap.frontends.cascade.values import Value, reshape
 from einmap.frontends.cascade.views import LayoutError
 from einmap.frontends.jax.contractions import CONTRACTIONS
 from einmap.frontends.jax.elementwise import ELEMENTWISE
-from einmap.frontends.jax.equation import Equation, bits_of
+from einmap.frontends.jax.equation import Equation, bits_of, constant, is_key
 from einmap.frontends.jax.layout import CUMULATIVE, LAYOUT, joined
+from einmap.frontends.jax.lookups import LOOKUPS
 from einmap.frontends.jax.placements import distributed, sizes_of, specs_by_leaf
 from einmap.frontends.jax.scans import FEWEST_STEPS, Scan, kept_scan
+from einmap.frontends.jax.scatters import SCATTERS
 from einmap.optional import require
 
-PRIMITIVES: Mapping[str, Callable[[Equation], list[Value]]] = {**ELEMENTWISE, **LAYOUT, **CONTRACTIONS}
+PRIMITIVES: Mapping[str, Callable[[Equation], list[Value]]] = {
+    **ELEMENTWISE, **LAYOUT, **CONTRACTIONS, **LOOKUPS, **SCATTERS,
+}  # fmt: skip
 """Functions that give the results of each primitive."""
 CALLS = ("pjit", "jit", "closed_call", "core_call", "remat", "remat2", "checkpoint", "custom_jvp_call",
          "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_lin")  # fmt: skip
 """Primitives that call a jaxpr, which is imported in their place."""
+FOLDED = ("random_seed", "random_wrap", "random_unwrap", "random_split", "random_fold_in", "random_bits",
+          "random_clone", "threefry2x32", "bitcast_convert_type", "shift_left", "shift_right_logical",
+          "shift_right_arithmetic", "erf_inv", "nextafter", "population_count", "clz")  # fmt: skip
+"""Primitives that are computed at import, by JAX, and have no Einsum form otherwise."""
 MOST_FOLDED = 2**22
 """Numbers of one constant that are computed."""
 MOST_EQUATIONS = 50_000
@@ -54,7 +62,7 @@ def from_jax(function: Callable[..., Any], *example_args: Any, mesh: Any = None,
     unknown = Counter(
         equation.primitive.name
         for equation in _every_equation(closed.jaxpr)
-        if equation.primitive.name not in (*PRIMITIVES, *CALLS, "scan", "iota", "cond", "platform_index")
+        if equation.primitive.name not in (*PRIMITIVES, *CALLS, *FOLDED, "scan", "iota", "cond", "platform_index")
     )
     if unknown:
         counts = ", ".join(f"{name} ({n})" for name, n in sorted(unknown.items()))
@@ -62,21 +70,25 @@ def from_jax(function: Callable[..., Any], *example_args: Any, mesh: Any = None,
     names = _argument_names(jax, function, example_args)
     reader = _Reader(jax)
     arguments = [reader.argument(name, v.aval) for name, v in zip(names, closed.jaxpr.invars, strict=True)]
-    constants = [reader.constant(value) for value in closed.consts]
+    constants = [constant(value) for value in closed.consts]
     results = reader.run(closed.jaxpr, constants, arguments)
     paths = jax.tree_util.tree_flatten_with_path(shapes)[0]
-    outputs = {
-        f"out{jax.tree_util.keystr(path)}": reader.builder.written(value, f"out{jax.tree_util.keystr(path)}")
-        for (path, _), value in zip(paths, results, strict=True)
-        if value.array is None
-    }
+    outputs: dict[str, Value] = {}
+    joined_outputs: dict[str, Joined] = {}
+    for (path, _), value in zip(paths, results, strict=True):
+        name = f"out{jax.tree_util.keystr(path)}"
+        if parts := reader.parts_of(value):
+            joined_outputs[name], own = kept_in_place(reader.builder, name, parts)
+            outputs |= own
+        elif value.array is None:
+            outputs[name] = reader.builder.written(value, name)
     constants_out = {
         f"out{jax.tree_util.keystr(path)}": value.array
         for (path, _), value in zip(paths, results, strict=True)
         if value.array is not None
     }
-    about = {"operators": dict(reader.counts), "constants": constants_out}
-    result = imported(reader.builder, outputs, {}, about)
+    about = {"operators": dict(reader.counts), "constants": constants_out, "joined": joined_outputs}
+    result = imported(reader.builder, outputs, {}, about, tuple(reader.notes.values()))
     if mesh is None and placements is None:
         return result
     if mesh is None or placements is None:
@@ -121,24 +133,31 @@ def _argument_names(jax: Any, function: Callable[..., Any], example_args: tuple[
 @dataclass(slots=True)
 class _Reader:
     """The values of a function while its jaxpr is read. `counts`: of the primitives, those of calls among them;
-    `steps`: of the recurrence whose equations are read, if there is one: no other can be inside of it.
+    `steps`: of the recurrence whose equations are read, if there is one: no other can be inside of it; `notes`: what
+    the user should know, by text; `parts`: what tensors are joined of, by their names.
     """
 
     jax: Any
     builder: Builder = field(default_factory=Builder)
     counts: Counter[str] = field(default_factory=Counter)
     steps: int | None = None
+    notes: dict[str, Note] = field(default_factory=dict)
+    parts: dict[str, Parts] = field(default_factory=dict)
+
+    def parts_of(self, value: Value) -> Parts | None:
+        """The parts of an output, where some of them are arguments as they are and others are not."""
+        view = value.leaves[0] if value.is_view else None
+        parts = self.parts.get(view.tensor.name) if view is not None else None
+        if parts is None or view is None or value.bits != parts.bits:
+            return None
+        is_whole = value.shape == parts.shape and all(view.is_whole(i) or n == 1 for i, n in enumerate(value.shape))
+        return parts if is_whole and any(is_given(part) for part in parts.values) else None
 
     def argument(self, name: str, aval: Any) -> Value:
         """An argument of the function; one without values is not a tensor of the cascade."""
         if 0 in aval.shape:
-            return self.constant(np.zeros(aval.shape, aval.dtype))
+            return constant(np.zeros(aval.shape, aval.dtype))
         return self.builder.graph_input(name, tuple(aval.shape), bits_of(aval.dtype), name)
-
-    def constant(self, value: Any) -> Value:
-        """Numbers that the function holds."""
-        array = np.asarray(value)
-        return known(in_numpy(array), bits_of(array.dtype))
 
     def run(self, jaxpr: Any, constants: list[Value], arguments: list[Value]) -> list[Value]:
         """The results of a jaxpr. Raises SpecError for what has no Einsum form."""
@@ -175,14 +194,14 @@ class _Reader:
 
     def operand(self, variable: Any, values: Mapping[Any, Value]) -> Value:
         """The value of a variable, or of a literal."""
-        return self.constant(variable.val) if hasattr(variable, "val") else values[variable]
+        return constant(variable.val) if hasattr(variable, "val") else values[variable]
 
     def results(self, equation: Any, operands: list[Value]) -> list[Value]:
         """Results of one equation."""
         name = equation.primitive.name
         if name in CALLS:
             inner, constants = _jaxpr_of(equation)
-            return self.run(inner, [self.constant(value) for value in constants], operands)
+            return self.run(inner, [constant(value) for value in constants], operands)
         if name == "scan":
             return self.scanned(equation, operands)
         if name == "cond":
@@ -192,7 +211,7 @@ class _Reader:
         shapes = [tuple(v.aval.shape) for v in equation.outvars]
         empty = next((v.shape for v in operands if 0 in v.shape), None)
         if all(0 in shape for shape in shapes):
-            return [self.constant(np.zeros(v.aval.shape, v.aval.dtype)) for v in equation.outvars]
+            return [constant(np.zeros(v.aval.shape, v.aval.dtype)) for v in equation.outvars]
         small = all(np.prod(shape) <= MOST_FOLDED for shape in shapes)
         if small and all(v.array is not None for v in operands):
             return self.folded(equation, operands)
@@ -200,9 +219,14 @@ class _Reader:
             raise SpecError(f"iota of the shape {shapes[0]} has more than {MOST_FOLDED:,} numbers")
         if empty is not None and name != "concatenate":
             raise SpecError(f"{name} of JAX has no Einsum form: an operand of the shape {[*empty]} has no values")
-        first = equation.outvars[0].aval
+        if name in FOLDED:
+            raise SpecError(
+                f"{name} of JAX has no Einsum form: its operands are known only when the function runs",
+                hint="make keys of random numbers inside of the function: jax.random.key(0)",
+            )
+        about = shapes[0], np.dtype(equation.outvars[0].aval.dtype), self.notes, self.parts
         label = f"{name}_{self.counts[name]}"
-        one = Equation(self.builder, label, name, tuple(operands), equation.params, shapes[0], np.dtype(first.dtype))
+        one = Equation(self.builder, label, name, tuple(operands), equation.params, *about)
         try:
             return PRIMITIVES[name](one)
         except (NotExpressible, LayoutError) as reason:
@@ -215,31 +239,36 @@ class _Reader:
             raise SpecError("cond of JAX has no Einsum form: its branch is known only when the function runs")
         branches = equation.params["branches"]
         chosen = branches[min(max(0, int(which.array.reshape(-1)[0])), len(branches) - 1)]
-        return self.run(chosen.jaxpr, [self.constant(value) for value in chosen.consts], rest)
+        return self.run(chosen.jaxpr, [constant(value) for value in chosen.consts], rest)
 
     def folded(self, equation: Any, operands: list[Value]) -> list[Value]:
         """The results of an equation on known numbers, by JAX."""
-        arrays = [np.asarray(v.array, dtype=u.aval.dtype) for v, u in zip(operands, equation.invars, strict=True)]
+        pairs = zip(operands, equation.invars, strict=True)
+        arrays = [v.array if is_key(u.aval.dtype) else np.asarray(v.array, dtype=u.aval.dtype) for v, u in pairs]
         found = equation.primitive.bind(*arrays, **equation.params)
         several = found if equation.primitive.multiple_results else [found]
-        return [self.constant(value) for value in several]
+        return [constant(value) for value in several]
 
     def scanned(self, equation: Any, operands: list[Value]) -> list[Value]:
-        """A scan as a recurrence where its steps can run so; a short one, and one that cannot, unrolled.
+        """A scan as a recurrence where its steps can run so; a short one, and one that cannot, unrolled, with a note.
 
         Of one inside of another the longer one is kept. Raises NotExpressible for the inner one if that is to be kept.
         """
         steps = int(equation.params["length"])
         if self.steps is not None and steps > self.steps:
             raise NotExpressible("a longer scan is inside of the recurrence")
+        reason = f"it has fewer than {FEWEST_STEPS}" if self.steps is None else "it is inside of a recurrence"
         if steps >= FEWEST_STEPS and self.steps is None:
-            program, counts = self.builder.program.copied(), self.counts.copy()
+            program, counts, notes = self.builder.program.copied(), self.counts.copy(), self.notes.copy()
             fixed, carried, swept = self.parts_of_scan(equation, operands)
             scan = Scan(equation.params["jaxpr"], steps, bool(equation.params["reverse"]), fixed, carried, swept)
             try:
                 return kept_scan(self.jax, self.builder, scan, self.run, partial(self.run_steps, steps))
-            except (NotExpressible, LayoutError, SpecError):
-                self.builder.program, self.counts = program, counts
+            except (NotExpressible, LayoutError, SpecError) as error:
+                reason = str(error)
+                self.builder.program, self.counts, self.notes = program, counts, notes
+        if steps > 1:
+            self.notes.setdefault(reason, Note(f"scan of JAX: its {steps} steps are unrolled: {reason}"))
         return self.unrolled(equation, operands)
 
     def parts_of_scan(self, equation: Any, operands: list[Value]) -> tuple[list[Value], list[Value], list[Value]]:
@@ -258,12 +287,12 @@ class _Reader:
         length = int(params["length"])
         fixed, carried, swept = self.parts_of_scan(equation, operands)
         n_carried = len(carried)
-        known_inside = [self.constant(value) for value in constants]
+        known_inside = [constant(value) for value in constants]
         given: list[list[Value]] = []
         if not length:
             return [
                 *carried,
-                *(self.constant(np.zeros(v.aval.shape, v.aval.dtype)) for v in equation.outvars[n_carried:]),
+                *(constant(np.zeros(v.aval.shape, v.aval.dtype)) for v in equation.outvars[n_carried:]),
             ]
         order = range(length - 1, -1, -1) if params["reverse"] else range(length)
         for i in order:
@@ -280,4 +309,6 @@ class _Reader:
 
     def helper(self, name: str) -> Equation:
         """An equation without operands, for steps that belong to no primitive."""
-        return Equation(self.builder, f"{name}_{self.counts[name]}", name, (), {}, (), np.dtype(np.float32))
+        return Equation(
+            self.builder, f"{name}_{self.counts[name]}", name, (), {}, (), np.dtype(np.float32), self.notes, self.parts
+        )

@@ -15,6 +15,7 @@ from einmap.frontends.cascade.builder import Builder
 from einmap.frontends.cascade.recurrence import Recurrence, one_rank_of_steps
 from einmap.frontends.cascade.step import NotExpressible
 from einmap.frontends.cascade.values import Value, reshape, take
+from einmap.frontends.jax.equation import constant
 
 FEWEST_STEPS = 8
 """Steps of a scan that is kept; a shorter one is unrolled."""
@@ -85,7 +86,7 @@ def kept_scan(jax: Any, builder: Builder, scan: Scan, run: Run, run_within: Run)
     before, within = _parted(whole.jaxpr, states_in)
     needed = _needed(within, whole.jaxpr, before)
     first = Body(before, [v for v in whole.jaxpr.invars if v not in states_in], needed, whole.jaxpr.constvars)
-    constants = [Value(tuple(c.shape), 8 * c.dtype.itemsize, array=c) for c in map(_array, whole.consts)]
+    constants = [constant(value) for value in whole.consts]
     found = run(first, constants, [given[v] for v in first.invars])
     found = [v if v.array is not None or v.is_view else builder.written(v, "scan_input") for v in found]
     recurrence = Recurrence(builder, "scan", scan.steps)
@@ -97,12 +98,6 @@ def kept_scan(jax: Any, builder: Builder, scan: Scan, run: Run, run_within: Run)
     }
     results = _run_within(run_within, second, known, dict(zip(states_in, [s.before for s in states], strict=True)))
     return _written(builder, scan, recurrence, results)
-
-
-def _array(constant: Any) -> Any:
-    import numpy as np
-
-    return np.asarray(constant)
 
 
 def _parted(jaxpr: Any, states: Sequence[Any]) -> tuple[list[Any], list[Any]]:

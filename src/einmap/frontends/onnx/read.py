@@ -11,12 +11,21 @@ import numpy as np
 
 from einmap.errors import At, EinmapError, Note, SpecError, did_you_mean
 from einmap.frontends.cascade.builder import Builder
-from einmap.frontends.cascade.imported import NOTHING, Barrier, Imported, Joined, checked_batch, imported
+from einmap.frontends.cascade.imported import (
+    NOTHING,
+    Barrier,
+    Imported,
+    Joined,
+    checked_batch,
+    imported,
+    is_given,
+    kept_in_place,
+)
 from einmap.frontends.cascade.parts import Parts, whole
 from einmap.frontends.cascade.program import Array
 from einmap.frontends.cascade.step import NotExpressible
 from einmap.frontends.cascade.values import Value, known
-from einmap.frontends.cascade.views import LayoutError, View
+from einmap.frontends.cascade.views import LayoutError
 from einmap.frontends.files import reading
 from einmap.frontends.onnx.barriers import Surroundings, products_of, results_of
 from einmap.frontends.onnx.composed.body import OPSET, Body
@@ -386,17 +395,8 @@ class _Importer:
                 if value.array is None or any(view.tensor.source is None for view in value.leaves):
                     found[name] = self.builder.written(value, name)
                 continue
-            rows: list[str | View] = []
-            given = [part for part in value.values if _is_given(part)]
-            if len(given) == len(value.values):  # the largest stays, others are written
-                given = [max(given, key=lambda part: part.shape[value.axis])]
-            for part in value.values:
-                if any(part is other for other in given):
-                    rows.append(part.leaves[0])
-                else:
-                    rows.append(f"{name}[{len(rows)}]" if len(value.values) > 1 else name)
-                    found[str(rows[-1])] = self.builder.written(part, name)
-            joined[name] = Joined(value.axis, tuple(rows))
+            joined[name], others = kept_in_place(self.builder, name, value)
+            found |= others
         return found, joined
 
     def output(self, name: str) -> Value | Parts:
@@ -410,19 +410,13 @@ class _Importer:
                 f"the model says the shape [{', '.join(map(str, declared))}], its operators give {[*value.shape]}",
                 at=At(self.model.file, path=f"output {short(name, 60)}"),
             )
-        if isinstance(value, Parts) and any(_is_given(part) for part in value.values):
+        if isinstance(value, Parts) and any(is_given(part) for part in value.values):
             return value
         return whole(self.builder, value, name) if isinstance(value, Parts) else value
 
     def name_of(self, node: Node) -> str:
         """Name for the tensor that a node writes: as the node, or its result."""
         return node.name or next((name for name in node.outputs if name), node.operator)
-
-
-def _is_given(part: Value) -> bool:
-    """Whether a part is that of an input, with nothing to compute."""
-    tensor = part.leaves[0].tensor if part.is_view else None
-    return tensor is not None and tensor.source is not None and tensor.bits == part.bits
 
 
 def _fits(shape: Sequence[int], declared: Sequence[int | str]) -> bool:

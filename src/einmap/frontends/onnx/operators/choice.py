@@ -14,43 +14,19 @@ from einmap.frontends.cascade.uses import LookedUp, Use
 from einmap.frontends.cascade.values import MOST_KNOWN, Scaled, Value, known, number_of, reshape
 from einmap.frontends.onnx.operators.call import Call
 
-MOST_COMPARED = 4096
-"""Values of an axis that are compared with one another."""
 TABLE_PRODUCT, SLOTS = "einmap.TableProduct", "einmap.Slots"
 """Operators of bodies: a product with matrices of a table, and the places of rows in groups."""
 
 
 def top_k(call: Call) -> list[Value]:
-    """TopK: the place of each value is how many are larger, or as large and before it."""
+    """TopK."""
     value, k = call.operand(0), call.integer("k", 0) or call.known_integers(1, "how many are taken")[0]
     rank = len(value.shape)
     axis = call.axis(call.integer("axis", -1), rank)
     size = value.shape[axis]
     if not 1 <= k <= size:
         raise SpecError(f"the {k} largest of {size} values", at=call.node.at)
-    if size > MOST_COMPARED:
-        raise NotExpressible(f"it compares {size:,} values with one another, at most {MOST_COMPARED:,} are")
-    value = call.builder.written(value, f"{call.name}_input")
-    labels = [f"x{i}" for i in range(rank)]
-    others = [f"y{i}" if i == axis else label for i, label in enumerate(labels)]
-    places = known(np.arange(size, dtype=np.float64), 32)
-    larger = "less(a, b)" if call.integer("largest", 1) else "less(b, a)"
-    order = call.builder.einsum(
-        f"{call.name}_order",
-        [(value, labels), (call.builder.copied(value, f"{call.name}_other"), others),
-         (places, [labels[axis]]), (call.builder.copied(places, f"{call.name}_places"), [others[axis]])],
-        labels,
-        expression_of(f"max({larger}, equal(a, b) * less(d, c))", 4),
-        32,
-    )  # fmt: skip
-    wanted = known(np.arange(k, dtype=np.float64), 32)
-    out = ["r" if i == axis else label for i, label in enumerate(labels)]
-    taken: list[Value] = []
-    for what, uses, bits, name in ((value, labels, value.bits, "values"), (places, [labels[axis]], 64, "indices")):
-        operands = [(what, uses), (order, labels), (wanted, ["r"])]
-        expression = expression_of("a * equal(b, c)", 3)
-        taken.append(call.builder.einsum(f"{call.name}_{name}", operands, out, expression, bits, extents={"r": k}))
-    return [taken[0], replace(taken[1], nonnegative=True)]
+    return [*call.largest(value, k, axis, smallest=not call.integer("largest", 1))]
 
 
 def table_product(call: Call) -> list[Value]:
