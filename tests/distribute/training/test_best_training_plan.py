@@ -21,18 +21,11 @@ from einmap.report.frames.training import TABLES
 from einmap.report.mesh.training import left_out_of
 from einmap.units import format_si
 
+PE = ProcessingElement(peak=((16, 1e12),), memory_bandwidth=1e11)
+
 
 def cluster_of(rng):
-    pe = ProcessingElement(peak=((16, 1e12),), memory_bandwidth=1e11)
-    return Cluster(
-        pe,
-        (
-            (
-                "x",
-                Link(rng.choice([1e9, 1e10, 1e11]), rng.choice([0.0, 1e-6])),
-            ),
-        ),
-    )
+    return Cluster(PE, (("x", Link(rng.choice([1e9, 1e10, 1e11]), rng.choice([0.0, 1e-6]))),))
 
 
 def compositions(units, parts):
@@ -247,6 +240,28 @@ def test_a_fixed_number_of_stages_holds_for_sub_meshes_of_different_sizes(pp):
     cluster = Cluster(ProcessingElement(peak=((16, 1e11),), memory_bandwidth=1e12), (("x", Link(1e8, 1e-6)),))
     best = best_training_plan(model, cluster, TrainingRequest(4, fixed={"recompute": "none", "pp": pp}))
     assert {kind.best.plan.pp for kind in best.kinds if kind.best is not None} == {pp}
+
+
+def test_few_plans_are_run_where_messages_take_longer_than_work():
+    # seconds of computing bound such plans badly
+    model, cluster = perceptron([32] * 6), Cluster(PE, (("x", Link(1e11, 1e-6)),))
+    best = best_training_plan(model, cluster, TrainingRequest(4, fixed={"recompute": "none", "micro_batch": 4}))
+    looked, ran = best.looked
+    assert best.proven
+    assert ran < 0.25 * looked
+
+
+def test_a_search_of_all_micro_batches_finds_those_that_have_room():
+    # on one device eight samples have none, one has
+    model, cluster = attention(4, batch=8, tokens=32, width=8), Cluster(PE, (("x", Link(1e10, 1e-6)),))
+    memory = 0.6 * training_cost(model, cluster, TrainingPlan()).peak.total
+    fixed = {"recompute": "none", "cp": 1, "schedule": "1f1b", "zero": 0, "pp": 3}
+    every, single = (
+        best_training_plan(model, cluster, TrainingRequest(4, memory, fixed=fixed | {"micro_batch": sizes}))
+        for sizes in ([1, 8], 1)
+    )
+    assert every.plan == single.plan
+    assert every.plan.meshes is not None
 
 
 def test_fixed_sub_meshes_of_one_size_are_those_of_plans_without_them_and_others_must_be_all_devices():

@@ -6,6 +6,9 @@ import pytest
 from tests.distribute.training.models import perceptron
 
 from einmap.distribute.costs.cluster import Cluster, Link, ProcessingElement
+from einmap.distribute.pipelines.quick import ordered
+from einmap.distribute.pipelines.shipped import pipeline_schedule
+from einmap.distribute.pipelines.timeline import StageCosts, run_pipeline
 from einmap.distribute.training.bounds import Bounds
 from einmap.distribute.training.plan import TrainingPlan
 from einmap.distribute.training.stage import Bucket, waits, waits_for_all
@@ -100,14 +103,35 @@ def test_without_overlap_all_of_it_shows():
     assert shown["weights all_gather"] == pytest.approx(2 * 6 * 0.5)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(60))
 def test_bounds_of_stages_are_not_above_what_they_take(seed):
     rng = random.Random(seed)
-    model = perceptron([rng.choice([32, 64, 128]) for _ in range(6)], batch=8)
-    cluster = Cluster(PE, (("x", Link(rng.choice([1e9, 1e10, 1e11]))),))
+    model = perceptron([rng.choice([32, 64, 128]) for _ in range(6)], batch=8, table=rng.choice([0, 4096]))
+    cluster = Cluster(PE, (("x", Link(rng.choice([1e9, 1e10, 1e11]), rng.choice([0.0, 1e-6]))),))
     costs = TrainingCosts(model, cluster)
-    schedule = rng.choice(["1f1b", "zb-1p"])
-    plan = TrainingPlan(dp=2, pp=2, zero=rng.randint(0, 3), schedule=schedule, stages=(2, 3), recompute="full")
-    bounds, seconds = Bounds(costs), costs.step(plan).seconds
-    assert bounds.of_any_cut(plan) <= seconds * (1 + 1e-9)
-    assert bounds.of_cut(plan) <= seconds * (1 + 1e-9)
+    ways = (("1f1b", 1, (2, 3)), ("zb-1p", 1, (2, 3)), ("interleaved", 2, (1, 2, 1, 1)), ("zb-v", 2, (1, 1, 2, 1)))
+    schedule, chunks, stages = rng.choice(ways)
+    plan = TrainingPlan(
+        dp=2, pp=2, zero=rng.randint(0, 3), schedule=schedule, chunks=chunks, stages=stages, recompute="full"
+    )
+    bounds, step = Bounds(costs), costs.step(plan)
+    assert bounds.of_any_cut(plan) <= step.seconds * (1 + 1e-9)
+    assert costs.at_least(plan) <= step.seconds * (1 + 1e-9)
+    held = step.peak.total - step.peak.working
+    assert held * (1 - 1e-9) <= bounds.held_with(plan) <= step.peak.total * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("schedule", ["1f1b", "zb-2p", "interleaved", "zb-v"])
+def test_bytes_that_wait_are_those_of_the_pipeline_as_it_runs(schedule):
+    chunks = 1 if schedule in ("1f1b", "zb-2p") else 2
+    made = pipeline_schedule(schedule, 3, 6, chunks=chunks)
+    rng = random.Random(1)
+    rows = [tuple(rng.random() for _ in made.device_of) for _ in range(4)]
+    timeline = run_pipeline(made, StageCosts(*rows[:3], activations=rows[3]))
+    assert ordered(made).peaks(rows[3]) == pytest.approx(timeline.peaks)
+
+
+def test_a_pipeline_that_holds_all_micro_batches_is_not_run_for_some_of_them():
+    costs = TrainingCosts(perceptron([32] * 3, batch=2048), Cluster(PE, (("x", Link(1e9)),)))
+    plan = TrainingPlan(pp=2, schedule="fill-drain")
+    assert costs.step(plan, is_short=True).peak == costs.step(plan).peak

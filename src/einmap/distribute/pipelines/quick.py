@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numba
@@ -10,6 +11,7 @@ import numpy as np
 
 from einmap.distribute.pipelines.schedule import Action, PipelineSchedule, needed_here
 from einmap.distribute.pipelines.timeline import StageCosts, needed_before
+from einmap.pareto import nondominated
 
 type Array = Any
 
@@ -17,7 +19,9 @@ type Array = Any
 class Ordered(NamedTuple):
     """A schedule of single actions as arrays, device by device. `stage`, `kind`: int (actions), kinds F, I, W, B as 0
     to 3; `needed`: int (actions, 2), positions of actions that come before, -1 for none; `moved`: int (actions, 2),
-    the earlier stage of the two where these are on another device, else -1; `starts`: int (devices + 1).
+    the earlier stage of the two where these are on another device, else -1; `starts`: int (devices + 1); `waiting`:
+    float (rows, stages), micro-batches that wait in each stage of a device, of all its moments those at which no more
+    wait in any of its stages at another one; `rows`: int (devices), where those of each device begin.
     """
 
     stage: Array
@@ -25,6 +29,12 @@ class Ordered(NamedTuple):
     needed: Array
     moved: Array
     starts: Array
+    waiting: Array
+    rows: Array
+
+    def peaks(self, activations: Sequence[float] | Array) -> Array:
+        """The most activations that each device holds, float (devices), where a micro-batch has so many in a stage."""
+        return np.maximum.reduceat(self.waiting @ np.asarray(activations), self.rows)
 
 
 def ordered(schedule: PipelineSchedule) -> Ordered:
@@ -37,13 +47,24 @@ def ordered(schedule: PipelineSchedule) -> Ordered:
             needed[number, column] = position[other]
             if schedule.device_of[other.stage] != schedule.device_of[action.stage]:
                 moved[number, column] = min(other.stage, action.stage)
-    return Ordered(
-        np.array([action.stage for action in actions]),
-        np.array(["FIWB".index(action.kind) for action in actions]),
-        needed,
-        moved,
-        np.cumsum([0, *map(len, schedule.steps)]),
-    )
+    stage = np.array([action.stage for action in actions])
+    kind = np.array(["FIWB".index(action.kind) for action in actions])
+    starts = np.cumsum([0, *map(len, schedule.steps)])
+    waiting = [_waiting(stage[b:e], kind[b:e], schedule.stages) for b, e in pairwise(starts)]
+    rows = np.cumsum([0, *map(len, waiting)])[:-1]
+    return Ordered(stage, kind, needed, moved, starts, np.vstack(waiting), rows)
+
+
+def _waiting(stage: Array, kind: Array, stages: int) -> Array:
+    """Rows of `Ordered.waiting` of one device with these actions."""
+    changes, own = np.array([1.0, 0.0, -1.0, -1.0])[kind], np.unique(stage)
+    waiting = np.cumsum(changes[:, None] * (stage[:, None] == own), axis=0)
+    # most wait just before one is done
+    moments = np.unique(waiting[np.flatnonzero(changes < 0) - 1], axis=0)
+    moments = moments[nondominated(-moments)]
+    made = np.zeros((len(moments), stages))
+    made[:, own] = moments
+    return made
 
 
 def _before(schedule: PipelineSchedule, action: Action, position: dict[Action, int]) -> Sequence[Action]:
@@ -51,22 +72,16 @@ def _before(schedule: PipelineSchedule, action: Action, position: dict[Action, i
     return [*needed_here(action), *(next(one for one in group if one in position) for group in groups)]
 
 
-def ends_and_peaks(run: Ordered, costs: StageCosts) -> tuple[list[float], list[float]]:
-    """For each device the seconds until its last action is done, and the most activations that it holds; as
-    `run_pipeline` has them.
-    """
+def ends(run: Ordered, costs: StageCosts) -> list[float]:
+    """For each device the seconds until its last action is done, as `run_pipeline` has them."""
     rows = np.array([costs.forward, costs.backward_input, costs.backward_weight])
     seconds = np.vstack([rows, rows[1:].sum(axis=0)])[run.kind, run.stage]
     ends = np.full(len(seconds), -1.0)
     lags = np.array([*costs.transfers, 0.0])[run.moved]
     if not _run(seconds, run.needed, lags, run.starts, ends):
         raise AssertionError("a shipped schedule waits for ever")
-    changes = np.array([1.0, 0.0, -1.0, -1.0])[run.kind] * np.array(costs.activations)[run.stage]
-    last, peaks = [], []
-    for begin, end in zip(run.starts[:-1], run.starts[1:], strict=True):
-        last.append(float(ends[end - 1]) if end > begin else 0.0)
-        peaks.append(float(np.cumsum(changes[begin:end]).max(initial=0.0)))
-    return last, peaks
+    last: list[float] = ends[run.starts[1:] - 1].tolist()
+    return last
 
 
 @numba.njit(cache=True, nogil=True)

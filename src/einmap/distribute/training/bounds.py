@@ -8,13 +8,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from einmap.distribute.pipelines.schedule import folded, looped
+from einmap.distribute.pipelines.problem import ROUNDING
 from einmap.distribute.training.cuts import Unit, Width
 from einmap.distribute.training.held import held_by_weights
 from einmap.distribute.training.layer import Weights
-from einmap.distribute.training.plan import FOLDED, SPLIT, TrainingPlan
+from einmap.distribute.training.plan import SPLIT, TrainingPlan
 from einmap.distribute.training.stage import Stage, shown_once
-from einmap.distribute.training.step import TrainingCosts
+from einmap.distribute.training.step import TrainingCosts, ordered_for, run_at_least
 
 SHORT = 1e-6
 """Bytes of a message that takes as long as any does at least."""
@@ -42,15 +42,16 @@ class Sums:
     """Sums over the first layers of a model, for one micro-batch. `passes`: float (layers + 1, 3), seconds without
     collectives that may hide; `moving`: float (layers + 1, 2), seconds of these in the forward and in the backward
     pass, which takes at least as long; `saved`, `fixed`: float (layers + 1), bytes that wait and that are there all
-    the time; `working`: bytes of the largest layer; `part`: least part of the seconds of a layer that its forward pass
-    takes; `stages`: different layers as stages of their own, `kinds`: int (layers,), which of them each layer is.
+    the time; `working`: bytes of the least and of the largest layer while it runs; `part`: least part of the seconds of
+    a layer that its forward pass takes; `stages`: different layers as stages of their own, `kinds`: int (layers,),
+    which of them each layer is.
     """
 
     passes: NDArray[np.float64]
     moving: NDArray[np.float64]
     saved: NDArray[np.float64]
     fixed: NDArray[np.float64]
-    working: float
+    working: tuple[float, float]
     part: float
     stages: tuple[Stage, ...]
     kinds: NDArray[np.intp]
@@ -97,14 +98,14 @@ class Bounds:
             stages = [made[layer.name, again] for layer, again in kinds]
             passes = np.array([stage.alone for stage in stages])
             moving = np.array([stage.moving for stage in stages])
-            zero = np.zeros(1)
+            zero, working = np.zeros(1), [stage.held.working for stage in stages]
             whole = passes.sum(axis=1)
             self._sums[key] = Sums(
                 np.vstack([np.zeros((1, 3)), np.cumsum(passes, axis=0)]),
                 np.vstack([np.zeros((1, 2)), np.cumsum(moving, axis=0)]),
                 np.concatenate([zero, np.cumsum([stage.saved for stage in stages])]),
                 np.concatenate([zero, np.cumsum([stage.held.total - stage.held.working for stage in stages])]),
-                max(stage.held.working for stage in stages),
+                (min(working), max(working)),
                 float(min(passes[whole > 0, 0] / whole[whole > 0], default=0.0)),
                 tuple(made.values()),
                 np.array([[*made].index((layer.name, again)) for layer, again in kinds]),
@@ -128,12 +129,14 @@ class Bounds:
 
     def room(self, plan: TrainingPlan, memory: float) -> float:
         """Bytes of a stage for weights and activations, where a device has `memory`."""
-        return (memory - self.sums(plan).working) / plan.chunks
+        return (memory - self.sums(plan).working[1]) / plan.chunks
 
     def least_memory(self, plan: TrainingPlan) -> float:
-        """Bytes that the fullest device needs at least: an equal part of all weights, with one micro-batch."""
+        """Bytes that the fullest device needs at least: an equal part of all weights, with one micro-batch, and a
+        layer to work on.
+        """
         sums = self.sums(plan)
-        return float(sums.fixed[-1] + sums.saved[-1] + self.table(plan)) / plan.pp
+        return float(sums.fixed[-1] + sums.saved[-1] + self.table(plan)) / plan.pp + self._working(plan)
 
     def of_any_cut(self, plan: TrainingPlan) -> float:
         """Seconds that a plan takes at least, whatever its stages: the work of the busiest device, and the way of a
@@ -154,26 +157,13 @@ class Bounds:
             bound = max(bound, part * whole / (1 - (1 - part / batches) ** plan.pp))
         return bound
 
-    def of_cut(self, plan: TrainingPlan) -> float:
-        """Seconds that a plan with its stages takes at least: each device waits for the stages before it, does all its
-        work, and is followed by the backward passes of the stages before it.
+    def alone(self, plan: TrainingPlan, memory: float) -> NDArray[np.float64]:
+        """Seconds of each layer for a micro-batch without collectives for gradients and weights, float (layers,);
+        infinite where what waits and what it works on exceed the memory.
         """
-        ends, device_of = _ends(plan)
-        batches, is_split = plan.micro_batches(self.costs.model.batch), plan.schedule in SPLIT
-        passes = self.sums(plan).between(ends)
-        head = np.concatenate([[0.0], np.cumsum(passes[:, 0])])
-        tail = np.concatenate([[0.0], np.cumsum(passes[:, 1] + (0.0 if is_split else passes[:, 2]))])
-        best = 0.0
-        for device in range(plan.pp):
-            own = [stage for stage, at in enumerate(device_of) if at == device]
-            work = batches * passes[own].sum(axis=0)
-            spare = float(work[2]) if is_split else 0.0
-            best = max(best, float(head[own[0]] + work.sum()) + max(0.0, float(tail[own[0]]) - spare))
-        return best
-
-    def alone(self, plan: TrainingPlan) -> NDArray[np.float64]:
-        """Seconds of each layer for a micro-batch without collectives for gradients and weights, float (layers,)."""
-        return np.diff(self.sums(plan).passes, axis=0).sum(axis=1)
+        sums = self.sums(plan)
+        needed = np.array([one.saved + one.held.working for one in sums.stages])[sums.kinds]
+        return np.where(needed > memory * (1 + ROUNDING), np.inf, np.diff(sums.passes, axis=0).sum(axis=1))
 
     def width(self, plan: TrainingPlan, batches: int) -> Width:
         """The first sub-mesh of a plan, for stages of any layers."""
@@ -190,25 +180,23 @@ class Bounds:
         # a message to the next stage, and one back
         lag = self.costs.machine(plan).seconds("shift", ("pp",), SHORT)
         ahead = forward + lag if is_split else whole + 2 * lag
-        least = (batches * self.alone(plan) + updates) * plan.stage_devices
+        least = (batches * np.diff(sums.passes, axis=0).sum(axis=1) + updates) * plan.stage_devices
         return Width(
             (plan.dp, plan.tp), plan.stage_devices, work, ahead, sums.fixed, sums.saved, least, self.table(plan)
         )
 
     def held_with(self, plan: TrainingPlan) -> float:
         """Bytes that the fullest device of a plan with its stages needs at least."""
-        ends, device_of = _ends(plan)
+        assert plan.stages is not None
         sums, batches = self.sums(plan), plan.micro_batches(self.costs.model.batch)
-        # at least: a device with several stages holds the first micro-batch in all of them
-        least = [min(batches, 1 if plan.chunks > 1 else plan.pp - stage) for stage in range(len(device_of))]
-        flight = np.array(least, dtype=np.float64)
-        held = np.diff(sums.fixed[ends]) + np.diff(sums.saved[ends]) * flight
-        held[0] += self.table(plan)
-        return float(np.bincount(device_of, held).max())
+        ends = np.concatenate([[0], np.cumsum(plan.stages)]).astype(np.intp)
+        device_of, arrays = ordered_for(plan, run_at_least(plan, batches))
+        saved, fixed = np.diff(sums.saved[ends]), np.diff(sums.fixed[ends])
+        fixed[0] += self.table(plan)
+        # a device with several stages holds the first micro-batch in all of them
+        waiting = np.bincount(device_of, saved) if arrays is None else arrays.peaks(saved)
+        return float((waiting + np.bincount(device_of, fixed)).max()) + self._working(plan)
 
-
-def _ends(plan: TrainingPlan) -> tuple[NDArray[np.intp], tuple[int, ...]]:
-    """Layers before each stage and in all, and the device of each stage."""
-    assert plan.stages is not None
-    ends = np.concatenate([[0], np.cumsum(plan.stages)]).astype(np.intp)
-    return ends, folded(plan.pp) if plan.schedule in FOLDED else looped(plan.pp, plan.chunks)
+    def _working(self, plan: TrainingPlan) -> float:
+        """Bytes of each device at least while a layer runs."""
+        return 0.0 if 0 in (plan.stages or ()) else self.sums(plan).working[0]

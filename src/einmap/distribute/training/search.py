@@ -11,6 +11,7 @@ from itertools import count as counting
 from itertools import product
 
 from einmap.distribute.costs.cluster import Cluster
+from einmap.distribute.pipelines.problem import ROUNDING
 from einmap.distribute.training.bounds import Bounds, in_flight
 from einmap.distribute.training.cuts import MOST_CUTS, best_cut, every_cut, n_cuts
 from einmap.distribute.training.model import TrainingModel
@@ -25,8 +26,8 @@ from einmap.visible import brief
 
 MOST_DEVICES = 64
 """Devices among which sub-meshes of different sizes are a part of the space; among more some of them are looked at."""
-MOST_UNEQUAL, MOST_OF_MANY = 2_000, 100
-"""Plans with sub-meshes of different sizes that are run, with so many devices and with more."""
+MOST_UNEQUAL, MOST_OF_MANY = 8_000, 100
+"""Plans with sub-meshes of different sizes that are looked at, with so many devices and with more."""
 SCHEDULES = ("1f1b", "interleaved", "zb-1p", "zb-2p", "zb-v")
 """Schedules that are tried: `fill-drain` takes as long as `1f1b`, and holds more; `dual-pipe-v` gains what passes that
 overlap save, which is not known here.
@@ -236,8 +237,8 @@ class _Search:
         if candidate.depth == 0:
             for cut in self._cuts(plan):
                 made = replace(plan, stages=cut)
-                if self.bounds.held_with(made) <= self.memory:
-                    bound = max(candidate.bound, self.bounds.of_cut(made))
+                if self.bounds.held_with(made) <= self.memory * (1 + ROUNDING):
+                    bound = max(candidate.bound, self.costs.at_least(made))
                     heappush(self._heap, _Candidate(bound, next(self._numbers), 1, made))
             return
         self._run(plan)
@@ -275,7 +276,8 @@ class _Search:
                 return
             self.looked += 1
             try:
-                self._run(plan)
+                if self.costs.at_least(plan) < self._fastest():
+                    self._run(plan)
             except SpecError:
                 if "meshes" in self.request.fixed:
                     raise

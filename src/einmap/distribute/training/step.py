@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import groupby
 
 from einmap.distribute.costs.cluster import Cluster
 from einmap.distribute.pipelines.problem import ROUNDING
-from einmap.distribute.pipelines.quick import Ordered, ends_and_peaks, ordered
+from einmap.distribute.pipelines.quick import Ordered, ends, ordered
 from einmap.distribute.pipelines.shipped import pipeline_schedule
 from einmap.distribute.pipelines.timeline import StageCosts, Timeline, run_pipeline
 from einmap.distribute.placements.mesh import Mesh
-from einmap.distribute.training.held import Held
+from einmap.distribute.training.held import DataMove, Held
 from einmap.distribute.training.layer import LayerCost, Weights, layer_cost
 from einmap.distribute.training.machine import Machine, check_meshes, machine_for
 from einmap.distribute.training.model import Layer, TrainingModel
@@ -110,6 +111,10 @@ class TrainingCosts:
         """
         return self._laid(plan, is_short).step()
 
+    def at_least(self, plan: TrainingPlan) -> float:
+        """Seconds that a step by a plan takes at least, without running its pipeline. Raises SpecError as `step`."""
+        return self._laid(plan, is_short=True).at_least()
+
     def sent(self, plan: TrainingPlan) -> tuple[Mapping[str, float], ...]:
         """Bytes that each device of a pipeline sends in a step, by the names of parts. Raises SpecError as `step`."""
         laid = self._laid(plan, is_short=False)
@@ -122,8 +127,8 @@ class TrainingCosts:
         check_meshes(self.cluster, plan, self.laid)
         counts = stages_of(self.model, plan)
         stages = self.stages(plan, counts)
-        run = _run_at_least(plan, batches) if is_short else batches
-        device_of, _ = _ordered(plan.schedule, plan.pp, run, plan.chunks)
+        run = run_at_least(plan, batches) if is_short else batches
+        device_of, _ = ordered_for(plan, run)
         if len(device_of) != len(stages):
             raise SpecError(
                 f"{plan.schedule} has {counted(len(device_of), 'stage')}, the plan {len(stages)}",
@@ -188,19 +193,23 @@ MOST_RUN = 6_000
 """Actions of a pipeline that is run as a whole where many are compared."""
 
 
+def ordered_for(plan: TrainingPlan, batches: int) -> tuple[tuple[int, ...], Ordered | None]:
+    """The device of each stage of the schedule of a plan, and its arrays; None where actions overlap."""
+    return _ordered(plan.schedule, plan.pp, batches, plan.chunks)
+
+
 @lru_cache(maxsize=500)
 def _ordered(name: str, devices: int, batches: int, chunks: int) -> tuple[tuple[int, ...], Ordered | None]:
-    """The device of each stage of a schedule, and its arrays; None where actions overlap."""
     schedule = pipeline_schedule(name, devices, batches, chunks=chunks)
     has_steps = any(len(step) > 1 for steps in schedule.steps for step in steps)
     return schedule.device_of, None if has_steps else ordered(schedule)
 
 
-def _run_at_least(plan: TrainingPlan, batches: int) -> int:
+def run_at_least(plan: TrainingPlan, batches: int) -> int:
     """Micro-batches after which a pipeline repeats itself, with the same rest by the number of devices; all of them
-    where they are not many.
+    where they are not many, or all are held.
     """
-    if 3 * plan.pp * plan.chunks * batches <= MOST_RUN:
+    if 3 * plan.pp * plan.chunks * batches <= MOST_RUN or plan.schedule == "fill-drain":
         return batches
     return min(batches, 5 * plan.pp + batches % plan.pp)
 
@@ -237,15 +246,35 @@ class _Step:
             plan, seconds, parts, held, self._stage_costs, self.batches, self.counts, self._operations()
         )
 
-    def _ends_and_peaks(self, batches: int) -> tuple[list[float], list[float]]:
+    def _ends_and_peaks(self, batches: int) -> tuple[list[float], Sequence[float]]:
         """When each device is done with so many micro-batches, and the most bytes of activations that it holds."""
         plan, costs = self.plan, self._stage_costs
-        _, arrays = _ordered(plan.schedule, plan.pp, batches, plan.chunks)
+        _, arrays = ordered_for(plan, batches)
         if arrays is not None:
-            return ends_and_peaks(arrays, costs)
+            return ends(arrays, costs), arrays.peaks(costs.activations).tolist()
         timeline = run_pipeline(pipeline_schedule(plan.schedule, plan.pp, batches, chunks=plan.chunks), costs)
-        ends = [timeline.ends[steps[-1][-1]] for steps in timeline.schedule.steps]
-        return ends, list(timeline.peaks)
+        return [timeline.ends[steps[-1][-1]] for steps in timeline.schedule.steps], timeline.peaks
+
+    def at_least(self) -> float:
+        """Seconds at least, whatever the order of actions: each device waits for the stages before its first one and
+        does all its work; backward passes of the devices before it follow, after which these sum and update.
+        """
+        costs, is_split = self._stage_costs, self.plan.schedule in SPLIT
+        found = head = tail = 0.0
+        # of the devices before: what follows their last backward passes, less the passes from the last device to them
+        least = -math.inf
+        for device, lag in zip(range(self.plan.pp), (*costs.transfers, 0.0), strict=False):
+            own = [stage for stage, at in enumerate(self.device_of) if at == device]
+            forward, inputs, weights = (
+                [row[stage] for stage in own] for row in (costs.forward, costs.backward_input, costs.backward_weight)
+            )
+            once, moving = self._waiting_once(device), head + self.batches * (sum(forward) + sum(inputs))
+            work = self.batches * sum(weights)
+            found = max(found, moving + work + once, moving + (0.0 if is_split else work) + tail + least)
+            least = max(least, once - tail + (weights[0] if is_split else 0.0))
+            head += forward[0] + lag
+            tail += inputs[0] + lag + (0.0 if is_split else weights[0])
+        return found
 
     def _operations(self) -> float:
         """A backward pass does twice the products of a forward pass."""
@@ -342,9 +371,18 @@ class _Step:
         """Collectives of gradients once a step, behind what is left of the last backward passes of the device, and of
         weights after the update, behind its next forward passes.
         """
+        for moves, shown in self._shown_once(device):
+            parts.add_moves(moves, shown)
+
+    def _waiting_once(self, device: int) -> float:
+        """Seconds of a device after its last action."""
+        waits = sum(shown for moves, shown in self._shown_once(device) if moves)
+        return waits + sum(stage.update for stage in self._on(device))
+
+    def _shown_once(self, device: int) -> Iterator[tuple[list[tuple[int, DataMove]], float]]:
+        """Collectives once a step of a device, how many of each, and seconds that it waits for them."""
         runs = [run for stage in self._on(device) for run in stage.runs]
         for often in ("step", "update"):
             moves = [(run.count, move) for run in runs for move in run.moves if move.often == often]
             taken = sum(count * move.seconds for count, move in moves)
-            shown = shown_once(self.plan, runs, often) if "data" in self.plan.overlap else taken
-            parts.add_moves(moves, shown)
+            yield moves, shown_once(self.plan, runs, often) if "data" in self.plan.overlap else taken

@@ -168,7 +168,8 @@ class Unequal:
             return False
         if (np.diff(sums.fixed) + np.diff(sums.saved)).min() > self.memory:
             self._too_many[key] = offer.samples
-        return key not in self._too_many
+            return False
+        return True
 
     def _least(self, offer: Offer) -> float:
         """Seconds at least: each layer on the devices that need the least time for it together."""
@@ -179,10 +180,14 @@ class Unequal:
     def _alone_on(self, offer: Offer, mesh: Mesh) -> NDArray[np.float64]:
         """Seconds of each layer as if there were one group of samples: no sums of gradients."""
         plan, size = offer.plan, offer.samples // mesh[0]
-        key = mesh[1], size, plan.cp, plan.ep, plan.sequence_parallel, plan.recompute
+        alike = mesh[1], plan.cp, plan.ep, plan.sequence_parallel, plan.recompute
+        key = alike, min(size, self._too_many.get(alike, size))
         if key not in self._alone:
             try:
-                self._alone[key] = self.bounds.alone(self._seen(replace(offer, samples=size), (1, mesh[1])))
+                seen = self._seen(replace(offer, samples=size), (1, mesh[1]))
+                self._alone[key] = self.bounds.alone(seen, self.memory)
             except SpecError:  # a layer has no way over these devices
                 self._alone[key] = np.full(len(self.costs.model.units), np.inf)
+            if np.isinf(self._alone[key]).all():
+                self._too_many[alike] = size
         return self._alone[key]
