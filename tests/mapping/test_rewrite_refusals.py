@@ -155,6 +155,12 @@ for {T: h, Y: p} by {T: 2, Y: 2} (first {T: 4, Y: 2})
         pytest.param(MATMUL, NEST, "fuse n", ["nodes[4]", "over 'n'", "over 'k'", "interchange"], id="two variables"),
         pytest.param(MATMUL, NEST, "fuse m#2", ["nodes[7]", "spatial-for m", "no dimension"], id="temporal and spatial"),
         pytest.param(MATMUL, NEST, "tile m#1 4 n 2", ["nodes[2]", "[REG holds A]", "side by side"], id="a tile across storage"),
+        pytest.param(MATMUL, NEST, "reshape m#2 3", ["nodes[7]", "tile shape 3", "does not divide", "2"], id="not between the shapes around"),
+        pytest.param(MATMUL, NEST, "reshape k#2 2", ["nodes[6]", "innermost loop over 'k'", "split"], id="the innermost loop"),
+        pytest.param(CHAIN, FUSED, "reshape m T:2", ["no tile shape", "'Y'"], id="one Einsum of two"),
+        pytest.param(MATMUL, NEST, "spread n GLB", ["nodes[4]", "'GLB'", "PE.X"], id="no dimension"),
+        pytest.param(MATMUL, NEST, "spread m#3 GLB.X", ["nodes[8]", "already", "serialise"], id="spread already"),
+        pytest.param(MATMUL, NEST, "serialise n", ["nodes[4]", "in time already", "spread"], id="in time already"),
         # storage
         pytest.param(MATMUL, NEST, "hoist A@GLB", ["nodes[1]", "no loop stands above"], id="no loop above"),
         pytest.param(MATMUL, NEST, "hoist A@REG above n", ["nodes[4] does not stand above", "sink"], id="above what is below"),

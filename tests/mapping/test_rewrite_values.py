@@ -27,8 +27,11 @@ from einmap.model.occupancy.occupancy import tile_takes
 
 HARDWARE = (
     "a spatial loop would cross", "against the hierarchy", "its fanout is", "exceeds the extent", "grows inward",
+    "in parts: each lane", "before 'T1' writes them",
 )  # fmt: skip
-"""What `evaluate` may say about the tree after a rewrite: what the tree alone does not show."""
+"""What `evaluate` may say about the tree after a rewrite: what the tree alone does not show. The last two are of lanes,
+each of which has a buffer of its own.
+"""
 
 
 @lru_cache(maxsize=200)
@@ -57,6 +60,10 @@ def commands(spec, rng):
                 yield f"interchange {where}"
                 yield f"fuse {where}"
                 yield f"distribute {where}"
+                yield f"reshape {where} {rng.choice([1, 2, 3, 4])}"
+                yield f"serialise {where}"
+                for name, unit in spec.arch().components.items():
+                    yield from (f"spread {where} {name}.{d.name}" for d in unit.spatial)
                 yield f"split {where} {rng.choice([2, 3]) * max(filter(None, shapes), default=1)}"
                 yield f"tile {where} {rng.choice([2, 3])} {format_address((*p.address[:-1], p.address[-1] + 1))} 2"
             case Storage(tensors=tensors):

@@ -9,7 +9,8 @@ broken, `places`, how nodes are named, and `editing`.
 
 - `branches`: rewrites of splits: loops that several branches begin with, written once above the split, and back.
 - `editing`: editing a LoopTree: nodes in and out of its lists, by address.
-- `loops`: rewrites of loops alone: they change in which order, or in how many steps, the same tiles are visited.
+- `loops`: rewrites of loops: in which order, in how many steps, in time or on lanes, and in which tiles values are
+  visited.
 - `places`: pointing into a mapping: addresses, and names where they are unambiguous.
 - `storage`: rewrites of storage nodes: where in the LoopTree a memory holds a tensor, and whether it does.
 - `text`: a rewrite written as one line: `sink A@GLB below m`.

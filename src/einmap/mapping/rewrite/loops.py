@@ -1,4 +1,4 @@
-"""Rewrites of loops alone: they change in which order, or in how many steps, the same tiles are visited."""
+"""Rewrites of loops: in which order, in how many steps, in time or on lanes, and in which tiles values are visited."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from collections.abc import Mapping as MappingOf
 from itertools import pairwise
 
+from einmap.einsum.workload import Workload
 from einmap.errors import did_you_mean
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import LoopNode, PerEinsum, Spatial, Split, Temporal, format_address
 from einmap.mapping.pretty import describe
 from einmap.mapping.rewrite.editing import beside, each, paths_through, replaced, siblings
 from einmap.mapping.rewrite.places import PlacedLoop, Ref, find_loop, refuse
+from einmap.mapping.rewrite.values import check_exchange, holders
 
 type Shape = int | MappingOf[str, int]
 """A tile shape, or one for each Einsum below a loop."""
@@ -217,6 +219,134 @@ def fuse(mapping: Mapping, loop: Ref) -> Mapping:
 
 def _lanes(node: LoopNode) -> tuple[str, str] | None:
     return (node.component, node.name) if isinstance(node, Spatial) else None
+
+
+def reshape(mapping: Mapping, workload: Workload, loop: Ref, shape: Shape) -> Mapping:
+    """Give a loop another tile shape: it has more iterations, or fewer, and the loops below it fewer, or more.
+
+    `reshape m#1 2`:
+
+        [DRAM holds A, B, Z]
+        for m by 4
+          [GLB holds A]
+          for m by 1
+            for k by 1
+              compute Z on MAC
+        ->
+        [DRAM holds A, B, Z]
+        for m by 2
+          [GLB holds A]
+          for m by 1
+            for k by 1
+              compute Z on MAC
+
+    The shape is a multiple of that of the next loop below over the same variable, and divides that of the next one
+    above; where a loop has a shape for each Einsum, so has the new one.
+    Raises MappingError for other shapes, for loops with an initial tile shape, for the innermost loop over a variable,
+    whose tiles are single values, and where Einsums would exchange an intermediate in other tiles.
+    """
+    placed = find_loop(mapping, loop)
+    _no_initial(placed)
+    paths = paths_through(mapping, placed.address)
+    new = _shape_for(placed, tuple(paths), shape)
+    for einsum in paths:
+        size = new.of(einsum)
+        above, below = shapes_around(mapping, placed, einsum)
+        if below is None:
+            variable = placed.node.rank_variable.of(einsum)
+            text = f"this is the innermost loop over {variable!r}: its tiles are single values"
+            raise refuse(text, placed.address, "`split` makes a loop above it")
+        assert size is not None
+        if size < 1 or size % below or (above is not None and above % size):
+            outside = "" if above is None else f", and does not divide that of the loop above, {above}"
+            text = f"tile shape {size} is not a multiple of that of the loop below, {below}{outside}"
+            raise refuse(text, placed.address, f"multiples of {below}" + (f" that divide {above}" if above else ""))
+    changed = replaced(mapping, placed.address, 1, (_with_shape(placed.node, new),))
+    if isinstance(placed.node, Temporal):
+        _check_exchanged(changed, workload, placed)
+    return changed
+
+
+def shapes_around(mapping: Mapping, loop: PlacedLoop, einsum: str) -> tuple[int | None, int | None]:
+    """Tile shapes of the next loops above and below over the variable that an Einsum has there; None: there is none."""
+    variable = loop.node.rank_variable.of(einsum)
+    above: int | None = None
+    for placed in mapping.path_of[einsum]:
+        node = placed.node
+        if not isinstance(node, Temporal | Spatial) or node.rank_variable.of(einsum) != variable:
+            continue
+        if placed.address > loop.address:
+            return above, node.tile_shape.of(einsum)
+        if placed.address < loop.address:
+            above = node.tile_shape.of(einsum)
+    return above, None
+
+
+def _check_exchanged(mapping: Mapping, workload: Workload, loop: PlacedLoop) -> None:
+    for tensor in sorted(workload.intermediates):
+        for einsum in paths_through(mapping, loop.address):
+            held = holders(mapping, einsum, tensor)
+            if held and held[0] > loop.address:
+                check_exchange(mapping, workload, tensor, [loop.address], held[0])
+                break
+
+
+def spread(mapping: Mapping, loop: Ref, dimension: str) -> Mapping:
+    """Spread a loop in time over the lanes of a fanout, each tile on a lane of its own: the inverse of `serialise`.
+
+    `spread m GLB.X`:
+
+        [DRAM holds A, B, Z]
+        for m by 1
+          [GLB holds A]
+          for k by 1
+            compute Z on MAC
+        ->
+        [DRAM holds A, B, Z]
+        spatial-for m by 1 on GLB.X
+          [GLB holds A]
+          for k by 1
+            compute Z on MAC
+
+    `dimension`: the component and the dimension of its fanout, as `GLB.X`. Raises MappingError for a loop that is
+    spread already, and for one with an initial tile shape.
+    """
+    placed = find_loop(mapping, loop)
+    _no_initial(placed)
+    if isinstance(placed.node, Spatial):
+        text = f"this loop is spread over {placed.node.component}.{placed.node.name} already"
+        raise refuse(text, placed.address, "`serialise` puts it back into time")
+    component, dot, name = dimension.rpartition(".")
+    if not (component and dot and name):
+        raise refuse(f"{dimension!r} is not a dimension of a fanout", placed.address, "write for example PE.X")
+    lanes = Spatial(placed.node.rank_variable, placed.node.tile_shape, component, name)
+    return replaced(mapping, placed.address, 1, (lanes,))
+
+
+def serialise(mapping: Mapping, loop: Ref) -> Mapping:
+    """Put a loop over the lanes of a fanout into time, one tile after the other: the inverse of `spread`.
+
+    `serialise m`:
+
+        [DRAM holds A, B, Z]
+        spatial-for m by 1 on GLB.X
+          [GLB holds A]
+          for k by 1
+            compute Z on MAC
+        ->
+        [DRAM holds A, B, Z]
+        for m by 1
+          [GLB holds A]
+          for k by 1
+            compute Z on MAC
+
+    Raises MappingError for a loop in time.
+    """
+    placed = find_loop(mapping, loop)
+    if isinstance(placed.node, Temporal):
+        raise refuse("this loop runs in time already", placed.address, "`spread` puts it over a fanout")
+    serial = Temporal(placed.node.rank_variable, placed.node.tile_shape)
+    return replaced(mapping, placed.address, 1, (serial,))
 
 
 def tile(mapping: Mapping, shapes: MappingOf[str, Shape]) -> Mapping:

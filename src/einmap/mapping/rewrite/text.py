@@ -11,7 +11,7 @@ from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import format_address
 from einmap.mapping.recurrences import check_recurrences
 from einmap.mapping.rewrite.branches import distribute, merge
-from einmap.mapping.rewrite.loops import Shape, fuse, interchange, split, tile
+from einmap.mapping.rewrite.loops import Shape, fuse, interchange, reshape, serialise, split, spread, tile
 from einmap.mapping.rewrite.storage import bypass, hoist, keep, sink
 
 type Words = list[str]
@@ -21,6 +21,9 @@ USAGE: MappingOf[str, str] = {
     "split": "split LOOP SHAPE",
     "fuse": "fuse LOOP",
     "tile": "tile LOOP SHAPE [LOOP SHAPE ...]",
+    "reshape": "reshape LOOP SHAPE",
+    "spread": "spread LOOP COMPONENT.DIMENSION",
+    "serialise": "serialise LOOP",
     "hoist": "hoist TENSOR@MEMORY [above LOOP]",
     "sink": "sink TENSOR@MEMORY [below LOOP]",
     "bypass": "bypass TENSOR@MEMORY",
@@ -76,6 +79,22 @@ def _tile(words: Words) -> Change:
     shapes = {loop: _shape(shape) for loop, shape in zip(words[::2], words[1::2], strict=True)}
     _need(2 * len(shapes) == len(words))
     return lambda mapping, _: tile(mapping, shapes)
+
+
+def _reshape(words: Words) -> Change:
+    loop, shape = words
+    tile_shape = _shape(shape)
+    return lambda mapping, workload: reshape(mapping, workload, loop, tile_shape)
+
+
+def _spread(words: Words) -> Change:
+    loop, dimension = words
+    return lambda mapping, _: spread(mapping, loop, dimension)
+
+
+def _serialise(words: Words) -> Change:
+    (loop,) = words
+    return lambda mapping, _: serialise(mapping, loop)
 
 
 def _hoist(words: Words) -> Change:
@@ -136,6 +155,9 @@ _APPLY: MappingOf[str, Callable[[Words], Change]] = {
     "split": _split,
     "fuse": _fuse,
     "tile": _tile,
+    "reshape": _reshape,
+    "spread": _spread,
+    "serialise": _serialise,
     "hoist": _hoist,
     "sink": _sink,
     "bypass": _bypass,
