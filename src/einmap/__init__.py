@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from einmap.serving.tokens import token_costs as token_costs
     from einmap.spec.raw import LiteralString as LiteralString
     from einmap.spec.spec import Spec as Spec
+    from einmap.studio.widget import studio as studio
     from einmap.sweep.result import PointResult as PointResult
     from einmap.sweep.sweep import sweep as sweep
 
@@ -162,6 +163,7 @@ _HOMES = {
     "schedule_csv": "einmap.distribute.pipelines.table",
     "schedule_from_csv": "einmap.distribute.pipelines.table",
     "split": "einmap.einsum.rewrites.partition",
+    "studio": "einmap.studio.widget",
     "sweep": "einmap.sweep.sweep",
     "to_csv": "einmap.report.frames.write",
     "to_frame": "einmap.report.frames.write",
@@ -174,7 +176,7 @@ __all__ = list(_HOMES)
 
 # Functions that have the name of a sub-package. It is imported now, so that its name is free from then on: a later
 # import of one of its modules would put the sub-package in the place of the function.
-for _name in ("emit", "execute", "sweep"):
+for _name in ("emit", "execute", "studio", "sweep"):
     import_module(f"{__name__}.{_name}")
     globals().pop(_name, None)
 del _name

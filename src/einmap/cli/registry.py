@@ -41,6 +41,7 @@ COMMANDS = {
     "explain": "explain",
     "diff": "diff",
     "show": "show",
+    "studio": "lab.studio",
     "sweep": "sweep",
     "plugins": "catalogue.plugins",
     "examples": "catalogue.examples",

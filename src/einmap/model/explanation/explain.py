@@ -12,8 +12,10 @@ from einmap.model.explanation.values import Explanation
 from einmap.spec.spec import Spec
 
 
-def explain(spec: Spec) -> Explanation:
+def explain(spec: Spec, *, changes: bool = True) -> Explanation:
     """Why the mapping of a specification costs what it does, counted as the preset `exact` does.
+
+    `changes`: whether single changes that would help are evaluated, which takes longer than all the rest.
 
     Raises as `evaluate` does: SpecError for a bad specification, MappingError when the mapping does not fit it.
     """
@@ -30,6 +32,6 @@ def explain(spec: Spec) -> Explanation:
         bottlenecks=tuple(bottlenecks_of(workings)),
         energy=tuple(energy_of(workings.cost)),
         fanouts=tuple(fanouts_of(workings)),
-        changes=changes_of(workings),
+        changes=changes_of(workings) if changes else (),
         unexplained=unexplained(workings),
     )

@@ -72,14 +72,20 @@ def _template(*assets: str) -> Any:
 
 
 def _style() -> str:
-    """Colours of both themes; light is for paper, and for those who asked for nothing."""
+    return "\n".join((themes(":root"), _asset("page.css")))
+
+
+def themes(root: str) -> str:
+    """Colours of both themes below `root`; light is for paper, and for those who asked for nothing."""
     light, dark = declarations(LIGHT), declarations(DARK)
-    themes = (
-        f":root{{color-scheme:light;{light}}}",
-        f"@media screen and (prefers-color-scheme:dark){{:root:not([data-theme=light]){{color-scheme:dark;{dark}}}}}",
-        f"@media screen{{:root[data-theme=dark]{{color-scheme:dark;{dark}}}}}",
+    return "\n".join(
+        (
+            f"{root}{{color-scheme:light;{light}}}",
+            f"@media screen and (prefers-color-scheme:dark)"
+            f"{{{root}:not([data-theme=light]){{color-scheme:dark;{dark}}}}}",
+            f"@media screen{{{root}[data-theme=dark]{{color-scheme:dark;{dark}}}}}",
+        )
     )
-    return "\n".join((*themes, _asset("page.css")))
 
 
 def _plot(figure: Figure) -> Any:

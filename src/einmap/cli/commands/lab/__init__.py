@@ -6,4 +6,5 @@
 - `search`: `einmap search`: strategies side by side on the mapspace of one Einsum.
 - `search_report`: what `einmap search` prints.
 - `skislope`: `einmap skislope`: the least traffic to and from main memory by the capacity of a buffer.
+- `studio`: `einmap studio`: a mapping edited by hand in the browser.
 """

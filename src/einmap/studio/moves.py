@@ -1,0 +1,189 @@
+"""Which rewrites apply to a node, and why the others do not: what a page offers when a node is taken up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from einmap.arch.component import Memory
+from einmap.errors import EinmapError
+from einmap.mapping.mapping import Mapping, PlacedNode
+from einmap.mapping.nodes import Address, LoopNode, PerEinsum, Spatial, Split, Storage, Temporal, format_address
+from einmap.mapping.pretty import describe
+from einmap.mapping.rewrite.editing import paths_through, siblings
+from einmap.mapping.rewrite.loops import shapes_around
+from einmap.mapping.rewrite.places import PlacedLoop, at, find_node
+from einmap.mapping.rewrite.text import rewritten
+from einmap.mapping.rewrite.values import holders, met_at
+from einmap.mapping.validate import validate
+from einmap.numbers import divisors
+from einmap.spec.spec import Spec
+
+MOST_SHAPES = 64
+"""Tile shapes that a slider has."""
+MOST_KEPT = 40
+"""Storage nodes that are offered to be inserted at one place."""
+
+type Kind = Literal["place", "shape", "split", "lanes", "keep", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A rewrite as text, what it does in words, and the reason why it does not apply; None: it does.
+
+    `kind`: `place`: the node moves `above` or `below` the node at `target`; `shape`, `split`: the tile shape `value`;
+    `lanes`: into time or over a fanout; `keep`: a new storage node `below` the node at `target`.
+    """
+
+    text: str
+    label: str
+    kind: Kind = "other"
+    target: str = ""
+    side: Literal["", "above", "below"] = ""
+    value: int | None = None
+    why: str | None = None
+
+
+def options_of(spec: Spec, mapping: Mapping, node: str, tensor: str | None = None) -> list[dict[str, Any]]:
+    """The moves of the node at an address, as plain data. Raises MappingError for an address without a node."""
+    placed = find_node(mapping, node)
+    return [asdict(_judged(spec, mapping, option)) for option in _options(spec, mapping, placed, tensor)]
+
+
+def _options(spec: Spec, mapping: Mapping, placed: PlacedNode, tensor: str | None) -> Iterator[Option]:
+    match placed.node:
+        case Storage():
+            yield from _of_storage(mapping, placed, placed.node, tensor)
+        case Temporal() | Spatial():
+            yield from _of_loop(spec, mapping, PlacedLoop(placed.address, placed.node))
+        case Split(branches=branches):
+            yield from _of_split(placed.address, len(branches))
+        case _:
+            pass
+
+
+def _judged(spec: Spec, mapping: Mapping, option: Option) -> Option:
+    """The option with the reason why it does not apply. Capacities are known when it is evaluated, and not before."""
+    try:
+        changed = rewritten(mapping, spec.workload, option.text)
+        if option.kind in ("place", "lanes", "keep"):
+            validate(changed, spec.workload, spec.archs, at, spec.archs)
+    except EinmapError as error:
+        fields = {**asdict(option), "why": " ".join(str(error).split("\n  hint:"))}
+        return Option(**fields)
+    return option
+
+
+def _of_storage(mapping: Mapping, placed: PlacedNode, node: Storage, tensor: str | None) -> Iterator[Option]:
+    ref = format_address(placed.address)
+    ref = f"{tensor}@{ref}" if tensor is not None else ref
+    name = tensor if tensor is not None else ", ".join(node.tensors)
+    paths = paths_through(mapping, placed.address).values()
+    path = next(iter(paths), ())
+    above = [(p.address, p.node) for p in path if isinstance(p.node, Temporal | Spatial) and p.address < placed.address]
+    below = {p.address: p for path in paths for p in path if p.address > placed.address}
+    for address, loop_above in reversed(above):
+        where = format_address(address)
+        yield Option(f"hoist {ref} above {where}", f"{name} above {describe(loop_above)}", "place", where, "above")
+    for loop in below.values():
+        if isinstance(loop.node, Temporal | Spatial):
+            where = format_address(loop.address)
+            yield Option(f"sink {ref} below {where}", f"{name} below {describe(loop.node)}", "place", where, "below")
+    yield Option(f"sink {ref}", f"{name} down as far as that saves space at equal traffic")
+    yield Option(f"bypass {ref}", f"{name} past {node.component}")
+
+
+def _of_loop(spec: Spec, mapping: Mapping, loop: PlacedLoop) -> Iterator[Option]:
+    where = format_address(loop.address)
+    yield from _orders(mapping, loop)
+    if isinstance(loop.node, Spatial):
+        yield Option(f"serialise {where}", "into time", "lanes")
+    else:
+        for dimension in _dimensions(spec, mapping, loop.address):
+            yield Option(f"spread {where} {dimension}", f"over the lanes of {dimension}", "lanes")
+    yield from _shapes(spec, mapping, loop)
+    yield Option(f"fuse {where}", "one loop with the one below over the same variable")
+    yield Option(f"distribute {where}", "into the branches of the split below")
+    yield from _kept(spec, mapping, loop.address)
+
+
+def _orders(mapping: Mapping, loop: PlacedLoop) -> Iterator[Option]:
+    """The loop at each other place of the run of loops that it stands in."""
+    listed = siblings(mapping, loop.address)
+    here = loop.address[-1]
+    first, last = here, here
+    while first > 0 and isinstance(listed[first - 1], Temporal | Spatial):
+        first -= 1
+    while last + 1 < len(listed) and isinstance(listed[last + 1], Temporal | Spatial):
+        last += 1
+    name = describe(loop.node)
+    for place in range(first, last + 1):
+        if place == here:
+            continue
+        low, high = min(place, here), max(place, here)
+        run = [format_address((*loop.address[:-1], i)) for i in range(low, high + 1)]
+        order = [run[-1], *run[:-1]] if place < here else [*run[1:], run[0]]
+        side: Literal["above", "below"] = "above" if place < here else "below"
+        target = format_address((*loop.address[:-1], place))
+        label = f"{name} {side} {describe(listed[place])}"  # type: ignore[arg-type]
+        yield Option(f"interchange {' '.join(order)}", label, "place", target, side)
+
+
+def _dimensions(spec: Spec, mapping: Mapping, address: Address) -> list[str]:
+    """The fanouts of the architectures of the Einsums below a node."""
+    found: dict[str, None] = {}
+    for einsum in paths_through(mapping, address):
+        for name, unit in spec.arch(einsum).components.items():
+            found |= {f"{name}.{dimension.name}": None for dimension in getattr(unit, "spatial", ())}
+    return list(found)
+
+
+def _shapes(spec: Spec, mapping: Mapping, loop: PlacedLoop) -> Iterator[Option]:
+    """Other tile shapes of the loop, and those of a new loop above it: divisors of the tile that it meets."""
+    met = met_at(mapping, spec.workload, loop.address)
+    name, one = next(iter(met.items()))
+    below = shapes_around(mapping, loop, name)[1]
+    where, is_plain = format_address(loop.address), loop.node.tile_shape.by_einsum == ()
+    for shape in divisors(one.extent)[:MOST_SHAPES]:
+        text = _shape_text(loop.node, {e: m.shape for e, m in met.items()}, shape, one.shape, is_plain)
+        if text is None:
+            continue
+        if below is not None and shape % below == 0 and shape < one.extent:
+            yield Option(f"reshape {where} {text}", f"tiles of {text}", "shape", value=shape)
+        if shape > one.shape and shape % one.shape == 0 and shape < one.extent:
+            yield Option(f"split {where} {text}", f"a loop of tiles of {text} above it", "split", value=shape)
+
+
+def _shape_text(node: LoopNode, shapes: dict[str, int], shape: int, old: int, is_plain: bool) -> str | None:
+    """A tile shape as `reshape` and `split` read it: one number, or one for each Einsum in proportion."""
+    if is_plain or node.tile_shape == PerEinsum(old):
+        return str(shape)
+    if any(size * shape % old for size in shapes.values()):
+        return None
+    return ",".join(f"{name}:{size * shape // old}" for name, size in shapes.items())
+
+
+def _of_split(address: Address, count: int) -> Iterator[Option]:
+    where = format_address(address)
+    yield Option(f"merge {where}", "one loop above all branches, which begin with it")
+    if count > 2:
+        for branch in range(count - 1):
+            yield Option(
+                f"merge {where} {branch} {branch + 1}", f"one loop above branches {branch + 1} and {branch + 2}"
+            )
+
+
+def _kept(spec: Spec, mapping: Mapping, address: Address) -> Iterator[Option]:
+    """A tensor in a memory that does not hold it yet, below the loop."""
+    paths = paths_through(mapping, address)
+    offered: dict[str, None] = {}
+    for einsum in paths:
+        memories = [name for name, unit in spec.arch(einsum).components.items() if isinstance(unit, Memory)]
+        for tensor in spec.workload.by_name[einsum].tensors:
+            held = {getattr(mapping.at(a), "component", "") for a in holders(mapping, einsum, tensor)}
+            offered |= {f"{tensor}@{memory}": None for memory in memories if memory not in held}
+    for ref in list(offered)[:MOST_KEPT]:
+        tensor, _, memory = ref.partition("@")
+        where = format_address(address)
+        yield Option(f"keep {ref} below {where}", f"hold {tensor} in {memory} below it", "keep", where, "below")

@@ -1,0 +1,59 @@
+// The moves of the selected node: sliders for tile shapes, buttons for the rest, each with the reason where it is barred.
+import { h } from "./dom.js";
+
+export function movesView(app) {
+  const root = h("section", { class: "moves", "aria-label": "Moves of the selected node" });
+  return { root, show: (node, options) => showMoves(app, root, node, options), clear: () => root.replaceChildren(hint()) };
+}
+
+function hint() {
+  return h("p", { class: "muted" }, "Drag a block, or choose one: arrows walk, Alt + arrows move, [ and ] change a tile shape, Delete removes a storage node, P pins.");
+}
+
+function showMoves(app, root, node, options) {
+  const focused = document.activeElement?.dataset?.move;
+  // a slider that is being moved stays: a new one would end the movement
+  const held = focused === "shape" && root.querySelector("label.slider")?.dataset.at === node.at ? root.querySelector("label.slider") : null;
+  root.replaceChildren(h("h3", {}, node.text || "split", h("code", {}, ` ${node.at}`)), ...(held ? [held] : []));
+  const shapes = options.filter((o) => o.kind === "shape");
+  const splits = options.filter((o) => o.kind === "split");
+  if (shapes.length > 1 && !held) root.append(slider(app, node, shapes));
+  if (splits.length) root.append(chooser(app, "a loop above, of tiles of", splits, (o) => o.value));
+  const kept = options.filter((o) => o.kind === "keep");
+  if (kept.length) root.append(chooser(app, "also", kept, (o) => o.label));
+  const others = options.filter((o) => !["shape", "split", "keep"].includes(o.kind));
+  const list = h("div", { class: "buttons" });
+  if (node.kind !== "split") list.append(h("button", { type: "button", "data-move": "pin", onclick: () => app.ask({ do: "pin", node: node.at }) }, node.pinned ? "unpin" : "pin"));
+  for (const option of others.filter((o) => !o.why)) list.append(button(app, option));
+  root.append(list);
+  const barred = others.filter((o) => o.why);
+  if (barred.length)
+    root.append(h("details", {}, h("summary", {}, `${barred.length} that do not apply`), h("ul", {}, barred.map((o) => h("li", {}, h("code", {}, o.text), `: ${o.why}`)))));
+  if (focused && !held) root.querySelector(`[data-move="${CSS.escape(focused)}"]`)?.focus();
+}
+
+function button(app, option) {
+  return h("button", { type: "button", "data-move": option.text, title: option.text, onclick: () => app.move(option.text) }, option.label);
+}
+
+function slider(app, node, shapes) {
+  const at = Math.max(0, shapes.findIndex((o) => String(o.value) === node.shape || o.text.endsWith(` ${node.shape}`)));
+  const said = h("output", {}, node.shape);
+  let moved = false;
+  const input = h("input", { type: "range", min: 0, max: shapes.length - 1, step: 1, value: at, "aria-label": "tile shape", "data-move": "shape" });
+  input.addEventListener("input", () => {
+    const option = shapes[Number(input.value)];
+    said.textContent = option.why ? `${option.value}: ${option.why}` : option.value;
+    if (option.why) return;
+    app.latest(option.text, moved);
+    moved = true;
+  });
+  return h("label", { class: "slider", "data-at": node.at }, "tile shape ", input, said);
+}
+
+function chooser(app, words, options, name) {
+  const select = h("select", { "aria-label": words }, options.map((o, i) => h("option", { value: i, disabled: !!o.why, title: o.why ?? "" }, String(name(o)))));
+  select.value = String(Math.max(0, options.findIndex((o) => !o.why)));
+  const go = () => app.move(options[Number(select.value)].text);
+  return h("div", { class: "row" }, words, select, h("button", { type: "button", "data-move": words, onclick: go }, "do"));
+}

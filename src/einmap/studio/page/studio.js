@@ -1,0 +1,229 @@
+// The studio on one element: it asks a session through a transport, and shows what it answers. The transport is all that
+// differs between a page and a notebook: `ask(message)` gives a promise of the answer, `heard` is told of new states.
+import { h, picture } from "./dom.js";
+import { treeView } from "./tree.js";
+import { movesView } from "./moves.js";
+import { numbersView } from "./numbers.js";
+
+export function mount(root, transport) {
+  root.classList.add("einmap-studio");
+  const app = { root, state: null, selected: null, pending: null, busy: false, timer: null };
+  const said = h("p", { class: "said", role: "status", "aria-live": "polite" });
+  app.say = (text, tone = "") => {
+    said.textContent = text;
+    said.className = `said ${tone}`;
+  };
+  app.ask = async (message) => {
+    const answer = await transport.ask(message);
+    if (answer.kind === "error") app.say(answer.hint ? `${answer.message} (${answer.hint})` : answer.message, "bad");
+    else if (answer.kind === "state") app.show(answer);
+    return answer;
+  };
+  app.move = async (text) => {
+    const begin = performance.now();
+    const answer = await app.ask({ do: "move", text });
+    if (answer.kind === "state") app.say(`${text}`, "good");
+    root.dataset.took = String(performance.now() - begin);
+    if (app.selected) tree.focus(app.selected.at);
+    return answer;
+  };
+  // A slider asks for many shapes in a row: the last one counts, and is a step of its own only when it is the last.
+  app.latest = async (text, instead) => {
+    app.pending = { text, instead: instead || !!app.pending?.instead };
+    if (app.busy) return;
+    app.busy = true;
+    while (app.pending) {
+      const next = app.pending;
+      app.pending = null;
+      const answer = await app.ask({ do: "move", ...next });
+      if (answer.kind === "state") app.say(next.text, "good");
+    }
+    app.busy = false;
+  };
+  app.select = async (node) => {
+    app.selected = node;
+    root.querySelectorAll(".block.selected").forEach((element) => element.classList.remove("selected"));
+    root.querySelector(`.block[data-at="${CSS.escape(node.at)}"]`)?.classList.add("selected");
+    if (node.kind === "compute") return app.explain({ einsum: node.einsum });
+    return app.options();
+  };
+  app.options = async () => {
+    const node = app.selected;
+    if (!node) return moves.clear();
+    const answer = await transport.ask({ do: "moves", node: node.at });
+    if (answer.kind === "moves" && node === app.selected) moves.show(node, answer.options);
+    return answer;
+  };
+  app.shift = async (node, side) => {
+    app.selected = node;
+    const answer = await app.ask({ do: "moves", node: node.at });
+    const places = (answer.options ?? []).filter((option) => option.kind === "place" && option.side === side);
+    if (places[0]?.why) app.say(places[0].why, "bad");
+    else if (places[0]) await app.move(places[0].text);
+    else app.say(`there is no place ${side} for this node`, "bad");
+  };
+  app.reshape = async (node, step) => {
+    app.selected = node;
+    const answer = await app.ask({ do: "moves", node: node.at });
+    const shapes = (answer.options ?? []).filter((option) => option.kind === "shape");
+    const next = shapes[shapes.findIndex((option) => String(option.value) === node.shape) + step];
+    if (next && !next.why) await app.move(next.text);
+    else app.say(next?.why ?? "there is no other tile shape in this direction", "bad");
+  };
+  app.explain = async (about) => {
+    const answer = await app.ask({ do: "explain", ...Object.fromEntries(Object.entries(about).filter(([, v]) => v)) });
+    if (answer.kind === "explanation") numbers.explain(answer.text);
+  };
+  app.details = async () => {
+    const answer = await transport.ask({ do: "details" });
+    if (answer.kind === "details") numbers.details(answer);
+    else numbers.details({ occupancy: [], cases: [], roofline: { points: [], bandwidths: [], peaks: [] } });
+  };
+  app.show = (state) => {
+    const later = app.state !== null && state.revision !== app.state.revision;
+    app.state = state;
+    const kept = tree.show(state.tree);
+    app.selected = kept?.node ?? null;
+    numbers.show(state);
+    left.show(state);
+    bar.show(state);
+    if (later && numbers.wantsDetails()) app.details();
+    app.options();
+    root.dataset.revision = state.revision;
+    if (state.search?.runs) watch(app);
+  };
+  const tree = treeView(app), moves = movesView(app), numbers = numbersView(app), left = leftView(app), bar = barView(app);
+  const shown = h("dialog", { class: "shown" });
+  app.dialog = (...children) => {
+    shown.replaceChildren(h("form", { method: "dialog" }, h("button", { class: "close", "aria-label": "close" }, "close")), ...children.filter(Boolean));
+    shown.showModal();
+    return shown;
+  };
+  const middle = h("section", { class: "middle", "aria-label": "Mapping" }, tree.root, moves.root);
+  root.replaceChildren(bar.root, said, h("main", {}, left.root, middle, numbers.root), shown);
+  root.addEventListener("keydown", (event) => {
+    if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z" || event.target.matches("input, textarea")) return;
+    event.preventDefault();
+    app.ask({ do: event.shiftKey ? "redo" : "undo" });
+  });
+  transport.heard = (answer) => answer.kind === "state" && answer.revision !== app.state?.revision && app.show(answer);
+  transport.lost = () => app.say("the studio has ended, or the connection is lost: reload to look again", "bad");
+  moves.clear();
+  app.ask({ do: "look" });
+  return app;
+}
+
+// Progress of a search, several times a second, until it has ended.
+function watch(app) {
+  clearTimeout(app.timer);
+  app.timer = setTimeout(async () => {
+    const answer = await app.ask({ do: "progress" });
+    if (answer.kind !== "progress") return;
+    app.bar(answer.search);
+    watch(app);
+  }, 300);
+}
+
+function barView(app) {
+  const button = (name, message, label) => h("button", { type: "button", "data-do": name, onclick: () => app.ask(message ?? { do: name }) }, label ?? name);
+  const undo = button("undo"), redo = button("redo"), reset = button("reset", null, "begin again");
+  const metric = h("select", { "aria-label": "metric" }, ["edp", "energy", "latency"].map((name) => h("option", { value: name }, name === "edp" ? "EDP" : name)));
+  const seconds = h("input", { type: "number", min: 1, max: 3600, value: 60, "aria-label": "seconds at most" });
+  const begin = (pinned) => app.ask({ do: "search", metric: metric.value, pinned, seconds: Number(seconds.value) || 60 });
+  const best = h("button", { type: "button", "data-do": "search", onclick: () => begin(false) }, "find the best");
+  const complete = h("button", { type: "button", "data-do": "complete", onclick: () => begin(true) }, "complete what is pinned");
+  const stop = button("stop"), keep = button("keep", null, "keep it");
+  const compare = h("button", { type: "button", "data-do": "compare", onclick: () => differ(app) }, "why not this one");
+  const told = h("span", { class: "told", role: "status" });
+  const yaml = h("button", { type: "button", "data-do": "text", onclick: () => written(app) }, "YAML");
+  const files = h("button", { type: "button", "data-do": "files", onclick: () => opened(app) }, "open, save");
+  const root = h("header", {}, h("h1", {}, "einmap studio"), h("div", { class: "group" }, undo, redo, reset), h("div", { class: "group" }, yaml, files),
+    h("div", { class: "group" }, best, complete, metric, h("label", {}, seconds, " s"), stop, keep, compare), told);
+  const show = (state) => {
+    undo.disabled = !state.undo;
+    redo.disabled = !state.redo;
+    reset.disabled = !state.undo;
+    complete.disabled = !state.pins;
+    app.bar(state.search);
+  };
+  app.bar = (search) => {
+    const runs = !!search?.runs, has = search && !runs && search.value !== undefined;
+    best.disabled = runs;
+    stop.hidden = !runs;
+    keep.hidden = compare.hidden = !has;
+    told.textContent = search ? progress(search) : "";
+  };
+  return { root, show };
+}
+
+function progress(search) {
+  if (search.problem) return search.problem;
+  if (search.runs) return [`searching for ${search.seconds} s`, search.what, search.best && `best so far: ${search.best}`].filter(Boolean).join("; ");
+  if (search.optimal) return `found the optimum in ${search.seconds} s`;
+  const gap = search.gap === null || search.gap === undefined ? "how far it is from the optimum is not known" : `at most ${(100 * search.gap).toPrecision(2)}% above the optimum`;
+  return `found one in ${search.seconds} s, ${gap}`;
+}
+
+async function differ(app) {
+  const answer = await app.ask({ do: "compare", other: "found" });
+  if (answer.kind === "difference") app.dialog(h("h2", {}, "What was found (A), and this mapping (B)"), h("pre", {}, answer.text));
+}
+
+async function written(app) {
+  const answer = await app.ask({ do: "text" });
+  if (answer.kind !== "text") return;
+  app.dialog(h("h2", {}, "The mapping"), h("pre", { class: "yaml" }, answer.yaml), answer.command && h("h3", {}, "The command that gives it"), answer.command && h("pre", { class: "command" }, answer.command));
+}
+
+async function opened(app) {
+  const answer = await app.ask({ do: "files" });
+  if (answer.kind !== "files") return;
+  const told = h("p", { role: "status" });
+  const then = async (message, word) => {
+    const done = await app.ask(message);
+    if (done.kind === "error") told.textContent = done.hint ? `${done.message}: ${done.hint}` : done.message;
+    else told.textContent = word(done);
+  };
+  const names = h("div", { class: "buttons" }, answer.names.map((name) => h("button", { type: "button", onclick: () => then({ do: "open", file: name }, () => `opened ${name}`) }, name)));
+  const name = h("input", { value: "mapping.yaml", "aria-label": "name of the file" });
+  const force = h("input", { type: "checkbox" });
+  const text = h("textarea", { rows: 8, "aria-label": "YAML text", placeholder: "mapping:\n  nodes: ..." });
+  app.dialog(h("h2", {}, "Open"), answer.names.length ? names : h("p", { class: "muted" }, "no YAML files in the folders of the studio"),
+    h("h3", {}, "or a text"), text, h("button", { type: "button", "data-do": "open-text", onclick: () => then({ do: "open", text: text.value }, () => "opened the text") }, "open the text"),
+    app.state.writes && h("h2", {}, "Save"), app.state.writes && h("div", { class: "row" }, name, h("label", {}, force, " replace"), h("button", { type: "button", "data-do": "save", onclick: () => then({ do: "save", file: name.value, force: force.checked }, (done) => `wrote ${done.file}`) }, "save")), told);
+}
+
+function leftView(app) {
+  const fields = h("div", {});
+  const drawing = (what, name) => {
+    const box = h("details", {}, h("summary", {}, name), h("div", { class: "drawing scrolls", tabindex: 0 }));
+    const draw = async () => {
+      const answer = box.open ? await app.ask({ do: "draw", what }) : null;
+      if (answer?.kind === "drawing") box.lastChild.replaceChildren(picture(answer.svg));
+    };
+    box.addEventListener("toggle", draw);
+    return { box, draw };
+  };
+  const workload = drawing("workload", "Workload"), arch = drawing("arch", "Architecture as a tree");
+  const numbers = h("details", { open: innerWidth > 900 }, h("summary", {}, "Architecture: numbers"), fields);
+  const root = h("section", { class: "left", "aria-label": "Workload and architecture" }, workload.box, arch.box, numbers);
+  let shown = "";
+  const show = (state) => {
+    const text = JSON.stringify(state.architecture);
+    if (text === shown) return;
+    shown = text;
+    arch.draw();
+    fields.replaceChildren(...state.architecture.filter((one) => one.fields.length).map((one) => h("fieldset", {}, h("legend", {}, one.name, h("i", {}, ` ${one.kind}`)), one.fields.map((field) => edited(app, field)))));
+  };
+  return { root, show };
+}
+
+function edited(app, field) {
+  const input = h("input", { value: field.value, "data-path": field.path });
+  input.addEventListener("change", async () => {
+    const answer = await app.ask({ do: "set", path: field.path, value: input.value });
+    if (answer.kind === "error") input.value = field.value;
+    else app.say(`${field.path} is ${input.value} now`, "good");
+  });
+  return h("label", { class: "field" }, h("span", {}, field.name), input);
+}

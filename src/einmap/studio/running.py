@@ -1,0 +1,139 @@
+"""A search in a thread of its own: its progress, the best so far, and what it found."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from einmap.errors import EinmapError
+from einmap.facade import map_workload
+from einmap.mapper.result.result import Found, MapResult, objective
+from einmap.mapping.mapping import Mapping
+from einmap.mapping.nodes import Address, LoopNode, PerEinsum, Spatial, Split, Storage, Temporal, Toll
+from einmap.mapping.template import AnyPlace, PartialMapping, PartialNode
+from einmap.progress import Progress, Report
+from einmap.spec.spec import Spec
+
+METRICS = {"energy": "energy", "latency": "latency", "edp": "energy_delay_product"}
+"""Names of the page and of the mapper."""
+
+
+@dataclass
+class Running:
+    """One search. It stops when it is told to, or when its time is up, with the best that it found."""
+
+    spec: Spec
+    metric: str
+    given: dict[str, PartialMapping] | None = None
+    seconds: float = 60.0
+    report: Report | None = None
+    found: Found | None = None
+    result: MapResult | None = None
+    problem: EinmapError | None = None
+    _progress: Progress = field(default_factory=Progress)
+    _begun: float = field(default_factory=time.monotonic)
+    _ended: float | None = None
+    _thread: threading.Thread | None = None
+
+    def start(self) -> Running:
+        """Begin, in a thread that does not keep the program alive."""
+        self._progress.callback = self._heard
+        self._thread = threading.Thread(target=self._work, name="einmap-studio-search", daemon=True)
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        """Ask for the end; the best so far is the result."""
+        self._progress.stop()
+
+    def wait(self, seconds: float | None = None) -> None:
+        """Wait for the end."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+    @property
+    def runs(self) -> bool:
+        """Whether it has not ended."""
+        return self._ended is None
+
+    def _heard(self, report: Report) -> None:
+        self.report = report
+
+    def _work(self) -> None:
+        try:
+            self.result = map_workload(
+                self.spec,
+                metrics=METRICS[self.metric],
+                given=self.given,
+                progress=self._progress,
+                time_limit_s=self.seconds,
+                workers=max(1, (os.cpu_count() or 2) - 1),
+            )
+            self.found = self.result.front[0]
+        except EinmapError as error:
+            self.problem = error
+        except MemoryError:
+            self.problem = EinmapError("there is not enough memory for this search")
+        finally:
+            self._ended = time.monotonic()
+
+    def state(self) -> dict[str, Any]:
+        """Progress, or the result, as plain data."""
+        seconds = (self._ended or time.monotonic()) - self._begun
+        report = self.report
+        state: dict[str, Any] = {"runs": self.runs, "metric": self.metric, "seconds": round(seconds, 1)}
+        if report is not None:
+            state |= {"what": report.what, "done": report.done, "total": report.total, "best": report.best}
+        if self.problem is not None:
+            state["problem"] = str(self.problem)
+        result = self.result
+        if result is not None:
+            state |= {"optimal": result.optimal, "gap": result.gap, "reason": result.reason}
+            state["value"] = objective(result.cost, METRICS[self.metric])
+        return state
+
+    @property
+    def bound(self) -> float | None:
+        """The least that the metric can be of all mappings, as far as the search has shown; None where it has not."""
+        if self.result is None or self.given is not None:
+            return None
+        if self.result.optimal:
+            return objective(self.result.cost, METRICS[self.metric])
+        return self.result.lower_bound
+
+
+def given_of(spec: Spec, mapping: Mapping, pins: frozenset[Address]) -> dict[str, PartialMapping]:
+    """Pins of a mapping as a partial mapping of each Einsum: anything may stand between."""
+    given: dict[str, PartialMapping] = {}
+    for name, path in mapping.path_of.items():
+        tensors = spec.workload.by_name[name].tensors
+        nodes: list[PartialNode] = [AnyPlace()]
+        for placed in path:
+            node = placed.node
+            if placed.address not in pins or isinstance(node, Split):
+                continue
+            if isinstance(node, Temporal | Spatial):
+                nodes += [_for(node, name), AnyPlace()]
+            elif isinstance(node, Storage | Toll):
+                held = tuple(t for t in node.tensors if t in tensors)
+                nodes += [_holding(node, held), AnyPlace()] if held else []
+        if len(nodes) > 1:
+            given[name] = PartialMapping(tuple(nodes))
+    return given
+
+
+def _for(node: LoopNode, einsum: str) -> LoopNode:
+    """A loop as one Einsum meets it."""
+    variable, shape = PerEinsum(node.rank_variable.of(einsum)), PerEinsum(node.tile_shape.of(einsum))
+    if isinstance(node, Spatial):
+        return Spatial(variable, shape, node.component, node.name)
+    return Temporal(variable, shape, PerEinsum(node.initial_tile_shape.of(einsum)))
+
+
+def _holding(node: Storage | Toll, tensors: tuple[str, ...]) -> Storage | Toll:
+    if isinstance(node, Toll):
+        return Toll(tensors, node.component)
+    return Storage(tensors, node.component, node.persistent, node.sliding_window)

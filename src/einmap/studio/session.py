@@ -1,0 +1,358 @@
+"""The object behind a page of the studio: one specification and its mapping, and what was done to it.
+
+It takes a message and gives an answer, both plain data; nothing here knows of the web. A move is a rewrite as
+`einmap rewrite --do` reads it, and so ends in the mapping that the command gives.
+"""
+
+from __future__ import annotations
+
+import shlex
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from io import StringIO
+from typing import Any
+
+from rich.console import RenderableType
+
+from einmap.errors import EinmapError, MappingError, SpecError
+from einmap.facade import map_workload
+from einmap.frontends.yaml.spec import dump_mapping, loads
+from einmap.mapping.difference import tree_changes
+from einmap.mapping.mapping import Mapping
+from einmap.mapping.nodes import Address
+from einmap.mapping.rewrite.places import find_node
+from einmap.mapping.rewrite.text import rewritten
+from einmap.model.cost import Cost
+from einmap.model.cost_difference import compare_specs
+from einmap.model.evaluate import evaluate
+from einmap.model.explanation.energy_terms import explain_energy
+from einmap.model.explanation.explain import explain
+from einmap.model.explanation.filters import only
+from einmap.report.costs.difference_report import difference_report
+from einmap.report.costs.provenance import energy_report
+from einmap.report.drawing.arch import arch_picture
+from einmap.report.drawing.svg import to_svg
+from einmap.report.drawing.workload import workload_picture
+from einmap.report.explanations.explanation import explanation_report
+from einmap.report.html.colours import ON_PAGE
+from einmap.report.text.console import SafeConsole
+from einmap.spec.raw import RawMap
+from einmap.spec.shared_inputs import put_in
+from einmap.spec.spec import Spec
+from einmap.studio import messages as asked
+from einmap.studio import view
+from einmap.studio.folders import Folders
+from einmap.studio.moves import options_of
+from einmap.studio.running import Running, given_of
+from einmap.visible import short, visible
+
+LONGEST_HISTORY = 500
+"""Steps that can be undone."""
+WIDTH = 84
+"""Characters of a line of texts that the page shows as they are."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The specification with its mapping after a step; `cost` is None, and `problem` says why, where it has none."""
+
+    spec: Spec
+    mapping: Mapping
+    cost: Cost | None
+    problem: str = ""
+    text: str = ""
+    is_rewrite: bool = True
+
+
+@dataclass
+class Session:
+    """A mapping that is worked on. `source`: words of a command line that load it; `folders`: where files may be.
+
+    `handle` may be called by several threads: one message is worked off after the other.
+    """
+
+    spec: Spec
+    source: Sequence[str] = ()
+    folders: Folders = field(default_factory=Folders)
+    pins: frozenset[Address] = frozenset()
+    search: Running | None = None
+    revision: int = 0
+    _done: list[Snapshot] = field(default_factory=list)
+    _undone: list[Snapshot] = field(default_factory=list)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+    _optimum: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._done = [_begun(self.spec)]
+
+    @property
+    def now(self) -> Snapshot:
+        """The mapping as it is."""
+        return self._done[-1]
+
+    @property
+    def mapping(self) -> Mapping:
+        """The LoopTree as it is."""
+        return self.now.mapping
+
+    def handle(self, text: str) -> dict[str, Any]:
+        """The answer to a message in JSON: a state, an answer to a question, or an error; it never raises.
+
+        `kind`: what the answer is; `state`: all that the page shows has changed, in every window.
+        """
+        with self._lock:
+            try:
+                return self._answer(asked.read_message(text))
+            except EinmapError as error:
+                return problem_of(error)
+            except MemoryError:
+                return {"kind": "error", "message": "there is not enough memory for this", "hint": ""}
+            except RecursionError:
+                return {"kind": "error", "message": "this is nested too deeply", "hint": ""}
+
+    def _answer(self, message: asked.Message) -> dict[str, Any]:
+        match message:
+            case asked.Look():
+                return self.state()
+            case asked.Move(text=text, instead=instead):
+                return self._step(text, instead)
+            case asked.Moves(node=node, tensor=tensor):
+                options = options_of(self.now.spec, self.mapping, node, tensor)
+                return {"kind": "moves", "node": node, "tensor": tensor, "options": options}
+            case asked.Step(do=do):
+                return self._back(do)
+            case asked.Pin(node=node):
+                self.pins ^= {find_node(self.mapping, node).address}
+                return self.state()
+            case asked.Search() | asked.OfSearch():
+                return self._searching(message)
+            case asked.Set(path=path, value=value):
+                return self._set(path, value)
+            case asked.Open() | asked.Save():
+                return self._file(message)
+            case _:
+                return self._question(message)
+
+    def _question(self, message: asked.Message) -> dict[str, Any]:
+        """Answers that change nothing."""
+        spec, mapping = self.now.spec, self.mapping
+        match message:
+            case asked.Details():
+                return {"kind": "details", "revision": self.revision, **view.details(spec, mapping)}
+            case asked.Explain(component=component, tensor=tensor, einsum=einsum):
+                names = tuple([name] if name else [] for name in (einsum, tensor, component))
+                return {"kind": "explanation", "text": _explained(spec, self.now.cost, names)}
+            case asked.Compare(other=other):
+                return {"kind": "difference", "text": self._compared(other)}
+            case asked.Draw(what=what):
+                return {"kind": "drawing", "what": what, "svg": _drawing(spec, what)}
+            case asked.Text():
+                return {"kind": "text", "yaml": self.yaml(), "command": self.command()}
+            case _:
+                return {"kind": "files", "names": [visible(name) for name in self.folders.names()]}
+
+    def state(self) -> dict[str, Any]:
+        """Everything that the page shows at once."""
+        now, before = self.now, self._done[-2] if len(self._done) > 1 else None
+        old = before.cost if before is not None else None
+        state = {
+            "kind": "state",
+            "revision": self.revision,
+            "title": ", ".join(visible(name) for name in list(now.mapping.path_of)[:6]),
+            "tree": view.tree(now.spec, now.mapping, now.cost, self.pins),
+            "problem": now.problem,
+            "last": visible(now.text),
+            "undo": len(self._done) - 1,
+            "redo": len(self._undone),
+            "pins": len(self.pins),
+            "architecture": view.architecture(now.spec),
+            "search": self.search.state() if self.search is not None else None,
+            "writes": bool(self.folders.places),
+        }
+        if now.cost is not None:
+            state["numbers"] = view.numbers(now.cost, old, self._optimum)
+            state["bars"] = view.bars(now.cost, old)
+            state["usage"] = view.usage(now.cost)
+            state["notes"] = [str(note) for note in now.cost.notes]
+        return state
+
+    def yaml(self) -> str:
+        """The mapping as the command `einmap rewrite -o` writes it, but for the comment above it."""
+        spec = self.now.spec
+        return dump_mapping(self.mapping, put_in(spec.raw, spec.workload), spec.layouts)
+
+    def command(self) -> str:
+        """The command that makes this mapping of the first one; empty where other things were changed too."""
+        steps = self._done[1:]
+        if not self.source or not steps or not all(step.is_rewrite for step in steps):
+            return ""
+        return shlex.join(["einmap", "rewrite", *self.source, *(w for step in steps for w in ("--do", step.text))])
+
+    def _step(self, text: str, instead: bool) -> dict[str, Any]:
+        """Do a rewrite; what it gives must have a cost, unless the mapping before has none."""
+        head = text.split()[:2]
+        replaces = instead and len(self._done) > 1 and head[:1] == ["reshape"] and self.now.text.split()[:2] == head
+        begin = self._done[-2] if replaces else self.now
+        mapping = rewritten(begin.mapping, begin.spec.workload, text)
+        snapshot = _evaluated(begin.spec, mapping, text)
+        if snapshot.cost is None and begin.cost is not None:
+            evaluate(begin.spec, mapping)  # raises what is wrong, with its place
+        if len(mapping.placed) != len(self.mapping.placed):
+            self.pins = frozenset()  # addresses are those of other nodes now
+        if replaces:
+            self._done.pop()
+        self._take(snapshot)
+        return self.state()
+
+    def _take(self, snapshot: Snapshot) -> None:
+        self._done = [*self._done[-LONGEST_HISTORY:], snapshot]
+        self._undone = []
+        self.revision += 1
+
+    def _back(self, do: str) -> dict[str, Any]:
+        """Undo, redo, or begin again; the latter can be undone."""
+        if do == "reset":
+            if len(self._done) > 1:
+                self._take(replace(self._done[0], text="begin again", is_rewrite=False))
+        elif do == "undo" and len(self._done) > 1:
+            self._undone.append(self._done.pop())
+        elif do == "redo" and self._undone:
+            self._done.append(self._undone.pop())
+        else:
+            raise MappingError(f"there is nothing to {do}")
+        self.pins = frozenset()
+        self.revision += 1
+        return self.state()
+
+    def _searching(self, message: asked.Search | asked.OfSearch) -> dict[str, Any]:
+        running = self.search
+        if isinstance(message, asked.Search):
+            if running is not None and running.runs:
+                raise SpecError("a search runs already", hint="stop it first")
+            spec = self.now.spec
+            given = given_of(spec, self.mapping, self.pins) if message.pinned else None
+            if message.pinned and not given:
+                raise SpecError("nothing is pinned", hint="pin the loops and storage nodes that are to stay")
+            self.search = Running(spec, message.metric, given, message.seconds).start()
+            return self.state()
+        if running is None:
+            raise SpecError("no search was begun")
+        if message.do == "stop":
+            running.stop()
+            running.wait(5.0)
+        elif message.do == "keep":
+            if running.found is None:
+                raise SpecError("the search has not found anything yet", hint="wait for it, or stop it")
+            found = running.found
+            kept = _evaluated(found.spec, found.mapping, f"found by {running.metric}")
+            self._take(replace(kept, is_rewrite=False))
+            self.pins = frozenset()
+        if running.bound is not None and running.spec.raw.get("arch") == self.now.spec.raw.get("arch"):
+            self._optimum = {**self._optimum, running.metric: running.bound}
+        if message.do == "progress" and running.runs:
+            return {"kind": "progress", "search": running.state()}
+        return self.state()
+
+    def _set(self, path: str, value: str) -> dict[str, Any]:
+        if not path.startswith("arch."):
+            raise SpecError("only numbers of the architecture are changed here")
+        spec = self.now.spec
+        spec.get(path)
+        changed = spec.set(path, _scalar(value))
+        snapshot = _evaluated(changed, self.mapping, f"{path} = {value}")
+        if snapshot.cost is None and self.now.cost is not None:
+            evaluate(changed, self.mapping)
+        self._optimum = {}
+        self._take(replace(snapshot, is_rewrite=False))
+        return self.state()
+
+    def _file(self, message: asked.Open | asked.Save) -> dict[str, Any]:
+        if isinstance(message, asked.Save):
+            path = self.folders.write(message.file, self.yaml(), force=message.force)
+            return {"kind": "saved", "file": visible(path.name)}
+        if (message.file is None) == (message.text is None):
+            raise SpecError("open takes the name of a file, or a text")
+        text = message.text if message.text is not None else self.folders.read(message.file or "")
+        spec = _with_sections(self.now.spec, loads(text))
+        name = short(message.file) if message.file is not None else "a text"
+        self._take(replace(_begun(spec), text=f"opened {name}", is_rewrite=False))
+        self.pins, self._optimum = frozenset(), {}
+        return self.state()
+
+    def _compared(self, other: str) -> str:
+        """How the mapping differs from another one, as `einmap diff` says it."""
+        found = self.search.found if self.search is not None else None
+        if other == "found":
+            if found is None:
+                raise SpecError("no search has found anything yet")
+            there = _evaluated(found.spec, found.mapping, "")
+        else:
+            there = self._done[0] if other == "first" else self._done[max(0, len(self._done) - 2)]
+        here = self.now
+        if not tree_changes(there.mapping, here.mapping) and there.spec == here.spec:
+            return "no difference"
+        costs = (there.cost, here.cost) if there.cost is not None and here.cost is not None else None
+        specs = (there.spec.with_mapping(there.mapping), here.spec.with_mapping(here.mapping))
+        return _plain(difference_report(compare_specs(*specs, costs)))
+
+
+def _begun(spec: Spec) -> Snapshot:
+    """The mapping of a specification, or the first one that a search comes to where it has none."""
+    if spec.mapping is not None:
+        return _evaluated(spec, spec.mapping, "")
+    first = map_workload(spec, fuse=False, max_evaluations=1).front[0]
+    return _evaluated(first.spec, first.mapping, "")
+
+
+def _evaluated(spec: Spec, mapping: Mapping, text: str) -> Snapshot:
+    try:
+        return Snapshot(spec, mapping, evaluate(spec, mapping), "", text)
+    except MappingError as error:
+        return Snapshot(spec, mapping, None, str(error), text)
+
+
+def _with_sections(spec: Spec, opened: Spec) -> Spec:
+    """The sections of what was opened, and of the specification those that it does not have."""
+    sections = dict(spec.raw.items) | dict(opened.raw.items)
+    if opened.raw.get("mapping") is None:
+        sections.pop("mapping", None)
+    raw = RawMap(tuple(sections.items()))
+    return replace(spec, raw=raw).expanded()
+
+
+def _scalar(text: str) -> Any:
+    """A number where the text is one, else an expression."""
+    for kind in (int, float):
+        try:
+            return kind(text.strip().replace(",", ""))
+        except ValueError:
+            continue
+    return text
+
+
+def _explained(spec: Spec, cost: Cost | None, names: tuple[list[str], ...]) -> str:
+    """The terms of the energy with their sources, then reuse and counts, as `einmap explain` gives them."""
+    spec_terms = explain_energy(spec, cost).only(*names)
+    explanation = only(explain(spec, changes=False), *names)
+    return f"{_plain(energy_report(spec_terms))}\n\n{_plain(explanation_report(explanation, WIDTH))}"
+
+
+def _drawing(spec: Spec, what: str) -> str:
+    """A picture in the colours of the page."""
+    if what == "arch":
+        return to_svg(arch_picture(spec, theme=ON_PAGE))
+    return to_svg(workload_picture(spec.workload, theme=ON_PAGE))
+
+
+def _plain(report: RenderableType) -> str:
+    """A report as text."""
+    stream = StringIO()
+    SafeConsole(file=stream, width=WIDTH, plain=True).print(report)
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()).strip("\n")
+
+
+def problem_of(error: EinmapError) -> dict[str, Any]:
+    """An error as an answer."""
+    text, _, hint = str(error).partition("\n  hint: ")
+    return {"kind": "error", "message": text, "hint": hint}

@@ -1,0 +1,299 @@
+"""The session of the studio: moves end in the mapping that the command gives, and bad ones change nothing."""
+
+import json
+import shlex
+import time
+
+import pytest
+
+from einmap import evaluate, load
+from einmap.cli.main import main
+from einmap.errors import SpecError
+from einmap.mapping.pretty import pretty
+from einmap.studio.folders import Folders
+from einmap.studio.session import Session
+
+MATMUL = ("simple", "matmul", "simple_matmul")
+FUSED = ("simple", "two_matvecs", "simple_two_matvecs_fused")
+
+
+def session(*files, folders=()):
+    files = files or MATMUL
+    return Session(load(*files), files, Folders.of(folders))
+
+
+def ask(of, do, **fields):
+    return of.handle(json.dumps({"do": do, **fields}))
+
+
+def by_name(state):
+    return {row["name"]: row["value"] for row in state["numbers"]}
+
+
+MOVES = [
+    ("sink B@GlobalBuffer",),
+    ("split k 8", "sink B@GlobalBuffer below k#1"),
+    ("interchange nodes[6]", "reshape nodes[1] 8"),
+    ("bypass A@GlobalBuffer", "keep A@GlobalBuffer above nodes[1]"),
+    ("hoist nodes[2] above nodes[1]",),
+]
+
+
+@pytest.mark.parametrize("steps", MOVES)
+def test_moves_end_in_the_yaml_and_the_numbers_of_the_command(steps, tmp_path, capsys):
+    of = session()
+    for step in steps:
+        state = ask(of, "move", text=step)
+        assert state["kind"] == "state"
+    command = ask(of, "text")["command"]
+    assert command == shlex.join(["einmap", "rewrite", *MATMUL, *(w for step in steps for w in ("--do", step))])
+    with pytest.raises(SystemExit):
+        main([*shlex.split(command)[1:], "-o", str(tmp_path / "after.yaml")])
+    capsys.readouterr()
+    written = (tmp_path / "after.yaml").read_text()
+    assert "".join(f"{line}\n" for line in written.splitlines() if line[:1] != "#") == ask(of, "text")["yaml"]
+    cost = evaluate(load("simple", "matmul", tmp_path / "after.yaml"))
+    assert by_name(state) == {"energy": cost.energy, "latency": cost.latency, "edp": cost.edp}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("bypass A@MainMemory", "outermost memory that holds the input 'A'"),
+        ("interchange nodes[1]", "stands directly below this loop"),
+        ("hoist nodes[4] above nodes[99]", "no node nodes[99]"),
+        ("keep A@MAC above nodes[1]", "MAC"),
+        ("split k", "cannot be read"),
+    ],
+)
+def test_an_invalid_move_changes_nothing_and_says_why(text, words):
+    of = session()
+    before = pretty(of.mapping), of.revision
+    answer = ask(of, "move", text=text)
+    assert answer["kind"] == "error"
+    assert words in answer["message"]
+    assert (pretty(of.mapping), of.revision) == before
+
+
+def test_a_move_that_does_not_fit_the_hardware_changes_nothing():
+    of = Session(load(*MATMUL).set("arch.nodes.GlobalBuffer.size", 10_400))
+    ask(of, "move", text="sink B@GlobalBuffer")
+    before = pretty(of.mapping)
+    answer = ask(of, "move", text="hoist B@GlobalBuffer above nodes[3]")
+    assert answer["kind"] == "error"
+    assert "memory 'GlobalBuffer' needs" in answer["message"]
+    assert pretty(of.mapping) == before
+
+
+@pytest.mark.parametrize("files", [MATMUL, FUSED, ("tpu_v4i", "matmul", "tpu_v4i_matmul")])
+def test_what_is_offered_applies_and_what_is_barred_says_why(files):
+    spec = load(*files, define={"M": 256, "K": 256, "N": 512} if "tpu_v4i" in files else {})
+    of = Session(spec)
+    kinds = set()
+    for placed in of.mapping.placed:
+        for option in ask(of, "moves", node=format_at(placed.address))["options"]:
+            before = pretty(of.mapping)
+            answer = ask(of, "move", text=option["text"])
+            if option["why"] is None:
+                kinds.add(option["kind"])
+                if answer["kind"] == "state":
+                    ask(of, "undo")
+                else:  # what only an evaluation finds
+                    assert any(words in answer["message"] for words in ("needs", "fanout", "exceeds", "in parts"))
+            else:
+                assert answer["kind"] == "error"
+            assert pretty(of.mapping) == before
+    assert kinds >= {"place", "split"}
+
+
+def format_at(address):
+    return ".".join(f"nodes[{step}]" for step in address)
+
+
+def test_a_slider_is_one_step_however_far_it_goes():
+    of = session()
+    for shape in (8, 4, 2):
+        ask(of, "move", text=f"reshape nodes[1] {shape}", instead=shape != 8)
+    assert ask(of, "text")["command"].endswith("--do 'reshape nodes[1] 2'")
+    state = ask(of, "undo")
+    assert state["tree"][1]["shape"] == "16"
+    ask(of, "move", text="reshape nodes[3] 8", instead=True)
+    ask(of, "move", text="reshape nodes[1] 8", instead=True)
+    assert ask(of, "look")["undo"] == 2
+
+
+def test_steps_are_undone_and_done_again_and_an_end_is_an_error():
+    of = session()
+    first = pretty(of.mapping)
+    ask(of, "move", text="split k 8")
+    second = pretty(of.mapping)
+    ask(of, "undo")
+    assert pretty(of.mapping) == first
+    assert ask(of, "undo")["message"] == "there is nothing to undo"
+    ask(of, "redo")
+    assert pretty(of.mapping) == second
+    assert ask(of, "redo")["kind"] == "error"
+    ask(of, "reset")
+    assert pretty(of.mapping) == first
+    ask(of, "undo")
+    assert pretty(of.mapping) == second
+
+
+def test_changes_are_against_the_last_step_and_bars_add_up_to_the_total():
+    of = session()
+    state = ask(of, "move", text="bypass B@GlobalBuffer")
+    before, after = evaluate(load(*MATMUL)), evaluate(of.now.spec, of.mapping)
+    assert [row["tone"] for row in state["numbers"]] == ["bad", "bad" if after.latency > before.latency else "", "bad"]
+    bars = state["bars"]["energy"]
+    assert sum(bar["value"] for bar in bars) == pytest.approx(after.energy)
+    assert sum(bar["before"] for bar in bars) == pytest.approx(before.energy)
+    assert all(sum(part["value"] for part in bar["parts"]) == pytest.approx(bar["value"]) for bar in bars)
+
+
+def test_a_search_is_begun_stopped_and_kept_and_gives_the_gap():
+    of = session()
+    assert ask(of, "keep")["kind"] == "error"
+    ask(of, "search", metric="edp", seconds=60.0)
+    assert ask(of, "search")["message"] == "a search runs already"
+    of.search.wait(60)
+    state = ask(of, "progress")
+    assert state["search"]["optimal"]
+    gap = {row["name"]: row["gap"] for row in state["numbers"]}
+    assert gap == {"energy": "", "latency": "", "edp": "20%"}
+    assert "LoopTree" in ask(of, "compare", other="found")["text"]
+    state = ask(of, "keep")
+    assert by_name(state)["edp"] == state["search"]["value"]
+    assert next(row["gap"] for row in state["numbers"] if row["name"] == "edp") == "0%"
+    assert ask(of, "text")["command"] == ""
+
+
+def test_a_long_search_ends_when_it_is_told_to():
+    of = Session(load("tpu_v4i", "matmul", "tpu_v4i_matmul", define={"M": 4096, "K": 4096, "N": 4096}))
+    ask(of, "search", seconds=600.0)
+    begin = time.monotonic()
+    ask(of, "stop")
+    of.search.wait(60)
+    assert not of.search.runs
+    assert time.monotonic() - begin < 60
+
+
+def test_what_is_pinned_stays_in_what_a_search_completes():
+    of = session()
+    assert ask(of, "search", pinned=True)["message"] == "nothing is pinned"
+    ask(of, "pin", node="nodes[3]")
+    state = ask(of, "pin", node="nodes[4]")
+    assert state["pins"] == 2
+    ask(of, "search", metric="energy", pinned=True, seconds=60.0)
+    of.search.wait(60)
+    assert ask(of, "progress")["search"]["optimal"]
+    assert [row["gap"] for row in ask(of, "look")["numbers"]] == ["", "", ""]  # it is not the optimum of all
+    ask(of, "keep")
+    lines = [line.strip() for line in pretty(of.mapping).splitlines()]
+    assert "for n by 16" in lines
+    assert any(
+        line.startswith("[GlobalBuffer holds") and {"B", "Z"} <= {*line[20:-1].replace(" ", "").split(",")}
+        for line in lines
+    )
+
+
+def test_a_number_of_the_architecture_is_changed_and_undone():
+    of = session()
+    fields = {
+        f["name"]: f for one in ask(of, "look")["architecture"] if one["name"] == "GlobalBuffer" for f in one["fields"]
+    }
+    state = ask(of, "set", path=fields["read energy"]["path"], value="1e-12")
+    expected = evaluate(load(*MATMUL).set("arch.nodes.GlobalBuffer.actions.read.energy", 1e-12))
+    assert by_name(state)["energy"] == expected.energy
+    assert ask(of, "set", path=fields["size"]["path"], value="8")["kind"] == "error"
+    assert ask(of, "set", path="workload.rank_sizes.M", value="8")["kind"] == "error"
+    assert ask(of, "set", path="arch.nodes.Nothing.size", value="8")["kind"] == "error"
+    assert by_name(ask(of, "undo"))["energy"] == evaluate(load(*MATMUL)).energy
+
+
+def test_details_are_those_of_the_reports():
+    of = session()
+    found = ask(of, "details")
+    memory = next(one for one in found["occupancy"] if one["memory"] == "GlobalBuffer")
+    assert memory["capacity"] == 64 * 1024 * 8
+    assert memory["steps"][0]["bits"] == (16 * 64 + 64 * 16 + 16 * 16) * 8
+    case = next(row for row in found["cases"] if (row["tensor"], row["component"]) == ("B", "GlobalBuffer"))
+    assert (case["above_other"], case["above_own"], case["fetches"], case["chunks"]) == ("m 4", "n 4", 4, 4)
+    assert {point["memory"] for point in found["roofline"]["points"]} == {"MainMemory", "GlobalBuffer"}
+    text = ask(of, "explain", component="GlobalBuffer", tensor="B")["text"]
+    assert "each chunk fetched 4 x" in text
+    assert "simple.yaml" in text
+
+
+def test_files_are_read_and_written_in_the_folders_alone(tmp_path):
+    inside, outside = tmp_path / "in", tmp_path / "out"
+    inside.mkdir(), outside.mkdir()
+    (outside / "secret.yaml").write_text("mapping: {}")
+    (inside / "link.yaml").symlink_to(outside / "secret.yaml")
+    of = session(folders=[inside])
+    first = ask(of, "text")["yaml"]
+    assert ask(of, "save", file="mine.yaml") == {"kind": "saved", "file": "mine.yaml"}
+    assert "there already" in ask(of, "save", file="mine.yaml")["message"]
+    ask(of, "move", text="split k 8")
+    assert ask(of, "save", file="mine.yaml", force=True)["kind"] == "saved"
+    ask(of, "reset")
+    assert ask(of, "open", file="mine.yaml")["kind"] == "state"
+    assert ask(of, "text")["yaml"] != first
+    for name in (
+        "../out/secret.yaml",
+        "link.yaml",
+        str(outside / "secret.yaml"),
+        "..",
+        ".hidden.yaml",
+        "a\\b.yaml",
+        "a.txt",
+        "",
+        "\0.yaml",
+        "x" * 300 + ".yaml",
+    ):
+        for answer in (ask(of, "open", file=name), ask(of, "save", file=name, force=True)):
+            assert answer["kind"] == "error"
+            assert "secret" not in answer["message"] or "secret" in name
+    assert (outside / "secret.yaml").read_text() == "mapping: {}"
+    assert sorted(p.name for p in inside.iterdir()) == ["link.yaml", "mine.yaml"]
+    with pytest.raises(SpecError, match="not a folder"):
+        Folders.of([tmp_path / "nowhere"])
+
+
+def test_a_text_is_opened_with_the_sections_that_it_has():
+    of = session()
+    assert ask(of, "open", text="workload: 3")["kind"] == "error"
+    unfused = ask(session(), "text")["yaml"].replace("tile_shape: 16", "tile_shape: 32")
+    state = ask(of, "open", text=unfused)
+    assert state["tree"][1]["shape"] == "32"
+    assert ask(of, "text")["command"] == ""
+    assert ask(of, "open", text="!include /etc/passwd")["kind"] == "error"
+    assert ask(of, "open", text="{% include '/etc/passwd' %}")["kind"] == "error"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "3", "null", "{}", '{"do": "x"}', '{"do": "move"}', '{"do": "move", "text": 3}', '{"do": "look", "x": 1}',
+     '{"do": "move", "text": "' + "a" * 3000 + '"}', "[" * 100_000, '{"do":"search","seconds":-1}', '{"do":"search","seconds":1e999}',
+     '{"do": "open"}', '{"do": "open", "file": "a.yaml", "text": ""}', '{"do": "pin", "node": "nodes[1"}', '{"do": "moves", "node": "nodes[77]"}',
+     '{"do": "explain", "component": "\\u0000"}', '{"do": "look"}' + " " * 1_000_001],
+)  # fmt: skip
+def test_no_message_raises(text):
+    of = session()
+    assert of.handle(text)["kind"] in ("error", "explanation")
+    assert ask(of, "look")["kind"] == "state"
+
+
+def test_every_state_is_json_and_a_mapping_that_does_not_fit_has_a_problem_and_can_be_mended():
+    of = Session(load(*MATMUL).set("arch.nodes.GlobalBuffer.size", 10_400))
+    state = ask(of, "look")
+    json.dumps(state)
+    assert "needs" in state["problem"]
+    assert "numbers" not in state
+    state = ask(of, "move", text="sink B@GlobalBuffer")
+    assert state["problem"] == ""
+    assert state["numbers"]
+
+
+def test_without_a_mapping_it_begins_with_one_that_fits():
+    of = session("simple", "matmul")
+    assert ask(of, "look")["numbers"]
