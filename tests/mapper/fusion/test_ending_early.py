@@ -196,8 +196,8 @@ def test_what_is_nearly_as_good_as_einsums_one_by_one_can_be_is_made_better_befo
     for name, value in (("AT_ONCE", 0.0), ("SOON", 1.0), ("NEARLY_BEATEN", nearly)):
         monkeypatch.setattr(fused_search, name, value)
     result = einmap.map_workload(small(), time_limit_s=60)
-    first, few = (1, fused_search.FIRST_APART), (1, 1)
-    assert passes[:3] == ([first, few, "one by one"] if nearly else [first, "one by one", few])
+    first, sizes, few = (1, fused_search.FIRST_APART), (1, 1), (1, 1)
+    assert passes[:4] == [first, sizes, *([few, "one by one"] if nearly else ["one by one", few])]
     assert passes.count("one by one") == 1
     assert (result.optimal, result.cost.edp) == (True, best.cost.edp)
 

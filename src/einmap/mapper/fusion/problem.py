@@ -107,7 +107,11 @@ class CascadeProblem:
         self.known_rows: Floats = np.zeros((0, len(self.goals))) if self.known.rows is None else self.known.rows
         """Costs of mappings that are known, and of those found for several objectives; no better ones are wanted."""
         self.costs: Floats | None = None
-        """Costs of each Einsum in the best cascade that is known, where one is."""
+        """Costs of each Einsum in the best cascade that is known, where one is; `classes`: of signatures there."""
+        self.classes: dict[Fronts, set[SignatureClass]] = {}
+        self.only: dict[Fronts, set[SignatureClass]] | None = (
+            None  # classes that are looked at, where these are not all
+        )
         self._persistent_bits: dict[Fronts, Floats] = {}
         self._rules: dict[Any, int] = {}
         self._rules_of: dict[str, int] = {}
@@ -124,6 +128,8 @@ class CascadeProblem:
         """Signature classes that were bounded by searches of their own: whether these say more than tables do."""
         self.proving = True
         """Whether all that was asked for is searched: what is known of few loops says nothing of all."""
+        self.hurry = Progress()
+        """When it is time to end what proves nothing with whatever is not far above its bound."""
         self.space = FrontMemories()
         """Memories that can be too small for what several Einsums keep at the same time, once they are known."""
         self.capacity: Floats = np.zeros(0)

@@ -39,15 +39,18 @@ from einmap.mapping.renamed import renamed_nodes
 from einmap.pareto import nondominated
 from einmap.progress import Progress
 
-AT_ONCE, SOON, FOR_FIRST, FIRST_OF_FEW = 0.01, 0.15, 0.3, 0.75
+AT_ONCE, SOON, FOR_FIRST, LONGER, FIRST_OF_FEW = 0.01, 0.15, 0.3, 0.6, 0.75
 """Parts of a limited time. Where the choices of the Einsums are listed within the first one what is simpler takes
 little, and comes first; so it does where they take longer than the second. Else something fused comes before, within
-the third; within the fourth where there was time for a few choices of each Einsum alone, of which nothing is proven.
+the third, or the fourth as long as what is found is far above the bound of what is looked at; within the fifth where
+there was time for a few choices of each Einsum alone, of which nothing is proven.
 """
 SHORT = 15.0
 """Seconds that are too few for more than what is simpler: it comes first."""
 FOR_LOOPS = 0.5
 """Part of what is left then in which more fused loops are looked at in the same way."""
+FOR_SIZES = 0.4
+"""Part of what is left then in which tile shapes are looked at for tensors that are kept where they were best."""
 FIRST_APART, FIRST_USES = 64, 32
 """Which tile shapes of fused loops are looked at then, and how many uses of the fanouts."""
 FOR_FEW, FOR_HALF = 0.95, 0.5
@@ -184,8 +187,12 @@ class FusedSearch(CascadeProblem):
         if self.known.simple is not None or self.lists.are_few:
             # where lists are long it finds in a part of the time most of what there is
             self.begin_again(1, FIRST_APART, FIRST_USES)
-            part = FIRST_OF_FEW if self.lists.are_few else FOR_FIRST
-            self.best_so_far = self.in_part(part, lambda: self.within(self.value))
+            part, longer = (FIRST_OF_FEW,) * 2 if self.lists.are_few else (FOR_FIRST, LONGER)
+            self.hurry = share_of(self.meter.progress, part)
+            self.best_so_far = self.in_part(longer, lambda: self.within(self.value))
+            self.hurry = Progress()
+            if self.classes and not self.lists.are_few:
+                self.with_other_sizes()
             if self.lists.are_few and self.options.most_fused > 1:
                 self.begin_again(self.options.most_fused, FIRST_APART, FIRST_USES)
                 self.best_so_far = self.in_part(FOR_LOOPS, lambda: self.within(self.value)) or self.best_so_far
@@ -207,6 +214,13 @@ class FusedSearch(CascadeProblem):
         self.begin_again(self.options.most_fused)
         self.proving = True
         return mappings
+
+    def with_other_sizes(self) -> None:
+        """Make the best so far better with tensors kept where it keeps them, unless that hardly can be."""
+        self.begin_again(1)
+        self.only, self.hurry = self.classes, Progress().within(0)
+        self.best_so_far = self.in_part(FOR_SIZES, lambda: self.within(self.value)) or self.best_so_far
+        self.only, self.hurry = None, Progress()
 
     def bound_all(self) -> None:
         """Bound all choices where a few are searched, in a part of the time."""
@@ -291,7 +305,8 @@ class FusedSearch(CascadeProblem):
             few = self.sample if self.proving and self.options.most_fused > 1 and self.known.limit is None else None
             answer = refinement.everything() if most is None else refinement.within(most, few)
         finally:
-            # what is known of few loops says nothing of all
+            # what is known of few loops says nothing of all, but before any are listed
+            self.known_bound = max(self.known_bound, refinement.bound_of_all)
             if self.proving:
                 self.known_bound = max(self.known_bound, refinement.known_bound)
                 # the floors outlive the refinement, and may not keep the search that keeps them
@@ -310,6 +325,9 @@ class FusedSearch(CascadeProblem):
             values = answer.reached[-1].costs[rows]
             self.value = float(self.objectives(values[:1])[0, 0])
             self.costs = answer.costs_of(rows[0])
+            self.classes = {}
+            for member, option in zip(self.members, answer.options_of(rows[0]), strict=True):
+                self.classes.setdefault(member.chains, set()).add(option.signature.signature_class)
             if len(self.options.goals) > 1 and self.options.goals == self.goals:
                 self.known_rows = np.concatenate([self.known_rows, values])
         return [self.tree(answer, row) for row in rows]

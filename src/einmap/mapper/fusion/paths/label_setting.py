@@ -18,6 +18,7 @@ import numpy as np
 from einmap.arrays import Floats
 from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature
 from einmap.mapper.fusion.fronts.protocol import FusedFront
+from einmap.mapper.fusion.paths.boundary_states import Option
 from einmap.mapper.fusion.paths.kernel_records import Comparison, JoinedEdges, Labels, Limits, PackedChains
 from einmap.mapper.fusion.paths.label_kernels import joined
 from einmap.mapper.fusion.paths.lower_envelope import corners, worth
@@ -76,6 +77,15 @@ class Answer:
             sums.append(self.reached[k].costs[row])
             row = int(self.reached[k].back[row][0]) if k else 0
         return np.diff(np.array(sums[::-1]), axis=0)
+
+    def options_of(self, row: int) -> list[Option]:
+        """The option of each Einsum in a row of the whole."""
+        options = []
+        for k in reversed(range(len(self.graph.stages))):
+            before, option, _ = (int(x) for x in self.reached[k + 1].back[row])
+            options.append(self.graph.stages[k].step.options[option])
+            row = before
+        return options[::-1]
 
 
 @dataclass(frozen=True)

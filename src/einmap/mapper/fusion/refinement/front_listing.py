@@ -13,6 +13,7 @@ import numpy as np
 from einmap.mapper.fusion.fronts.nests.met_loops import ANYTHING, MetLoops
 from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, SignatureClass
 from einmap.mapper.fusion.fronts.protocol import Fronts, FusedFront
+from einmap.mapper.fusion.paths.boundary_states import Option
 from einmap.mapper.fusion.problem import CascadeProblem, Member
 from einmap.mapper.fusion.refinement.met_keys import MetKeys
 from einmap.mapper.fusion.refinement.option_bounds import OptionBounds, Refined
@@ -24,6 +25,8 @@ FIRST_LISTED, MORE = 500, 4
 """Outer nests of a signature class that are listed at first, and how many times as many when all else is known."""
 GROWTH = 1.5
 """Where a list did not grow by this factor there is no point in small steps."""
+FURTHER = 1.5
+"""Where a class is too large for that it is looked ahead less far, but so many times as far as the next step."""
 FAR = 100.0
 """Where the best is so far above the bound there is no limit any more."""
 
@@ -99,6 +102,24 @@ class FrontListing:
         """List larger signature classes of an Einsum, too."""
         self.most[chains] *= MORE
         self.too_large = {key: known for key, known in self.too_large.items() if key[0] is not chains}
+
+    def is_too_large(self, chains: Fronts, option: Option, limit: float, met: MetKeys) -> bool:
+        """Whether an option is a signature class with too many outer nests for now, up to a limit."""
+        of = option.signature_class
+        known = None if of is None else self.too_large.get((chains, of))
+        return known is not None and of is not None and known.holds(limit, met.of(chains, of))
+
+    def between(self, chains: Fronts, option: Option, least: float, limit: float) -> float:
+        """A limit between one and that for which a signature class is too large, by how far both are above `least`.
+
+        Small steps alone would list a class anew and anew.
+        """
+        of = option.signature_class
+        known = None if of is None else self.too_large.get((chains, of))
+        if known is None or known.limit <= limit:
+            return limit
+        middle = least + math.sqrt((limit - least) * (known.limit - least))
+        return middle if middle - least > FURTHER * (limit - least) else limit
 
     def growth(self, chains: Fronts, signature: FusionSignature | None) -> float:
         """How many steps a front is looked ahead; None: the signature classes of its Einsum."""

@@ -35,6 +35,8 @@ AHEAD = 1 / 4
 """How far their fronts are looked for."""
 OUTSIDE = 2.0
 """How far those of what keeps nothing inside are looked for where nothing is known."""
+GOOD, FAIR = 0.02, 0.05
+"""How far a good cascade may be above the bound where the search of all is still to come, and where time presses."""
 BEAM = 500
 """Rows that are kept behind each Einsum."""
 
@@ -64,14 +66,30 @@ class Turns:
     now: int = 0
     next: int = FIRST
     at_last: bool = False
+    hurried: bool = False
 
-    def is_due(self, *, last: bool) -> bool:
-        """Whether it is time, one more graph being bounded. `last`: the cheapest paths hold nothing unknown."""
+    def is_due(self, *, last: bool, hurries: bool = False) -> bool:
+        """Whether it is time, one more graph being bounded. `last`: the cheapest paths hold nothing unknown.
+
+        `hurries`: it is time in any case, once.
+        """
         self.now += 1
-        due = self.now >= (FIRST if last and not self.at_last else self.next)
+        due = self.now >= (FIRST if last and not self.at_last else self.next) or (hurries and not self.hurried)
         if due:
             self.next, self.at_last = 2 * self.now, self.at_last or last
+            self.hurried = self.hurried or hurries
         return due
+
+    def suffices(self, cascade: CascadeProblem, reached: float, bound: float) -> bool:
+        """Whether nothing better than what is reached need be looked for, where nothing is to be proven.
+
+        Where time presses and nothing is found at once, nothing is expected.
+        """
+        if cascade.proving:
+            return False
+        if not cascade.hurry.stopped:
+            return reached <= bound * (1 + GOOD)
+        return reached <= bound * (1 + FAIR) or (self.hurried and math.isinf(reached))
 
 
 def good_cascade(refinement: Refinement, steps: Sequence[EinsumOptions], most: float) -> Answer | None:

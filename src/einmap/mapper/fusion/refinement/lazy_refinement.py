@@ -47,8 +47,6 @@ OF_FRONTS = 1 / 4
 """How far fronts are looked ahead, which take longer: in parts of AHEAD."""
 OF_MEAN = 1 / 4
 """An Einsum counts as costing this part of the mean at least, where it is looked at what may be promising."""
-GOOD = 0.02
-"""How far a good cascade may be above the bound where the search of all is still to come."""
 OF_SMALL = 1 / 16
 """Einsums that cost a smaller part of the mean are not bounded by searches of their own."""
 WIDER = 4 * ROUNDING
@@ -80,7 +78,7 @@ class LazyRefinement:
         self.floors = OptionFloors(cascade, self.options)
         self.option_table = OptionTable(cascade.slots, [member.chains for member in self.members], self.times, scales)
         self.graph = StateGraph([member.einsum.name for member in self.members])
-        self.turns, self.apart_known = Turns(), False
+        self.turns, self.apart_known = Turns(hurried=cascade.hurry.stopped), False
         self.steps: Sequence[EinsumOptions] = ()
         self.packed: dict[Stage, PackedOptions] = {}
         """Facts of the options of each stage; taken over where a stage is the same in the next graph."""
@@ -88,7 +86,7 @@ class LazyRefinement:
         self.shares: list[float] = []
         self.slope: float | None = None
         """A weight that may lift the bound."""
-        self.known_bound, self.wider = 0.0, CLOSE
+        self.known_bound, self.bound_of_all, self.wider = 0.0, 0.0, CLOSE
         self.suppositions = Suppositions(wait=0 if cascade.proving and cascade.known.limit is None else math.inf)
 
     # one cascade, one objective
@@ -112,8 +110,8 @@ class LazyRefinement:
             if least >= reached * (1 - ROUNDING):
                 self.known_bound = reached
                 return good
-            self.known_bound = max(self.known_bound, least)
-            if not self.cascade.proving and reached <= self.known_bound * (1 + GOOD):
+            self.raise_bound(least)
+            if self.turns.suffices(self.cascade, reached, self.known_bound):
                 return good
             wanted, large = self.open_options(relaxed, least, most)
             rises, highest = least > highest * (1 + RISES), max(least, highest)
@@ -129,7 +127,7 @@ class LazyRefinement:
                     return answer
                 good, reached = None if value < reached else good, value
                 continue
-            if self.turns.is_due(last=not (wanted or large)):
+            if self.turns.is_due(last=not (wanted or large), hurries=self.cascade.hurry.stopped):
                 better = self.good(relaxed, reached)
                 if better is not None:
                     good, reached = better, self.found(better)
@@ -149,6 +147,13 @@ class LazyRefinement:
                 return answer
             self.known_bound = max(self.known_bound, best * (1 - ROUNDING))
             self.refine_around(relaxed, unknown, most)
+
+    def raise_bound(self, least: float) -> None:
+        """Keep a bound; it is one of all as long as nothing is listed, which depends on how many loops there may be."""
+        self.known_bound = max(self.known_bound, least)
+        is_listed = self.option_bounds.signature_classes or not all(m.chains.signature_classes for m in self.members)
+        if not is_listed and self.cascade.only is None:
+            self.bound_of_all = self.known_bound
 
     def refine_around(self, relaxed: Relaxation, unknown: Sequence[tuple[int, int]], most: float) -> None:
         """List or complete what the best row has that is not known, and what seems to be about as good."""
@@ -264,7 +269,10 @@ class LazyRefinement:
     def options_of(self, k: int, of: Mapping[str, Slot]) -> Iterator[Option]:
         """Options of an Einsum, listed ones and others."""
         einsum, chains = self.members[k].einsum, self.members[k].chains
+        only = self.cascade.only
         for signature_class in chains.signature_classes:
+            if only is not None and signature_class not in only[chains]:
+                continue
             refined = self.option_bounds.signature_classes.get((chains, signature_class))
             if refined is None or math.isfinite(refined.limit):
                 if (einsum.name, signature_class) not in self.options:
@@ -303,7 +311,8 @@ class LazyRefinement:
                 near = [o for o in relaxed.near(k, limit) if options[o].unexpanded == unexpanded]
                 for o in (o for o in near if relaxed.known_limit(k, o) < limit):
                     ahead = above(least, self.ahead(relaxed, k, o), most)
-                    up_to = next((x for x in (ahead, limit) if not self.is_too_large(relaxed, k, o, x, met)), None)
+                    further = (ahead, self.listing.between(self.members[k].chains, options[o], least, limit), limit)
+                    up_to = next((x for x in further if not self.is_too_large(relaxed, k, o, x, met)), None)
                     if up_to is None:
                         large.append((k, o))
                     else:
@@ -350,9 +359,7 @@ class LazyRefinement:
 
     def is_too_large(self, relaxed: Relaxation, k: int, o: int, limit: float, met: MetKeys) -> bool:
         """Whether an option is a signature class with too many outer nests for now, up to a limit."""
-        signature_class, chains = relaxed.stages[k].step.options[o].signature_class, self.members[k].chains
-        known = None if signature_class is None else self.listing.too_large.get((chains, signature_class))
-        return known is not None and signature_class is not None and known.holds(limit, met.of(chains, signature_class))
+        return self.listing.is_too_large(self.members[k].chains, relaxed.stages[k].step.options[o], limit, met)
 
     # listing and completing
 
