@@ -173,6 +173,36 @@ def test_numbers_are_explained_and_drawn_and_the_architecture_is_edited(studio):
     said(driver, "memory 'GlobalBuffer' needs")
 
 
+def test_a_lesson_is_passed(studio):
+    _, driver = studio
+    driver.find_element("css selector", "[data-do=lessons]").click()
+    driver.find_element("css selector", "[data-lesson=four_cases]").click()
+    wait(driver, "return document.querySelector('.lesson .task') !== null")
+    drag(
+        driver,
+        driver.find_element("css selector", '.block[data-at="nodes[4]"] .chip'),
+        block(driver, "nodes[1]"),
+        below=False,
+    )
+    wait(driver, "return document.querySelector('.lesson .passed') !== null")
+    driver.find_element("css selector", "[data-do=end-lesson]").click()
+    wait(driver, "return document.querySelector('.lesson').childElementCount === 0")
+
+
+def test_a_link_holds_the_whole_state(studio):
+    server, driver = studio
+    server.session.handle('{"do": "move", "text": "split k 8"}')
+    driver.refresh()
+    wait(driver, SHOWN)
+    driver.find_element("css selector", "[data-do=text]").click()
+    link = wait(driver, "return document.querySelector('pre.link')?.textContent")
+    server.session.handle('{"do": "reset"}')
+    driver.get("about:blank")
+    driver.get(f"http://127.0.0.1:{server.port}/{server.token}/{link}")
+    wait(driver, "return document.querySelector('.block[data-at=\"nodes[5]\"]')?.textContent.includes('by 8')")
+    assert driver.execute_script("return location.hash") == ""
+
+
 @pytest.mark.parametrize("dark", [False, True])
 def test_it_fits_a_narrow_screen_in_both_themes(studio, dark):
     _, driver = studio

@@ -5,6 +5,7 @@ Read `messages`, what the page may ask, then `session`, which answers; nothing o
 
 - `assets`: the files of the page.
 - `folders`: the folders that a studio may read from and write to.
+- `lessons`: guided pages, each a text, a mapping to begin with, a task and a check.
 - `messages`: messages of the page, checked.
 - `moves`: which rewrites apply to a node, and why the others do not.
 - `running`: a search in a thread of its own, with its progress and the best so far.

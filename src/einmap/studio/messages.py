@@ -115,6 +115,20 @@ class Text(_Message):
     do: Literal["text"]
 
 
+class Export(_Message):
+    """Question: an HTML report of the mapping, its code in C, or the whole specification."""
+
+    do: Literal["export"]
+    what: Literal["html", "c", "spec"]
+
+
+class Lesson(_Message):
+    """Begin a lesson; without a name end the one that was begun."""
+
+    do: Literal["lesson"]
+    name: Name | None = None
+
+
 class Files(_Message):
     """Question: YAML files in the folders of the studio."""
 
@@ -139,7 +153,7 @@ class Save(_Message):
 
 type Message = Annotated[
     Look | Move | Moves | Step | Pin | Search | OfSearch | Details | Explain | Compare | Set | Draw | Text | Files
-    | Open | Save,
+    | Open | Save | Export | Lesson,
     Field(discriminator="do"),
 ]  # fmt: skip
 

@@ -15,9 +15,10 @@ from typing import Any
 
 from rich.console import RenderableType
 
+from einmap.emit.emit import emit
 from einmap.errors import EinmapError, MappingError, SpecError
 from einmap.facade import map_workload
-from einmap.frontends.yaml.spec import dump_mapping, loads
+from einmap.frontends.yaml.spec import dump, dump_mapping, loads
 from einmap.mapping.difference import tree_changes
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Address
@@ -36,6 +37,8 @@ from einmap.report.drawing.svg import to_svg
 from einmap.report.drawing.workload import workload_picture
 from einmap.report.explanations.explanation import explanation_report
 from einmap.report.html.colours import ON_PAGE
+from einmap.report.html.page import to_html
+from einmap.report.html.pages.cost_page import evaluation_page
 from einmap.report.text.console import SafeConsole
 from einmap.spec.raw import RawMap
 from einmap.spec.shared_inputs import put_in
@@ -43,6 +46,7 @@ from einmap.spec.spec import Spec
 from einmap.studio import messages as asked
 from einmap.studio import view
 from einmap.studio.folders import Folders
+from einmap.studio.lessons import LESSONS, lesson_named, shown
 from einmap.studio.moves import options_of
 from einmap.studio.running import Running, given_of
 from einmap.visible import short, visible
@@ -55,7 +59,10 @@ WIDTH = 84
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The specification with its mapping after a step; `cost` is None, and `problem` says why, where it has none."""
+    """The specification with its mapping after a step; `cost` is None, and `problem` says why, where it has none.
+
+    `is_rewrite`: the step is a rewrite; `is_fresh`: it is the first one of another specification.
+    """
 
     spec: Spec
     mapping: Mapping
@@ -63,6 +70,7 @@ class Snapshot:
     problem: str = ""
     text: str = ""
     is_rewrite: bool = True
+    is_fresh: bool = False
 
 
 @dataclass
@@ -78,6 +86,7 @@ class Session:
     pins: frozenset[Address] = frozenset()
     search: Running | None = None
     revision: int = 0
+    lesson: str | None = None
     _done: list[Snapshot] = field(default_factory=list)
     _undone: list[Snapshot] = field(default_factory=list)
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -131,12 +140,14 @@ class Session:
                 return self._set(path, value)
             case asked.Open() | asked.Save():
                 return self._file(message)
+            case asked.Lesson(name=name):
+                return self._lesson(name)
             case _:
                 return self._question(message)
 
     def _question(self, message: asked.Message) -> dict[str, Any]:
         """Answers that change nothing."""
-        spec, mapping = self.now.spec, self.mapping
+        now, spec, mapping = self.now, self.now.spec, self.mapping
         match message:
             case asked.Details():
                 return {"kind": "details", "revision": self.revision, **view.details(spec, mapping)}
@@ -147,6 +158,8 @@ class Session:
                 return {"kind": "difference", "text": self._compared(other)}
             case asked.Draw(what=what):
                 return {"kind": "drawing", "what": what, "svg": _drawing(spec, what)}
+            case asked.Export(what=what):
+                return {"kind": "export", "what": what, "text": _exported(now, what)}
             case asked.Text():
                 return {"kind": "text", "yaml": self.yaml(), "command": self.command()}
             case _:
@@ -155,7 +168,7 @@ class Session:
     def state(self) -> dict[str, Any]:
         """Everything that the page shows at once."""
         now, before = self.now, self._done[-2] if len(self._done) > 1 else None
-        old = before.cost if before is not None else None
+        old = before.cost if before is not None and not now.is_fresh else None
         state = {
             "kind": "state",
             "revision": self.revision,
@@ -169,6 +182,8 @@ class Session:
             "architecture": view.architecture(now.spec),
             "search": self.search.state() if self.search is not None else None,
             "writes": bool(self.folders.places),
+            "lessons": [{"name": name, "title": one.title} for name, one in LESSONS.items()],
+            "lesson": shown(self.lesson, now.spec.with_mapping(now.mapping)) if self.lesson is not None else None,
         }
         if now.cost is not None:
             state["numbers"] = view.numbers(now.cost, old, self._optimum)
@@ -267,6 +282,16 @@ class Session:
         self._take(replace(snapshot, is_rewrite=False))
         return self.state()
 
+    def _lesson(self, name: str | None) -> dict[str, Any]:
+        """Begin a lesson with the mapping that it has, which can be undone; or end it."""
+        if name is not None:
+            spec = lesson_named(name).begin()
+            self._take(replace(_begun(spec), text=f"lesson: {LESSONS[name].title}", is_rewrite=False, is_fresh=True))
+            self.pins, self._optimum = frozenset(), {}
+        self.lesson = name
+        self.revision += 1
+        return self.state()
+
     def _file(self, message: asked.Open | asked.Save) -> dict[str, Any]:
         if isinstance(message, asked.Save):
             path = self.folders.write(message.file, self.yaml(), force=message.force)
@@ -276,7 +301,8 @@ class Session:
         text = message.text if message.text is not None else self.folders.read(message.file or "")
         spec = _with_sections(self.now.spec, loads(text))
         name = short(message.file) if message.file is not None else "a text"
-        self._take(replace(_begun(spec), text=f"opened {name}", is_rewrite=False))
+        is_fresh = spec.raw.get("workload") != self.now.spec.raw.get("workload")
+        self._take(replace(_begun(spec), text=f"opened {name}", is_rewrite=False, is_fresh=is_fresh))
         self.pins, self._optimum = frozenset(), {}
         return self.state()
 
@@ -336,6 +362,14 @@ def _explained(spec: Spec, cost: Cost | None, names: tuple[list[str], ...]) -> s
     spec_terms = explain_energy(spec, cost).only(*names)
     explanation = only(explain(spec, changes=False), *names)
     return f"{_plain(energy_report(spec_terms))}\n\n{_plain(explanation_report(explanation, WIDTH))}"
+
+
+def _exported(now: Snapshot, what: str) -> str:
+    """The mapping as an HTML report or as code in C; or the specification as YAML."""
+    spec = now.spec.with_mapping(now.mapping)
+    if what == "html":
+        return to_html(evaluation_page(evaluate(spec), spec, now.mapping))
+    return emit(spec, "c") if what == "c" else dump(spec)
 
 
 def _drawing(spec: Spec, what: str) -> str:

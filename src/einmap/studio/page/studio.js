@@ -87,6 +87,7 @@ export function mount(root, transport) {
     numbers.show(state);
     left.show(state);
     bar.show(state);
+    lesson.replaceChildren(...(state.lesson ? taught(app, state.lesson) : []));
     if (later && numbers.wantsDetails()) app.details();
     app.options();
     root.dataset.revision = state.revision;
@@ -99,7 +100,8 @@ export function mount(root, transport) {
     shown.showModal();
     return shown;
   };
-  const middle = h("section", { class: "middle", "aria-label": "Mapping" }, tree.root, moves.root);
+  const lesson = h("div", { class: "lesson", "aria-live": "polite" });
+  const middle = h("section", { class: "middle", "aria-label": "Mapping" }, lesson, tree.root, moves.root);
   root.replaceChildren(bar.root, said, h("main", {}, left.root, middle, numbers.root), shown);
   root.addEventListener("keydown", (event) => {
     if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z" || event.target.matches("input, textarea")) return;
@@ -109,7 +111,7 @@ export function mount(root, transport) {
   transport.heard = (answer) => answer.kind === "state" && answer.revision !== app.state?.revision && app.show(answer);
   transport.lost = () => app.say("the studio has ended, or the connection is lost: reload to look again", "bad");
   moves.clear();
-  app.ask({ do: "look" });
+  app.ask({ do: "look" }).then(() => fromLink(app));
   return app;
 }
 
@@ -137,7 +139,8 @@ function barView(app) {
   const told = h("span", { class: "told", role: "status" });
   const yaml = h("button", { type: "button", "data-do": "text", onclick: () => written(app) }, "YAML");
   const files = h("button", { type: "button", "data-do": "files", onclick: () => opened(app) }, "open, save");
-  const root = h("header", {}, h("h1", {}, "einmap studio"), h("div", { class: "group" }, undo, redo, reset), h("div", { class: "group" }, yaml, files),
+  const lessons = h("button", { type: "button", "data-do": "lessons", onclick: () => listLessons(app) }, "lessons");
+  const root = h("header", {}, h("h1", {}, "einmap studio"), h("div", { class: "group" }, undo, redo, reset), h("div", { class: "group" }, yaml, files, lessons),
     h("div", { class: "group" }, best, complete, metric, h("label", {}, seconds, " s"), stop, keep, compare), told);
   const show = (state) => {
     undo.disabled = !state.undo;
@@ -172,7 +175,60 @@ async function differ(app) {
 async function written(app) {
   const answer = await app.ask({ do: "text" });
   if (answer.kind !== "text") return;
-  app.dialog(h("h2", {}, "The mapping"), h("pre", { class: "yaml" }, answer.yaml), answer.command && h("h3", {}, "The command that gives it"), answer.command && h("pre", { class: "command" }, answer.command));
+  const fragment = await link(app);
+  const buttons = h("div", { class: "buttons" }, h("button", { type: "button", onclick: () => download(app, "html", "mapping.html", "text/html") }, "HTML report"), h("button", { type: "button", onclick: () => download(app, "c", "mapping.c", "text/plain") }, "code in C"));
+  app.dialog(h("h2", {}, "The mapping"), h("pre", { class: "yaml" }, answer.yaml), buttons, answer.command && h("h3", {}, "The command that gives it"), answer.command && h("pre", { class: "command" }, answer.command),
+    fragment && h("h3", {}, "All of it in a link: put this behind the address of a studio"), fragment && h("pre", { class: "link scrolls" }, fragment));
+}
+
+// A lesson: its text, its numbers, its task, and whether that is done.
+function taught(app, lesson) {
+  const [head, ...rows] = lesson.table;
+  const table = h("table", {}, h("thead", {}, h("tr", {}, head.map((cell) => h("th", {}, cell)))), h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell) => h("td", {}, cell))))));
+  const end = h("button", { type: "button", "data-do": "end-lesson", onclick: () => app.ask({ do: "lesson" }) }, "end the lesson");
+  const passed = h("p", { class: lesson.passed ? "passed" : "task" }, lesson.passed ? "Done: the task is solved." : `Task: ${lesson.task}`);
+  return [h("h2", {}, lesson.title), h("p", {}, lesson.text), h("div", { class: "scrolls" }, table), passed, end];
+}
+
+function listLessons(app) {
+  const shown = app.dialog(h("h2", {}, "Lessons"), h("div", { class: "buttons" }, app.state.lessons.map((one) =>
+    h("button", { type: "button", "data-lesson": one.name, onclick: () => (shown.close(), app.ask({ do: "lesson", name: one.name })) }, one.title))));
+}
+
+async function download(app, what, name, type) {
+  const answer = await app.ask({ do: "export", what });
+  if (answer.kind !== "export") return;
+  const url = URL.createObjectURL(new Blob([answer.text], { type }));
+  h("a", { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 10000);
+}
+
+const LONGEST = 1000000; // characters that a link may unpack to
+
+// The whole specification in the fragment of a link, which a browser sends to nobody.
+async function link(app) {
+  const answer = await app.ask({ do: "export", what: "spec" });
+  if (answer.kind !== "export") return null;
+  const packed = new Blob([answer.text]).stream().pipeThrough(new CompressionStream("deflate-raw"));
+  const bytes = new Uint8Array(await new Response(packed).arrayBuffer());
+  const text = btoa(String.fromCharCode(...bytes.slice(0, 30000)));
+  if (bytes.length > 30000) return null;
+  return `#s=${text.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")}`;
+}
+
+async function fromLink(app) {
+  if (!location.hash.startsWith("#s=")) return;
+  const packed = location.hash.slice(3);
+  history.replaceState(null, "", location.pathname);
+  try {
+    const bytes = Uint8Array.from(atob(packed.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
+    const reader = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw")).pipeThrough(new TextDecoderStream()).getReader();
+    let text = "";
+    for (let part = await reader.read(); !part.done && text.length < LONGEST; part = await reader.read()) text += part.value;
+    await app.ask({ do: "open", text });
+  } catch {
+    app.say("the link cannot be read", "bad");
+  }
 }
 
 async function opened(app) {
