@@ -10,6 +10,7 @@ import pytest
 
 import einmap
 from einmap.errors import SpecError
+from einmap.mapper.objective.metrics import AddedMetric
 from einmap.plugins import plugin
 from einmap.search.problem import problem_of
 from einmap.search.strategies.exhaustive import Exhaustive
@@ -94,6 +95,33 @@ def test_the_best_mapping_by_an_added_metric_is_that_of_all_mappings(example):
     best = np.where(costs.fits, costs.energy * costs.latency**2, np.inf).min()
     assert (found.optimal, found.metrics) == (True, ("ed2p",))
     assert found.lower_bound == pytest.approx(best, rel=1e-12)
+
+
+def test_the_search_lab_judges_mappings_by_an_added_metric(example):
+    small = einmap.load(*MATMUL, define={"M": 4, "K": 2, "N": 2})
+    problem = problem_of(small, metrics="ED2P")
+    points = Exhaustive(Setup(problem, np.random.default_rng(0), Budget(1))).ask(int(problem.space.sizes.sum()))
+    costs = problem.costs(points)
+    np.testing.assert_allclose(problem.objective_of(costs), costs.energy * costs.latency**2, rtol=1e-12)
+    assert problem.optimum().value == pytest.approx(problem.evaluate(points).min(), rel=1e-12)
+
+
+def test_a_metric_that_reads_more_than_it_rises_with_is_refused_in_the_lab(example, monkeypatch):
+    leaky = AddedMetric("leaky", "J", "leaky", lambda cost: cost.energy + cost.leak_energy)
+    monkeypatch.setattr("einmap.mapper.objective.metrics.plugin", lambda group, name: leaky)
+    problem = problem_of(einmap.load(*MATMUL, define={"M": 4, "K": 2, "N": 2}), metrics="leaky")
+    with pytest.raises(SpecError, match="leaky reads more of a cost than energy, latency"):
+        problem.evaluate(Exhaustive(Setup(problem, np.random.default_rng(0), Budget(1))).ask(1))
+
+
+def test_a_sweep_searches_for_the_best_mapping_by_an_added_metric(example):
+    sizes = {"M": 8, "K": 4, "N": 8}
+    axes = [{"path": "arch.nodes.MAC.actions.compute.throughput", "values": [1e9]}]
+    (point,) = einmap.sweep({"specs": [*MATMUL], "define": sizes, "metric": "ed2p", "axes": axes}, workers=0)
+    assert (point.status, point.optimal) == ("done", True), point.reason
+    spec = einmap.load(*MATMUL, define=sizes).set(axes[0]["path"], 1e9)
+    best = einmap.map_workload(spec, metrics="ed2p").cost
+    assert point.energy * point.latency**2 == pytest.approx(best.energy * best.latency**2)
 
 
 def test_a_strategy_and_a_language_are_found_by_name(example, run):

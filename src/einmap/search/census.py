@@ -22,6 +22,7 @@ import numpy as np
 
 from einmap.arch.tree import outermost_memory
 from einmap.arrays import Floats, Ints
+from einmap.mapper.objective.metrics import of_energy_and_latency
 from einmap.progress import Progress
 from einmap.search.experiment import POLL, Question
 from einmap.search.problem import Optimum, SearchProblem
@@ -91,13 +92,7 @@ class Census:
     @cached_property
     def values(self) -> Floats:
         """The objective of each valid mapping, in its unit, from the least on."""
-        match self.problem.objective:
-            case "energy":
-                values = self.sample.energy
-            case "latency":
-                values = self.sample.latency
-            case _:
-                values = self.sample.energy * self.sample.latency
+        values = of_energy_and_latency(self.problem.objective, self.sample.energy, self.sample.latency)
         ordered: Floats = np.sort(values)
         return ordered
 

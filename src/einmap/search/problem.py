@@ -17,7 +17,7 @@ from einmap.mapper.cost_bounds.tile_limits import shapes_within_limits
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.mapper import best_mappings
 from einmap.mapper.mapspace.mapspace import Point, Subspace
-from einmap.mapper.objective.metrics import OF_ENERGY_AND_LATENCY, of_energy_and_latency
+from einmap.mapper.objective.metrics import METRICS, OF_ENERGY_AND_LATENCY, added_metric, of_energy_and_latency
 from einmap.mapper.problem.options import metrics_named
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.template import OpenSpatial, Template
@@ -54,7 +54,9 @@ class Optimum:
 
 @dataclass(frozen=True)
 class SearchProblem:
-    """One Einsum by itself, every tensor backed outside. `objective`: `energy`, `latency` or `energy_delay_product`."""
+    """One Einsum by itself, every tensor backed outside. `objective`: `energy`, `latency`, `energy_delay_product`, or
+    what a package makes of these.
+    """
 
     spec: Spec
     objective: str
@@ -208,14 +210,17 @@ def problem_of(
 ) -> SearchProblem:
     """The problem of one Einsum of a specification.
 
-    `einsum`: its name; may be left out where there is one only. `metrics`: `edp`, `energy` or `latency`; the default
-    is that of the specification. `seed`: which part of a mapspace is taken that is too large to be listed. Raises
-    SpecError for an unknown Einsum, for other or several metrics, and where no mapping is possible at all.
+    `einsum`: its name; may be left out where there is one only. `metrics`: `edp`, `energy`, `latency`, or a metric that
+    an installed package makes of these; the default is that of the specification. `seed`: which part of a mapspace is
+    taken that is too large to be listed. Raises SpecError for an unknown Einsum, for other or several metrics, and
+    where no mapping is possible at all.
     """
     chosen = _chosen(spec.workload, einsum)
     written = spec.mapper_options.metrics if metrics is None else metrics
-    goals = metrics_named(written)
-    if len(goals) > 1 or goals[0] not in OF_ENERGY_AND_LATENCY:
+    added = added_metric(metrics)
+    goals = metrics_named(written) if added is None else (added.name,)
+    is_made_of_both = METRICS[goals[0]].of is not None if added else goals[0] in OF_ENERGY_AND_LATENCY
+    if len(goals) > 1 or not is_made_of_both:
         hint = f"choose one of {', '.join(OF_ENERGY_AND_LATENCY)}"
         raise SpecError(f"mappings are judged by one objective here, not by {', '.join(goals)}", hint=hint)
     spec.refuse_recurrences("the search lab")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+import numpy as np
 
 from einmap.arrays import Floats
 from einmap.errors import SpecError
@@ -70,7 +73,34 @@ class _Metrics(dict[str, Metric]):
 
     def __missing__(self, name: str) -> Metric:
         one = _ADDED[name]
-        return Metric(one.name, one.unit, 0, one.rises_with, None, None, one.of_cost, one.title, one.is_timed)
+        of = partial(_of_totals, one) if {*one.rises_with} <= {*OF_ENERGY_AND_LATENCY} else None
+        return Metric(one.name, one.unit, 0, one.rises_with, None, of, one.of_cost, one.title, one.is_timed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Totals:
+    """What an added metric that rises with energy (J) and latency (s) alone may read of a cost."""
+
+    energy: float
+    latency: float
+
+    @property
+    def edp(self) -> float:
+        """Energy times latency, J*s."""
+        return self.energy * self.latency
+
+
+def _of_totals(metric: AddedMetric, parts: Parts[Any]) -> Any:
+    """The value of an added metric for energies (J) and latencies (s), numbers or arrays. Raises SpecError."""
+    cost = cast("Callable[[_Totals], float]", metric.of_cost)
+    try:
+        if np.ndim(parts.energy) == 0:
+            return cost(_Totals(float(parts.energy), float(parts.latency)))
+        pairs = zip(parts.energy.tolist(), parts.latency.tolist(), strict=True)
+        return np.array([cost(_Totals(energy, latency)) for energy, latency in pairs], np.float64)
+    except AttributeError as error:
+        text = f"the metric {metric.name} reads more of a cost than {', '.join(metric.rises_with)}: {error}"
+        raise SpecError(text, hint="name in rises_with what it reads") from error
 
 
 def added_metric(name: object) -> AddedMetric | None:
@@ -121,7 +151,9 @@ OF_ENERGY_AND_LATENCY = tuple(name for name, metric in METRICS.items() if {*metr
 
 
 def of_energy_and_latency[N: (float, Floats)](name: str, energy: N, latency: N) -> N:
-    """The value of one of OF_ENERGY_AND_LATENCY for energies (J) and latencies (s)."""
+    """The value of one of OF_ENERGY_AND_LATENCY, or of an added metric that rises with some of these alone, for
+    energies (J) and latencies (s).
+    """
     of = METRICS[name].of
     assert of is not None
     value: N = of(Parts(energy, energy, energy, latency))

@@ -18,7 +18,7 @@ from einmap.frontends.files import exists
 from einmap.frontends.yaml.folders import FolderNames, Roots
 from einmap.frontends.yaml.include import Documents
 from einmap.frontends.yaml.spec import example_paths
-from einmap.mapper.objective.metrics import ALIASES, DEFAULT
+from einmap.mapper.objective.metrics import ALIASES, DEFAULT, added_metric
 from einmap.mapper.problem.options import metrics_named
 from einmap.model.counting.semantics import semantics_named
 from einmap.spec.raw import Raw, RawMap, content, from_python, place
@@ -221,6 +221,8 @@ def _metric(fields: SweepInput, at: Callable[..., At]) -> str:
             hint = did_you_mean(metric, PLAN_METRICS, listing="metrics of plans")
             raise SpecError(f"unknown metric {metric!r} of plans", at=at("metric"), hint=hint)
         return metric
+    if (added := added_metric(fields.metric)) is not None:
+        return added.name
     metrics = metrics_named(fields.metric or DEFAULT, option="metric", at=at("metric"))
     if len(metrics) != 1:
         hint = "a point is one mapping of each workload; `objectives` compare points"
