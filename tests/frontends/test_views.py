@@ -1,5 +1,6 @@
 """Views: any chain of reshapes, transposes, slices and broadcasts reads what NumPy's does."""
 
+import warnings
 from math import prod
 
 import numpy as np
@@ -7,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from einmap.frontends.cascade.builder import Builder
 from einmap.frontends.cascade.program import Stored
+from einmap.frontends.cascade.values import numbers_of
 from einmap.frontends.cascade.views import LayoutError, digit, expanded, reshaped, sliced, transposed, view_of
 
 
@@ -70,3 +73,13 @@ def test_joined_axes_are_one_index_of_digits():
 def test_axes_cut_at_other_places_are_refused():
     with pytest.raises(LayoutError, match="4, 6"):
         reshaped(view_of(Stored("T", (4, 6), 32), (6, 4)[::-1]), (6, 4))
+
+
+def test_a_signalling_nan_of_a_file_is_a_number_without_a_warning():
+    array = np.array([0x7F800001, 0], np.uint32).view(np.float32)
+    value = Builder().graph_input("x", (2,), 32, array, array=array)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = numbers_of(value)
+    assert np.isnan(found[0])
+    assert found[1] == 0

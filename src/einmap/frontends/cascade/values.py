@@ -113,7 +113,9 @@ def numbers_of(value: Value) -> Array | None:
     for view in value.leaves:
         if view.tensor.array is None:
             return None
-        leaves.append(seen(view, view.tensor.array.reshape(view.tensor.sizes).astype(np.float64)))
+        with np.errstate(invalid="ignore"):  # a signalling NaN of a file
+            numbers = view.tensor.array.reshape(view.tensor.sizes).astype(np.float64)
+        leaves.append(seen(view, numbers))
     return np.broadcast_to(_evaluated(value.expression, leaves), value.shape)
 
 
