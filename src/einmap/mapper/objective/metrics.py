@@ -79,7 +79,7 @@ class _Metrics(dict[str, Metric]):
 
 @dataclass(frozen=True, slots=True)
 class _Totals:
-    """What an added metric that rises with energy (J) and latency (s) alone may read of a cost."""
+    """Part of a cost that an added metric may read which rises with energy (J) and latency (s) alone."""
 
     energy: float
     latency: float
