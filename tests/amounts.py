@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -28,3 +28,9 @@ def amounts(
     divided = [(*before, seeds[size * i : size * (i + 1)], *others) for i in range(parts)]
     slow = [pytest.param(*values, marks=marks, id=f"{name}many {i}") for i, values in enumerate(divided)]
     return [pytest.param(*before, *few, id=f"{name}few"), *slow]
+
+
+def some(step: int, values: Iterable[Any], part: str = "mapper") -> list[Any]:
+    """Values of one argument: each `step`-th always, the others in the slow tests of `part`."""
+    marks = [pytest.mark.slow, getattr(pytest.mark, part)]
+    return [value if i % step == 0 else pytest.param(value, marks=marks) for i, value in enumerate(values)]

@@ -1,8 +1,13 @@
-"""What all tests share: how Hypothesis chooses its examples, and how often garbage is collected."""
+"""What all tests share: how Hypothesis chooses its examples, how XLA compiles, what is parsed once, and
+how often garbage is collected."""
 
 import gc
+import os
 
 from hypothesis import HealthCheck, settings
+from tests.parsed_once import parse_once
+
+parse_once()
 
 # The same examples on every run and every machine, so that a failure is never a matter of luck.
 settings.register_profile(
@@ -15,6 +20,9 @@ settings.register_profile(
 # New examples each time, to look for bugs: pytest --hypothesis-profile explore
 settings.register_profile("explore", deadline=None, max_examples=1000, print_blob=True)
 settings.load_profile("repeatable")
+
+# Programs of JAX run once in a test: to make them fast takes longer than they run. What they send is chosen before that.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true")
 
 # Thousands of tests that are collected live on: to look at all of them again and again takes a tenth of the time.
 gc.set_threshold(5_000, 20, 100)

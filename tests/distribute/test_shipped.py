@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from tests.amounts import some
 from tests.distribute.shipped import DEVICES, IMPERFECT, PERFECT, shipped_plan
 
 from einmap import load
@@ -29,7 +30,7 @@ def test_the_result_is_that_of_the_whole_workload(names):
     assert agree(shipped_plan(names, PERFECT[names], 8))
 
 
-@pytest.mark.parametrize("devices", DEVICES)
+@pytest.mark.parametrize("devices", some(2, DEVICES, "distribute"))
 @pytest.mark.parametrize("names", IMPERFECT, ids="-".join)
 def test_it_is_so_where_splits_are_imperfect_and_in_float32(names, devices):
     imperfect = shipped_plan(names, IMPERFECT[names], devices)

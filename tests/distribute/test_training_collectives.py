@@ -52,6 +52,7 @@ def layer(number, gathered=()):
 
 INDEX = {"WQ": "d, h, e", "WZ": "h, f, d", "WU": "d, s", "WO": "s, d"}
 WEIGHTS = (*SPLIT, "GA", "GB", "BO")
+SLOW = [pytest.mark.slow, pytest.mark.distribute]
 
 
 def step_of(layers, zero):
@@ -121,8 +122,8 @@ def moves(workload, axes, placements, spread=()):
 @pytest.mark.parametrize(
     ("axes", "zero", "counts"),
     [
-        ("x", 0, {"all_reduce": 290}),
-        ("y", 0, {"all_reduce": 128}),
+        pytest.param("x", 0, {"all_reduce": 290}, marks=SLOW),
+        pytest.param("y", 0, {"all_reduce": 128}, marks=SLOW),
         ("xy", 0, {"all_reduce": 418}),
         ("xy", 2, {"all_gather": 129, "all_reduce": 289, "reduce_scatter": 129}),
         ("xy", 3, {"all_gather": 259, "all_reduce": 289, "reduce_scatter": 129}),

@@ -97,7 +97,7 @@ def test_examples_cost_the_same_in_both_dialects():
     assert check_round_trips(load("simple", "matmul", "simple_matmul")) == ["older", "newer"]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.integers(0, 2**32))
 def test_drawn_specifications_cost_the_same_in_both_dialects(seed):
     rng = random.Random(seed)

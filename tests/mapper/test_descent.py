@@ -45,7 +45,9 @@ def path_of(spec):
     return Path(einsum, arch, arch.path("MAC"), request)
 
 
-@pytest.mark.parametrize("work", [PRODUCT, CONVOLUTION, ATTENTION])
+@pytest.mark.parametrize(
+    "work", [PRODUCT, CONVOLUTION, pytest.param(ATTENTION, marks=[pytest.mark.slow, pytest.mark.mapper])]
+)
 def test_first_mappings_on_a_machine_without_constraints_are_nearly_the_best(work):
     spec = loaded(8, work)
     request = Request(("energy", "latency"), semantics_named("exact"))

@@ -43,19 +43,19 @@ def networks_in_turn(rng):
 
 
 FEATURES = {
-    "latency options": (features.draw_options, TIMES, BOTH, (range(30), 3_000, 10), (range(1000, 1400), 100_000, 50)),
-    "skew": (features.draw_skewed, TIMES, BOTH, (range(16), 3_000, 5), (range(3000, 3200), 100_000, 25)),
+    "latency options": (features.draw_options, TIMES, BOTH, (range(12), 3_000, 4), (range(1000, 1400), 100_000, 50)),
+    "skew": (features.draw_skewed, TIMES, BOTH, (range(8), 3_000, 2), (range(3000, 3200), 100_000, 25)),
     "pipelines": (
-        features.draw_pipelined, TIMES, BOTH, (range(5000, 5014), 2_000, 5), (range(6000, 6200), 100_000, 25),
+        features.draw_pipelined, TIMES, BOTH, (range(5000, 5006), 2_000, 2), (range(6000, 6200), 100_000, 25),
     ),
-    "networks": (networks.draw, TIMES, EXACT, (range(5), 3_000, 2), (range(1000, 1400), 100_000, 50)),
-    "rings and a bus": (networks.draw_round, TIMES, EXACT, (range(5), 3_000, 2), (range(2000, 2200), 30_000, 25)),
+    "networks": (networks.draw, TIMES, EXACT, (range(3), 3_000, 1), (range(1000, 1400), 100_000, 50)),
+    "rings and a bus": (networks.draw_round, TIMES, EXACT, (range(3), 3_000, 1), (range(2000, 2200), 30_000, 25)),
     "trees and systolic arrays": (
         networks.draw_handed_on, TIMES, EXACT, (range(4), 2_000, 2), (range(3000, 3200), 30_000, 25),
     ),
-    "networks and turns": (networks_in_turn, TIMES, EXACT, (range(12), 1_000, 3), (range(4000, 4400), 30_000, 50)),
-    "layouts": (layouts, GOALS, EXACT, (range(24), 2_000, 10), (range(1000, 1400), 20_000, 40)),
-    "partial sums": (partial_sums, GOALS, EXACT, (range(16), 3_000, 3), (range(1000, 1400), 100_000, 40)),
+    "networks and turns": (networks_in_turn, TIMES, EXACT, (range(6), 1_000, 1), (range(4000, 4400), 30_000, 50)),
+    "layouts": (layouts, GOALS, EXACT, (range(10), 2_000, 4), (range(1000, 1400), 20_000, 40)),
+    "partial sums": (partial_sums, GOALS, EXACT, (range(8), 3_000, 1), (range(1000, 1400), 100_000, 40)),
 }  # fmt: skip
 """How each is drawn, metrics, presets; seeds, mappings at most and problems compared at least, always and in slow tests."""
 ROWS = [row for name, (*_, few, many) in FEATURES.items() for row in amounts(few, many, parts=4, of=name)]
@@ -94,7 +94,7 @@ def of_pair(names, most):
         return "refused"
 
 
-@few_and_many("pairs, most, share", (features.PAIRS[48::36], 500, 0.3), (features.PAIRS, 20_000, 0.3), parts=4)
+@few_and_many("pairs, most, share", (features.PAIRS[48::72], 500, 0.3), (features.PAIRS, 20_000, 0.3), parts=4)
 def test_the_optimum_with_two_features_is_that_of_brute_force(pairs, most, share):
     found = [of_pair(names, most) for names in pairs]
     assert found.count("compared") >= share * len(found)

@@ -25,7 +25,7 @@ from einmap.model.counting.semantics import PRESETS
 
 MOST_MAPPINGS = {"exact": 20_000, "accelforge": 500}
 """Under accelforge every way to write a mapping is evaluated by itself: the order of loops may decide what fits."""
-QUICK = 30
+QUICK = 12
 OBJECTIVES = ("energy", "latency", "edp")
 EVERY_TOPOLOGY = (*TOPOLOGIES, *ROUND, *HANDED_ON)
 
@@ -179,7 +179,7 @@ def test_the_best_mapping_like_a_given_one_is_found(seeds):
     assert sum(map(agrees, seeds)) > len(seeds) / 2
 
 
-@few_and_many("seeds", ((0, *range(2, 10)),), (range(200),), parts=10)
+@few_and_many("seeds", ((0, 2, 3, 4),), (range(200),), parts=10)
 def test_the_best_mapping_like_a_given_one_is_found_beside_networks(seeds):
     assert sum(agrees(seed, networks=True) for seed in seeds) > len(seeds) / 2
 

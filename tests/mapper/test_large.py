@@ -78,9 +78,9 @@ def drawn(draw, seed, most, known=None):
 
 
 def test_tables_with_few_rows_lose_nothing(few_rows):
-    assert sum(drawn(draw_problem, seed, 1_500, few_rows) for seed in range(20_000, 20_012)) >= 4
-    assert sum(drawn(draw_array, seed, 1_500, few_rows) for seed in range(20_100, 20_110)) >= 2
-    assert few_rows.used >= 6
+    assert sum(drawn(draw_problem, seed, 1_500, few_rows) for seed in range(20_000, 20_006)) >= 2
+    assert sum(drawn(draw_array, seed, 1_500, few_rows) for seed in range(20_100, 20_105)) >= 1
+    assert few_rows.used >= 3
 
 
 def test_arrays_of_three_and_four_dimensions():

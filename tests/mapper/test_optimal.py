@@ -106,7 +106,7 @@ def one_at_a_time(monkeypatch):
 
 
 @pytest.mark.usefixtures("one_at_a_time")
-@few_and_many("seeds, most, least", (range(8000, 8010), 2_000, 2), (range(8000, 8120), 10_000, 10), parts=3)
+@few_and_many("seeds, most, least", (range(8000, 8005), 2_000, 1), (range(8000, 8120), 10_000, 10), parts=3)
 def test_bounds_without_tables_rule_nothing_good_out(seeds, most, least):
     assert sum(compared(seed, most) for seed in seeds) >= least
 
@@ -187,7 +187,7 @@ def test_every_objective_is_minimised():
     assert done >= 5
 
 
-@few_and_many("seeds, least", (range(4000, 4015), 2), (range(4030, 4100), 15))
+@few_and_many("seeds, least", (range(4000, 4007), 1), (range(4030, 4100), 15))
 def test_fronts_of_any_objectives_are_complete(seeds, least):
     goals = lambda rng: rng.sample(ADDITIVE, rng.choice([2, 3]))  # noqa: E731
     assert sum(enumerated(seed, 250, (1, 2, 3, 4), goals) for seed in seeds) >= least
@@ -199,7 +199,7 @@ def imperfect(seed, most):
     return enumerated(seed, most, (1, 2, 3, 3, 5, 7), lambda rng: [rng.choice(ADDITIVE)], loops=loops, lanes=lanes)
 
 
-@few_and_many("seeds, most, least", (range(5000, 5015), 250, 2), (range(5900, 6500), 1500, 20), parts=6)
+@few_and_many("seeds, most, least", (range(5000, 5007), 250, 1), (range(5900, 6500), 1500, 20), parts=6)
 def test_imperfect_factors_are_searched_exactly(seeds, most, least):
     assert sum(imperfect(seed, most) for seed in seeds) >= least
 

@@ -288,7 +288,7 @@ def smallest_tiles_decide(semantics, seeds):
 
 
 @pytest.mark.parametrize("semantics", ["exact", "accelforge"])
-@few_and_many("seeds", (range(8),), (range(8, 60),))
+@few_and_many("seeds", (range(4),), (range(4, 60),))
 def test_the_smallest_tiles_fit_where_a_mapping_exists_and_only_there(seeds, semantics):
     smallest_tiles_decide(semantics, seeds)
 

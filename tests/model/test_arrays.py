@@ -168,7 +168,7 @@ def judged(seeds):
     return counted
 
 
-@few_and_many("seeds, least", (range(20), 17), (range(1000, 1600), 130), parts=4, part="simulator")
+@few_and_many("seeds, least", (range(10), 8), (range(1000, 1600), 130), parts=4, part="simulator")
 def test_random_mappings_over_arrays_cost_what_they_do(seeds, least):
     assert judged(seeds) >= least
 

@@ -140,14 +140,14 @@ def check(seed):
     assert best.step.peak.total <= memory
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 def test_no_plan_of_a_small_problem_is_better(seed):
     check(seed)
 
 
 @pytest.mark.slow
 @pytest.mark.distribute
-@pytest.mark.parametrize("seed", range(6, 306))
+@pytest.mark.parametrize("seed", range(2, 302))
 def test_no_plan_of_300_small_problems_is_better(seed):
     check(seed)
 

@@ -58,20 +58,20 @@ def with_room(search):
     return sum(search.times(einsum) * floors.least(einsum) for einsum in search.workload.einsums)
 
 
-@few_and_many("seeds", (range(10),), (range(1_000, 1_400),), parts=8, part="fusion")
+@few_and_many("seeds", (range(4),), (range(1_000, 1_400),), parts=8, part="fusion")
 def test_no_fused_mapping_costs_less_than_the_einsums_by_themselves(seeds):
     bounds_hold(seeds, by_search)
 
 
 @pytest.mark.parametrize("uses", [floors.MOST_USES, 1])
-@few_and_many("seeds", (range(10),), (range(2_000, 2_400),), parts=8, part="fusion")
+@few_and_many("seeds", (range(4),), (range(2_000, 2_400),), parts=8, part="fusion")
 def test_no_fused_mapping_costs_less_than_floors_before_plans_also_with_merged_lanes(seeds, uses, monkeypatch):
     monkeypatch.setattr(floors, "MOST_USES", uses)
     bounds_hold(seeds, before_plans)
 
 
 @pytest.mark.parametrize("uses", [floors.MOST_USES, 1])
-@few_and_many("seeds", (range(6),), (range(5_000, 5_400),), parts=8, part="fusion")
+@few_and_many("seeds", (range(3),), (range(5_000, 5_400),), parts=8, part="fusion")
 def test_no_fused_mapping_costs_less_than_floors_with_room(seeds, uses, monkeypatch):
     monkeypatch.setattr(floors, "MOST_USES", uses)
     bounds_hold(seeds, with_room)
@@ -104,7 +104,7 @@ def bounds_hold(seeds, whole):
     assert bounded * 2 > len(seeds)
 
 
-@few_and_many("seeds", (range(10),), (range(3_000, 3_200),), parts=4, part="fusion")
+@few_and_many("seeds", (range(4),), (range(3_000, 3_200),), parts=4, part="fusion")
 def test_floors_by_the_tables_of_a_cascade_are_those_of_searches_by_themselves(seeds):
     compared = 0
     for seed in seeds:

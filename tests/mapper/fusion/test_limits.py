@@ -20,7 +20,7 @@ OF_ALL = {"max_pmapping_templates_per_einsum", "max_evaluations", "time_limit_s"
 """Limits with which the lower bound is one of all mappings."""
 NARROWING = {"max_fused_loops", "tiling_coarseness", "objective_tolerance", "fuse"}
 """Limits with which what is proven is proven of fewer mappings, or up to a tolerance."""
-FEW = 12
+FEW = 6
 MANY = 50
 
 

@@ -63,7 +63,7 @@ def test_a_few_choices_say_nothing_of_what_einsums_cost_apart(metric, monkeypatc
     assert 0 < search.apart_value() <= (unfused.energy if metric == "energy" else unfused.edp) * (1 + 1e-9)
 
 
-@few_and_many("seeds", (range(8),), (range(1_000, 1_200),), parts=4, part="fusion")
+@few_and_many("seeds", (range(4),), (range(1_000, 1_200),), parts=4, part="fusion")
 def test_what_is_found_with_a_few_choices_is_a_mapping_no_better_than_the_best(seeds, no_lists):
     found = 0
     for seed in seeds:
