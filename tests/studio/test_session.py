@@ -6,9 +6,11 @@ import time
 
 import pytest
 
-from einmap import evaluate, load
+from einmap import Spec, evaluate, load, map_workload
 from einmap.cli.main import main
 from einmap.errors import SpecError
+from einmap.mapping.mapping import Mapping
+from einmap.mapping.nodes import Compute, PerEinsum, Sequential, Storage, Temporal
 from einmap.mapping.pretty import pretty
 from einmap.studio.folders import Folders
 from einmap.studio.session import Session
@@ -165,6 +167,40 @@ def test_a_search_is_begun_stopped_and_kept_and_gives_the_gap():
     assert by_name(state)["edp"] == state["search"]["value"]
     assert next(row["gap"] for row in state["numbers"] if row["name"] == "edp") == "0%"
     assert ask(of, "text")["command"] == ""
+
+
+def test_a_front_is_clicked_through():
+    of = session()
+    ask(of, "search", metric="front", seconds=60.0)
+    of.search.wait(60)
+    front = ask(of, "progress")["search"]["front"]
+    best = map_workload(load(*MATMUL), metrics="energy,latency").front
+    assert [(one["energy"], one["latency"]) for one in front] == [(one.cost.energy, one.cost.latency) for one in best]
+    for index, one in enumerate(front):
+        state = ask(of, "keep", index=index)
+        assert by_name(state)["energy"] == one["energy"]
+    assert "has not found a mapping" in ask(of, "keep", index=len(front))["message"]
+
+
+def test_many_einsums_are_offered_a_bounded_number_of_moves():
+    ranks = {"M": 4} | {f"N{i}": 4 for i in range(151)}
+    einsums = [f"T{i + 1}[m, n{i + 1}] = T{i}[m, n{i}] * W{i}[n{i}, n{i + 1}]" for i in range(150)]
+    arch = load("simple").to_dict()["arch"]
+    spec = Spec.from_dict(
+        {"arch": arch, "workload": {"rank_sizes": ranks, "bits_per_value": {"All": 8}, "einsums": einsums}}
+    )
+
+    def branch(i):
+        loops = (Temporal(PerEinsum(v), PerEinsum(1)) for v in ("m", f"n{i}", f"n{i + 1}"))
+        return (Storage((f"T{i}", f"W{i}", f"T{i + 1}"), "GlobalBuffer"), *loops, Compute(f"T{i + 1}", "MAC"))
+
+    tensors = (*(f"T{i}" for i in range(151)), *(f"W{i}" for i in range(150)))
+    nodes = (Storage(tensors, "MainMemory"), Sequential(tuple(branch(i) for i in range(150))))
+    of = Session(spec.with_mapping(Mapping(nodes)))
+    for node in ("nodes[0]", "nodes[1]", "nodes[1].nodes[9].nodes[1]"):
+        answer = ask(of, "moves", node=node)
+        assert 0 < len(answer["options"]) <= 110
+        assert len(json.dumps(answer)) < 200_000
 
 
 def test_a_long_search_ends_when_it_is_told_to():

@@ -61,15 +61,16 @@ class Search(_Message):
     """Begin a search; `pinned`: only among mappings that have what is pinned."""
 
     do: Literal["search"]
-    metric: Literal["energy", "latency", "edp"] = "edp"
+    metric: Literal["energy", "latency", "edp", "front"] = "edp"
     pinned: bool = False
     seconds: Annotated[float, Field(gt=0, le=3600)] = 60.0
 
 
 class OfSearch(_Message):
-    """End the search with its best so far; take what it found; look how far it is."""
+    """End the search with its best so far; take what it found, of a front the mapping `index`; look how far it is."""
 
     do: Literal["stop", "keep", "progress"]
+    index: Annotated[int, Field(ge=0)] = 0
 
 
 class Details(_Message):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import Any, Literal
 
 from einmap.arch.component import Memory
@@ -19,9 +20,12 @@ from einmap.mapping.rewrite.values import holders, met_at
 from einmap.mapping.validate import validate
 from einmap.numbers import divisors
 from einmap.spec.spec import Spec
+from einmap.visible import listed
 
 MOST_SHAPES = 64
 """Tile shapes that a slider has."""
+MOST_PLACES = 100
+"""Loops, and pairs of branches, that are offered as places."""
 MOST_KEPT = 40
 """Storage nodes that are offered to be inserted at one place."""
 
@@ -78,7 +82,7 @@ def _judged(spec: Spec, mapping: Mapping, option: Option) -> Option:
 def _of_storage(mapping: Mapping, placed: PlacedNode, node: Storage, tensor: str | None) -> Iterator[Option]:
     ref = format_address(placed.address)
     ref = f"{tensor}@{ref}" if tensor is not None else ref
-    name = tensor if tensor is not None else ", ".join(node.tensors)
+    name = tensor if tensor is not None else listed(node.tensors)
     paths = paths_through(mapping, placed.address).values()
     path = next(iter(paths), ())
     above = [(p.address, p.node) for p in path if isinstance(p.node, Temporal | Spatial) and p.address < placed.address]
@@ -86,10 +90,10 @@ def _of_storage(mapping: Mapping, placed: PlacedNode, node: Storage, tensor: str
     for address, loop_above in reversed(above):
         where = format_address(address)
         yield Option(f"hoist {ref} above {where}", f"{name} above {describe(loop_above)}", "place", where, "above")
-    for loop in below.values():
-        if isinstance(loop.node, Temporal | Spatial):
-            where = format_address(loop.address)
-            yield Option(f"sink {ref} below {where}", f"{name} below {describe(loop.node)}", "place", where, "below")
+    loops = ((p.address, p.node) for p in below.values() if isinstance(p.node, Temporal | Spatial))
+    for address, loop in islice(loops, MOST_PLACES):
+        where = format_address(address)
+        yield Option(f"sink {ref} below {where}", f"{name} below {describe(loop)}", "place", where, "below")
     yield Option(f"sink {ref}", f"{name} down as far as that saves space at equal traffic")
     yield Option(f"bypass {ref}", f"{name} past {node.component}")
 
@@ -168,7 +172,7 @@ def _of_split(address: Address, count: int) -> Iterator[Option]:
     where = format_address(address)
     yield Option(f"merge {where}", "one loop above all branches, which begin with it")
     if count > 2:
-        for branch in range(count - 1):
+        for branch in range(min(count - 1, MOST_PLACES)):
             yield Option(
                 f"merge {where} {branch} {branch + 1}", f"one loop above branches {branch + 1} and {branch + 2}"
             )

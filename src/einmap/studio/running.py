@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from einmap.errors import EinmapError
+from einmap.errors import EinmapError, SpecError
 from einmap.facade import map_workload
 from einmap.mapper.result.result import Found, MapResult, objective
 from einmap.mapping.mapping import Mapping
@@ -16,9 +16,12 @@ from einmap.mapping.nodes import Address, LoopNode, PerEinsum, Spatial, Split, S
 from einmap.mapping.template import AnyPlace, PartialMapping, PartialNode
 from einmap.progress import Progress, Report
 from einmap.spec.spec import Spec
+from einmap.units import format_si
 
 METRICS = {"energy": "energy", "latency": "latency", "edp": "energy_delay_product"}
 """Names of the page and of the mapper."""
+FRONT = "front"
+"""Name of a search for all mappings that no other one beats in both energy and latency."""
 
 
 @dataclass
@@ -49,6 +52,13 @@ class Running:
         """Ask for the end; the best so far is the result."""
         self._progress.stop()
 
+    def choose(self, index: int) -> None:
+        """Take a mapping of the front as the one that was found. Raises SpecError for one that it does not have."""
+        front = self.result.front if self.result is not None else ()
+        if not 0 <= index < len(front):
+            raise SpecError(f"the search has not found a mapping {index}", hint="wait for it, or stop it")
+        self.found = front[index]
+
     def wait(self, seconds: float | None = None) -> None:
         """Wait for the end."""
         if self._thread is not None:
@@ -66,13 +76,13 @@ class Running:
         try:
             self.result = map_workload(
                 self.spec,
-                metrics=METRICS[self.metric],
+                metrics=METRICS.get(self.metric, ("energy", "latency")),
                 given=self.given,
                 progress=self._progress,
                 time_limit_s=self.seconds,
                 workers=max(1, (os.cpu_count() or 2) - 1),
             )
-            self.found = self.result.front[0]
+            self.choose(0)
         except EinmapError as error:
             self.problem = error
         except MemoryError:
@@ -92,17 +102,26 @@ class Running:
         result = self.result
         if result is not None:
             state |= {"optimal": result.optimal, "gap": result.gap, "reason": result.reason}
-            state["value"] = objective(result.cost, METRICS[self.metric])
+            if self.metric == FRONT:
+                state["front"] = [_point(one) for one in result.front]
+            else:
+                state["value"] = objective(result.cost, METRICS[self.metric])
         return state
 
     @property
     def bound(self) -> float | None:
         """The least that the metric can be of all mappings, as far as the search has shown; None where it has not."""
-        if self.result is None or self.given is not None:
+        if self.result is None or self.given is not None or self.metric == FRONT:
             return None
         if self.result.optimal:
             return objective(self.result.cost, METRICS[self.metric])
         return self.result.lower_bound
+
+
+def _point(found: Found) -> dict[str, Any]:
+    energy, latency = found.cost.energy, found.cost.latency
+    text = f"{format_si(energy, 'J')}, {format_si(latency, 's')}"
+    return {"energy": energy, "latency": latency, "text": text}
 
 
 def given_of(spec: Spec, mapping: Mapping, pins: frozenset[Address]) -> dict[str, PartialMapping]:

@@ -255,11 +255,11 @@ class Session:
             raise SpecError("no search was begun")
         if message.do == "stop":
             running.stop()
-            running.wait(5.0)
+            running.wait(1.0)
         elif message.do == "keep":
-            if running.found is None:
-                raise SpecError("the search has not found anything yet", hint="wait for it, or stop it")
+            running.choose(message.index)
             found = running.found
+            assert found is not None
             kept = _evaluated(found.spec, found.mapping, f"found by {running.metric}")
             self._take(replace(kept, is_rewrite=False))
             self.pins = frozenset()

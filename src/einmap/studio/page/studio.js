@@ -126,22 +126,27 @@ function watch(app) {
   }, 300);
 }
 
+const SEARCHED = { edp: "EDP", energy: "energy", latency: "latency", front: "energy and latency" };
+
 function barView(app) {
   const button = (name, message, label) => h("button", { type: "button", "data-do": name, onclick: () => app.ask(message ?? { do: name }) }, label ?? name);
   const undo = button("undo"), redo = button("redo"), reset = button("reset", null, "begin again");
-  const metric = h("select", { "aria-label": "metric" }, ["edp", "energy", "latency"].map((name) => h("option", { value: name }, name === "edp" ? "EDP" : name)));
+  const metric = h("select", { "aria-label": "metric" }, Object.entries(SEARCHED).map(([value, name]) => h("option", { value }, name)));
   const seconds = h("input", { type: "number", min: 1, max: 3600, value: 60, "aria-label": "seconds at most" });
   const begin = (pinned) => app.ask({ do: "search", metric: metric.value, pinned, seconds: Number(seconds.value) || 60 });
   const best = h("button", { type: "button", "data-do": "search", onclick: () => begin(false) }, "find the best");
   const complete = h("button", { type: "button", "data-do": "complete", onclick: () => begin(true) }, "complete what is pinned");
-  const stop = button("stop"), keep = button("keep", null, "keep it");
+  const stop = button("stop");
+  const points = h("select", { "aria-label": "mapping of the front" });
+  points.addEventListener("change", () => app.ask({ do: "keep", index: Number(points.value) }));
+  const keep = h("button", { type: "button", "data-do": "keep", onclick: () => app.ask({ do: "keep", index: Number(points.value) || 0 }) }, "keep it");
   const compare = h("button", { type: "button", "data-do": "compare", onclick: () => differ(app) }, "why not this one");
   const told = h("span", { class: "told", role: "status" });
   const yaml = h("button", { type: "button", "data-do": "text", onclick: () => written(app) }, "YAML");
   const files = h("button", { type: "button", "data-do": "files", onclick: () => opened(app) }, "open, save");
   const lessons = h("button", { type: "button", "data-do": "lessons", onclick: () => listLessons(app) }, "lessons");
   const root = h("header", {}, h("h1", {}, "einmap studio"), h("div", { class: "group" }, undo, redo, reset), h("div", { class: "group" }, yaml, files, lessons),
-    h("div", { class: "group" }, best, complete, metric, h("label", {}, seconds, " s"), stop, keep, compare), told);
+    h("div", { class: "group" }, best, complete, metric, h("label", {}, seconds, " s"), stop, points, keep, compare), told);
   const show = (state) => {
     undo.disabled = !state.undo;
     redo.disabled = !state.redo;
@@ -150,7 +155,9 @@ function barView(app) {
     app.bar(state.search);
   };
   app.bar = (search) => {
-    const runs = !!search?.runs, has = search && !runs && search.value !== undefined;
+    const runs = !!search?.runs, front = search?.front ?? [], has = search && !runs && (search.value !== undefined || front.length > 0);
+    points.hidden = !front.length;
+    if (points.childElementCount !== front.length) points.replaceChildren(...front.map((one, i) => h("option", { value: i }, one.text)));
     best.disabled = runs;
     stop.hidden = !runs;
     keep.hidden = compare.hidden = !has;
@@ -162,6 +169,7 @@ function barView(app) {
 function progress(search) {
   if (search.problem) return search.problem;
   if (search.runs) return [`searching for ${search.seconds} s`, search.what, search.best && `best so far: ${search.best}`].filter(Boolean).join("; ");
+  if (search.front) return `found ${search.front.length} that no other one beats in both, in ${search.seconds} s${search.optimal ? "" : ", not proven to be all"}`;
   if (search.optimal) return `found the optimum in ${search.seconds} s`;
   const gap = search.gap === null || search.gap === undefined ? "how far it is from the optimum is not known" : `at most ${(100 * search.gap).toPrecision(2)}% above the optimum`;
   return `found one in ${search.seconds} s, ${gap}`;

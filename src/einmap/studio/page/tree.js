@@ -2,6 +2,7 @@
 import { h, percent } from "./dom.js";
 
 const FOLDED_FROM = 12; // branches of a split from which on each is folded
+const MOST_CHIPS = 30; // tensors of a storage node that are shown one by one
 const FAR = 5; // pixels that a pointer moves before it drags
 
 export function treeView(app) {
@@ -82,15 +83,16 @@ function block(app, view, node, prefix, index) {
     role: "treeitem",
     "data-at": node.at,
     "aria-label": `${node.text}${node.pinned ? ", pinned" : ""}`,
-    title: `${node.at}: ${node.text}`,
+    title: `${node.at}: ${node.text.slice(0, 300)}`,
   });
   if (node.kind === "storage") {
     element.style.setProperty("--fill", `var(--fill-${node.hue})`);
     element.style.setProperty("--edge", `var(--edge-${node.hue})`);
     element.append(h("b", {}, node.memory));
-    node.tensors.forEach((tensor) =>
+    node.tensors.slice(0, MOST_CHIPS).forEach((tensor) =>
       element.append(h("span", { class: "chip", "data-tensor": tensor.id }, tensor.name, tensor.tile && h("i", {}, ` ${tensor.tile.replaceAll("x", "×")}`))),
     );
+    if (node.tensors.length > MOST_CHIPS) element.append(h("span", {}, `and ${node.tensors.length - MOST_CHIPS} more`));
   } else if (node.kind === "loop") {
     element.append(h("b", {}, node.over), h("span", {}, ` by ${node.shape}`));
     if (node.lanes) element.append(h("span", { class: "over" }, `on ${node.lanes}`));
