@@ -54,7 +54,7 @@ class Ending:
         self.zero = self.program.plan.zero
         self.groups = [axis for axis in self.plan.mesh.names if axis in self.stage.machine.axes["dp"]]
         parts = {buffer.tensor: buffer.sizes for stage in spread.stages for buffer in stage.plan.buffers}
-        sizes = {**parts, **self.program.sizes, **{buffer.tensor: buffer.sizes for buffer in self.plan.buffers}}
+        sizes = {**parts, **self.program.sizes[number], **{buffer.tensor: buffer.sizes for buffer in self.plan.buffers}}
         self.names = Names(sizes, self.plan.buffers)
         self.fills: list[Fill] = []
         self.after: dict[BufferName, list[PlanStep]] = {}

@@ -32,15 +32,15 @@ type Place = tuple[int, Kind]
 class TrainingProgram:
     """A training step by a plan: data parallel groups of devices, each of which has the same stages and schedule.
 
-    `whole`: the step of all samples, unpartitioned; `part`: that of one micro-batch; `stages`: the forward Einsums of
-    each stage, in order; `cut`: for each graph input that has samples the axis that micro-batches are cut from;
-    `ranks`: of samples, positions and experts; `samples`: of the step; `loss`: its loss.
+    `whole`: the step of all samples, unpartitioned; `parts`: for each stage that of a micro-batch on one of its groups;
+    `stages`: the forward Einsums of each stage, in order; `cut`: for each graph input that has samples the axis that
+    micro-batches are cut from; `ranks`: of samples, positions and experts; `samples`: of the step; `loss`: its loss.
     """
 
     __repr__ = brief
 
     whole: Gradient
-    part: Gradient
+    parts: tuple[Gradient, ...]
     stages: tuple[tuple[str, ...], ...]
     schedule: PipelineSchedule
     plan: TrainingPlan
@@ -50,19 +50,34 @@ class TrainingProgram:
     loss: TensorName
 
     @property
-    def groups(self) -> int:
-        """Data parallel groups."""
-        return self.plan.dp
+    def part(self) -> Gradient:
+        """The step of a micro-batch on a group of the first stage: in others tensors may have more or fewer samples."""
+        return self.parts[0]
+
+    def plan_of(self, stage: int) -> TrainingPlan:
+        """The plan as the devices of a stage have it."""
+        return self.plan.on(self.schedule.device_of[stage])
+
+    def groups(self, stage: int) -> int:
+        """Data parallel groups of a stage."""
+        return self.plan_of(stage).dp
+
+    def together(self, stage: int) -> int:
+        """Samples of a micro-batch on one group of a stage."""
+        own = self.plan_of(stage)
+        return own.micro_batch * own.ep
 
     @cached_property
-    def sizes(self) -> Mapping[TensorName, tuple[tuple[Rank, int], ...]]:
-        """The size of each rank of each tensor of a micro-batch."""
-        return {tensor: tuple(sizes.items()) for tensor, sizes in rank_sizes(self.part.workload).items()}
+    def sizes(self) -> tuple[Mapping[TensorName, tuple[tuple[Rank, int], ...]], ...]:
+        """For each stage the size of each rank of each tensor of a micro-batch on one of its groups."""
+        together = [self.together(stage) for stage in range(len(self.parts))]
+        found = {n: rank_sizes(part.workload) for n, part in dict(zip(together, self.parts, strict=True)).items()}
+        return tuple({t: tuple(sizes.items()) for t, sizes in found[n].items()} for n in together)
 
-    @property
-    def pieces(self) -> int:
-        """Micro-batches of all groups."""
-        return self.groups * self.schedule.micro_batches
+    def axis(self, tensor: TensorName, stage: int, other: int) -> int | None:
+        """The axis of a tensor along which two stages with other groups have other samples; None: it has none."""
+        pairs = zip(self.sizes[stage][tensor], self.sizes[other][tensor], strict=True)
+        return next((axis for axis, (mine, its) in enumerate(pairs) if mine != its), None)
 
     @cached_property
     def work(self) -> Mapping[Place, tuple[str, ...]]:
@@ -184,34 +199,51 @@ def training_program(
         text = f"{len(forward.einsum_names)} Einsums cannot be cut into {plan.pp:,} x {plan.chunks:,} stages"
         raise SpecError(text, hint="each stage has an Einsum or more")
     schedule = pipeline_schedule(plan.schedule, plan.pp, plan.micro_batches(size), chunks=plan.chunks)
-    together = plan.micro_batch * plan.ep
-    small = replace(workload, einsums=tuple(_shrunk(e, variables, together) for e in workload.einsums))
     stages = _stages(forward.einsum_names, plan, schedule.stages)
     again = [t for t in _again(forward, plan, ranks) if t not in _passed(forward, stages) and t != of]
-    part = gradient(small, of, by, constant=constant, optimizer=optimizer, recompute=again)
-    before, after = shapes(whole.workload), shapes(part.workload)
-    cut = {
-        t: axis
-        for t in graph_inputs(part.workload)
-        for axis, (n, m) in enumerate(zip(before[t], after[t], strict=True))
-        if n != m
-    }
+    made: dict[int, Gradient] = {}
+    own = [plan.on(device) for device in schedule.device_of]
+    together = [one.micro_batch * one.ep for one in own]
+    for n in dict.fromkeys(together):
+        small = replace(workload, einsums=tuple(_shrunk(e, variables, n) for e in workload.einsums))
+        made[n] = gradient(small, of, by, constant=constant, optimizer=optimizer, recompute=again)
+    cut = _cut(whole.workload, made[min(made)].workload)
     for tensor in by:
         if tensor in cut or tensor in forward.producers:
             raise SpecError(f"{tensor!r} is not a weight: it has samples, or an Einsum writes it", hint="leave it out")
-    return TrainingProgram(whole, part, stages, schedule, plan, cut, ranks, size, of)
+    program = TrainingProgram(whole, tuple(made[n] for n in together), stages, schedule, plan, cut, ranks, size, of)
+    _check_passed(program)
+    return program
+
+
+def _cut(whole: Workload, part: Workload) -> dict[TensorName, int]:
+    """The axis of each graph input along which a part has fewer samples."""
+    before, after = shapes(whole), shapes(part)
+    return {
+        t: axis
+        for t in graph_inputs(part)
+        for axis, (n, m) in enumerate(zip(before[t], after[t], strict=True))
+        if n != m
+    }
+
+
+def _check_passed(program: TrainingProgram) -> None:
+    """Raise NotSupportedError for what passes to a stage with more or fewer groups and has no samples."""
+    for place in program.work:
+        for tensor in program.sends(place):
+            for other in program.receivers(tensor):
+                counts = program.groups(place[0]), program.groups(other)
+                if len({*counts}) > 1 and program.axis(tensor, place[0], other) is None:
+                    raise NotSupportedError(
+                        f"{tensor} passes from stage {place[0]} with dp {counts[0]} to stage {other} with dp "
+                        f"{counts[1]}, and has no samples that could be grouped anew",
+                        hint="give both stages the same dp, or cut stages elsewhere",
+                    )
 
 
 def _check_plan(plan: TrainingPlan, ranks: Ranks, optimizer: str | None) -> None:
     if plan.devices > MAX_DEVICES:
         raise SpecError(f"the plan has {plan.devices:,} devices; at most {MAX_DEVICES:,} are run")
-    for stage, (dp, _) in enumerate(plan.meshes or ()):
-        if dp != plan.dp:
-            raise NotSupportedError(
-                f"meshes: stage {stage} has dp {dp}, stage 0 has dp {plan.dp}: samples that are grouped anew between "
-                "stages are planned, and not run",
-                hint="give all stages the same dp, and a tp of their own",
-            )
     if plan.zero and optimizer is None:
         raise SpecError(
             f"ZeRO {plan.zero} spreads the state of an optimiser, and none is chosen", hint="choose sgd or adam"

@@ -202,21 +202,22 @@ class _Run:
         }
 
     def _ranks(self, tensor: TensorName) -> tuple[Rank, ...]:
-        return tuple(rank for rank, _ in self._program.sizes[tensor])
+        return tuple(rank for rank, _ in self._program.sizes[0][tensor])
 
     def _collected(self, stage: PlacedStage, name: BufferName, arrays: Sequence[Tensor]) -> Tensor:
         buffer = stage.plan.by_name[name]
-        ranks = self._ranks(buffer.tensor) if buffer.tensor in self._program.sizes else buffer.ranks
+        ranks = self._ranks(buffer.tensor) if buffer.tensor in self._program.sizes[0] else buffer.ranks
         return _turned(collect(stage.plan, buffer, arrays), buffer.ranks, ranks)
 
-    def _samples(self, stage: PlacedStage, micro_batch: int) -> Arrays:
+    def _samples(self, number: int, micro_batch: int) -> Arrays:
         """The samples of a micro-batch that a stage reads, in whichever of its actions: each group has its own."""
-        program, found = self._program, dict[BufferName, list[Tensor]]()
-        pes = stage.plan.mesh.n_devices // program.groups
-        for group in range(program.groups):
-            number = group * program.schedule.micro_batches + micro_batch
+        program, stage, found = self._program, self._stages[number], dict[BufferName, list[Tensor]]()
+        groups, batches = program.groups(number), program.schedule.micro_batches
+        pes = stage.plan.mesh.n_devices // groups
+        for group in range(groups):
+            piece = micro_batch * groups + group
             whole = {
-                tensor: np.split(self._inputs[tensor], program.pieces, axis=program.cut[tensor])[number]
+                tensor: np.split(self._inputs[tensor], batches * groups, axis=program.cut[tensor])[piece]
                 for tensor in stage.samples
             }
             for name, arrays in self._dealt(stage, stage.samples, whole).items():
@@ -251,26 +252,30 @@ class _Run:
         if sender.plan.mesh == stage.plan.mesh:
             dealt = [_turned(values, buffer.ranks, target.ranks) for values in arrays]
         else:
-            dealt = self._dealt_anew(sender, buffer, arrays, stage)
+            dealt = self._dealt_anew(action.stage, buffer, arrays, receiver)
         self._mail.setdefault(key, {})[name] = dealt
         self._arrived.setdefault(key, set()).add(buffer.tensor)
-        self.shifts += self._program.groups
+        self.shifts += self._program.groups(action.stage)
         device_of = self._program.schedule.device_of
         if device_of[receiver] != device_of[action.stage]:
             self.sent[device_of[action.stage]] += sum(values.nbytes for values in dealt) // len(arrays)
 
-    def _dealt_anew(
-        self, sender: PlacedStage, buffer: Buffer, arrays: Sequence[Tensor], receiver: PlacedStage
-    ) -> list[Tensor]:
-        """Arrays of the PEs of a stage in the parts of a stage on a sub-mesh of another size, group by group."""
-        groups, found = self._program.groups, list[Tensor]()
-        for group in range(groups):
-            own, pes = len(arrays) // groups, receiver.plan.mesh.n_devices // groups
-            # a group alone, beside copies of itself
-            alone = [*arrays[group * own : (group + 1) * own]] * groups
-            whole = {buffer.tensor: self._collected(sender, buffer.name, alone)}
-            names = {buffer.tensor: receiver.arriving[buffer.tensor]}
-            (dealt,) = self._dealt(receiver, names, whole).values()
+    def _dealt_anew(self, number: int, buffer: Buffer, arrays: Sequence[Tensor], other: int) -> list[Tensor]:
+        """Arrays of the PEs of a stage in the parts of a stage on a sub-mesh of another size, group by group; where
+        that has more or fewer groups their samples are grouped anew.
+        """
+        sender, receiver, found = self._stages[number], self._stages[other], list[Tensor]()
+        mine, groups = self._program.groups(number), self._program.groups(other)
+        own, pes = len(arrays) // mine, receiver.plan.mesh.n_devices // groups
+        # a group alone, beside copies of itself
+        alone = ([*arrays[group * own : (group + 1) * own]] * mine for group in range(mine))
+        whole = [self._collected(sender, buffer.name, one) for one in alone]
+        axis = self._program.axis(buffer.tensor, number, other)
+        if axis is not None:
+            whole = np.split(np.concatenate(whole, axis), groups, axis)
+        names = {buffer.tensor: receiver.arriving[buffer.tensor]}
+        for group, values in enumerate(whole):
+            (dealt,) = self._dealt(receiver, names, {buffer.tensor: values}).values()
             found += dealt[group * pes : (group + 1) * pes]
         return found
 
@@ -287,7 +292,7 @@ class _Run:
         kinds: tuple[Kind, ...] = ("I", "W") if kind == "B" else (kind,)
         received = self._mail.pop((number, micro_batch), {})
         if kind == "F":
-            received |= self._samples(stage, micro_batch)
+            received |= self._samples(number, micro_batch)
         sent = tuple(stage.sent[t] for one in kinds for t in program.sends((number, one)))
         return Task(number, kind, micro_batch, received, sent, kind in ("B", "W"))
 

@@ -16,7 +16,7 @@ from einmap.distribute.training.backward import Backward
 from einmap.distribute.training.layer import LayerCost
 from einmap.distribute.training.machine import Machine
 from einmap.distribute.training.model import Layer, Ranks, TrainingModel, variables_of
-from einmap.distribute.training.plan import Dim, TrainingPlan
+from einmap.distribute.training.plan import Dim
 from einmap.distribute.training.step import TrainingCosts
 from einmap.distribute.training_run.program import TrainingProgram
 from einmap.einsum.einsum import Einsum, TensorName
@@ -32,14 +32,15 @@ BITS = 64
 
 @dataclass(frozen=True)
 class StageLayer(Layer):
-    """A stage as a layer that is planned. `joint`: its Einsums of a micro-batch, forward and backward; `gradients`: by
+    """A stage as a layer that is planned. `joints`: its Einsums of a micro-batch, forward and backward, by the samples
+    that devices of all of `ep` have of it, its own first; `gradients`: by
     its weights, or its part of them; `sent`: what later stages read; `crossing`: what passes between stages, either
     way, with its ranks of samples and of positions; `variables`: of samples, positions and experts.
     """
 
     __repr__ = brief
 
-    joint: Workload = field(default=Workload(()), compare=False)
+    joints: Mapping[int, Workload] = field(default_factory=dict, compare=False)
     gradients: Mapping[TensorName, TensorName] = field(default_factory=dict, compare=False)
     sent: tuple[TensorName, ...] = ()
     crossing: Mapping[TensorName, tuple[Rank | None, Rank | None]] = field(default_factory=dict, compare=False)
@@ -65,9 +66,14 @@ class StageLayer(Layer):
         """Activations for later stages; of the last stage what nobody reads."""
         return self.sent or tuple(t for t in self.workload.tensors if not self.workload.consumers[t])
 
-    def step(self, samples: int) -> Backward:  # noqa: ARG002
-        """See `Layer.step`: its own backward pass, of the samples that it has."""
-        return Backward(self.joint, self.gradients)
+    @property
+    def joint(self) -> Workload:
+        """Einsums of a micro-batch on one of the groups of the stage."""
+        return next(iter(self.joints.values()))
+
+    def step(self, samples: int) -> Backward:
+        """See `Layer.step`: its own backward pass, of the samples that some stage has."""
+        return Backward(self.joints[samples], self.gradients)
 
     def placements(self, axes: Mapping[Dim, tuple[AxisName, ...]], sequence_parallel: bool) -> dict[TensorName, Any]:
         """How what passes lies in all stages: samples over `ep`, positions over `cp` and, if so asked, `tp`."""
@@ -123,19 +129,23 @@ def spread_program(program: TrainingProgram) -> SpreadProgram:
     cluster = default_cluster(Mesh((("x", program.plan.devices),)))
     layers = tuple(_layer(program, number) for number in range(len(program.stages)))
     costs = TrainingCosts(TrainingModel(layers, program.samples, gradient_bytes=BITS / 8), cluster)
-    plans = [program.plan.on(device) for device in program.schedule.device_of]
-    pairs = zip(layers, plans, strict=True)
-    return SpreadProgram(program, costs, tuple(_spread(layer, plan, program, costs) for layer, plan in pairs))
+    return SpreadProgram(program, costs, tuple(_spread(layer, i, program, costs) for i, layer in enumerate(layers)))
 
 
 def _layer(program: TrainingProgram, stage: int) -> StageLayer:
-    part = program.part.workload
+    part = program.parts[stage].workload
     ranks = program.ranks
     variables = tuple(variables_of(part, rank) for rank in (ranks.batch, ranks.sequence, ranks.expert))
     forward = program.work[stage, "F"]
     gradients, totals = _gradients(program, stage)
     names = {name for kind in ("F", "I", "W") for name in program.work[stage, kind]}
-    joint = [_wide(einsum) for einsum in part.einsums if einsum.name in names] + [_wide(einsum) for einsum in totals]
+    joints = {
+        program.together(one): Workload(
+            tuple(map(_wide, [*(e for e in program.parts[one].workload.einsums if e.name in names), *totals]))
+        )
+        for one in (stage, *range(len(program.stages)))
+    }
+    joint = joints[program.together(stage)].einsums
     first = {access.tensor: access for einsum in part.einsums for access in reversed(einsum.accesses)}
 
     def rank_over(tensor: TensorName, own: frozenset[RankVar]) -> Rank | None:
@@ -147,7 +157,7 @@ def _layer(program: TrainingProgram, stage: int) -> StageLayer:
         f"stage {stage}",
         Workload(tuple(einsum for einsum in joint if einsum.name in forward)),
         Ranks(ranks.batch, None),
-        joint=Workload(tuple(joint)),
+        joints=joints,
         gradients=gradients,
         sent=program.sends((stage, "F")),
         crossing={t: (rank_over(t, variables[0]), rank_over(t, variables[1])) for t in sorted(crossing)},
@@ -183,11 +193,12 @@ def _wide(einsum: Einsum) -> Einsum:
     return replace(einsum, accesses=tuple(replace(access, bits_per_value=float(BITS)) for access in einsum.accesses))
 
 
-def _spread(layer: StageLayer, plan: TrainingPlan, program: TrainingProgram, costs: TrainingCosts) -> Spread:
+def _spread(layer: StageLayer, stage: int, program: TrainingProgram, costs: TrainingCosts) -> Spread:
+    plan, known = program.plan_of(stage), program.sizes[stage]
     machine = costs.machine(plan)
     inner = machine.inner
     mesh = Mesh((*((axis, machine.mesh.size(axis)) for axis in machine.axes["dp"]), *inner.axes))
-    sizes = {tensor: program.sizes[tensor] for tensor in layer.joint.tensors if tensor in program.sizes}
+    sizes = {tensor: known[tensor] for tensor in layer.joint.tensors if tensor in known}
     if inner.n_devices == 1:
         sizes |= {t: own for t, own in tensor_sizes(layer.joint).items() if t not in sizes}
         return Spread(layer, _unspread(layer.joint, mesh, sizes), None, machine)

@@ -98,7 +98,7 @@ def _report(engine: str, found: TrainingRun) -> str:
     where = "in processes of their own, on JAX" if engine == "jax" else "in this process"
     ways = " x ".join(f"{dim} {plan.size(dim)}" for dim in DIMS if plan.size(dim) > 1) or "one device"
     lines = [
-        f"training step: {counted(plan.devices, 'device')} ({ways}) {where}, {program.groups} x "
+        f"training step: {counted(plan.devices, 'device')} ({ways}) {where}, {program.groups(0)} x "
         f"{counted(schedule.micro_batches, 'micro-batch')}, schedule {schedule.name}",
         *(f"  stage {i} on device {device}: {names}" for i, (device, names) in enumerate(_rows(program))),
         f"{counted(found.rounds, 'round')}, {counted(found.shifts, 'shift')} of a tensor from stage to stage, at most "
@@ -124,7 +124,7 @@ def _document(engine: str, found: TrainingRun) -> dict[str, object]:
     return {
         "schema": SCHEMA,
         "engine": engine,
-        "groups": found.program.groups,
+        "groups": found.program.groups(0),
         "devices": schedule.devices,
         "micro_batches": schedule.micro_batches,
         "schedule": schedule.name,
