@@ -55,6 +55,7 @@ def with_room(search):
     floors = FloorsBeforePlans(search)
     floors.learn(Progress())
     floors.learn_room(search.value, Progress())
+    floors.learn_room(search.value, Progress(), closely=True)
     return sum(search.times(einsum) * floors.least(einsum) for einsum in search.workload.einsums)
 
 
@@ -178,11 +179,13 @@ def test_floors_with_room_know_that_tensors_share_a_buffer_before_anything_is_li
     # V is read at each of 4096 operations, A once at least: 256 values, 1 J a bit. Beside a row of A, 16 values, the
     # buffer has no room for a value of Y, so that A is read twice
     ((alone,),) = floors.floors_of(einsum, arch, search.request(einsum))
-    ((roomy,),) = floors_with_room(einsum, arch, search.request(einsum), Progress())
+    ((roomy,),) = floors_with_room(einsum, arch, search.request(einsum), Progress()).rows
+    ((close,),) = floors_with_room(einsum, arch, search.request(einsum), Progress(), closely=True).rows
     assert alone == 8 * (4096 + 256)
     assert 8 * (4096 + 512) * (1 - OF_FLOORS) <= roomy <= 8 * (4096 + 512)
+    assert close == pytest.approx(8 * (4096 + 512), rel=1e-9)
     beaten = replace(search.request(einsum), remainder=Remainder(np.array([[100.0]]), 8 * 4600.0))
-    assert not len(floors_with_room(einsum, arch, beaten, Progress()))
+    assert not len(floors_with_room(einsum, arch, beaten, Progress()).rows)
 
 
 TWO_INPUTS = """

@@ -1,4 +1,4 @@
-"""Where Einsums have too many choices to list in time a few promising ones are fused, and nothing more is claimed."""
+"""Where Einsums have too many choices to list in time a few promising ones are fused, and bounds say how good they are."""
 
 import math
 import random
@@ -14,6 +14,7 @@ from tests.random_specs.wide import draw_wide
 import einmap
 from einmap.mapper.fusion import thin_plans
 from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
+from einmap.mapper.fusion.refinement.floors_with_room import FloorsBeforePlans
 from einmap.mapper.fusion.search import FusedSearch
 from einmap.mapper.problem.options import read_options
 from einmap.progress import Progress
@@ -110,6 +111,39 @@ def test_intermediate_tensors_begin_in_memories_that_no_lanes_stand_above(no_lis
 
 def test_a_search_without_time_for_lists_says_that_it_is_not_proven(monkeypatch):
     monkeypatch.setattr(thin_plans, "FOR_LISTS", 1e-9)
+    monkeypatch.setattr(FloorsBeforePlans, "learn_room", lambda *_, **__: None)
     result = einmap.map_workload(layers(2), metrics="energy", time_limit_s=20)
     assert not result.optimal
     assert math.isfinite(result.gap)
+
+
+def test_a_search_without_time_for_lists_is_proven_where_its_bound_is_reached(monkeypatch):
+    best = einmap.map_workload(layers(2), metrics="energy")
+    monkeypatch.setattr(thin_plans, "FOR_LISTS", 1e-9)
+    result = einmap.map_workload(layers(2), metrics="energy", time_limit_s=20)
+    assert result.optimal
+    assert result.cost.energy == pytest.approx(best.cost.energy, rel=1e-9)
+
+
+@few_and_many("seeds", (range(12),), (range(1_000, 1_200),), parts=4, part="fusion")
+def test_what_is_proven_without_time_for_lists_is_the_optimum(seeds, monkeypatch):
+    proven = 0
+    for seed in seeds:
+        rng = random.Random(seed)
+        problem = draw_wide(rng)[0] if seed % 2 else draw_problem(rng, small=True)
+        goal = rng.choice(("energy", "latency", "energy_delay_product"))
+        asked = {"metrics": goal, "semantics": problem.semantics, "max_fused_loops": problem.max_fused_loops}
+        try:
+            best = einmap.map_workload(problem.spec, **asked).cost
+            with monkeypatch.context() as hurried:
+                hurried.setattr(thin_plans, "FOR_LISTS", 1e-9)
+                found = einmap.map_workload(problem.spec, time_limit_s=20, **asked)
+        except einmap.EinmapError:
+            continue
+        cost = found.cost
+        value, least = (cost.edp, best.edp) if "_" in goal else (getattr(cost, goal), getattr(best, goal))
+        assert found.lower_bound * (1 - 1e-9) <= least <= value * (1 + 1e-9), seed
+        if found.optimal:
+            assert value == pytest.approx(least, rel=1e-8), seed
+            proven += 1
+    assert proven * 10 > len(seeds)

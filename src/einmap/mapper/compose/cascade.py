@@ -18,9 +18,10 @@ from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.fusion.cascade_objective import with_slopes
 from einmap.mapper.fusion.paths.lower_envelope import corners
 from einmap.mapper.fusion.refinement.einsum_floors import floors_in_time
+from einmap.mapper.fusion.refinement.floors_with_room import least_weighted
 from einmap.mapper.fusion.search import FusedSearch
 from einmap.mapper.objective.pareto_sums import PARTS
-from einmap.mapper.objective.tolerances import tie_breaker
+from einmap.mapper.objective.tolerances import ROUNDING, tie_breaker
 from einmap.mapper.problem.problem import Budget, Known, Problem
 from einmap.mapper.problem.searchable import why_not_fused
 from einmap.mapper.result.outcome import Outcome, ended_after, narrowed_by
@@ -60,6 +61,9 @@ def cascade(problem: Problem, budget: Budget, way: Way) -> tuple[Outcome, Known]
     points = (*ends, *(way.point(tree, problem.options) for tree in trees))
     bound = known_bound(search, budget.progress) if is_bounded else None
     outcome = replace(_outcome(search, points, work, start), bound=bound)
+    if points and bound is not None and bound >= outcome.value * (1 - ROUNDING):
+        # whatever was not listed is no better
+        outcome = replace(outcome, ended=None, left_out=())
     if is_bounded and tie_breaker(goals) is not None and search.knows_nearly_best:
         outcome = replace(outcome, planned={search.names: search.nearly_best()})
     return outcome, search.reached()
@@ -174,24 +178,26 @@ def known_bound(search: FusedSearch, token: Progress) -> float | None:
         token = brief if late else token
         if search.lists.are_few:
             before.learn_room(search.value, token)
+            before.learn_room(search.value, token, closely=True)
         if len(floors) < len(search.parts):
             floors |= floors_in_time(search, token, floors)
 
     def total(weights: Floats) -> Floats:
-        every = np.zeros(len(weights))
+        every, of_each = np.zeros(len(weights)), dict[str, Floats]()
         for number, einsum in enumerate(search.workload.einsums):
             member = members.get(einsum.name)
             costs = np.array([least_costs(einsum, search.spec.bound[einsum.name].arch, search.goals)])
-            least = _least_of(weights, costs)
+            least = least_weighted(weights, costs)
             if number < len(search.firsts) and search.firsts[number] in floors:
-                least = np.fmax(_least_of(weights, floors[search.firsts[number]][None]), least)
+                least = np.fmax(least_weighted(weights, floors[search.firsts[number]][None]), least)
             for rows in before.of(einsum):
-                least = np.fmax(_least_of(weights, rows), least)
+                least = np.fmax(least_weighted(weights, rows), least)
             if member is not None and member.chains.covers_mapspace and member.chains in search.least:
                 # where there was no time for bounds it is nothing
                 least = np.fmax(member.chains.least(weights), least)
             every += search.times(einsum) * least
-        return every
+            of_each[einsum.name] = least
+        return every + before.of_copies(weights, of_each)
 
     weights = search.weights
     least = total(weights)
@@ -204,16 +210,6 @@ def known_bound(search: FusedSearch, token: Progress) -> float | None:
         # no cascade is better than the best one known
         return search.value
     return min(max(proven, float(corners(weights, least[None])[0].prod(axis=1).min())), search.value)
-
-
-def _least_of(weights: Floats, rows: Floats) -> Floats:
-    """The least weighted costs of some rows, for each row of weights.
-
-    What is infinite counts for nothing where its weight is 0, as a sum of products would not have it.
-    """
-    each = [np.multiply(weights, row, where=weights > 0, out=np.zeros(weights.shape)).sum(axis=1) for row in rows]
-    least: Floats = np.min(each, axis=0)
-    return least
 
 
 def _not_searched(search: FusedSearch) -> list[str]:

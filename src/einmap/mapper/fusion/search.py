@@ -24,7 +24,7 @@ from einmap.mapper.fusion.paths.kernel_records import Labels
 from einmap.mapper.fusion.paths.label_setting import Answer
 from einmap.mapper.fusion.paths.state_graph import Stage
 from einmap.mapper.fusion.problem import CascadeProblem, PlannedCascade
-from einmap.mapper.fusion.refinement.einsum_floors import floors_before_plans, floors_in_time
+from einmap.mapper.fusion.refinement.einsum_floors import floors_before_plans, floors_in_time, least_apart
 from einmap.mapper.fusion.refinement.floors_with_room import FloorsBeforePlans
 from einmap.mapper.fusion.refinement.lazy_refinement import LazyRefinement
 from einmap.mapper.fusion.refinement.option_floors import OptionFloors
@@ -35,7 +35,6 @@ from einmap.mapper.objective.tolerances import ROUNDING, tied
 from einmap.mapper.problem.problem import Known
 from einmap.mapper.problem.request import Request
 from einmap.mapping.mapping import Mapping as LoopTree
-from einmap.mapping.renamed import renamed_nodes
 from einmap.pareto import nondominated
 from einmap.progress import Progress
 
@@ -131,7 +130,10 @@ class FusedSearch(CascadeProblem):
             few = self.with_few_loops()
             if self.known.doubtful and not few:
                 return []
-        return self.within(self.value) or self.best_so_far
+        self.best_so_far = self.within(self.value) or self.best_so_far
+        if self.floors_before_plans.cut:
+            self.bound_all()
+        return self.best_so_far
 
     def begin(self, progress: Progress) -> None:
         """The chains of each distinct Einsum, bounded; once."""
@@ -224,9 +226,23 @@ class FusedSearch(CascadeProblem):
 
     def bound_all(self) -> None:
         """Bound all choices where a few are searched, in a part of the time."""
-        token = share_of(self.meter.progress, FOR_BOUNDS)
-        self.floors_before_plans.learn(token)
-        self.floors_before_plans.learn_room(self.value, token)
+        token, floors = share_of(self.meter.progress, FOR_BOUNDS), self.floors_before_plans
+        floors.learn(token)
+        floors.learn_room(self.value, token)
+        floors.learn_room(self.value, token, closely=True)
+        if floors.best:
+            self.best_so_far = self.in_part(FOR_LOOPS, self.of_best_einsums) or self.best_so_far
+
+    def of_best_einsums(self) -> list[LoopTree]:
+        """The best cascade of mappings that are as good as the bounds of their Einsums, if it is better than others."""
+        planned = replace(self.plans, parts={**self.plans.parts, **self.floors_before_plans.best})
+        known = replace(self.known, value=self.value, simple=None, planned={self.names: planned})
+        search = replace(self, known=known)
+        trees = search.run(self.meter.progress, self.meter.left)
+        self.meter.work += search.meter.work
+        if trees:
+            self.value, self.costs = search.value, search.costs
+        return trees
 
     def in_part(self, fraction: float, what: Callable[[], list[LoopTree]]) -> list[LoopTree]:
         """Mappings that are found in a part of the time that is left, the best so far where that is over."""
@@ -408,7 +424,7 @@ class FusedSearch(CascadeProblem):
             key = answer.graph.stages[k], option, front_row
             if key not in made:
                 made[key] = self.chain(answer, k, option, front_row)
-            chains.append(self.renamed(made[key], k))
+            chains.append(made[key].renamed(Renaming(self.members[k].chains.einsum, self.members[k].einsum)))
             row = before
         chains.reverse()
         shared = [0] * len(chains)
@@ -426,22 +442,3 @@ class FusedSearch(CascadeProblem):
         nodes, n_outer = chains.nodes_of(signature, answer.parts[k].fronts[option], row)
         backed = {chains.einsum.accesses[t].tensor: len(key.loops) for t, key in signature.keys}
         return LinearNest(chains.einsum.name, nodes, n_outer, len(signature.loops), backed)
-
-    def renamed(self, chain: LinearNest, k: int) -> LinearNest:
-        """A chain with the names of an Einsum."""
-        names = Renaming(self.members[k].chains.einsum, self.members[k].einsum)
-        if names.new.name == names.old.name:
-            return chain
-        nodes, backed = renamed_nodes(chain.nodes, names), names.by_tensor(chain.backed)
-        return replace(chain, einsum=names.new.name, nodes=nodes, backed=backed)
-
-
-def least_apart(chains: Fronts, weights: Floats) -> Floats:
-    """For each row of weights what chains cost at least that keep all shared tensors in the outermost memory."""
-    classes = chains.signature_classes
-    if not classes:
-        return chains.least(weights)
-    is_apart = [not any(chains.may_stand_below_loops(memory) for _, memory in each) for each in classes]
-    rows = [of_class for of_class, apart in zip(classes.values(), is_apart, strict=True) if apart]
-    least: Floats = (np.concatenate(rows) @ weights.T).min(axis=0) if rows else np.zeros(len(weights))
-    return least

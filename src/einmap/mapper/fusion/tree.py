@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from einmap.einsum.isomorphism import Renaming
 from einmap.mapper.mapspace.template import joined
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
+from einmap.mapping.renamed import renamed_nodes
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,13 @@ class LinearNest:
             if isinstance(node, tree.Storage):
                 first.setdefault(node.tensors[0], position)
         return {first[tensor]: depth for tensor, depth in self.backed.items() if tensor in first}
+
+    def renamed(self, names: Renaming) -> LinearNest:
+        """This chain with other names."""
+        if names.new.name == names.old.name:
+            return self
+        nodes, backed = renamed_nodes(self.nodes, names), names.by_tensor(self.backed)
+        return replace(self, einsum=names.new.name, nodes=nodes, backed=backed)
 
     def segments(self) -> list[list[tuple[int, tree.Node]]]:
         """Nodes below the first 0, 1, ... fused loops and above the next one; each begins with its loop.

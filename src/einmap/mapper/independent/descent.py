@@ -139,10 +139,8 @@ class Descent:
         self.work += optimum.work if most < math.inf else 0
         if not optimum.mappings or (self.best is not None and optimum.values[0][0] >= self.best.value):
             return False
-        number, prefix = (int(x) for x in run.archive.paths[int(np.argmin(run.archive.values[: run.archive.n, 0])), :2])
-        search, compiled = run.decoders[number]
-        use = search.prefixes.tables[-1].only(np.array([prefix - search.prefixes.first[-2]]))
-        self.best = Point(optimum.values[0][0], optimum.mappings[0], compiled.plan, use)
+        chosen = chosen_in(run, int(np.argmin(run.archive.values[: run.archive.n, 0])))
+        self.best = Point(optimum.values[0][0], optimum.mappings[0], *chosen)
         return True
 
     # choices
@@ -179,6 +177,13 @@ class Descent:
             ways += [kept - {out} | {into} for out in tensors for into in tensors if out in kept and into not in kept]
             for way in ways:
                 yield from self.keeping([*held[:i], way, *held[i + 1 :]])
+
+
+def chosen_in(run: SearchRun, row: int) -> tuple[ChainTemplate, LaneTable]:
+    """The dataplacement and the use of the fanouts of a mapping in the archive of a search."""
+    number, prefix = (int(x) for x in run.archive.paths[row, :2])
+    search, compiled = run.decoders[number]
+    return compiled.plan, search.prefixes.tables[-1].only(np.array([prefix - search.prefixes.first[-2]]))
 
 
 def _with_room(holder: Memory | Toll, tensors: Sequence[str]) -> Names:

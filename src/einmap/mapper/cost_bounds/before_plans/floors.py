@@ -34,7 +34,7 @@ from einmap.progress import Progress
 MOST_CHOICES = 20_000
 """Choices of what memories keep that are looked at."""
 MOST_USES, MOST_MERGED = 5_000, 100_000
-"""Uses of the fanouts that are looked at; where no more lanes may be merged."""
+"""Uses of the fanouts up to which no lanes are merged; that are looked at where no more may be."""
 
 
 def floors_of(einsum: Einsum, arch: Architecture, request: Request) -> Floats | None:
@@ -66,12 +66,12 @@ def _of_path(einsum: Einsum, arch: Architecture, unit: str, request: Request) ->
 
 
 def with_few_uses(
-    einsum: Einsum, arch: Architecture, unit: str, request: Request, most: int
+    einsum: Einsum, arch: Architecture, unit: str, request: Request, most: int, unmerged: int = 0
 ) -> tuple[Architecture, dict[str, set[Way]]] | None:
     """The machine, or one with merged outer lanes that costs no more, and the ways in which it may hold each tensor.
 
     None where that is not known, or where there are more than `most` uses of the fanouts once all lanes are merged that
-    may be.
+    may be. Up to `unmerged` uses no lanes are merged, nor up to MOST_USES.
     """
     leaves = arch.path(unit)
     top = next((level for level, leaf in enumerate(leaves) if isinstance(leaf, Memory) and leaf.enabled), None)
@@ -85,7 +85,7 @@ def with_few_uses(
     path, machine = _path(einsum, arch, unit, request), arch
     if not path.costs_nothing_less or path.tile_shapes.is_coarse:
         return None
-    while (uses := _uses(path)) > MOST_USES:
+    while (uses := uses_of(path)) > max(unmerged, MOST_USES):
         level = next(waiting, None)
         merged = None if level is None else with_merged_lanes(arch, unit, level, einsum.name)
         if merged is None:
@@ -101,7 +101,7 @@ def _path(einsum: Einsum, arch: Architecture, unit: str, request: Request) -> Pa
     return path
 
 
-def _uses(path: Path) -> int:
+def uses_of(path: Path) -> int:
     """How many uses of the fanouts there are at most."""
     dimensions = [dimension for leaf in path.leaves for dimension in leaf.spatial]
     return math.prod(len(ways_of(path.einsum, d, path.lattice)) for d in dimensions)

@@ -336,6 +336,12 @@ class OptionalCopyFronts(CopyFronts):
                 nothing = _Written((), 0, (0.0,) * len(self.request.goals), {}, (), idle[0].backed)
                 self.signatures[signature] = [c for c in chains if c not in idle] or [nothing]
 
+    def least_present(self, weights: Floats) -> Floats:
+        """For each row of weights what the copy costs at least that is not left out; infinite where none is."""
+        costs = np.array([chain.costs for chains in self.every.values() for chain in chains if chain.nodes])
+        least: Floats = (costs.reshape(-1, weights.shape[1]) @ weights.T).min(axis=0, initial=math.inf)
+        return least
+
     @property
     def omissions(self) -> tuple[str, ...]:
         """Mappings that were not searched, in words: those of the user, who does not know the copy."""

@@ -114,6 +114,17 @@ def floors_before_plans(
     return found
 
 
+def least_apart(chains: Fronts, weights: Floats) -> Floats:
+    """For each row of weights what chains cost at least that keep all shared tensors in the outermost memory."""
+    classes = chains.signature_classes
+    if not classes:
+        return chains.least(weights)
+    is_apart = [not any(chains.may_stand_below_loops(memory) for _, memory in each) for each in classes]
+    rows = [of_class for of_class, apart in zip(classes.values(), is_apart, strict=True) if apart]
+    least: Floats = (np.concatenate(rows) @ weights.T).min(axis=0) if rows else np.zeros(len(weights))
+    return least
+
+
 def by_size[T](cascade: CascadeProblem, einsums: Iterable[tuple[T, Einsum]]) -> list[T]:
     """Kinds of Einsums, with each of them, by what they cost together at least: those that cost most first."""
     sizes: dict[T, Floats] = {}

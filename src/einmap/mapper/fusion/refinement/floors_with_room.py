@@ -8,8 +8,9 @@ what was found: a product on six levels has 17,664 dataplacements, of which some
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -21,15 +22,20 @@ from einmap.arch.tree import Architecture
 from einmap.arrays import Floats
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch, SearchRun
-from einmap.mapper.cost_bounds.before_plans.floors import MOST_CHOICES, with_few_uses
+from einmap.mapper.cost_bounds.before_plans.floors import MOST_CHOICES, uses_of, with_few_uses
 from einmap.mapper.cost_bounds.compute_path import Path
 from einmap.mapper.cost_bounds.relaxed_bounds import Bounds
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
+from einmap.mapper.fusion.fronts.copy_fronts import OptionalCopyFronts
+from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
 from einmap.mapper.fusion.problem import CascadeProblem
 from einmap.mapper.fusion.refinement.einsum_floors import by_size, floors_before_plans
-from einmap.mapper.independent.descent import Kept
+from einmap.mapper.independent.descent import Kept, chosen_in
 from einmap.mapper.mapspace.dataplacement import Dataplacement, choices
 from einmap.mapper.mapspace.enumeration import InOrder, share_of
+from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
+from einmap.mapper.mapspace.lanes.lane_moves import distinct_uses, with_outer_lanes
+from einmap.mapper.objective.tolerances import TIE
 from einmap.mapper.problem.request import Remainder, Request
 from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.pareto import nondominated
@@ -39,6 +45,10 @@ TOLERANCE = 0.005
 """How far bounds may be below the least cost."""
 MOST_USES = 2_000
 """Uses of the fanouts where no more lanes may be merged."""
+CLOSELY = 100_000
+"""Uses of the fanouts, as the ways of each dimension say, up to which the closest bounds are those of all lanes."""
+FIRST_INNER, TOGETHER = 4, 5_000
+"""Of lanes that are not merged, uses that are looked at first with all outer lanes; uses of all lanes at a time."""
 AT_FIRST, AT_A_TIME = 32, 512
 """Dataplacements that are searched first, and then."""
 OF_EACH = 0.5
@@ -47,28 +57,65 @@ MOST_WORK = 20_000_000
 """Choices of tiles that are looked at."""
 
 
-def floors_with_room(einsum: Einsum, arch: Architecture, request: Request, progress: Progress) -> Floats | None:
-    """Rows of objectives such that each mapping is no better than some row in all of them; None where none are known.
+@dataclass(frozen=True)
+class FloorsOfEinsum:
+    """Rows of objectives such that each mapping of an Einsum is no better than some row in all of them.
+
+    No row: no mapping is of use. `paths`: those of the machine itself on which mappings were found that are as good as
+    a row, each with their dataplacements and uses of the fanouts.
+    """
+
+    rows: Floats
+    paths: tuple[Path, ...] = ()
+
+
+def floors_with_room(
+    einsum: Einsum, arch: Architecture, request: Request, progress: Progress, closely: bool = False
+) -> FloorsOfEinsum | None:
+    """Lower bounds of an Einsum that know what memories have room for; None where none are known.
 
     Intermediate tensors (`request.intermediates`) come for free to their outermost nodes, wherever these are; what
-    `request.remainder` rules out may be better. No row: it rules out all. `progress`: when it is time for whatever is
-    known by then.
+    `request.remainder` rules out may be better. `progress`: when it is time for whatever is known by then. `closely`:
+    without tolerance, and lanes are merged only where there are many more uses of the fanouts.
     """
     asked = replace(
-        request, tolerance=TOLERANCE, coarseness=1.0, given=None,
+        request, tolerance=TIE if closely else TOLERANCE, coarseness=1.0, given=None,
         shared=request.intermediates, uncut=frozenset(), awaited=frozenset(), few_orders=True,
     )  # fmt: skip
-    rows = []
+    rows, paths = [], list[Path]()
     for unit in (unit for unit in arch.computes if unit.enabled):
         relaxed = with_few_uses(einsum, arch, unit.name, asked, MOST_USES)
         machine = arch if relaxed is None else relaxed[0]
         path = Path(einsum, machine, machine.path(unit.name), asked)
-        found = _Search(path, progress).rows() if relaxed is not None and _is_bounded(path, arch) else None
+        if relaxed is None or not _is_bounded(path, arch):
+            return None
+        search = _Search(path, progress)
+        own = Path(einsum, arch, arch.path(unit.name), asked)
+        on_own = closely and machine is not arch and uses_of(own) <= CLOSELY
+        found = search.rows_on(own) if on_own else None
+        found = search.rows() if found is None else found
         if found is None:
             return None
         rows.append(found)
+        if closely and search.found and search.machine is arch:
+            exact = found_on(own, request, search.found)
+            paths += [] if exact is None else [exact]
     every = np.concatenate(rows) if rows else np.zeros((0, len(request.goals)))
-    return every[nondominated(every)]
+    return FloorsOfEinsum(every[nondominated(every)], tuple(paths))
+
+
+type Chosen = tuple[ChainTemplate, LaneTable]
+"""A dataplacement with one use of the fanouts."""
+
+
+def found_on(path: Path, request: Request, found: Sequence[Chosen]) -> Path | None:
+    """The path, as a request sees it, with some dataplacements and uses of the fanouts; None where its axes differ."""
+    asked = Path(path.einsum, path.arch, path.leaves, replace(request, remainder=None))
+    if asked.lattice.axes != path.lattice.axes:
+        return None
+    asked = asked.with_lanes(distinct_uses(found[0][1], [use.bounds for _, use in found]))
+    placements = dict.fromkeys(plan.placement for plan, _ in found)
+    return asked.with_plans(asked.request, [asked.planner.plan(placement) for placement in placements])
 
 
 def _is_bounded(path: Path, arch: Architecture) -> bool:
@@ -91,21 +138,81 @@ class _Search:
         leaves = self.path.leaves
         self.holders = [leaf for leaf in leaves if isinstance(leaf, Memory | Toll) and leaf.enabled]
         self.memories = {leaf.name: leaf for leaf in leaves if isinstance(leaf, Memory)}
+        self.firsts: list[tuple[list[Names], ChainTemplate]] = []
+        self.found: list[Chosen] = []
+        """Choices of the best mappings that were found on `machine`."""
+        self.machine = self.path.arch
 
-    def rows(self) -> Floats | None:
-        """Rows of objectives that nothing is better than; None where none are known."""
+    @cached_property
+    def kept(self) -> list[list[Names]] | None:
+        """Choices of what memories and tolls keep that have room; None where there are too many."""
         path, einsum = self.path, self.path.einsum
         walked = choices(einsum, path.leaves, einsum.tensors - path.request.intermediates, InOrder())
         every = list(islice(walked, MOST_CHOICES + 1))
         if len(every) > MOST_CHOICES:
             return None
         wanted = [[held[holder.name] for holder in self.holders] for held in every]
-        firsts = [(number, plan) for number, kept in enumerate(wanted) for plan in islice(self.plans(kept), 1)]
-        if not firsts:
+        self.firsts = [(kept, plan) for kept in wanted for plan in islice(self.plans(kept), 1)]
+        return [kept for kept, _ in self.firsts]
+
+    @cached_property
+    def least(self) -> Floats:
+        """Least objectives of each of these choices with each use of the fanouts, without room."""
+        bounds = Bounds(self.path, [plan for _, plan in self.firsts], self.path.lanes, self.progress, needed=True)
+        return bounds.values[bounds.way_of]
+
+    def rows(self) -> Floats | None:
+        """Rows of objectives that nothing is better than; None where none are known."""
+        run = self.new_run()
+        return self.rows_of(run, self.path, self.left(run))
+
+    def rows_on(self, own: Path) -> Floats | None:
+        """Rows of objectives that nothing on the machine itself (`own`) is better than; None where none are known.
+
+        Each use of the fanouts here stands for those with all uses of the lanes that are merged here. Those that
+        promise most come first; those that can be no better than what was found are left out.
+        """
+        if not self.kept or own.lattice.axes != self.path.lattice.axes or own.tile_shapes.is_coarse:
             return None
-        bounds = Bounds(path, [plan for _, plan in firsts], path.lanes, self.progress, needed=True)
-        least = bounds.values[bounds.way_of]
-        return self.searched([wanted[number] for number, _ in firsts], least)
+        run, size, least = self.new_run(), FIRST_INNER, self.least
+        waiting, left = _by_promise(least.transpose(1, 0, 2)), list[Floats]()
+        while waiting:
+            waiting = [use for use in waiting if not run.ruled_out(least[:, use]).all()]
+            if run.stopped or not waiting:
+                break
+            lanes = self.with_outer_lanes(own, waiting[:size])
+            if lanes is None and size == 1:
+                return None
+            if lanes is None:
+                size //= 2
+                continue
+            some = _Search(own.with_lanes(lanes), self.progress).left(run)
+            if some is None:
+                return None
+            left, waiting, size = left + some, waiting[size:], 2 * size
+        return self.rows_of(run, own, left + [least[:, use] for use in waiting])
+
+    def with_outer_lanes(self, own: Path, uses: Sequence[int]) -> LaneTable | None:
+        """Some uses of the fanouts with all uses of the merged lanes; None where these are too many."""
+        inner = self.path.lanes.only(np.array(uses))
+        return with_outer_lanes(own.einsum, own.leaves, own.lattice, inner, TOGETHER)
+
+    def new_run(self) -> SearchRun:
+        """A run without any choices yet."""
+        path = self.path
+        return SearchRun(EinsumSearch(path.einsum, path.arch, path.request, self.progress, [path], max_work=MOST_WORK))
+
+    def rows_of(self, run: SearchRun, path: Path, left: list[Floats] | None) -> Floats | None:
+        """Rows of objectives that nothing is better than, with those of what was `left`; None where none are known."""
+        if left is None:
+            return None
+        found, slack = run.archive.values[: run.archive.n], path.request.tolerance
+        self.found, self.machine = [chosen_in(run, row) for row in range(run.archive.n)], path.arch
+        none = np.zeros((0, found.shape[1]))
+        every = np.concatenate(
+            [none, found - np.abs(found) * slack, *(np.atleast_2d(rows) for rows in (*run.left, *left))]
+        )
+        return every[nondominated(every)]
 
     def plans(self, wanted: Sequence[Names]) -> Iterator[ChainTemplate]:
         """The dataplacements in which memories and tolls keep what is wanted, in all orders."""
@@ -117,23 +224,22 @@ class _Search:
         """Whether memories have room for a value of each tensor that they hold."""
         return placement.has_room(self.memories)
 
-    def searched(self, wanted: Sequence[Sequence[Names]], least: Floats) -> Floats | None:
-        """Rows of objectives of choices of what memories keep, with the `least` of each with each use of the fanouts.
+    def left(self, run: SearchRun) -> list[Floats] | None:
+        """Search all choices of what memories keep: rows of objectives of those left out; None where none are known.
 
         Those that promise most come first; those that can be no better than what was found are left out.
         """
-        path = self.path
-        search = EinsumSearch(path.einsum, path.arch, path.request, self.progress, [path], max_work=MOST_WORK)
-        run, size = SearchRun(search), AT_FIRST
-        lowest = np.maximum(least.min(axis=(0, 1)), np.finfo(float).tiny)
-        waiting = [int(i) for i in np.argsort((least / lowest).sum(axis=2).min(axis=1), kind="stable")]
+        if not self.kept:
+            return None
+        path, least, size = self.path, self.least, AT_FIRST
+        waiting = _by_promise(least)
         while waiting:
             waiting = [number for number in waiting if not run.ruled_out(least[number]).all()]
             if run.stopped:
                 break
             plans: list[ChainTemplate] = []
             while waiting and len(plans) < size:
-                plans += self.plans(wanted[waiting.pop(0)])
+                plans += self.plans(self.kept[waiting.pop(0)])
             if not plans:
                 break
             some, size = path.with_plans(path.request, plans), AT_A_TIME
@@ -141,58 +247,128 @@ class _Search:
                 return None
             for group in some.groups():
                 run.search_group(some, group)
-        found = run.archive.values[: run.archive.n]
-        left = [rows[nondominated(rows)] for rows in (least[number] for number in waiting)]
-        every = np.concatenate(
-            [found - np.abs(found) * TOLERANCE, np.array(run.left).reshape(-1, found.shape[1]), *left]
-        )
-        return every[nondominated(every)]
+        return [least[number] for number in waiting]
+
+
+def least_weighted(weights: Floats, rows: Floats) -> Floats:
+    """The least weighted costs of some rows, for each row of weights.
+
+    What is infinite counts for nothing where its weight is 0, as a sum of products would not have it.
+    """
+    each = [np.multiply(weights, row, where=weights > 0, out=np.zeros(weights.shape)).sum(axis=1) for row in rows]
+    least: Floats = np.min(each, axis=0)
+    return least
+
+
+def _by_promise(least: Floats) -> list[int]:
+    """Numbers of choices, by the least objectives that each has."""
+    lowest = np.maximum(least.min(axis=(0, 1)), np.finfo(float).tiny)
+    return [int(i) for i in np.argsort((least / lowest).sum(axis=2).min(axis=1), kind="stable")]
 
 
 @dataclass
 class FloorsBeforePlans:
     """Rows of costs of one instance that the Einsums of a cascade are no better than, without lists of choices.
 
-    `rows`: without room, by Einsum; `roomy`: those that know of it, as far as there was time. What is better than
-    `roomy` is a part of no cascade that is better than one known then.
+    `rows`: without room, by Einsum; `roomy`, `close`: those that know of it, with a tolerance and without, as far as
+    there was time. What is better than these is a part of no cascade that is better than one known then. `best`: by the
+    first Einsum that is alike, the choices of mappings that are as good as `close` says.
     """
 
     cascade: CascadeProblem
     rows: dict[str, Floats] = field(default_factory=dict)
     roomy: dict[str, Floats] = field(default_factory=dict)
+    close: dict[str, Floats] = field(default_factory=dict)
+    best: dict[str, PlannedEinsum] = field(default_factory=dict)
+    cut: set[str] = field(default_factory=set)
+    """Einsums whose close rows may rise further."""
+    without: dict[tuple[str, str], Floats] = field(default_factory=dict)
+    """Close rows of an Einsum where the copy of an input that it reads is left out, by Einsum and copy."""
 
     def learn(self, token: Progress) -> None:
         """Find the rows without room, unless they are known."""
         if not self.rows:
             self.rows = floors_before_plans(self.cascade, token)
 
-    def learn_room(self, most: float, token: Progress) -> None:
-        """Find those that know of room where there are others. `most`: objective of the best cascade known."""
-        cascade, n = self.cascade, len(self.cascade.goals)
+    def learn_room(self, most: float, token: Progress, closely: bool = False) -> None:
+        """Find those that know of room where there are others. `most`: objective of the best cascade known.
+
+        `closely`: without tolerance.
+        """
+        cascade, known = self.cascade, self.close if closely else self.roomy
         alike: dict[Any, list[Einsum]] = {}
         for einsum in cascade.workload.einsums:
-            if einsum.name in self.rows and einsum.name not in self.roomy:
+            if einsum.name in self.rows and (einsum.name not in known or (closely and einsum.name in self.cut)):
                 alike.setdefault(cascade.written(einsum), []).append(einsum)
         every = {einsum.name: cascade.times(einsum) * self.least(einsum) for einsum in cascade.workload.einsums}
         for key in by_size(cascade, [(key, einsum) for key, einsums in alike.items() for einsum in einsums]):
             first, part = alike[key][0], share_of(token, OF_EACH)
             if token.stopped:
                 break
-            times, rest = cascade.times(first), np.sum([c for name, c in every.items() if name != first.name], axis=0)
-            remainder = None
-            if len(cascade.options.goals) == 1 and np.isfinite(rest).all():
-                remainder = Remainder(np.reshape(rest, (1, n)) / times, most / times**n)
-            request = replace(cascade.request(first), remainder=remainder)
-            found = floors_with_room(first, cascade.spec.bound[first.name].arch, request, part)
+            request = replace(cascade.request(first), remainder=self.remainder(first, every, most))
+            arch = cascade.spec.bound[first.name].arch
+            found = floors_with_room(first, arch, request, part, closely)
             if found is None:
                 continue
+            if closely and found.paths:
+                self.best[first.name] = PlannedEinsum(first, arch, cascade.request(first), found.paths)
+            self.cut -= {einsum.name for einsum in alike[key]}
+            self.cut |= {einsum.name for einsum in alike[key] if closely and part.stopped}
+            if closely:
+                self.learn_without_copies(alike[key], request, part)
             for einsum in alike[key]:
-                self.roomy[einsum.name] = found if len(found) else np.full((1, n), np.inf)
+                known[einsum.name] = self.or_none(found.rows)
                 every[einsum.name] = np.maximum(every[einsum.name], cascade.times(einsum) * self.least(einsum))
+
+    def learn_without_copies(self, alike: Sequence[Einsum], request: Request, token: Progress) -> None:
+        """Find close rows of Einsums that are alike without copies of inputs. `request`: to the first one."""
+        first, workload = alike[0], self.cascade.workload
+        for number, access in enumerate(first.accesses):
+            copy = next((name for name in self.cascade.optional if access.tensor in workload.by_name[name].outputs), "")
+            if not copy or access.tensor not in first.inputs:
+                continue
+            asked = replace(request, intermediates=request.intermediates - {access.tensor})
+            found = floors_with_room(first, self.cascade.spec.bound[first.name].arch, asked, token, closely=True)
+            if found is not None:
+                rows = self.or_none(found.rows)
+                self.without |= {(einsum.name, einsum.accesses[number].tensor): rows for einsum in alike}
+
+    def of_copies(self, weights: Floats, least: Mapping[str, Floats]) -> Floats:
+        """Costs of the cascade beside those of each Einsum at its `least`, at least, for each row of weights.
+
+        A copy of an input costs something, or all that read it do without.
+        """
+        cascade, seen, more = self.cascade, set[str](), np.zeros(len(weights))
+        for member in cascade.members:
+            (copied,) = member.einsum.outputs if member.einsum.name in cascade.optional else ("",)
+            users = [einsum for einsum in cascade.workload.einsums if copied in einsum.inputs]
+            names = {einsum.name for einsum in users}
+            if not isinstance(member.chains, OptionalCopyFronts) or names & seen or not member.chains.covers_mapspace:
+                continue
+            if all((name, copied) in self.without for name in names):
+                apart = np.zeros(len(weights))
+                for user in users:
+                    rows = least_weighted(weights, self.without[user.name, copied])
+                    apart += cascade.times(user) * np.maximum(rows - least[user.name], 0.0)
+                more += np.minimum(apart, cascade.times(member.einsum) * member.chains.least_present(weights))
+                seen |= names
+        return more
+
+    def or_none(self, rows: Floats) -> Floats:
+        """Rows of objectives; an infinite one where no mapping is of use."""
+        return rows if len(rows) else np.full((1, len(self.cascade.goals)), np.inf)
+
+    def remainder(self, einsum: Einsum, every: Mapping[str, Floats], most: float) -> Remainder | None:
+        """Costs that the other Einsums add at least, with those of `every` one, in units of one instance."""
+        cascade, n = self.cascade, len(self.cascade.goals)
+        times, rest = cascade.times(einsum), np.sum([c for name, c in every.items() if name != einsum.name], axis=0)
+        if len(cascade.options.goals) > 1 or not np.isfinite(rest).all():
+            return None
+        return Remainder(np.reshape(rest, (1, n)) / times, most / times**n)
 
     def of(self, einsum: Einsum) -> list[Floats]:
         """Sets of rows: an Einsum is no better than some row of each of them."""
-        return [rows[einsum.name] for rows in (self.rows, self.roomy) if einsum.name in rows]
+        return [rows[einsum.name] for rows in (self.rows, self.roomy, self.close) if einsum.name in rows]
 
     def least(self, einsum: Einsum) -> Floats:
         """Least costs of one instance, one by one."""

@@ -27,6 +27,31 @@ def first_uses(
     return distinct_uses(table, [table.bounds, moved(einsum, table.only(np.array([len(table) - 1])), lattice).bounds])
 
 
+def with_outer_lanes(
+    einsum: Einsum, leaves: tuple[Leaf, ...], lattice: Lattice, inner: LaneTable, most: int
+) -> LaneTable | None:
+    """All uses of the fanouts whose inner dimensions are used as `inner` says; None where that are more than `most`.
+
+    None, too, where a dimension has to be used to some part, or the first ones of `inner` are not inner ones here.
+    """
+    table = lane_table(einsum, leaves, lattice, frozenset(), most=1)
+    n = len(table.dimensions) - len(inner.dimensions)
+    of = [(f.component, f.dimension.name) for f in table.dimensions]
+    is_inner = n >= 0 and of[n:] == [(f.component, f.dimension.name) for f in inner.dimensions]
+    if not is_inner or any(f.dimension.min_usage > 0 for f in table.dimensions) or (inner.shapes > 0).any():
+        return None
+    rows = inner.bounds
+    for fanned in reversed(table.dimensions[:n]):
+        ways = ways_of(einsum, fanned.dimension, lattice)
+        every = [np.broadcast_to(ways[:, None, None], (len(ways), len(rows), 1, ways.shape[1]))]
+        every.append(np.broadcast_to(rows, (len(ways), *rows.shape)))
+        rows = np.concatenate(every, axis=2).reshape(-1, rows.shape[1] + 1, rows.shape[2])
+        rows = rows[(inner.tops % rows.prod(axis=1) == 0).all(axis=1)]
+        if len(rows) > most:
+            return None
+    return replace(distinct_uses(table, [rows]), complete=True)
+
+
 def moved(einsum: Einsum, use: LaneTable, lattice: Lattice) -> LaneTable:
     """Uses that differ from a single one in the lanes of one dimension, or have the lanes of two dimensions swapped."""
     base, options = use.bounds[0], [ways_of(einsum, f.dimension, lattice) for f in use.dimensions]
