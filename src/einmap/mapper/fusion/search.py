@@ -38,11 +38,11 @@ from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.pareto import nondominated
 from einmap.progress import Progress
 
-AT_ONCE, SOON, FOR_FIRST, LONGER, FIRST_OF_FEW = 0.01, 0.15, 0.3, 0.6, 0.75
+AT_ONCE, SOON, FOR_FIRST, LONGER = 0.01, 0.15, 0.3, 0.75
 """Parts of a limited time. Where the choices of the Einsums are listed within the first one what is simpler takes
 little, and comes first; so it does where they take longer than the second. Else something fused comes before, within
-the third, or the fourth as long as what is found is far above the bound of what is looked at; within the fifth where
-there was time for a few choices of each Einsum alone, of which nothing is proven.
+the third. It has the fourth as long as what is found is far above the bound of what is looked at, and where there was
+time for a few choices of each Einsum alone, of which nothing is proven.
 """
 SHORT = 15.0
 """Seconds that are too few for more than what is simpler: it comes first."""
@@ -189,9 +189,8 @@ class FusedSearch(CascadeProblem):
         if self.known.simple is not None or self.lists.are_few:
             # where lists are long it finds in a part of the time most of what there is
             self.begin_again(1, FIRST_APART, FIRST_USES)
-            part, longer = (FIRST_OF_FEW,) * 2 if self.lists.are_few else (FOR_FIRST, LONGER)
-            self.hurry = share_of(self.meter.progress, part)
-            self.best_so_far = self.in_part(longer, lambda: self.within(self.value))
+            self.hurry = share_of(self.meter.progress, LONGER if self.lists.are_few else FOR_FIRST)
+            self.best_so_far = self.in_part(LONGER, lambda: self.within(self.value))
             self.hurry = Progress()
             if self.classes and not self.lists.are_few:
                 self.with_other_sizes()
