@@ -1,5 +1,5 @@
-"""What all tests share: how Hypothesis chooses its examples, how XLA compiles, what is parsed once, and
-how often garbage is collected."""
+"""What all tests share: how Hypothesis chooses its examples, how XLA compiles, what is parsed once, how often
+garbage is collected, and what comes first."""
 
 import gc
 import os
@@ -26,3 +26,11 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llv
 
 # Thousands of tests that are collected live on: to look at all of them again and again takes a tenth of the time.
 gc.set_threshold(5_000, 20, 100)
+
+LONG = {"test_readme.py", "test_site.py", "test_tutorials.py"}
+"""Files whose single tests take ten seconds and more: where one of these comes last, the other process waits for it."""
+
+
+def pytest_collection_modifyitems(items):
+    """Let what takes long come first."""
+    items.sort(key=lambda item: item.path.name not in LONG)
