@@ -44,6 +44,11 @@ WRITES = {
     ),
     "a slice": (lambda x, u: x.at[1:3].set(u) + x.at[:, -1].set(0.5), numbers(4, 3), numbers(2, 3)),
     "a slice that is added to": (lambda x, u: x.at[1:3].add(u), numbers(4, 3), numbers(2, 3)),
+    "all of it": (lambda x, u: x.at[:].set(2 * u) + x.at[:, :].add(u), numbers(4, 3), numbers(4, 3, seed=1)),
+    "windows that are read": (
+        lambda x, i: x[i, 1:4] * x[1:4, 2:][:, i - 1].sum() + x.at[i, 1:3].get(mode="clip").sum(),
+        numbers(4, 6), np.array([1, 3], np.int32),
+    ),
     "every second row": (lambda x, u: x.at[::2].set(u), numbers(4, 3), numbers(2, 3)),
     "rows at known places": (lambda x, u: x.at[np.array([2, 3, 4])].set(u), numbers(6, 2), numbers(3, 2)),
     "rows, the last one stays": (lambda x, i, u: x.at[i].set(u), numbers(5, 2), IDS, numbers(4, 2)),

@@ -33,7 +33,7 @@ def sliced_at(equation: Equation) -> list[Value]:
 def gathered(equation: Equation) -> list[Value]:
     """gather: slices of a table at places that are looked up, in batches or not.
 
-    An axis that is looked up gives one index, or all, where the place can only be 0.
+    An axis that is looked up gives the indices from the place on, or all, where the place can only be 0.
     """
     table, places = equation.operands
     numbers, sizes = equation.params["dimension_numbers"], equation.params["slice_sizes"]
@@ -42,18 +42,23 @@ def gathered(equation: Equation) -> list[Value]:
     dropped = {*numbers.collapsed_slice_dims, *batches}
     lookups: list[tuple[Value, Sequence[str]]] = []
     uses: list[str | int] = []
+    windows: list[str] = []
     for axis, size in enumerate(sizes):
         use: str | int = f"x{axis}"
         if axis in batches:
             use = labels[batches[axis]]
         elif size < table.shape[axis] and axis not in numbers.start_index_map:
             table = equation.take(table, axis, 0, 1, int(size))
-        elif size < table.shape[axis] and size > 1:
-            raise NotExpressible("it takes several values from each place on")
         elif size < table.shape[axis]:
             column = equation.take(places, len(labels), numbers.start_index_map.index(axis), 1, 1)
+            column = reshape(column, places.shape[:-1])
             use = len(lookups)
-            lookups.append((_plain_index(reshape(column, places.shape[:-1]), table.shape[axis]), labels))
+            if size == 1:
+                lookups.append((_plain_index(column, table.shape[axis]), labels))
+            else:
+                where = _window(equation, column, int(size), table.shape[axis] - int(size))
+                lookups.append((where, [*labels, f"x{axis}"]))
+                windows.append(f"x{axis}")
         uses.append(use)
     kept = iter(use if isinstance(use, str) else f"x{axis}" for axis, use in enumerate(uses) if axis not in dropped)
     batch = iter(labels)
@@ -61,9 +66,21 @@ def gathered(equation: Equation) -> list[Value]:
     out = [next(kept) if place in offsets else next(batch) for place in range(len(equation.shape))]
     if not lookups:
         raise NotExpressible("it looks up in axes of one index")
-    seen = {*(use for use in uses if isinstance(use, str)), *labels}
+    seen = {*(use for use in uses if isinstance(use, str)), *labels, *windows}
     found = equation.looked_up(table, uses, lookups, [label for label in out if label in seen])
     return [reshape(found, equation.shape)]
+
+
+def _window(equation: Equation, column: Value, size: int, last: int) -> Value:
+    """The indices of windows that begin at places, along an axis behind those; held inside where JAX holds them."""
+    numbers = np.arange(size, dtype=np.float64)
+    is_held = equation.params["mode"].name == "CLIP"
+    if column.array is not None:
+        start = np.clip(column.array, 0, last) if is_held else np.asarray(column.array)
+        return known(start[..., None] + numbers, column.bits)
+    text = f"min(max(a, 0), {last}) + b" if is_held else "a + b"
+    where = equation.pointwise(text, reshape(column, (*column.shape, 1)), known(numbers, column.bits))
+    return replace(equation.builder.written(where, f"{equation.name}_places"), nonnegative=True)
 
 
 def _plain_index(value: Value, size: int) -> Value:

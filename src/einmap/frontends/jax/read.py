@@ -209,7 +209,9 @@ class _Reader:
         if name in CUMULATIVE and self.steps is not None:
             raise NotExpressible(f"a {name} is inside of the recurrence")
         shapes = [tuple(v.aval.shape) for v in equation.outvars]
-        empty = next((v.shape for v in operands if 0 in v.shape), None)
+        # a scatter along no axis has places without numbers
+        given = [v for i, v in enumerate(operands) if i != 1 or name not in SCATTERS]
+        empty = next((v.shape for v in given if 0 in v.shape), None)
         if all(0 in shape for shape in shapes):
             return [constant(np.zeros(v.aval.shape, v.aval.dtype)) for v in equation.outvars]
         small = all(np.prod(shape) <= MOST_FOLDED for shape in shapes)
