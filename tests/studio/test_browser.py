@@ -189,6 +189,20 @@ def test_a_lesson_is_passed(studio):
     wait(driver, "return document.querySelector('.lesson').childElementCount === 0")
 
 
+def test_a_run_is_played_to_its_end(studio):
+    _, driver = studio
+    driver.find_element("css selector", "[data-do=play]").click()
+    wait(driver, "return document.querySelector('.play figure') !== null")
+    assert len(driver.find_elements("css selector", ".play figure")) == 3
+    driver.execute_script(
+        "const s = document.querySelector('[data-do=step]'); s.value = 1e6; s.dispatchEvent(new Event('input'))"
+    )
+    counts = [row.text for row in driver.find_elements("css selector", ".play tbody tr")]
+    assert "GlobalBuffer read A 262,144" in counts
+    driver.find_element("css selector", "[data-do=run]").click()
+    wait(driver, "return document.querySelector('.play output').textContent.startsWith('frame 3')")
+
+
 def test_a_link_holds_the_whole_state(studio):
     server, driver = studio
     server.session.handle('{"do": "move", "text": "split k 8"}')

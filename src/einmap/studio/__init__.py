@@ -8,6 +8,7 @@ Read `messages`, what the page may ask, then `session`, which answers; nothing o
 - `lessons`: guided pages, each a text, a mapping to begin with, a task and a check.
 - `messages`: messages of the page, checked.
 - `moves`: which rewrites apply to a node, and why the others do not.
+- `play`: a run of a small mapping, step by step.
 - `running`: a search in a thread of its own, with its progress and the best so far.
 - `server`: the page and its messages on 127.0.0.1.
 - `session`: the object behind a page: specification, mapping, undo and redo, pins, a running search.

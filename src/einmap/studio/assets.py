@@ -8,7 +8,7 @@ from importlib import resources
 
 from einmap.report.html.page import themes
 
-MODULES = ("dom.js", "tree.js", "moves.js", "numbers.js", "studio.js")
+MODULES = ("dom.js", "tree.js", "moves.js", "numbers.js", "play.js", "studio.js")
 """Modules that a page and a notebook share, each after those that it imports."""
 _IMPORT = re.compile(r"^import .*? from \"\./[\w.]+\";\n", re.MULTILINE)
 

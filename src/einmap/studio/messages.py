@@ -73,6 +73,12 @@ class OfSearch(_Message):
     index: Annotated[int, Field(ge=0)] = 0
 
 
+class Play(_Message):
+    """Question: a run of the mapping, step by step."""
+
+    do: Literal["play"]
+
+
 class Details(_Message):
     """Question: occupancy over time, reuse, roofline of the mapping."""
 
@@ -154,7 +160,7 @@ class Save(_Message):
 
 type Message = Annotated[
     Look | Move | Moves | Step | Pin | Search | OfSearch | Details | Explain | Compare | Set | Draw | Text | Files
-    | Open | Save | Export | Lesson,
+    | Open | Save | Export | Lesson | Play,
     Field(discriminator="do"),
 ]  # fmt: skip
 

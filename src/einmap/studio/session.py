@@ -48,6 +48,7 @@ from einmap.studio import view
 from einmap.studio.folders import Folders
 from einmap.studio.lessons import LESSONS, lesson_named, shown
 from einmap.studio.moves import options_of
+from einmap.studio.play import run_of
 from einmap.studio.running import Running, given_of
 from einmap.visible import short, visible
 
@@ -158,6 +159,8 @@ class Session:
                 return {"kind": "difference", "text": self._compared(other)}
             case asked.Draw(what=what):
                 return {"kind": "drawing", "what": what, "svg": _drawing(spec, what)}
+            case asked.Play():
+                return run_of(spec, mapping)
             case asked.Export(what=what):
                 return {"kind": "export", "what": what, "text": _exported(now, what)}
             case asked.Text():

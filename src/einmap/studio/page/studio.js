@@ -4,6 +4,7 @@ import { h, picture } from "./dom.js";
 import { treeView } from "./tree.js";
 import { movesView } from "./moves.js";
 import { numbersView } from "./numbers.js";
+import { playView } from "./play.js";
 
 export function mount(root, transport) {
   root.classList.add("einmap-studio");
@@ -145,7 +146,8 @@ function barView(app) {
   const yaml = h("button", { type: "button", "data-do": "text", onclick: () => written(app) }, "YAML");
   const files = h("button", { type: "button", "data-do": "files", onclick: () => opened(app) }, "open, save");
   const lessons = h("button", { type: "button", "data-do": "lessons", onclick: () => listLessons(app) }, "lessons");
-  const root = h("header", {}, h("h1", {}, "einmap studio"), h("div", { class: "group" }, undo, redo, reset), h("div", { class: "group" }, yaml, files, lessons),
+  const play = h("button", { type: "button", "data-do": "play", onclick: () => played(app) }, "play");
+  const root = h("header", {}, h("h1", {}, "einmap studio"), h("div", { class: "group" }, undo, redo, reset), h("div", { class: "group" }, yaml, files, lessons, play),
     h("div", { class: "group" }, best, complete, metric, h("label", {}, seconds, " s"), stop, points, keep, compare), told);
   const show = (state) => {
     undo.disabled = !state.undo;
@@ -196,6 +198,15 @@ function taught(app, lesson) {
   const end = h("button", { type: "button", "data-do": "end-lesson", onclick: () => app.ask({ do: "lesson" }) }, "end the lesson");
   const passed = h("p", { class: lesson.passed ? "passed" : "task" }, lesson.passed ? "Done: the task is solved." : `Task: ${lesson.task}`);
   return [h("h2", {}, lesson.title), h("p", {}, lesson.text), h("div", { class: "scrolls" }, table), passed, end];
+}
+
+async function played(app) {
+  const answer = await app.ask({ do: "play" });
+  if (answer.kind !== "run") return;
+  const hues = Object.fromEntries([...app.state.tree.flatMap(function inner(node) {
+    return node.kind === "storage" ? [[node.memory, node.hue]] : (node.branches ?? []).flat().flatMap(inner);
+  })]);
+  app.dialog(h("h2", {}, "The mapping, executed"), playView(answer, hues));
 }
 
 function listLessons(app) {
