@@ -9,8 +9,10 @@ from tests.mapper.fusion.test_against_brute_force import compare
 from tests.mapper.fusion.test_table_store import cascade
 
 from einmap.mapper.fusion import search
-from einmap.mapper.fusion.fronts.nests.met_loops import MetLoops
+from einmap.mapper.fusion.fronts.nests.met_loops import ANYTHING, MetLoops
 from einmap.mapper.fusion.refinement import front_listing, lazy_refinement
+from einmap.mapper.fusion.refinement.front_listing import TooLarge
+from einmap.mapper.problem.request import Remainder
 
 
 def chains_of(lanes, position):
@@ -61,7 +63,7 @@ def test_a_class_with_too_many_nests_stays_as_it_was():
     surveyed = chains.survey(dict.fromkeys(chains.signature_classes), most=20)
     assert surveyed.anew
     assert surveyed.postponed
-    assert surveyed.anew | surveyed.postponed == set(chains.signature_classes)
+    assert surveyed.anew | surveyed.postponed.keys() == set(chains.signature_classes)
     for signature_class in surveyed.postponed:
         assert signature_class not in chains.listed
         assert chains.survey({signature_class: None}).anew == {signature_class}
@@ -77,3 +79,18 @@ def test_where_nearly_all_classes_are_listed_late_optima_are_those_of_brute_forc
     monkeypatch.setattr(search, "APART", (4, 2))
     for seed in seeds:
         compare(seed, wide=seed % 3 == 0)
+
+
+@pytest.mark.parametrize(
+    ("limit", "met", "most", "holds"),
+    [
+        (10.0, ANYTHING, 0.0, True),  # as far as before
+        (9.0, ANYTHING, 4.0, True),  # most of what is known is left
+        (9.0, ANYTHING, 2.0, False),  # half of it is not
+        (9.0, MetLoops({0: frozenset()}), 4.0, False),  # others can meet less
+    ],
+)
+def test_a_large_class_is_listed_again_where_less_is_left_of_it(limit, met, most, holds):
+    # the others add nothing
+    some, remainder = np.array([[1.0], [2.0], [3.0], [4.0]]), Remainder(np.array([[0.0]]), most)
+    assert TooLarge(10.0, ANYTHING, some).holds(limit, met, lambda: remainder) == holds

@@ -20,12 +20,11 @@ from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.branch_and_bound.decode import nodes_of
 from einmap.mapper.branch_and_bound.path_search import Descent, PathSearch, TemplateTables
 from einmap.mapper.branch_and_bound.stalled import offer_stalled, settled
-from einmap.mapper.fusion.fronts.nests.dominance import undominated
 from einmap.mapper.fusion.fronts.nests.growing import ClassList, GrowingFront, Listed, exceeds_cutoff, promise
 from einmap.mapper.fusion.fronts.nests.loops import loop_nodes
 from einmap.mapper.fusion.fronts.nests.met_loops import ANYTHING, MetLoops
 from einmap.mapper.fusion.fronts.nests.nest_rules import NestRules
-from einmap.mapper.fusion.fronts.nests.outer_nests import OuterNest, OuterNestEnumerator
+from einmap.mapper.fusion.fronts.nests.outer_nests import OuterNest
 from einmap.mapper.fusion.fronts.nests.pruned_bounds import PrunedBounds
 from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, SignatureClass
 from einmap.mapper.fusion.fronts.own_seconds import take_own
@@ -200,62 +199,44 @@ class EinsumFronts:
         Raises StoppedError.
         """
         anew = {f: o for f, o in limits.items() if f not in self._pruned or not self._pruned[f].stays_out(o)}
-        lists = {signature_class: ClassList(met.get(signature_class, ANYTHING)) for signature_class in anew}
-        pruned = {signature_class: PrunedBounds(len(self.request.goals)) for signature_class in anew}
-        plans = [(plan, signature_class) for plan, signature_class in self._by_plan.items() if signature_class in anew]
-        limits_of, pruned_of = {plan: anew[f] for plan, f in plans}, {plan: pruned[f] for plan, f in plans}
-        for search in self.groups.searches(limits_of, pruned_of) if plans else ():
-            self._list(search, anew, pruned, lists, most)
-            for plan, signature_class in plans:
-                if lists[signature_class].n > most:
-                    limits_of.pop(plan, None)
-        postponed = {signature_class for signature_class, listed in lists.items() if listed.n > most}
-        for signature_class in anew.keys() - postponed:
+        lists = {
+            f: ClassList(
+                o, met.get(f, ANYTHING), self.signature_classes[f].min(axis=0), most,
+                PrunedBounds(len(self.request.goals)),
+            )
+            for f, o in anew.items()
+        }  # fmt: skip
+        of_plan = {plan: lists[f] for plan, f in self._by_plan.items() if f in lists}
+        limits_of, pruned_of = (
+            {p: of.remainder for p, of in of_plan.items()},
+            {p: of.pruned for p, of in of_plan.items()},
+        )
+        for search in self.groups.searches(limits_of, pruned_of) if of_plan else ():
+            self._list(search, of_plan)
+            for plan in [plan for plan in limits_of if of_plan[plan].is_full]:
+                del limits_of[plan]
+        postponed = {f: listed.bounds() for f, listed in lists.items() if listed.is_full}
+        for signature_class in anew.keys() - postponed.keys():
             for signature in self.listed.get(signature_class, ()):
                 self._outer_nest_rows.pop(signature, None)
-            self.listed[signature_class] = lists[signature_class].by_signature
-            self._pruned[signature_class] = pruned[signature_class]
-        return Surveyed(anew.keys() - postponed, postponed)
+            self.listed[signature_class] = lists[signature_class].by_signature()
+            self._pruned[signature_class] = lists[signature_class].pruned
+        return Surveyed(anew.keys() - postponed.keys(), postponed)
 
-    def _list(
-        self,
-        search: PathSearch,
-        limits: Mapping[SignatureClass, Remainder | None],
-        pruned: Mapping[SignatureClass, PrunedBounds],
-        lists: Mapping[SignatureClass, ClassList],
-        most: float,
-    ) -> None:
-        """List the outer nests of one search, into `lists`; no more than `most` of each signature class."""
+    def _list(self, search: PathSearch, of_plan: Mapping[ChainTemplate, ClassList]) -> None:
+        """List the outer nests of one search, by dataplacement into lists that are not full."""
         rules = NestRules(
             search, self.request.shared, self.most, self.most_per_axis, self.request.joint, self.request.wider,
             self.request.waiting, self.request.steps, self.request.made, self.request.awaited, self.apart,
         )  # fmt: skip
-        by_signature: dict[FusionSignature, list[OuterNest]] = {}
         for compiled in search.compiled:
-            signature_class = self._by_plan.get(compiled.plan)
-            if signature_class is None or signature_class not in limits:
+            listed = of_plan.get(compiled.plan)
+            if listed is None or listed.is_full:
                 continue
-            remainder, bounds, of_class = limits[signature_class], pruned[signature_class], lists[signature_class]
-            floor = self.signature_classes[signature_class].min(axis=0)
-            if (left_out := self.groups.left_out(compiled.plan, remainder)) is not None:
-                bounds.add(np.maximum(left_out, floor))
-                continue
-            for nest in OuterNestEnumerator(rules, compiled, bounds, remainder, of_class.met).outer_nests():
-                self.meter.listed += 1
-                self.meter.go_on()
-                if of_class.n > most:
-                    break
-                if not np.isfinite(nest.least).all():
-                    continue
-                outer_nest = nest._replace(least=np.maximum(nest.least, floor))
-                if exceeds_cutoff(outer_nest, remainder):
-                    bounds.add(outer_nest.least[None])
-                else:
-                    of_class.n += 1
-                    by_signature.setdefault(outer_nest.signature, []).append(outer_nest)
-        for signature, outer_nests in by_signature.items():
-            listed = lists[signature.signature_class].by_signature.setdefault(signature, [])
-            listed.extend((search, outer_nest) for outer_nest in undominated(outer_nests))
+            if (left_out := self.groups.left_out(compiled.plan, listed.remainder)) is not None:
+                listed.pruned.add(np.maximum(left_out, listed.floor))
+            else:
+                listed.add(rules, compiled, self.meter)
 
     def complete_outer_nests(
         self, limits: Mapping[FusionSignature, Remainder | None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from einmap.arch.tree import Architecture
@@ -50,10 +50,13 @@ EVERYTHING: Mapping[SignatureClass, MetLoops] = {}
 
 @dataclass(frozen=True)
 class Surveyed:
-    """Signature classes that had to be listed anew, and those that are as before, since they have too many chains."""
+    """Signature classes that had to be listed anew, and those that are as before, since they have too many chains.
+
+    With these come bounds of some of the chains, a row for each.
+    """
 
     anew: Set[SignatureClass] = frozenset()
-    postponed: Set[SignatureClass] = frozenset()
+    postponed: Mapping[SignatureClass, Floats] = field(default_factory=dict)
 
 
 class Fronts(Protocol):

@@ -181,8 +181,9 @@ class Groups:
         """
         for number, (path, group) in enumerate(self.all):
             if number in self._ready:
-                self.fill(self._ready[number])
-                yield self._ready[number]
+                if any(plan in limits for plan in group.plans):
+                    self.fill(self._ready[number])
+                    yield self._ready[number]
                 continue
             relaxed = self.relaxed(number)
             asked = [(plan, way) for plan, way in zip(group.plans, relaxed.way_of, strict=True) if plan in limits]

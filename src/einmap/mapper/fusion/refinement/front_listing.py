@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from einmap.arrays import Floats
 from einmap.mapper.fusion.fronts.nests.met_loops import ANYTHING, MetLoops
 from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, SignatureClass
 from einmap.mapper.fusion.fronts.protocol import Fronts, FusedFront
@@ -23,6 +24,8 @@ from einmap.pareto import nondominated
 
 FIRST_LISTED, MORE = 500, 4
 """Outer nests of a signature class that are listed at first, and how many times as many when all else is known."""
+FEWER = 1 / 2
+"""Part of the outer nests of a large class that a lower limit has to leave out before it is listed again."""
 GROWTH = 1.5
 """Where a list did not grow by this factor there is no point in small steps."""
 FURTHER = 1.5
@@ -61,14 +64,26 @@ class RefinementRequest:
 
 @dataclass(frozen=True)
 class TooLarge:
-    """Up to a limit a signature class has too many outer nests, even of those that others can meet."""
+    """Up to a limit a signature class has too many outer nests, even of those that others can meet.
+
+    `some`: bounds of as many of them as there may be.
+    """
 
     limit: float
     met: MetLoops
+    some: Floats
 
-    def holds(self, limit: float, met: MetLoops) -> bool:
-        """Whether it has too many up to another limit, with other keys that can be met."""
-        return self.limit <= limit and self.met.is_within(met)
+    def holds(self, limit: float, met: MetLoops, remainder: Callable[[], Remainder | None]) -> bool:
+        """Whether it seems to have too many up to another limit, with other keys that can be met.
+
+        `remainder`: what others add then. Where it leaves most of those that are known they are many still: often all
+        cost the same.
+        """
+        if not self.met.is_within(met):
+            return False
+        if self.limit <= limit or (left := remainder()) is None:
+            return True
+        return bool(np.count_nonzero(left.exceeds_cutoff(self.some)) < FEWER * len(self.some))
 
 
 class FrontListing:
@@ -103,11 +118,16 @@ class FrontListing:
         self.most[chains] *= MORE
         self.too_large = {key: known for key, known in self.too_large.items() if key[0] is not chains}
 
-    def is_too_large(self, chains: Fronts, option: Option, limit: float, met: MetKeys) -> bool:
-        """Whether an option is a signature class with too many outer nests for now, up to a limit."""
+    def is_too_large(
+        self, chains: Fronts, option: Option, limit: float, met: MetKeys, remainder: Callable[[], Remainder | None]
+    ) -> bool:
+        """Whether an option is a signature class with too many outer nests for now, up to a limit.
+
+        `remainder`: what the others add then.
+        """
         of = option.signature_class
         known = None if of is None else self.too_large.get((chains, of))
-        return known is not None and of is not None and known.holds(limit, met.of(chains, of))
+        return known is not None and of is not None and known.holds(limit, met.of(chains, of), remainder)
 
     def between(self, chains: Fronts, option: Option, least: float, limit: float) -> float:
         """A limit between one and that for which a signature class is too large, by how far both are above `least`.
@@ -142,11 +162,11 @@ class FrontListing:
             outer_nests = chains.statistics.outer_nests
             met = {} if met_keys is None else {f: met_keys.of(chains, f) for f in remainders}
             surveyed = chains.survey(remainders, met, self.most[chains])
-            for f in surveyed.postponed:
-                self.too_large[chains, f] = TooLarge(requests[chains][f].limit, met.get(f, ANYTHING))
+            for f, some in surveyed.postponed.items():
+                self.too_large[chains, f] = TooLarge(requests[chains][f].limit, met.get(f, ANYTHING), some)
             if not surveyed.postponed and chains.statistics.outer_nests <= GROWTH * outer_nests:
                 self.class_steps[chains] *= 2
-            for signature_class in remainders.keys() - surveyed.postponed:
+            for signature_class in remainders.keys() - surveyed.postponed.keys():
                 remainder = remainders[signature_class]
                 refined = Refined(requests[chains][signature_class].limit, () if remainder is None else (remainder,))
                 self.option_bounds.listed(chains, signature_class, refined, signature_class in surveyed.anew)

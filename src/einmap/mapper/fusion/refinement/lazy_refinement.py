@@ -359,7 +359,10 @@ class LazyRefinement:
 
     def is_too_large(self, relaxed: Relaxation, k: int, o: int, limit: float, met: MetKeys) -> bool:
         """Whether an option is a signature class with too many outer nests for now, up to a limit."""
-        return self.listing.is_too_large(self.members[k].chains, relaxed.stages[k].step.options[o], limit, met)
+        option, chains = relaxed.stages[k].step.options[o], self.members[k].chains
+        return self.listing.is_too_large(
+            chains, option, limit, met, lambda: self.remainder(k, relaxed.rests[k][o], limit)
+        )
 
     # listing and completing
 

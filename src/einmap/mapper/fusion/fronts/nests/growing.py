@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import groupby
 
-from einmap.mapper.branch_and_bound.path_search import PathSearch
+import numpy as np
+
+from einmap.arrays import Floats
+from einmap.mapper.branch_and_bound.path_search import PathSearch, TemplateTables
+from einmap.mapper.fusion.fronts.nests.dominance import undominated
 from einmap.mapper.fusion.fronts.nests.met_loops import MetLoops
-from einmap.mapper.fusion.fronts.nests.outer_nests import OuterNest
+from einmap.mapper.fusion.fronts.nests.nest_rules import NestRules
+from einmap.mapper.fusion.fronts.nests.outer_nests import NestState, OuterNest, OuterNestEnumerator
+from einmap.mapper.fusion.fronts.nests.pruned_bounds import PrunedBounds
 from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature
+from einmap.mapper.fusion.meter import Meter
 from einmap.mapper.objective.pareto_archive import Archive
 from einmap.mapper.problem.request import Remainder
 
@@ -17,14 +25,56 @@ type Listed = tuple[PathSearch, OuterNest]
 
 @dataclass
 class ClassList:
-    """The outer nests of a signature class while they are listed; `n`: how many were good.
+    """The outer nests of a signature class while they are listed, in all no more than one beyond `most`.
 
-    `met`: the keys that others can meet.
+    `remainder`, `met`, `pruned`: see OuterNestEnumerator; `floor`: objectives that no chain of the class is below.
     """
 
+    remainder: Remainder | None
     met: MetLoops
-    by_signature: dict[FusionSignature, list[Listed]] = field(default_factory=dict)
-    n: int = 0
+    floor: Floats
+    most: float
+    pruned: PrunedBounds
+    begun: list[tuple[OuterNestEnumerator, NestState, Floats]] = field(default_factory=list)
+    """What good ones are made of, with their bounds."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are too many."""
+        return len(self.begun) > self.most
+
+    def add(self, rules: NestRules, compiled: TemplateTables, meter: Meter) -> None:
+        """Add those of one dataplacement. Raises StoppedError."""
+        enumerator = OuterNestEnumerator(rules, compiled, self.pruned, self.remainder, self.met)
+        for state, bound in enumerator.begun():
+            meter.listed += 1
+            meter.go_on()
+            if self.is_full:
+                break
+            if not np.isfinite(bound).all():
+                continue
+            least = np.maximum(bound, self.floor)
+            if self.remainder is not None and self.remainder.exceeds_cutoff(least[None])[0]:
+                self.pruned.add(least[None])
+            else:
+                self.begun.append((enumerator, state, least))
+
+    def bounds(self) -> Floats:
+        """Objectives that no completion of each is below."""
+        return np.array([least for _, _, least in self.begun])
+
+    def by_signature(self) -> dict[FusionSignature, list[Listed]]:
+        """Those that no other one of the same search makes needless."""
+        listed: dict[FusionSignature, list[Listed]] = {}
+        for search, begun in groupby(self.begun, lambda of: of[0].search):
+            of_search: dict[FusionSignature, list[OuterNest]] = {}
+            for enumerator, state, least in begun:
+                outer_nest = enumerator.outer_nest(state, least)
+                of_search.setdefault(outer_nest.signature, []).append(outer_nest)
+            for signature, outer_nests in of_search.items():
+                kept = listed.setdefault(signature, [])
+                kept.extend((search, outer_nest) for outer_nest in undominated(outer_nests))
+        return listed
 
 
 def promise(listed: Listed) -> float:

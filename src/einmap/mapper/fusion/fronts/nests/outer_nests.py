@@ -53,7 +53,7 @@ class OuterNest(NamedTuple):
     ahead: Floats
 
 
-class _State(NamedTuple):
+class NestState(NamedTuple):
     """An outer nest that is being made. `gap`: where the gap began that is being filled, and its loops so far."""
 
     point: int
@@ -95,8 +95,8 @@ class OuterNestEnumerator:
         self.capacity: list[float] = rules.search.capacity.tolist()
         _, _, self.tables, _, self.node, *self.coefficients = self.search.arrays(compiled)[:10]
 
-    def outer_nests(self) -> Iterator[OuterNest]:
-        """The outer nests, one by one."""
+    def begun(self) -> Iterator[tuple[NestState, Floats]]:
+        """What each outer nest is made of, one by one, with objectives that no completion is below."""
         search = self.search
         kept, held, backed = self._outermost()
         occupied = search.occupied(self.compiled.plan)
@@ -106,7 +106,7 @@ class OuterNestEnumerator:
             return
         zeros = np.zeros(search.columns)
         nodes = tuple(NestNode(held.tensor, held.level, 0, zeros) for held in self.compiled.plan.outer)
-        start = _State(search.lattice.top, 0, (), (), None, zeros, occupied, (), kept, held, backed, nodes)
+        start = NestState(search.lattice.top, 0, (), (), None, zeros, occupied, (), kept, held, backed, nodes)
         yield from self._extend(0, start)
 
     def _outermost(
@@ -122,19 +122,19 @@ class OuterNestEnumerator:
                 kept.append(self.rules.whole(t, held.level))
         return tuple(kept), (), tuple(backed)
 
-    def _extend(self, i: int, state: _State) -> Iterator[OuterNest]:
+    def _extend(self, i: int, state: NestState) -> Iterator[tuple[NestState, Floats]]:
         if i > self.last:
             if self.rules.fetches_too_early(state.nodes, self._fused(state)):
                 return
             if (waited := self._waited(state)) is not None:
-                yield self._outer_nest(waited)
+                yield waited, self._least(waited)
             return
         level = self.compiled.levels[i]
         choices = self._lanes(i, state) if level.axes is None else self._gap(i, state)
         for target, prefix, new in choices:
             begun = state.gap or (state.point, ())
             gap = (begun[0], (*begun[1], *new))
-            reached = _State(
+            reached = NestState(
                 target, prefix, (*state.points, target), state.gaps, gap, state.acc, state.occupied, state.loops,
                 state.kept, state.held, state.backed, state.nodes,
             )  # fmt: skip
@@ -150,7 +150,7 @@ class OuterNestEnumerator:
                 if after is not None:
                     yield from self._extend(i + 1, after)
 
-    def _waits_for_steps(self, state: _State) -> bool:
+    def _waits_for_steps(self, state: NestState) -> bool:
         """Whether the loop over the steps of a recurrence is still to come."""
         rules, begun = self.rules, state.gap[1] if state.gap else ()
         return rules.steps is not None and not (rules.has_steps(state.loops) or rules.has_steps(begun))
@@ -171,7 +171,7 @@ class OuterNestEnumerator:
         below = [(self.rules.lowered(a, point, bound), loops) for point, loops, _ in choices]
         return [(point, (*loops, loop), False) for point, loops in below if point >= 0]
 
-    def _rises(self, i: int, state: _State, first: Loop) -> bool:
+    def _rises(self, i: int, state: NestState, first: Loop) -> bool:
         """Whether the first loop of the gap that ends at a level is never worse above the node that it follows.
 
         All else stays in its order. The gap above must have no loop over the variable: there is one of each in a gap.
@@ -180,7 +180,7 @@ class OuterNestEnumerator:
             return False
         return first.variable not in self._temporal_above(i, state)
 
-    def _gap(self, i: int, state: _State) -> Iterator[tuple[int, int, tuple[Loop, ...]]]:
+    def _gap(self, i: int, state: NestState) -> Iterator[tuple[int, int, tuple[Loop, ...]]]:
         """Temporal loops of a gap: the point below them, the lanes so far, and the loops."""
         rules, level, waits = self.rules, self.compiled.levels[i], self._waits_for_steps(state)
         outside = rules.steps.outside if waits and rules.steps is not None else None
@@ -216,7 +216,7 @@ class OuterNestEnumerator:
         for n in self._survivors(i, state, targets, np.full(len(targets), state.prefix)):
             yield choices[n][0], state.prefix, choices[n][1]
 
-    def _temporal_above(self, i: int, state: _State) -> set[str]:
+    def _temporal_above(self, i: int, state: NestState) -> set[str]:
         """Variables of the temporal loops of the gap right above the node that the gap of a level follows."""
         before = state.gaps[-1][1] if state.gaps and state.gaps[-1][0] == self.begins[i] - 1 else ()
         return {loop.variable for loop in before if loop.kind == TEMPORAL}
@@ -238,7 +238,7 @@ class OuterNestEnumerator:
         """How many loops there may be, with that over the steps of a recurrence."""
         return self.rules.most + (self.rules.steps is not None)
 
-    def _survivors(self, i: int, state: _State, targets: Ints, prefixes: Ints) -> Ints:
+    def _survivors(self, i: int, state: NestState, targets: Ints, prefixes: Ints) -> Ints:
         """Choices of a level that can be completed, to something good as far as that is known."""
         search, pruned = self.search, self.pruned
         remainder = self.remainder or Remainder(np.zeros((0, len(search.goal_codes))), math.inf)
@@ -251,7 +251,7 @@ class OuterNestEnumerator:
         )  # fmt: skip
         return rows
 
-    def _lanes(self, i: int, state: _State) -> Iterator[tuple[int, int, tuple[Loop, ...]]]:
+    def _lanes(self, i: int, state: NestState) -> Iterator[tuple[int, int, tuple[Loop, ...]]]:
         """Lanes of a fanout that stands above a shared tensor's storage."""
         search = self.search
         r = self.compiled.levels[i].r
@@ -286,7 +286,7 @@ class OuterNestEnumerator:
                     sizes[a] = inner
         return loops
 
-    def _arrive(self, i: int, state: _State, outer: int, new: tuple[Loop, ...]) -> _State | None:
+    def _arrive(self, i: int, state: NestState, outer: int, new: tuple[Loop, ...]) -> NestState | None:
         """The state below a gap: its loops, the space of a node above that they lower, and the node below."""
         search = self.search
         loops = (*state.loops, *new)
@@ -331,11 +331,11 @@ class OuterNestEnumerator:
         acc = state.acc + cost
         gaps = (*state.gaps, (i, new)) if new else state.gaps
         nodes = (*state.nodes, NestNode(node.tensor, node.level, len(loops), cost))
-        return _State(
+        return NestState(
             state.point, state.prefix, state.points, gaps, None, acc, occupied, loops, kept, held, backed, nodes
         )
 
-    def _is_met(self, i: int, state: _State, loops: tuple[Loop, ...]) -> bool:
+    def _is_met(self, i: int, state: NestState, loops: tuple[Loop, ...]) -> bool:
         """Whether the loops above a node begin what others can meet; above a backing node they are all of it."""
         node, met = int(self.node[i, 0]), self.met
         backs = self.rules.backs(self.compiled.levels[i].node)
@@ -371,7 +371,7 @@ class OuterNestEnumerator:
                 break
         return passed, at
 
-    def _waited(self, state: _State) -> _State | None:
+    def _waited(self, state: NestState) -> NestState | None:
         """An outer nest with the ways of its values; None where its split waits longer for them than is asked for."""
         search, waiting = self.search, self.rules.waiting
         in_turns = search.pricer.per_turn and bool(search.pricer.columns.ways)
@@ -390,11 +390,12 @@ class OuterNestEnumerator:
         return state._replace(acc=acc)
 
     @staticmethod
-    def _fused(state: _State) -> int:
+    def _fused(state: NestState) -> int:
         """How many of the loops of an outer nest are fused: those above the last backing node of a shared tensor."""
         return max([placed.depth for _, placed, _ in state.backed], default=0)
 
-    def _outer_nest(self, state: _State) -> OuterNest:
+    def outer_nest(self, state: NestState, least: Floats) -> OuterNest:
+        """The outer nest that is made of something: many are counted alone."""
         fused, keys, cuts, ranks = self._fused(state), [], [], self.rules.ranks
         loops = state.loops[:fused]
         for t, placed, level in sorted(state.backed):
@@ -407,11 +408,11 @@ class OuterNestEnumerator:
         backed = tuple([(t, placed) for t, placed, _ in state.backed])
         return OuterNest(
             self.compiled, state.prefix, state.points, state.gaps, state.acc, state.occupied,
-            FusionSignature(tuple(keys), counts, held, tuple(cuts)), state.kept, backed, self._least(state),
+            FusionSignature(tuple(keys), counts, held, tuple(cuts)), state.kept, backed, least,
             cost_ahead(self.search, state.nodes, loops),
         )  # fmt: skip
 
-    def _least(self, state: _State) -> Floats:
+    def _least(self, state: NestState) -> Floats:
         """Objectives that no completion is below."""
         search = self.search
         if self.last < 0:
@@ -422,7 +423,7 @@ class OuterNestEnumerator:
         objective_kernels.objectives(bound, leak, state.occupied, search.capacity, NOTHING, search.goal_codes, least)
         return least
 
-    def _bound(self, state: _State) -> Floats:
+    def _bound(self, state: NestState) -> Floats:
         """Costs so far, and what the tables say of the rest."""
         search = self.search
         begins, slots = self.tables[:2]
