@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -195,9 +196,8 @@ class LazyRefinement:
                 if signature_class is not None:
                     signature_classes = requests.setdefault(member.chains, {})
                     remainder = cascade.remainder(relaxed.rests[k][o], self.times[k], None)
-                    signature_classes.setdefault(signature_class, RefinementRequest(math.inf)).remainder.append(
-                        remainder
-                    )
+                    request = signature_classes.setdefault(signature_class, RefinementRequest(math.inf))
+                    request.remainder.append(remainder)
         self.listing.survey(requests)
         relaxed = self.bound()
         if relaxed is None:
@@ -207,9 +207,8 @@ class LazyRefinement:
             for o in near[k]:
                 lists = signatures.setdefault(self.members[k].chains, {})
                 remainder = cascade.remainder(relaxed.rests[k][o], self.times[k], None)
-                lists.setdefault(
-                    relaxed.stages[k].step.options[o].signature, RefinementRequest(math.inf)
-                ).remainder.append(remainder)
+                signature = relaxed.stages[k].step.options[o].signature
+                lists.setdefault(signature, RefinementRequest(math.inf)).remainder.append(remainder)
         self.listing.complete(signatures)
         return self.join(relaxed, near, None)
 
@@ -359,10 +358,8 @@ class LazyRefinement:
 
     def is_too_large(self, relaxed: Relaxation, k: int, o: int, limit: float, met: MetKeys) -> bool:
         """Whether an option is a signature class with too many outer nests for now, up to a limit."""
-        option, chains = relaxed.stages[k].step.options[o], self.members[k].chains
-        return self.listing.is_too_large(
-            chains, option, limit, met, lambda: self.remainder(k, relaxed.rests[k][o], limit)
-        )
+        option, remainder = relaxed.stages[k].step.options[o], partial(self.remainder, k, relaxed.rests[k][o], limit)
+        return self.listing.is_too_large(self.members[k].chains, option, limit, met, remainder)
 
     # listing and completing
 
