@@ -36,15 +36,15 @@ class ClassList:
     most: float
     pruned: PrunedBounds
     begun: list[tuple[OuterNestEnumerator, NestState, Floats]] = field(default_factory=list)
-    """What good ones are made of, with their bounds."""
+    """Parts of good outer nests, with bounds."""
 
     @property
     def is_full(self) -> bool:
-        """Whether there are too many."""
+        """Whether the class has too many outer nests."""
         return len(self.begun) > self.most
 
     def add(self, rules: NestRules, compiled: TemplateTables, meter: Meter) -> None:
-        """Add those of one dataplacement. Raises StoppedError."""
+        """Add the outer nests of one dataplacement. Raises StoppedError."""
         enumerator = OuterNestEnumerator(rules, compiled, self.pruned, self.remainder, self.met)
         for state, bound in enumerator.begun():
             meter.listed += 1
@@ -60,11 +60,11 @@ class ClassList:
                 self.begun.append((enumerator, state, least))
 
     def bounds(self) -> Floats:
-        """Objectives that no completion of each is below."""
+        """Objectives that no completion of each outer nest is below."""
         return np.array([least for _, _, least in self.begun])
 
     def by_signature(self) -> dict[FusionSignature, list[Listed]]:
-        """Those that no other one of the same search makes needless."""
+        """Outer nests that no other one of the same search makes needless."""
         listed: dict[FusionSignature, list[Listed]] = {}
         for search, begun in groupby(self.begun, lambda of: of[0].search):
             of_search: dict[FusionSignature, list[OuterNest]] = {}

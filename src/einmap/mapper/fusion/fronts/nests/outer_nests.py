@@ -96,7 +96,7 @@ class OuterNestEnumerator:
         _, _, self.tables, _, self.node, *self.coefficients = self.search.arrays(compiled)[:10]
 
     def begun(self) -> Iterator[tuple[NestState, Floats]]:
-        """What each outer nest is made of, one by one, with objectives that no completion is below."""
+        """Parts of each outer nest, one by one, with objectives that no completion is below."""
         search = self.search
         kept, held, backed = self._outermost()
         occupied = search.occupied(self.compiled.plan)
@@ -395,7 +395,7 @@ class OuterNestEnumerator:
         return max([placed.depth for _, placed, _ in state.backed], default=0)
 
     def outer_nest(self, state: NestState, least: Floats) -> OuterNest:
-        """The outer nest that is made of something: many are counted alone."""
+        """The outer nest that is made of some parts: many are counted alone."""
         fused, keys, cuts, ranks = self._fused(state), [], [], self.rules.ranks
         loops = state.loops[:fused]
         for t, placed, level in sorted(state.backed):
