@@ -95,6 +95,8 @@ def test_others_are_told_that_nothing_is_there(studio, path, headers):
     assert (status, text) in ((404, b"not found\n"), (400, b"Invalid HTTP request received."))
 
 
+@pytest.mark.slow
+@pytest.mark.hostile
 def test_nothing_is_uploaded(studio):
     server, _ = studio
     try:
@@ -175,6 +177,8 @@ def test_other_windows_are_told_of_a_move_and_one_that_is_killed_is_forgotten(st
         assert ask(one, do="reset")["kind"] == "state"
 
 
+@pytest.mark.slow
+@pytest.mark.hostile
 def test_a_thousand_requests_at_once_are_answered_or_refused_and_the_studio_lives(studio):
     server, _ = studio
     found = []
