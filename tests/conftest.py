@@ -1,13 +1,10 @@
-"""What all tests share: how Hypothesis chooses its examples, how XLA compiles, what is parsed once, how often
+"""What all tests share: how Hypothesis chooses its examples, how XLA compiles, how often
 garbage is collected, and what comes first."""
 
 import gc
 import os
 
 from hypothesis import HealthCheck, settings
-from tests.parsed_once import parse_once
-
-parse_once()
 
 # The same examples on every run and every machine, so that a failure is never a matter of luck.
 settings.register_profile(
