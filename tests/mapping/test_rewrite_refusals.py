@@ -1,12 +1,13 @@
 """What a rewrite refuses, at which node, and why; how nodes are named."""
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from tests.mapping.loop_trees import tree
 
 from einmap import MappingError, Spec, evaluate
-from einmap.mapping.nodes import Storage
+from einmap.mapping.nodes import PerEinsum, Sequential, Storage
 from einmap.mapping.pretty import pretty
 from einmap.mapping.rewrite.branches import merge
 from einmap.mapping.rewrite.editing import replaced
@@ -376,3 +377,63 @@ def test_no_place_further_down_saves_space_for_a_node_that_keeps_its_data(lastin
     assert place_that_saves(plain, MATMUL, (1,), "A") == (2,)
     keeping = replaced(plain, (1,), 1, [replace(plain.at((1,)), **lasting)])
     assert place_that_saves(keeping, MATMUL, (1,), "A") is None
+
+
+def lanes(*einsums, **ranges):
+    """Two Einsums, each first over lanes below one memory, then one value at a time."""
+    memory, unit = ({"type": t, "component_class": "Dummy"} for t in ("Memory", "Compute"))
+    arch = [{**memory, "name": "DRAM", "size": "inf"}, {**unit, "name": "MAC", "spatial": [{"name": "X", "fanout": 8}]}]
+    space = {"iteration_space_shape": {v: f"{low} <= {v} < {high}" for v, (low, high) in ranges.items()}}
+    work = {**BITS, **space, "einsums": list(einsums)}
+    return Spec.from_dict({"arch": {"nodes": arch}, "workload": work})
+
+
+def over_lanes(spec, loops):
+    """The branches of two Einsums, each with its loop over lanes."""
+    text = ["[DRAM holds A, B, T, Y]"]
+    for head, einsum, (variable, shape) in zip(("first:", "then:"), spec.workload.einsums, loops, strict=True):
+        inner = [f"for {v} by 1" for v, _ in einsum.bounds]
+        rows = [f"spatial-for {variable} by {shape} on MAC.X", *inner, f"compute {einsum.name} on MAC"]
+        text += [head, *("  " * (i + 1) + row for i, row in enumerate(rows))]
+    return tree("\n".join(text))
+
+
+def merged_unchecked(mapping):
+    first, second = mapping.at((1,)).branches
+    variable, shape = (
+        PerEinsum(None, (("T", getattr(first[0], f).of("T")), ("Y", getattr(second[0], f).of("Y"))))
+        for f in ("rank_variable", "tile_shape")
+    )
+    loop = replace(first[0], rank_variable=variable, tile_shape=shape)
+    return replaced(mapping, (1,), 1, (loop, Sequential((first[1:], second[1:]))))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        lanes("T[m,k] = A[m,j] * B[j,k]", "Y[M:p] = T[M:p,K:q]", m=(0, 4), j=(0, 4), k=(0, 4), p=(0, 4), q=(0, 4)),
+        lanes("T[H:h] = A[H:h]", "Y[P:p] = T[H:p+r] * B[R:r]", h=(0, 6), p=(0, 4), r=(0, 3)),
+        lanes("T[H:h] = A[H:h]", "Y[P:p] = T[H:p-2] * B[P:p]", h=(0, 6), p=(2, 8)),
+        lanes("T[H:h] = A[H:h]", "Y[P:p] = T[H:p+2] * B[P:p]", h=(0, 8), p=(0, 6)),
+        lanes("T[H:5-h] = A[H:h]", "Y[P:p] = T[H:p] * B[P:p]", h=(0, 6), p=(0, 6)),
+    ],
+)
+def test_loops_over_lanes_are_merged_just_where_no_lane_reads_what_another_writes(spec):
+    choices = [[(v, s) for v, n in e.bounds for s in range(1, n)] for e in spec.workload.einsums]
+    outcomes = set()
+    for loops in product(*choices):
+        before = over_lanes(spec, loops)
+        evaluate(spec, before)
+        try:
+            after = merge(before, spec.workload)
+        except MappingError as error:
+            if "number of iterations" in error.message:
+                continue
+            assert "another lane writes" in error.message
+            with pytest.raises(MappingError, match="before 'T' writes them"):
+                evaluate(spec, merged_unchecked(before))
+            outcomes.add("refused")
+        else:
+            evaluate(spec, after)
+            outcomes.add("merged")
+    assert "merged" in outcomes

@@ -27,9 +27,9 @@ from einmap.model.occupancy.occupancy import tile_takes
 
 HARDWARE = (
     "a spatial loop would cross", "against the hierarchy", "its fanout is", "exceeds the extent", "grows inward",
-    "in parts: each lane", "before 'T1' writes them",
+    "in parts: each lane",
 )  # fmt: skip
-"""What `evaluate` may say about the tree after a rewrite: what the tree alone does not show. The last two are of lanes,
+"""What `evaluate` may say about the tree after a rewrite: what the tree alone does not show. The last one is of lanes,
 each of which has a buffer of its own.
 """
 

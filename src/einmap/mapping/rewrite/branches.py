@@ -25,7 +25,7 @@ from einmap.mapping.nodes import (
 from einmap.mapping.pretty import describe
 from einmap.mapping.rewrite.editing import Nodes, beside, each, einsums_in, replaced, siblings
 from einmap.mapping.rewrite.places import Ref, at, find_loop, find_split, refuse
-from einmap.mapping.rewrite.values import check_exchange, holders, met_at
+from einmap.mapping.rewrite.values import check_exchange, check_lanes, holders, met_at
 from einmap.mapping.validate import check_tree
 
 
@@ -141,9 +141,10 @@ def _check_exchanges(
     met: dict[str, MetLoop],
     loop: LoopNode,
 ) -> None:
-    """Judged on the tree with the loop above the split: what one branch writes, another reads in the same iteration."""
-    if isinstance(loop, Spatial):
-        return
+    """Judged on the tree with the loop above the split: what one branch writes, another reads in the same iteration.
+
+    Lanes may exchange less alike through a memory above them, which all of them share.
+    """
     split = mapping.at(address)
     assert isinstance(split, Split)
     bodies = tuple(split.branches[b][1:] for b in chosen)
@@ -151,8 +152,12 @@ def _check_exchanges(
     branch_of = {e: b for b, body in enumerate(bodies) for e in einsums_in(body)}
     for tensor in sorted(workload.intermediates):
         users = [e for e in met if tensor in workload.by_name[e].tensors]
-        if len({branch_of[e] for e in users}) > 1 and workload.producers[tensor] in users:
+        if len({branch_of[e] for e in users}) < 2 or workload.producers[tensor] not in users:
+            continue
+        if not isinstance(loop, Spatial):
             check_exchange(common, workload, tensor, [address], beside(address))
+        elif any(_stands_above(mapping, e, tensor, address) for e in users):
+            check_lanes(common, workload, tensor, address)
 
 
 def _united(

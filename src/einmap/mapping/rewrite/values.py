@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from einmap.einsum.einsum import Einsum, TensorAccess
+from einmap.einsum.spaces.projection import Lookup
+from einmap.einsum.spaces.space import index_ends
 from einmap.einsum.workload import Workload
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.met_loops import MetLoop, loops_met
@@ -84,6 +86,45 @@ def check_exchange(
             names = ", ".join(repr(name) for name in users)
             text = f"the Einsums {names} walk through {tensor!r} in different steps"
             raise refuse(text, address, "a loop above its outermost memory must cut it alike in all of them")
+
+
+def check_lanes(mapping: Mapping, workload: Workload, tensor: str, address: Address) -> None:
+    """No lane of the loop at `address` reads more of an intermediate held above it than the lane itself, or one before
+    it, writes. Readers of earlier steps of a recurrence may. Raises MappingError.
+    """
+    producer = workload.producers[tensor]
+    met = met_at(mapping, workload, address)
+    written = workload.by_name[producer].by_tensor[tensor].projection
+    if any(a < 0 for _, index in written for _, a in index.terms):
+        return  # written backwards: the last index does not say what is there
+    exists = workload.by_name[producer].index_range(workload.by_name[producer].by_tensor[tensor])
+    ends = _last_by_lane(mapping, workload, tensor, producer, met[producer])
+    for reader in met:
+        is_reader = reader != producer and tensor in workload.by_name[reader].tensors
+        if not is_reader or workload.reads_earlier_step(reader, tensor):
+            continue
+        for rank, last in _last_by_lane(mapping, workload, tensor, reader, met[reader]).items():
+            if any(min(read, exists[rank][1]) > end for read, end in zip(last, ends[rank], strict=True)):
+                text = f"a lane of {reader!r} would read elements of {tensor!r} (rank {rank}) that another lane writes"
+                raise refuse(text, address, f"`serialise` makes a loop in time of it; {reader!r} keeps its own lanes")
+
+
+def _last_by_lane(
+    mapping: Mapping, workload: Workload, tensor: str, einsum: str, loop: MetLoop
+) -> dict[str, list[int]]:
+    """The last index of each rank of a tensor in each lane of a loop, at the beginning of the loops above it."""
+    bound, path = workload.by_name[einsum], mapping.path_of[einsum]
+    extents, first = dict(bound.bounds), dict(bound.first_values)
+    for met in loops_met(path[: position_in(path, loop.placed.address) + 1], bound):
+        extents[met.variable] = met.largest
+    last: dict[str, list[int]] = {rank: [] for rank, _ in bound.by_tensor[tensor].written}
+    for begin in range(0, loop.extent, loop.shape):
+        starts = {v: first.get(v, 0) + (begin if v == loop.variable else 0) for v in extents}
+        sizes = {**extents, loop.variable: min(loop.shape, loop.extent - begin)}
+        for rank, index in bound.by_tensor[tensor].written:
+            end = index.size - 1 if isinstance(index, Lookup) else index_ends(index, starts, sizes, ())[1]
+            last[rank].append(end)
+    return last
 
 
 def _check_tiles(tensor: str, loop: MetLoop, advanced: list[Advance], *, is_producer: bool) -> None:
