@@ -189,6 +189,17 @@ def test_a_lesson_is_passed(studio):
     wait(driver, "return document.querySelector('.lesson').childElementCount === 0")
 
 
+def test_a_question_of_a_lesson_is_answered(studio):
+    _, driver = studio
+    driver.find_element("css selector", "[data-do=lessons]").click()
+    driver.find_element("css selector", "[data-lesson=delayed]").click()
+    wait(driver, "return document.querySelectorAll('[data-answer]').length === 3")
+    driver.find_element("css selector", "[data-answer=all-reduce]").click()
+    wait(driver, "return document.querySelector('.lesson .wrong') !== null")
+    driver.find_element("css selector", "[data-answer=reduce-scatter]").click()
+    wait(driver, "return document.querySelector('.lesson .passed') !== null")
+
+
 def test_a_run_is_played_to_its_end(studio):
     _, driver = studio
     driver.find_element("css selector", "[data-do=play]").click()

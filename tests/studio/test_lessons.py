@@ -11,9 +11,24 @@ from einmap.studio.session import Session
 SOLVED = {
     "stationary": ["interchange nodes[2] nodes[3] nodes[1]", "hoist B@GlobalBuffer above m"],
     "four_cases": ["hoist B@GlobalBuffer above m#1"],
+    "partition": [
+        "split k 4",
+        "sink nodes[2] below k#1",
+        "interchange nodes[1]",
+        "hoist B@GlobalBuffer above m",
+        "spread k#2 MAC.lanes",
+    ],
+    "systolic": ["sink IA@InputBuffer below n#1", "interchange nodes[1]", "hoist W@WeightBuffer above m#1"],
+    "spread": ["hoist B@GlobalBuffer above m", "hoist A@GlobalBuffer above n", "hoist Z@GlobalBuffer above k"],
     "bypass": ["bypass A@GlobalBuffer", "bypass B@GlobalBuffer", "bypass Z@GlobalBuffer"],
 }
 """Moves that solve each lesson."""
+RIGHT = {
+    "delayed": "reduce-scatter",  # 3/4 of 16 x 16 values; 3/4 of 1024 x 16 where B is gathered
+    "parallel": "512",  # twice 3/4 of tokens x 64, against 3/4 of two weights of 64 x 256: equal at 256
+    "algorithms": "C",  # 64 x 4096 beside 4096 x 4096: B goes by once, and C is not to come again for each part of k
+}
+"""Answers, worked out by hand."""
 
 
 @pytest.fixture
@@ -25,7 +40,11 @@ def ask(of, do, **fields):
     return of.handle(json.dumps({"do": do, **fields}))
 
 
-@pytest.mark.parametrize("name", LESSONS)
+def test_every_lesson_has_a_task_that_is_solved_here():
+    assert {*SOLVED, *RIGHT} == {*LESSONS}
+
+
+@pytest.mark.parametrize("name", SOLVED)
 def test_a_lesson_is_passed_by_its_last_move_and_not_before(of, name):
     state = ask(of, "lesson", name=name)
     assert {row["change"] for row in state["numbers"]} == {""}  # nothing to compare with: it is another product
@@ -39,7 +58,7 @@ def test_a_lesson_is_passed_by_its_last_move_and_not_before(of, name):
 
 
 def test_numbers_of_the_loop_orders_are_those_worked_out_by_hand(of):
-    head, *rows = ask(of, "lesson", name="stationary")["lesson"]["table"]
+    head, *rows = ask(of, "lesson", name="stationary")["lesson"]["tables"][0]
     assert [row[:2] for row in rows] == [["m n k", "Z"], ["m k n", "A"], ["n k m", "B"], ["k m n", "A"]]
     for order, stays, *values, _energy in rows:
         assert values["ABZ".index(stays)] == "64"  # each of 8 x 8 values once
@@ -62,6 +81,48 @@ def test_a_mapping_is_exported_as_code_as_a_report_and_as_a_whole(of):
     pytest.importorskip("vl_convert")
     assert ask(of, "export", what="html")["text"].lower().startswith("<!doctype html>")
     ask(of, "move", text="split k 8")
-    other = Session(LESSONS["bypass"].begin())
+    other = Session(LESSONS["bypass"].check.begin())
     state = ask(other, "open", text=ask(of, "export", what="spec")["text"])
     assert [row["value"] for row in state["numbers"]] == [row["value"] for row in ask(of, "look")["numbers"]]
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_question_is_answered_by_the_one_right_choice(of, name):
+    before = of.mapping
+    lesson = ask(of, "lesson", name=name)["lesson"]
+    passed = [text for text in lesson["choices"] if ask(of, "answer", text=text)["lesson"]["passed"]]
+    assert passed == [RIGHT[name]]
+    assert of.mapping == before
+    assert not ask(of, "answer", text="x")["lesson"]["passed"]
+    assert ask(of, "lesson", name=name)["lesson"]["answer"] == ""
+
+
+def tables(of, name):
+    return [rows for _, *rows in ask(of, "lesson", name=name)["lesson"]["tables"]]
+
+
+def test_numbers_of_plans_are_those_worked_out_by_hand(of):
+    sent = [row[-1] for row in tables(of, "delayed")[0]]
+    assert sent == ["3,072", "6,144", "3,072"]  # 3/4 of 64 x 64, twice in an all-reduce
+    assert [row[-1] for row in tables(of, "parallel")[0]] == ["1,536", "24,576", "6,144", "24,576"]
+    assert [row[:3] for row in tables(of, "algorithms")[1]] == [["SLC", "1", "C"], ["LCC", "2", "A"], ["L2", "3", "B"]]
+
+
+def test_numbers_of_mappings_are_those_worked_out_by_hand(of):
+    (rows,) = tables(of, "partition")
+    # B once; each tile of k has the 16 sums of Z written, and all but the first read
+    assert [row[1:4] for row in rows] == [["16", "496", "1"], ["16", "240", "2"], ["16", "112", "4"]]
+    (rows,) = tables(of, "systolic")
+    assert [row[1:4] for row in rows] == [["2,048", "8,192", "4,096"], ["16,384", "2,048", "4,096"]]
+    spread, ties = tables(of, "spread")
+    assert spread[0][0] == "48,000"
+    assert ties[0][-1] == spread[0][-1] != ties[1][-1] == "1 x"
+
+
+def test_the_listing_is_that_of_the_mapping_as_it_is(of):
+    begun = ask(of, "lesson", name="systolic")["lesson"]["listing"]
+    assert begun.index("mvin(InputBuffer_IA") < begun.index("mvin(WeightBuffer_W")
+    for step in SOLVED["systolic"]:
+        state = ask(of, "move", text=step)
+    done = state["lesson"]["listing"]
+    assert done.index("mvin(WeightBuffer_W") < done.index("mvin(InputBuffer_IA")

@@ -5,6 +5,8 @@ Read `messages`, what the page may ask, then `session`, which answers; nothing o
 
 - `assets`: the files of the page.
 - `folders`: the folders that a studio may read from and write to.
+- `lesson_answers`: numbers of the lessons with a question, and their right answers.
+- `lesson_mappings`: mappings of the other lessons, their numbers and checks.
 - `lessons`: guided pages, each a text, a mapping to begin with, a task and a check.
 - `messages`: messages of the page, checked.
 - `moves`: which rewrites apply to a node, and why the others do not.

@@ -1,42 +1,46 @@
-"""Lessons: a short text, a mapping to begin with, a task, and a check. Numbers in them are computed, not typed."""
+"""Lessons: a short text, numbers, a task and a check. Numbers in them are computed, not typed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from einmap.errors import MappingError, SpecError, did_you_mean
-from einmap.frontends.yaml.spec import load
-from einmap.mapping.mapping import Mapping
-from einmap.mapping.nodes import Compute, Node, PerEinsum, Storage, Temporal
-from einmap.mapping.rewrite.text import rewritten
-from einmap.model.evaluate import evaluate, workings_of
-from einmap.model.explanation.cases import cases_of
-from einmap.model.explanation.values import NodeCases
-from einmap.report.text.formatting import percent
+from einmap.errors import EinmapError, MappingError, SpecError, did_you_mean
 from einmap.spec.spec import Spec
-from einmap.units import format_count, format_si
-
-SIZE = 8
-"""Extent of each rank of the product whose loops change places."""
-BITS = 8
-"""Bits of its values, each of which is an action."""
+from einmap.studio import lesson_answers as answers
+from einmap.studio import lesson_mappings as mappings
 
 type Table = list[list[str]]
 
 
 @dataclass(frozen=True)
+class Built:
+    """A task on the mapping: `begin`: the specification with the mapping to begin with; `passed`: the check."""
+
+    begin: Callable[[], Spec]
+    passed: Callable[[Spec], bool]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question: `choices` for an answer, of which one is `right`."""
+
+    choices: Sequence[str]
+    right: Callable[[], str]
+
+
+@dataclass(frozen=True)
 class Lesson:
-    """`begin`: the specification with its mapping; `table`: numbers, the first row their names; `passed`: the check."""
+    """`tables`: numbers, the first row their names; `listing`: text that belongs to the mapping, or to the lesson."""
 
     title: str
     text: str
     task: str
-    begin: Callable[[], Spec]
-    table: Callable[[Spec], Table]
-    passed: Callable[[Spec], bool]
+    tables: tuple[Callable[[], Table], ...]
+    check: Built | Asked
+    listing: Callable[[Spec], str] | None = None
 
 
 def lesson_named(name: str) -> Lesson:
@@ -46,108 +50,42 @@ def lesson_named(name: str) -> Lesson:
     return LESSONS[name]
 
 
-def shown(name: str, spec: Spec) -> dict[str, Any]:
-    """A lesson as plain data for the page; `spec` has the mapping as it is."""
+def shown(name: str, spec: Spec, answer: str) -> dict[str, Any]:
+    """A lesson as plain data for the page; `spec` has the mapping as it is, `answer` is what was answered last."""
     lesson = lesson_named(name)
-    told = {"name": name, "title": lesson.title, "text": lesson.text, "task": lesson.task}
-    return {**told, "passed": _has_passed(lesson, spec), "table": _table(name)}
+    told = {"name": name, "title": lesson.title, "text": lesson.text, "task": lesson.task, "answer": answer}
+    choices = list(lesson.check.choices) if isinstance(lesson.check, Asked) else []
+    listing = _listing(lesson, spec)
+    return {
+        **told,
+        "choices": choices,
+        "passed": _has_passed(lesson, spec, answer),
+        "tables": _tables(name),
+        "listing": listing,
+    }
 
 
 @cache
-def _table(name: str) -> Table:
-    lesson = LESSONS[name]
-    return lesson.table(lesson.begin())
+def _tables(name: str) -> list[Table]:
+    return [table() for table in LESSONS[name].tables]
 
 
-def _has_passed(lesson: Lesson, spec: Spec) -> bool:
-    """Whether the check holds; not for a mapping that does not fit, or has other tensors."""
+def _listing(lesson: Lesson, spec: Spec) -> str:
+    """The listing; none of a mapping that is not valid."""
     try:
-        return lesson.passed(spec)
-    except (MappingError, StopIteration):
+        return lesson.listing(spec) if lesson.listing is not None else ""
+    except EinmapError:
+        return ""
+
+
+def _has_passed(lesson: Lesson, spec: Spec, answer: str) -> bool:
+    """Whether the check holds; not for a mapping that does not fit, or has other tensors."""
+    if isinstance(lesson.check, Asked):
+        return answer == lesson.check.right()
+    try:
+        return lesson.check.passed(spec)
+    except (MappingError, StopIteration, ValueError):
         return False
-
-
-def _nest(order: str) -> Spec:
-    """A product, each loop one value at a time, and everything in the buffer directly above the compute."""
-    spec = load("simple", "matmul", define={"M": SIZE, "K": SIZE, "N": SIZE, "BITS": BITS})
-    loops = tuple(Temporal(PerEinsum(variable), PerEinsum(1)) for variable in order)
-    tensors = ("A", "B", "Z")
-    nodes: tuple[Node, ...] = (
-        Storage(tensors, "MainMemory"),
-        *loops,
-        Storage(tensors, "GlobalBuffer"),
-        Compute("Z", "MAC"),
-    )
-    return spec.with_mapping(Mapping(nodes))
-
-
-def _case(spec: Spec, tensor: str) -> NodeCases:
-    """The four cases of a tensor in the buffer."""
-    traffic = workings_of(spec).traffic["Z"]
-    return next(node for node in cases_of(traffic) if (node.tensor, node.component) == (tensor, "GlobalBuffer"))
-
-
-def _stationary_table(_: Spec) -> Table:
-    rows = [["loop order", "what stays", "values to and from main memory: A", "B", "Z", "energy"]]
-    for order, stays in (("mnk", "Z"), ("mkn", "A"), ("nkm", "B"), ("kmn", "A")):
-        spec = _nest(order)
-        assert spec.mapping is not None
-        mapping = rewritten(spec.mapping, spec.workload, f"hoist {stays}@GlobalBuffer above {order[-1]}")
-        cost = evaluate(spec, mapping)
-        bits = cost.count_by("component", "tensor")
-        values = [format_count(bits["MainMemory", tensor] / BITS) for tensor in "ABZ"]
-        rows.append([" ".join(order), stays, *values, format_si(cost.energy, "J")])
-    return rows
-
-
-def _weights_stay(spec: Spec) -> bool:
-    case = _case(spec, "B")
-    return case.fetches == 1 and case.held == case.visits
-
-
-def _cases_table(spec: Spec) -> Table:
-    rows = [["in GlobalBuffer", "each chunk fetched", "distinct chunks", "each value used", "values of a tile"]]
-    for tensor in "ABZ":
-        case = _case(spec, tensor)
-        tile = "×".join(map(str, case.shape))
-        rows.append([tensor, f"{case.fetches} x", format_count(case.chunks or 0), f"{case.reuse:.4g} x", tile])
-    return rows
-
-
-def _blocks() -> Spec:
-    return load("simple", "matmul", "simple_matmul")
-
-
-def _elementwise() -> Spec:
-    spec = load("simple", "elementwise")
-    spec = spec.set("arch.nodes.GlobalBuffer.tensors", {"keep": "Nothing", "may_keep": "All"})
-    tensors = ("A", "B", "Z")
-    loop = Temporal(PerEinsum("i"), PerEinsum(1))
-    nodes = (Storage(tensors, "MainMemory"), Storage(tensors, "GlobalBuffer"), loop, Compute("Z", "MAC"))
-    return spec.with_mapping(Mapping(nodes))
-
-
-def _bypasses(spec: Spec) -> list[tuple[str, float]]:
-    """Joules when each tensor alone goes past the buffer that still holds it."""
-    mapping, found = spec.mapping, []
-    assert mapping is not None
-    for placed in mapping.placed:
-        if isinstance(placed.node, Storage) and placed.node.component == "GlobalBuffer":
-            for tensor in placed.node.tensors:
-                past = rewritten(mapping, spec.workload, f"bypass {tensor}@nodes[{placed.address[0]}]")
-                found.append((tensor, evaluate(spec, past).energy))
-    return found
-
-
-def _bypass_table(spec: Spec) -> Table:
-    whole = evaluate(spec).energy
-    rows = [["past the buffer", "energy", "saved"], ["nothing", format_si(whole, "J"), "-"]]
-    return rows + [[t, format_si(e, "J"), percent(1 - e / whole)] for t, e in _bypasses(spec)]
-
-
-def _is_bypassed(spec: Spec) -> bool:
-    energy = evaluate(spec).energy
-    return energy < evaluate(_elementwise()).energy and all(past >= energy for _, past in _bypasses(spec))
 
 
 LESSONS: dict[str, Lesson] = {
@@ -158,9 +96,8 @@ LESSONS: dict[str, Lesson] = {
         "while that loop runs: it is stationary. The order of the loops decides which one can be.",
         "Let the weights B stay, one value at a time, each fetched once: bring the loop over m to the bottom, and"
         " B above it.",
-        lambda: _nest("mnk"),
-        _stationary_table,
-        _weights_stay,
+        (mappings.stationary_table,),
+        Built(lambda: mappings.nest("mnk"), mappings.weights_stay),
     ),
     "four_cases": Lesson(
         "Four cases: above and below, in the tensor and not",
@@ -169,18 +106,74 @@ LESSONS: dict[str, Lesson] = {
         "one that is in it makes the tile larger.",
         "The loop over m stands above B in GlobalBuffer, and m is not in B: each chunk is fetched again. Move B "
         "so that each is fetched once.",
-        _blocks,
-        _cases_table,
-        lambda spec: _case(spec, "B").fetches == 1,
+        (mappings.cases_table,),
+        Built(mappings.in_blocks, mappings.is_fetched_once),
     ),
     "bypass": Lesson(
         "Past a memory: bypassing",
         "Z[i] = A[i] * B[i]: no value is used twice. A buffer that holds such a tensor writes it and reads it for"
         " nothing.",
         "Let tensors go past GlobalBuffer (choose the block, or press Delete) until no further one saves energy.",
-        _elementwise,
-        _bypass_table,
-        _is_bypassed,
+        (mappings.bypass_table,),
+        Built(mappings.elementwise, mappings.is_bypassed),
+    ),
+    "partition": Lesson(
+        "Partitioning: for reuse, and for parallelism",
+        "Z[m] = A[k, m] * B[k]. Below the loop over m, all of B must stay in the buffer to be fetched once. A rank "
+        "that is partitioned has an outer loop over its tiles and an inner one over their values: a tile of B "
+        "stays while m runs, at the price of sums of Z that come back. The inner loop may also run over lanes, all "
+        "of its iterations at one time.",
+        f"Fetch each value of B once, with at most {mappings.LANES} of them in GlobalBuffer, and keep all lanes of MAC"
+        " busy: a loop over k above, in tiles, the rest of k spread over the lanes.",
+        (mappings.partition_table,),
+        Built(mappings.vector, mappings.is_partitioned),
+    ),
+    "delayed": Lesson(
+        "A distributed product: the delayed reduction",
+        f"{answers.PARTS} processing elements (PEs) hold a slice of k each, and make sums over it by themselves. A "
+        "temporary keeps them, and an Einsum of its own adds them up: each PE gets a block of the result "
+        "(reduce-scatter), or all of it (all-reduce). Or B is sent to all of them before (all-gather), and "
+        "nothing is left to add.",
+        f"Which way sends least where M and N are {answers.LONG['M']}, and K is {answers.LONG['K']}?",
+        (answers.delayed_table,),
+        Asked(tuple(answers.PRODUCTS), answers.least_sent),
+        lambda _: answers.delayed_einsums(),
+    ),
+    "systolic": Lesson(
+        "Tiles for a systolic array: mvin and mvout",
+        "OA[n, m] = IA[m, k] * W[k, n] on an array of PEs that each keep one weight; buffers are filled by mvin, "
+        "and emptied by mvout. Two loops over tiles stand above: the outer one decides which operand moves once. "
+        "Below the table stands the nest of the mapping as it is.",
+        "Let the weights move once: the loop over tiles of n outside, W directly below it.",
+        (mappings.systolic_table,),
+        Built(mappings.systolic, mappings.weights_move_once),
+        mappings.loops_with_moves,
+    ),
+    "parallel": Lesson(
+        "Model and data parallelism",
+        f"Two products of a layer over {answers.PARTS} PEs. Model parallel: each PE has a part of the weights, sees "
+        "all tokens, and the results are added up. Data parallel: each PE has a part of the tokens, and the weights "
+        "are gathered before they are used. The one sends more with more tokens, the other with larger weights.",
+        "From how many tokens on does data parallelism send less?",
+        (answers.parallel_table,),
+        Asked(tuple(map(str, answers.TOKENS)), answers.first_for_data),
+    ),
+    "algorithms": Lesson(
+        "Three algorithms of a matrix product, level by level",
+        "C = A B + C in blocks: the innermost loop over blocks leaves one matrix where it is, and the other two "
+        "stream by. Each memory of a hierarchy has such a choice of its own, for the block of the memory above it.",
+        "Which matrix stays in an L2 below main memory, in the plan of least time for "
+        f"{' x '.join(map(str, answers.FLAT))} (m x k x n)?",
+        (answers.algorithms_table, answers.levels_table),
+        Asked(("A", "B", "C"), answers.kept_by_a_cache),
+    ),
+    "spread": Lesson(
+        "The spread of a mapspace",
+        f"All mappings of one product of {' x '.join([str(mappings.SIZE)] * 3)}: they compute the same, and cost much "
+        "more or less. Many tie in latency, and are far apart in energy.",
+        f"The mapping here is one of the worst. Bring it to at most {mappings.NEAR} times the least energy.",
+        (mappings.spread_table, mappings.ties_table),
+        Built(mappings.worst, mappings.is_near_the_best),
     ),
 }  # fmt: skip
 """Lessons by name, in the order in which they are taken."""

@@ -136,6 +136,13 @@ class Lesson(_Message):
     name: Name | None = None
 
 
+class Answer(_Message):
+    """An answer to the question of the lesson."""
+
+    do: Literal["answer"]
+    text: Name
+
+
 class Files(_Message):
     """Question: YAML files in the folders of the studio."""
 
@@ -160,7 +167,7 @@ class Save(_Message):
 
 type Message = Annotated[
     Look | Move | Moves | Step | Pin | Search | OfSearch | Details | Explain | Compare | Set | Draw | Text | Files
-    | Open | Save | Export | Lesson | Play,
+    | Open | Save | Export | Lesson | Answer | Play,
     Field(discriminator="do"),
 ]  # fmt: skip
 

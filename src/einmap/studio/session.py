@@ -46,7 +46,7 @@ from einmap.spec.spec import Spec
 from einmap.studio import messages as asked
 from einmap.studio import view
 from einmap.studio.folders import Folders
-from einmap.studio.lessons import LESSONS, lesson_named, shown
+from einmap.studio.lessons import LESSONS, Built, lesson_named, shown
 from einmap.studio.moves import options_of
 from einmap.studio.play import run_of
 from einmap.studio.running import Running, given_of
@@ -88,6 +88,7 @@ class Session:
     search: Running | None = None
     revision: int = 0
     lesson: str | None = None
+    answer: str = ""
     _done: list[Snapshot] = field(default_factory=list)
     _undone: list[Snapshot] = field(default_factory=list)
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -143,6 +144,10 @@ class Session:
                 return self._file(message)
             case asked.Lesson(name=name):
                 return self._lesson(name)
+            case asked.Answer(text=text):
+                self.answer = text
+                self.revision += 1
+                return self.state()
             case _:
                 return self._question(message)
 
@@ -186,7 +191,7 @@ class Session:
             "search": self.search.state() if self.search is not None else None,
             "writes": bool(self.folders.places),
             "lessons": [{"name": name, "title": one.title} for name, one in LESSONS.items()],
-            "lesson": shown(self.lesson, now.spec.with_mapping(now.mapping)) if self.lesson is not None else None,
+            "lesson": self._taught(),
         }
         if now.cost is not None:
             state["numbers"] = view.numbers(now.cost, old, self._optimum)
@@ -286,14 +291,19 @@ class Session:
         return self.state()
 
     def _lesson(self, name: str | None) -> dict[str, Any]:
-        """Begin a lesson with the mapping that it has, which can be undone; or end it."""
-        if name is not None:
-            spec = lesson_named(name).begin()
+        """Begin a lesson, with the mapping that it has (which can be undone); or end it."""
+        if name is not None and isinstance(check := lesson_named(name).check, Built):
+            spec = check.begin()
             self._take(replace(_begun(spec), text=f"lesson: {LESSONS[name].title}", is_rewrite=False, is_fresh=True))
             self.pins, self._optimum = frozenset(), {}
-        self.lesson = name
+        self.lesson, self.answer = name, ""
         self.revision += 1
         return self.state()
+
+    def _taught(self) -> dict[str, Any] | None:
+        """The lesson that was begun, as it stands."""
+        spec = self.now.spec.with_mapping(self.mapping)
+        return shown(self.lesson, spec, self.answer) if self.lesson is not None else None
 
     def _file(self, message: asked.Open | asked.Save) -> dict[str, Any]:
         if isinstance(message, asked.Save):

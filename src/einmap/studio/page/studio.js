@@ -191,13 +191,19 @@ async function written(app) {
     fragment && h("h3", {}, "All of it in a link: put this behind the address of a studio"), fragment && h("pre", { class: "link scrolls" }, fragment));
 }
 
-// A lesson: its text, its numbers, its task, and whether that is done.
+// A lesson: its text, its numbers, its task or question, and whether that is done.
 function taught(app, lesson) {
-  const [head, ...rows] = lesson.table;
-  const table = h("table", {}, h("thead", {}, h("tr", {}, head.map((cell) => h("th", {}, cell)))), h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell) => h("td", {}, cell))))));
   const end = h("button", { type: "button", "data-do": "end-lesson", onclick: () => app.ask({ do: "lesson" }) }, "end the lesson");
   const passed = h("p", { class: lesson.passed ? "passed" : "task" }, lesson.passed ? "Done: the task is solved." : `Task: ${lesson.task}`);
-  return [h("h2", {}, lesson.title), h("p", {}, lesson.text), h("div", { class: "scrolls" }, table), passed, end];
+  const listing = lesson.listing && h("details", {}, h("summary", {}, "Listing"), h("pre", { class: "scrolls" }, lesson.listing));
+  const asked = lesson.choices.map((text) =>
+    h("button", { type: "button", "data-answer": text, "aria-pressed": String(text === lesson.answer), onclick: () => app.ask({ do: "answer", text }) }, text));
+  const wrong = lesson.answer && !lesson.passed && h("p", { class: "wrong" }, `${lesson.answer}: no, it is another one.`);
+  return [h("h2", {}, lesson.title), h("p", {}, lesson.text), ...lesson.tables.map(tabled), listing, passed, asked.length && h("div", { class: "buttons" }, asked), wrong, end].filter(Boolean);
+}
+
+function tabled([head, ...rows]) {
+  return h("div", { class: "scrolls" }, h("table", {}, h("thead", {}, h("tr", {}, head.map((cell) => h("th", {}, cell)))), h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell) => h("td", {}, cell)))))));
 }
 
 async function played(app) {
