@@ -98,6 +98,10 @@ def rounded(x):
 
 
 CASES = {
+    "rows taken apart": (
+        lambda x: sum(row * i for i, row in enumerate(x)) + jnp.unstack(x, axis=1)[2][0],
+        numbers(3, 4),
+    ),
     "perceptron": (perceptron, PARAMS, numbers(5, 4)),
     "attention": (attention, numbers(2, 5, 8), numbers(8, 24)),
     "rotary embedding": (rotary, numbers(3, 8), numbers(3, 8, seed=1), numbers(3, 8, seed=2)),

@@ -49,6 +49,7 @@ WRITES = {
         lambda x, i: x[i, 1:4] * x[1:4, 2:][:, i - 1].sum() + x.at[i, 1:3].get(mode="clip").sum(),
         numbers(4, 6), np.array([1, 3], np.int32),
     ),
+    "one number added where places meet": (lambda x, i: x.at[i].add(1.0), numbers(5, 2), IDS),
     "every second row": (lambda x, u: x.at[::2].set(u), numbers(4, 3), numbers(2, 3)),
     "rows at known places": (lambda x, u: x.at[np.array([2, 3, 4])].set(u), numbers(6, 2), numbers(3, 2)),
     "rows, the last one stays": (lambda x, i, u: x.at[i].set(u), numbers(5, 2), IDS, numbers(4, 2)),
@@ -108,6 +109,14 @@ def random_steps(x):
 
 
 CHOICES = {
+    "places in a sorted row": (
+        lambda a, x: jnp.searchsorted(a, 2 * x), np.arange(6, dtype=np.float32), numbers(4),
+    ),
+    "a triangle": (lambda x: x.at[jnp.triu_indices(3)].set(0.0), numbers(3, 3)),
+    "sequences of their own lengths": (
+        lambda q, k, n: jax.nn.dot_product_attention(q, k, 2 * k, key_value_seq_lengths=n),
+        numbers(2, 3, 1, 2), numbers(2, 4, 1, 2), np.array([3, 4], np.int32),
+    ),
     "groups of rows": (grouped, numbers(6, 2), numbers(3, 2, 4), SIZES),
     "known groups": (lambda x, w: lax.ragged_dot(x, w, jnp.array(SIZES)), numbers(6, 2), numbers(3, 2, 4)),
     "gradients of groups": (ragged_gradients, numbers(6, 2), numbers(3, 2, 4), SIZES),
@@ -125,6 +134,11 @@ CHOICES = {
 def test_groups_choices_and_random_numbers(case):
     function, *arguments = CHOICES[case]
     check(function, *arguments)
+
+
+def test_a_function_applied_in_place_is_refused():
+    with pytest.raises(SpecError, match=r"scatter of JAX .* applies a function to the values that stand there"):
+        einmap.from_jax(lambda x, i: x.at[i].apply(jnp.sin), numbers(4, 3), np.int32(2))
 
 
 def test_keys_that_are_arguments_are_refused_with_a_hint():

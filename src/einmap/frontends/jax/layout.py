@@ -69,6 +69,16 @@ def split(equation: Equation) -> list[Value]:
     return [equation.take(value, axis, sum(sizes[:i]), 1, size) for i, size in enumerate(sizes)]
 
 
+def unstacked(equation: Equation) -> list[Value]:
+    """unstack: each index of an axis by itself, as `q, k, v = x` and loops over rows take them."""
+    (value,) = equation.operands
+    axis = int(equation.params["axis"])
+    return [
+        reshape(equation.take(value, axis, i, 1, 1), value.shape[:axis] + value.shape[axis + 1 :])
+        for i in range(value.shape[axis])
+    ]
+
+
 def reversed_(equation: Equation) -> list[Value]:
     """rev."""
     value = equation.operands[0]
@@ -150,6 +160,7 @@ LAYOUT: dict[str, Callable[[Equation], list[Value]]] = {
     "broadcast_in_dim": spread,
     "slice": sliced,
     "split": split,
+    "unstack": unstacked,
     "rev": reversed_,
     "concatenate": concatenate,
     "stack": stacked,

@@ -33,7 +33,7 @@ PRIMITIVES: Mapping[str, Callable[[Equation], list[Value]]] = {
 }  # fmt: skip
 """Functions that give the results of each primitive."""
 CALLS = ("pjit", "jit", "closed_call", "core_call", "remat", "remat2", "checkpoint", "custom_jvp_call",
-         "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_lin")  # fmt: skip
+         "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_lin", "call_hi_primitive")  # fmt: skip
 """Primitives that call a jaxpr, which is imported in their place."""
 FOLDED = ("random_seed", "random_wrap", "random_unwrap", "random_split", "random_fold_in", "random_bits",
           "random_clone", "threefry2x32", "bitcast_convert_type", "shift_left", "shift_right_logical",
@@ -113,6 +113,9 @@ def _jaxpr_of(equation: Any) -> tuple[Any, tuple[Any, ...]]:
         inner = equation.params.get(key)
         if inner is not None:
             return (inner.jaxpr, tuple(inner.consts)) if hasattr(inner, "consts") else (inner, ())
+    if (own := equation.params.get("_prim")) is not None:  # an operation that says itself what it is made of
+        made = require("jax", "distributed").make_jaxpr(own.expand)(*own.in_avals)
+        return made.jaxpr, tuple(made.consts)
     raise SpecError(f"the call {equation.primitive.name} of JAX has no jaxpr that einmap knows")
 
 
@@ -194,7 +197,12 @@ class _Reader:
 
     def operand(self, variable: Any, values: Mapping[Any, Value]) -> Value:
         """The value of a variable, or of a literal."""
-        return constant(variable.val) if hasattr(variable, "val") else values[variable]
+        if not hasattr(variable, "val"):
+            return values[variable]
+        # a literal may be a number of Python, which has no type of its own
+        return constant(
+            variable.val if hasattr(variable.val, "dtype") else np.asarray(variable.val, variable.aval.dtype)
+        )
 
     def results(self, equation: Any, operands: list[Value]) -> list[Value]:
         """Results of one equation."""

@@ -213,6 +213,9 @@ def added(equation: Equation) -> list[Value]:
             for axis, start in starts.items():
                 inner = equation.take(inner, axis, int(start), 1, update.shape[axis])  # type: ignore[arg-type]
             return [_replaced(equation, points.value, equation.pointwise("a + b", inner, update), starts)]
+    if points.updates.array is not None:  # one number everywhere would say nothing of the axes of a window
+        updates = equation.builder.written(points.updates, f"{equation.name}_updates")
+        points = replace(points, updates=updates)
     where, factor = _hits(equation, points, 1)
     text = f"a * {factor}" if factor else "a"
     operands: list[tuple[Value, Sequence[Use]]] = [(points.updates, points.uses), *where]
@@ -228,6 +231,9 @@ def added(equation: Equation) -> list[Value]:
 
 def written(equation: Equation) -> list[Value]:
     """scatter: of several updates at one place the last one stays."""
+    update = equation.params["update_jaxpr"]
+    if update is not None and (update.eqns or update.outvars[0] is not update.invars[1]):
+        raise NotExpressible("it applies a function to the values that stand there")
     points = _points(equation)
     if (one := _one_slice(equation, points)) is not None:
         return [_replaced(equation, points.value, *one)]
