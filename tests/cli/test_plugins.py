@@ -114,6 +114,30 @@ def test_a_metric_that_reads_more_than_it_rises_with_is_refused_in_the_lab(examp
         problem.evaluate(Exhaustive(Setup(problem, np.random.default_rng(0), Budget(1))).ask(1))
 
 
+def test_the_lab_reports_an_added_metric_in_its_unit(example, run):
+    sizes = ("-D", "M=4", "-D", "K=2", "-D", "N=2")
+    told = run("search", *MATMUL, *sizes, "--strategy", "random", "--evaluations", 5, "--metrics", "ed2p")
+    assert told.status == 0, told.err
+    assert "J*s^2" in told.out
+
+
+@pytest.mark.parametrize(
+    ("of_cost", "message"),
+    [
+        (lambda cost: 1 / 0, "the metric odd fails for .* J and .* s: ZeroDivisionError: division by zero"),
+        (lambda cost: cost.enregy, "the metric odd fails for .*: AttributeError"),
+        (lambda cost: float("nan"), "the metric odd must be a number, found '?nan"),
+        (lambda cost: "7", "the metric odd must be a number, found '?7"),
+        (lambda cost: None, "the metric odd must be a number, found '?None"),
+    ],
+)
+def test_an_added_metric_that_gives_no_number_is_an_error_with_its_name(monkeypatch, of_cost, message):
+    monkeypatch.setattr("einmap.mapper.objective.metrics.plugin", lambda *_: AddedMetric("odd", "J", "odd", of_cost))
+    monkeypatch.setattr("einmap.mapper.objective.metrics._ADDED", {})
+    with pytest.raises(SpecError, match=message):
+        einmap.map_workload(einmap.load(*MATMUL, define={"M": 4, "K": 2, "N": 2}), metrics="odd")
+
+
 def test_a_sweep_searches_for_the_best_mapping_by_an_added_metric(example):
     sizes = {"M": 8, "K": 4, "N": 8}
     axes = [{"path": "arch.nodes.MAC.actions.compute.throughput", "values": [1e9]}]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from numbers import Real
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -13,6 +14,7 @@ from einmap.arrays import Floats
 from einmap.errors import SpecError
 from einmap.model.cost import Cost
 from einmap.plugins import plugin
+from einmap.visible import short
 
 
 class Parts[N](NamedTuple):
@@ -93,14 +95,30 @@ class _Totals:
 def _of_totals(metric: AddedMetric, parts: Parts[Any]) -> Any:
     """The value of an added metric for energies (J) and latencies (s), numbers or arrays. Raises SpecError."""
     cost = cast("Callable[[_Totals], float]", metric.of_cost)
+    if np.ndim(parts.energy) == 0:
+        return cost(_Totals(float(parts.energy), float(parts.latency)))
+    pairs = zip(parts.energy.tolist(), parts.latency.tolist(), strict=True)
+    return np.array([cost(_Totals(energy, latency)) for energy, latency in pairs], np.float64)
+
+
+def _checked(metric: AddedMetric, cost: Cost | _Totals) -> float:
+    """The value of an added metric, whose function may be wrong in any way. Raises SpecError."""
     try:
-        if np.ndim(parts.energy) == 0:
-            return cost(_Totals(float(parts.energy), float(parts.latency)))
-        pairs = zip(parts.energy.tolist(), parts.latency.tolist(), strict=True)
-        return np.array([cost(_Totals(energy, latency)) for energy, latency in pairs], np.float64)
-    except AttributeError as error:
-        text = f"the metric {metric.name} reads more of a cost than {', '.join(metric.rises_with)}: {error}"
-        raise SpecError(text, hint="name in rises_with what it reads") from error
+        value = metric.of_cost(cast("Cost", cost))
+    except Exception as error:  # code of others
+        if isinstance(error, AttributeError) and isinstance(cost, _Totals):
+            text = f"the metric {metric.name} reads more of a cost than {', '.join(metric.rises_with)}: {error}"
+            raise SpecError(text, hint="name in rises_with what it reads") from error
+        text = f"the metric {metric.name} fails for {_short(cost)}: {type(error).__name__}: {error}"
+        raise SpecError(text, hint="mend the package that adds it") from error
+    if not isinstance(value, Real) or value != value:  # noqa: PLR0124
+        text = f"the metric {metric.name} must be a number, found {short(str(value))} for {_short(cost)}"
+        raise SpecError(text, hint="mend the package that adds it")
+    return float(value)
+
+
+def _short(cost: Cost | _Totals) -> str:
+    return f"{cost.energy:.4g} J and {cost.latency:.4g} s"
 
 
 def added_metric(name: object) -> AddedMetric | None:
@@ -110,7 +128,8 @@ def added_metric(name: object) -> AddedMetric | None:
     metric = _ADDED.get(word) or plugin("metrics", word)
     if metric is not None and (not isinstance(metric, AddedMetric) or not {*metric.rises_with} <= {*METRICS}):
         raise SpecError(f"the plug-in {word} is not an AddedMetric that rises with metrics of einmap")
-    if metric is not None:
+    if metric is not None and word not in _ADDED:
+        metric = replace(metric, of_cost=partial(_checked, metric))
         _ADDED[metric.name] = _ADDED[word] = metric
     return metric
 

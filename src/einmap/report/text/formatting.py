@@ -43,10 +43,17 @@ def area(value: float) -> str:
     return f"{value * 1e6:,.3g} mm²" if value < 1e-3 else f"{value * 1e6:,.0f} mm²"
 
 
-UNITS = {metric.name: metric.unit for metric in METRICS.values()} | {
+class _Units(dict[str, str]):
+    """Units by the name of a quantity; of a metric that a package adds the one that it names."""
+
+    def __missing__(self, name: str) -> str:
+        return METRICS[name].unit
+
+
+UNITS = _Units({metric.name: metric.unit for metric in METRICS.values()} | {
     "edp": "J*s", "area": "m^2", "outside": "bits", "leak_power": "W", "refresh_power": "W", "hop_latency": "s",
     "sent_bytes": "B", "peak_memory": "B",
-}  # fmt: skip
+})  # fmt: skip
 """The unit of each quantity that reports name; counts and parts of a whole have none."""
 
 
