@@ -38,11 +38,15 @@ from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.pareto import nondominated
 from einmap.progress import Progress
 
-AT_ONCE, SOON, FOR_FIRST, LONGER = 0.01, 0.15, 0.3, 0.75
-"""Parts of a limited time. Where the choices of the Einsums are listed within the first one what is simpler takes
-little, and comes first; so it does where they take longer than the second. Else something fused comes before, within
-the third. It has the fourth as long as what is found is far above the bound of what is looked at, and where there was
-time for a few choices of each Einsum alone, of which nothing is proven.
+AT_ONCE = 3_000
+"""Dataplacements with uses of the fanouts, of all Einsums, for each second of a limited time: where there are no more
+what is simpler takes little, and comes first. A clock would have the work depend on the machine.
+"""
+SOON, FOR_FIRST, LONGER = 0.15, 0.3, 0.75
+"""Parts of a limited time. Where the choices of the Einsums take longer to list than the first one what is simpler
+comes first, too. Else something fused comes before, within the second. It has the third as long as what is found is far
+above the bound of what is looked at, and where there was time for a few choices of each Einsum alone, of which nothing
+is proven.
 """
 SHORT = 15.0
 """Seconds that are too few for more than what is simpler: it comes first."""
@@ -144,7 +148,8 @@ class FusedSearch(CascadeProblem):
         if left < SHORT:
             self.ask_simple()
         self.plan(progress)
-        if progress.seconds_left() > (1 - AT_ONCE) * left:
+        of_each = (member.chains.statistics for member in self.distinct)
+        if sum(of.templates * of.lanes for of in of_each) <= AT_ONCE * left < math.inf:
             self.ask_simple()
         self.ask_simple_unless_soon()
         if math.isfinite(left) and progress.seconds_left() < (1 - HURRIED) * left:
