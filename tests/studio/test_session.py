@@ -232,6 +232,31 @@ def test_what_is_pinned_stays_in_what_a_search_completes():
     )
 
 
+def pinned(state):
+    return [(node["at"], node["text"]) for node in state["tree"] if node.get("pinned")]
+
+
+def test_pins_follow_their_nodes_through_moves_and_back():
+    of = session()
+    ask(of, "pin", node="nodes[3]")
+    begun = pinned(ask(of, "pin", node="nodes[4]"))
+    assert begun == [("nodes[3]", "for n by 16"), ("nodes[4]", "[GlobalBuffer holds B, Z]")]
+    assert pinned(ask(of, "move", text="split nodes[1] 32")) == [
+        ("nodes[4]", "for n by 16"), ("nodes[5]", "[GlobalBuffer holds B, Z]"),
+    ]  # fmt: skip
+    state = ask(of, "move", text="hoist B@nodes[5] above nodes[1]")  # the node is taken apart
+    held = [text for _, text in pinned(state) if "Global" in text]
+    assert held == ["[GlobalBuffer holds B]", "[GlobalBuffer holds Z]"]
+    ask(of, "undo")
+    ask(of, "undo")
+    assert ("nodes[3]", "for n by 16") in pinned(ask(of, "look"))
+    state = ask(of, "move", text="reshape nodes[3] 8")
+    assert ("nodes[3]", "for n by 8") in pinned(state)
+    of = session()
+    ask(of, "pin", node="nodes[5]")
+    assert pinned(ask(of, "move", text="interchange nodes[6] nodes[5]"))[0][0] == "nodes[6]"
+
+
 def test_a_number_of_the_architecture_is_changed_and_undone():
     of = session()
     fields = {

@@ -156,3 +156,27 @@ def _holding(node: Storage | Toll, tensors: tuple[str, ...]) -> Storage | Toll:
     if isinstance(node, Toll):
         return Toll(tensors, node.component)
     return Storage(tensors, node.component, node.persistent, node.sliding_window)
+
+
+def followed(pins: frozenset[Address], before: Mapping, after: Mapping) -> frozenset[Address]:
+    """Addresses of pinned nodes after a move: each is found again by what it says and, of several equal ones, by how
+    many stand before it. A storage node that was taken apart is pinned in its parts, a loop of another shape where it
+    stood; what is gone is not pinned.
+    """
+    if not pins:
+        return pins
+    kept: set[Address] = set()
+    for address in pins:
+        node = before.at(address)
+        old, new = (tuple(p.address for p in tree.placed if p.node == node) for tree in (before, after))
+        if new:
+            kept.add(new[min(old.index(address), len(new) - 1)])
+        elif isinstance(node, Storage):
+            kept |= {p.address for p in after.placed if isinstance(p.node, Storage) and _is_part(p.node, node)}
+        elif len(after.placed) == len(before.placed) and isinstance(after.at(address), type(node)):
+            kept.add(address)
+    return frozenset(kept)
+
+
+def _is_part(node: Storage, whole: Storage) -> bool:
+    return node.component == whole.component and {*node.tensors} <= {*whole.tensors}

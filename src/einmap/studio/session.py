@@ -49,7 +49,7 @@ from einmap.studio.folders import Folders
 from einmap.studio.lessons import LESSONS, Built, lesson_named, shown
 from einmap.studio.moves import options_of
 from einmap.studio.play import run_of
-from einmap.studio.running import Running, given_of
+from einmap.studio.running import Running, followed, given_of
 from einmap.visible import short, visible
 
 LONGEST_HISTORY = 500
@@ -221,8 +221,7 @@ class Session:
         snapshot = _evaluated(begin.spec, mapping, text)
         if snapshot.cost is None and begin.cost is not None:
             evaluate(begin.spec, mapping)  # raises what is wrong, with its place
-        if len(mapping.placed) != len(self.mapping.placed):
-            self.pins = frozenset()  # addresses are those of other nodes now
+        self.pins = followed(self.pins, self.mapping, mapping)
         if replaces:
             self._done.pop()
         self._take(snapshot)
@@ -235,6 +234,7 @@ class Session:
 
     def _back(self, do: str) -> dict[str, Any]:
         """Undo, redo, or begin again; the latter can be undone."""
+        spec, mapping = self.now.spec, self.mapping
         if do == "reset":
             if len(self._done) > 1:
                 self._take(replace(self._done[0], text="begin again", is_rewrite=False))
@@ -244,7 +244,7 @@ class Session:
             self._done.append(self._undone.pop())
         else:
             raise MappingError(f"there is nothing to {do}")
-        self.pins = frozenset()
+        self.pins = followed(self.pins, mapping, self.mapping) if spec is self.now.spec else frozenset()
         self.revision += 1
         return self.state()
 
