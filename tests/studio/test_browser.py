@@ -214,6 +214,23 @@ def test_a_run_is_played_to_its_end(studio):
     wait(driver, "return document.querySelector('.play output').textContent.startsWith('frame 3')")
 
 
+def test_two_steps_are_compared_and_a_run_jumps_to_the_next_tile(studio):
+    server, driver = studio
+    server.session.handle('{"do": "move", "text": "split k 8"}')
+    driver.refresh()
+    wait(driver, SHOWN)
+    driver.find_element("css selector", "[data-do=differences]").click()
+    wait(driver, "return document.querySelector('dialog pre')?.textContent.includes('k by 8')")
+    driver.find_element("css selector", "dialog .close").click()
+    driver.find_element("css selector", "[data-do=play]").click()
+    wait(driver, "return document.querySelector('[data-do=jump]') !== null")
+    driver.execute_script(
+        "const s = document.querySelector('[data-do=jump]'); s.value = s.options[s.options.length - 1].value;"
+        "s.dispatchEvent(new Event('change'))"
+    )
+    assert not driver.find_element("css selector", ".play output").text.startswith("frame 1 of")
+
+
 def test_a_link_holds_the_whole_state(studio):
     server, driver = studio
     server.session.handle('{"do": "move", "text": "split k 8"}')

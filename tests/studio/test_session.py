@@ -232,6 +232,20 @@ def test_what_is_pinned_stays_in_what_a_search_completes():
     )
 
 
+def test_any_two_steps_are_compared_in_words():
+    of = session()
+    ask(of, "move", text="split k 8")
+    state = ask(of, "move", text="reshape nodes[1] 8")
+    assert state["steps"] == ["begin", "split k 8", "reshape nodes[1] 8"]
+    assert "k by 8" in ask(of, "compare", other=0, step=1)["text"]
+    assert "for m by 16  for m by 8" in ask(of, "compare", other=1, step=2)["text"]
+    assert ask(of, "compare", other=2)["text"] == "no difference"
+    assert ask(of, "compare", other="before") == ask(of, "compare", other=1, step=2)
+    assert ask(of, "compare", other="first") == ask(of, "compare", other=0, step=2)
+    assert ask(of, "compare", other=3)["message"] == "there is no step 3"
+    assert ask(of, "compare", other=-1)["kind"] == "error"
+
+
 def pinned(state):
     return [(node["at"], node["text"]) for node in state["tree"] if node.get("pinned")]
 

@@ -95,10 +95,14 @@ class Explain(_Message):
 
 
 class Compare(_Message):
-    """Question: how the mapping differs from another one: the one before, the first one, or that of the search."""
+    """Question: how a mapping differs from another one: the one before, the first one, that of the search, or a step.
+
+    `step`: the mapping after that many steps; None: the mapping as it is.
+    """
 
     do: Literal["compare"]
-    other: Literal["before", "first", "found"]
+    other: Literal["before", "first", "found"] | Annotated[int, Field(ge=0)]
+    step: Annotated[int, Field(ge=0)] | None = None
 
 
 class Set(_Message):

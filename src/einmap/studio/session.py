@@ -54,6 +54,8 @@ from einmap.visible import short, visible
 
 LONGEST_HISTORY = 500
 """Steps that can be undone."""
+LONGEST_NAME = 60
+"""Characters of the name of a step."""
 WIDTH = 84
 """Characters of a line of texts that the page shows as they are."""
 
@@ -160,8 +162,9 @@ class Session:
             case asked.Explain(component=component, tensor=tensor, einsum=einsum):
                 names = tuple([name] if name else [] for name in (einsum, tensor, component))
                 return {"kind": "explanation", "text": _explained(spec, self.now.cost, names)}
-            case asked.Compare(other=other):
-                return {"kind": "difference", "text": self._compared(other)}
+            case asked.Compare(other=other, step=step):
+                here = now if step is None else self._snapshot(step)
+                return {"kind": "difference", "text": _compared(self._snapshot(other), here)}
             case asked.Draw(what=what):
                 return {"kind": "drawing", "what": what, "svg": _drawing(spec, what)}
             case asked.Play():
@@ -184,6 +187,7 @@ class Session:
             "tree": view.tree(now.spec, now.mapping, now.cost, self.pins),
             "problem": now.problem,
             "last": visible(now.text),
+            "steps": ["begin", *(visible(step.text)[:LONGEST_NAME] for step in self._done[1:])],
             "undo": len(self._done) - 1,
             "redo": len(self._undone),
             "pins": len(self.pins),
@@ -319,21 +323,27 @@ class Session:
         self.pins, self._optimum = frozenset(), {}
         return self.state()
 
-    def _compared(self, other: str) -> str:
-        """How the mapping differs from another one, as `einmap diff` says it."""
-        found = self.search.found if self.search is not None else None
-        if other == "found":
+    def _snapshot(self, which: str | int) -> Snapshot:
+        """The mapping after so many steps, the one before, the first one, or that of the search. Raises SpecError."""
+        if which == "found":
+            found = self.search.found if self.search is not None else None
             if found is None:
                 raise SpecError("no search has found anything yet")
-            there = _evaluated(found.spec, found.mapping, "")
-        else:
-            there = self._done[0] if other == "first" else self._done[max(0, len(self._done) - 2)]
-        here = self.now
-        if not tree_changes(there.mapping, here.mapping) and there.spec == here.spec:
-            return "no difference"
-        costs = (there.cost, here.cost) if there.cost is not None and here.cost is not None else None
-        specs = (there.spec.with_mapping(there.mapping), here.spec.with_mapping(here.mapping))
-        return _plain(difference_report(compare_specs(*specs, costs)))
+            return _evaluated(found.spec, found.mapping, "")
+        last = len(self._done) - 1
+        step = which if isinstance(which, int) else 0 if which == "first" else max(0, last - 1)
+        if step > last:
+            raise SpecError(f"there is no step {step}", hint=f"the last one is {last}")
+        return self._done[step]
+
+
+def _compared(there: Snapshot, here: Snapshot) -> str:
+    """How a mapping differs from another one, as `einmap diff` says it."""
+    if not tree_changes(there.mapping, here.mapping) and there.spec == here.spec:
+        return "no difference"
+    costs = (there.cost, here.cost) if there.cost is not None and here.cost is not None else None
+    specs = (there.spec.with_mapping(there.mapping), here.spec.with_mapping(here.mapping))
+    return _plain(difference_report(compare_specs(*specs, costs)))
 
 
 def _begun(spec: Spec) -> Snapshot:

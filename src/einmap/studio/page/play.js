@@ -31,6 +31,17 @@ export function playView(run, hues) {
     return go();
   });
   slider.addEventListener("input", () => show());
+  // The next iteration of the loop above a storage node brings its next tile.
+  const nodes = [...new Map(run.frames.flatMap((frame) => frame.tiles.map((tile) => [`${tile.at} ${tile.tensor}`, `${tile.tensor} in ${tile.memory}`])))];
+  const jump = h("select", { "aria-label": "jump to the next tile of", "data-do": "jump" }, h("option", { value: "" }, "jump to the next tile of"), nodes.map(([key, name]) => h("option", { value: key }, name)));
+  jump.addEventListener("change", () => {
+    const next = run.frames.findIndex((frame, i) => i > Number(slider.value) && frame.tiles.some((tile) => `${tile.at} ${tile.tensor}` === jump.value));
+    jump.value = "";
+    if (next < 0) return;
+    stop();
+    slider.value = next;
+    show();
+  });
   const memories = [...new Set(run.frames.flatMap((frame) => frame.tiles.map((tile) => tile.memory)))];
   const show = () => {
     const now = Number(slider.value), held = new Map(), counts = new Map();
@@ -43,7 +54,7 @@ export function playView(run, hues) {
     counters.replaceChildren(...[...counts].map(([key, count]) => h("tr", {}, key.split("|").map((word) => h("td", {}, word)), h("td", { class: "count" }, count.toLocaleString("en")))));
   };
   const head = h("tr", {}, ["memory", "action", "tensor", "values so far"].map((word) => h("th", {}, word)));
-  const root = h("div", { class: "play" }, h("div", { class: "row" }, play, speed, slider, said), h("p", { class: "legend" }, memories.map((name) => h("span", {}, h("i", { style: `background:var(--edge-${hues[name]})` }), name))), fields, h("table", {}, h("thead", {}, head), counters));
+  const root = h("div", { class: "play" }, h("div", { class: "row" }, play, speed, slider, jump, said), h("p", { class: "legend" }, memories.map((name) => h("span", {}, h("i", { style: `background:var(--edge-${hues[name]})` }), name))), fields, h("table", {}, h("thead", {}, head), counters));
   show();
   return root;
 }

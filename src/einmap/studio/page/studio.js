@@ -142,17 +142,18 @@ function barView(app) {
   points.addEventListener("change", () => app.ask({ do: "keep", index: Number(points.value) }));
   const keep = h("button", { type: "button", "data-do": "keep", onclick: () => app.ask({ do: "keep", index: Number(points.value) || 0 }) }, "keep it");
   const compare = h("button", { type: "button", "data-do": "compare", onclick: () => differ(app) }, "why not this one");
+  const changed = h("button", { type: "button", "data-do": "differences", onclick: () => differences(app) }, "what changed");
   const told = h("span", { class: "told", role: "status" });
   const yaml = h("button", { type: "button", "data-do": "text", onclick: () => written(app) }, "YAML");
   const files = h("button", { type: "button", "data-do": "files", onclick: () => opened(app) }, "open, save");
   const lessons = h("button", { type: "button", "data-do": "lessons", onclick: () => listLessons(app) }, "lessons");
   const play = h("button", { type: "button", "data-do": "play", onclick: () => played(app) }, "play");
-  const root = h("header", {}, h("h1", {}, "einmap studio"), h("div", { class: "group" }, undo, redo, reset), h("div", { class: "group" }, yaml, files, lessons, play),
+  const root = h("header", {}, h("h1", {}, "einmap studio"), h("div", { class: "group" }, undo, redo, reset, changed), h("div", { class: "group" }, yaml, files, lessons, play),
     h("div", { class: "group" }, best, complete, metric, h("label", {}, seconds, " s"), stop, points, keep, compare), told);
   const show = (state) => {
     undo.disabled = !state.undo;
     redo.disabled = !state.redo;
-    reset.disabled = !state.undo;
+    reset.disabled = changed.disabled = !state.undo;
     complete.disabled = !state.pins;
     app.bar(state.search);
   };
@@ -163,6 +164,7 @@ function barView(app) {
     best.disabled = runs;
     stop.hidden = !runs;
     keep.hidden = compare.hidden = !has;
+    app.bar.found = !!has;
     told.textContent = search ? progress(search) : "";
   };
   return { root, show };
@@ -180,6 +182,22 @@ function progress(search) {
 async function differ(app) {
   const answer = await app.ask({ do: "compare", other: "found" });
   if (answer.kind === "difference") app.dialog(h("h2", {}, "What was found (A), and this mapping (B)"), h("pre", {}, answer.text));
+}
+
+// Any two steps, or what a search has found and a step.
+function differences(app) {
+  const steps = app.state.steps.map((text, i) => [i, i ? `after ${i}: ${text}` : text]);
+  const found = app.bar.found ? [["found", "what the search found"]] : [];
+  const select = (label, options, value) => h("select", { "aria-label": label, onchange: () => look() }, options.map(([one, text]) => h("option", { value: one, selected: one === value }, text)));
+  const last = steps.length - 1;
+  const one = select("from", [...steps, ...found], last - 1), other = select("to", steps, last);
+  const told = h("pre", {});
+  const look = async () => {
+    const answer = await app.ask({ do: "compare", other: one.value === "found" ? "found" : Number(one.value), step: Number(other.value) });
+    if (answer.kind === "difference") told.textContent = answer.text;
+  };
+  app.dialog(h("h2", {}, "From one mapping (A) to another (B)"), h("div", { class: "row" }, one, other), told);
+  return look();
 }
 
 async function written(app) {
