@@ -154,5 +154,5 @@ def test_ipython_knows_the_displays_once_einmap_is_imported_and_nothing_heavy_is
     )
     lines = in_ipython(code).splitlines()
     assert lines[-3].endswith("[]")
-    assert int(lines[-3].split()[0]) <= 12
+    assert int(lines[-3].split()[0]) <= 13
     assert lines[-2:] == ["<div><details  True", "True"]

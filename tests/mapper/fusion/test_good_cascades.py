@@ -4,6 +4,7 @@ import itertools
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 from tests.amounts import few_and_many
 from tests.mapper.fusion.prepared import prepared
@@ -190,7 +191,7 @@ def test_a_signature_class_too_large_for_far_is_listed_further_than_the_next_ste
     option = Option(FusionSignature((), (), (), ()), {}, {}, {}, {}, signature_class=signature_class)
     listing = FrontListing(cascade, OptionBounds(cascade), lambda _step, _begin: None)
     assert listing.between(chains, option, 1.0, 1.01) == 1.01
-    listing.too_large[chains, signature_class] = TooLarge(1.16, MetLoops())
+    listing.too_large[chains, signature_class] = TooLarge(1.16, MetLoops(), np.zeros((0, 4)))
     assert listing.between(chains, option, 1.0, 1.01) == pytest.approx(1.04)
-    listing.too_large[chains, signature_class] = TooLarge(1.02, MetLoops())
+    listing.too_large[chains, signature_class] = TooLarge(1.02, MetLoops(), np.zeros((0, 4)))
     assert listing.between(chains, option, 1.0, 1.01) == 1.01
