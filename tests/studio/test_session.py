@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import sys
 import time
 
 import pytest
@@ -139,6 +140,17 @@ def test_steps_are_undone_and_done_again_and_an_end_is_an_error():
     assert pretty(of.mapping) == first
     ask(of, "undo")
     assert pretty(of.mapping) == second
+
+
+def test_after_more_steps_than_are_kept_no_command_is_given_and_it_begins_again_from_the_first(monkeypatch):
+    monkeypatch.setattr(sys.modules[Session.__module__], "LONGEST_HISTORY", 3)
+    of = session()
+    first = of.mapping
+    for rows in (8, 16, 32, 8):
+        ask(of, "move", text=f"reshape m#1 {rows}")
+    assert (ask(of, "look")["undo"], ask(of, "text")["command"]) == (3, "")
+    ask(of, "reset")
+    assert of.mapping == first
 
 
 def test_changes_are_against_the_last_step_and_bars_add_up_to_the_total():

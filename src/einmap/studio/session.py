@@ -232,7 +232,10 @@ class Session:
         return self.state()
 
     def _take(self, snapshot: Snapshot) -> None:
-        self._done = [*self._done[-LONGEST_HISTORY:], snapshot]
+        first, *steps = self._done
+        if len(steps) >= LONGEST_HISTORY:  # from the first one to the oldest that is kept no rewrite leads
+            steps = [replace(steps[1], is_rewrite=False), *steps[2:]]
+        self._done = [first, *steps, snapshot]
         self._undone = []
         self.revision += 1
 
