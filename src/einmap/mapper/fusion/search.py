@@ -38,11 +38,11 @@ from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.pareto import nondominated
 from einmap.progress import Progress
 
-AT_ONCE = 3_000
+AT_ONCE = 250
 """Dataplacements with uses of the fanouts, of all Einsums, for each second of a limited time: where there are no more
 what is simpler takes little, and comes first. A clock would have the work depend on the machine.
 """
-SOON, FOR_FIRST, LONGER = 0.15, 0.3, 0.75
+SOON, FOR_FIRST, LONGER = 0.15, 0.3, 0.5
 """Parts of a limited time. Where the choices of the Einsums take longer to list than the first one what is simpler
 comes first, too. Else something fused comes before, within the second. It has the third as long as what is found is far
 above the bound of what is looked at, and where there was time for a few choices of each Einsum alone, of which nothing
