@@ -42,11 +42,11 @@ AT_ONCE = 250
 """Dataplacements with uses of the fanouts, of all Einsums, for each second of a limited time: where there are no more
 what is simpler takes little, and comes first. A clock would have the work depend on the machine.
 """
-SOON, FOR_FIRST, LONGER = 0.15, 0.3, 0.5
+SOON, FOR_FIRST, LONGER, FIRST_OF_FEW = 0.15, 0.3, 0.5, 0.75
 """Parts of a limited time. Where the choices of the Einsums take longer to list than the first one what is simpler
 comes first, too. Else something fused comes before, within the second. It has the third as long as what is found is far
-above the bound of what is looked at, and where there was time for a few choices of each Einsum alone, of which nothing
-is proven.
+above the bound of what is looked at, and the fourth where there was time for a few choices of each Einsum alone, of
+which nothing is proven.
 """
 SHORT = 15.0
 """Seconds that are too few for more than what is simpler: it comes first."""
@@ -194,8 +194,9 @@ class FusedSearch(CascadeProblem):
         if self.known.simple is not None or self.lists.are_few:
             # where lists are long it finds in a part of the time most of what there is
             self.begin_again(1, FIRST_APART, FIRST_USES)
-            self.hurry = share_of(self.meter.progress, LONGER if self.lists.are_few else FOR_FIRST)
-            self.best_so_far = self.in_part(LONGER, lambda: self.within(self.value))
+            soon, most = (FIRST_OF_FEW,) * 2 if self.lists.are_few else (FOR_FIRST, LONGER)
+            self.hurry = share_of(self.meter.progress, soon)
+            self.best_so_far = self.in_part(most, lambda: self.within(self.value))
             self.hurry = Progress()
             if self.classes and not self.lists.are_few:
                 self.with_other_sizes()
