@@ -1,0 +1,151 @@
+"""Masks of tensors from files, bands and generators; sizes are known before anything large is read.
+
+Files are `.npy`, `.npz` with one array, and Matrix Market `.mtx`; a value is nonzero where the file has another value
+than 0. Nothing in a file is run: arrays of Python objects are refused.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from math import prod
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.lib import format as npy
+
+from einmap.arrays import Bools
+from einmap.errors import SpecError
+from einmap.visible import short
+
+MOST_VALUES = 50_000_000
+"""Values of the largest tensor whose mask is held."""
+MOST_BYTES = 8 * MOST_VALUES + 4096
+"""Bytes of the largest file, and of the largest array in one."""
+_LINE = 4096
+"""Characters of the longest line of a Matrix Market file."""
+
+
+def read_mask(path: Path, shape: Sequence[int]) -> Bools:
+    """The mask of a tensor of a shape from a file. Raises SpecError for files that are not of that shape and kind."""
+    readers = {".npy": _npy, ".npz": _npz, ".mtx": _matrix_market}
+    if path.suffix not in readers:
+        kinds = ", ".join(readers)
+        raise SpecError(f"a mask is in a file of {kinds}, found {short(path.name)}", hint=f"save it as one of {kinds}")
+    check_size(shape)
+    try:
+        if not path.is_file():
+            raise SpecError(f"no file {short(str(path))}", hint="masks stand beside the file that names them, or below")
+        if path.stat().st_size > MOST_BYTES:
+            raise SpecError(f"{short(path.name)} has {path.stat().st_size:,} bytes, at most {MOST_BYTES:,} are read")
+        mask = readers[path.suffix](path, tuple(shape))
+    except (OSError, ValueError, IndexError, EOFError, zipfile.BadZipFile) as problem:
+        raise SpecError(f"{short(path.name)} cannot be read: {short(str(problem))}") from None
+    if mask.shape != tuple(shape):
+        raise SpecError(f"{short(path.name)} has shape {mask.shape}, the tensor has {tuple(shape)}")
+    return mask
+
+
+def check_size(shape: Sequence[int]) -> None:
+    """Raise SpecError for a tensor whose mask would be too large."""
+    if prod(shape) > MOST_VALUES:
+        raise SpecError(
+            f"the mask of a tensor of {prod(shape):,} values is too large, at most {MOST_VALUES:,} are held",
+            hint="use a density without positions: a number, or structured",
+        )
+
+
+def _npy(path: Path, shape: tuple[int, ...]) -> Bools:
+    with path.open("rb") as file:
+        return _array(file, path.name, shape)
+
+
+def _array(file: IO[bytes], name: str, shape: tuple[int, ...]) -> Bools:
+    """An array whose header says that it is small enough, and of numbers."""
+    version = npy.read_magic(file)
+    reader = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    found, fortran, kind = reader(file, max_header_size=_LINE)
+    if kind.hasobject or kind.kind not in "biufc":
+        raise SpecError(f"{short(name)} holds {kind}, numbers were expected")
+    if found != shape:
+        raise SpecError(f"{short(name)} has shape {found}, the tensor has {shape}")
+    count = prod(found)
+    data = file.read(count * kind.itemsize)
+    if len(data) < count * kind.itemsize:
+        raise SpecError(f"{short(name)} ends early: {len(data):,} of {count * kind.itemsize:,} bytes")
+    values: Any = np.frombuffer(data, dtype=kind)
+    mask: Bools = values.reshape(found, order="F" if fortran else "C") != 0
+    return mask
+
+
+def _npz(path: Path, shape: tuple[int, ...]) -> Bools:
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        if len(members) != 1:
+            raise SpecError(f"{short(path.name)} holds {len(members)} arrays, one was expected")
+        if members[0].file_size > MOST_BYTES:
+            raise SpecError(f"the array in {short(path.name)} is too large: {members[0].file_size:,} bytes")
+        with archive.open(members[0]) as file:
+            return _array(file, path.name, shape)
+
+
+def _matrix_market(path: Path, shape: tuple[int, ...]) -> Bools:
+    """Matrix Market's coordinate and array forms (Boisvert et al., 1996): general, symmetric, skew-symmetric."""
+    with path.open(encoding="ascii") as file:
+        head = file.readline(_LINE).lower().split()
+        if (
+            len(head) != 5
+            or head[0] != "%%matrixmarket"
+            or head[1] != "matrix"
+            or head[2] not in ("coordinate", "array")
+        ):
+            raise SpecError(
+                f"{short(path.name)} does not begin as a Matrix Market file",
+                hint="its first line is: %%MatrixMarket matrix coordinate real general",
+            )
+        lines = (line.split() for line in iter(lambda: file.readline(_LINE), "") if not line.startswith("%"))
+        numbers = (line for line in lines if line)
+        sizes = [int(word) for word in next(numbers, [])]
+        if tuple(sizes[:2]) != shape or len(sizes) != (3 if head[2] == "coordinate" else 2):
+            raise SpecError(f"{short(path.name)} has the sizes {sizes}, the tensor has {shape}")
+        mask = np.zeros(shape, dtype=bool)
+        if head[2] == "array":
+            if head[4] != "general":
+                raise SpecError(f"{short(path.name)}: arrays are read where they are general, found {short(head[4])}")
+            values = [any(float(word) for word in line) for line in islice(numbers, prod(shape))]
+            if len(values) != prod(shape):
+                raise SpecError(f"{short(path.name)} has {len(values)} values, {prod(shape)} were expected")
+            return np.array(values, dtype=bool).reshape(shape, order="F")
+        found = 0
+        for row, column in _entries(islice(numbers, sizes[2]), shape):
+            found += 1
+            if row < 0:
+                continue
+            mask[row, column] = True
+            if head[4] != "general":
+                mask[column, row] = True
+        if found != sizes[2]:
+            raise SpecError(f"{short(path.name)} has {found} entries, {sizes[2]} were expected")
+    return mask
+
+
+def _entries(lines: Iterator[list[str]], shape: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+    """Row and column of each entry, -1 twice for a zero that is written."""
+    for line in lines:
+        row, column = int(line[0]) - 1, int(line[1]) - 1
+        if not (0 <= row < shape[0] and 0 <= column < shape[1]):
+            raise ValueError(f"entry {line[0]} {line[1]} is outside of {shape[0]} x {shape[1]}")
+        yield (row, column) if len(line) == 2 or any(float(word) for word in line[2:]) else (-1, -1)
+
+
+def banded(shape: Sequence[int], below: int, above: int) -> Bools:
+    """Nonzeros near the diagonal of the last two ranks: column - row from -`below` to `above`.
+
+    Where the ranks differ the diagonal goes from corner to corner: row i is at column i * columns // rows.
+    """
+    rows, columns = shape[-2:]
+    away = np.arange(columns)[None, :] - (np.arange(rows) * columns // rows)[:, None]
+    band = (away >= -below) & (away <= above)
+    return np.ascontiguousarray(np.broadcast_to(band, tuple(shape)))

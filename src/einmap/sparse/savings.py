@@ -1,0 +1,63 @@
+"""Savings of hardware: reads, writes and operations that zeros make useless, bound for one Einsum."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from einmap.sparse.densities import Density
+from einmap.sparse.formats import Format
+
+type Saved = Literal["gate", "skip"]
+
+STATES = ("actual", "gated", "skipped")
+"""States of an action: done; idle, but in its time step; or left out with its time."""
+ACTUAL, GATED, SKIPPED = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Saving:
+    """A saving at a component.
+
+    At a memory: what passes between it and the next holder inward of `tensor`, in a visit of that holder, is saved if
+    one of the tensors `on` has zeros alone among the values that the visit uses. At a compute, where `tensor` is None:
+    an operation is saved if one of the values that it takes of `on` is zero.
+    """
+
+    component: str
+    kind: Saved
+    tensor: str | None
+    on: tuple[str, ...]
+
+    @property
+    def state(self) -> int:
+        """Position in `STATES` of what is saved."""
+        return GATED if self.kind == "gate" else SKIPPED
+
+
+@dataclass(frozen=True)
+class Sparsity:
+    """Densities of tensors, formats by memory and tensor, savings, and energies of saved actions and of metadata.
+
+    Tensors without density are dense. `energies`: J of `gated_read`, `skipped_write`, `metadata_read` and the like of a
+    component, 0 where nothing is said; `own_metadata`: memories whose metadata lie in a store of their own, whose
+    accesses take `energies` for each bit and no time. `ranks`: of each tensor with a density, in the order of its
+    shape.
+    """
+
+    densities: Mapping[str, Density]
+    formats: Mapping[tuple[str, str], Format] = field(default_factory=dict)
+    savings: tuple[Saving, ...] = ()
+    energies: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    own_metadata: frozenset[str] = frozenset()
+    ranks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def at(self, component: str, tensor: str | None) -> tuple[Saving, ...]:
+        """Savings of a tensor at a memory, or of a compute's operations (None)."""
+        return tuple(s for s in self.savings if s.component == component and s.tensor == tensor)
+
+    def compresses(self, memory: str, tensor: str) -> bool:
+        """Whether a memory stores no zeros of a tensor."""
+        found = self.formats.get((memory, tensor))
+        return found is not None and found.is_compressed

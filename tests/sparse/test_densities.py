@@ -1,0 +1,105 @@
+"""Densities against masks that are drawn or listed one by one."""
+
+import math
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+from einmap.sparse.densities import Known, Structured, Uniform
+
+
+def masks_of(density):
+    """Every mask of a small density, all equally likely."""
+    if isinstance(density, Uniform):
+        for chosen in combinations(range(math.prod(density.shape)), density.nonzeros):
+            mask = np.zeros(math.prod(density.shape), dtype=bool)
+            mask[list(chosen)] = True
+            yield mask.reshape(density.shape)
+        return
+    fibers = math.prod(density.shape) // density.m
+    one = [np.isin(np.arange(density.m), chosen) for chosen in combinations(range(density.m), density.n)]
+    others = [n for rank, n in enumerate(density.shape) if rank != density.rank]
+    for blocks in product(one, repeat=fibers):
+        yield np.moveaxis(np.array(blocks).reshape(*others, density.shape[density.rank]), -1, density.rank)
+
+
+SMALL = [
+    Uniform((2, 4), 3),
+    Uniform((3, 2), 0),
+    Uniform((2, 3), 6),
+    Structured((2, 4), 1, 1, 2),
+    Structured((4, 2), 0, 1, 4),
+    Structured((2, 6), 1, 2, 3),
+]
+
+
+def boxes(shape):
+    ranges = [[(a, b) for a in range(n) for b in range(a + 1, n + 1)] for n in shape]
+    return product(*ranges)
+
+
+@pytest.mark.parametrize("density", SMALL, ids=str)
+def test_boxes_have_as_many_nonzeros_as_all_masks_have_on_average(density):
+    masks = np.array(list(masks_of(density)))
+    for box in boxes(density.shape):
+        inside = masks[:, *(slice(a, b) for a, b in box)]
+        axes = tuple(range(1, inside.ndim))
+        low, size = [np.asarray(a) for a, _ in box], [np.asarray(b - a) for a, b in box]
+        assert density.expected(low, size) == pytest.approx(inside.sum(axis=axes).mean())
+        assert density.nonempty(low, size) == pytest.approx(inside.any(axis=axes).mean())
+        assert density.most([int(n) for n in size]) >= inside.sum(axis=axes).max()
+        for ranks in ([0], [1], [0, 1]):
+            rest = tuple(1 + r for r in range(2) if r not in ranks)
+            parts = inside.any(axis=rest).reshape(len(masks), -1).sum(axis=1).mean()
+            assert density.parts([a for a, _ in box], [b - a for a, b in box], ranks) == pytest.approx(parts)
+
+
+@pytest.mark.parametrize("density", SMALL, ids=str)
+def test_the_distribution_of_a_box_is_that_of_all_masks(density):
+    masks = np.array(list(masks_of(density)))
+    for size in product(*(range(1, n + 1) for n in density.shape)):
+        inside = masks[:, *(slice(0, n) for n in size)].sum(axis=(1, 2))
+        expected = np.bincount(inside) / len(masks)
+        found = density.distribution(size)
+        assert found[: len(expected)] == pytest.approx(expected)
+        assert found.sum() == pytest.approx(1)
+
+
+def test_lanes_with_disjoint_boxes_are_one_larger_box():
+    density, masks = Uniform((2, 4), 2), np.array(list(masks_of(Uniform((2, 4), 2))))
+    low, size = [np.asarray([0]), np.asarray([0, 2])], [np.asarray([1]), np.asarray([1, 1])]
+    together = masks[:, 0, [0, 2]].any(axis=1).mean()
+    assert density.nonempty(low, size, (0,)) == pytest.approx(together)
+    known = Known(masks[0])
+    assert known.nonempty(low, size, (0,)) == masks[0][0, [0, 2]].any()
+
+
+def test_a_known_mask_is_counted_by_position():
+    mask = np.random.default_rng(5).random((4, 5, 3)) < 0.3
+    known = Known(mask)
+    for box in boxes(mask.shape):
+        inside = mask[tuple(slice(a, b) for a, b in box)]
+        low, size = [np.asarray(a) for a, _ in box], [np.asarray(b - a) for a, b in box]
+        assert known.expected(low, size) == inside.sum()
+        assert known.nonempty(low, size) == inside.any()
+        assert known.most([b - a for a, b in box]) >= inside.sum()
+    assert known.most(mask.shape) == known.nonzeros == mask.sum()
+    assert known.distribution((2, 5, 3)) @ np.arange(len(known.distribution((2, 5, 3)))) == mask.sum() / 2
+
+
+@pytest.mark.parametrize("density", [Uniform((40, 50), 333), Structured((6, 8, 5), 1, 3, 4)], ids=str)
+def test_drawn_masks_have_the_density(density):
+    mask = density.draw(np.random.default_rng(1))
+    assert mask.shape == density.shape
+    assert mask.mean() == pytest.approx(density.part)
+    if isinstance(density, Structured):
+        assert (np.moveaxis(mask, density.rank, -1).reshape(-1, density.m).sum(axis=1) == density.n).all()
+
+
+def test_chances_of_large_boxes_are_those_of_logarithms():
+    density = Uniform((1000, 1000), 90_000)
+    values = 70
+    exact = math.prod((910_000 - i) / (10**6 - i) for i in range(values))
+    box = [np.asarray(0), np.asarray(0)], [np.asarray(7), np.asarray(10)]
+    assert 1 - density.nonempty(*box) == pytest.approx(exact, rel=1e-5)
