@@ -120,14 +120,38 @@ def test_the_cascade_is_a_specification(online):
     assert without_texts(loads(dump(written)).workload) == without_texts(done.workload)
 
 
-def test_a_causal_mask_is_a_matter_of_blocks_apart():
-    spec = load("attention_causal", define={"N_TOKENS": 24})
-    with pytest.raises(NotSupportedError, match=r"'GM' is bounded by 8\*p1 - m < 1"):
-        partition(spec.workload, [SoftmaxBlocks(("P",), 8)])
-    done = partition(spec.workload, [SoftmaxBlocks(("P",), 8, online=False)])
-    inputs = values(spec, np.random.default_rng(0), 1.0)
+@pytest.mark.parametrize("online", [True, False])
+@pytest.mark.parametrize(
+    ("cuts", "seen"),
+    [
+        (["p <= m"], lambda m, p: p <= m),
+        # positions that are cached, and a window: early blocks are empty for late queries
+        (["p <= m + 5"], lambda m, p: p <= m + 5),
+        (["p <= m", "p > m - 6"], lambda m, p: (p <= m) & (p > m - 6)),
+    ],
+)
+@pytest.mark.parametrize("spread", [1.0, 40.0])
+def test_blocks_that_bounds_leave_empty_are_passed_over(cuts, seen, spread, online):
+    sizes = {"M": 24, "P": 24, "E": 3, "F": 2}
+    einsums = attention(np.random.default_rng(0), groups="", sizes=sizes).to_dict()["workload"]["einsums"]
+    texts = [{"einsum": e, "iteration_space_shape": cuts} if isinstance(e, str) else {**e, "iteration_space_shape": cuts}
+             for e in einsums[:-1]]  # fmt: skip
+    workload = {"rank_sizes": sizes, "bits_per_value": {"All": 8}, "einsums": [*texts, einsums[-1]]}
+    spec = Spec.from_dict(workload=workload)
+    done = partition(spec.workload, [SoftmaxBlocks(("P",), 8, online=online)])
+    rng = np.random.default_rng(0)
+    inputs = values(spec, rng, spread)
+    # scores far below zero: a block without a key must not count as one of score 0
+    inputs["Q"], inputs["K"] = np.abs(inputs["Q"]), -np.abs(inputs["K"])
+    m, p = np.ogrid[:24, :24]
+    scores = np.where(seen(m, p), inputs["Q"] @ inputs["K"].T, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    expected = weights / weights.sum(-1, keepdims=True) @ inputs["V"]
     got = done.recover_outputs(run(done.workload, done.place_inputs(inputs)))["AV"]
-    np.testing.assert_allclose(got, run(spec.workload, inputs)["AV"], rtol=1e-12)
+    np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12 * spread)
+    # nothing is computed of keys that are not seen
+    pairs = int(seen(m, p).sum())
+    assert {name: done.workload.by_name[name].n_points for name in ("QK", "SN")} == {"QK": 3 * pairs, "SN": pairs}
 
 
 def changed(einsum, at):

@@ -28,10 +28,17 @@ def indented(text, by=2):
     return "".join(" " * by + line + "\n" for line in text.splitlines())
 
 
-def flash_attention(queries):
+def flash_attention(queries, *, causal=False):
     """Heads and tiles of queries outside of the loop over blocks of keys, whose states stay in the buffer."""
-    held = ", ".join(["GM", "K", "V", *(name for name in STEPS if name not in ("GM", "SD", "AN"))])
-    steps = "".join(branch(name, variables) for name, variables in STEPS.items())
+    computed = dict(STEPS)
+    if causal:
+        computed = {
+            k: v
+            for name in STEPS
+            for k, v in ([("GM_seen", "m"), ("GM_after", "m")] if name == "GM" else []) + [(name, STEPS[name])]
+        }
+    held = ", ".join(["GM", "K", "V", *(name for name in computed if name not in ("GM", "SD", "AN"))])
+    steps = "".join(branch(name, variables) for name, variables in computed.items())
     return f"""
 mapping:
   nodes:
@@ -77,6 +84,23 @@ def test_one_pass_reads_queries_once_and_keys_once_for_each_tile_of_queries(quer
 
 def test_one_pass_is_executed_and_emitted_with_the_values_of_the_safe_softmax():
     plain, done, spec = one_pass()
+    inputs = values(plain, np.random.default_rng(5))
+    right = run(plain.workload, inputs)["AV"]
+    placed = done.place_inputs(inputs)
+    ran = execute(spec, placed)
+    np.testing.assert_allclose(ran.tensors["AV"], right, rtol=1e-12)
+    assert list(differences(spec, evaluate(spec), ran)) == []
+    code = {}
+    exec(compile(emit(spec, lang="python"), "emitted.py", "exec"), code)  # the text under test
+    outputs, _ = code["nest"](*placed.values())
+    np.testing.assert_allclose(outputs["AV"], right, rtol=1e-12)
+
+
+def test_one_pass_behind_a_causal_mask_is_executed_and_emitted_with_the_values_of_the_safe_softmax():
+    plain = load("simple", "attention_causal", define={"HEADS": 2, "N_TOKENS": 16, "D_HEAD": 4})
+    done = partition(plain.workload, [SoftmaxBlocks(("P",), 4)])
+    mapping = loads(flash_attention(8, causal=True)).get("mapping")
+    spec = plain.with_workload(done.workload).set("mapping", mapping)
     inputs = values(plain, np.random.default_rng(5))
     right = run(plain.workload, inputs)["AV"]
     placed = done.place_inputs(inputs)

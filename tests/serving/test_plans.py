@@ -9,9 +9,10 @@ from tests.serving.test_tokens import MACHINE, TINY, layer_seconds
 
 import einmap
 from einmap import SpecError, from_huggingface
+from einmap.distribute.operators import Product
 from einmap.distribute.training.cuts import every_cut
 from einmap.serving.held import ends_held, layer_held
-from einmap.serving.kernels import Prompt
+from einmap.serving.kernels import Collective, Prompt, operators_of
 from einmap.serving.on_cluster import WAITING, planned
 from einmap.serving.plan import ServingPlan, fixed_of, plans_of
 from einmap.serving.tokens import TokenRequest, token_costs
@@ -270,3 +271,38 @@ def test_what_cannot_be_divided_so_is_refused(build, message):
 
 def cost(devices, fixed=None):
     return token_costs(TINY, NODES, TokenRequest(devices=devices, fixed=fixed))
+
+
+NEW = ("OLMo-2-7B", "granite-3.0-2b", "phi-2", "gpt-oss-20b", "Llama-4-Scout", "mamba-130m", "falcon-mamba-7b")
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_products_of_a_token_read_each_active_weight_once(name):
+    model = from_huggingface(PUBLISHED[name][0], context=64)
+    products = [(p.instances, o) for p in operators_of(model) for o in p.operators if isinstance(o, Product)]
+    read = sum(count * o.n * o.k * o.batch for count, o in products)
+    embedding = model.parts[0].n_parameters if not model.description.tied else 0
+    # norms, biases, convolutions and decays are no products
+    assert read == pytest.approx(model.n_active_parameters - embedding, rel=0.008)
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_devices_that_divide_a_model_hold_its_weights_once(name):
+    model = from_huggingface(PUBLISHED[name][0], context=64)
+    one, two = (
+        sum(layer_held(model, plan)[layer][0] * count for layer, count in model.layers.items())
+        for plan in (ServingPlan(), ServingPlan(tp=2))
+    )
+    assert one == pytest.approx(sum(p.instances * p.weight_bits for p in model.parts[1:-1]) / 8)
+    # routers, steps and the rows of states are on both
+    assert one / 2 <= two <= 0.53 * one
+
+
+def test_experts_of_gpt_oss_are_read_in_4_bits_and_norms_over_all_heads_need_those_of_other_devices():
+    config = {**PUBLISHED["gpt-oss-20b"][0], "quantization_config": {"quant_method": "mxfp4"}}
+    wide, narrow = (token_costs(c, einmap.load("h100_node"), TokenRequest((1,), (64,), first=False)).points[0].seconds
+                    for c in (PUBLISHED["gpt-oss-20b"][0], config))  # fmt: skip
+    assert narrow < 0.7 * wide
+    layer = operators_of(from_huggingface(PUBLISHED["OLMo-2-7B"][0]), ServingPlan(tp=2))[1]
+    gathers = [o for o in layer.operators if isinstance(o, Collective) and o.kind == "all_gather"]
+    assert [o.moved for o in gathers] == [2 * 4096 * 2]

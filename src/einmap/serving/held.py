@@ -6,7 +6,16 @@ import math
 from dataclasses import dataclass
 from math import ceil
 
-from einmap.frontends.huggingface.description import Attention, Experts, FeedForward, Latent, Layer, StateSpace
+from einmap.frontends.huggingface.description import (
+    Attention,
+    Experts,
+    FeedForward,
+    Latent,
+    Layer,
+    Mixer,
+    Selective,
+    StateSpace,
+)
 from einmap.frontends.huggingface.model import LanguageModel
 from einmap.serving.plan import ServingPlan
 
@@ -76,7 +85,7 @@ def _feed_forward(block: FeedForward, hidden: int, plan: ServingPlan) -> float:
     return (3 if block.gated else 2) * hidden * ceil(block.hidden / plan.wide)
 
 
-def _mixer(block: Attention | Latent | StateSpace, hidden: int, plan: ServingPlan) -> float:
+def _mixer(block: Mixer, hidden: int, plan: ServingPlan) -> float:
     """Values of products around attention or states: those before attention are on all devices of `cp`."""
     match block:
         case Attention():
@@ -92,6 +101,8 @@ def _mixer(block: Attention | Latent | StateSpace, hidden: int, plan: ServingPla
             inner = ceil(block.heads / plan.wide) * block.head
             shared = 2 * ceil(block.groups / plan.wide) * block.state
             return hidden * (3 * inner + shared + ceil(block.heads / plan.wide))
+        case Selective():
+            return ceil(block.inner / plan.wide) * (3 * hidden + 2 * block.rank + 3 * block.state + block.taps)
 
 
 def _of_cache(layer: Layer, context: int, plan: ServingPlan) -> float:
@@ -99,6 +110,10 @@ def _of_cache(layer: Layer, context: int, plan: ServingPlan) -> float:
     block = layer.mixer
     if isinstance(block, StateSpace):
         return ceil(block.heads / plan.wide) / block.heads
+    if isinstance(block, Selective):
+        return ceil(block.inner / plan.wide) / block.inner
+    if isinstance(block, Attention) and block.chunk is not None:
+        context %= block.chunk
     kept = context if isinstance(block, Latent) or block.window is None else min(context, block.window)
     positions = ceil(kept / plan.cp) / kept if kept else 1.0
     heads = ceil(block.kv_heads / plan.tp) / block.kv_heads if isinstance(block, Attention) else 1.0

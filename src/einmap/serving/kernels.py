@@ -16,7 +16,16 @@ from einmap.distribute.operators import Attention as Attended
 from einmap.distribute.operators import Pointwise, Product, Work
 from einmap.distribute.plans.collectives import Kind
 from einmap.distribute.training.plan import Dim
-from einmap.frontends.huggingface.description import Attention, Experts, FeedForward, Latent, Layer, StateSpace
+from einmap.frontends.huggingface.description import (
+    Attention,
+    Experts,
+    FeedForward,
+    Latent,
+    Layer,
+    Mixer,
+    Selective,
+    StateSpace,
+)
 from einmap.frontends.huggingface.model import LanguageModel
 from einmap.serving.plan import ServingPlan
 
@@ -108,15 +117,15 @@ class _Writer:
         """The part of the heads of attention that one device has."""
         return ceil(number / self.plan.tp)
 
-    def product(self, n: int, k: int, *, rows: int | None = None, batch: int = 1) -> Product:
-        """A product with weights [k, n] on one device."""
+    def product(self, n: int, k: int, *, rows: int | None = None, batch: int = 1, bits: int | None = None) -> Product:
+        """A product with weights [k, n] on one device; `bits`: of a weight, where not those of linear layers."""
         widths = self.model.widths
         return Product(
             rows or self.rows,
             n,
             k,
             bits=widths.activations,
-            weight_bits=widths.weights,
+            weight_bits=bits or widths.weights,
             result_bits=max(widths.activations, widths.others),
             batch=batch,
         )
@@ -154,12 +163,15 @@ class _Writer:
         """A layer: its mixer and its feed-forward block, a norm with a sum for each."""
         norm = self.pointwise(2 * self.hidden, 2 * self.hidden, narrow=True)
         norms: list[Operator] = [norm] * (2 if layer.placed == "both" else 1)
+        if layer.placed == "parallel" and layer.second is not None:
+            # what both blocks have is added before it is sent
+            return [norm, *self.mixer(layer.mixer), *self.second(layer.second), *self.sum_over_devices()]
         made = [*norms, *self.mixer(layer.mixer), *self.sum_over_devices()]
         if layer.second is not None:
             made += [*norms, *self.second(layer.second), *self.sum_over_devices()]
         return made
 
-    def mixer(self, block: Attention | Latent | StateSpace) -> list[Operator]:
+    def mixer(self, block: Mixer) -> list[Operator]:
         """Attention or states."""
         match block:
             case Attention():
@@ -168,6 +180,8 @@ class _Writer:
                 return self.latent(block)
             case StateSpace():
                 return self.states(block)
+            case Selective():
+                return self.selective(block)
 
     def attention(self, block: Attention) -> list[Operator]:
         """One product for queries, keys and values, the rotary embedding, attention, the product of its results."""
@@ -179,7 +193,13 @@ class _Writer:
         columns = (heads + 2 * kv_heads) * block.head
         turned: list[Operator] = [self.pointwise(columns, columns)] if block.rotary else []
         if block.qk_norm is not None:
+            if block.joint and self.plan.tp > 1:
+                # a norm over all heads needs those of other devices
+                every = self.rows * (block.heads + block.kv_heads) * block.head * self.model.widths.others / 8
+                turned.append(Collective("all_gather", every, ("tp",)))
             turned.append(self.pointwise((heads + kv_heads) * block.head, (heads + kv_heads) * block.head))
+        if block.heated:
+            turned.append(self.pointwise(heads * block.head, heads * block.head))
         inner = ceil(heads * block.head / self.plan.cp)
         joined = self.joined(self.rows, heads, block.head)
         return [self.product(columns, self.hidden), *turned, *attends, *joined, self.product(self.hidden, inner)]
@@ -187,6 +207,7 @@ class _Writer:
     def attended(self, block: Attention, sequences: int, context: int, new: int) -> Operator:
         """Attention of new positions of some sequences to those that one device has."""
         widths = self.model.widths
+        context = context if block.chunk is None else context % block.chunk
         seen, part = self.seen(context, new, block.window)
         whole = Attended(
             sequences, self.heads(block.heads), self.heads(block.kv_heads), seen, width=block.head, queries=new,
@@ -252,6 +273,26 @@ class _Writer:
             self.product(self.hidden, inner),
         ]
 
+    def selective(self, block: Selective) -> list[Operator]:
+        """As `states`, with decays for each feature: steps, B and C are a product of what the convolution gives, which
+        devices sum; states go through the positions one after another.
+        """
+        widths = self.model.widths
+        inner, chosen = self.columns(block.inner), block.rank + 2 * block.state
+        values, sums = self.sequences * inner * block.state, self.rows * chosen * widths.others / 8
+        return [
+            self.product(2 * inner, self.hidden),
+            self.pointwise(inner, inner),
+            self.product(chosen, inner),
+            *self.among(Collective("all_reduce", sums)),
+            *([self.pointwise(chosen, chosen)] if block.inside is not None else []),
+            self.product(inner, block.rank),
+            # decay, state, what it gives: an exp and three products for each value
+            Work(8.0 * self.rows * inner * block.state, 2 * values * widths.cache / 8, widths.others),
+            self.pointwise(3 * inner, inner, narrow=True),
+            self.product(self.hidden, inner),
+        ]
+
     def second(self, block: FeedForward | Experts) -> list[Operator]:
         """A feed-forward block, or a router with the experts that it chooses."""
         if isinstance(block, FeedForward):
@@ -266,22 +307,22 @@ class _Writer:
             router,
             self.pointwise(block.chosen * self.hidden, block.chosen * self.hidden, narrow=True),
             *self.among(Collective("all_to_all", values * min(widths.activations, widths.others), ("ep",))),
-            *self.feed_forward(block.expert, ceil(choices / busy), ceil(busy / groups)),
+            *self.feed_forward(block.expert, ceil(choices / busy), ceil(busy / groups), widths.experts),
             *self.among(Collective("all_to_all", values * widths.others, ("ep",))),
         ]
         if block.shared is not None:
             made += self.feed_forward(block.shared, self.rows, 1)
         return made
 
-    def feed_forward(self, block: FeedForward, rows: int, batch: int) -> list[Operator]:
-        """Gate and up in one product, the activation, down; `batch` of them."""
+    def feed_forward(self, block: FeedForward, rows: int, batch: int, bits: int | None = None) -> list[Operator]:
+        """Gate and up in one product, the activation, down; `batch` of them, with weights of so many bits."""
         inner, width = self.columns(block.hidden), 2 if block.gated else 1
         widths = self.model.widths
         moved = rows * batch * inner * (width * widths.others + min(widths.activations, widths.others)) / 8
         return [
-            self.product(width * inner, self.hidden, rows=rows, batch=batch),
+            self.product(width * inner, self.hidden, rows=rows, batch=batch, bits=bits),
             Pointwise(moved),
-            self.product(self.hidden, inner, rows=rows, batch=batch),
+            self.product(self.hidden, inner, rows=rows, batch=batch, bits=bits),
         ]
 
     def head(self) -> list[Operator]:

@@ -37,7 +37,7 @@ EINSUMS = {
     "gate_up_proj": r"F[GU](_product)?",
     "act_fn": "FA",
     "down_proj": r"FD(_product)?",
-    EXPERTS: r"R(_\w+)?|XE|E[UGAD]|FE|F|H[GUADX](_product)?",
+    EXPERTS: r"R(_\w+)?|XE|E[UGAD](_product)?|FE|F|H[GUADX](_product)?",
     FINAL_NORM: r"N(_\w+)?_H",
     HEAD: r"(L|Logits)_H",
     EMBEDDING: r"\w+_E",

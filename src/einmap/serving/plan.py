@@ -13,7 +13,7 @@ from einmap.distribute.training.machine import Machine, machine_of
 from einmap.distribute.training.plan import DIMS, Dim
 from einmap.distribute.training.search import WORDS
 from einmap.errors import At, SpecError, did_you_mean
-from einmap.frontends.huggingface.description import Description, Experts, StateSpace
+from einmap.frontends.huggingface.description import Description, Experts, Selective, StateSpace
 from einmap.numbers import divisors
 from einmap.units import counted
 from einmap.visible import short
@@ -162,7 +162,7 @@ def _most(made: Description) -> dict[Dim, int]:
     """Devices that some ways have at most: as many as there are experts, layers, positions."""
     experts = [layer.second.number for layer in made.layers if isinstance(layer.second, Experts)]
     most: dict[Dim, int] = {"ep": min(experts, default=1), "pp": len(made.layers)}
-    if all(isinstance(layer.mixer, StateSpace) for layer in made.layers):
+    if all(isinstance(layer.mixer, StateSpace | Selective) for layer in made.layers):
         most["cp"] = 1
     return most
 
@@ -182,7 +182,7 @@ def _sizes(name: str, value: int | Sequence[int]) -> tuple[int, ...]:
 
 def uneven(made: Description, plan: ServingPlan, batch: int) -> Iterator[str]:
     """Ways of a plan that do not divide heads or experts evenly, and copies of a model without a sequence, in words."""
-    heads = {layer.mixer.heads for layer in made.layers}
+    heads = {layer.mixer.heads for layer in made.layers if not isinstance(layer.mixer, Selective)}
     experts = {layer.second.number for layer in made.layers if isinstance(layer.second, Experts)}
     divided: tuple[tuple[Dim, set[int], str], ...] = (("tp", heads, "heads"), ("ep", experts, "experts"))
     for dim, numbers, noun in divided:

@@ -14,6 +14,38 @@ def _deepseek(kind, vocab, hidden, inner, layers, heads, **more):
     return _dense(kind, vocab, hidden, inner, layers, heads, heads, **rows, **more)
 
 
+def _llama4(experts, published, **more):
+    """The text model: what is published counts 871,932,416 parameters of images as well, 34 layers of 1,408 features."""
+    config = _dense(
+        "llama4_text",
+        202048,
+        5120,
+        8192,
+        48,
+        40,
+        8,
+        head_dim=128,
+        num_local_experts=experts,
+        num_experts_per_tok=1,
+        intermediate_size_mlp=16384,
+        attention_chunk_size=8192,
+        **more,
+    )
+    return config, published - IMAGES
+
+
+def _image_parameters(hidden=1408, inner=5632, layers=34, patches=577, pixels=588, adapter=4096, text=5120):
+    """Parameters of Llama 4 for images: patches, layers with biases, an adapter of two products, one into text."""
+    layer = 4 * (hidden + 1) * hidden + (hidden + 1) * inner + (inner + 1) * hidden + 4 * hidden
+    ends = pixels * hidden + hidden + patches * hidden + 4 * hidden
+    return layers * layer + ends + inner * adapter + adapter * adapter + adapter * text
+
+
+IMAGES = _image_parameters()
+GRANITE = {"embedding_multiplier": 12.0, "residual_multiplier": 0.22, "attention_multiplier": 0.0078125,
+           "logits_scaling": 16.0, "tie_word_embeddings": True}  # fmt: skip
+GPT_OSS = {"head_dim": 64, "num_experts_per_tok": 4, "experts_per_token": 4, "sliding_window": 128,
+           "swiglu_limit": 7.0, "attention_bias": True}  # fmt: skip
 TIED, H128 = {"tie_word_embeddings": True}, {"head_dim": 128}
 PUBLISHED = {
     "Llama-2-7b": (_dense("llama", 32000, 4096, 11008, 32, 32, 32), 6_738_415_616),
@@ -80,6 +112,25 @@ PUBLISHED = {
                   n_routed_experts=256, n_shared_experts=1, num_experts_per_tok=8, first_k_dense_replace=3,
                   num_nextn_predict_layers=1), 671_026_419_200,
     ),
+    "OLMo-2-7B": (_dense("olmo2", 100352, 4096, 11008, 32, 32, 32), 7_298_617_344),
+    "OLMo-2-32B": (_dense("olmo2", 100352, 5120, 27648, 64, 40, 8), 32_234_279_936),
+    "granite-3.0-8b": (_dense("granite", 49155, 4096, 12800, 40, 32, 8, **GRANITE), 8_170_848_256),
+    "granite-3.0-2b": (_dense("granite", 49155, 2048, 8192, 40, 32, 8, **GRANITE), 2_533_531_648),
+    "phi-2": (_dense("phi", 51200, 2560, 10240, 32, 32, 32, partial_rotary_factor=0.4), 2_779_683_840),
+    "gpt-oss-20b": (_dense("gpt_oss", 201088, 2880, 2880, 24, 64, 8, num_local_experts=32, **GPT_OSS), 20_914_757_184),
+    "gpt-oss-120b": (
+        _dense("gpt_oss", 201088, 2880, 2880, 36, 64, 8, num_local_experts=128, **GPT_OSS), 116_829_156_672,
+    ),
+    "Llama-4-Scout": _llama4(16, 108_641_793_536),
+    "Llama-4-Maverick": _llama4(128, 401_583_781_376, interleave_moe_layer_step=2, use_qk_norm=False),
+    "mamba-130m": (
+        {"model_type": "mamba", "hidden_size": 768, "num_hidden_layers": 24, "vocab_size": 50280, "state_size": 16,
+         "time_step_rank": 48, "expand": 2, "intermediate_size": 1536}, 129_135_360,
+    ),
+    "falcon-mamba-7b": (
+        {"model_type": "falcon_mamba", "hidden_size": 4096, "intermediate_size": 8192, "num_hidden_layers": 64,
+         "vocab_size": 65024, "state_size": 16, "time_step_rank": 256, "tie_word_embeddings": False}, 7_272_665_088,
+    ),
     "mamba2-130m": (
         {"d_model": 768, "n_layer": 24, "vocab_size": 50277, "ssm_cfg": {"layer": "Mamba2"},
          "pad_vocab_size_multiple": 16, "tie_embeddings": True}, 128_989_632,
@@ -109,3 +160,13 @@ PUBLISHED = {
         335_141_888,
     ),
 }  # fmt: skip
+
+ROUNDED = {
+    # embeddings of 9.4 billion, and 331.6 billion others; 3.2 and 12.5 billion (Nemotron-4, arXiv 2406.11704, 2402.16819)
+    "Nemotron-4-340B": (_dense("nemotron", 256000, 18432, 73728, 96, 96, 8), 341.0e9),
+    "Nemotron-4-15B": (_dense("nemotron", 256000, 6144, 24576, 32, 48, 8), 15.7e9),
+    "granite-3.0-3b-a800m": (
+        _dense("granitemoe", 49155, 1536, 512, 32, 24, 8, num_local_experts=40, num_experts_per_tok=8, **GRANITE), 3.30e9,
+    ),
+}  # fmt: skip
+"""The same, where the published number is rounded."""

@@ -6,7 +6,10 @@ import math
 
 import numpy as np
 
+STATES = ("mamba", "falcon_mamba", "mamba2")
+LAYER_NORMS = ("phi", "nemotron")
 ACTS = {
+    "relu2": lambda x: np.maximum(x, 0) ** 2,
     "silu": lambda x: x / (1 + np.exp(-x)),
     "gelu": lambda x: x * 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2))),
     "gelu_pytorch_tanh": lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
@@ -16,6 +19,11 @@ ACTS = {
 def whole(x):
     """Two halves of features as one rank."""
     return x.reshape(*x.shape[:-2], -1)
+
+
+def heat(c, positions):
+    """What Llama 4 multiplies queries with in layers without rotary embedding."""
+    return np.log(np.floor((positions + 1) / c["floor_scale"]) + 1) * c["attn_scale"] + 1
 
 
 class Forward:
@@ -36,7 +44,14 @@ class Forward:
 
     def layer_norm(self, x, name, end=""):
         mean, var = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
-        return (x - mean) / np.sqrt(var + 1e-12) * self.w[f"{name}_gain{end}"] + self.w[f"{name}_bias{end}"]
+        eps, one = 1e-5 if self.kind in LAYER_NORMS else 1e-12, 1 if self.kind == "nemotron" else 0
+        return (x - mean) / np.sqrt(var + eps) * (self.w[f"{name}_gain{end}"] + one) + self.w[f"{name}_bias{end}"]
+
+    def norm(self, x, name, end=""):
+        """The norm between blocks."""
+        if self.kind in LAYER_NORMS:
+            return self.layer_norm(x, name, end)
+        return self.rms(x, self.w[f"{name}_gain{end}"], 1e-5 if self.kind in STATES else None)
 
     def rotate(self, x):
         """Position t turns features i and i + half by the angle t * 10000 ** (-2 i / size)."""
@@ -47,14 +62,18 @@ class Forward:
         a, b = x[..., :half], x[..., half:]
         return np.concatenate([a * cos - b * sin, b * cos + a * sin], -1)
 
-    def softmax(self, scores, window, causal=True):
+    def softmax(self, scores, window, causal=True, chunk=None, sink=None):
         t = np.arange(scores.shape[-1])
         seen = t[None, :] <= t[:, None] if causal else np.ones((len(t), len(t)), bool)
         if window is not None:
             seen &= t[None, :] > t[:, None] - window
+        if chunk is not None:
+            seen &= t[None, :] // chunk == t[:, None] // chunk
         scores = np.where(seen, scores, -np.inf)
+        if sink is not None:  # a key without a value
+            scores = np.concatenate([scores, np.broadcast_to(sink, (*scores.shape[:-1], 1))], -1)
         e = np.exp(scores - scores.max(-1, keepdims=True))
-        return e / e.sum(-1, keepdims=True)
+        return (e / e.sum(-1, keepdims=True))[..., : len(t)]
 
     def linear(self, x, name, given=1):
         w = self.w[f"W{name}"]
@@ -66,26 +85,32 @@ class Forward:
         if self.kind == "bert":
             return self.bert()
         x = self.w["Embedding"][self.ids]
-        if self.gemma:
-            x = x * math.sqrt(c["hidden_size"])
+        x = x * (math.sqrt(c["hidden_size"]) if self.gemma else c.get("embedding_multiplier", 1))
         for n in range(c["num_hidden_layers"]):
             x = self.layer(x, n)
-        x = self.rms(x, self.w["N_gain_H"], 1e-5 if self.kind == "mamba2" else None)
+        x = self.norm(x, "N", "_H")
         head = self.w["Embedding" if c.get("tie_word_embeddings", self.gemma) else "Unembedding"]
-        logits = x @ head.T
+        logits = (x @ head.T + self.w.get("L_bias_H", 0)) / c.get("logits_scaling", 1)
         cap = c.get("final_logit_softcapping")
         return cap * np.tanh(logits / cap) if cap else logits
 
     def layer(self, x, n):
         whole, self.w = self.w, self.of_layer(n)
         both = self.kind in ("gemma2", "gemma3_text")
-        eps = 1e-5 if self.kind == "mamba2" else None
-        y = self.mixer(self.rms(x, self.w["NX_gain"], eps), n)
-        x = x + (self.rms(y, self.w["NY_gain"]) if both else y)
-        if self.kind != "mamba2":
-            h = self.rms(x, self.w["MX_gain"])
-            y = self.moe(h, n) if "WR" in self.w else self.ffn(h, "F")
-            x = x + (self.rms(y, self.w["MY_gain"]) if both else y)
+        if self.kind == "olmo2":
+            x = x + self.rms(self.mixer(x, n), self.w["NY_gain"])
+            x = x + self.rms(self.ffn(x, "F"), self.w["MY_gain"])
+        elif self.kind == "phi":
+            h = self.norm(x, "NX")
+            x = x + self.mixer(h, n) + self.ffn(h, "F")
+        else:
+            share = self.c.get("residual_multiplier", 1)
+            y = self.mixer(self.norm(x, "NX"), n)
+            x = x + share * (self.rms(y, self.w["NY_gain"]) if both else y)
+            if self.kind not in STATES:
+                h = self.norm(x, "MX")
+                y = self.moe(h, n) if "WR" in self.w else self.ffn(h, "F")
+                x = x + share * (self.rms(y, self.w["MY_gain"]) if both else y)
         self.w = whole
         return x
 
@@ -101,23 +126,27 @@ class Forward:
 
     def moe(self, x, n):
         c = self.c
-        logits = x @ self.w["WR"]
-        sigmoid = self.kind == "deepseek_v3"
+        logits = x @ self.w["WR"] + self.w.get("WR_bias", 0)
+        sigmoid = self.kind in ("deepseek_v3", "llama4_text")
         scores = 1 / (1 + np.exp(-logits)) if sigmoid else np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
-        choice = scores + self.w["R_bias"] if sigmoid else scores
+        choice = scores + self.w["R_bias"] if self.kind == "deepseek_v3" else scores
         k = c["num_experts_per_tok"]
         chosen = np.argsort(-choice, -1)[..., :k]
         self.routed[n] = chosen
         gates = np.take_along_axis(scores, chosen, -1)
-        if c.get("norm_topk_prob", self.kind in ("mixtral", "deepseek_v3")):
+        if c.get("norm_topk_prob", self.kind in ("mixtral", "granitemoe", "gpt_oss", "deepseek_v3")):
             gates = gates / gates.sum(-1, keepdims=True)
         gates = gates * c.get("routed_scaling_factor", 1.0)
         act, out = ACTS["silu"], np.zeros_like(x)
         for b in range(x.shape[0]):
             for t in range(x.shape[1]):
                 for gate, e in zip(gates[b, t], chosen[b, t], strict=True):
-                    inner = act(x[b, t] @ self.w["WEG"][e]) * (x[b, t] @ self.w["WEU"][e])
-                    out[b, t] += gate * (inner @ self.w["WED"][e])
+                    if self.kind == "gpt_oss":
+                        out[b, t] += gate * self.clamped(x[b, t], e)
+                        continue
+                    before, behind = (gate, 1) if self.kind == "llama4_text" else (1, gate)
+                    inner = act(before * x[b, t] @ self.w["WEG"][e]) * (before * x[b, t] @ self.w["WEU"][e])
+                    out[b, t] += behind * (inner @ self.w["WED"][e])
         if "WHU" in self.w:
             shared = self.ffn(x, "H")
             if "WHX" in self.w:
@@ -125,14 +154,21 @@ class Forward:
             out = out + shared
         return out
 
+    def clamped(self, x, e):
+        """An expert of gpt-oss."""
+        w, most = self.w, self.c["swiglu_limit"]
+        gate = np.minimum(x @ w["WEG"][e] + w["EG_bias"][e], most)
+        up = np.clip(x @ w["WEU"][e] + w["EU_bias"][e], -most, most)
+        return (up + 1) * gate / (1 + np.exp(-1.702 * gate)) @ w["WED"][e] + w["ED_bias"][e]
+
     def mixer(self, x, n):
-        if self.kind == "mamba2":
-            return self.mamba(x, n)
+        if self.kind in STATES:
+            return self.mamba(x, n) if self.kind == "mamba2" else self.mamba_1(x, n)
         return self.mla(x, n) if "kv_lora_rank" in self.c else self.attention(x, n)
 
     def window(self, n):
         c = self.c
-        if self.kind == "gemma2":
+        if self.kind in ("gemma2", "gpt_oss"):
             return c["sliding_window"] if n % 2 == 0 else None
         if self.kind == "gemma3_text":
             return c["sliding_window"] if (n + 1) % c["sliding_window_pattern"] else None
@@ -144,16 +180,32 @@ class Forward:
 
     def attention(self, x, n):
         # heads are two halves there, one rank here
-        q, k, v = whole(self.linear(x, "Q")), whole(self.linear(x, "K")), self.linear(x, "V")
-        if "QN_gain" in self.w:
+        c = self.c
+        llama4 = self.kind == "llama4_text"
+        straight = llama4 and (n + 1) % c["no_rope_layer_interval"] == 0
+        q, k, v = self.linear(x, "Q"), self.linear(x, "K"), self.linear(x, "V")
+        q, k = (q, k) if straight else (whole(q), whole(k))
+        if self.kind == "olmo2":  # over all heads
+            flat = [
+                (t.reshape(*t.shape[:2], -1), self.w[name].reshape(-1)) for t, name in ((q, "QN_gain"), (k, "KN_gain"))
+            ]
+            q, k = (self.rms(t, gain).reshape(old.shape) for (t, gain), old in zip(flat, (q, k), strict=True))
+        elif "QN_gain" in self.w:
             q, k = self.rms(q, self.w["QN_gain"].reshape(-1)), self.rms(k, self.w["KN_gain"].reshape(-1))
-        q, k = self.rotate(q), self.rotate(k)
+        q, k = (q, k) if straight else (self.rotate(q), self.rotate(k))
+        if llama4 and not straight:
+            q, k = self.rms(q, 1.0), self.rms(k, 1.0)
+        if straight:
+            q = q * heat(c, np.arange(q.shape[1]))[None, :, None, None, None]
         self.cache[f"K_cache_{n}"], self.cache[f"V_cache_{n}"] = k, v
-        scale = self.c.get("query_pre_attn_scalar", q.shape[-1]) ** -0.5
+        scale = c.get("attention_multiplier", c.get("query_pre_attn_scalar", q.shape[-1]) ** -0.5)
         scores = np.einsum("bthge,bshe->bhgts", q, k) * scale
-        cap = self.c.get("attn_logit_softcapping")
+        cap = c.get("attn_logit_softcapping")
         scores = cap * np.tanh(scores / cap) if cap else scores
-        return self.linear(np.einsum("bhgts,bshf->bthgf", self.softmax(scores, self.window(n)), v), "O", 3)
+        sink = self.w["Sink"][None, :, :, None, None] if self.kind == "gpt_oss" else None
+        chunk = c["attention_chunk_size"] if llama4 and not straight else None
+        p = self.softmax(scores, self.window(n), chunk=chunk, sink=sink)
+        return self.linear(np.einsum("bhgts,bshf->bthgf", p, v), "O", 3)
 
     def mla(self, x, n):
         source = self.rms(self.linear(x, "LQ"), self.w["LQN_gain"], 1e-6) if "WLQ" in self.w else x
@@ -165,6 +217,26 @@ class Forward:
         full_k = np.concatenate([k, np.broadcast_to(key[:, :, None], (*k.shape[:3], key.shape[-1]))], -1)
         p = self.softmax(np.einsum("bthe,bshe->bhts", full_q, full_k) * full_q.shape[-1] ** -0.5, None)
         return self.linear(np.einsum("bhts,bshf->bthf", p, v), "O", 2)
+
+    def mamba_1(self, x, n):
+        """Step by step, by the equations of Gu and Dao."""
+        taps, silu, raw = self.c["conv_kernel"], ACTS["silu"], self.linear(x, "XI")
+        self.cache[f"X_cache_{n}"] = raw
+        padded = np.concatenate([np.zeros((raw.shape[0], taps - 1, raw.shape[2])), raw], 1)
+        rows = [(padded[:, t : t + taps] * self.w["WX_conv"]).sum(1) for t in range(raw.shape[1])]
+        x_in = silu(np.stack(rows, 1) + self.w["X_conv_bias"])
+        step, b, c = (self.linear(x_in, name) for name in ("T", "B", "C"))
+        if self.kind == "falcon_mamba":
+            step, b, c = (self.rms(t, 1.0, 1e-6) for t in (step, b, c))
+        delta = np.log1p(np.exp(self.linear(step, "D") + self.w["Step_bias"]))
+        state, states, out = np.zeros((x.shape[0], raw.shape[2], b.shape[-1])), [], []
+        for t in range(x.shape[1]):
+            decay = np.exp(-delta[:, t, :, None] * np.exp(self.w["A_log"]))
+            state = decay * state + (delta[:, t] * x_in[:, t])[..., None] * b[:, t, None]
+            states.append(state)
+            out.append(np.einsum("bpn,bn->bp", state, c[:, t]) + self.w["D_skip"] * x_in[:, t])
+        self.cache[f"State_{n}"] = np.stack(states, 1)
+        return self.linear(np.stack(out, 1) * silu(self.linear(x, "Z")), "O")
 
     def mamba(self, x, n):
         """Step by step: the recurrence itself."""

@@ -1,7 +1,7 @@
 """Parameters, products and bytes of public models."""
 
 import pytest
-from tests.frontends.huggingface.configs import PUBLISHED
+from tests.frontends.huggingface.configs import PUBLISHED, ROUNDED
 
 from einmap import from_huggingface
 
@@ -12,12 +12,34 @@ def test_parameters_are_those_that_are_published(name):
     assert from_huggingface(config).n_parameters == parameters
 
 
+@pytest.mark.parametrize("name", ROUNDED)
+def test_parameters_are_those_that_are_published_as_rounded_numbers(name):
+    config, parameters = ROUNDED[name]
+    assert from_huggingface(config).n_parameters == pytest.approx(parameters, rel=0.005)
+
+
+@pytest.mark.parametrize(("name", "active"), [("gpt-oss-20b", 3.61e9), ("gpt-oss-120b", 5.13e9)])
+def test_active_parameters_of_gpt_oss_are_those_of_its_model_card_which_leaves_out_embeddings(name, active):
+    model = from_huggingface(PUBLISHED[name][0])
+    assert model.n_active_parameters - 201088 * 2880 == pytest.approx(active, rel=0.005)
+
+
+def test_experts_of_gpt_oss_alone_are_quantised():
+    config, parameters = PUBLISHED["gpt-oss-20b"]
+    left_out = ["model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"]
+    model = from_huggingface({**config, "quantization_config": {"quant_method": "mxfp4", "x": left_out}})
+    experts = 24 * 32 * 3 * 2880 * 2880
+    assert model.weight_bits == 4 * experts + 16 * (parameters - experts)
+
+
 ACTIVE = {
     "Mixtral-8x7B": 12.9e9,
     "Qwen3-30B-A3B": 3.3e9,
     "Qwen3-235B-A22B": 22e9,
     "DeepSeek-V2": 21e9,
     "DeepSeek-V3": 37e9,
+    "Llama-4-Scout": 17e9,
+    "Llama-4-Maverick": 17e9,
 }
 
 
@@ -26,6 +48,7 @@ def test_active_parameters_are_those_that_are_published(name):
     assert from_huggingface(PUBLISHED[name][0]).n_active_parameters == pytest.approx(ACTIVE[name], rel=0.02)
 
 
+UNGATED = ("phi", "nemotron")
 DECODERS = sorted(name for name, (config, _) in PUBLISHED.items() if "num_key_value_heads" in config)
 
 
@@ -38,6 +61,9 @@ def weights_of_a_token(config):
     dense = config.get("first_k_dense_replace", 0) if experts else layers
     inner = config.get("moe_intermediate_size", config["intermediate_size"])
     busy = config.get("num_experts_per_tok", 0) + config.get("n_shared_experts", 0)
+    of_dense = config.get("intermediate_size_mlp", config["intermediate_size"])
+    if config["model_type"] == "llama4_text":  # a shared one as well
+        busy, dense = busy + 1, layers - layers // config.get("interleave_moe_layer_step", 1)
     shared = config.get("shared_expert_intermediate_size", 0)
     of_experts = hidden * (experts or 0) + 3 * hidden * (inner * busy + shared) + (hidden if shared else 0)
     if rows := config.get("kv_lora_rank"):
@@ -46,7 +72,8 @@ def weights_of_a_token(config):
         queries = q * (hidden + heads * (nope + rope)) if q else hidden * heads * (nope + rope)
         # rows are not made into keys and values: queries are, and sums of rows afterwards
         projections = queries + hidden * (rows + rope) + rows * heads * (nope + value) + heads * value * hidden
-    feed_forward = dense * 3 * hidden * config["intermediate_size"] + (layers - dense) * of_experts
+    products = 2 if config["model_type"] in UNGATED else 3
+    feed_forward = dense * products * hidden * of_dense + (layers - dense) * of_experts
     return layers * projections + feed_forward + config["vocab_size"] * hidden
 
 
@@ -68,7 +95,7 @@ def test_sizes_of_at_least_20_decoders_are_published():
 @pytest.mark.parametrize("name", DECODERS)
 def test_products_of_a_token_are_its_active_weights_and_pairs_of_positions(name):
     # no window is shorter than that
-    context, config = 300, PUBLISHED[name][0]
+    context, config = 120, PUBLISHED[name][0]
     model = from_huggingface(config, context=context)
     expected = weights_of_a_token(config) + (context + 1) * products_with_the_cache(config)
     assert model.n_products == pytest.approx(expected, rel=0.005)

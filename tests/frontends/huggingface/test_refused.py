@@ -13,6 +13,9 @@ MOE = PUBLISHED["Qwen3-30B-A3B"][0]
 CODESTRAL = PUBLISHED["Mamba-Codestral-7B"][0]
 BERT = PUBLISHED["bert-base-uncased"][0]
 ROBERTA = PUBLISHED["roberta-base"][0]
+SCOUT = PUBLISHED["Llama-4-Scout"][0]
+GPT_OSS = PUBLISHED["gpt-oss-20b"][0]
+FALCON = PUBLISHED["falcon-mamba-7b"][0]
 
 
 def _groups(*bits):
@@ -69,6 +72,17 @@ def _groups(*bits):
         (MOE, {"moe_intermediate_size": None}, "'moe_intermediate_size' is missing"),
         (CODESTRAL, {"num_heads": 100}, "num_heads: 100 heads of 64 features are not expand"),
         (CODESTRAL, {"n_groups": 7}, "n_groups: 7 groups do not divide 128 heads"),
+        (LLAMA, {"model_type": "qwen3_next"}, "model_type: the architecture 'qwen3_next' is not known"),
+        (LLAMA, {"model_type": "deepseek_v32"}, "model_type: the architecture 'deepseek_v32' is not known"),
+        (SCOUT, {"no_rope_layers": [1, 0]}, "no_rope_layers: 2 entries for 48 layers"),
+        (SCOUT, {"no_rope_layers": [2] * 48}, r"no_rope_layers\[0\]: expected an integer"),
+        (SCOUT, {"layer_types": ["sliding_attention"] * 48}, "layer_types: expected full_attention or chunked"),
+        (SCOUT, {"moe_layers": [48]}, r"moe_layers\[0\]: expected an integer"),
+        (GPT_OSS, {"experts_per_token": 2}, "experts_per_token: expected what num_experts_per_tok says"),
+        (PUBLISHED["granite-3.0-8b"][0], {"logits_scaling": 0}, "logits_scaling: logits are divided by it"),
+        (PUBLISHED["phi-2"][0], {"qk_layernorm": True}, "qk_layernorm: norms of queries and keys in Phi"),
+        (FALCON, {"time_step_rank": "some"}, "time_step_rank: expected an integer"),
+        (FALCON, {"d_model": 100}, "d_model: two fields of one size differ"),
         (BERT, {"position_embedding_type": "relative_key"}, "position_embedding_type: relative positions"),
         (BERT, {"is_decoder": True}, "is_decoder: BERT as a decoder"),
     ],
@@ -102,6 +116,8 @@ def test_files_that_are_no_config_are_refused(text, tmp_path):
         (GEMMA, {"tokens": 5000, "context": 1}, "a chunk of 5000 tokens after a context"),
         (CODESTRAL, {"tokens": 2, "context": 1}, "2 tokens after a context, in state-space layers"),
         (CODESTRAL, {"tokens": 300}, "300 tokens are not a multiple of chunk_size, 256"),
+        (SCOUT, {"tokens": 9000}, "9000 tokens after 0, in layers that see chunks of 8192 positions apart"),
+        (FALCON, {"tokens": 2, "context": 1}, "2 tokens after a context, in state-space layers"),
         (BERT, {"tokens": 8, "context": 1}, "an encoder sees all positions at once"),
         ({**LLAMA, "num_hidden_layers": 1000}, {"unrolled": True}, "1,000 layers written one by one; at most 256"),
         (BERT, {"tokens": 513}, "the model has embeddings of 512 positions"),

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from tests.frontends.huggingface.forward import Forward
+from tests.frontends.huggingface.forward import STATES, Forward, heat
 
 from einmap import from_huggingface
 from einmap.einsum.numeric import run
+from einmap.frontends.huggingface.einsums import WEIGHTS
 
 PLAIN = {
     "hidden_size": 12, "intermediate_size": 10, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 6,
@@ -21,6 +22,14 @@ DEEPSEEK = {
 MAMBA = {
     "hidden_size": 6, "num_heads": 4, "head_dim": 3, "expand": 2, "n_groups": 2, "state_size": 5, "conv_kernel": 4,
     "chunk_size": 4, "num_hidden_layers": 2, "vocab_size": 9, "tie_word_embeddings": True,
+}  # fmt: skip
+MAMBA_1 = {
+    "hidden_size": 6, "intermediate_size": 8, "state_size": 5, "conv_kernel": 4, "time_step_rank": 3,
+    "num_hidden_layers": 2, "vocab_size": 9, "tie_word_embeddings": True,
+}  # fmt: skip
+SCALES = {
+    "embedding_multiplier": 3.0, "logits_scaling": 4.0, "residual_multiplier": 0.3, "attention_multiplier": 0.2,
+    "tie_word_embeddings": True,
 }  # fmt: skip
 SMALL = {
     "llama": {**PLAIN, "model_type": "llama"},
@@ -40,6 +49,18 @@ SMALL = {
     "deepseek_v2": {**DEEPSEEK, "model_type": "deepseek_v2", "routed_scaling_factor": 1.5},
     "deepseek_v3": {**DEEPSEEK, "model_type": "deepseek_v3", "q_lora_rank": 8, "routed_scaling_factor": 2.5},
     "mamba2": {**MAMBA, "model_type": "mamba2"},
+    "olmo2": {**PLAIN, "model_type": "olmo2"},
+    "granite": {**PLAIN, **SCALES, "model_type": "granite"},
+    "granitemoe": {**PLAIN, **SCALES, "model_type": "granitemoe", "num_local_experts": 3, "num_experts_per_tok": 2},
+    "phi": {**PLAIN, "model_type": "phi", "hidden_act": "gelu"},
+    "nemotron": {**PLAIN, "model_type": "nemotron", "hidden_act": "relu2"},
+    "gpt_oss": {**PLAIN, "model_type": "gpt_oss", "num_local_experts": 3, "num_experts_per_tok": 2, "sliding_window": 4,
+                "swiglu_limit": 0.4},
+    "llama4": {**PLAIN, "model_type": "llama4_text", "num_local_experts": 3, "num_experts_per_tok": 1,
+               "no_rope_layer_interval": 2, "interleave_moe_layer_step": 2, "intermediate_size_mlp": 7,
+               "attention_chunk_size": 4, "floor_scale": 2, "attn_scale": 0.3},
+    "mamba": {**MAMBA_1, "model_type": "mamba"},
+    "falcon_mamba": {**MAMBA_1, "model_type": "falcon_mamba"},
 }  # fmt: skip
 STEPS = {"token": (1, 5), "first": (1, 0), "chunk": (3, 4), "prompt": (7, 0)}
 
@@ -49,7 +70,7 @@ def weights_of(model, rng):
     found = {}
     for part in model.parts:
         for name, (tensor, role) in part.inputs.items():
-            if role in ("parameter", "linear"):
+            if role in WEIGHTS:
                 found[name] = rng.normal(0, 0.5, [part.sizes[v.upper()] for v in tensor.variables])
     return found
 
@@ -67,6 +88,8 @@ def given(name, tensor, shape, judge, context, tokens, ids):
         return ids[:, context:]
     if base == "Kinds":
         return np.zeros(shape)
+    if base == "Heat":
+        return heat(judge.c, np.arange(context, context + tokens))
     if base == "Turns":
         return turns(context, tokens, shape[-1])
     if base == "State":
@@ -74,9 +97,9 @@ def given(name, tensor, shape, judge, context, tokens, ids):
     if base == "Earlier":
         return np.tril(np.ones(shape), -1)
     whole = judge.cache[name][:, :context]
-    if base == "K_cache":  # two halves of features
+    if base == "K_cache" and len(shape) > whole.ndim:  # two halves of features
         whole = whole.reshape(*whole.shape[:-1], 2, -1)
-    if base in ("X_cache", "B_cache", "C_cache") and judge.kind == "mamba2":
+    if base in ("X_cache", "B_cache", "C_cache") and judge.kind in STATES:
         rows = np.concatenate([np.zeros((shape[0], shape[1], *shape[2:])), whole], 1)
         return rows[:, rows.shape[1] - shape[1] :]
     return whole[:, context - shape[1] :]
@@ -103,17 +126,19 @@ def routed_inputs(part, end, chosen):
     busy = sorted({int(e) for e in chosen.flat}) if f"Busy{end}" in part.inputs else list(experts)
     busy += [e for e in experts if e not in busy][: a - len(busy)]
     sample, token = -np.ones((a, c)), -np.ones((a, c))
-    row, place = np.zeros(chosen.shape), np.zeros(chosen.shape)
+    row, place, choice = np.zeros(chosen.shape), np.zeros(chosen.shape), np.zeros((a, c))
     taken = dict.fromkeys(busy, 0)
     for (b, m, k), e in np.ndenumerate(chosen):
         at, p = busy.index(e), taken[e]
         if p >= c:
             raise OverflowError(e)
-        sample[at, p], token[at, p] = b, m
+        sample[at, p], token[at, p], choice[at, p] = b, m, k
         row[b, m, k], place[b, m, k] = at, p
         taken[e] += 1
     found = {f"Sample{end}": sample, f"Token{end}": token, f"Row{end}": row, f"Place{end}": place}
     found[f"Chosen{end}"] = chosen
+    if f"Choice{end}" in part.inputs:
+        found[f"Choice{end}"] = choice
     if f"Busy{end}" in part.inputs:
         found[f"Busy{end}"] = np.array(busy)
     return found
@@ -137,12 +162,14 @@ def even(config, model, weights, ids, context):
 @pytest.mark.parametrize("kind", SMALL)
 def test_a_step_gives_the_logits_of_the_whole_sequence(kind, step):
     config, (tokens, context) = SMALL[kind], STEPS[step]
-    if kind == "mamba2":
+    if kind in STATES:
         tokens, context = {"chunk": (3, 0), "prompt": (8, 0)}.get(step, (tokens, context))
+    if kind == "llama4":  # within a chunk of 4 positions
+        tokens, context = {"chunk": (2, 5), "prompt": (4, 0)}.get(step, (tokens, context))
     # few tokens, which random routers spread evenly soon
     routed = "num_experts_per_tok" in config
     batch = 1 if routed else 2
-    tokens = min(tokens, 3) if routed else tokens
+    tokens = min(tokens, 2 if kind == "gpt_oss" else 3) if routed else tokens
     model = from_huggingface(config, batch=batch, tokens=tokens, context=context, unrolled=True)
     for seed in range(300):
         rng = np.random.default_rng(seed)

@@ -16,6 +16,7 @@ from einmap.einsum.einsum import Einsum, TensorAccess, TensorName
 from einmap.einsum.notation.names import partition_names
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand, Operation, product_of, with_operands
 from einmap.einsum.rewrites.delay import delay_reduction
+from einmap.einsum.rewrites.edit import box, rebuilt
 from einmap.einsum.rewrites.partition import TileShapes, single_variable, split
 from einmap.einsum.rewrites.softmax import Softmax, as_input, exchanged, free, made, settled, softmaxes, written
 from einmap.einsum.spaces.projection import Affine, Rank, RankVar
@@ -48,8 +49,8 @@ def online_softmax(workload: Workload, rank: Rank | Sequence[Rank], tile_shape: 
     """One pass over blocks of keys, one after the other, with corrections.
 
     As `split_softmax`, but all that is kept of earlier blocks is the largest score so far, a sum and products for each
-    query: the states of a recurrence over the blocks. It cannot have a block that bounds leave empty for some queries
-    (a causal mask as an iteration space): NotSupportedError.
+    query: the states of a recurrence over the blocks. Where bounds leave a block empty for some queries (a causal mask
+    as an iteration space) these keep their states over it, and nothing is computed of its keys.
     """
     workload, found, blocks = _in_blocks(workload, rank, tile_shape)
     for softmax in found:
@@ -176,11 +177,12 @@ class _Running:
 
     def workload(self) -> Workload:
         """The workload with the recurrence, and before it all that is not a part of it."""
-        parts, workload = self.parts, self.parts.workload
+        parts, workload = self.whole, self.parts.workload
         first = workload.by_name[workload.producers[self.parts.local.tensor]]
         inner = [workload.by_name[workload.producers[_of_block(e).tensor]] for e in (parts.total, parts.product)]
         ahead = self._ahead(first)
-        steps = [self._before(), *ahead, first, *self._largest(), self._numerators(), *inner]
+        seen = self._seen() if self.parts.maximum.cuts else ()
+        steps = [self._before(), *ahead, first, *seen, *self._largest(), self._numerators(), *inner]
         for reduction in (parts.total, parts.product):
             steps.append(self._corrected(reduction))
         for reduction in (parts.total, parts.product):
@@ -191,16 +193,18 @@ class _Running:
         return exchanged(workload, instead)
 
     @cached_property
+    def whole(self) -> _Parts:
+        """The parts with all blocks for each query: what bounds leave out is never written, and read as 0."""
+        workload, softmax = self.parts.workload, self.parts.softmax
+        names = [workload.producers[tensor] for tensor in (self.parts.largest, softmax.sums, softmax.products)]
+        return replace(self.parts, workload=exchanged(workload, {n: [uncut(workload.by_name[n])] for n in names}))
+
+    @cached_property
     def _step(self) -> RankVar:
-        """The rank variable of the blocks. NotSupportedError where there are several, or not all queries have each."""
+        """The rank variable of the blocks. NotSupportedError where there are several."""
         parts = self.parts
         ends = (parts.maximum, parts.total, parts.product)
         found = {str(single_variable(dict(_of_block(e).projection)[parts.blocks])) for e in ends}
-        for einsum in ends:
-            if einsum.cuts:
-                text = f"an online softmax asks all blocks of keys for each query, but {einsum.name!r} is bounded by "
-                hint = "add the mask to the scores as a tensor, or use split_softmax"
-                raise NotSupportedError(text + ", ".join(einsum.cuts), hint=hint)
         if len(found) > 1:
             text = (
                 f"an online softmax needs one rank variable for rank {parts.blocks}, found {', '.join(sorted(found))}"
@@ -232,21 +236,45 @@ class _Running:
 
     def _before(self) -> Einsum:
         """The largest score before a block, LOWEST where nothing has been summed."""
-        maximum, largest, sums = self.parts.maximum, self.parts.largest, self.parts.softmax.sums
+        maximum, largest, sums = self.whole.maximum, self.parts.largest, self.parts.softmax.sums
         states = [self._state(tensor, maximum, after=False) for tensor in (sums, largest)]
         chosen = Operation(Apply("select", (Operand(sums), Operand(largest), LOWEST)))
         return made(maximum, self._highest.tensor, chosen, [*states, written(self._highest)])
 
     def _largest(self) -> tuple[Einsum, Einsum]:
         """The largest score with a block, and the factor of what earlier ones have summed."""
-        maximum, largest, local = self.parts.maximum, self.parts.largest, self.parts.local
-        larger = Operation(Apply("max", (Operand(self._highest.tensor), Operand(local.tensor))))
+        maximum, largest, local = self.whole.maximum, self.parts.largest, self.parts.local
+        larger: MapExpression = Apply("max", (Operand(self._highest.tensor), Operand(local.tensor)))
+        seen: list[TensorAccess] = []
+        if self.parts.maximum.cuts:
+            seen, local = [as_input(local, self._shown)], as_input(local, self._higher)
+            larger = Apply("select", (Operand(self._shown), Operand(local.tensor), Operand(self._highest.tensor)))
         state = self._state(largest, maximum, after=True, output=True)
         correction = self.parts.correction(self._highest.tensor)
         accesses = [self._highest, self._state(largest, maximum, after=True), written(self._factor)]
         return (
-            made(maximum, maximum.name, larger, [self._highest, local, state]),
+            made(maximum, maximum.name, Operation(larger), [*seen, local, self._highest, state]),
             made(self.parts.exp, self._factor.tensor, correction, accesses, maximum),
+        )
+
+    @cached_property
+    def _shown(self) -> TensorName:
+        """Which queries have a key in a block: 1 there, and nothing is written elsewhere."""
+        return free(self.parts.workload, f"{self.parts.largest}_seen")
+
+    @cached_property
+    def _higher(self) -> TensorName:
+        """The largest score with a block, of queries that have a key in it."""
+        return free(self.parts.workload, f"{self.parts.largest}_after")
+
+    def _seen(self) -> tuple[Einsum, Einsum]:
+        """Ones, and the largest score with a block, within the bounds of blocks and queries."""
+        cut, local, one = self.parts.maximum, self.parts.local, Number(1.0)
+        chosen = Operation(Apply("select", (Operand(local.tensor), one, one)))
+        larger = Operation(Apply("max", (Operand(self._highest.tensor), Operand(local.tensor))))
+        return (
+            made(cut, self._shown, chosen, [local, written(local, self._shown)]),
+            made(cut, self._higher, larger, [self._highest, local, written(local, self._higher)]),
         )
 
     def _numerators(self) -> Einsum:
@@ -304,3 +332,8 @@ class _Running:
 def rebuilt_with(einsum: Einsum, accesses: dict[TensorName, TensorAccess]) -> Einsum:
     """The Einsum with other accesses of some tensors."""
     return made(einsum, einsum.name, einsum.operation, [accesses.get(a.tensor, a) for a in einsum.accesses])
+
+
+def uncut(einsum: Einsum) -> Einsum:
+    """The Einsum within the extents of its rank variables alone."""
+    return rebuilt(einsum, einsum.accesses, box(einsum, einsum.rank_variables))

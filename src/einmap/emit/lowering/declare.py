@@ -7,12 +7,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
+from numpy.typing import NDArray
+
 from einmap.arch.component import Memory
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.gather import index_sizes
 from einmap.einsum.numeric import shapes
 from einmap.einsum.operation import Reduction
-from einmap.einsum.spaces.projection import Lookup, Relevance
+from einmap.einsum.spaces.projection import Affine, Lookup, Relevance
 from einmap.emit.language.identifiers import Names, as_identifier
 from einmap.emit.language.program import ALWAYS, Action, BufferVariable, Condition, Counter, Role, TensorVariable
 from einmap.emit.lowering.liveness import Liveness, covers_tiles, link_of, tiles_overlap
@@ -175,7 +178,7 @@ class Declared:
                 )
 
     def _refuse_gaps(self, place: Place) -> None:
-        """Elements without a result are 0 to those who read them, and -inf in a buffer where a maximum is made."""
+        """Refuse elements without a result, which are 0 to those who read them, and -inf where a maximum is made."""
         producer, tensor = place.producer, place.hold.tensor
         if producer is None or not place.is_backing() or producer.einsum.operation.reduction == "sum":
             return
@@ -184,12 +187,21 @@ class Declared:
         if (
             inside is not None
             and not inside.any(axis=tuple(i for i, v in enumerate(einsum.rank_variables) if v not in variables)).all()
+            and not self._read_as_written(producer.einsum, tensor)
         ):
             raise NotSupportedError(
                 f"no point writes some elements of {tensor!r}, the {einsum.operation.reduction}imum of Einsum "
                 f"{einsum.name!r}, which is kept tile by tile; code for that cannot be emitted yet",
                 hint=f"hold {tensor} outside of all loops",
             )
+
+    def _read_as_written(self, producer: Einsum, tensor: str) -> bool:
+        """Whether the Einsums that read a tensor are known to read what its producer writes, and no more."""
+        workload = self.schedule.workload
+        written = _touched(producer, producer.by_tensor[tensor])
+        readers = [workload.by_name[name] for name in workload.consumers[tensor]]
+        read = [_touched(reader, reader.by_tensor[tensor]) for reader in readers]
+        return written is not None and all(mask is not None and not (mask & ~written).any() for mask in read)
 
     def _declare(self, place: Place) -> BufferVariable:
         tensor, memory = place.hold.tensor, place.hold.component
@@ -326,3 +338,21 @@ def loop_names(routes: Iterable[Route], names: Names) -> dict[Address, str]:
             names.renamed[variable] = stem
         index_names[address] = candidate
     return index_names
+
+
+def _touched(einsum: Einsum, access: TensorAccess) -> NDArray[np.bool_] | None:
+    """Elements of a tensor that an Einsum touches, by its ranks, one place for a rank whose elements are alike.
+
+    None where an index is anything but a rank variable that begins with 0.
+    """
+    begun = dict(einsum.first_values)
+    found = [index.terms[0][0] for _, index in access.projection if index.terms]
+    plain = all(i == Affine(((i.terms[0][0], 1),)) for _, i in access.projection if i.terms)
+    if not plain or len(found) != len(access.projection) or len({*found}) < len(found) or begun.keys() & {*found}:
+        return None
+    inside = space_mask(einsum)
+    if inside is None:
+        return np.ones([1] * len(found), bool)
+    others = tuple(i for i, v in enumerate(einsum.rank_variables) if v not in found)
+    kept = [v for v in einsum.rank_variables if v in found]
+    return np.transpose(inside.any(axis=others), [kept.index(v) for v in found])

@@ -21,10 +21,17 @@ class Keys:
     index: dict[str, str]
 
 
-def keys_of(w: Cascade, m: str, *, causal: bool, window: int | None) -> tuple[Keys, ...]:
-    """Cached and new positions. Raises SpecError where a window ends within a chunk that follows a context."""
+def keys_of(w: Cascade, m: str, *, causal: bool, window: int | None, chunk: int | None = None) -> tuple[Keys, ...]:
+    """Cached and new positions; `window` and `chunk` as `Attention` has them. Raises SpecError where a window ends
+    within a chunk of a prompt that follows a context, and for new positions on both sides of a multiple of `chunk`.
+    """
     step = w.step
     cached = step.context if window is None else min(step.context, window - 1)
+    if chunk is not None:
+        cached = step.context % chunk
+        if cached + step.tokens > chunk:
+            text = f"{step.tokens} tokens after {step.context}, in layers that see chunks of {chunk} positions apart"
+            raise SpecError(text, hint=f"at most {chunk - cached} tokens, up to the end of a chunk")
     if cached and window is not None and step.tokens >= window:
         text = f"a chunk of {step.tokens} tokens after a context, in layers whose window is {window} positions"
         raise SpecError(text, hint=f"at most {window - 1} tokens, or a context of 0")
@@ -41,18 +48,29 @@ def keys_of(w: Cascade, m: str, *, causal: bool, window: int | None) -> tuple[Ke
 
 
 def attended(
-    w: Cascade, keys: Sequence[Keys], scores: Sequence[str], values: Sequence[Tensor], over: Sequence[str]
+    w: Cascade,
+    keys: Sequence[Keys],
+    scores: Sequence[str],
+    values: Sequence[Tensor],
+    over: Sequence[str],
+    sink: Tensor | None = None,
 ) -> Tensor:
     """Values weighted by the safe softmax of scores over all keys; `scores`: map expressions, one for each kind of
-    keys; `over`: rank variables of the queries without their features. Divided after the weighting.
+    keys; `over`: rank variables of the queries without their features; `sink`: scores of no key, by rank variables of
+    `over`. Divided after the weighting.
     """
     alone = [extent(part.variable) == 1 for part in keys]
     maxima = [
         text if one else f"{w.put(f'S_max{part.label}', over, text, reduction='max', where=part.where)}"
         for part, text, one in zip(keys, scores, alone, strict=True)
     ]
-    if len(keys) == 2:
-        most = w.put("S_max_all", over, f"max({maxima[0]}, {maxima[1]})", reduction="max")
+    if sink is not None:
+        maxima.append(f"{sink}")
+    if len(maxima) > 1:
+        largest = maxima[0]
+        for other in maxima[1:]:
+            largest = f"max({largest}, {other})"
+        most = w.put("S_max_all", over, largest, reduction="max")
     elif alone[0]:
         most = w.put("S_max", over, maxima[0], reduction="max")
     else:
@@ -67,6 +85,8 @@ def attended(
         seen = f"{e} * {value.at(**part.index)}"
         weighted.append(f"{w.put(f'AV{part.label}', made, seen, weight=value, where=part.where)}")
     # few tensors for each Einsum: mappings are many times more with each
+    if sink is not None:
+        sums.append(f"exp({sink} - {most})")
     total = w.put("P_all", over, " + ".join(sums)) if len(sums) > 1 else total
     return w.put("A", made, f"({' + '.join(weighted)}) / {total}")
 
@@ -93,11 +113,13 @@ def attention(w: Cascade, block: Attention, x: Tensor) -> Tensor:
     key = linear(w, "K", x, (d,), (h, *e), bias=block.qkv_bias)
     value = linear(w, "V", x, (d,), (h, f), bias=block.qkv_bias)
     if block.qk_norm is not None:
-        query = normalised(w, "QN", block.qk_norm, query, len(e))
-        key = normalised(w, "KN", block.qk_norm, key, len(e))
+        query = normalised(w, "QN", block.qk_norm, query, len(e) + (2 if block.joint else 0))
+        key = normalised(w, "KN", block.qk_norm, key, len(e) + (1 if block.joint else 0))
     if block.rotary:
         query, key = turned(w, "QR", query), turned(w, "KR", key)
-    keys = keys_of(w, m, causal=block.causal, window=block.window)
+    if block.heated:
+        query = w.put("QH", query.variables, f"{query} * {w.input('Heat', 'activation', m)}")
+    keys = keys_of(w, m, causal=block.causal, window=block.window, chunk=block.chunk)
     scores, values = [], []
     for part in keys:
         p = part.variable
@@ -110,7 +132,8 @@ def attention(w: Cascade, block: Attention, x: Tensor) -> Tensor:
     if block.causal:
         w.append("K_new", key.variables, f"{key}")
         w.append("V_new", value.variables, f"{value}")
-    result = attended(w, keys, scores, values, (b, m, h, g))
+    sink = w.input("Sink", "parameter", h, g) if block.sinks else None
+    result = attended(w, keys, scores, values, (b, m, h, g), sink)
     return linear(w, "O", result, (h, g, f), (d,), bias=block.out_bias)
 
 

@@ -25,15 +25,18 @@ def normalised(w: Cascade, name: str, norm: Norm, x: Tensor, count: int = 1) -> 
     size = 1
     for v in over:
         size *= extent(v)
+    if norm.kind == "plain":
+        square = w.put(f"{name}_square", kept, f"{x} ** 2")
+        return w.put(name, x.variables, f"{x} * rsqrt({square} / {size} + {norm.epsilon!r})")
     gain = w.input(f"{name}_gain", "parameter", *over)
+    factor = f"({norm.offset} + {gain})" if norm.offset else f"{gain}"
     if norm.kind == "layer":
         bias = w.input(f"{name}_bias", "parameter", *over)
         mean = w.put(f"{name}_mean", kept, f"{x} / {size}")
         centred = f"({x} - {mean})"
         square = w.put(f"{name}_square", kept, f"{centred} ** 2")
-        return w.put(name, x.variables, f"{centred} * rsqrt({square} / {size} + {norm.epsilon!r}) * {gain} + {bias}")
+        return w.put(name, x.variables, f"{centred} * rsqrt({square} / {size} + {norm.epsilon!r}) * {factor} + {bias}")
     square = w.put(f"{name}_square", kept, f"{x} ** 2")
-    factor = f"({norm.offset} + {gain})" if norm.offset else f"{gain}"
     return w.put(name, x.variables, f"{x} * rsqrt({square} / {size} + {norm.epsilon!r}) * {factor}")
 
 
@@ -50,6 +53,19 @@ def linear(
     return w.put(name, product.variables, f"{product} + {added}")
 
 
+def times(factor: float) -> str:
+    """The end of a product with a factor; nothing for 1."""
+    return "" if factor == 1 else f" * {factor!r}"
+
+
+def _gated(block: FeedForward, gate: Tensor, up: Tensor) -> str:
+    """The map expression between the products of a gated block."""
+    if block.limit is None:
+        return f"{ACTIVATIONS[block.activation].format(gate)} * {up}"
+    low, high = f"min({gate}, {block.limit!r})", f"max(min({up}, {block.limit!r}), {-block.limit!r})"
+    return f"{low} * sigmoid({low} * {block.slope!r}) * ({high} + 1)"
+
+
 def added(w: Cascade, name: str, x: Tensor, y: Tensor) -> Tensor:
     """The sum of two tensors of one shape."""
     return w.put(name, x.variables, f"{x} + {y}")
@@ -62,7 +78,7 @@ def feed_forward(w: Cascade, name: str, block: FeedForward, x: Tensor) -> Tensor
     if block.gated:
         gate = linear(w, f"{name}G", x, (d,), (s,), bias=block.bias)
         up = linear(w, f"{name}U", x, (d,), (s,), bias=block.bias)
-        inner = w.put(f"{name}A", up.variables, f"{act.format(gate)} * {up}")
+        inner = w.put(f"{name}A", up.variables, _gated(block, gate, up))
     else:
         up = linear(w, f"{name}U", x, (d,), (s,), bias=block.bias)
         inner = w.put(f"{name}A", up.variables, act.format(up))
@@ -84,12 +100,19 @@ def experts(w: Cascade, block: Experts, x: Tensor) -> Tensor:
     a, c = w.size("a", busy), w.size("c", -(-choices // busy))
     sample = w.input("Sample", "index", a, c)
     token = w.input("Token", "index", a, c)
-    rows = w.put("XE", (a, c, d), x.at(b=f"{sample}", m=f"{token}"))
-    results = _of_experts(w, block, rows, number, a)
     row = w.input("Row", "index", b, m, k)
     place = w.input("Place", "index", b, m, k)
-    factor = "" if block.factor == 1 else f" * {block.factor!r}"
-    mixed = w.put("FE", (b, m, d), f"{gates} * {results.at(a=f'{row}', c=f'{place}')}{factor}", weight=gates)
+    if block.first:
+        choice = w.input("Choice", "index", a, c)
+        gate = gates.at(b=f"{sample}", m=f"{token}", k=f"{choice}")
+        rows = w.put("XE", (a, c, d), f"{x.at(b=f'{sample}', m=f'{token}')} * {gate}{times(block.factor)}")
+        results = _of_experts(w, block, rows, number, a)
+        mixed = w.put("FE", (b, m, d), results.at(a=f"{row}", c=f"{place}"))
+    else:
+        rows = w.put("XE", (a, c, d), x.at(b=f"{sample}", m=f"{token}"))
+        results = _of_experts(w, block, rows, number, a)
+        weighed = f"{gates} * {results.at(a=f'{row}', c=f'{place}')}{times(block.factor)}"
+        mixed = w.put("FE", (b, m, d), weighed, weight=gates)
     if block.shared is None:
         return mixed
     shared = feed_forward(w, "H", block.shared, x)
@@ -103,7 +126,9 @@ def _gates(w: Cascade, block: Experts, x: Tensor, variables: Sequence[str]) -> T
     """The weights of the chosen experts of each token."""
     b, m, k, number = variables
     weight = w.input("WR", "parameter", x.variables[-1], number)
-    logits = w.put("R", (b, m, number), f"{x} * {weight}", weight=weight)
+    logits = w.put("R_product" if block.bias else "R", (b, m, number), f"{x} * {weight}", weight=weight)
+    if block.bias:
+        logits = w.put("R", logits.variables, f"{logits} + {w.input('WR_bias', 'parameter', number)}")
     if block.scores == "softmax":
         most = w.put("R_max", (b, m), f"{logits}", reduction="max")
         scores = w.put("R_score", (b, m, number), f"exp({logits} - {most})")
@@ -127,19 +152,22 @@ def _of_experts(w: Cascade, block: Experts, rows: Tensor, number: str, a: str) -
     """Results of each busy expert for its rows."""
     _, c, d = rows.variables
     s = w.size("s", block.expert.hidden)
-    act = ACTIVATIONS[block.expert.activation]
-    share = block.chosen / block.number
+    expert, share = block.expert, block.chosen / block.number
     all_busy = a[1:] == number[1:]
     index = a if all_busy else f"{w.input('Busy', 'index', a)}"
 
     def product(name: str, x: Tensor, old: str, new: str) -> Tensor:
-        weight = w.input(f"W{name}", "linear", number, old, new, share=share)
-        return w.put(name, (a, c, new), f"{x} * {weight.at(x=index)}", weight=weight)
+        weight = w.input(f"W{name}", "expert", number, old, new, share=share)
+        text = f"{x} * {weight.at(x=index)}"
+        if not expert.bias:
+            return w.put(name, (a, c, new), text, weight=weight)
+        product = w.put(f"{name}_product", (a, c, new), text, weight=weight)
+        bias = w.input(f"{name}_bias", "parameter", number, new, share=share)
+        return w.put(name, product.variables, f"{product} + {bias.at(x=index)}")
 
     up = product("EU", rows, d, s)
-    if block.expert.gated:
-        gate = product("EG", rows, d, s)
-        inner = w.put("EA", up.variables, f"{act.format(gate)} * {up}")
+    if expert.gated:
+        inner = w.put("EA", up.variables, _gated(expert, product("EG", rows, d, s), up))
     else:
-        inner = w.put("EA", up.variables, act.format(up))
+        inner = w.put("EA", up.variables, ACTIVATIONS[expert.activation].format(up))
     return product("ED", inner, s, d)

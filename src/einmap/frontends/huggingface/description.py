@@ -9,10 +9,10 @@ from typing import Literal
 @dataclass(frozen=True, slots=True)
 class Norm:
     """Normalisation over features. `rms`: x / rms(x) times a gain (plus `offset`); `layer`: without its mean, over its
-    standard deviation, times a gain, plus a bias.
+    standard deviation, times a gain (plus `offset`), plus a bias; `plain`: x / rms(x).
     """
 
-    kind: Literal["rms", "layer"]
+    kind: Literal["rms", "layer", "plain"]
     epsilon: float
     offset: int = 0
 
@@ -22,7 +22,9 @@ class Attention:
     """Attention by heads: `heads` queries, `kv_heads` keys and values of `head` features each.
 
     `rotary`: whether queries and keys are turned by their position; `window`: positions that a query sees, itself
-    included; `cap`: scores are cap * tanh(score / cap); `qk_norm`: norm of queries and keys, over each head.
+    included; `chunk`: it sees those from the last multiple of that on; `cap`: scores are cap * tanh(score / cap);
+    `qk_norm`: norm of queries and keys, over each head, or over all heads where it is `joint`; `heated`: queries are
+    multiplied by a factor of their position; `sinks`: each head has a score more, of no key (gpt-oss).
     """
 
     heads: int
@@ -36,6 +38,10 @@ class Attention:
     window: int | None = None
     cap: float | None = None
     causal: bool = True
+    chunk: int | None = None
+    joint: bool = False
+    heated: bool = False
+    sinks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +82,34 @@ class StateSpace:
 
 
 @dataclass(frozen=True, slots=True)
+class Selective:
+    """A selective state-space layer (Mamba, arXiv 2312.00752): `inner` features with `state` values each, steps of time
+    by way of `rank` values, a convolution over `taps` positions. `inside`: norm of steps, B and C (Falcon Mamba).
+    """
+
+    inner: int
+    state: int
+    rank: int
+    taps: int
+    inside: Norm | None
+    conv_bias: bool
+    bias: bool
+
+
+@dataclass(frozen=True, slots=True)
 class FeedForward:
-    """Two products with an activation between, or three where it is gated: act(x G) * (x U), times D."""
+    """Two products with an activation between, or three where it is gated: act(x G) * (x U), times D.
+
+    `limit`, of gated ones: g * sigmoid(`slope` * g) * (u + 1) instead, g at most `limit`, u between -limit and limit
+    (gpt-oss).
+    """
 
     hidden: int
     activation: str
     gated: bool
     bias: bool = False
+    limit: float | None = None
+    slope: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +118,7 @@ class Experts:
 
     `scores`: of the router; `normalised`: weights of the chosen ones sum to 1; `factor`: then multiplies them.
     `correction`: the choice is made by scores plus a bias of each expert, the weights are those of the scores.
+    `bias`: of the router; `first`: weights multiply what goes into experts, not what comes out (Llama 4).
     """
 
     number: int
@@ -102,19 +130,26 @@ class Experts:
     correction: bool = False
     shared: FeedForward | None = None
     shared_gate: bool = False
+    bias: bool = False
+    first: bool = False
+
+
+type Mixer = Attention | Latent | StateSpace | Selective
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A layer. `placed`: norms stand before each block, after each sum (BERT), or before and after each block (Gemma).
+    """A layer. `placed`: norms stand before each block, after each sum (BERT), before and after each block (Gemma),
+    `behind` each block (OLMo 2), or one before both blocks, which stand beside each other (`parallel`, Phi).
 
-    `second` is the feed-forward block; a layer of Mamba has none.
+    `second` is the feed-forward block; a layer of Mamba has none. `share` multiplies what blocks add.
     """
 
-    mixer: Attention | Latent | StateSpace
+    mixer: Mixer
     second: FeedForward | Experts | None
     norm: Norm
-    placed: Literal["before", "after", "both"] = "before"
+    placed: Literal["before", "after", "both", "behind", "parallel"] = "before"
+    share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +158,8 @@ class Description:
 
     `embedding_scale` multiplies embeddings; `positions` and `types` are rows of further embeddings, 0 for none;
     `embedding_norm` stands behind them. `head`: `logits` of the last position, `masked` logits of all positions behind
-    a further layer (BERT), a `pooled` first position, or none. `tied`: logits use the embeddings.
+    a further layer (BERT), a `pooled` first position, or none. `tied`: logits use the embeddings; `logits_bias`,
+    `logits_divisor`: they have a bias, and are divided.
     """
 
     architecture: str
@@ -139,4 +175,6 @@ class Description:
     types: int = 0
     embedding_norm: Norm | None = None
     logits_cap: float | None = None
+    logits_bias: bool = False
+    logits_divisor: float = 1.0
     longest: int | None = None

@@ -8,8 +8,12 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any, Literal
 
-type Role = Literal["parameter", "linear", "cache", "activation", "index"]
-"""Inputs: parameters that stay wide, weights of products, rows of the cache, numbers between, and indices."""
+type Role = Literal["parameter", "linear", "expert", "cache", "activation", "index"]
+"""Inputs: parameters that stay wide, weights of products, those of experts, rows of the cache, numbers between, and
+indices.
+"""
+WEIGHTS: tuple[Role, ...] = ("parameter", "linear", "expert")
+"""Inputs that are trained."""
 INDEX_BITS = 32
 _WORDS = re.compile(r"\w+")
 """Names in the text of an Einsum."""
@@ -26,16 +30,20 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Widths:
-    """Bits of a value: of weights of linear layers, of other parameters, of activations, and of the cache."""
+    """Bits of a value: of weights of linear layers, of other parameters, of activations, of the cache, and of experts
+    where they are not those of linear layers.
+    """
 
     weights: int
     others: int
     activations: int
     cache: int
+    experts: int | None = None
 
     def of(self, role: Role) -> int:
         """Bits of a value of an input, or of what an Einsum writes (`activation`, `cache`)."""
         bits = {"parameter": self.others, "linear": self.weights, "cache": self.cache, "index": INDEX_BITS}
+        bits["expert"] = self.experts or self.weights
         return bits.get(role, self.activations)
 
 

@@ -11,10 +11,12 @@ from einmap.frontends.huggingface.config import Config
 from einmap.frontends.huggingface.description import (
     Attention,
     Description,
+    Experts,
     FeedForward,
     Latent,
     Layer,
     Norm,
+    Selective,
     StateSpace,
 )
 from einmap.frontends.huggingface.sizes import (
@@ -23,13 +25,14 @@ from einmap.frontends.huggingface.sizes import (
     attention,
     bits_of,
     cap,
+    chosen_of,
     latent,
     layer_count,
     rms,
     second_blocks,
     windows,
 )
-from einmap.spec.raw import RawList, RawMap
+from einmap.spec.raw import RawList, RawMap, RawScalar
 from einmap.visible import short
 
 _GEMMA = Decoder(gemma=True, head=256, activation="gelu_pytorch_tanh", tied=True)
@@ -49,6 +52,14 @@ DECODERS = {
     "deepseek_v2": Decoder(latent=True, experts="deepseek_v2"),
     "deepseek_v3": Decoder(latent=True, experts="deepseek_v3"),
     "kimi_k2": Decoder(latent=True, experts="deepseek_v3"),
+    "olmo2": Decoder(qk_norm=True, joint=True, placed="behind"),
+    "granite": Decoder(multipliers=True),
+    "granitemoe": Decoder(multipliers=True, experts="mixtral"),
+    "phi": Decoder(
+        norm=("layer", "layer_norm_eps"), placed="parallel", gated=False, biases=True, activation="gelu_new"
+    ),
+    "nemotron": Decoder(norm=("layer", "norm_eps"), gated=False, activation="relu2"),
+    "gpt_oss": Decoder(head=64, sinks=True, windows="turns", turn=2, experts="gpt_oss"),
 }
 """Decoders: what each is beside its fields."""
 
@@ -103,20 +114,83 @@ def _decoder(c: Config) -> Description:
         c.only(key, 1, "layers of another kind of attention in between are not imported")
     c.only("lm_head_bias", False, "a head with a bias is not imported")
     c.only("use_bidirectional_attention", False, "attention to later positions is not imported")
-    placed: Literal["both", "before"] = "both" if decoder.both_norms else "before"
+    c.only("qk_layernorm", False, "norms of queries and keys in Phi are not imported")
+    placed: Literal["both", "before", "behind", "parallel"] = "both" if decoder.both_norms else decoder.placed
+    scaled = decoder.multipliers
+    share = c.number("residual_multiplier", 1.0) if scaled else 1.0
+    scale = c.number("embedding_multiplier", 1.0) if scaled else 1.0
+    divisor = c.number("logits_scaling", 1.0) if scaled else 1.0
+    if not divisor:
+        raise c.wrong("logits_scaling", "logits are divided by it, expected a positive number")
     return Description(
         architecture=kind.text(),
         hidden=hidden,
         vocabulary=c.size("vocab_size"),
-        layers=tuple(Layer(mixer, second, norm, placed) for mixer, second in zip(mixers, seconds, strict=True)),
+        layers=tuple(Layer(mixer, second, norm, placed, share) for mixer, second in zip(mixers, seconds, strict=True)),
         final_norm=norm,
         tied=c.flag("tie_word_embeddings", decoder.tied),
         head="none" if _head(c, "logits", {"ForCausalLM": "logits", "Model": "none"}) == "none" else "logits",
         bits=bits_of(c),
-        embedding_scale=hidden**0.5 if decoder.gemma else 1.0,
+        embedding_scale=hidden**0.5 if decoder.gemma else scale,
+        logits_bias=decoder.biases,
+        logits_divisor=divisor,
         logits_cap=cap(c, "final_logit_softcapping", decoder.caps[1]) if decoder.gemma else None,
         longest=c.size("max_position_embeddings") if c.has("max_position_embeddings") else None,
     )
+
+
+def _llama4(c: Config) -> Description:
+    """The text model of Llama 4: layers by turns with and without rotary embedding, experts in some of them."""
+    layers, hidden, norm = layer_count(c), c.size("hidden_size"), rms(c)
+    turn, step = c.size("no_rope_layer_interval", 4), c.size("interleave_moe_layer_step", 1)
+    turned = [(layer + 1) % turn != 0 for layer in range(layers)]
+    listed = c.get("no_rope_layers")
+    if listed is not None and listed.items():
+        turned = [item.integer(0, 1) == 1 for item in listed.items()]
+        _one_each(c, "no_rope_layers", len(turned), layers)
+    sparse = {layer for layer in range(layers) if (layer + 1) % step == 0}
+    if (chosen := c.get("moe_layers")) is not None:
+        sparse = {item.integer(0, layers - 1) for item in chosen.items()}
+    chunk = c.size("attention_chunk_size", 8192) if "attention_chunk_size" not in c.names() else None
+    chunk = c.size("attention_chunk_size") if c.has("attention_chunk_size") else chunk
+    chunks = [chunk if rotary else None for rotary in turned]
+    if (kinds := c.get("layer_types")) is not None:
+        words = [kind.text() for kind in kinds.items()]
+        _one_each(c, "layer_types", len(words), layers)
+        if unknown := [word for word in words if word not in ("chunked_attention", "full_attention")]:
+            raise c.wrong("layer_types", f"expected full_attention or chunked_attention, found {short(unknown[0], 60)}")
+        chunks = [chunk if word == "chunked_attention" else None for word in words]
+    plain = attention(c, Decoder(head=128))
+    normal = Norm("plain", norm.epsilon) if c.flag("use_qk_norm", True) else None
+    tuned = c.get("attn_temperature_tuning")
+    heated = tuned is None or not isinstance(tuned.raw, RawScalar) or bool(tuned.raw.value)
+    for key in ("floor_scale", "attn_scale", "for_llm_compressor"):
+        c.get(key)
+    rotated, straight = replace(plain, qk_norm=normal), replace(plain, rotary=False, heated=heated)
+    act, inner = activation(c, "silu"), c.size("intermediate_size")
+    expert, number = FeedForward(inner, act, gated=True), c.size("num_local_experts")
+    experts = Experts(number, chosen_of(c, number), expert, "sigmoid", normalised=False, shared=expert, first=True)
+    dense = FeedForward(c.size("intermediate_size_mlp", 16384), act, gated=True)
+    return Description(
+        architecture="llama4",
+        hidden=hidden,
+        vocabulary=c.size("vocab_size"),
+        layers=tuple(
+            Layer(replace(rotated if rotary else straight, chunk=seen), experts if layer in sparse else dense, norm)
+            for layer, (rotary, seen) in enumerate(zip(turned, chunks, strict=True))
+        ),
+        final_norm=norm,
+        tied=c.flag("tie_word_embeddings", False),
+        head="logits",
+        bits=bits_of(c),
+        longest=c.size("max_position_embeddings") if c.has("max_position_embeddings") else None,
+    )
+
+
+def _one_each(c: Config, key: str, found: int, layers: int) -> None:
+    """Raise SpecError where a list does not have an entry for each layer."""
+    if found != layers:
+        raise c.wrong(key, f"{found} entries for {layers} layers (num_hidden_layers)")
 
 
 def _bert(c: Config) -> Description:
@@ -172,8 +246,36 @@ def _mamba(c: Config) -> Description:
     )  # fmt: skip
     layers = layer_count(c)
     return _of_state_spaces(
-        c, "mamba2", (hidden, c.size("vocab_size"), layers), mixer, c.flag("tie_word_embeddings", False)
+        c, "mamba2", (hidden, c.size("vocab_size"), layers), mixer, norm, c.flag("tie_word_embeddings", False)
     )
+
+
+def _mamba_1(c: Config) -> Description:
+    """Mamba, and Falcon Mamba, which normalises steps, B and C."""
+    hidden, layers = c.size("hidden_size"), layer_count(c)
+    found = c.number("expand", 2) * hidden
+    inner = c.size("intermediate_size") if c.has("intermediate_size") else int(found)
+    kind, rank = c.get("model_type"), c.get("time_step_rank")
+    falcon = kind is not None and kind.text() == "falcon_mamba"
+    auto = rank is None or (isinstance(rank.raw, RawScalar) and rank.raw.value == "auto")
+    c.only("hidden_act", "silu", "another activation is not imported")
+    c.only("rms_norm", True, "layers without their norm are not imported")
+    for key, size in (("d_model", hidden), ("d_inner", inner), ("n_layer", layers)):
+        c.only(key, size, "two fields of one size differ")
+    for key in ("ssm_cfg", "pad_vocab_size_multiple", "use_mambapy", "use_falcon_mambapy", "use_associative_scan"):
+        c.get(key)
+    mixer = Selective(
+        inner,
+        c.size("state_size", 16),
+        -(-hidden // 16) if auto else c.size("time_step_rank"),
+        c.size("conv_kernel", 4, least=2),
+        Norm("plain", c.number("mixer_rms_eps", 1e-6)) if falcon else None,
+        c.flag("use_conv_bias", True),
+        c.flag("use_bias", False),
+    )
+    norm = Norm("rms", c.number("layer_norm_epsilon", 1e-5))
+    sizes, tied = (hidden, c.size("vocab_size"), layers), c.flag("tie_word_embeddings", True)
+    return _of_state_spaces(c, "falcon_mamba" if falcon else "mamba", sizes, mixer, norm, tied)
 
 
 def _state_spaces(c: Config) -> Description:
@@ -202,17 +304,19 @@ def _state_spaces(c: Config) -> Description:
     multiple = c.size("pad_vocab_size_multiple", 8)
     vocabulary = -(-c.size("vocab_size") // multiple) * multiple
     sizes = hidden, vocabulary, layer_count(c, "n_layer")
-    return _of_state_spaces(c, "mamba2", sizes, mixer, c.flag("tie_embeddings", True))
+    return _of_state_spaces(c, "mamba2", sizes, mixer, norm, c.flag("tie_embeddings", True))
 
 
-def _of_state_spaces(c: Config, name: str, sizes: tuple[int, int, int], mixer: StateSpace, tied: bool) -> Description:
+def _of_state_spaces(
+    c: Config, name: str, sizes: tuple[int, int, int], mixer: StateSpace | Selective, norm: Norm, tied: bool
+) -> Description:
     hidden, vocabulary, layers = sizes
     return Description(
         architecture=name,
         hidden=hidden,
         vocabulary=vocabulary,
-        layers=(Layer(mixer, None, mixer.norm),) * layers,
-        final_norm=mixer.norm,
+        layers=(Layer(mixer, None, norm),) * layers,
+        final_norm=norm,
         tied=tied,
         head="logits",
         bits=bits_of(c),
@@ -223,6 +327,9 @@ READERS: dict[str, Callable[[Config], Description]] = {
     **dict.fromkeys(DECODERS, _decoder),
     "bert": _bert,
     "roberta": _bert,
+    "llama4_text": _llama4,
+    "mamba": _mamba_1,
+    "falcon_mamba": _mamba_1,
     "mamba2": _mamba,
 }
 """How each architecture is read."""

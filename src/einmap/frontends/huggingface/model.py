@@ -10,10 +10,19 @@ from typing import Any
 
 from einmap.errors import Note, SpecError
 from einmap.frontends.huggingface.attention import attention, latent_attention
-from einmap.frontends.huggingface.blocks import added, experts, feed_forward, linear, normalised
-from einmap.frontends.huggingface.description import Attention, Description, Experts, FeedForward, Latent, Layer
-from einmap.frontends.huggingface.einsums import Cascade, Role, Step, Tensor, Widths
-from einmap.frontends.huggingface.state_space import state_space
+from einmap.frontends.huggingface.blocks import added, experts, feed_forward, linear, normalised, times
+from einmap.frontends.huggingface.description import (
+    Attention,
+    Description,
+    Experts,
+    FeedForward,
+    Latent,
+    Layer,
+    Selective,
+    StateSpace,
+)
+from einmap.frontends.huggingface.einsums import WEIGHTS, Cascade, Role, Step, Tensor, Widths
+from einmap.frontends.huggingface.state_space import selective, state_space
 from einmap.spec.spec import Spec
 from einmap.visible import brief
 
@@ -162,10 +171,12 @@ def model_of(made: Description, step: Step, widths: Widths, *, unrolled: bool = 
 
 
 def _as_seen(layer: Layer, step: Step) -> Layer:
-    """A layer without its window where no position is outside of it: so layers of two kinds may be alike."""
-    mixer = layer.mixer
-    if isinstance(mixer, Attention) and mixer.window is not None and mixer.window >= step.context + step.tokens:
+    """A layer without its window or chunk where no position is outside: so layers of two kinds may be alike."""
+    mixer, positions = layer.mixer, step.context + step.tokens
+    if isinstance(mixer, Attention) and mixer.window is not None and mixer.window >= positions:
         return replace(layer, mixer=replace(mixer, window=None))
+    if isinstance(mixer, Attention) and mixer.chunk is not None and mixer.chunk >= positions:
+        return replace(layer, mixer=replace(mixer, chunk=None))
     return layer
 
 
@@ -187,8 +198,8 @@ class _Writer:
         w = Cascade(self.step, self.widths, suffix)
         result = write(w, stream)
         own = {tensor: given for tensor, given in w.inputs.items() if tensor not in self.counted}
-        weights = [(tensor, role) for tensor, role in own.values() if role in ("parameter", "linear")]
-        self.counted |= {tensor for tensor, (_, role) in own.items() if role in ("parameter", "linear")}
+        weights = [(tensor, role) for tensor, role in own.values() if role in WEIGHTS]
+        self.counted |= {tensor for tensor, (_, role) in own.items() if role in WEIGHTS}
         read = [tensor for tensor, role in own.values() if role == "cache"]
         self.parts.append(
             ModelPart(
@@ -234,6 +245,10 @@ def _embedded(w: Cascade, _stream: Tensor | None, *, made: Description) -> Tenso
 def _layer(w: Cascade, stream: Tensor | None, *, layer: Layer, hidden: int) -> Tensor:
     """A layer: its mixer and its feed-forward block, each beside what goes past it."""
     x = stream or _hidden(w, hidden, w.step.tokens)
+    if layer.placed == "parallel" and layer.second is not None:
+        normal = normalised(w, "NX", layer.norm, x)
+        mixed, result = _mixed(w, layer, normal), _second(w, layer.second, normal)
+        return w.put("Output", x.variables, f"{x} + {mixed} + {result}")
     mixed = _beside(w, layer, "N", "Mixed", x, partial(_mixed, w, layer))
     if layer.second is None:
         return mixed
@@ -244,10 +259,10 @@ def _beside(w: Cascade, layer: Layer, norm: str, name: str, x: Tensor, block: Ca
     """`x` plus what a block makes of it, with its norms."""
     if layer.placed == "after":
         return normalised(w, name, layer.norm, added(w, f"{name}_sum", x, block(x)))
-    result = block(normalised(w, f"{norm}X", layer.norm, x))
-    if layer.placed == "both":
+    result = block(x if layer.placed == "behind" else normalised(w, f"{norm}X", layer.norm, x))
+    if layer.placed in ("both", "behind"):
         result = normalised(w, f"{norm}Y", layer.norm, result)
-    return added(w, name, x, result)
+    return w.put(name, x.variables, f"{x} + {result}{times(layer.share)}")
 
 
 def _mixed(w: Cascade, layer: Layer, x: Tensor) -> Tensor:
@@ -256,7 +271,9 @@ def _mixed(w: Cascade, layer: Layer, x: Tensor) -> Tensor:
             return attention(w, layer.mixer, x)
         case Latent():
             return latent_attention(w, layer.mixer, x)
-        case _:
+        case Selective():
+            return selective(w, layer.mixer, x)
+        case StateSpace():
             return state_space(w, layer.mixer, x)
 
 
@@ -295,10 +312,14 @@ def _headed(w: Cascade, stream: Tensor | None, *, made: Description) -> Tensor:
     if made.head == "masked":
         product = w.put("L", (*x.variables[:-1], v), text, weight=table)
         return w.put("Logits", product.variables, f"{product} + {w.input('L_bias', 'parameter', v)}")
-    if made.logits_cap is None:
+    if made.logits_cap is None and made.logits_divisor == 1 and not made.logits_bias:
         return w.put("Logits", (*x.variables[:-1], v), text, weight=table)
     product = w.put("L", (*x.variables[:-1], v), text, weight=table)
-    return w.put("Logits", product.variables, f"{made.logits_cap!r} * tanh({product} / {made.logits_cap!r})")
+    bias = f" + {w.input('L_bias', 'parameter', v)}" if made.logits_bias else ""
+    divided = f"{product}{bias}" if made.logits_divisor == 1 else f"({product}{bias}) / {made.logits_divisor!r}"
+    if made.logits_cap is None:
+        return w.put("Logits", product.variables, divided)
+    return w.put("Logits", product.variables, f"{made.logits_cap!r} * tanh({divided} / {made.logits_cap!r})")
 
 
 def _check(made: Description, step: Step) -> None:

@@ -62,13 +62,14 @@ def described(
     """Description of a model, and bits of its values; parameters as `from_huggingface` has them. Raises SpecError."""
     check(weight_bits=weight_bits, activation_bits=activation_bits, cache_bits=cache_bits)
     fields = read_config(config)
-    quantised = quantised_bits(fields) if weight_bits is None else None
+    quantised, of_experts = quantised_bits(fields) if weight_bits is None else (None, None)
     made = description_of(fields)
     widths = Widths(
         weights=weight_bits or quantised or made.bits,
         others=made.bits,
         activations=activation_bits or made.bits,
         cache=cache_bits or made.bits,
+        experts=of_experts,
     )
     return made, widths
 

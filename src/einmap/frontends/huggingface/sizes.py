@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 from einmap.frontends.foreign import Value
 from einmap.frontends.huggingface.blocks import ACTIVATIONS
@@ -25,7 +26,10 @@ class Decoder:
     `gemma`: norms with 1 + gain, scaled embeddings; `caps`: of scores and logits. `windows`: which layers have a
     window: `none`, `all`, from layer `max_window_layers` on (`late`), or by turns, every `turn`-th layer without.
     `experts`: how its mixture of experts is told, if there is one; `latent`: attention by latent rows; `head`,
-    `activation`, `tied`: where the fields say nothing, `head` 0 for hidden size by heads.
+    `activation`, `tied`: where the fields say nothing, `head` 0 for hidden size by heads. `norm`: kind of norm, with
+    the field that has its epsilon; `placed`: of norms where not `both_norms`; `gated`: whether feed-forward layers are;
+    `biases`: whether all products of a layer, and the head, have biases; `joint`: as `Attention` has it; `sinks`:
+    attention and experts are those of gpt-oss; `multipliers`: scales are fields (Granite).
     """
 
     qkv_bias: bool | None = None
@@ -40,6 +44,13 @@ class Decoder:
     head: int = 0
     activation: str = "silu"
     tied: bool = False
+    norm: tuple[Literal["rms", "layer"], str] = ("rms", "rms_norm_eps")
+    placed: Literal["before", "behind", "parallel"] = "before"
+    gated: bool = True
+    biases: bool = False
+    joint: bool = False
+    sinks: bool = False
+    multipliers: bool = False
 
 
 def bits_of(c: Config) -> int:
@@ -48,20 +59,30 @@ def bits_of(c: Config) -> int:
     return next((BITS[word] for word in words if word), 16)
 
 
-def quantised_bits(c: Config) -> int | None:
-    """Bits of the weights of linear layers where `quantization_config` says so. Raises SpecError for other methods."""
+def quantised_bits(c: Config) -> tuple[int | None, int | None]:
+    """Bits of the weights of linear layers, and of those of experts alone, where `quantization_config` says so.
+
+    Raises SpecError for other methods.
+    """
     found = c.get("quantization_config")
     if found is None:
-        return None
+        return None, None
     if not isinstance(found.raw, RawMap):
         raise found.wrong("a dictionary")
     fields = Config(found.raw, c.top.file)
-    method = fields.word("quant_method", ("fp8", "fbgemm_fp8", "gptq", "awq", "bitsandbytes", "compressed-tensors"))
-    if method in ("gptq", "awq"):
-        return fields.size("bits")
-    if method == "bitsandbytes":
-        return 4 if fields.flag("load_in_4bit", False) else 8
-    return _of_groups(fields) if method == "compressed-tensors" else 8
+    known = ("fp8", "fbgemm_fp8", "gptq", "awq", "bitsandbytes", "compressed-tensors", "mxfp4")
+    match fields.word("quant_method", known):
+        case "gptq" | "awq":
+            return fields.size("bits"), None
+        case "bitsandbytes":
+            return 4 if fields.flag("load_in_4bit", False) else 8, None
+        case "compressed-tensors":
+            return _of_groups(fields), None
+        case "mxfp4":
+            # what it leaves out is all but experts
+            return None, 4
+        case _:
+            return 8, None
 
 
 def _of_groups(fields: Config) -> int | None:
@@ -82,8 +103,11 @@ def _of_groups(fields: Config) -> int | None:
 
 def rms(c: Config, decoder: Decoder | None = None) -> Norm:
     """The norm of a decoder."""
-    offset = 1 if decoder is not None and decoder.gemma else 0
-    return Norm("rms", c.number("rms_norm_eps", 1e-6), offset)
+    decoder = decoder or Decoder()
+    kind, field = decoder.norm
+    # Gemma, and Nemotron's norms
+    offset = 1 if decoder.gemma or field == "norm_eps" else 0
+    return Norm(kind, c.number(field, 1e-6 if kind == "rms" else 1e-5), offset)
 
 
 def layer_count(c: Config, key: str = "num_hidden_layers") -> int:
@@ -107,7 +131,9 @@ def attention(c: Config, decoder: Decoder) -> Attention:
     if head % 2:
         raise c.wrong("head_dim", f"rotary embedding needs an even number of features, found {head}")
     scale = (c.number("query_pre_attn_scalar", 256 if decoder.both_norms else head) if decoder.gemma else head) ** -0.5
-    bias = c.flag("attention_bias", False)
+    if decoder.multipliers:
+        scale = c.number("attention_multiplier", 1.0)
+    bias = decoder.biases or c.flag("attention_bias", decoder.sinks)
     return Attention(
         heads=heads,
         kv_heads=kv_heads,
@@ -116,6 +142,8 @@ def attention(c: Config, decoder: Decoder) -> Attention:
         qkv_bias=bias if decoder.qkv_bias is None else decoder.qkv_bias,
         out_bias=bias if decoder.qkv_bias is None else False,
         qk_norm=rms(c, decoder) if decoder.qk_norm else None,
+        joint=decoder.joint,
+        sinks=decoder.sinks,
         cap=cap(c, "attn_logit_softcapping", decoder.caps[0]) if decoder.gemma else None,
     )
 
@@ -197,16 +225,17 @@ def activation(c: Config, without: str) -> str:
 
 
 def dense(c: Config, decoder: Decoder) -> FeedForward:
-    """The feed-forward layer of a decoder: gated by its activation."""
+    """The feed-forward layer of a decoder."""
     act = activation(c, decoder.activation)
-    return FeedForward(c.size("intermediate_size"), act, gated=True, bias=c.flag("mlp_bias", False))
+    bias = decoder.biases or c.flag("mlp_bias", False)
+    return FeedForward(c.size("intermediate_size"), act, gated=decoder.gated, bias=bias)
 
 
 def second_blocks(c: Config, decoder: Decoder, layers: int) -> list[FeedForward | Experts]:
     """The feed-forward block of each layer."""
     if not decoder.experts:
         return [dense(c, decoder)] * layers
-    if decoder.experts == "mixtral":
+    if decoder.experts in ("mixtral", "gpt_oss"):
         return [_mixtral(c, decoder)] * layers
     if decoder.experts == "qwen":
         sparse, step = _qwen(c, decoder), c.size("decoder_sparse_step", 1)
@@ -222,7 +251,8 @@ def second_blocks(c: Config, decoder: Decoder, layers: int) -> list[FeedForward 
     return [sparse if kind else dense(c, decoder) for kind in kinds]
 
 
-def _chosen(c: Config, number: int) -> int:
+def chosen_of(c: Config, number: int) -> int:
+    """How many of so many experts each token has."""
     chosen = c.size("num_experts_per_tok")
     if chosen > number:
         raise c.wrong("num_experts_per_tok", f"{chosen} of {number} experts for each token")
@@ -230,8 +260,13 @@ def _chosen(c: Config, number: int) -> int:
 
 
 def _mixtral(c: Config, decoder: Decoder) -> Experts:
-    number = c.size("num_local_experts")
-    return Experts(number, _chosen(c, number), dense(c, decoder), "softmax", normalised=True)
+    number, expert = c.size("num_local_experts"), dense(c, decoder)
+    if decoder.experts == "gpt_oss":
+        limit, slope = c.number("swiglu_limit", 7.0), c.number("swiglu_alpha", 1.702)
+        expert = FeedForward(expert.hidden, expert.activation, gated=True, bias=True, limit=limit, slope=slope)
+        if c.size("experts_per_token", chosen_of(c, number)) != chosen_of(c, number):
+            raise c.wrong("experts_per_token", "expected what num_experts_per_tok says")
+    return Experts(number, chosen_of(c, number), expert, "softmax", normalised=True, bias=expert.bias)
 
 
 def _qwen(c: Config, decoder: Decoder) -> Experts:
@@ -241,7 +276,7 @@ def _qwen(c: Config, decoder: Decoder) -> Experts:
         shared = FeedForward(c.size("shared_expert_intermediate_size"), act, gated=True)
     return Experts(
         number,
-        _chosen(c, number),
+        chosen_of(c, number),
         FeedForward(c.size("moe_intermediate_size"), act, gated=True),
         "softmax",
         normalised=c.flag("norm_topk_prob", False),
@@ -260,7 +295,7 @@ def _deepseek(c: Config, decoder: Decoder) -> Experts:
         c.size(key, 1)
     return Experts(
         number,
-        _chosen(c, number),
+        chosen_of(c, number),
         FeedForward(hidden, act, gated=True),
         "sigmoid" if scores == "sigmoid" else "softmax",
         normalised=c.flag("norm_topk_prob", third),

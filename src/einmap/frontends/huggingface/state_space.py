@@ -1,10 +1,12 @@
-"""State-space layers (Dao and Gu, Mamba-2, arXiv 2405.21060) as Einsums: one token, or a prompt in chunks."""
+"""State-space layers as Einsums, of Mamba-2 (Dao and Gu, arXiv 2405.21060): one token, or a prompt in chunks; of Mamba
+(Gu and Dao, arXiv 2312.00752): one token, or a prompt as a recurrence.
+"""
 
 from __future__ import annotations
 
 from einmap.errors import SpecError
 from einmap.frontends.huggingface.blocks import linear, normalised
-from einmap.frontends.huggingface.description import StateSpace
+from einmap.frontends.huggingface.description import Selective, StateSpace
 from einmap.frontends.huggingface.einsums import Cascade, Tensor
 
 SOFTPLUS = "log(1 + exp({0}))"
@@ -15,9 +17,7 @@ def state_space(w: Cascade, block: StateSpace, x: Tensor) -> Tensor:
     cache, and writes the new ones there; a prompt begins with zeros. Raises SpecError for several tokens after a
     context.
     """
-    if w.step.tokens > 1 and w.step.context:
-        text = f"{w.step.tokens} tokens after a context, in state-space layers"
-        raise SpecError(text, hint="their cost does not depend on it: give a context of 0, or one token")
+    _check(w)
     d = x.variables[-1]
     g, h = w.size("g", block.groups), w.size("h", block.heads // block.groups)
     p, n = w.size("p", block.head), w.size("n", block.state)
@@ -38,11 +38,53 @@ def state_space(w: Cascade, block: StateSpace, x: Tensor) -> Tensor:
     return result if w.step.tokens == 1 else w.copied("OM", x.variables, f"{result}", out={"m": at})
 
 
+def selective(w: Cascade, block: Selective, x: Tensor) -> Tensor:
+    """A layer whose states have decays of their own, between its norm and its sum. One token reads the cache as in
+    `state_space`; a prompt goes through its positions one after another. Raises SpecError for several tokens after a
+    context.
+    """
+    _check(w)
+    b, m, d = x.variables
+    p, n, r = w.size("p", block.inner), w.size("n", block.state), w.size("r", block.rank)
+    gate = linear(w, "Z", x, (d,), (p,), bias=block.bias)
+    made = _convolved(w, block, "X", linear(w, "XI", x, (d,), (p,), bias=block.bias))
+    steps, rows, read = (linear(w, name, made, (p,), (v,)) for name, v in (("T", r), ("B", n), ("C", n)))
+    if block.inside is not None:
+        steps, rows, read = (normalised(w, f"{t.name[0]}N", block.inside, t) for t in (steps, rows, read))
+    bias, rate = w.input("Step_bias", "parameter", p), w.input("A_log", "parameter", p, n)
+    skip = w.input("D_skip", "parameter", p)
+    delta = w.put("DT", made.variables, SOFTPLUS.format(f"({linear(w, 'D', steps, (r,), (p,))} + {bias})"))
+    decay, new = f"exp(negative({delta}) * exp({rate}))", f"{rows} * {delta} * {made}"
+    if w.step.tokens == 1:
+        old = w.input("State", "cache", b, p, n)
+        state = w.put("ST", old.variables, f"{decay} * {old} + {new}")
+        w.append("State_new", state.variables, f"{state}")
+        seen = f"{state}"
+    else:
+        tokens = w.step.tokens
+        z = w.size("z", tokens + 1)
+        state = w.tensor("ST", z, b, p, n)
+        old = w.put("SO", (b, m, p, n), f"{decay} * {state.at(z=m)}")
+        w.put("ST", state.variables, f"{old} + {new}", out={"z": f"{m} + 1"})
+        seen = state.at(z=f"{m} + 1")
+        w.append("State_new", (b, p, n), state.at(z=f"{w.size('o', 1)} + {tokens}"))
+    result = w.put("Y", made.variables, f"{read} * {seen}", weight=state)
+    gated = w.put("YG", made.variables, f"({result} + {made} * {skip}) * {gate} * sigmoid({gate})")
+    return linear(w, "O", gated, (p,), (d,), bias=block.bias)
+
+
+def _check(w: Cascade) -> None:
+    """Raise SpecError for several tokens after a context."""
+    if w.step.tokens > 1 and w.step.context:
+        text = f"{w.step.tokens} tokens after a context, in state-space layers"
+        raise SpecError(text, hint="their cost does not depend on it: give a context of 0, or one token")
+
+
 type Scanned = tuple[Tensor, str]
 """Rows that are read from the states, and the position of a row as an index."""
 
 
-def _convolved(w: Cascade, block: StateSpace, name: str, x: Tensor) -> Tensor:
+def _convolved(w: Cascade, block: StateSpace | Selective, name: str, x: Tensor) -> Tensor:
     """Each feature over the last positions, with what the cache has before the first one."""
     b, m, *features = x.variables
     tokens, before = w.step.tokens, block.taps - 1

@@ -44,18 +44,21 @@ def with_written(root: RawMap, old: Workload, names: Sequence[str], new: Workloa
 def _roles_by_place(einsum: Einsum, old: Workload, given: Mapping[str, Raw]) -> dict[str, str]:
     """Renames of an Einsum that is new, for each input those of the one in its place in an Einsum that has as many.
 
-    Nothing where there is one input, or where no Einsum that stood there names its inputs one by one.
+    Where none has as many, that with most: its last role is that of all further inputs. Nothing where there is one
+    input, or where no Einsum that stood there names its inputs one by one.
     """
     inputs = [access.tensor for access in einsum.accesses if not access.output]
+    best: dict[str, str] = {}
     for name, raw in given.items() if len(inputs) > 1 else ():
         renames = raw.get("renames") if isinstance(raw, RawMap) else None
         before = [access.tensor for access in old.by_name[name].accesses if not access.output]
-        if renames is None or len(before) != len(inputs):
+        if renames is None or not len(best) < len(before) <= len(inputs):
             continue
         sources = {rename["name"]: rename["source"] for rename in listed_renames(to_python(renames))}
         if sorted(map(str, sources.values())) == sorted(before):
-            return {role: inputs[before.index(source)] for role, source in sources.items()}
-    return {}
+            of_place = [*inputs[: len(before) - 1], " | ".join(inputs[len(before) - 1 :])]
+            best = {role: of_place[before.index(source)] for role, source in sources.items()}
+    return best if len(best) > 1 else {}
 
 
 def write_workload(workload: Workload) -> dict[str, Any]:
