@@ -1,8 +1,10 @@
-"""Print quantities as people read them: 1.2e-9 J as "1.2 nJ", 1048576 bits as "128 KiB"."""
+"""Quantities as people write them: 1.2e-9 J as "1.2 nJ", 1048576 bits as "128 KiB"; printed, and read."""
 
 from __future__ import annotations
 
 import math
+import re
+from fractions import Fraction
 
 _PREFIXES = (*"qryzafpnµm", "", *"kMGTPEZYRQ")
 _SMALLEST = -10
@@ -86,3 +88,62 @@ def format_bits(n: float) -> str:
         size /= 1024
         power += 1
     return f"{size:.4g} {_BYTES[power]}"
+
+
+_NUMBER = r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d*)?(?:[eE][+-]?\d{1,3})?"
+_QUANTITY = re.compile(rf"({_NUMBER})\s*([A-Za-zµμ/][A-Za-zµμ/²^0-9]*)?")
+_NAMES = {
+    "bits": {"bit": 1, "bits": 1, "b": 1, "B": 8, "byte": 8, "bytes": 8},
+    "J": {"J": 1}, "W": {"W": 1}, "s": {"s": 1}, "m^2": {"m^2": 1, "m²": 1},
+    "1/s": {"/s": 1, "1/s": 1, "Hz": 1}, "": {},
+}  # fmt: skip
+"""Names of each unit, and how many of it each is."""
+EXAMPLES = {"bits": "128 KiB", "J": "1.5 pJ", "W": "2 mW", "s": "3 ns", "m^2": "0.1 mm^2", "1/s": "64 G/s", "": "16"}
+"""How a quantity of each unit is written."""
+
+
+def read_quantity(text: str, unit: str) -> float | int | None:
+    """A quantity in `unit` (a key of `EXAMPLES`), which may be left out; None for what is not a number with a word.
+
+    A whole number is an int. Raises ValueError for a word that is not this unit.
+
+    >>> read_quantity("128 KiB", "bits"), read_quantity("1.5 pJ", "J"), read_quantity("2*n", "bits")
+    (1048576, 1.5e-12, None)
+    """
+    match = _QUANTITY.fullmatch(text.strip())
+    if match is None or not any(c.isdigit() for c in match[1]):
+        return None
+    if abs(float(match[1].replace(",", ""))) > _LARGEST or len(match[1]) > _LONGEST:
+        raise ValueError("is too large a number")
+    factor = _factor(match[2], unit) if match[2] else Fraction(1)
+    if factor is None:
+        kind = f"is not in {unit}" if unit else "has a unit, but is a plain number"
+        raise ValueError(f"{kind}: write for example {EXAMPLES[unit]}")
+    value = Fraction(match[1].replace(",", "")) * factor
+    return int(value) if value.denominator == 1 and "e" not in match[1].lower() else float(value)
+
+
+_LARGEST = 1e300
+_LONGEST = 400
+"""Characters of a number."""
+
+
+def _factor(word: str, unit: str) -> Fraction | None:
+    """Factor of a word such as `KiB`; None where it is not of this unit."""
+    for name, count in _NAMES[unit].items():
+        prefix = word.removesuffix(name)
+        if prefix == word or (name == "b" and prefix):  # Kb: bits to some, bytes to others
+            continue
+        if not prefix:
+            return Fraction(count)
+        if unit == "bits" and prefix in _BINARY:
+            return Fraction(count * 1024 ** _BINARY[prefix])
+        prefix = prefix.replace("μ", "µ").replace("u", "µ")
+        if prefix in _PREFIXES:
+            thousands = Fraction(1000) ** (_PREFIXES.index(prefix) + _SMALLEST)
+            return count * (thousands**2 if unit == "m^2" else thousands)
+    return None
+
+
+_BINARY = {name[:2]: power for power, name in enumerate(_BYTES, start=1)}
+"""Powers of 1024 by prefix: Ki is the first."""

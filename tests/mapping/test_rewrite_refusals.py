@@ -124,6 +124,18 @@ for m by 1
     for k by 1
       compute Y on MAC
 """
+COPIED_APART = """
+[DRAM holds A, C, Y]
+[GLB holds C]
+first:
+  for m by 1
+    for k by 1
+      compute C on MAC
+then:
+  for m by 1
+    for k by 1
+      compute Y on MAC
+"""
 WINDOW = """
 [DRAM holds A, F, Y]
 [GLB holds T]
@@ -171,6 +183,7 @@ for {T: h, Y: p} by {T: 2, Y: 2} (first {T: 4, Y: 2})
         pytest.param(CHAIN, FUSED, "sink T@GLB below n", ["nodes[4]", "'T' would pass a split", "Einsum 'Y' uses it"], id="backing into a branch"),
         pytest.param(SHARED, BOTH_READ_A, "hoist A@GLB", ["nodes[2]", "'A' would pass a split", "Einsum 'Y' uses it too"], id="out of one of two branches"),
         pytest.param(SHARED, EACH_ITS_OWN, "sink A@nodes[0].nodes[0].nodes[0] below m#1", ["'A' has an outermost node in each", "merge"], id="one of several outermost nodes"),
+        pytest.param(COPIED, COPIED_APART, "merge", ["nodes[2]", "copy Einsum 'C'", "piece by piece"], id="a copy past a node above"),
         pytest.param(COPIED, COPIED_BELOW, "hoist C@GLB", ["nodes[1]", "copy Einsum 'C'", "piece by piece"], id="above a loop of copying"),
         pytest.param(CHAIN, UNFUSED, "sink T@DRAM below m", ["would pass a split"], id="an intermediate into its producer's branch"),
         pytest.param(HALO, WINDOW, "sink T@GLB below h#1", ["nodes[2]", "'T' overlap", "does not produce"], id="windows overlap"),
@@ -437,3 +450,8 @@ def test_loops_over_lanes_are_merged_just_where_no_lane_reads_what_another_write
             evaluate(spec, after)
             outcomes.add("merged")
     assert "merged" in outcomes
+
+
+def test_a_copy_and_its_readers_are_merged_where_no_further_node_stands_above():
+    text = COPIED_APART.replace("[GLB holds C]\n", "")
+    assert pretty(merge(tree(text), COPIED)).splitlines()[:2] == ["[DRAM holds A, C, Y]", "for m by 1"]

@@ -8,6 +8,8 @@ import socket
 import subprocess
 import sys
 import threading
+import time
+from pathlib import Path
 
 import pytest
 from tests.studio.serving import MATMUL, served
@@ -224,3 +226,41 @@ def test_ctrl_c_ends_the_command_without_a_word_too_many():
     connection.close()
     assert (out, rest) == ("", "")
     assert process.returncode in (0, 130)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="children of a process are read from /proc")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_search_ends_with_the_command_however_that_ends(how):
+    command = [sys.executable, "-m", "einmap", "studio", "tpu_v4i", "gpt3_6.7b", "--no-browser"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        line = next(line for line in process.stderr if "http://" in line)
+        address = line.split("http://")[1].split(" ")[0]
+        host = address.split("/")[0]
+        with websockets.connect(f"ws://{address}socket", origin=f"http://{host}", open_timeout=60) as one:
+            assert ask(one, do="search", seconds=3000.0)["search"]["runs"]
+            while "what" not in (search := ask(one, do="progress")["search"]):
+                assert search["runs"]
+                time.sleep(0.1)
+            (child,) = [pid for pid in children(process.pid) if "spawn_main" in words_of(pid)]
+            process.send_signal(how)
+            process.wait(60)
+        end = time.monotonic() + 60
+        while "spawn_main" in words_of(child):
+            assert time.monotonic() < end
+            time.sleep(0.05)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def children(pid):
+    lists = [one.read_text() for one in Path(f"/proc/{pid}/task").glob("*/children")]
+    return [int(word) for words in lists for word in words.split()]
+
+
+def words_of(pid):
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    return ""

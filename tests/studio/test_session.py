@@ -3,7 +3,6 @@
 import json
 import shlex
 import sys
-import time
 
 import pytest
 
@@ -167,9 +166,9 @@ def test_changes_are_against_the_last_step_and_bars_add_up_to_the_total():
 def test_a_search_is_begun_stopped_and_kept_and_gives_the_gap():
     of = session()
     assert ask(of, "keep")["kind"] == "error"
-    ask(of, "search", metric="edp", seconds=60.0)
+    ask(of, "search", metric="edp", seconds=3000.0)
     assert ask(of, "search")["message"] == "a search runs already"
-    of.search.wait(60)
+    of.search.wait()
     state = ask(of, "progress")
     assert state["search"]["optimal"]
     gap = {row["name"]: row["gap"] for row in state["numbers"]}
@@ -183,8 +182,8 @@ def test_a_search_is_begun_stopped_and_kept_and_gives_the_gap():
 
 def test_a_front_is_clicked_through():
     of = session()
-    ask(of, "search", metric="front", seconds=60.0)
-    of.search.wait(60)
+    ask(of, "search", metric="front", seconds=3000.0)
+    of.search.wait()
     front = ask(of, "progress")["search"]["front"]
     best = map_workload(load(*MATMUL), metrics="energy,latency").front
     assert [(one["energy"], one["latency"]) for one in front] == [(one.cost.energy, one.cost.latency) for one in best]
@@ -215,24 +214,14 @@ def test_many_einsums_are_offered_a_bounded_number_of_moves():
         assert len(json.dumps(answer)) < 200_000
 
 
-def test_a_long_search_ends_when_it_is_told_to():
-    of = Session(load("tpu_v4i", "matmul", "tpu_v4i_matmul", define={"M": 4096, "K": 4096, "N": 4096}))
-    ask(of, "search", seconds=600.0)
-    begin = time.monotonic()
-    ask(of, "stop")
-    of.search.wait(60)
-    assert not of.search.runs
-    assert time.monotonic() - begin < 60
-
-
 def test_what_is_pinned_stays_in_what_a_search_completes():
     of = session()
     assert ask(of, "search", pinned=True)["message"] == "nothing is pinned"
     ask(of, "pin", node="nodes[3]")
     state = ask(of, "pin", node="nodes[4]")
     assert state["pins"] == 2
-    ask(of, "search", metric="energy", pinned=True, seconds=60.0)
-    of.search.wait(60)
+    ask(of, "search", metric="energy", pinned=True, seconds=3000.0)
+    of.search.wait()
     assert ask(of, "progress")["search"]["optimal"]
     assert [row["gap"] for row in ask(of, "look")["numbers"]] == ["", "", ""]  # it is not the optimum of all
     ask(of, "keep")
@@ -295,6 +284,109 @@ def test_a_number_of_the_architecture_is_changed_and_undone():
     assert ask(of, "set", path="workload.rank_sizes.M", value="8")["kind"] == "error"
     assert ask(of, "set", path="arch.nodes.Nothing.size", value="8")["kind"] == "error"
     assert by_name(ask(of, "undo"))["energy"] == evaluate(load(*MATMUL)).energy
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value", "shown"),
+    [
+        ("size", "128 KiB", 128 * 1024 * 8, "128 KiB"),
+        ("size", "524,288", 524288, "64 KiB"),
+        ("read energy", "1.5 pJ", 1.5e-12, "1.5 pJ"),
+        ("leak_power", "2 mW", 2e-3, "2 mW"),
+    ],
+)
+def test_a_number_is_changed_with_its_unit(name, text, value, shown):
+    def field(state):
+        (unit,) = (one for one in state["architecture"] if one["name"] == "GlobalBuffer")
+        return next(f for f in unit["fields"] if f["name"] == name)
+
+    of = session()
+    path = field(ask(of, "look"))["path"]
+    state = ask(of, "set", path=path, value=text)
+    assert by_name(state)["energy"] == evaluate(load(*MATMUL).set(path, value)).energy
+    assert (float(field(state)["value"]), field(state)["shown"]) == (value, shown)
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "words"),
+    [
+        ("size", "128 parsecs", ["'128 parsecs' is not in bits", "128 KiB"]),
+        ("size", "1 KB", ["is not in bits"]),
+        ("size", "3 pJ", ["is not in bits"]),
+        ("size", "1,5", ["size"]),
+        ("size", "1e999", ["too large a number"]),
+        ("size", "-8", ["size"]),
+        ("size", "nan", ["size"]),
+        ("actions[0].energy", "1.5 pW", ["is not in J", "1.5 pJ"]),
+        ("name", "X", ["only numbers"]),
+    ],
+)
+def test_a_number_of_another_unit_is_refused_with_the_reason(field, text, words):
+    of = session()
+    before = of.now
+    answer = ask(of, "set", path=f"arch.nodes[1].{field}", value=text)
+    assert answer["kind"] == "error"
+    assert [word for word in words if word not in answer["message"]] == []
+    assert of.now is before
+
+
+def test_many_places_are_judged_when_a_block_is_held_over_them(monkeypatch):
+    monkeypatch.setattr(sys.modules["einmap.studio.moves"], "MOST_JUDGED", 1)
+    of = session()
+    places = [o for o in ask(of, "moves", node="nodes[0]")["options"] if o["kind"] == "place"]
+    assert [option["judged"] for option in places] == [True] + [False] * (len(places) - 1)
+    for option in places:
+        judged = ask(of, "judge", text=option["text"])
+        answer = ask(of, "move", text=option["text"])
+        assert (judged["why"] is None) == (answer["kind"] == "state")
+        if answer["kind"] == "state":
+            ask(of, "undo")
+
+
+def test_notes_are_those_of_evaluate():
+    of = session()
+    ask(of, "move", text="hoist B@GlobalBuffer above nodes[3]")
+    notes = ask(of, "notes")["notes"]
+    assert notes == [str(note) for note in evaluate(of.now.spec, of.mapping).notes]
+    assert "would need" in notes[0]
+
+
+def test_a_pipeline_is_shown_in_stages_and_what_does_not_apply_to_it_says_why():
+    of = session("edge_vector", "attention_core", "edge_vector_attention_pipeline")
+    tree = ask(of, "look")["tree"]
+    (pipeline,) = (n for n in tree[-1]["branches"][0] if n["kind"] == "split")
+    assert (pipeline["text"], pipeline["stages"]) == ("pipeline side by side on Array.columns", True)
+    options = ask(of, "moves", node=pipeline["at"])["options"]
+    assert all("Pipeline" in option["why"] for option in options)
+    state = ask(of, "move", text=f"interchange {pipeline['at']}.nodes[0].nodes[0]")
+    assert state["kind"] in ("state", "error")
+    assert "Traceback" not in json.dumps(state)
+
+
+def test_an_initial_tile_shape_is_shown_and_its_loop_keeps_it():
+    text = """
+workload: {rank_sizes: {H: 6}, bits_per_value: {All: 8}, iteration_space_shape: {r: 0 <= r < 3, p: 0 <= p < 4},
+  einsums: ["T[H:h] = A[H:h]", "Y[P:p] = T[H:p+r] * F[R:r]"]}
+mapping:
+  nodes:
+  - !Storage {component: MainMemory, tensors: [A, F, Y]}
+  - !Storage {component: GlobalBuffer, tensors: [T]}
+  - !Temporal {rank_variable: {T: h, Y: p}, tile_shape: {T: 2, Y: 2}, initial_tile_shape: {T: 4, Y: 2}}
+  - !Sequential
+    nodes:
+    - !Nested {nodes: [!Temporal {rank_variable: h, tile_shape: 1}, !Compute {einsum: T, component: MAC}]}
+    - !Nested
+      nodes:
+      - !Temporal {rank_variable: p, tile_shape: 1}
+      - !Temporal {rank_variable: r, tile_shape: 1}
+      - !Compute {einsum: Y, component: MAC}
+"""
+    of = session()
+    state = ask(of, "open", text=text)
+    assert (state["problem"], state["tree"][2]["first"]) == ("", "{T: 4, Y: 2}")
+    options = [o for o in ask(of, "moves", node="nodes[2]")["options"] if o["kind"] in ("shape", "split")]
+    assert options
+    assert all("has an initial tile shape" in option["why"] for option in options)
 
 
 def test_details_are_those_of_the_reports():

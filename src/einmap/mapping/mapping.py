@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass
 from functools import cached_property
@@ -82,6 +83,12 @@ class Mapping:
     def loops(self) -> tuple[PlacedNode, ...]:
         """All temporal and spatial loops, parents before children, in written order."""
         return tuple(placed for placed in self.placed if isinstance(placed.node, Temporal | Spatial))
+
+    @cached_property
+    def times_held(self) -> Counter[tuple[str, str]]:
+        """How many storage nodes of each memory hold each tensor, by (memory, tensor)."""
+        nodes = [placed.node for placed in self.placed if isinstance(placed.node, Storage)]
+        return Counter((node.component, tensor) for node in nodes for tensor in dict.fromkeys(node.tensors))
 
     @cached_property
     def is_pipelined(self) -> bool:

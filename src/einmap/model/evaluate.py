@@ -75,16 +75,27 @@ def evaluate(
     FanoutError where tiles or lanes do not), each with the place in the input; TypeError for anything but a Spec.
     """
     spec = checked_spec(spec, "evaluate")
-    rules = semantics_named(semantics or spec.model_options.semantics)
+    return _judged(spec, mapping, semantics_named(semantics or spec.model_options.semantics), strict)
+
+
+def without_advice(spec: Spec, mapping: LoopTree) -> Cost:
+    """Cost of a mapping as `evaluate` gives it, but for notes on what could be better: for who evaluates move by move.
+
+    Where Einsums are equal but for names, each of them has such notes of its own, and they take longer than the cost.
+    """
+    return _judged(spec, mapping, semantics_named(spec.model_options.semantics), strict=False, advises=False)
+
+
+def _judged(spec: Spec, mapping: LoopTree | None, rules: Semantics, strict: bool, advises: bool = True) -> Cost:
     check_partial_sums(spec, rules)
     check_recurrences_known(spec, rules)
     if mapping is None:
-        return _cost(spec, _tree(spec), rules, strict, spec.place_of_node)
+        return _cost(spec, _tree(spec), rules, strict, spec.place_of_node, advises)
     einsums = spec.workload.by_name
     if is_as_read(mapping, einsums) and mapping.path_of.keys() <= einsums.keys():
-        return _cost(spec, mapping, rules, strict, _places(spec, mapping))
+        return _cost(spec, mapping, rules, strict, _places(spec, mapping), advises)
     spec = spec.with_mapping(mapping)
-    return _cost(spec, _tree(spec), rules, strict, spec.place_of_node)
+    return _cost(spec, _tree(spec), rules, strict, spec.place_of_node, advises)
 
 
 def _places(spec: Spec, mapping: LoopTree) -> Where:
@@ -93,19 +104,19 @@ def _places(spec: Spec, mapping: LoopTree) -> Where:
     return lambda address: written().place_of_node(address)
 
 
-def _cost(spec: Spec, tree: LoopTree, rules: Semantics, strict: bool, where: Where) -> Cost:
+def _cost(spec: Spec, tree: LoopTree, rules: Semantics, strict: bool, where: Where, advises: bool) -> Cost:
     """Evaluate one of several Einsums that are alike; each by itself where every one of them needs its own notes."""
     order = _order(spec.workload, tree, rules)
     same = alike(tree, spec.workload, {name: bound.like for name, bound in spec.bound.items()}, order)
     alone = {name: name for name in order}
     if same != alone and not (spec.model_options.overlap_einsums or any(map(has_ways, spec.distinct_components()))):
-        evaluation = _Evaluation(spec, tree, rules, strict, where, same)
+        evaluation = _Evaluation(spec, tree, rules, strict, where, same, advises=advises)
         with suppress(EinmapError):
             cost = evaluation.cost()
             if not evaluation.repeats_notes:
                 return cost
     with _located(spec):
-        return _Evaluation(spec, tree, rules, strict, where, alone).cost()
+        return _Evaluation(spec, tree, rules, strict, where, alone, advises=advises).cost()
 
 
 @contextmanager
@@ -195,6 +206,7 @@ class _Evaluation:
         same: Mapping[str, str],
         *,
         unlimited: bool = False,
+        advises: bool = True,
     ) -> None:
         self.spec = spec
         self.tree = tree
@@ -202,6 +214,7 @@ class _Evaluation:
         self.strict = strict
         self.where = where
         self.unlimited = unlimited
+        self.advises = advises
         self.workload = spec.workload
         self.archs: Mapping[str, Architecture] = spec.archs
         self.notes: list[Note] = list(spec.notes)
@@ -221,11 +234,12 @@ class _Evaluation:
         check_units(self.shared, self.traffic, self.pipelines, where)
         refuse_sliding(self.pipelines, [(node, loop) for (_, node), loop in self.slides.items()], where)
         self.constraints(order, self.tensors)
-        could = self.windows.slides(possible=True) if self.rules.sliding_window else {}
+        could = self.windows.slides(possible=True) if self.rules.sliding_window and self.advises else {}
         for name in self.firsts:
             refuse_fused(self.tree.path_of[name], self.paths[name])
-            possible = slides_on(self.paths[name], could)
-            self.say(name, notes_on(self.traffic[name], self.rules, where, self.tree, self.workload, possible))
+            if self.advises:
+                possible = slides_on(self.paths[name], could)
+                self.say(name, notes_on(self.traffic[name], self.rules, where, self.tree, self.workload, possible))
         self.check_capacity()
         return self.assemble(self.buffers, self.peaks)
 

@@ -11,9 +11,11 @@ Read `messages`, what the page may ask, then `session`, which answers; nothing o
 - `messages`: messages of the page, checked.
 - `moves`: which rewrites apply to a node, and why the others do not.
 - `play`: a run of a small mapping, step by step.
-- `running`: a search in a thread of its own, with its progress and the best so far.
+- `running`: a search beside the work, with its progress and the best so far; pins.
+- `searching`: the process in which a search runs.
 - `server`: the page and its messages on 127.0.0.1.
 - `session`: the object behind a page: specification, mapping, undo and redo, pins, a running search.
+- `texts`: differences, explanations, drawings, and files to keep.
 - `view`: the state of a session as plain data for the page.
 - `widget`: the page in a notebook.
 """

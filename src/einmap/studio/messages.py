@@ -44,6 +44,13 @@ class Moves(_Message):
     tensor: Name | None = None
 
 
+class Judge(_Message):
+    """Question: whether a rewrite applies, and why not."""
+
+    do: Literal["judge"]
+    text: Words
+
+
 class Step(_Message):
     """Undo, redo, or go back to the first mapping."""
 
@@ -83,6 +90,12 @@ class Details(_Message):
     """Question: occupancy over time, reuse, roofline of the mapping."""
 
     do: Literal["details"]
+
+
+class Notes(_Message):
+    """Question: what `einmap evaluate` notes on the mapping, with what could be better."""
+
+    do: Literal["notes"]
 
 
 class Explain(_Message):
@@ -170,8 +183,8 @@ class Save(_Message):
 
 
 type Message = Annotated[
-    Look | Move | Moves | Step | Pin | Search | OfSearch | Details | Explain | Compare | Set | Draw | Text | Files
-    | Open | Save | Export | Lesson | Answer | Play,
+    Look | Move | Moves | Judge | Step | Pin | Search | OfSearch | Details | Notes | Explain | Compare | Set | Draw
+    | Text | Files | Open | Save | Export | Lesson | Answer | Play,
     Field(discriminator="do"),
 ]  # fmt: skip
 

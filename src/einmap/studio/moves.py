@@ -10,7 +10,7 @@ from typing import Any, Literal
 from einmap.arch.component import Memory
 from einmap.errors import EinmapError
 from einmap.mapping.mapping import Mapping, PlacedNode
-from einmap.mapping.nodes import Address, LoopNode, PerEinsum, Spatial, Split, Storage, Temporal, format_address
+from einmap.mapping.nodes import Address, LoopNode, Node, PerEinsum, Spatial, Split, Storage, Temporal, format_address
 from einmap.mapping.pretty import describe
 from einmap.mapping.rewrite.editing import paths_through, siblings
 from einmap.mapping.rewrite.loops import shapes_around
@@ -28,8 +28,12 @@ MOST_PLACES = 100
 """Loops, and pairs of branches, that are offered as places."""
 MOST_KEPT = 40
 """Storage nodes that are offered to be inserted at one place."""
+MOST_JUDGED = 16
+"""Places for one node that are judged at once; others when a block is held over them."""
 
-type Kind = Literal["place", "shape", "split", "lanes", "keep", "other"]
+type Kind = Literal["place", "shape", "split", "lanes", "merge", "keep", "other"]
+CHECKED = ("place", "lanes", "merge", "keep")
+"""Kinds after which the tree is validated: the rewrite itself does not look at the architecture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,8 @@ class Option:
     """A rewrite as text, what it does in words, and the reason why it does not apply; None: it does.
 
     `kind`: `place`: the node moves `above` or `below` the node at `target`; `shape`, `split`: the tile shape `value`;
-    `lanes`: into time or over a fanout; `keep`: a new storage node `below` the node at `target`.
+    `lanes`: into time or over a fanout; `merge`: branches; `keep`: a new storage node `below` the node at `target`.
+    `judged`: whether it was looked at; else `why` says nothing yet.
     """
 
     text: str
@@ -47,12 +52,40 @@ class Option:
     side: Literal["", "above", "below"] = ""
     value: int | None = None
     why: str | None = None
+    judged: bool = True
 
 
 def options_of(spec: Spec, mapping: Mapping, node: str, tensor: str | None = None) -> list[dict[str, Any]]:
     """The moves of the node at an address, as plain data. Raises MappingError for an address without a node."""
     placed = find_node(mapping, node)
-    return [asdict(_judged(spec, mapping, option)) for option in _options(spec, mapping, placed, tensor)]
+    options, places = [], 0
+    for option in _options(spec, mapping, placed, tensor):
+        places += option.kind == "place"
+        if option.kind == "place" and places > MOST_JUDGED:
+            options.append({**asdict(option), "judged": False})
+        else:
+            options.append({**asdict(option), "why": why_not(spec, mapping, option.text, option.kind in CHECKED)})
+    return options
+
+
+def why_not(spec: Spec, mapping: Mapping, text: str, is_checked: bool = True) -> str | None:
+    """Why a rewrite does not apply; None: it does. Capacities are known when it is evaluated, and not before."""
+    try:
+        changed = rewritten(mapping, spec.workload, text)
+        if is_checked:
+            validate(changed, spec.workload, spec.archs, at, spec.archs, _touched(mapping, changed))
+    except EinmapError as error:
+        return " ".join(str(error).split("\n  hint:"))
+    return None
+
+
+def _touched(before: Mapping, after: Mapping) -> frozenset[str]:
+    """Einsums that have other nodes on their path than before; what was valid for the others still is."""
+
+    def nodes(mapping: Mapping, name: str) -> list[Node]:
+        return [placed.node for placed in mapping.path_of.get(name, ()) if not isinstance(placed.node, Split)]
+
+    return frozenset(name for name in after.path_of if nodes(before, name) != nodes(after, name))
 
 
 def _options(spec: Spec, mapping: Mapping, placed: PlacedNode, tensor: str | None) -> Iterator[Option]:
@@ -65,18 +98,6 @@ def _options(spec: Spec, mapping: Mapping, placed: PlacedNode, tensor: str | Non
             yield from _of_split(placed.address, len(branches))
         case _:
             pass
-
-
-def _judged(spec: Spec, mapping: Mapping, option: Option) -> Option:
-    """The option with the reason why it does not apply. Capacities are known when it is evaluated, and not before."""
-    try:
-        changed = rewritten(mapping, spec.workload, option.text)
-        if option.kind in ("place", "lanes", "keep"):
-            validate(changed, spec.workload, spec.archs, at, spec.archs)
-    except EinmapError as error:
-        fields = {**asdict(option), "why": " ".join(str(error).split("\n  hint:"))}
-        return Option(**fields)
-    return option
 
 
 def _of_storage(mapping: Mapping, placed: PlacedNode, node: Storage, tensor: str | None) -> Iterator[Option]:
@@ -170,12 +191,11 @@ def _shape_text(node: LoopNode, shapes: dict[str, int], shape: int, old: int, is
 
 def _of_split(address: Address, count: int) -> Iterator[Option]:
     where = format_address(address)
-    yield Option(f"merge {where}", "one loop above all branches, which begin with it")
+    yield Option(f"merge {where}", "one loop above all branches, which begin with it", "merge")
     if count > 2:
         for branch in range(min(count - 1, MOST_PLACES)):
-            yield Option(
-                f"merge {where} {branch} {branch + 1}", f"one loop above branches {branch + 1} and {branch + 2}"
-            )
+            label = f"one loop above branches {branch + 1} and {branch + 2}"
+            yield Option(f"merge {where} {branch} {branch + 1}", label, "merge")
 
 
 def _kept(spec: Spec, mapping: Mapping, address: Address) -> Iterator[Option]:

@@ -1,4 +1,4 @@
-"""A search in a thread of its own: its progress, the best so far, and what it found."""
+"""A search beside the work on a mapping: its progress, the best so far, and what it found; and pins."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from einmap.errors import EinmapError, SpecError
-from einmap.facade import map_workload
 from einmap.mapper.result.result import Found, MapResult, objective
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Address, LoopNode, PerEinsum, Spatial, Split, Storage, Temporal, Toll
 from einmap.mapping.template import AnyPlace, PartialMapping, PartialNode
-from einmap.progress import Progress, Report
+from einmap.progress import Report
 from einmap.spec.spec import Spec
+from einmap.studio.searching import WORKERS, Question, Worker
 from einmap.units import format_si
 
 METRICS = {"energy": "energy", "latency": "latency", "edp": "energy_delay_product"}
@@ -36,21 +36,33 @@ class Running:
     found: Found | None = None
     result: MapResult | None = None
     problem: EinmapError | None = None
-    _progress: Progress = field(default_factory=Progress)
+    stopping: bool = False
     _begun: float = field(default_factory=time.monotonic)
     _ended: float | None = None
+    _worker: Worker | None = None
     _thread: threading.Thread | None = None
 
     def start(self) -> Running:
-        """Begin, in a thread that does not keep the program alive."""
-        self._progress.callback = self._heard
-        self._thread = threading.Thread(target=self._work, name="einmap-studio-search", daemon=True)
+        """Begin, and listen in a thread that does not keep the program alive. Raises EinmapError."""
+        self._worker = WORKERS.take()
+        self._thread = threading.Thread(target=self._listen, args=(self._worker,), daemon=True)
         self._thread.start()
         return self
 
     def stop(self) -> None:
-        """Ask for the end; the best so far is the result."""
-        self._progress.stop()
+        """Ask for the end; the best so far is the result. Asked once more, end at once, without one."""
+        if self._worker is None or not self.runs:
+            return
+        if self.stopping:
+            self._worker.end()
+        self.stopping = True
+        self._worker.stop()
+
+    def end(self) -> None:
+        """End at once."""
+        if self._worker is not None and self.runs:
+            self._worker.end()
+            self.wait()
 
     def choose(self, index: int) -> None:
         """Take a mapping of the front as the one that was found. Raises SpecError for one that it does not have."""
@@ -69,32 +81,32 @@ class Running:
         """Whether it has not ended."""
         return self._ended is None
 
-    def _heard(self, report: Report) -> None:
-        self.report = report
-
-    def _work(self) -> None:
-        try:
-            self.result = map_workload(
-                self.spec,
-                metrics=METRICS.get(self.metric, ("energy", "latency")),
-                given=self.given,
-                progress=self._progress,
-                time_limit_s=self.seconds,
-                workers=max(1, (os.cpu_count() or 2) - 1),
-            )
-            self.choose(0)
-        except EinmapError as error:
-            self.problem = error
-        except MemoryError:
-            self.problem = EinmapError("there is not enough memory for this search")
-        finally:
-            self._ended = time.monotonic()
+    def _listen(self, worker: Worker) -> None:
+        options = {
+            "metrics": METRICS.get(self.metric, ("energy", "latency")),
+            "given": self.given,
+            "time_limit_s": self.seconds,
+            "workers": max(1, (os.cpu_count() or 2) - 1),
+        }
+        for told in worker.ask(Question(self.spec, options)):
+            match told:
+                case Report():
+                    self.report = told
+                case MapResult():
+                    self.result = told
+                    self.choose(0)
+                case _:
+                    self.problem = told
+        WORKERS.give_back(worker)
+        self._ended = time.monotonic()
 
     def state(self) -> dict[str, Any]:
         """Progress, or the result, as plain data."""
         seconds = (self._ended or time.monotonic()) - self._begun
         report = self.report
         state: dict[str, Any] = {"runs": self.runs, "metric": self.metric, "seconds": round(seconds, 1)}
+        if self.runs:
+            state["stopping"] = self.stopping
         if report is not None:
             state |= {"what": report.what, "done": report.done, "total": report.total, "best": report.best}
         if self.problem is not None:

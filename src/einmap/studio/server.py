@@ -18,10 +18,13 @@ from einmap.errors import EinmapError
 from einmap.optional import require
 from einmap.studio.assets import MODULES, asset
 from einmap.studio.messages import LONGEST
+from einmap.studio.running import Running
 from einmap.studio.session import Session, problem_of
 
 MOST_CONNECTIONS = 8
 """Windows that may look at one session."""
+UNSEEN = 60.0
+"""Seconds after which a search that no window looks at is stopped, with its best so far."""
 MOST_AT_ONCE = 64
 """Requests that are worked on at one time; more are told that the server is busy."""
 FILES = {"": "text/html", "studio.css": "text/css", "main.js": "text/javascript"} | dict.fromkeys(
@@ -46,6 +49,7 @@ class Server:
     port: int = 0
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     _windows: set[Any] = field(default_factory=set)
+    _left: float = 0.0
     _socket: socket.socket | None = None
     _uvicorn: Any = None
 
@@ -91,7 +95,7 @@ class Server:
         finally:
             self._socket.close()
             if self.session.search is not None:
-                self.session.search.stop()
+                self.session.search.end()
 
     def stop(self) -> None:
         """End `run`, from another thread."""
@@ -152,6 +156,15 @@ class Server:
             pass  # the browser has gone, or has sent bytes, which no page of ours does
         finally:
             self._windows.discard(window)
+            if not self._windows:
+                self._left = asyncio.get_running_loop().time()
+                asyncio.get_running_loop().call_later(UNSEEN, self._stop_unseen, self.session.search)
+
+    def _stop_unseen(self, search: Running | None) -> None:
+        """Stop a search whose last window was closed a while ago; one that is opened again finds what it came to."""
+        long_ago = asyncio.get_running_loop().time() - self._left >= UNSEEN / 2
+        if search is not None and not self._windows and long_ago and not search.stopping:
+            search.stop()
 
     async def _answer(self, window: Any, text: str) -> None:
         """Answer one message, and tell the other windows of a new state."""
@@ -180,4 +193,4 @@ def _numbered(text: str) -> tuple[int, str]:
 
 
 def _json(number: int | None, answer: dict[str, Any]) -> str:
-    return json.dumps({"id": number, "answer": answer}, separators=(",", ":"), allow_nan=True)
+    return json.dumps({"id": number, "answer": answer}, separators=(",", ":"), allow_nan=False)

@@ -10,54 +10,35 @@ import shlex
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from io import StringIO
 from typing import Any
 
-from rich.console import RenderableType
-
-from einmap.emit.emit import emit
 from einmap.errors import EinmapError, MappingError, SpecError
 from einmap.facade import map_workload
-from einmap.frontends.yaml.spec import dump, dump_mapping, loads
-from einmap.mapping.difference import tree_changes
+from einmap.frontends.yaml.spec import dump_mapping, loads
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Address
 from einmap.mapping.rewrite.places import find_node
 from einmap.mapping.rewrite.text import rewritten
 from einmap.model.cost import Cost
-from einmap.model.cost_difference import compare_specs
-from einmap.model.evaluate import evaluate
-from einmap.model.explanation.energy_terms import explain_energy
-from einmap.model.explanation.explain import explain
-from einmap.model.explanation.filters import only
-from einmap.report.costs.difference_report import difference_report
-from einmap.report.costs.provenance import energy_report
-from einmap.report.drawing.arch import arch_picture
-from einmap.report.drawing.svg import to_svg
-from einmap.report.drawing.workload import workload_picture
-from einmap.report.explanations.explanation import explanation_report
-from einmap.report.html.colours import ON_PAGE
-from einmap.report.html.page import to_html
-from einmap.report.html.pages.cost_page import evaluation_page
-from einmap.report.text.console import SafeConsole
+from einmap.model.evaluate import evaluate, without_advice
 from einmap.spec.raw import RawMap
 from einmap.spec.shared_inputs import put_in
 from einmap.spec.spec import Spec
 from einmap.studio import messages as asked
-from einmap.studio import view
+from einmap.studio import texts, view
 from einmap.studio.folders import Folders
 from einmap.studio.lessons import LESSONS, Built, lesson_named, shown
-from einmap.studio.moves import options_of
+from einmap.studio.moves import options_of, why_not
 from einmap.studio.play import run_of
 from einmap.studio.running import Running, followed, given_of
+from einmap.studio.view import UNITS
+from einmap.units import read_quantity
 from einmap.visible import short, visible
 
 LONGEST_HISTORY = 500
 """Steps that can be undone."""
 LONGEST_NAME = 60
 """Characters of the name of a step."""
-WIDTH = 84
-"""Characters of a line of texts that the page shows as they are."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +55,11 @@ class Snapshot:
     text: str = ""
     is_rewrite: bool = True
     is_fresh: bool = False
+
+    @property
+    def parts(self) -> tuple[Spec, Mapping, Cost | None]:
+        """Specification, mapping and cost, as a comparison takes them."""
+        return self.spec, self.mapping, self.cost
 
 
 @dataclass
@@ -116,7 +102,8 @@ class Session:
         """
         with self._lock:
             try:
-                return self._answer(asked.read_message(text))
+                answer: dict[str, Any] = view.finite(self._answer(asked.read_message(text)))
+                return answer
             except EinmapError as error:
                 return problem_of(error)
             except MemoryError:
@@ -133,6 +120,8 @@ class Session:
             case asked.Moves(node=node, tensor=tensor):
                 options = options_of(self.now.spec, self.mapping, node, tensor)
                 return {"kind": "moves", "node": node, "tensor": tensor, "options": options}
+            case asked.Judge(text=text):
+                return {"kind": "judged", "text": text, "why": why_not(self.now.spec, self.mapping, text)}
             case asked.Step(do=do):
                 return self._back(do)
             case asked.Pin(node=node):
@@ -161,16 +150,18 @@ class Session:
                 return {"kind": "details", "revision": self.revision, **view.details(spec, mapping)}
             case asked.Explain(component=component, tensor=tensor, einsum=einsum):
                 names = tuple([name] if name else [] for name in (einsum, tensor, component))
-                return {"kind": "explanation", "text": _explained(spec, self.now.cost, names)}
+                return {"kind": "explanation", "text": texts.explained(spec, now.cost, names)}
             case asked.Compare(other=other, step=step):
                 here = now if step is None else self._snapshot(step)
-                return {"kind": "difference", "text": _compared(self._snapshot(other), here)}
+                return {"kind": "difference", "text": texts.compared(self._snapshot(other).parts, here.parts)}
             case asked.Draw(what=what):
-                return {"kind": "drawing", "what": what, "svg": _drawing(spec, what)}
+                return {"kind": "drawing", "what": what, "svg": texts.drawing(spec, what)}
+            case asked.Notes():
+                return {"kind": "notes", "notes": [str(note) for note in evaluate(spec, mapping).notes]}
             case asked.Play():
                 return run_of(spec, mapping)
             case asked.Export(what=what):
-                return {"kind": "export", "what": what, "text": _exported(now, what)}
+                return {"kind": "export", "what": what, "text": texts.exported(spec, mapping, what)}
             case asked.Text():
                 return {"kind": "text", "yaml": self.yaml(), "command": self.command()}
             case _:
@@ -201,7 +192,6 @@ class Session:
             state["numbers"] = view.numbers(now.cost, old, self._optimum)
             state["bars"] = view.bars(now.cost, old)
             state["usage"] = view.usage(now.cost)
-            state["notes"] = [str(note) for note in now.cost.notes]
         return state
 
     def yaml(self) -> str:
@@ -224,7 +214,7 @@ class Session:
         mapping = rewritten(begin.mapping, begin.spec.workload, text)
         snapshot = _evaluated(begin.spec, mapping, text)
         if snapshot.cost is None and begin.cost is not None:
-            evaluate(begin.spec, mapping)  # raises what is wrong, with its place
+            without_advice(begin.spec, mapping)  # raises what is wrong, with its place
         self.pins = followed(self.pins, self.mapping, mapping)
         if replaces:
             self._done.pop()
@@ -285,14 +275,18 @@ class Session:
         return self.state()
 
     def _set(self, path: str, value: str) -> dict[str, Any]:
-        if not path.startswith("arch."):
+        if not path.startswith("arch.") or (field := path.rpartition(".")[2]) not in UNITS:
             raise SpecError("only numbers of the architecture are changed here")
         spec = self.now.spec
         spec.get(path)
-        changed = spec.set(path, _scalar(value))
+        try:
+            number = read_quantity(value, UNITS[field])
+        except ValueError as error:
+            raise SpecError(f"{field}: {short(value)} {error}") from None
+        changed = spec.set(path, value if number is None else number)
         snapshot = _evaluated(changed, self.mapping, f"{path} = {value}")
         if snapshot.cost is None and self.now.cost is not None:
-            evaluate(changed, self.mapping)
+            without_advice(changed, self.mapping)
         self._optimum = {}
         self._take(replace(snapshot, is_rewrite=False))
         return self.state()
@@ -309,8 +303,9 @@ class Session:
 
     def _taught(self) -> dict[str, Any] | None:
         """The lesson that was begun, as it stands."""
-        spec = self.now.spec.with_mapping(self.mapping)
-        return shown(self.lesson, spec, self.answer) if self.lesson is not None else None
+        if self.lesson is None:
+            return None
+        return shown(self.lesson, self.now.spec.with_mapping(self.mapping), self.answer)
 
     def _file(self, message: asked.Open | asked.Save) -> dict[str, Any]:
         if isinstance(message, asked.Save):
@@ -340,15 +335,6 @@ class Session:
         return self._done[step]
 
 
-def _compared(there: Snapshot, here: Snapshot) -> str:
-    """How a mapping differs from another one, as `einmap diff` says it."""
-    if not tree_changes(there.mapping, here.mapping) and there.spec == here.spec:
-        return "no difference"
-    costs = (there.cost, here.cost) if there.cost is not None and here.cost is not None else None
-    specs = (there.spec.with_mapping(there.mapping), here.spec.with_mapping(here.mapping))
-    return _plain(difference_report(compare_specs(*specs, costs)))
-
-
 def _begun(spec: Spec) -> Snapshot:
     """The mapping of a specification, or the first one that a search comes to where it has none."""
     if spec.mapping is not None:
@@ -359,7 +345,7 @@ def _begun(spec: Spec) -> Snapshot:
 
 def _evaluated(spec: Spec, mapping: Mapping, text: str) -> Snapshot:
     try:
-        return Snapshot(spec, mapping, evaluate(spec, mapping), "", text)
+        return Snapshot(spec, mapping, without_advice(spec, mapping), "", text)
     except MappingError as error:
         return Snapshot(spec, mapping, None, str(error), text)
 
@@ -371,45 +357,6 @@ def _with_sections(spec: Spec, opened: Spec) -> Spec:
         sections.pop("mapping", None)
     raw = RawMap(tuple(sections.items()))
     return replace(spec, raw=raw).expanded()
-
-
-def _scalar(text: str) -> Any:
-    """A number where the text is one, else an expression."""
-    for kind in (int, float):
-        try:
-            return kind(text.strip().replace(",", ""))
-        except ValueError:
-            continue
-    return text
-
-
-def _explained(spec: Spec, cost: Cost | None, names: tuple[list[str], ...]) -> str:
-    """The terms of the energy with their sources, then reuse and counts, as `einmap explain` gives them."""
-    spec_terms = explain_energy(spec, cost).only(*names)
-    explanation = only(explain(spec, changes=False), *names)
-    return f"{_plain(energy_report(spec_terms))}\n\n{_plain(explanation_report(explanation, WIDTH))}"
-
-
-def _exported(now: Snapshot, what: str) -> str:
-    """The mapping as an HTML report or as code in C; or the specification as YAML."""
-    spec = now.spec.with_mapping(now.mapping)
-    if what == "html":
-        return to_html(evaluation_page(evaluate(spec), spec, now.mapping))
-    return emit(spec, "c") if what == "c" else dump(spec)
-
-
-def _drawing(spec: Spec, what: str) -> str:
-    """A picture in the colours of the page."""
-    if what == "arch":
-        return to_svg(arch_picture(spec, theme=ON_PAGE))
-    return to_svg(workload_picture(spec.workload, theme=ON_PAGE))
-
-
-def _plain(report: RenderableType) -> str:
-    """A report as text."""
-    stream = StringIO()
-    SafeConsole(file=stream, width=WIDTH, plain=True).print(report)
-    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()).strip("\n")
 
 
 def problem_of(error: EinmapError) -> dict[str, Any]:

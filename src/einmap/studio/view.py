@@ -12,6 +12,7 @@ from einmap.mapping.nodes import (
     Compute,
     Node,
     PerEinsum,
+    Pipeline,
     Spatial,
     Split,
     Storage,
@@ -31,7 +32,7 @@ from einmap.report.html.sections.occupancy import steps_of
 from einmap.report.text.formatting import changed, percent, shape_text
 from einmap.spec.raw import to_python
 from einmap.spec.spec import Spec
-from einmap.units import format_bits, format_si
+from einmap.units import EXAMPLES, format_bits, format_si
 from einmap.visible import visible
 
 TOTALS = {"energy": "J", "latency": "s", "edp": "J*s"}
@@ -39,6 +40,11 @@ TOTALS = {"energy": "J", "latency": "s", "edp": "J*s"}
 FIELDS = ("size", "leak_power", "area", "latency", "total_latency")
 """Fields of a component that the page edits, beside its fanouts and its actions."""
 OF_ACTIONS = ("energy", "latency", "throughput")
+UNITS = {
+    "size": "bits", "leak_power": "W", "area": "m^2", "latency": "s", "total_latency": "s", "energy": "J",
+    "throughput": "1/s", "fanout": "",
+}  # fmt: skip
+"""The unit of each field that is edited; empty for a plain number."""
 
 
 def tree(spec: Spec, mapping: Mapping, cost: Cost | None, pins: frozenset[Address]) -> list[dict[str, Any]]:
@@ -67,7 +73,8 @@ class _Blocks:
         where = format_address(address)
         if isinstance(node, Split):
             branches = [self.listed(branch, (*address, i)) for i, branch in enumerate(node.branches)]
-            return {"at": where, "kind": "split", "text": manner_of_split(node), "branches": branches}
+            text, stages = manner_of_split(node), isinstance(node, Pipeline)
+            return {"at": where, "kind": "split", "text": text, "stages": stages, "branches": branches}
         costs = self.costs.get(address, NodeCosts())
         share = costs.energy / self.energy if costs.energy and self.energy > 0 else 0.0
         common = {"at": where, "text": visible(describe(node)), "notes": costs.lines(self.energy), "share": share}
@@ -83,7 +90,8 @@ class _Blocks:
             case Temporal() | Spatial():
                 shape, over = _each(node.tile_shape), _each(node.rank_variable)
                 lanes = f"{node.component}.{node.name}" if isinstance(node, Spatial) else None
-                return {"kind": "loop", "over": visible(over), "shape": shape, "lanes": lanes}
+                first = _each(node.initial_tile_shape) if isinstance(node, Temporal) else ""
+                return {"kind": "loop", "over": visible(over), "shape": shape, "first": first, "lanes": lanes}
             case Compute(einsum=einsum, component=component):
                 return {"kind": "compute", "einsum": visible(einsum), "unit": visible(component)}
             case Toll(component=component):
@@ -93,7 +101,8 @@ class _Blocks:
 
 
 def _each(value: PerEinsum[Any]) -> str:
-    distinct = {str(one) for _, one in value.by_einsum} or {str(value.default)}
+    """A value that all Einsums have, or one for each; empty for none."""
+    distinct = {str(one) for _, one in value.by_einsum} or {"" if value.default is None else str(value.default)}
     return distinct.pop() if len(distinct) == 1 else str(value)
 
 
@@ -196,11 +205,31 @@ def details(spec: Spec, mapping: Mapping) -> dict[str, Any]:
     cases = [_case(node) for name in workings.order for node in cases_of(workings.traffic[name])]
     limits = roofline(workings.cost, spec)
     points = [
-        {"einsum": visible(p.einsum), "memory": visible(p.memory), "x": p.intensity, "y": p.rate} for p in limits.points
+        {"einsum": visible(p.einsum), "memory": visible(p.memory), "x": p.intensity, "y": p.rate}
+        for p in limits.points
+        if _is_drawn(p.intensity, p.rate)
     ]
-    roofs = [{"name": visible(r.component), "rate": r.rate} for r in limits.bandwidths]
-    peaks = [{"name": visible(r.component), "rate": r.rate} for r in limits.peaks]
+    roofs = [{"name": visible(r.component), "rate": r.rate} for r in limits.bandwidths if _is_drawn(r.rate)]
+    peaks = [{"name": visible(r.component), "rate": r.rate} for r in limits.peaks if _is_drawn(r.rate)]
     return {"occupancy": memories, "cases": cases, "roofline": {"points": points, "bandwidths": roofs, "peaks": peaks}}
+
+
+def _is_drawn(*values: float) -> bool:
+    """Whether a logarithmic scale has a place for each value."""
+    return all(0 < value < math.inf for value in values)
+
+
+def finite(value: Any) -> Any:
+    """Plain data without infinities and undefined numbers, which JSON does not have: they are None."""
+    match value:
+        case dict():
+            return {key: finite(one) for key, one in value.items()}
+        case list() | tuple():
+            return [finite(one) for one in value]
+        case float():
+            return value if math.isfinite(value) else None
+        case _:
+            return value
 
 
 def _case(node: NodeCases) -> dict[str, Any]:
@@ -242,7 +271,7 @@ def architecture(spec: Spec) -> list[dict[str, Any]]:
 def _fields(path: str, written: dict[str, Any]) -> Any:
     for name in FIELDS:
         if name in written:
-            yield {"name": name, "path": f"{path}.{name}", "value": visible(str(written[name]))}
+            yield _field(name, name, f"{path}.{name}", written[name])
     for kind, names in (("spatial", ("fanout",)), ("actions", OF_ACTIONS)):
         for i, one in enumerate(written.get(kind) or ()):
             if not isinstance(one, dict):
@@ -250,5 +279,15 @@ def _fields(path: str, written: dict[str, Any]) -> Any:
             for name in names:
                 if name in one:
                     label = f"{one.get('name', i)} {name}"
-                    where = f"{path}.{kind}[{i}].{name}"
-                    yield {"name": visible(label), "path": where, "value": visible(str(one[name]))}
+                    yield _field(visible(label), name, f"{path}.{kind}[{i}].{name}", one[name])
+
+
+def _field(label: str, name: str, path: str, value: Any) -> dict[str, str]:
+    """One field: what is written, and how people read it where it is a number."""
+    unit, shown = UNITS[name], ""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if is_number and unit and math.isfinite(value):
+        shown = format_bits(value) if unit == "bits" else format_si(value, unit)
+    return {"name": label, "path": path, "value": visible(str(value)), "unit": unit, "shown": shown} | {
+        "example": EXAMPLES[unit]
+    }

@@ -23,9 +23,9 @@ from einmap.mapping.nodes import (
     format_address,
 )
 from einmap.mapping.pretty import describe
-from einmap.mapping.rewrite.editing import Nodes, beside, each, einsums_in, replaced, siblings
+from einmap.mapping.rewrite.editing import Nodes, beside, each, einsums_in, paths_through, replaced, siblings
 from einmap.mapping.rewrite.places import Ref, at, find_loop, find_split, refuse
-from einmap.mapping.rewrite.values import check_exchange, check_lanes, holders, met_at
+from einmap.mapping.rewrite.values import check_copies, check_exchange, check_lanes, holders, met_at
 from einmap.mapping.validate import check_tree
 
 
@@ -66,8 +66,8 @@ def merge(
     `split`: by default the only one; `branches`: which of its branches (neighbours, numbered from 0), by default all;
     when some are left over, the merged ones become one branch with a split of its own. An intermediate that is backed
     in each of these branches, directly below the loop, is backed once between loop and split.
-    Raises MappingError when the loops differ in number of iterations, or when a branch would read what another one has
-    not written yet in the same iteration.
+    Raises MappingError when the loops differ in number of iterations, when a branch would read what another one has
+    not written yet in the same iteration, or when a copy Einsum would write piece by piece past a node above the loop.
     """
     check_tree(mapping, workload, at)
     address, node = find_split(mapping, split)
@@ -80,9 +80,21 @@ def merge(
     united, bodies = _united(mapping, workload, address, [node.branches[b] for b in chosen])
     merged = (loop, *united, Sequential(bodies))
     if len(chosen) == len(node.branches):
-        return replaced(mapping, address, 1, merged)
-    others = (*node.branches[: chosen[0]], merged, *node.branches[chosen[-1] + 1 :])
-    return replaced(mapping, address, 1, (Sequential(others),))
+        done, place = replaced(mapping, address, 1, merged), address
+    else:
+        others = (*node.branches[: chosen[0]], merged, *node.branches[chosen[-1] + 1 :])
+        done, place = replaced(mapping, address, 1, (Sequential(others),)), (*address, chosen[0], 0)
+    _check_copied(done, workload, place)
+    return done
+
+
+def _check_copied(mapping: Mapping, workload: Workload, loop: Address) -> None:
+    """Judged on the tree with the loop: no node of a copied tensor but its outermost one stands above it."""
+    for name in paths_through(mapping, loop):
+        for tensor in sorted(workload.by_name[name].outputs if workload.by_name[name].is_copy else ()):
+            readers = [e for e in paths_through(mapping, loop) if e != name and tensor in workload.by_name[e].tensors]
+            if any(holder < loop for e in readers for holder in holders(mapping, e, tensor)[1:]):
+                check_copies(mapping, workload, tensor, loop)
 
 
 def _refuse_pipeline(node: object, address: Address) -> None:

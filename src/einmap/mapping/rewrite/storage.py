@@ -234,8 +234,8 @@ def place_that_saves(mapping: Mapping, workload: Workload, address: Address, ten
             case Storage(tensors=tensors) | Toll(tensors=tensors):
                 if tensor in tensors:
                     return lowest
-            case Split(branches=branches):
-                if sum(any(e in users for e in einsums_in(branch)) for branch in branches) > 1:
+            case Split():
+                if len({paths[e][-1].address[len(placed.address)] for e in users}) > 1:  # in more than one branch
                     return lowest
             case Compute():
                 return lowest

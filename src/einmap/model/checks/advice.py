@@ -11,7 +11,7 @@ from einmap.einsum.spaces.projection import Relevance
 from einmap.einsum.workload import Workload
 from einmap.errors import At, Note
 from einmap.mapping.mapping import Mapping as LoopTree
-from einmap.mapping.nodes import Address, Storage, format_address
+from einmap.mapping.nodes import Address, format_address
 from einmap.mapping.rewrite.editing import paths_through
 from einmap.mapping.rewrite.storage import place_that_saves
 from einmap.mapping.rewrite.values import holders
@@ -123,9 +123,8 @@ def _sinking(
 
 def _named(tree: LoopTree, tensor: str, station: Station) -> str:
     """`A@GLB`, with the address instead of the memory where that holds the tensor in several nodes."""
-    nodes = [p.node for p in tree.placed if isinstance(p.node, Storage)]
-    holding = [n for n in nodes if n.component == station.component.name and tensor in n.tensors]
-    return f"{tensor}@{station.component.name if len(holding) == 1 else format_address(station.address)}"
+    once = tree.times_held[station.component.name, tensor] == 1
+    return f"{tensor}@{station.component.name if once else format_address(station.address)}"
 
 
 def _largest(take: Take) -> Take:

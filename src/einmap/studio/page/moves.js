@@ -17,16 +17,20 @@ function showMoves(app, root, node, options) {
   root.replaceChildren(h("h3", {}, node.text || "split", h("code", {}, ` ${node.at}`)), ...(held ? [held] : []));
   const shapes = options.filter((o) => o.kind === "shape");
   const splits = options.filter((o) => o.kind === "split");
-  if (shapes.length > 1 && !held) root.append(slider(app, node, shapes));
-  if (splits.length) root.append(chooser(app, "a loop above, of tiles of", splits, (o) => o.value));
+  if (shapes.length > 1 && shapes.some((o) => !o.why) && !held) root.append(slider(app, node, shapes));
+  if (splits.some((o) => !o.why)) root.append(chooser(app, "a loop above, of tiles of", splits, (o) => o.value));
   const kept = options.filter((o) => o.kind === "keep");
-  if (kept.length) root.append(chooser(app, "also", kept, (o) => o.label));
-  const others = options.filter((o) => !["shape", "split", "keep"].includes(o.kind));
+  if (kept.some((o) => !o.why)) root.append(chooser(app, "also", kept, (o) => o.label));
+  const places = options.filter((o) => o.judged === false).length;
+  const merges = options.filter((o) => o.kind === "merge" && !o.why);
+  if (merges.length > 2) root.append(chooser(app, "merge", merges, (o) => o.label));
+  const others = options.filter((o) => !["shape", "split", "keep"].includes(o.kind) && o.judged !== false && !(merges.length > 2 && merges.includes(o)));
   const list = h("div", { class: "buttons" });
   if (node.kind !== "split") list.append(h("button", { type: "button", "data-move": "pin", onclick: () => app.ask({ do: "pin", node: node.at }) }, node.pinned ? "unpin" : "pin"));
   for (const option of others.filter((o) => !o.why)) list.append(button(app, option));
   root.append(list);
-  const barred = others.filter((o) => o.why);
+  if (places) root.append(h("p", { class: "muted" }, `${places} further places: drag the block there`));
+  const barred = [...others, ...shapes.slice(0, 1), ...splits.slice(0, 1)].filter((o) => o.why);
   if (barred.length)
     root.append(h("details", {}, h("summary", {}, `${barred.length} that do not apply`), h("ul", {}, barred.map((o) => h("li", {}, h("code", {}, o.text), `: ${o.why}`)))));
   if (focused && !held) root.querySelector(`[data-move="${CSS.escape(focused)}"]`)?.focus();

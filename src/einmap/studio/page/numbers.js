@@ -16,9 +16,10 @@ export function numbersView(app) {
   const explained = h("pre", { class: "scrolls", tabindex: 0 });
   const explanation = h("details", { class: "explanation" }, h("summary", {}, "Explanation"), explained);
   const notes = h("ul", { class: "notes" });
-  const noted = h("details", {}, h("summary", {}, "Notes"), notes);
+  const noted = h("details", {}, h("summary", {}, "Notes and advice"), notes);
+  noted.addEventListener("toggle", () => noted.open && app.notes());
   const root = h("section", { class: "numbers", "aria-label": "Numbers" }, problem, totals, bars, use, explanation, ...more, noted);
-  const view = { root, wantsDetails: () => more.some((box) => box.open) };
+  const view = { root, wantsDetails: () => more.some((box) => box.open), wantsNotes: () => noted.open };
   view.show = (state) => {
     problem.textContent = state.problem;
     problem.hidden = !state.problem;
@@ -26,9 +27,8 @@ export function numbersView(app) {
     const { energy = [], latency = [] } = state.bars ?? {};
     bars.replaceChildren(chart(app, "Energy", energy), chart(app, "Busy time", latency));
     use.replaceChildren(...usage(state.usage ?? []));
-    notes.replaceChildren(...(state.notes ?? []).map((text) => h("li", {}, text)));
-    noted.hidden = !(state.notes ?? []).length;
   };
+  view.notes = (texts) => notes.replaceChildren(...(texts.length ? texts : ["nothing to note"]).map((text) => h("li", {}, text)));
   view.explain = (text) => {
     explained.textContent = text;
     explanation.open = true;

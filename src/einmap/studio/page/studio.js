@@ -61,7 +61,7 @@ export function mount(root, transport) {
     const places = (answer.options ?? []).filter((option) => option.kind === "place" && option.side === side);
     if (places[0]?.why) app.say(places[0].why, "bad");
     else if (places[0]) await app.move(places[0].text);
-    else app.say(`there is no place ${side} for this node`, "bad");
+    else app.say(`this node cannot go further ${side === "above" ? "up" : "down"}`, "bad");
   };
   app.reshape = async (node, step) => {
     app.selected = node;
@@ -74,6 +74,10 @@ export function mount(root, transport) {
   app.explain = async (about) => {
     const answer = await app.ask({ do: "explain", ...Object.fromEntries(Object.entries(about).filter(([, v]) => v)) });
     if (answer.kind === "explanation") numbers.explain(answer.text);
+  };
+  app.notes = async () => {
+    const answer = await transport.ask({ do: "notes" });
+    numbers.notes(answer.kind === "notes" ? answer.notes : []);
   };
   app.details = async () => {
     const answer = await transport.ask({ do: "details" });
@@ -90,6 +94,7 @@ export function mount(root, transport) {
     bar.show(state);
     lesson.replaceChildren(...(state.lesson ? taught(app, state.lesson) : []));
     if (later && numbers.wantsDetails()) app.details();
+    if (later && numbers.wantsNotes()) app.notes();
     app.options();
     root.dataset.revision = state.revision;
     if (state.search?.runs) watch(app);
@@ -172,6 +177,7 @@ function barView(app) {
 
 function progress(search) {
   if (search.problem) return search.problem;
+  if (search.stopping) return "stopping with the best so far; stop once more to end it at once";
   if (search.runs) return [`searching for ${search.seconds} s`, search.what, search.best && `best so far: ${search.best}`].filter(Boolean).join("; ");
   if (search.front) return `found ${search.front.length} that no other one beats in both, in ${search.seconds} s${search.optimal ? "" : ", not proven to be all"}`;
   if (search.optimal) return `found the optimum in ${search.seconds} s`;
@@ -318,11 +324,12 @@ function leftView(app) {
 }
 
 function edited(app, field) {
-  const input = h("input", { value: field.value, "data-path": field.path });
+  const unit = field.unit ? `in ${field.unit}, such as ${field.example}, or an expression` : "a number or an expression";
+  const input = h("input", { value: field.value, "data-path": field.path, title: unit });
   input.addEventListener("change", async () => {
     const answer = await app.ask({ do: "set", path: field.path, value: input.value });
     if (answer.kind === "error") input.value = field.value;
-    else app.say(`${field.path} is ${input.value} now`, "good");
+    else app.say(`${field.name} is ${input.value} now`, "good");
   });
-  return h("label", { class: "field" }, h("span", {}, field.name), input);
+  return h("label", { class: "field" }, h("span", {}, field.name, field.shown && h("i", {}, ` ${field.shown}`)), input);
 }

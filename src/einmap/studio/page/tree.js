@@ -56,7 +56,7 @@ function split(app, view, node) {
     const prefix = `${node.at}.nodes[${number}].`;
     const names = computes(nodes);
     const folds = node.branches.length >= FOLDED_FROM || view.open.has(`-${prefix}`);
-    const box = h("details", { class: "branch" }, h("summary", {}, `${number + 1}: ${names}`));
+    const box = h("details", { class: "branch" }, h("summary", {}, `${node.stages ? "stage " : ""}${number + 1}: ${names}`));
     const fill = () => box.childElementCount < 2 && box.append(listed(app, view, nodes, prefix));
     if (!folds || view.open.has(prefix)) {
       box.open = true;
@@ -94,7 +94,7 @@ function block(app, view, node, prefix, index) {
     );
     if (node.tensors.length > MOST_CHIPS) element.append(h("span", {}, `and ${node.tensors.length - MOST_CHIPS} more`));
   } else if (node.kind === "loop") {
-    element.append(h("b", {}, node.over), h("span", {}, ` by ${node.shape}`));
+    element.append(h("b", {}, node.over), h("span", {}, ` by ${node.shape}${node.first ? `, the first ${node.first}` : ""}`));
     if (node.lanes) element.append(h("span", { class: "over" }, `on ${node.lanes}`));
   } else {
     element.append(h("b", {}, node.einsum ?? node.unit ?? ""), h("span", {}, node.einsum ? ` on ${node.unit}` : ""));
@@ -191,10 +191,24 @@ function mark(app, view, drag) {
   const gap = gapOf(view, over.prefix, over.index + (after ? 1 : 0), drag.found.node.kind);
   const option = drag.options.find((o) => sameGap(gap, optionGap(view, o, drag.found.node.kind)));
   if (sameGap(gap, gapOf(view, drag.found.prefix, drag.found.index, drag.found.node.kind))) return;
+  if (option && option.judged === false) {
+    judge(app, view, drag, option);
+    drag.ghost.lastChild.textContent = "…";
+    return;
+  }
   drag.drop = option ?? { why: "this cannot stand there: only loops of one run change places, and storage moves along its own path" };
   element.dataset.drop = `${after ? "after" : "before"} ${drag.drop.why ? "bad" : "good"}`;
   drag.ghost.classList.add(drag.drop.why ? "bad" : "good");
   drag.ghost.lastChild.textContent = drag.drop.why ?? drag.drop.label;
+}
+
+// Of many places only the first are judged at once: another one when the block is held over it.
+async function judge(app, view, drag, option) {
+  if (option.asked) return;
+  option.asked = true;
+  const answer = await app.ask({ do: "judge", text: option.text });
+  Object.assign(option, { judged: true, why: answer.why ?? (answer.kind === "judged" ? null : answer.message) });
+  if (drag.ghost?.isConnected) mark(app, view, drag);
 }
 
 // The place between two nodes of a list. Storage nodes side by side are in no order: a place among them is the first.
