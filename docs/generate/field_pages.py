@@ -18,6 +18,7 @@ from einmap.spec.schema import (
     mapping,
     options,
     placement,
+    sparsity,
     workload,
 )
 
@@ -271,6 +272,39 @@ def mapping_page() -> str:
             "stands."),
         GIVEN_SNIPPET, "### Any", meaning(mapping.AnyInput), fields_list(mapping.AnyInput),
         "### Compute, partly given", meaning(mapping.PartialComputeInput), fields_list(mapping.PartialComputeInput),
+    )  # fmt: skip
+
+
+SPARSITY_SNIPPET = """
+```yaml
+sparsity:                                         # of Z[m, n] = A[m, k] * B[n, k]
+  densities:
+    A: 0.1
+    B: {structured: [2, 4], along: K}
+  formats:
+    Main: {A: csr}
+    Buffer: {A: [{format: UOP, ranks: [M]}, {format: CP, ranks: [K], bits: 8}], B: bitmask}
+  savings:
+  - {at: Buffer, do: skip, tensors: B, on: A}     # a read of B is skipped where the value of A is 0
+  - {at: MAC, do: gate, on: A | B}
+  energies:
+    MAC: {gated_compute: 1e-14}
+```
+"""
+
+
+def sparsity_page() -> str:
+    """`sparsity`."""
+    return page(
+        "Zeros: the key `sparsity`",
+        paragraph("[Sparse tensors](../sparse.md) says what is counted, with an example. Sets of tensors are those of "
+                  "each Einsum."),
+        KINDS, "## An example", SPARSITY_SNIPPET,
+        "## The key itself", meaning(sparsity.SparsityInput), fields_list(sparsity.SparsityInput),
+        "## A density", meaning(sparsity.DensityInput), fields_list(sparsity.DensityInput),
+        "## A level of a format", meaning(sparsity.FormatLevelInput), fields_list(sparsity.FormatLevelInput),
+        "## A saving", meaning(sparsity.SavingInput), fields_list(sparsity.SavingInput),
+        "## Energies", meaning(sparsity.SavingEnergiesInput), fields_list(sparsity.SavingEnergiesInput),
     )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ def pages() -> dict[str, str]:
         "architecture.md": field_pages.architecture(),
         "workload.md": field_pages.workload_page(),
         "mapping.md": field_pages.mapping_page(),
+        "sparsity.md": field_pages.sparsity_page(),
         "options.md": field_pages.options_page(),
         "capabilities.md": capability_page.capabilities(),
         "distribution.md": field_pages.distribution_page(),

@@ -11,5 +11,6 @@
 - `stages`: runs a Pipeline turn by turn: every stage works on a tile of its own, on the visits of that tile.
 - `kernel`: the compiled inner loops of the simulator.
 - `results`: what an execution leaves behind.
+- `zeros`: zeros while a mapping runs: what is gated and skipped of each read, write and operation.
 - `tiles`: buffers and the tiles that are in them.
 """

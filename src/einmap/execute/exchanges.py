@@ -161,6 +161,8 @@ class Exchanges:
             if amount:
                 self._transfer(route, hold, (hold, lane, "write"), amount, tile.box)
             moving.add(lane, source.box, tile.box, mask)
+            if self.recorder.zeros is not None:
+                self.recorder.zeros.passes(route, hold, chain, merged, lane, tile.box, mask, down=True)
             for station, group in zip(chain, merged, strict=True):
                 if fetching and station is chain[-1]:
                     if lane in fetching:
@@ -268,6 +270,8 @@ class Exchanges:
             passing, source_values = Passing(amount, 0, new), Values(source.box, box, paid)
             self._charge(route, hold, hold, lane, passing, box, Values(tile.box, box, paid))
             moving.add(lane, source.box, box, paid)
+            if self.recorder.zeros is not None:
+                self.recorder.zeros.passes(route, hold, chain, merged, lane, box, paid, down=True)
             self._transfer(route, hold, (hold, lane, "write"), amount, box)
             for station in chain:
                 at = route.outward(lane, hold.level, station.level)
@@ -291,6 +295,8 @@ class Exchanges:
             own = Values(tile.box, tile.box, leaves)
             self._charge(producer, hold, hold, lane, Passing(0, amount), tile.box, own)
             moving.add(lane, target.box, tile.box, leaves)
+            if self.recorder.zeros is not None:
+                self.recorder.zeros.passes(producer, hold, chain, merged, lane, tile.box, leaves, down=False)
             self._transfer(producer, hold, (hold, lane, "read"), amount, tile.box)
             for station, group in zip(chain, merged, strict=True):
                 if all(lane[i] == 0 for i in group):

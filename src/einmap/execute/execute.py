@@ -22,6 +22,8 @@ from einmap.execute.results.timeline import Timeline
 from einmap.execute.simulator import Simulator
 from einmap.execute.tiles.buffers import Heap, Tile
 from einmap.execute.tiles.padding import paddings
+from einmap.execute.zeros.actions import zero_rows, zero_steps
+from einmap.execute.zeros.begin import zeros_of
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.mapping.pipelines import refuse_sliding
 from einmap.mapping.validate import validate
@@ -81,9 +83,12 @@ def execute(
     inputs = _inputs(workload, data, seed)
     heap = Heap()
     ranks = ranks_of(workload)
+    zeros = zeros_of(spec, routes, inputs if data is not None else {}, seed)
+    if zeros is not None:
+        inputs = {t: np.where(zeros.masks[t], value, 0.0) if t in zeros.masks else value for t, value in inputs.items()}
     reaches = reaches_of(workload, ranks)
     store = {tensor: _stored(heap, reach, inputs.get(tensor)) for tensor, reach in reaches.items()}
-    recorder = Recorder(frozenset(trace), timeline=Timeline(timeline) if timeline else None)
+    recorder = Recorder(frozenset(trace), zeros=zeros, timeline=Timeline(timeline) if timeline else None)
     occupancy = Occupancy(_bits(routes))
     schedule = schedule_of(tree, workload, routes, spec.model_options.sliding_window)
     slides = [(node, loop) for (node, _), loop in schedule.sliding.items()]
@@ -193,10 +198,11 @@ def _result(
         for instance, n in per_instance[key].items():
             busy[instance] = busy.get(instance, 0.0) + n
     wires = recorder.wires
-    steps = {
-        name: int(max(recorder.values.get((name, route.unit.name, None, "compute"), {}).values(), default=0))
-        for name, route in routes.items()
-    }
+    steps = _steps(recorder, routes)
+    zeros = None if recorder.zeros is None else recorder.zeros.result()
+    if zeros is not None and any(sparsity.saves for sparsity in spec.sparsity.values()):
+        rows = list(zero_rows(spec, routes, zeros))
+        steps = {name: zero_steps(name, route.unit.name, zeros) for name, route in routes.items()}
     written = {t: _whole(store[t], shape) for t, shape in shapes(spec.workload, spec.workload.producers).items()}
     busiest = {key: max(by_instance.values()) for key, by_instance in calls.items()}
     return Execution(
@@ -227,7 +233,16 @@ def _result(
         wires.loads,
         wires.first,
         wires.routes,
+        zeros,
     )
+
+
+def _steps(recorder: Recorder, routes: Mapping[str, Route]) -> dict[str, int]:
+    """Operations of the busiest compute of each Einsum."""
+    return {
+        name: int(max(recorder.values.get((name, route.unit.name, None, "compute"), {}).values(), default=0))
+        for name, route in routes.items()
+    }
 
 
 def _usage(spec: Spec, routes: Mapping[str, Route], occupancy: Occupancy) -> dict[str, float]:

@@ -21,6 +21,8 @@ from einmap.execute.networks.units import Units, is_spread
 from einmap.execute.recorder import Recorder
 from einmap.execute.tiles.buffers import Flags, Heap, Mask, Tile
 from einmap.execute.tiles.visits import Visits
+from einmap.execute.zeros.points import Points
+from einmap.execute.zeros.zeros import Zeros
 from einmap.schedule.boxes import Box
 from einmap.schedule.routes import Clock, Hold, Instance, Route, Turn, chain_to_memory
 from einmap.schedule.spaces import space_mask
@@ -139,6 +141,10 @@ class Leaf:
             for a in accesses
             if is_spread(chains[a.tensor][0][-1])
         }
+        zeros = (
+            recorder.zeros if self.route.einsum.name in (recorder.zeros.sparsity if recorder.zeros else ()) else None
+        )
+        points = None if zeros is None else self._zeros_at(zeros, tables, tiles)
         products_only = _only_products(self.code, len(self.inputs))
         failed = leaf_kernel()(
             *self.loops, table, starts, width, part, linear, constant, len(self.inputs),
@@ -150,6 +156,8 @@ class Leaf:
                 f"Einsum {self.route.einsum.name!r} reads a value of {self.inputs[failed].tensor!r} that is not in "
                 f"{self.route.holds[self.inputs[failed].tensor][-1].component.name!r} when it is needed"
             )
+        if points is not None:
+            points.count()
         together = self._together(tables, executed)
         for access in accesses:
             seen = live_before.get(access.tensor)
@@ -164,6 +172,13 @@ class Leaf:
         for lane, n in zip(self.lanes, executed, strict=True):
             recorder.count((self.route.einsum.name, self.route.unit.name, None, "compute"), lane, int(n))
         recorder.step += int(executed.sum())
+
+    def _zeros_at(self, zeros: Zeros, tables: list[Any], tiles: Tiles) -> Points:
+        """The points of a visit, before they are run."""
+        outputs = {a.tensor: tiles[a.tensor] for a in self.outputs}
+        live = {t: {at: tile.live(tile.box).astype(bool) for at, tile in of.items()} for t, of in outputs.items()}
+        boxes = {t: {at: tile.box for at, tile in of.items()} for t, of in outputs.items()}
+        return Points(self.route, self.loops, self.lane_part, zeros, tables, boxes, live)
 
     def _offsets(self, access: TensorAccess, tiles: Mapping[Instance, Tile], linear: Any, constant: Any) -> None:
         hold = innermost(self.route, access.tensor)

@@ -17,6 +17,7 @@ from einmap.execute.results.result import (
 )
 from einmap.execute.results.timeline import Timeline
 from einmap.execute.tiles.visits import Visit
+from einmap.execute.zeros.zeros import Zeros
 from einmap.mapping.nodes import Address
 from einmap.schedule.boxes import Box
 from einmap.schedule.routes import Instance
@@ -48,6 +49,8 @@ class Recorder:
     """Of lines those that come one after another, as they lie in one bank."""
     rounds_by_child: dict[ChildKey, dict[Instance, float]] = field(default_factory=dict)
     """The rounds once more, by the component of the child."""
+    zeros: Zeros | None = None
+    """Counts of zeros, None where all tensors are dense."""
     timeline: Timeline | None = None
     turn: TurnKey | None = None
     """The tile of a Pipeline that a stage works on."""

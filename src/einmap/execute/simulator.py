@@ -64,6 +64,8 @@ class Simulator:
         self.windows = Windows(schedule.sliding, heap)
         self.gathering = Gathering(self.visits, heap, ranks_of(schedule.workload))
         self.exchanges = Exchanges(schedule.places, self.visits, recorder, self.gathering)
+        if recorder.zeros is not None:
+            recorder.zeros.clock = self.clock
 
     # the walk
 
@@ -303,6 +305,9 @@ class Simulator:
                 tiles[lane] = Tile(self.heap, hull(boxes))
         self.visits.open[key] = Visit(tiles, boxes_of)
         self.windows.take_over(key, self.visits.open[key])
+        if self.recorder.zeros is not None:
+            for tile in tiles.values():
+                self.recorder.zeros.opened(place.users[0], place.hold, tile.box)
         if place.hold.component.name in self.recorder.traced:
             self.recorder.visit(*key, self.visits.open[key], self._values(place, boxes_of))
         if place.is_backing():

@@ -155,6 +155,7 @@ def _checked(problem: Problem) -> Problem:
     Raises SpecError where there are too many, NotSupportedError for what no search knows.
     """
     spec = problem.spec
+    spec.refuse_sparsity("the mapper")
     for arch in spec.archs.values():
         for unit in arch.computes:
             holders = [leaf for leaf in arch.path(unit.name) if isinstance(leaf, Memory | Toll)]

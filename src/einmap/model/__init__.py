@@ -14,6 +14,7 @@
 - `occupancy`: what memories hold at one time.
 - `pipelines`: pipelines: how many tiles go through, how long that takes, and for how long everything leaks meanwhile.
 - `roofline`: what computes and memories could do at most, and what each Einsum does.
+- `sparsity`: dense counts divided into what is done, gated and skipped where values are zero.
 - `traffic`: what moves between memories, tolls, networks and compute units.
 - `timing`: seconds from counts: what components wait for, and what goes on at one time.
 - `batch`: the costs of many choices of tile shapes at a time.

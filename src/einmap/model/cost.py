@@ -103,6 +103,21 @@ class PipelineRow:
 
 
 @dataclass(frozen=True, slots=True)
+class TileRow:
+    """Bits that the largest tile of a tensor takes in a memory: as all its values, on average, and at most.
+
+    `expected` and `worst` are of the tensor's format there, metadata included.
+    """
+
+    einsum: str
+    component: str
+    tensor: str
+    dense: float
+    expected: float
+    worst: float
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryUsageRow:
     """The largest fraction of a memory's capacity in use at one time; 0 for infinite memories."""
 
@@ -147,7 +162,8 @@ class Cost:
     Rows of `actions`, `latencies` and their energies include the instance factors of workload and Einsum;
     usages do not. `longer`: Einsums that take longer than their busiest component. `together`: of fused Einsums that
     overlap the components that set the latency of the whole. `pipelines`: in the order of the
-    LoopTree. `notes`: what the user should know, e.g. violated architecture constraints.
+    LoopTree. `tiles`: of tensors that memories store in a format. `notes`: what the user should know, e.g.
+    violated architecture constraints.
     """
 
     __repr__ = brief
@@ -165,6 +181,7 @@ class Cost:
     longer: tuple[EinsumLatencyRow, ...] = ()
     together: tuple[str, ...] = ()
     pipelines: tuple[PipelineRow, ...] = ()
+    tiles: tuple[TileRow, ...] = ()
     notes: tuple[Note, ...] = field(default=(), compare=False)
 
     @property
@@ -233,6 +250,7 @@ class Cost:
             **({"longer": [asdict(row) for row in self.longer]} if self.longer else {}),
             **({"together": list(self.together)} if self.together else {}),
             **({"pipelines": [asdict(row) for row in self.pipelines]} if self.pipelines else {}),
+            **({"tiles": [asdict(row) for row in self.tiles]} if self.tiles else {}),
             "memory_usage": [asdict(row) for row in self.memory_usage],
             "memory_usage_by_tensor": [asdict(row) for row in self.memory_usage_by_tensor],
             "spatial_usage": [asdict(row) for row in self.spatial_usage],

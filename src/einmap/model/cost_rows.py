@@ -14,6 +14,7 @@ from einmap.model.checks.invariants import check_traffic
 from einmap.model.cost import BALANCE, ROUNDING, ActionRow, EinsumLatencyRow, LatencyRow, SpatialUsageRow
 from einmap.model.counting.path import EinsumPath
 from einmap.model.counting.spatial import lanes_used, spatial_usage
+from einmap.model.sparsity.rows import action_rows, sparse_numbers
 from einmap.model.timing.buffering import serial_latency
 from einmap.model.timing.latency import busy_time, memory_time, network_time, seconds_of
 from einmap.model.timing.stalls import stalled_latency
@@ -24,6 +25,7 @@ from einmap.model.traffic.copies import copy_busiest, copy_totals
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.model.traffic.mesh_crossing import NetworkUse
 from einmap.model.traffic.networks_crossed import network_use
+from einmap.sparse.savings import Sparsity
 
 
 @dataclass(frozen=True)
@@ -53,13 +55,19 @@ class Rows:
         )
 
 
-def rows_of(traffic: EinsumTraffic, instances: int, where: Callable[[str], At], way: Way) -> Rows:
+def rows_of(
+    traffic: EinsumTraffic, instances: int, where: Callable[[str], At], way: Way, sparsity: Sparsity | None = None
+) -> Rows:
     """Count what an Einsum does; `where`: the place of a component; `way`: how long values are on their way.
 
     Raises SpecError when an action that is used has no throughput, and when a `total_latency` is not a number >= 0.
     """
     path = traffic.path
     numbers = _numbers(traffic)
+    zeros = None
+    if sparsity is not None and sparsity.saves:
+        zeros = sparse_numbers(traffic, sparsity)
+        numbers = replace(numbers, busiest=zeros.busiest, busiest_operations=zeros.busiest_operations)
     times = _times(traffic, numbers, where)
     used = lanes_used(path)
     busiest = max(times.values(), default=0.0)
@@ -68,8 +76,11 @@ def rows_of(traffic: EinsumTraffic, instances: int, where: Callable[[str], At], 
     if latency > busiest:
         limiting = tuple(_limiting(traffic, times, where, way, latency))
         longer = EinsumLatencyRow(path.einsum.name, latency * instances, limiting)
+    actions = _action_rows(path, numbers, instances)
+    if zeros is not None and sparsity is not None:
+        actions = list(action_rows(path.einsum.name, zeros, sparsity, path.arch.components, instances))
     return Rows(
-        (*_action_rows(path, numbers, instances), *_power_rows(path, latency, used, instances)),
+        (*actions, *_power_rows(path, latency, used, instances)),
         tuple(LatencyRow(path.einsum.name, c, seconds * instances) for c, seconds in times.items()),
         tuple(SpatialUsageRow(path.einsum.name, c, d, u) for (c, d), u in spatial_usage(path, used).items()),
         longer,

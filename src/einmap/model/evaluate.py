@@ -30,6 +30,7 @@ from einmap.model.cost import (
     Cost,
     MemoryUsageRow,
     TensorUsageRow,
+    TileRow,
 )
 from einmap.model.cost_rows import Rows, rows_of
 from einmap.model.counting.path import EinsumPath, path_of
@@ -50,6 +51,7 @@ from einmap.model.occupancy.sharing import (
 )
 from einmap.model.occupancy.stages import Turns, moments_of
 from einmap.model.pipelines import Pipelining, known_pipelines
+from einmap.model.sparsity.tiles import stored, tile_rows
 from einmap.model.timing.overlap import Overlap
 from einmap.model.timing.stalls import refuse_fused
 from einmap.model.timing.ways import Way, has_ways, ways_of
@@ -107,6 +109,9 @@ def _places(spec: Spec, mapping: LoopTree) -> Where:
 def _cost(spec: Spec, tree: LoopTree, rules: Semantics, strict: bool, where: Where, advises: bool) -> Cost:
     """Evaluate one of several Einsums that are alike; each by itself where every one of them needs its own notes."""
     order = _order(spec.workload, tree, rules)
+    if spec.sparsity:  # zeros tell Einsums apart
+        with _located(spec):
+            return _Evaluation(spec, tree, rules, strict, where, {name: name for name in order}).cost()
     same = alike(tree, spec.workload, {name: bound.like for name, bound in spec.bound.items()}, order)
     alone = {name: name for name in order}
     if same != alone and not (spec.model_options.overlap_einsums or any(map(has_ways, spec.distinct_components()))):
@@ -222,6 +227,8 @@ class _Evaluation:
         self.order = tuple(same)
         self.firsts = tuple(dict.fromkeys(same.values()))
         self.repeats_notes = False
+        self.sparsity = spec.sparsity
+        self.tiles: dict[str, tuple[TileRow, ...]] = {}
 
     def cost(self) -> Cost:
         where = self.where
@@ -323,6 +330,10 @@ class _Evaluation:
             counts: Mapping[str, TensorCounts] = {t.access.tensor: t.counts for t in self.traffic[name].tensors}
             instances = self.workload.n_instances * path.einsum.n_instances
             buffers[name] = buffers_of(path, self.rules, counts, instances, self.workload)
+            if name in self.sparsity and self.sparsity[name].formats:
+                rows = tile_rows(path, self.sparsity[name], counts)
+                buffers[name] = stored(buffers[name], rows)
+                self.tiles[name] = tuple(row for _, row in rows)
         if self.rules.buffer_above_split != "each Einsum":
             buffers = self.common(buffers)
         return {
@@ -429,6 +440,7 @@ class _Evaluation:
             longer=tuple(row.longer for row in rows if row.longer is not None),
             together=() if pipelines or not self.overlaps else self.overlap.limited_by(),
             pipelines=pipelines,
+            tiles=tuple(row for rows in self.tiles.values() for row in rows),
             notes=tuple(dict.fromkeys(self.notes)),
         )
 
@@ -482,7 +494,13 @@ class _Evaluation:
 
     def counted(self, name: str) -> Rows:
         instances = self.workload.n_instances * self.workload.by_name[name].n_instances
-        return rows_of(self.traffic[name], instances, self.spec.place_of_component, self.ways.get(name, Way()))
+        return rows_of(
+            self.traffic[name],
+            instances,
+            self.spec.place_of_component,
+            self.ways.get(name, Way()),
+            self.sparsity.get(name),
+        )
 
     @cached_property
     def ways(self) -> dict[str, Way]:

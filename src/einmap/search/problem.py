@@ -224,6 +224,7 @@ def problem_of(
         hint = f"choose one of {', '.join(OF_ENERGY_AND_LATENCY)}"
         raise SpecError(f"mappings are judged by one objective here, not by {', '.join(goals)}", hint=hint)
     spec.refuse_recurrences("the search lab")
+    spec.refuse_sparsity("the search lab")
     if len(spec.workload.einsums) > 1:
         bound = spec.workload
         spec = spec.with_workload(Workload((bound.by_name[chosen],)))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from einmap.sparse.densities import Density
+from einmap.sparse.densities import Density, Known
 from einmap.sparse.formats import Format
 
 type Saved = Literal["gate", "skip"]
@@ -52,6 +52,16 @@ class Sparsity:
     energies: Mapping[tuple[str, str], float] = field(default_factory=dict)
     own_metadata: frozenset[str] = frozenset()
     ranks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def saves(self) -> bool:
+        """Whether zeros change anything: without formats and savings all is as with dense tensors."""
+        return bool(self.savings or self.formats)
+
+    @property
+    def is_mean(self) -> bool:
+        """Whether expected counts are means over several masks."""
+        return any(not isinstance(d, Known) and 0 < d.part < 1 for d in self.densities.values())
 
     def at(self, component: str, tensor: str | None) -> tuple[Saving, ...]:
         """Savings of a tensor at a memory, or of a compute's operations (None)."""

@@ -17,11 +17,13 @@ from einmap.expressions.evaluator.custom import custom_functions
 from einmap.expressions.scope import Scope, lazy_layer
 from einmap.expressions.sets import NameSet
 from einmap.gc_pause import set_aside
+from einmap.sparse.savings import Sparsity
 from einmap.spec.binding.bind_arch import ArchInputs, bind_arch, read_arch
 from einmap.spec.binding.component.applied_scales import CostOrigin
 from einmap.spec.binding.enabled_computes import with_computes
 from einmap.spec.binding.function_view import SpecView
 from einmap.spec.binding.isomorphism import Likeness, names_ranks
+from einmap.spec.binding.sparsity import SparsityBinder, one_density_each
 from einmap.spec.binding.workload.bind_workload import BoundWorkload, bind_workload
 from einmap.spec.dialects.dialect import Choice, choose_dialect
 from einmap.spec.models import ModelChoice, Models, check_files_read, checked_installed
@@ -29,6 +31,7 @@ from einmap.spec.raw import Path, Places, RawMap, place, to_python
 from einmap.spec.schema.arch import ComponentInput, ContainerInput
 from einmap.spec.schema.base import Input, check
 from einmap.spec.schema.options import ConfigInput, MapperInput, ModelInput
+from einmap.spec.schema.sparsity import SparsityInput
 from einmap.visible import brief
 
 _NODES: Path = ("arch", "nodes")
@@ -272,6 +275,22 @@ class Bindings:
         check_files_read(config.component_models, self.models, place(self.raw, ("config", "component_models")))
         at = place(self.raw, ("config", "use_installed_component_models"))
         return ModelChoice(self.models, checked_installed(config.use_installed_component_models, at))
+
+    @cached_property
+    def sparsity(self) -> Mapping[str, Sparsity]:
+        """Zeros of each Einsum's tensors, and what they save; empty without the key `sparsity`. Raises SpecError."""
+        if self.raw.get("sparsity") is None:
+            return {}
+        given = self._options(SparsityInput, "sparsity")
+        binder = SparsityBinder(
+            given, lambda path: place(self.raw, ("sparsity", *path)), self.arch_scope, self.rank_sizes
+        )
+        workload = self.bound_workload
+        bound = {
+            name: binder.bind(of_einsum.einsum, of_einsum.symbols, self.archs[name])
+            for name, of_einsum in workload.einsums.items()
+        }
+        return one_density_each(bound, place(self.raw, ("sparsity", "densities")))
 
     @property
     def runs_code(self) -> bool:

@@ -12,11 +12,12 @@ from einmap.arch.component import Component
 from einmap.arch.tree import Architecture
 from einmap.einsum.spaces.recurrence import refuse_recurrences
 from einmap.einsum.workload import Workload
-from einmap.errors import At, Note, SpecError, did_you_mean
+from einmap.errors import At, Note, NotSupportedError, SpecError, did_you_mean
 from einmap.expressions.scope import Scope
 from einmap.expressions.sets import NameSet
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Address
+from einmap.sparse.savings import Sparsity
 from einmap.spec.binding.bind_arch import ArchInputs
 from einmap.spec.binding.workload.bind_workload import BoundWorkload
 from einmap.spec.binding.workload.second_names_tree import with_second_names
@@ -53,7 +54,7 @@ from einmap.spec.shared_inputs import expanded, names_copies, shareable, with_co
 from einmap.visible import brief, short
 
 TOP_LEVEL = (
-    *("arch", "workload", "renames", "mapping", "variables", "mapper", "model", "config"),
+    *("arch", "workload", "renames", "sparsity", "mapping", "variables", "mapper", "model", "config"),
     *("distribution", "cluster"),
 )
 """The top-level keys of a specification."""
@@ -335,6 +336,20 @@ class Spec:
     def model_options(self) -> ModelInput:
         """The key `model`. Raises SpecError."""
         return self.bindings.model_options
+
+    @property
+    def sparsity(self) -> MappingOf[str, Sparsity]:
+        """Zeros of each Einsum's tensors, and what they save; empty where all tensors are dense. Raises SpecError."""
+        return self.bindings.sparsity
+
+    def refuse_sparsity(self, what: str) -> None:
+        """Raise NotSupportedError where the specification has the key `sparsity`. `what`: what does not know it."""
+        if self.sparsity:
+            raise NotSupportedError(
+                f"{what} does not know zeros of tensors yet",
+                at=self.provenance("sparsity"),
+                hint="leave out the key sparsity; einmap evaluate and einmap simulate know it",
+            )
 
     @property
     def mapper_options(self) -> MapperInput:

@@ -142,6 +142,42 @@ type Moment = tuple[tuple[str, Address, float], ...]
 """Buffers that live in a memory at one time: tensor, node, bits of the largest instance."""
 
 
+type StateKey = tuple[str, str, str | None, str, int]
+"""Einsum, component, tensor (None for operations), action, and state: a position in `savings.STATES`."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """Space of a tensor's tiles in one memory: of the fullest one, and of all of them together.
+
+    `values`, `metadata`: of the tile that takes most bits; `sum_values`, `sum_metadata`: of all `tiles`.
+    """
+
+    values: int = 0
+    metadata: int = 0
+    sum_values: int = 0
+    sum_metadata: int = 0
+    tiles: int = 0
+
+
+@dataclass(frozen=True)
+class ZeroCounts:
+    """Counts of what was done, gated and skipped, by instance and without instance factors.
+
+    `masks`: true where a value is nonzero. `values`: values and operations, `metadata`: bits; `held`: room of tiles by
+    Einsum, memory and tensor.
+    """
+
+    masks: Mapping[str, NDArray[np.bool_]]
+    values: Mapping[StateKey, Mapping[Instance, float]]
+    metadata: Mapping[StateKey, Mapping[Instance, float]]
+    held: Mapping[tuple[str, str, str], Held]
+
+    def total(self, key: StateKey) -> float:
+        """Values or operations of all instances."""
+        return sum(self.values.get(key, {}).values())
+
+
 @dataclass(frozen=True)
 class Execution:
     """The outcome of running a mapping.
@@ -160,6 +196,7 @@ class Execution:
     the first fill and the first write-back of each node of a memory have of it, `first_transfers`: in how many.
     `turns`: as `per_instance`, for each tile of each run of a Pipeline. `rounds`: of memories with interleaved banks,
     as `calls`, the actions that come one after another; `rounds_by_child`: as `by_child`, of tensors in lines there.
+    `zeros`: what was done, gated and skipped; None where all tensors are dense.
     """
 
     __repr__ = brief
@@ -191,6 +228,7 @@ class Execution:
     link_loads: Mapping[Crossed, Mapping[Load, float]] = field(default_factory=dict)
     first_link_loads: Mapping[Crossed, Mapping[Load, float]] = field(default_factory=dict)
     routes: Mapping[tuple[Crossed, str], int] = field(default_factory=dict)
+    zeros: ZeroCounts | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Counts and usage as plain dictionaries; tensors are left out."""

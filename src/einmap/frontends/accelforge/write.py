@@ -40,6 +40,7 @@ def write(spec: Spec) -> Translation:
     names = common_names(spec, tree) if tree is not None else {}
     if has_workload:
         spec.refuse_recurrences("AccelForge 1.0.467")
+        spec.refuse_sparsity("AccelForge 1.0.467")
         texts["workload.yaml"] = _text({"workload": from_python(write_einsums(spec, names, report))})
     if raw.get("arch") is not None:
         newer = spec.in_dialect("newer")

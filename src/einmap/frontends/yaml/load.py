@@ -16,7 +16,7 @@ from einmap.frontends.yaml.include import Documents
 from einmap.spec.raw import Raw, RawList, RawMap, RawScalar
 
 TOP_LEVEL_KEYS = (
-    *("arch", "workload", "renames", "mapping", "variables", "mapper", "model", "config"),
+    *("arch", "workload", "renames", "sparsity", "mapping", "variables", "mapper", "model", "config"),
     *("distribution", "cluster"),
 )
 

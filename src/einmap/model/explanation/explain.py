@@ -19,6 +19,7 @@ def explain(spec: Spec, *, changes: bool = True) -> Explanation:
 
     Raises as `evaluate` does: SpecError for a bad specification, MappingError when the mapping does not fit it.
     """
+    spec.refuse_sparsity("the explanation")
     workings = workings_of(spec)
     return Explanation(
         cost=workings.cost,

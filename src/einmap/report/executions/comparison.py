@@ -62,6 +62,17 @@ class ComparedCount:
         return not whole and math.isclose(self.model, self.simulated, rel_tol=ROUNDING)
 
 
+class ComparedMean(ComparedCount):
+    """One number of the model that is a mean over masks of zeros, beside that of one of them."""
+
+    __slots__ = ()
+
+    @property
+    def agrees(self) -> bool:
+        """Always true: a mask is not the mean of all of them."""
+        return True
+
+
 @dataclass(frozen=True, slots=True)
 class OutputError:
     """How far a written tensor is from the plain einsum: the largest errors of its elements; inf if incomparable."""
@@ -137,12 +148,17 @@ class Comparison:
 
 
 def compare(spec: Spec, cost: Cost, execution: Execution) -> Comparison:
-    """The model's counts of a mapping (`cost`, preset `exact`) against those of its execution."""
+    """The model's counts of a mapping (`cost`, preset `exact`) against those of its execution.
+
+    Of tensors with zeros of which only the density is known, counts stand side by side, and need not agree. Usage of
+    tensors in a format is left out: the model takes the fullest tile that can occur.
+    """
+    means = any(sparsity.is_mean for sparsity in spec.sparsity.values())
     return Comparison(
         outputs=tuple(output_errors(execution.tensors, run(spec.workload, execution.inputs))),
-        actions=tuple(_actions(cost, execution)),
-        usage=tuple(_usage(cost, execution)),
-        steps=tuple(_steps(spec, cost, execution)),
+        actions=tuple(_actions(cost, execution, means=means)),
+        usage=() if cost.tiles else tuple(_usage(cost, execution)),
+        steps=() if means else tuple(_steps(spec, cost, execution)),
         steps_simulated=dict(execution.steps),
         routes=tuple(_routes(spec, execution)),
     )
@@ -182,12 +198,12 @@ def largest_errors(values: NDArray[np.float64], expected: NDArray[np.float64]) -
 # numbers
 
 
-def _actions(cost: Cost, execution: Execution) -> Iterator[ComparedCount]:
+def _actions(cost: Cost, execution: Execution, *, means: bool) -> Iterator[ComparedCount]:
     """In the order of the model; what only the execution did comes last. Leakage is not an action of a machine."""
     model = summed(((r.einsum, r.component, r.tensor, r.action), r.count) for r in cost.actions if r.count)
     simulated = summed(((r.einsum, r.component, r.tensor, r.action), r.count) for r in execution.actions if r.count)
     for key in dict.fromkeys((*model, *simulated)):
-        yield ComparedCount(*key, model.get(key, 0), simulated.get(key, 0))
+        yield (ComparedMean if means else ComparedCount)(*key, model.get(key, 0), simulated.get(key, 0))
 
 
 def _usage(cost: Cost, execution: Execution) -> Iterator[ComparedCount]:

@@ -9,6 +9,7 @@
 - `array_units`: what stands inside an array: its memories are units along the array's dimensions.
 - `enabled_computes`: which computes an Einsum may run on: those that it names, or those that the architecture enables.
 - `function_view`: `spec` as the user's own functions get it.
+- `sparsity`: densities, formats and savings of each Einsum.
 - `component`: one component: its numbers bound for one Einsum.
 - `workload`: a workload: its Einsums with everything bound.
 """

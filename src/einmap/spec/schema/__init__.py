@@ -13,5 +13,6 @@
 - `mapping`: input models of mapping nodes: one class for each tag.
 - `options`: input models of the keys `model`, `config` and `mapper`.
 - `placement`: input models of what an architecture asks of mappings: limits, fanout dimensions, tensors that are held.
+- `sparsity`: input models of the key `sparsity`: zeros of tensors, and what is gained by them.
 - `workload`: input models of the workload and of renames.
 """

@@ -38,6 +38,13 @@ from einmap.spec.schema.machine import ComputeUnitInput, LevelInput, MachineInpu
 from einmap.spec.schema.mapping import NODES, PARTIAL_NODES, MappingInput, PipelineInput, SplitInput
 from einmap.spec.schema.options import ConfigInput, MapperInput, ModelInput
 from einmap.spec.schema.placement import ComparisonInput, SpatialInput, TensorsInput
+from einmap.spec.schema.sparsity import (
+    DensityInput,
+    FormatLevelInput,
+    SavingEnergiesInput,
+    SavingInput,
+    SparsityInput,
+)
 from einmap.spec.schema.workload import (
     AccessInput,
     EinsumInput,
@@ -143,6 +150,13 @@ SECTIONS: Mapping[str, Mapping[str, type[Input]]] = {
     "renames": {"": RenamesInput, "Einsum": EinsumRenamesInput, "Rename": RenameInput},
     "mapping": {"": MappingInput, **NODES},
     "given": PARTIAL_NODES,
+    "sparsity": {
+        "": SparsityInput,
+        "Density": DensityInput,
+        "FormatLevel": FormatLevelInput,
+        "Saving": SavingInput,
+        "SavingEnergies": SavingEnergiesInput,
+    },
     "mapper": {"": MapperInput},
     "model": {"": ModelInput},
     "config": {"": ConfigInput},

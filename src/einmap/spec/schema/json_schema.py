@@ -25,6 +25,7 @@ from einmap.spec.schema.fields import READ_ELSEWHERE
 from einmap.spec.schema.machine import MachineInput
 from einmap.spec.schema.mapping import IGNORED, NODES, MappingInput
 from einmap.spec.schema.options import ConfigInput, MapperInput, ModelInput
+from einmap.spec.schema.sparsity import SparsityInput
 from einmap.spec.schema.workload import EinsumInput, RenamesInput, WorkloadInput
 
 type Schema = dict[str, Any]
@@ -34,6 +35,7 @@ _SECTIONS: Mapping[str, type[Input] | None] = {
     "arch": ArchInput,
     "workload": WorkloadInput,
     "renames": RenamesInput,
+    "sparsity": SparsityInput,
     "mapping": MappingInput,
     "variables": None,
     "mapper": MapperInput,

@@ -1,0 +1,8 @@
+"""Zeros in the model: dense counts divided into what is done, gated and skipped, on average over a density's masks.
+
+- `visits`: the boxes that visits of a node use, by rank variable, equal ones counted once
+- `conditions`: when an exchange or an operation is saved, and how likely that is
+- `expected`: expected values, operations and bits of metadata, by instance
+- `rows`: actions, energy and busy times from these
+- `tiles`: room that tiles take in their formats
+"""

@@ -1,0 +1,262 @@
+"""Expected values, operations and bits of metadata: done, gated, skipped, by instance of a component.
+
+All are sums over visits of products: how often a visit is there, what it moves, and how likely each condition is. Each
+factor is an array over a few rank variables, so that sums are contractions of arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from einmap.arch.component import Memory
+from einmap.arrays import Floats, Ints
+from einmap.errors import NotSupportedError
+from einmap.model.counting.path import EinsumPath, Station
+from einmap.model.sparsity.conditions import Condition, innermost, likely, node_of, of_exchange, of_operations
+from einmap.model.sparsity.visits import Around, Boxes, Spans, Table, boxes_of
+from einmap.model.traffic.tensor_traffic import Exchange, TensorTraffic
+from einmap.sparse.formats import Format
+from einmap.sparse.savings import Sparsity
+
+MOST_TILES = 20_000
+"""Tiles of different shapes or places that are looked at for their metadata, at most."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """Expected amounts by state, for each instance of a component: arrays of one shape."""
+
+    actual: Floats
+    gated: Floats
+    skipped: Floats
+
+    @property
+    def states(self) -> tuple[Floats, Floats, Floats]:
+        """In the order of `savings.STATES`."""
+        return self.actual, self.gated, self.skipped
+
+
+class Visits:
+    """All visits of a node, with the conditions of what happens in them; rows that are alike are one."""
+
+    def __init__(self, path: EinsumPath, sparsity: Sparsity, node: Around, conditions: Sequence[Condition]) -> None:
+        self.path, self.sparsity, self.node = path, sparsity, node
+        self.variables = path.einsum.rank_variables
+        self.tables = {v: Table(path, v, node) for v in self.variables}
+        self.own = {v: table.spans(node) for v, table in self.tables.items()}
+        self.done = innermost(conditions)
+        self.timed = innermost(c for c in conditions if c.skips)
+
+    def sums(self, content: Floats, weights: Mapping[str, Any]) -> Split:
+        """Sums by lane of `content` (an axis for each variable) times weights of the rows (rows, lanes)."""
+        axes = list(range(len(self.variables)))
+        out = [len(axes) + i for i in axes]
+        factors: list[Any] = []
+        for i, v in enumerate(self.variables):
+            factors += [weights[v], [i, out[i]]]
+        factors += [*_squeezed(content, axes)]
+        whole = _contract(factors, out)
+        timed = self._with(factors, self.timed, out, whole)
+        actual = timed if self.done == self.timed else self._with(factors, self.done, out, timed)
+        return Split(actual, timed - actual, whole - timed)
+
+    def _with(self, factors: list[Any], conditions: Mapping[str, Condition], out: list[int], without: Floats) -> Floats:
+        if not conditions:
+            return without
+        chances = list(factors)
+        for condition in conditions.values():
+            chances += [*_squeezed(self.chance(condition), list(range(len(self.variables))))]
+        return _contract(chances, out)
+
+    def chance(self, condition: Condition) -> Floats:
+        """Probability that a condition is met, by row."""
+        spans = {v: table.spans(condition.node) for v, table in self.tables.items()}
+        return likely(self.path, self.sparsity, condition, spans)
+
+
+def _squeezed(content: Floats, axes: list[int]) -> tuple[Floats, list[int]]:
+    """An array without its axes of length 1, and the names of the others."""
+    kept = [axis for axis in axes if content.shape[axis] > 1]
+    return content.reshape([content.shape[axis] for axis in kept]), kept
+
+
+def _rows[T: Floats | Ints](values: T, n: int) -> T:
+    """The first of the merged lanes, which a tensor's own boxes do not tell apart."""
+    place: Any = (..., *([0] * n))
+    first: T = values[place]
+    return first
+
+
+def _contract(factors: list[Any], out: list[int]) -> Floats:
+    """The sum of products, by lane of each variable."""
+    found: Floats = np.einsum(*factors, out, optimize="greedy")
+    return found
+
+
+def lane_loops(path: EinsumPath, level: int) -> list[int]:
+    """Loops that make the instances of a component at a level."""
+    return [i for i in path.spatial_loops if (path.loops[i].level or 0) <= level and not path.loops[i].absent]
+
+
+@dataclass(frozen=True)
+class Passed:
+    """Values and bits of metadata of a tensor that a station reads or writes, by state and instance."""
+
+    station: Station
+    tensor: str
+    action: str
+    values: Split
+    metadata: Split | None
+
+
+class TensorZeros:
+    """The exchanges of one tensor, with its zeros."""
+
+    def __init__(self, sparsity: Sparsity, tensor: TensorTraffic) -> None:
+        self.sparsity, self.tensor = sparsity, tensor
+        self.path, self.name = tensor.path, tensor.access.tensor
+
+    def passed(self) -> Iterator[Passed]:
+        """All that passes at memories and tolls."""
+        for exchange in self.tensor.exchanges:
+            visits = Visits(
+                self.path, self.sparsity, node_of(self.tensor, exchange),
+                of_exchange(self.sparsity, self.tensor, exchange),
+            )  # fmt: skip
+            ranks = self.sparsity.ranks.get(self.name) or tuple(rank for rank, _ in self.tensor.access.projection)
+            boxes = boxes_of(self.path, self.tensor.access, ranks, visits.own)
+            for station in exchange.chain:
+                if station is self.path.compute:
+                    continue
+                for action, way in self._ways(exchange, station):
+                    yield self._at(exchange, station, visits, boxes, action, way)
+
+    def _ways(self, exchange: Exchange, station: Station) -> list[tuple[str, str]]:
+        output = self.tensor.access.output
+        if not isinstance(station.component, Memory):
+            direction = station.component.directions[self.name]  # type: ignore[union-attr]
+            found = [("read", "down")] if direction != "up" else []
+            return [*found, *([("read", "up")] if output and direction != "down" else [])]
+        if station is exchange.child:
+            return [("write", "down"), *([("read", "up")] if output else [])]
+        return [("read", "down"), *([("write", "up")] if output else [])]
+
+    def _at(self, exchange: Exchange, station: Station, visits: Visits, boxes: Boxes, action: str, way: str) -> Passed:
+        sender = exchange.parent if way == "down" else exchange.child
+        form = station if isinstance(station.component, Memory) else sender
+        content = self._content(form, boxes)
+        lanes = lane_loops(self.path, station.level)
+        output_down = self.tensor.access.output and way == "down"
+        once = visits.node.merged if output_down else self._merged_at(visits.node, station)
+        sets: list[tuple[float, frozenset[int]]] = [(1.0, once)]
+        if output_down and not self.tensor.pays_initial(exchange, station):
+            sets += [(-sign, once | zero) for sign, zero in self._initial(exchange)]
+        values = self._sum(visits, lanes, content, sets)
+        metadata = None
+        fmt = self.sparsity.formats.get((form.component.name, self.name)) if form is station else None
+        if fmt is not None:
+            metadata = self._sum(visits, lanes, self._bits(fmt, boxes), sets)
+        return Passed(station, self.name, action, values, metadata)
+
+    def _merged_at(self, node: Around, station: Station) -> frozenset[int]:
+        return frozenset(i for i in node.merged if (self.path.loops[i].level or 0) > station.level)
+
+    def _sum(
+        self, visits: Visits, lanes: list[int], content: Floats, sets: list[tuple[float, frozenset[int]]]
+    ) -> Split:
+        """The sum over terms, each of the visits in which some loops are at their first iteration."""
+        total: Split | None = None
+        for sign, zero in sets:
+            weights = {}
+            for v, table in visits.tables.items():
+                counted = visits.own[v].size > 0
+                for i in zero & table.index.keys():
+                    counted = counted & (table.index[i] == 0)
+                weights[v] = table.lanes(lanes, counted)
+            part = visits.sums(content, weights)
+            if total is None:
+                total = part
+            else:
+                pairs = zip(total.states, part.states, strict=True)
+                total = Split(*(whole + sign * more for whole, more in pairs))
+        assert total is not None
+        return total
+
+    def _initial(self, exchange: Exchange) -> list[tuple[float, frozenset[int]]]:
+        """Fills that bring no result yet: signed sets of loops that are at their first iteration.
+
+        The parent's copy is fresh where it is the first visit, or in lanes that are merged further out and are not the
+        first one (`TensorTraffic.fresh`).
+        """
+        own = node_of(self.tensor, exchange)
+        outward = self.tensor.exchanges[self.tensor.exchanges.index(exchange) + 1 :]
+        terms: list[tuple[float, frozenset[int]]] = []
+        node = own
+        zero: frozenset[int] = frozenset()
+        for further in outward:
+            outer = node_of(self.tensor, further)
+            zero |= self._irrelevant(node.told - outer.applied)
+            terms += [(1.0, zero), (-1.0, zero | outer.merged)] if outer.merged else []
+            zero |= outer.merged
+            node = Around(outer.told, frozenset())
+        return [*terms, (1.0, zero | self._irrelevant(node.told))]
+
+    def _irrelevant(self, loops: frozenset[int]) -> frozenset[int]:
+        indexed = self.tensor.access.variables
+        return frozenset(i for i in loops if self.path.loops[i].variable not in indexed)
+
+    def _content(self, form: Station, boxes: Boxes) -> Floats:
+        """Values of each tile, as a memory stores them."""
+        n = len(self.path.einsum.rank_variables)
+        density = self.sparsity.densities.get(self.name)
+        if density is not None and self.sparsity.compresses(form.component.name, self.name):
+            found = density.expected(boxes.low, boxes.size)
+        else:
+            found = prod(boxes.size, start=np.ones([1] * (2 * n))).astype(np.float64)
+        return _rows(found, n)
+
+    def _bits(self, fmt: Format, boxes: Boxes) -> Floats:
+        """Bits of metadata of each tile."""
+        n = len(self.path.einsum.rank_variables)
+        density = self.sparsity.densities[self.name]
+        columns: list[Ints] = [_rows(a, n) for a in (*boxes.low, *boxes.size)]
+        shape = np.broadcast_shapes(*(a.shape for a in columns)) if columns else (1,) * n
+        flat = np.stack([np.broadcast_to(a, shape).ravel() for a in columns], axis=1) if columns else np.zeros((1, 0))
+        ranks = len(boxes.low)
+        if (flat[:, ranks:] == 1).all():
+            one = fmt.stored([1] * ranks, lambda _: 1.0).metadata
+            zero = fmt.stored([1] * ranks, lambda _: 0.0).metadata
+            return zero + (one - zero) * _rows(density.expected(boxes.low, boxes.size), n)
+        if not density.is_positional:
+            flat[:, :ranks] = 0
+        different, places = np.unique(flat, axis=0, return_inverse=True)
+        if len(different) > MOST_TILES:
+            raise NotSupportedError(
+                f"{len(different):,} different tiles of {self.name!r} are too many to look at their metadata",
+                hint="give its density as a number",
+            )
+        bits = []
+        for row in different:
+            low, size = [int(x) for x in row[:ranks]], [int(x) for x in row[ranks:]]
+            stored = fmt.stored(size, lambda kept, low=low, size=size: density.parts(low, size, kept))  # type: ignore[misc]
+            bits.append(stored.metadata if min(size, default=1) else 0.0)
+        return np.array(bits)[places.ravel()].reshape(shape)
+
+
+def operations(sparsity: Sparsity, path: EinsumPath, tensors: Sequence[TensorTraffic]) -> Split:
+    """Expected operations by instance of the compute."""
+    node = Around(frozenset(i for i, loop in enumerate(path.loops) if not loop.absent), frozenset())
+    visits = Visits(path, sparsity, node, of_operations(sparsity, path, tensors))
+    lanes = lane_loops(path, path.compute.level)
+    n = len(path.einsum.rank_variables)
+    sizes: list[Spans] = [visits.own[v] for v in visits.variables]
+    content = np.ones([1] * n)
+    for i, spans in enumerate(sizes):
+        content = content * spans.size[:, 0].reshape([-1 if k == i else 1 for k in range(n)])
+    weights = {v: table.lanes(lanes, visits.own[v].size > 0) for v, table in visits.tables.items()}
+    return visits.sums(content, weights)

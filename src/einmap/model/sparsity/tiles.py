@@ -1,0 +1,51 @@
+"""Room that tiles take in their formats: of the fullest tile that can occur, and on average."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+from einmap.arch.component import Memory
+from einmap.model.cost import TileRow
+from einmap.model.counting.path import EinsumPath, Station, applies
+from einmap.model.counting.reuse import TensorCounts
+from einmap.model.counting.tiles import LARGEST, SKIP
+from einmap.model.occupancy.occupancy import Buffer
+from einmap.sparse.savings import Sparsity
+
+
+def tile_rows(
+    path: EinsumPath, sparsity: Sparsity, counts: Mapping[str, TensorCounts]
+) -> list[tuple[Station, TileRow]]:
+    """The largest tile of each tensor that a memory stores in a format."""
+    return [
+        (station, _row(path, sparsity, counts[tensor], station))
+        for tensor, stations in path.stations.items()
+        for station in stations
+        if (station.component.name, tensor) in sparsity.formats
+    ]
+
+
+def _row(path: EinsumPath, sparsity: Sparsity, counts: TensorCounts, station: Station) -> TileRow:
+    memory, tensor = station.component, counts.access.tensor
+    assert isinstance(memory, Memory)
+    fmt, density = sparsity.formats[memory.name, tensor], sparsity.densities[tensor]
+    takes = tuple(LARGEST if applies(loop, station) else SKIP for loop in path.loops)
+    extents = {v: max(int(extent) for extent, _ in counts.tiles.of(v, takes)) for v in path.einsum.rank_variables}
+    by_rank = dict(counts.access.projection)
+    size = [by_rank[rank].extent(extents) for rank in sparsity.ranks[tensor]]
+    # which of the tiles that are as large is told does not matter for means of uniform densities
+    mean = fmt.stored(size, lambda ranks: density.parts([0] * len(size), size, ranks))
+    most = fmt.most(size, density.most(size))
+    width = memory.bits[tensor]
+    dense, expected = prod(size) * width, mean.values * width + mean.metadata
+    return TileRow(path.einsum.name, memory.name, tensor, dense, expected, most.values * width + most.metadata)
+
+
+def stored(buffers: Sequence[Buffer], rows: Sequence[tuple[Station, TileRow]]) -> tuple[Buffer, ...]:
+    """Buffers with room for the fullest tile in its format."""
+    worst = {(station.address, row.tensor): row.worst for station, row in rows}
+    return tuple(
+        replace(b, bits=worst[b.address, b.tensor] * b.factor) if (b.address, b.tensor) in worst else b for b in buffers
+    )

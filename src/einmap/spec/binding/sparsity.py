@@ -1,0 +1,265 @@
+"""The key `sparsity` into values: densities, formats and savings of each Einsum, errors at their fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from math import prod
+from pathlib import Path as File
+
+import numpy as np
+
+from einmap.arch.component import Component, Compute, Memory
+from einmap.arch.tree import Architecture
+from einmap.einsum.einsum import Einsum
+from einmap.errors import At, EinmapError, SpecError, did_you_mean
+from einmap.expressions.arithmetic import number, tensor_set
+from einmap.expressions.scope import Scope
+from einmap.expressions.sets import NameSet
+from einmap.sparse.densities import Density, Known, Structured, Uniform
+from einmap.sparse.formats import NAMED, Format, Kind, format_of, named_format
+from einmap.sparse.masks import banded, check_size, read_mask
+from einmap.sparse.savings import Saving, Sparsity
+from einmap.spec.binding.per_tensor import per_tensor
+from einmap.spec.raw import Path
+from einmap.spec.schema.documented import word_in
+from einmap.spec.schema.sparsity import DensityInput, FormatLevelInput, SavingEnergiesInput, SavingInput, SparsityInput
+from einmap.visible import short
+
+MOST_OF_A_BLOCK = 4096
+"""Values of the largest block of a structured density."""
+_FORMS = ("uniform", "structured", "band", "file")
+
+type Sizes = Mapping[str, int]
+"""Sizes of the ranks of a tensor, in order."""
+
+
+@dataclass(frozen=True, eq=False)
+class SparsityBinder:
+    """Binds `sparsity` for Einsums one by one. `where`: place of a path below the key; `sizes`: ranks by tensor."""
+
+    given: SparsityInput
+    where: Callable[[Path], At]
+    scope: Scope
+    sizes: Mapping[str, Sizes]
+    _densities: dict[tuple[str, At], Density] = field(default_factory=dict)
+
+    def bind(self, einsum: Einsum, symbols: Mapping[str, NameSet], arch: Architecture) -> Sparsity:
+        """The sparsity of one Einsum. Raises SpecError."""
+        scope, everything = self.scope.layer(dict(symbols)), symbols["All"]
+        table = partial(per_tensor, everything=everything, scope=scope)
+        densities: dict[str, Density] = {}
+        for tensor, (density, at) in table(self.given.densities, where=partial(self._at, "densities")).items():
+            densities[tensor] = self._density(einsum, tensor, density, scope, at)
+        formats: dict[tuple[str, str], Format] = {}
+        for name, of_memory in self.given.formats.items():
+            self._component(arch, name, (Memory,), self._at("formats", name))
+            for tensor, (given, at) in table(of_memory, where=partial(self._at, "formats", name)).items():
+                formats[name, tensor] = self._format(tensor, given, scope, at)
+                densities.setdefault(tensor, self._dense(einsum, tensor, at))
+        savings: list[Saving] = []
+        for index, saving in enumerate(self.given.savings):
+            savings += self._savings(einsum, arch, saving, scope, partial(self._at, "savings", index))
+        for tensor in {name for saving in savings for name in saving.on}:
+            densities.setdefault(tensor, self._dense(einsum, tensor, self._at("savings")))
+        energies, own = self._energies(arch, scope)
+        ranks = {tensor: tuple(self.sizes[tensor]) for tensor in densities}
+        return Sparsity(densities, formats, tuple(savings), energies, own, ranks)
+
+    def _at(self, *path: str | int) -> At:
+        return self.where(path)
+
+    def _component(self, arch: Architecture, name: str, kinds: tuple[type, ...], at: At) -> Component:
+        found = arch.components.get(name)
+        if found is None:
+            raise SpecError(
+                f"no component {name!r}", at=at, hint=did_you_mean(name, arch.components, listing="components")
+            )
+        if not isinstance(found, kinds):
+            expected = " or a ".join(kind.__name__.lower() for kind in kinds)
+            raise SpecError(f"{name!r} is not a {expected}", at=at)
+        return found
+
+    # densities
+
+    def _shape(self, einsum: Einsum, tensor: str, at: At) -> tuple[int, ...]:
+        first = [low for low, _ in einsum.index_range(einsum.by_tensor[tensor]).values()]
+        if min(first, default=0) < 0:
+            raise SpecError(f"{tensor!r} is indexed below 0, so that its zeros have no place", at=at)
+        return tuple(self.sizes[tensor].values())
+
+    def _dense(self, einsum: Einsum, tensor: str, at: At) -> Density:
+        shape = self._shape(einsum, tensor, at)
+        return Uniform(shape, prod(shape))
+
+    def _density(self, einsum: Einsum, tensor: str, given: object, scope: Scope, at: At) -> Density:
+        if (tensor, at) not in self._densities:
+            density = given if isinstance(given, DensityInput) else DensityInput(uniform=given)  # type: ignore[arg-type]
+            shape = self._shape(einsum, tensor, at)
+            self._densities[tensor, at] = self._made(tensor, density, shape, scope, at)
+        return self._densities[tensor, at]
+
+    def _made(self, tensor: str, given: DensityInput, shape: tuple[int, ...], scope: Scope, at: At) -> Density:
+        forms = [form for form in _FORMS if getattr(given, form) is not None]
+        if len(forms) != 1:
+            raise SpecError(
+                f"the density of {tensor!r} is given {len(forms)} times", at=at, hint=f"one of {', '.join(_FORMS)}"
+            )
+        try:
+            density = getattr(self, f"_{forms[0]}")(tensor, given, shape, scope, at)
+            if given.seed is None:
+                return density  # type: ignore[no-any-return]
+            if isinstance(density, Known):
+                raise SpecError(f"the zeros of {tensor!r} are known, and none are drawn", hint="leave out seed")
+            check_size(shape)
+            seed = int(number(given.seed, scope, at=at, what="seed", minimum=0, integer=True, allow_inf=False))
+            return Known(density.draw(np.random.default_rng(seed)))
+        except EinmapError as problem:
+            problem.at = problem.at or at
+            raise
+
+    def _uniform(self, tensor: str, given: DensityInput, shape: tuple[int, ...], scope: Scope, at: At) -> Density:
+        part = number(given.uniform, scope, at=at, what=f"density of {tensor!r}", minimum=0)
+        if part > 1:
+            raise SpecError(f"density of {tensor!r} must be at most 1, found {part:g}", at=at)
+        return Uniform(shape, round(part * prod(shape)))
+
+    def _structured(self, tensor: str, given: DensityInput, shape: tuple[int, ...], scope: Scope, at: At) -> Density:
+        ranks = list(self.sizes[tensor])
+        n, m = self._pair("structured", given.structured or [], scope, at)
+        along = given.along if given.along is not None else ranks[-1]
+        if along not in ranks:
+            hint = did_you_mean(along, ranks, listing="ranks")
+            raise SpecError(f"{tensor!r} has no rank {along!r}", at=at, hint=hint)
+        rank = ranks.index(along)
+        if not 1 <= m <= MOST_OF_A_BLOCK or n > m:
+            raise SpecError(f"structured must be [n, m] with n <= m <= {MOST_OF_A_BLOCK}, found [{n}, {m}]", at=at)
+        if shape[rank] % m:
+            raise SpecError(
+                f"blocks of {m} do not divide the {shape[rank]} places of {tensor!r} along {along}",
+                at=at,
+                hint="choose a size of block that divides the rank",
+            )
+        return Structured(shape, rank, n, m)
+
+    def _band(self, tensor: str, given: DensityInput, shape: tuple[int, ...], scope: Scope, at: At) -> Density:
+        if len(shape) < 2:
+            raise SpecError(f"a band needs two ranks, {tensor!r} has {len(shape)}", at=at)
+        check_size(shape)
+        return Known(banded(shape, *self._pair("band", given.band or [], scope, at)))
+
+    def _file(self, tensor: str, given: DensityInput, shape: tuple[int, ...], scope: Scope, at: At) -> Density:  # noqa: ARG002
+        folder = File(at.file).parent.resolve() if at.file else File.cwd().resolve()
+        path = (folder / str(given.file)).resolve()
+        if not path.is_relative_to(folder):
+            raise SpecError(f"the path {short(given.file)} leads out of the folder of its specification", at=at)
+        return Known(read_mask(path, shape))
+
+    def _pair(self, name: str, given: Sequence[object], scope: Scope, at: At) -> tuple[int, int]:
+        if len(given) != 2:
+            raise SpecError(f"{name} has two numbers, found {len(given)}", at=at)
+        first, second = (
+            int(number(one, scope, at=at, what=name, minimum=0, integer=True, allow_inf=False)) for one in given
+        )
+        return first, second
+
+    # formats
+
+    def _format(self, tensor: str, given: str | list[FormatLevelInput], scope: Scope, at: At) -> Format:
+        ranks = list(self.sizes[tensor])
+        shape = tuple(self.sizes[tensor].values())
+        if isinstance(given, str):
+            if given not in NAMED:
+                raise SpecError(f"unknown format {given!r}", at=at, hint=did_you_mean(given, NAMED, listing="formats"))
+            if given in ("csr", "csc") and len(ranks) < 2:
+                raise SpecError(f"{given} needs two ranks, {tensor!r} has {len(ranks)}", at=at)
+            return named_format(given, shape)
+        names = [rank for level in given for rank in level.ranks]
+        if sorted(names) != sorted(ranks):
+            raise SpecError(
+                f"the levels of {tensor!r} must name each of its ranks once, found [{', '.join(names)}]",
+                at=at,
+                hint=f"its ranks are {', '.join(ranks)}",
+            )
+        levels: list[tuple[Kind, tuple[int, ...], int | None]] = []
+        for level in given:
+            kind: Kind = word_in(level, "format", at, listing="formats")
+            bits = None
+            if level.bits is not None:
+                bits = int(number(level.bits, scope, at=at, what="bits", minimum=0, integer=True, allow_inf=False))
+            levels.append((kind, tuple(ranks.index(rank) for rank in level.ranks), bits))
+        if levels[-1][0] == "UOP" or not all(group for _, group, _ in levels):
+            raise SpecError(
+                f"the last level of {tensor!r} says which values there are, and each level has a rank",
+                at=at,
+                hint="below UOP a level such as CP follows",
+            )
+        needed = format_of([(kind, group, None) for kind, group, _ in levels], shape)
+        for at_least, (kind, _, bits) in zip(needed.levels, levels, strict=True):
+            if kind == "RLE" and bits is not None and bits < at_least.bits:
+                raise SpecError(
+                    f"runs of up to {2**at_least.bits} places of {tensor!r} do not fit into {bits} bits; runs that "
+                    "go on in a further entry are not supported yet",
+                    at=at,
+                    hint=f"bits: {at_least.bits}",
+                )
+        return format_of(levels, shape)
+
+    # savings
+
+    def _savings(
+        self, einsum: Einsum, arch: Architecture, given: SavingInput, scope: Scope, at: Callable[..., At]
+    ) -> list[Saving]:
+        unit = self._component(arch, given.at, (Memory, Compute), at("at"))
+        kind = word_in(given, "do", at("do"), "saving", "savings")
+        on = tuple(sorted(tensor_set(given.on, scope, at=at("on")).members))
+        written = [name for name in on if einsum.by_tensor[name].output]
+        if written:
+            raise SpecError(
+                f"{written[0]!r} is written by {einsum.name!r}, and nothing waits for its zeros", at=at("on")
+            )
+        if not on:
+            return []
+        if isinstance(unit, Compute):
+            if given.tensors is not None:
+                raise SpecError("a compute saves operations, no tensors", at=at("tensors"), hint="leave out tensors")
+            return [Saving(unit.name, kind, None, on)]
+        if given.tensors is None:
+            raise SpecError(
+                f"{unit.name!r} saves what passes of a tensor, and none is named", at=at("at"), hint="tensors: B"
+            )
+        targets = sorted(tensor_set(given.tensors, scope, at=at("tensors")).members)
+        for tensor in targets:
+            if tensor in on:
+                raise SpecError(
+                    f"{tensor!r} is looked at for itself", at=at("on"), hint="a format leaves out its zeros"
+                )
+        return [Saving(unit.name, kind, tensor, on) for tensor in targets]
+
+    def _energies(self, arch: Architecture, scope: Scope) -> tuple[dict[tuple[str, str], float], frozenset[str]]:
+        energies: dict[tuple[str, str], float] = {}
+        own: set[str] = set()
+        for name, given in self.given.energies.items():
+            unit = self._component(arch, name, (Memory, Compute), self._at("energies", name))
+            for action in SavingEnergiesInput.model_fields:
+                value = getattr(given, action)
+                if action not in given.model_fields_set or value is None:
+                    continue
+                at = self._at("energies", name, action)
+                if isinstance(unit, Compute) != action.endswith("compute"):
+                    raise SpecError(f"{name!r} does not do {action}", at=at)
+                energies[name, action] = float(number(value, scope, at=at, what=action, allow_inf=False))
+                if action.startswith("metadata"):
+                    own.add(name)
+        return energies, frozenset(own)
+
+
+def one_density_each(bound: Mapping[str, Sparsity], at: At) -> Mapping[str, Sparsity]:
+    """Sparsity by Einsum, in which each tensor has one density. Raises SpecError where it has several."""
+    known: dict[str, Density] = {}
+    for of_einsum in bound.values():
+        for tensor, density in of_einsum.densities.items():
+            if known.setdefault(tensor, density) != density:
+                raise SpecError(f"{tensor!r} has different densities in different Einsums", at=at, hint="name it")
+    return bound

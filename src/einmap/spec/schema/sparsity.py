@@ -1,0 +1,132 @@
+"""Input models of the key `sparsity`: which values are zero, how they are stored, and what hardware saves."""
+
+from __future__ import annotations
+
+from einmap.spec.schema.base import Expression, Input, SetExpression
+from einmap.spec.schema.documented import documented
+
+
+class DensityInput(Input):
+    """Which values of a tensor are nonzero; one of the fields, or a number for `uniform`."""
+
+    uniform: Expression | None = documented(
+        "Part of the values that is nonzero; all places are equally likely.", 0.1, unit="part of the values"
+    )
+    structured: list[Expression] | None = documented(
+        "`[n, m]`: of each `m` neighbours along the rank `along`, beginning with the first ones, `n` are nonzero.",
+        [2, 4],
+        unit="values",
+    )
+    along: str | None = documented("The rank of `structured`.", "K", without="the last rank")
+    band: list[Expression] | None = documented(
+        "`[below, above]`: nonzeros are so many places below and above the diagonal of the last two ranks, or nearer.",
+        [1, 1],
+        unit="values",
+    )
+    file: str | None = documented(
+        "A file with the tensor itself, or with a mask: `.npy`, `.npz` with one array, `.mtx` (Matrix Market). It "
+        "stands in the folder of the specification or below.",
+        "weights.npy",
+    )
+    seed: Expression | None = documented(
+        "With `uniform` or `structured`: one mask is drawn with this seed, and counted position by position.",
+        1,
+        without="counts are means over all masks",
+    )
+
+
+class FormatLevelInput(Input):
+    """One level of a format, for one rank or for several flattened ones."""
+
+    format: str = documented(
+        "How the level says which positions have something: `U`, all have; `CP`, coordinates; `B`, a bitmask; `RLE`, "
+        "lengths of runs of zeros; `UOP`, offsets of the fibers.",
+        "CP",
+        words=("U", "CP", "B", "RLE", "UOP"),
+        default=...,
+    )
+    ranks: list[str] = documented("Ranks of the level; several are flattened.", ["M", "K"], default=...)
+    bits: Expression | None = documented(
+        "Bits of one coordinate, run or offset.",
+        14,
+        unit="bits",
+        without="what places of the whole tensor need",
+    )
+
+
+class SavingInput(Input):
+    """Something that hardware saves where values are zero."""
+
+    at: str = documented("The memory or the compute that saves.", "Buffer", default=...)
+    do: str = documented(
+        "`gate`: what is saved takes its time, and the energy of a gated action; `skip`: it takes no time.",
+        "skip",
+        words=("gate", "skip"),
+        default=...,
+    )
+    tensors: SetExpression | None = documented(
+        "At a memory: tensors whose values do not pass between it and the next holder inward.",
+        "B",
+        without="an error at a memory; a compute saves operations",
+    )
+    on: SetExpression = documented(
+        "Tensors that are looked at. A tile does not pass when the visit that needs it uses only zeros of one of them; "
+        "an operation is saved when one of its values of them is zero.",
+        *("A", "A | B"),
+        default=...,
+    )
+
+
+class SavingEnergiesInput(Input):
+    """Energies of saved actions, and of metadata, at one component."""
+
+    gated_read: Expression = documented("Energy of one gated read.", "1e-13", unit="J", default=0)
+    gated_write: Expression = documented("Energy of one gated write.", "1e-13", unit="J", default=0)
+    skipped_read: Expression = documented("Energy of one skipped read.", "1e-14", unit="J", default=0)
+    skipped_write: Expression = documented("Energy of one skipped write.", "1e-14", unit="J", default=0)
+    gated_compute: Expression = documented("Energy of one gated operation.", "1e-13", unit="J", default=0)
+    skipped_compute: Expression = documented("Energy of one skipped operation.", "1e-14", unit="J", default=0)
+    metadata_read: Expression | None = documented(
+        "Energy of reading one bit of metadata from a store of its own, which takes none of the memory's time.",
+        "1e-14",
+        unit="J",
+        without="metadata is read as values are, by its bits",
+    )
+    metadata_write: Expression | None = documented(
+        "Energy of writing one bit of metadata into a store of its own.",
+        "1e-14",
+        unit="J",
+        without="metadata is written as values are, by its bits",
+    )
+
+
+class SparsityInput(Input):
+    """The top-level key `sparsity`: zeros of tensors, and what is gained by them. Without it all tensors are dense."""
+
+    densities: dict[str, Expression | DensityInput] = documented(
+        "Which values are nonzero, by set of tensors: a number, or more about it. Others are dense.",
+        *({"A": 0.1}, {"A": {"structured": [2, 4], "along": "K"}, "Other": 0.5}),
+        kind="dictionary of expressions or densities",
+        default={},
+    )
+    formats: dict[str, dict[str, str | list[FormatLevelInput]]] = documented(
+        "How memories store tensors, by name of the memory and set of tensors: a name, or levels from the outermost "
+        "one. Names: `uncompressed`, `bitmask`, `rle`, `coo`, `csr`, `csc`, `csf`.",
+        *({"Buffer": {"A": "csr"}}, {"Buffer": {"A": [{"format": "CP", "ranks": ["M", "K"], "bits": 14}]}}),
+        kind="dictionary of dictionaries of names or lists of levels",
+        without="all values are stored, without metadata",
+        default={},
+    )
+    savings: list[SavingInput] = documented(
+        "What is gated and skipped.",
+        [{"at": "Buffer", "do": "skip", "tensors": "B", "on": "A"}, {"at": "MAC", "do": "gate", "on": "A"}],
+        kind="list of savings",
+        default=[],
+    )
+    energies: dict[str, SavingEnergiesInput] = documented(
+        "Energies of saved actions and of metadata, by component.",
+        {"Buffer": {"gated_read": "1e-13"}},
+        kind="dictionary of energies",
+        without="saved actions cost nothing",
+        default={},
+    )

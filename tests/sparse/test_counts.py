@@ -1,0 +1,65 @@
+"""Counts on masks: the simulator against the definition in plain Python, the model against the simulator."""
+
+import random
+
+import pytest
+from tests.sparse.definition import Definition
+from tests.sparse.problems import busiest, differences, draw_sparse, modelled, run, simulated
+
+QUICK, MANY = range(8), range(500)
+MOST_POINTS = 1500
+
+
+def seeds():
+    return [pytest.param(n, marks=[] if n in QUICK else [pytest.mark.slow, pytest.mark.simulator]) for n in MANY]
+
+
+@pytest.mark.parametrize("seed", seeds())
+def test_on_known_zeros_model_simulator_and_definition_agree(seed):
+    rng = random.Random(seed)
+    spec, cost = draw_sparse(rng, known=True)
+    zeros = run(spec)
+    saves = any(s.saves for s in spec.sparsity.values())
+    if saves:
+        assert differences(modelled(spec, cost), simulated(spec, zeros)) == {}
+    for name in spec.workload.by_name:
+        if saves and spec.workload.by_name[name].n_computes <= MOST_POINTS:
+            judge(spec, name, zeros)
+    if saves:
+        check_busiest(spec, cost, zeros)
+
+
+def judge(spec, name, zeros):
+    """Compare what a run counted of an Einsum with the definition."""
+    ranks = {t: r for s in spec.sparsity.values() for t, r in s.ranks.items()}
+    order = {
+        t: tuple(rank for rank, _ in a.written) for e in reversed(spec.workload.einsums) for t, a in e.by_tensor.items()
+    }
+    masks = {t: m.transpose([order[t].index(r) for r in ranks[t]]) for t, m in zeros.masks.items()}
+    judged = Definition(spec, name, masks).run()
+    outputs = {a.tensor for a in spec.workload.by_name[name].accesses if a.output}
+    for found, right in ((zeros.values, judged.counts), (zeros.metadata, judged.bits)):
+        counted = {key[1:]: sum(n.values()) for key, n in found.items() if key[0] == name}
+        ours = {k: n for k, n in counted.items() if k[1] not in outputs}
+        assert ours == {k: n for k, n in right.items() if k[1] not in outputs}
+        for tensor in outputs:
+            # memories further in are written by fills, too, which the definition leaves out
+            holders = [s.component.name for s in judged.path.stations[tensor]]
+            written = {k: n for k, n in right.items() if k[1] == tensor and k[2] == "write" and k[0] == holders[0]}
+            if holders.count(holders[0]) == 1:
+                assert {k: n for k, n in counted.items() if k[:3] == (holders[0], tensor, "write")} == written
+
+
+def check_busiest(spec, cost, zeros):
+    """Seconds of computes are those of the operations that the busiest one does not skip."""
+    operations = busiest(spec, zeros)
+    for row in cost.latencies:
+        unit = spec.archs[row.einsum].components[row.component]
+        if (
+            "compute" in unit.actions_by_name
+            and unit.total_latency is None
+            and not any(d.skew != "none" for leaf in spec.archs[row.einsum].path(unit.name) for d in leaf.spatial)
+        ):
+            instances = spec.workload.n_instances * spec.workload.by_name[row.einsum].n_instances
+            expected = operations[row.einsum] * unit.actions_scale / unit.action("compute").throughput * instances
+            assert row.latency == pytest.approx(expected)

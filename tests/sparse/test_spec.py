@@ -1,0 +1,160 @@
+"""The key `sparsity`: what it says, what is refused and where, and that nothing changes without it."""
+
+import numpy as np
+import pytest
+from tests.machines import machine, workload
+from tests.nests import nest
+
+import einmap
+from einmap.errors import EinmapError, NotSupportedError, SpecError
+from einmap.execute.execute import execute
+from einmap.report.executions.comparison import compare
+from einmap.sparse.densities import Known, Structured, Uniform
+
+BASE = (
+    machine("Main inf 2/3 @8 / Buffer 4096 1/1 @16 / MAC 1 @2")
+    + workload("M: 4, N: 4, K: 8", "Z[m, n] = A[m, k] * B[n, k]")
+    + nest("Main: A B Z / m 1 / Buffer: A / n 1 / k 1 / Z @ MAC")
+)
+
+
+def spec_of(text, base=BASE):
+    return einmap.loads(base + "\nsparsity:\n" + text)
+
+
+def test_densities_formats_and_savings_are_bound(tmp_path):
+    np.save(tmp_path / "mask.npy", np.eye(4, 8))
+    (tmp_path / "spec.yaml").write_text(
+        BASE + "\nsparsity:\n  densities: {A: {file: mask.npy}, B: {structured: [1, 4], along: K}, Z: 2 / 4}\n"
+        "  formats: {Buffer: {A: csr}}\n  savings: [{at: MAC, do: gate, on: A | B}]\n"
+        "  energies: {MAC: {gated_compute: 0.25}, Buffer: {metadata_read: 0.5}}\n"
+    )
+    bound = einmap.load(tmp_path / "spec.yaml").sparsity["Z"]
+    assert bound.densities == {"A": Known(np.eye(4, 8) != 0), "B": Structured((4, 8), 1, 1, 4), "Z": Uniform((4, 4), 8)}
+    assert bound.formats["Buffer", "A"].is_compressed
+    assert bound.energies == {("MAC", "gated_compute"): 0.25, ("Buffer", "metadata_read"): 0.5}
+    assert bound.own_metadata == {"Buffer"}
+
+
+REFUSED = {
+    "density": ("  densities: {A: 1.5}", "must be at most 1, found 1.5", "sparsity.densities.A"),
+    "twice": ("  densities: {A: {uniform: 0.5, band: [1, 1]}}", "is given 2 times", "sparsity.densities.A"),
+    "block": ("  densities: {A: {structured: [2, 3]}}", "blocks of 3 do not divide", "sparsity.densities.A"),
+    "rank": ("  densities: {A: {structured: [2, 4], along: Q}}", "no rank 'Q'", "sparsity.densities.A"),
+    "pair": ("  densities: {A: {structured: [2]}}", "two numbers", "sparsity.densities.A"),
+    "path": ("  densities: {A: {file: ../../etc/x.npy}}", "leads out of the folder", "sparsity.densities.A"),
+    "missing": ("  densities: {A: {file: nothing.npy}}", "no file", "sparsity.densities.A"),
+    "seed": ("  densities: {A: {band: [1, 1], seed: 1}}", "none are drawn", "sparsity.densities.A"),
+    "memory": ("  formats: {Bufer: {A: csr}}", "no component 'Bufer'", "sparsity.formats.Bufer"),
+    "compute": ("  formats: {MAC: {A: csr}}", "'MAC' is not a memory", "sparsity.formats.MAC"),
+    "format": ("  formats: {Buffer: {A: cssr}}", "unknown format 'cssr'", "sparsity.formats.Buffer.A"),
+    "levels": (
+        "  formats: {Buffer: {A: [{format: CP, ranks: [M]}]}}",
+        "each of its ranks once",
+        "sparsity.formats.Buffer.A",
+    ),
+    "last": (
+        "  formats: {Buffer: {A: [{format: CP, ranks: [M]}, {format: UOP, ranks: [K]}]}}",
+        "the last level of 'A'",
+        "sparsity.formats.Buffer.A",
+    ),
+    "runs": (
+        "  formats: {Buffer: {A: [{format: RLE, ranks: [M, K], bits: 2}]}}",
+        "do not fit into 2 bits",
+        "sparsity.formats.Buffer.A",
+    ),
+    "saving": (
+        "  savings: [{at: Buffer, do: skp, tensors: A, on: B}]",
+        "unknown saving 'skp'",
+        "sparsity.savings[0].do",
+    ),
+    "output": ("  savings: [{at: MAC, do: skip, on: Z}]", "'Z' is written by", "sparsity.savings[0].on"),
+    "itself": (
+        "  savings: [{at: Buffer, do: skip, tensors: A, on: A}]",
+        "looked at for itself",
+        "sparsity.savings[0].on",
+    ),
+    "no tensors": ("  savings: [{at: Buffer, do: skip, on: A}]", "none is named", "sparsity.savings[0].at"),
+    "tensors": ("  savings: [{at: MAC, do: skip, tensors: A, on: B}]", "no tensors", "sparsity.savings[0].tensors"),
+    "energy": ("  energies: {MAC: {gated_read: 1}}", "does not do gated_read", "sparsity.energies.MAC.gated_read"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_wrong_is_said_at_its_place(name):
+    text, message, path = REFUSED[name]
+    with pytest.raises(SpecError, match=message) as caught:
+        einmap.evaluate(spec_of(text))
+    assert path in str(caught.value.at)
+
+
+def test_densities_without_formats_and_savings_change_nothing():
+    dense = einmap.evaluate(einmap.loads(BASE))
+    assert einmap.evaluate(spec_of("  densities: {A: 0.1, B: 1}")) == dense
+
+
+def test_savings_without_zeros_save_nothing():
+    dense = einmap.evaluate(einmap.loads(BASE))
+    full = einmap.evaluate(
+        spec_of("  densities: {A: 1}\n  savings: [{at: MAC, do: skip, on: A}, {at: Main, do: gate, tensors: Z, on: B}]")
+    )
+    assert {(r.component, r.tensor, r.action): r.count for r in full.actions} == {
+        (r.component, r.tensor, r.action): r.count for r in dense.actions
+    }
+    assert (full.energy, full.latency) == (dense.energy, dense.latency)
+
+
+def test_energy_and_time_by_hand():
+    # 128 operations; A has 8 nonzeros of 32, so that 32 operations are left, and 96 are gated at 0.5 J
+    text = "  densities: {A: {structured: [2, 8]}}\n  savings: [{at: MAC, do: gate, on: A}]\n  energies: {MAC: {gated_compute: 0.5}}"
+    dense, gated = einmap.evaluate(einmap.loads(BASE)), einmap.evaluate(spec_of(text))
+    assert gated.energy == dense.energy - 96 * 1 + 96 * 0.5
+    assert gated.latency == dense.latency
+    skipped = einmap.evaluate(spec_of(text.replace("gate,", "skip,")))
+    assert {r.component: r.latency for r in skipped.latencies}["MAC"] == 32 / 2
+
+
+def test_the_fullest_tile_has_to_fit():
+    # a row of A: at most 8 of 9 nonzeros, each with a coordinate of 5 bits
+    text = "  densities: {A: 9 / 32}\n  formats: {Buffer: {A: coo}}"
+    (row,) = einmap.evaluate(spec_of(text)).tiles
+    assert (row.dense, row.worst, row.expected) == (64, 8 * (8 + 5), 9 / 4 * (8 + 5))
+    with pytest.raises(EinmapError, match="needs 104 bits"):
+        einmap.evaluate(spec_of(text, BASE.replace("4096", "100")))
+
+
+def test_model_and_execution_are_compared():
+    saving = "  savings: [{at: MAC, do: skip, on: A}]"
+    for density, is_same in (("{uniform: 0.5, seed: 3}", True), ("0.5", False)):
+        spec = spec_of(
+            f"  densities: {{A: {density}, B: 0.5}}\n{saving}"
+            if not is_same
+            else f"  densities: {{A: {density}}}\n{saving}"
+        )
+        compared = compare(spec, einmap.evaluate(spec), execute(spec))
+        assert compared.agrees
+        rows = {(row.component, row.action): row for row in compared.actions}
+        assert rows["MAC", "skipped_compute"].model == 64
+
+
+@pytest.mark.parametrize("use", [einmap.map_workload, einmap.explain])
+def test_who_does_not_know_zeros_says_so(use):
+    with pytest.raises(NotSupportedError, match="does not know zeros"):
+        use(spec_of("  densities: {A: 0.5}"))
+
+
+def test_expected_counts_are_means_of_runs():
+    text = "  densities: {A: 0.4, B: {structured: [1, 4]}}\n  formats: {Main: {B: coo}}\n  savings:\n  - {at: Main, do: gate, tensors: Z, on: B}\n"
+    spec = spec_of(text + "  - {at: Buffer, do: skip, tensors: A, on: B}\n  - {at: MAC, do: gate, on: A | B}")
+    expected = {(r.component, r.tensor, r.action): r.count for r in einmap.evaluate(spec).actions}
+    runs = [{(r.component, r.tensor, r.action): r.count for r in execute(spec, seed=n).actions} for n in range(60)]
+    for key, count in expected.items():
+        counts = np.array([run.get(key, 0) for run in runs])
+        assert abs(counts.mean() - count) <= 3 * counts.std(ddof=1) / len(runs) ** 0.5 + 1e-9
+
+
+def test_data_says_where_zeros_are():
+    data = {"A": np.eye(4, 8), "B": np.ones((4, 8))}
+    execution = execute(spec_of("  densities: {A: 0.5}\n  savings: [{at: MAC, do: skip, on: A}]"), data)
+    assert execution.steps == {"Z": 16}
+    assert (execution.tensors["Z"] == data["A"] @ data["B"].T).all()
