@@ -9,6 +9,7 @@ from tests.mapper.clocks import counted_calls
 import einmap
 from einmap.mapper.compose import stopped_search
 from einmap.mapper.compose.stopped_search import OneByOne
+from einmap.mapper.fusion import neighbours
 from einmap.mapper.fusion import search as fused_search
 from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
 from einmap.mapper.fusion.meter import StoppedError
@@ -198,7 +199,8 @@ def test_what_is_nearly_as_good_as_einsums_one_by_one_can_be_is_made_better_befo
         monkeypatch.setattr(fused_search, name, value)
     result = einmap.map_workload(small(), time_limit_s=60)
     first, sizes, few = (1, fused_search.FIRST_APART), (1, 1), (1, 1)
-    assert passes[:4] == [first, sizes, *([few, "one by one"] if nearly else ["one by one", few])]
+    anew = (1, neighbours.NEARER)
+    assert passes[:5] == [first, sizes, anew, *([few, "one by one"] if nearly else ["one by one", few])]
     assert passes.count("one by one") == 1
     assert (result.optimal, result.cost.edp) == (True, best.cost.edp)
 

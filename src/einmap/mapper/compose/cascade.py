@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -132,7 +133,7 @@ def _refuse_tried(search: FusedSearch) -> None:
 
 def _outcome(search: FusedSearch, points: Sequence[Found], work: int, start: float) -> Outcome:
     """Outcome of a search. `work`: choices that were looked at before; `start`: when it began."""
-    by_einsum, total = search.stats(), time.perf_counter() - start
+    by_einsum, total = _by_einsum(search), time.perf_counter() - start
     kept = {name for found in points for name in found.spec.workload.by_name}
     kept |= {part["same_as"] for name, part in by_einsum.items() if name in kept}
     stats = MapStats(
@@ -161,6 +162,25 @@ def _outcome(search: FusedSearch, points: Sequence[Found], work: int, start: flo
         ties_broken=search.known.limit is not None and search.complete,
         unfit=search.impossible,
     )
+
+
+def _by_einsum(search: FusedSearch) -> dict[str, dict[str, Any]]:
+    """How the search of each Einsum went."""
+    by_einsum: dict[str, dict[str, Any]] = {}
+    for member in search.members:
+        chains = member.chains
+        statistics = chains.statistics
+        by_einsum[member.einsum.name] = {
+            "mapspace_size": statistics.mapspace_size,
+            "templates": statistics.templates,
+            "lanes": statistics.lanes,
+            "outlines": len(chains.signatures),
+            "heads": statistics.outer_nests,
+            "complete": chains.complete and not search.meter.cut,
+            "same_as": member.same_as,
+            "brute_force": chains.why_brute_force,
+        }
+    return by_einsum
 
 
 def known_bound(search: FusedSearch, token: Progress) -> float | None:

@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 from weakref import proxy
 
 import numpy as np
@@ -20,6 +19,7 @@ from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
 from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
 from einmap.mapper.fusion.fronts.protocol import Fronts
 from einmap.mapper.fusion.meter import Meter, StoppedError
+from einmap.mapper.fusion.neighbours import NEARER, USES, map_anew
 from einmap.mapper.fusion.paths.kernel_records import Labels
 from einmap.mapper.fusion.paths.label_setting import Answer
 from einmap.mapper.fusion.paths.state_graph import Stage
@@ -54,6 +54,8 @@ FOR_LOOPS = 0.5
 """Part of what is left then in which more fused loops are looked at in the same way."""
 FOR_SIZES = 0.4
 """Part of what is left then in which tile shapes are looked at for tensors that are kept where they were best."""
+FOR_NEIGHBOURS = 0.5
+"""Part of what is left then in which some neighbours at a time are mapped anew."""
 FIRST_APART, FIRST_USES = 64, 32
 """Which tile shapes of fused loops are looked at then, and how many uses of the fanouts."""
 FOR_FEW, FOR_HALF = 0.95, 0.5
@@ -96,7 +98,7 @@ class FusedSearch(CascadeProblem):
         """Seconds that are left where it is still soon."""
 
     def reached(self) -> Known:
-        """Knowledge that another search of the same Einsums has after this one."""
+        """Knowledge for another search of the same Einsums."""
         return replace(self.known, value=self.value, rows=self.known_rows)
 
     @property
@@ -200,6 +202,7 @@ class FusedSearch(CascadeProblem):
             self.hurry = Progress()
             if self.classes and not self.lists.are_few:
                 self.with_other_sizes()
+                self.best_so_far = self.in_part(FOR_NEIGHBOURS, self.with_neighbours_anew)
             if self.lists.are_few and self.options.most_fused > 1:
                 self.begin_again(self.options.most_fused, FIRST_APART, FIRST_USES)
                 self.best_so_far = self.in_part(FOR_LOOPS, lambda: self.within(self.value)) or self.best_so_far
@@ -228,6 +231,17 @@ class FusedSearch(CascadeProblem):
         self.only, self.hurry = self.classes, Progress().within(0)
         self.best_so_far = self.in_part(FOR_SIZES, lambda: self.within(self.value)) or self.best_so_far
         self.only, self.hurry = None, Progress()
+
+    def with_neighbours_anew(self) -> list[LoopTree]:
+        """The best so far, made better for some neighbours at a time."""
+        self.begin_again(1, NEARER, USES)
+
+        def improve() -> float:
+            self.best_so_far = self.within(self.value) or self.best_so_far
+            return self.value
+
+        map_anew(self, self.value, improve)
+        return self.best_so_far
 
     def bound_all(self) -> None:
         """Bound all choices where a few are searched, in a part of the time."""
@@ -357,24 +371,6 @@ class FusedSearch(CascadeProblem):
     def complete(self) -> bool:
         """Whether nothing was left out."""
         return not self.meter.cut and all(member.chains.complete for member in self.members)
-
-    def stats(self) -> dict[str, dict[str, Any]]:
-        """How the search of each Einsum went."""
-        by_einsum: dict[str, dict[str, Any]] = {}
-        for member in self.members:
-            chains = member.chains
-            statistics = chains.statistics
-            by_einsum[member.einsum.name] = {
-                "mapspace_size": statistics.mapspace_size,
-                "templates": statistics.templates,
-                "lanes": statistics.lanes,
-                "outlines": len(chains.signatures),
-                "heads": statistics.outer_nests,
-                "complete": chains.complete and not self.meter.cut,
-                "same_as": member.same_as,
-                "brute_force": chains.why_brute_force,
-            }
-        return by_einsum
 
     def lower_bound(self) -> float:
         """Lower bound of the objective."""

@@ -6,6 +6,7 @@ All others may stay as they are: with the best they cost no more than the bound 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from einmap.mapper.fusion.refinement.relaxation import Relaxation
 
 PART = 1 / 16
 """Chains make up so much of the whole difference, those of all Einsums that are alike together."""
+AT_STAKE = 0.05
+"""Neighbours cost by at least this part of the whole more than each does at least where they are mapped anew."""
 
 
 def contested(relaxed: Relaxation, costs: Floats | None) -> set[Fronts]:
@@ -34,6 +37,21 @@ def contested(relaxed: Relaxation, costs: Floats | None) -> set[Fronts]:
         excess[member.chains] = excess.get(member.chains, 0.0) + float(cascade.weights[weight] @ costs[k]) - least
     whole = sum(max(each, 0.0) for each in excess.values())
     return {chains for chains, each in excess.items() if each > PART * whole}
+
+
+def most_at_stake(weights: Floats, costs: Floats, least: Floats, width: int, tried: Collection[int]) -> int | None:
+    """The first of the `width` neighbours that cost most above their least costs, but for those that begin at `tried`.
+
+    None where less than `AT_STAKE` of the whole is at stake. `weights`: shape (weights, goals); `costs`: of the best
+    cascade known, shape (Einsums, goals); `least`: weighted, shape (Einsums, weights).
+    """
+    weight = _decisive(weights, costs.sum(axis=0))
+    weighted = costs @ weights[weight]
+    excess = np.maximum(weighted - least[:, weight], 0.0)
+    sums = np.convolve(excess, np.ones(min(width, len(excess))), "valid")
+    sums[list(tried)] = 0.0
+    begin = int(np.argmax(sums))
+    return begin if sums[begin] > AT_STAKE * weighted.sum() else None
 
 
 def _decisive(weights: Floats, costs: Floats) -> int:

@@ -270,7 +270,7 @@ class LazyRefinement:
         einsum, chains = self.members[k].einsum, self.members[k].chains
         only = self.cascade.only
         for signature_class in chains.signature_classes:
-            if only is not None and signature_class not in only[chains]:
+            if only is not None and chains in only and signature_class not in only[chains]:
                 continue
             refined = self.option_bounds.signature_classes.get((chains, signature_class))
             if refined is None or math.isfinite(refined.limit):
