@@ -1,10 +1,15 @@
 """What all tests share: how Hypothesis chooses its examples, how XLA compiles, how often
-garbage is collected, and what comes first."""
+garbage is collected, what is parsed once, and what comes first."""
 
+import functools
 import gc
 import os
 
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
+
+from einmap import gc_pause
+from einmap.frontends.yaml.parsing import parse
 
 # The same examples on every run and every machine, so that a failure is never a matter of luck.
 settings.register_profile(
@@ -22,7 +27,28 @@ settings.load_profile("repeatable")
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true")
 
 # Thousands of tests that are collected live on: to look at all of them again and again takes a tenth of the time.
-gc.set_threshold(5_000, 20, 100)
+gc.set_threshold(50_000, 20, 100)
+
+PARSED_ONCE = 8_000
+"""Characters of the longest text that is kept with its events: two thirds of what it takes to load a shipped example."""
+
+
+def _events_once(events):
+    """`events` of a text, kept: thousands of tests load the same few examples."""
+    kept = functools.lru_cache(400)(lambda text: tuple(events(text)))
+
+    def events_of(text):
+        if len(text) > PARSED_ONCE:
+            return events(text)
+        try:
+            return iter(kept(text))
+        except Exception:  # raised where it is met, after what is wrong before it
+            return events(text)
+
+    return events_of
+
+
+parse._events = _events_once(parse._events)
 
 LONG = {"test_readme.py", "test_site.py", "test_tutorials.py"}
 """Files whose single tests take ten seconds and more: where one of these comes last, the other process waits for it."""
@@ -31,3 +57,14 @@ LONG = {"test_readme.py", "test_site.py", "test_tutorials.py"}
 def pytest_collection_modifyitems(items):
     """Let what takes long come first."""
     items.sort(key=lambda item: item.path.name not in LONG)
+
+
+def pytest_collection_finish():
+    """Set aside what lives on, the tests themselves above all, as `set_aside` does for each call: it has no more to do.
+
+    Nor are constants looked for in all sources: examples that repeat are the same after each change of a source.
+    """
+    gc.freeze()
+    gc_pause._UNCOLLECTED.within = True
+    if settings.get_current_profile_name() == "repeatable" and hasattr(providers, "_get_local_constants"):
+        providers._get_local_constants = lambda: providers._local_constants

@@ -3,16 +3,21 @@ import weakref
 
 import pytest
 
+from einmap import gc_pause
 from einmap.gc_pause import FEW, GROWTH, RARELY, set_aside
 
 
 @pytest.fixture(autouse=True)
-def usual_thresholds():
-    """Those of the interpreter."""
-    before = gc.get_threshold()
+def usual_collections(monkeypatch):
+    """Those of the interpreter, with nothing set aside."""
+    before, aside = gc.get_threshold(), gc.get_freeze_count()
+    monkeypatch.setattr(gc_pause._UNCOLLECTED, "within", False)
+    gc.unfreeze()
     gc.set_threshold(700, 10, 10)
     yield
     gc.set_threshold(*before)
+    if aside:
+        gc.freeze()
 
 
 class Cycle:

@@ -37,8 +37,10 @@ def test_a_page_that_the_generator_would_overwrite_ends_the_build(tmp_path):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("sphinx") is None, reason="Sphinx is not installed: pip install '.[docs]'")
-def test_the_site_is_built_without_a_warning(tmp_path):
-    build = [sys.executable, str(DOCS / "site" / "build.py"), str(tmp_path)]
+@pytest.mark.parametrize("theme", ["basic", pytest.param("furo", marks=pytest.mark.slow)])
+def test_the_site_is_built_without_a_warning(tmp_path, theme):
+    """The theme of the site itself takes as long as all the rest; links, headings and the reference are the same."""
+    build = [sys.executable, str(DOCS / "site" / "build.py"), str(tmp_path), "-D", f"html_theme={theme}"]
     done = subprocess.run(build, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     titles = {page: re.search(r"^# (.*)", (DOCS / page).read_text(), re.M)[1] for page in listed_pages()}

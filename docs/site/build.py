@@ -1,4 +1,4 @@
-"""Build the documentation site: `make docs`, or `python docs/site/build.py OUT`.
+"""Build the documentation site: `make docs`, or `python docs/site/build.py OUT [OPTIONS OF SPHINX]`.
 
 The pages of docs/ stand as they are. What a site needs beside them is made here: a table of contents from the lists of
 docs/README.md, pages of the files at the root of the repository, and the reference of the Python package from its
@@ -131,15 +131,17 @@ def stage(folder: Path) -> None:
     (folder / "index.md").write_text(index_page((ROOT / "README.md").read_text(), (DOCS / "README.md").read_text()))
 
 
-def build(out: Path) -> int:
-    """Build the site into `out`; returns the status of Sphinx. Its warnings (links that lead nowhere) are errors."""
+def build(out: Path, *options: str) -> int:
+    """Build the site into `out`; returns the status of Sphinx. Its warnings (links that lead nowhere) are errors.
+
+    `options`: further ones of Sphinx, e.g. `-D html_theme=basic`.
+    """
     with tempfile.TemporaryDirectory() as folder:
         staged = Path(folder) / "docs"
         stage(staged)
-        return sphinx(
-            ["-b", "html", "-q", "-W", "--keep-going", "-d", str(Path(folder) / "trees"), str(staged), str(out)]
-        )
+        fixed = ["-b", "html", "-q", "-W", "--keep-going", "-d", str(Path(folder) / "trees")]
+        return sphinx([*fixed, *options, str(staged), str(out)])
 
 
 if __name__ == "__main__":
-    sys.exit(build(Path(sys.argv[1])))
+    sys.exit(build(Path(sys.argv[1]), *sys.argv[2:]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, cast
@@ -189,5 +190,10 @@ SPEC_KINDS = ("arches", "workloads", "mappings", "distributions", "clusters")
 
 def example_paths(kinds: Sequence[str] = SPEC_KINDS) -> dict[str, Path]:
     """The shipped specifications by name, in the order of SPEC_KINDS, or the files of other kinds."""
+    return dict(_shipped(tuple(kinds)))
+
+
+@cache
+def _shipped(kinds: tuple[str, ...]) -> dict[str, Path]:
     root = Path(str(resources.files("einmap") / "examples"))
     return {path.stem: path for kind in kinds for path in sorted((root / kind).glob("*.yaml"))}
