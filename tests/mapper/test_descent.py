@@ -102,7 +102,7 @@ def test_a_list_of_uses_that_is_stopped_is_short_and_says_so():
     assert {row.tobytes() for row in part.bounds} <= {row.tobytes() for row in whole.bounds}
 
 
-@pytest.mark.parametrize("fuse", [True, False])
+@pytest.mark.parametrize("fuse", [True, pytest.param(False, marks=[pytest.mark.slow, pytest.mark.mapper])])
 def test_a_limit_holds_while_choices_are_listed(fuse, monkeypatch):
     """Of processor time: all lists of this machine together take half a minute."""
     monkeypatch.setattr(time, "monotonic", time.process_time)

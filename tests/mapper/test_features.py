@@ -43,19 +43,19 @@ def networks_in_turn(rng):
 
 
 FEATURES = {
-    "latency options": (features.draw_options, TIMES, BOTH, (range(12), 3_000, 4), (range(1000, 1400), 100_000, 50)),
+    "latency options": (features.draw_options, TIMES, BOTH, (range(5), 3_000, 1), (range(1000, 1400), 100_000, 50)),
     "skew": (features.draw_skewed, TIMES, BOTH, (range(8), 3_000, 2), (range(3000, 3200), 100_000, 25)),
     "pipelines": (
-        features.draw_pipelined, TIMES, BOTH, (range(5000, 5006), 2_000, 2), (range(6000, 6200), 100_000, 25),
+        features.draw_pipelined, TIMES, BOTH, (range(5000, 5004), 2_000, 1), (range(6000, 6200), 100_000, 25),
     ),
     "networks": (networks.draw, TIMES, EXACT, (range(3), 3_000, 1), (range(1000, 1400), 100_000, 50)),
     "rings and a bus": (networks.draw_round, TIMES, EXACT, (range(3), 3_000, 1), (range(2000, 2200), 30_000, 25)),
     "trees and systolic arrays": (
-        networks.draw_handed_on, TIMES, EXACT, (range(4), 2_000, 2), (range(3000, 3200), 30_000, 25),
+        networks.draw_handed_on, TIMES, EXACT, (range(3), 2_000, 1), (range(3000, 3200), 30_000, 25),
     ),
     "networks and turns": (networks_in_turn, TIMES, EXACT, (range(6), 1_000, 1), (range(4000, 4400), 30_000, 50)),
-    "layouts": (layouts, GOALS, EXACT, (range(10), 2_000, 4), (range(1000, 1400), 20_000, 40)),
-    "partial sums": (partial_sums, GOALS, EXACT, (range(8), 3_000, 1), (range(1000, 1400), 100_000, 40)),
+    "layouts": (layouts, GOALS, EXACT, (range(4), 2_000, 1), (range(1000, 1400), 20_000, 40)),
+    "partial sums": (partial_sums, GOALS, EXACT, (range(5), 3_000, 1), (range(1000, 1400), 100_000, 40)),
 }  # fmt: skip
 """How each is drawn, metrics, presets; seeds, mappings at most and problems compared at least, always and in slow tests."""
 ROWS = [row for name, (*_, few, many) in FEATURES.items() for row in amounts(few, many, parts=4, of=name)]

@@ -177,6 +177,8 @@ def test_the_peak_of_a_process_does_not_count_the_one_that_started_it():
     assert 0 < int(done.stdout) < len(held)
 
 
+@pytest.mark.slow
+@pytest.mark.mapper
 def test_a_large_lattice_is_proven_within_its_memory(kernels_on_disk):
     optimal, gap, reason, peak = in_a_child(array(5040, (8, 16, 16)), 400_000_000)
     assert optimal, reason

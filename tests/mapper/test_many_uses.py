@@ -86,9 +86,10 @@ def layouts(rng):
 
 
 @pytest.mark.parametrize("draw", [draw_problem, features.draw_skewed, networks.draw, layouts])
-def test_bounds_of_uses_are_no_higher_than_those_with_each_dataplacement(draw):
+@few_and_many("seeds, enough", (range(15), 1), (range(40), 6))
+def test_bounds_of_uses_are_no_higher_than_those_with_each_dataplacement(seeds, enough, draw):
     met = 0
-    for seed in range(40):
+    for seed in seeds:
         rng = random.Random(seed)
         spec, goal = spec_of(draw(rng)), rng.choice(("energy", "latency", "energy_delay_product"))
         search = IndependentSearch(spec, read_options(spec, metrics=goal))
@@ -104,7 +105,7 @@ def test_bounds_of_uses_are_no_higher_than_those_with_each_dataplacement(draw):
                 assert (least <= each * (1 + 1e-9)).all()
                 assert sorted(order) == list(range(len(group.lanes)))
                 met += bool((least > 0).all() and len(least) > 1)
-    assert met > 5
+    assert met >= enough
 
 
 def test_numbers_of_rows_are_in_the_order_of_the_rows():

@@ -57,7 +57,9 @@ def test_they_rule_out_nothing_within_the_limit(monkeypatch, metric):
     assert checked.possible > 5
 
 
-@pytest.mark.parametrize("metric", ["energy", "energy_delay_product"])
+@pytest.mark.parametrize(
+    "metric", [pytest.param("energy", marks=[pytest.mark.slow, pytest.mark.fusion]), "energy_delay_product"]
+)
 def test_where_products_compete_for_the_buffer_they_rule_out_more(monkeypatch, tmp_path, metric):
     small = (
         THREE_LEVELS.read_text()

@@ -51,8 +51,15 @@ def test_a_search_that_is_stopped_maps_einsum_by_einsum(words):
     assert result.gap == pytest.approx(result.cost.edp / result.lower_bound - 1)
 
 
-@pytest.mark.parametrize("seconds", [0.05, 0.2])
-@pytest.mark.parametrize("metrics", ["energy_delay_product", "energy"])
+@pytest.mark.parametrize(
+    ("metrics", "seconds"),
+    [
+        ("energy_delay_product", 0.05),
+        ("energy", 0.2),
+        pytest.param("energy_delay_product", 0.2, marks=[pytest.mark.slow, pytest.mark.fusion]),
+        pytest.param("energy", 0.05, marks=[pytest.mark.slow, pytest.mark.fusion]),
+    ],
+)
 def test_within_a_limit_fused_is_never_worse_than_unfused(seconds, metrics, monkeypatch):
     spec = einmap.load("tpu_v4i", "feed_forward")
     found = {}

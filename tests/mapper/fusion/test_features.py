@@ -39,13 +39,13 @@ def networks_in_turn(rng, tree):
 
 
 FEATURES = {
-    "layouts": (layouts, GOALS, (range(3), 2), (range(100, 300), 25)),
-    "latency options": (some_options, TIMES, (range(4), 2), (range(100, 300), 25)),
+    "layouts": (layouts, GOALS, (range(2), 1), (range(100, 300), 25)),
+    "latency options": (some_options, TIMES, (range(2), 1), (range(100, 300), 25)),
     "networks": (networks(TOPOLOGIES), GOALS, (range(2), 1), (range(100, 300), 25)),
     "rings and a bus": (networks(ROUND), GOALS, (range(2), 1), (range(1100, 1200), 12)),
     "trees and systolic arrays": (networks(HANDED_ON), GOALS, (range(2), 1), (range(2100, 2200), 12)),
     "networks and turns": (networks_in_turn, TIMES, (range(2), 1), (range(3100, 3200), 12)),
-    "partial sums": (partial_sums, GOALS, (range(3), 1), (range(100, 300), 25)),
+    "partial sums": (partial_sums, GOALS, (range(2), 1), (range(100, 300), 25)),
 }
 """How each is put into a problem, metrics, and how many problems are compared of which seeds, always and in slow tests."""
 ROWS = [
