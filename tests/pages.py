@@ -113,6 +113,17 @@ def run(path: Path) -> Page:
     return page
 
 
+def write_files(path: Path) -> str:
+    """Write the files of a page into the working folder, and run nothing; returns the text of the page."""
+    page = Page(path.read_text())
+    end = 0
+    for block in FENCE.finditer(page.text):
+        if block[1] in ("yaml", "json", "text"):
+            page.block(0, block[1], block[2], page.text[end : block.start()])
+        end = block.end()
+    return page.text
+
+
 if __name__ == "__main__":
     for name in map(Path, sys.argv[1:]):
         target = name.resolve()

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.pages import matches, run
+from tests.pages import matches, run, write_files
 
 import einmap
 
@@ -27,7 +27,7 @@ def test_a_tutorial_shows_what_happens(page, tmp_path, monkeypatch):
 
 def test_the_table_of_counts_of_the_first_tutorial_is_right(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text = run(DOCS / "tutorial-first.md").text
+    text = write_files(DOCS / "tutorial-first.md")
     cost = einmap.evaluate(einmap.load("first.yaml", "product.yaml", "rows.yaml"))
     counts, totals = cost.count_by("component", "tensor", "action"), cost.count_by("component", "action")
     rows = re.findall(r"^\| (DRAM|Buffer) (read|write)s(?: (\w))? \| ([\d +]+) \|", text, re.MULTILINE)

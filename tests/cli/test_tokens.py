@@ -65,7 +65,7 @@ def test_an_architecture_maps_each_layer_and_says_energy_and_whether_it_is_prove
     }  # fmt: skip
     path = tmp_path / "config.json"
     path.write_text(json.dumps(small))
-    words = ("tokens", path, "--on", "tpu_v4i", "--batch", "2", "--context", "8", "--no-first", "--no-fuse")
+    words = ("tokens", path, "--on", "simple", "--batch", "2", "--context", "8", "--no-first", "--no-fuse")
     point = json.loads(run(*words, "--json").out)["points"][0]
     assert point["energy_of_a_token"] > 0
     assert point["seconds_to_first_token"] is None

@@ -92,8 +92,13 @@ def test_a_chunk_of_a_prompt_beside_sequences_takes_the_time_of_both():
     assert len(times) == (1 + (len(chunks) - 1) * len(kept)) * (1 + (len(number) - 1) * (len(cached) - 1)) - 1
 
 
-def test_on_an_architecture_kernels_are_mapped_and_add_up_to_the_layer():
-    arch = einmap.load("tpu_v4i")
+MACHINES = ["simple", pytest.param("tpu_v4i", marks=[pytest.mark.slow, pytest.mark.mapper])]
+"""Architectures to map on: a search takes longer where there is an array."""
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_on_an_architecture_kernels_are_mapped_and_add_up_to_the_layer(name):
+    arch = einmap.load(name)
     request = TokenRequest((4,), (16,), first=False, fuse=False, widths={"activation_bits": 8, "cache_bits": 8})
     point = token_costs(QWEN, arch, request).points[0]
     made, widths = described(QWEN, activation_bits=8, cache_bits=8)
@@ -107,8 +112,9 @@ def test_on_an_architecture_kernels_are_mapped_and_add_up_to_the_layer():
     assert point.seconds == pytest.approx(3 * layer + ends, rel=1e-6)
 
 
-def test_experts_of_an_architecture_add_up_to_the_layer_where_as_many_are_busy_as_a_step_needs():
-    arch = einmap.load("tpu_v4i")
+@pytest.mark.parametrize("name", MACHINES)
+def test_experts_of_an_architecture_add_up_to_the_layer_where_as_many_are_busy_as_a_step_needs(name):
+    arch = einmap.load(name)
     widths = {"activation_bits": 8, "cache_bits": 8}
     point = token_costs(MIXED, arch, TokenRequest((2,), (16,), first=False, fuse=False, widths=widths)).points[0]
     made, bits = described(MIXED, **widths)
