@@ -2,6 +2,8 @@
 
 SHELL := /bin/sh
 BIN := .venv/bin
+# Dozens of processes import einmap in the tests: where Python keeps nothing, each of them compiles all of it anew.
+export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 # Each process begins with one half of the tests, so that both seldom make the same fixtures, and steals from the other.
 PYTEST := $(BIN)/pytest -n 2 --dist worksteal

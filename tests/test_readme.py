@@ -42,9 +42,11 @@ def test_what_the_demo_prints_is_shown_shortened():
         printed = printed.split(part.removesuffix(" ..."), 1)[1]
 
 
-@pytest.mark.parametrize(
-    "command", [c for c in re.findall(r"^\| `(einmap .*?)`", README, re.MULTILINE) if "FILES" not in c]
-)
+COMMANDS = [c for c in re.findall(r"^\| `(einmap .*?)`", README, re.MULTILINE) if "FILES" not in c]
+LONG = [pytest.mark.slow, pytest.mark.distribute]
+
+
+@pytest.mark.parametrize("command", [pytest.param(c, marks=LONG if "train-plan" in c else []) for c in COMMANDS])
 def test_commands_of_the_table_work(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # a store of `sweep` is made there
     Path("config.json").write_text(json.dumps(PUBLISHED["Llama-3.1-8B"][0]))

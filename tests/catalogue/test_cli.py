@@ -44,7 +44,9 @@ def test_a_refused_input_ends_with_status_2_and_nothing_on_stdout(case, tmp_path
     assert sorted(tmp_path.iterdir()) == here
 
 
-@pytest.mark.parametrize("row", [2, 66, 105])
+@pytest.mark.parametrize(
+    "row", [66, *(pytest.param(row, marks=[pytest.mark.slow, pytest.mark.hostile]) for row in (2, 105))]
+)
 def test_the_same_in_a_process_of_its_own(row, tmp_path):
     case = next(case for case in ONE_OF_EACH if case.row == row)
     files = written(case, tmp_path)
