@@ -8,7 +8,9 @@ from tests.nests import nest
 import einmap
 from einmap.errors import EinmapError, NotSupportedError, SpecError
 from einmap.execute.execute import execute
+from einmap.report.costs.cost_report import cost_report, to_text
 from einmap.report.executions.comparison import compare
+from einmap.report.executions.simulation import simulation_report
 from einmap.sparse.densities import Known, Structured, Uniform
 
 BASE = (
@@ -158,3 +160,17 @@ def test_data_says_where_zeros_are():
     execution = execute(spec_of("  densities: {A: 0.5}\n  savings: [{at: MAC, do: skip, on: A}]"), data)
     assert execution.steps == {"Z": 16}
     assert (execution.tensors["Z"] == data["A"] @ data["B"].T).all()
+
+
+def test_reports_show_what_is_saved():
+    text = "  densities: {A: 0.5}\n  formats: {Buffer: {A: coo}}\n  savings: [{at: MAC, do: skip, on: A}]"
+    spec = spec_of(text)
+    cost = einmap.evaluate(spec)
+    report = to_text(cost_report(cost, spec, spec.mapping), 120)
+    assert "Zeros: what is done of all actions" in report
+    (line,) = (line for line in report.splitlines() if "compute" in line and "MAC" in line and "50%" in line)
+    assert line.split() == ["MAC", "-", "compute", "64", "-", "64", "-", "50%"]
+    execution = execute(spec)
+    assert "means over masks" in to_text(simulation_report(compare(spec, cost, execution), execution, spec))
+    dense = einmap.loads(BASE)
+    assert "Zeros" not in to_text(cost_report(einmap.evaluate(dense), dense, dense.mapping))

@@ -20,9 +20,12 @@ from einmap.model.counting.path import EinsumPath, Station
 from einmap.model.sparsity.conditions import Condition, innermost, likely, node_of, of_exchange, of_operations
 from einmap.model.sparsity.visits import Around, Boxes, Spans, Table, boxes_of
 from einmap.model.traffic.tensor_traffic import Exchange, TensorTraffic
+from einmap.sparse.densities import Density, Structured
 from einmap.sparse.formats import Format
 from einmap.sparse.savings import Sparsity
 
+FEW = 2000
+"""Products that are added one by one: more are contracted in a good order, which takes time to find."""
 MOST_TILES = 20_000
 """Tiles of different shapes or places that are looked at for their metadata, at most."""
 
@@ -44,13 +47,56 @@ class Split:
 class Visits:
     """All visits of a node, with the conditions of what happens in them; rows that are alike are one."""
 
-    def __init__(self, path: EinsumPath, sparsity: Sparsity, node: Around, conditions: Sequence[Condition]) -> None:
+    def __init__(
+        self,
+        path: EinsumPath,
+        sparsity: Sparsity,
+        node: Around,
+        conditions: Sequence[Condition],
+        tensor: TensorTraffic | None = None,
+    ) -> None:
+        """`tensor`: whose tiles are moved, None for operations."""
         self.path, self.sparsity, self.node = path, sparsity, node
         self.variables = path.einsum.rank_variables
         self.tables = {v: Table(path, v, node) for v in self.variables}
-        self.own = {v: table.spans(node) for v, table in self.tables.items()}
         self.done = innermost(conditions)
         self.timed = innermost(c for c in conditions if c.skips)
+        for v, table in self.tables.items():
+            if table.rows > 1:
+                table.join(list(self._told(v, table, tensor)))
+        self.own = {v: table.spans(node) for v, table in self.tables.items()}
+
+    def _told(self, v: str, table: Table, tensor: TensorTraffic | None) -> Iterator[Ints]:
+        """Columns that tell rows apart: lanes, sizes, places where these matter, first iterations of outputs."""
+        loops = self.path.loops
+        for i, values in table.index.items():
+            if loops[i].is_spatial:
+                yield values
+            elif tensor is not None and tensor.access.output:
+                yield (values == 0).astype(np.int64)
+        looked_at = [(tensor.access.tensor, self.node)] if tensor is not None else []
+        looked_at += [(c.leader, c.node) for c in {*self.done.values(), *self.timed.values()}]
+        yield table.spans(self.node).size
+        for name, node in looked_at:
+            spans, density = table.spans(node), self.sparsity.densities.get(name)
+            yield spans.size
+            if density is not None and density.is_positional:
+                yield from self._places(v, name, density, spans)
+
+    def _places(self, v: str, name: str, density: Density, spans: Spans) -> Iterator[Ints]:
+        """Where intervals begin, as far as it matters: inside of one block of a structured density it does not."""
+        access = self.path.einsum.by_tensor[name]
+        if v not in access.variables:
+            return
+        if isinstance(density, Structured):
+            index = dict(access.projection)[self.sparsity.ranks[name][density.rank]]
+            if v not in dict(index.terms):
+                return
+            if index.terms == ((v, 1),) and not index.constant and v not in dict(self.path.einsum.first_values):
+                place = spans.start % density.m
+                yield np.where(place + spans.size <= density.m, 0, 1 + place)
+                return
+        yield spans.start
 
     def sums(self, content: Floats, weights: Mapping[str, Any]) -> Split:
         """Sums by lane of `content` (an axis for each variable) times weights of the rows (rows, lanes)."""
@@ -94,7 +140,12 @@ def _rows[T: Floats | Ints](values: T, n: int) -> T:
 
 def _contract(factors: list[Any], out: list[int]) -> Floats:
     """The sum of products, by lane of each variable."""
-    found: Floats = np.einsum(*factors, out, optimize="greedy")
+    lengths = {
+        axis: n
+        for a, axes in zip(factors[::2], factors[1::2], strict=True)
+        for axis, n in zip(axes, a.shape, strict=True)
+    }
+    found: Floats = np.einsum(*factors, out, optimize="greedy" if prod(lengths.values()) > FEW else False)
     return found
 
 
@@ -126,7 +177,7 @@ class TensorZeros:
         for exchange in self.tensor.exchanges:
             visits = Visits(
                 self.path, self.sparsity, node_of(self.tensor, exchange),
-                of_exchange(self.sparsity, self.tensor, exchange),
+                of_exchange(self.sparsity, self.tensor, exchange), self.tensor,
             )  # fmt: skip
             ranks = self.sparsity.ranks.get(self.name) or tuple(rank for rank, _ in self.tensor.access.projection)
             boxes = boxes_of(self.path, self.tensor.access, ranks, visits.own)

@@ -56,6 +56,15 @@ class Table:
         grids = np.indices(shape).reshape(len(shape), -1, lanes) if shape else np.zeros((0, 1, 1), dtype=np.int64)
         self.index: dict[int, Ints] = dict(zip(order, grids, strict=True))
         self.rows = grids.shape[1]
+        self.times: Floats = np.ones((self.rows, 1))
+        """How many iterations a row stands for."""
+
+    def join(self, columns: Sequence[Ints]) -> None:
+        """Make one row of those that are alike in all columns, each of shape (rows, any)."""
+        together = np.concatenate([np.zeros((self.rows, 1), dtype=np.int64), *columns], axis=1)
+        _, firsts, times = np.unique(together, axis=0, return_index=True, return_counts=True)
+        self.index = {i: values[firsts] for i, values in self.index.items()}
+        self.rows, self.times = len(firsts), times[:, None].astype(np.float64)
 
     def spans(self, at: Around) -> Spans:
         """Intervals that the visits of another node around this one use, in which each row lies; or of this one."""
@@ -102,7 +111,7 @@ class Table:
         found = np.zeros((self.rows, prod(sizes)))
         rows = np.broadcast_to(np.arange(self.rows)[:, None], counted.shape)
         np.add.at(found, (rows.ravel(), lane.ravel()), counted.astype(np.float64).ravel())
-        return found
+        return found * self.times
 
 
 @dataclass(frozen=True)

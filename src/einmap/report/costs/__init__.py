@@ -10,4 +10,5 @@
 - `rewrite_report`: what a change of the mapping does: energy, latency and space before and after.
 - `rows`: the numbers of a cost, component by component, Einsum by Einsum; nothing here knows how they are shown.
 - `tables`: those as tables of text, which terminal and HTML have in common.
+- `zeros`: what is done, gated and skipped of each action, and what tiles take in their formats.
 """

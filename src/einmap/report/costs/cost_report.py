@@ -24,6 +24,7 @@ from einmap.report.costs import rows, tables
 from einmap.report.costs.fusion import fusion_section
 from einmap.report.costs.pipelines import pipelines_section
 from einmap.report.costs.provenance import models_section
+from einmap.report.costs.zeros import zeros_section
 from einmap.report.text.console import SafeConsole
 from einmap.report.text.formatting import excess, percent, quantity, wall_time
 from einmap.report.text.layout import Table, laid_out, more, section, stacked
@@ -68,6 +69,7 @@ def cost_report(
             energy_section(cost, width),
             busy_section(cost, spec),
             pipelines_section(cost),
+            zeros_section(cost),
             section("Memories: how full at most", memories),
             section("Fanouts: how much is used", laid_out(fanouts, 20)) if fanouts.rows else None,
             models_section(spec) if spec else None,

@@ -12,7 +12,7 @@ from rich.measure import Measurement
 from rich.text import Text
 
 from einmap.execute.results.result import Execution
-from einmap.report.executions.comparison import ComparedCount, Comparison, OutputError
+from einmap.report.executions.comparison import ComparedCount, ComparedMean, Comparison, OutputError
 from einmap.report.executions.occupancy import Series, series_of
 from einmap.report.text.formatting import NONE, exact, percent
 from einmap.report.text.layout import STYLES, Table, Tone, new_table, section, stacked
@@ -57,6 +57,8 @@ def output_line(row: OutputError) -> str:
 def verdict_section(comparison: Comparison) -> RenderableType:
     """One line: how many numbers were compared, how many differ."""
     compared, differ = len(comparison.rows), len(comparison.mismatches)
+    if any(isinstance(row, ComparedMean) for row in comparison.actions):
+        return Text("the model's numbers are means over masks of zeros, those of the execution are of one mask")
     if not differ:
         return Text(f"model and execution agree in all {compared:,} numbers", style="bold green")
     return Text(f"model and execution differ in {differ:,} of {compared:,} numbers", style=STYLES[_BAD])
@@ -137,7 +139,7 @@ def course(series: Series, width: int, levels: str = _LEVELS) -> str:
 
 
 def _difference(row: ComparedCount, difference: float) -> str:
-    if row.agrees:
+    if row.agrees and not (difference and isinstance(row, ComparedMean)):
         return NONE
     return ("+" if difference > 0 else "") + exact(difference)
 
