@@ -47,6 +47,20 @@ def test_the_shorter_of_computing_and_moving_is_hidden_but_for_a_part():
     assert operator_seconds(replace(CLUSTER, pe=pe), Product(100, 1000, 1000)) == pytest.approx(2.4e-6 + 0.5e-6 + 2e-6)
 
 
+def test_rows_that_are_read_again_come_from_the_cache():
+    pe = replace(PE, cache_bandwidth=10e12)
+    assert operator_seconds(replace(CLUSTER, pe=pe), Pointwise(5e6, again=2e6)) == pytest.approx(5e-6 + 0.2e-6 + 2e-6)
+    assert operator_seconds(CLUSTER, Pointwise(5e6, again=2e6)) == pytest.approx(5e-6 + 2e-6)
+
+
+def test_sums_that_fill_no_more_than_a_pipeline_hide_nothing():
+    cluster = replace(CLUSTER, pe=replace(PE, pipeline=200))
+    # 2 x 10^6 x 100 operations take 2 us, 2.4 x 10^6 bytes 2.4 us
+    assert operator_seconds(cluster, Product(1000, 1000, 100)) == pytest.approx(2e-6 + 2.4e-6 + 2e-6)
+    assert operator_seconds(cluster, Product(1000, 1000, 101)) == pytest.approx(2.404e-6 + 2e-6)
+    assert operator_seconds(CLUSTER, Product(1000, 1000, 100)) == pytest.approx(2.4e-6 + 2e-6)
+
+
 def test_narrow_products_and_attention_reach_what_is_said_of_their_kernels():
     narrow = Kernel(1e-6, efficiency=((1e9, 0.5),), memory_efficiency=((1e6, 0.1),))
     pe = replace(PE, kernels=((8, narrow),), attention=Kernel(5e-6, memory_efficiency=((1e6, 0.5),)))

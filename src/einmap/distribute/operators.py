@@ -21,13 +21,16 @@ from einmap.visible import brief
 @dataclass(frozen=True, slots=True)
 class Work:
     """A kernel on one device: its operations, the bytes that it moves, bits of its values; `attends`: whether it is
-    attention that keeps its scores on the chip.
+    attention that keeps its scores on the chip; `again`: bytes that it reads once more, from the cache; `row`: bytes
+    of the values that a product sums for one result, 0 for other kernels.
     """
 
     operations: float
     moved: float
     bits: float
     attends: bool = False
+    again: float = 0.0
+    row: float = 0.0
 
     @property
     def works(self) -> tuple[Work, ...]:
@@ -36,7 +39,8 @@ class Work:
 
     def seconds(self, pe: ProcessingElement) -> float:
         """Time on one device."""
-        return pe.seconds(self.operations, self.moved, self.bits, pe.attention if self.attends else None)
+        kernel = pe.attention if self.attends else None
+        return pe.seconds(self.operations, self.moved, self.bits, kernel, again=self.again, row=self.row)
 
 
 class _Kernels:
@@ -80,7 +84,8 @@ class Product(_Kernels):
         """The product, and the cast."""
         weight_bits = self.bits if self.weight_bits is None else self.weight_bits
         moved = self.m * self.k * self.bits + self.k * self.n * weight_bits + self.m * self.n * self.result_bits
-        product = Work(2.0 * self.batch * self.m * self.n * self.k, self.batch * moved / 8, self.bits)
+        operations = 2.0 * self.batch * self.m * self.n * self.k
+        product = Work(operations, self.batch * moved / 8, self.bits, row=self.k * self.bits / 8)
         if self.cast_from is None:
             return (product,)
         return product, Work(0.0, self.batch * self.m * self.k * (self.cast_from + self.bits) / 8, self.cast_from)
@@ -128,19 +133,24 @@ class Attention(_Kernels):
 
 @dataclass(frozen=True)
 class Pointwise(_Kernels):
-    """A kernel that reads and writes `moved` bytes on one device: norm, activation, rotary embedding, cast, look-up."""
+    """A kernel that reads and writes `moved` bytes on one device: norm, activation, rotary embedding, cast, look-up.
+
+    `again`: bytes of rows that it reads once more, each time it does: they are in the cache. Raises SpecError for bytes
+    that are not positive.
+    """
 
     __repr__ = brief
 
     moved: float
+    again: float | None = None
 
     def __post_init__(self) -> None:
-        _check_positive(self, "moved")
+        _check_positive(self, "moved", "again")
 
     @property
     def works(self) -> tuple[Work, ...]:
         """One kernel."""
-        return (Work(0.0, self.moved, 16),)
+        return (Work(0.0, self.moved, 16, again=self.again or 0.0),)
 
 
 @dataclass(frozen=True)

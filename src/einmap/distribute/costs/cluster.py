@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
+from einmap.distribute.costs.magnitudes import check_not_negative, check_positive, check_rate
 from einmap.distribute.hops.routes import Routes
 from einmap.distribute.placements.mesh import AxisName, Mesh
 from einmap.distribute.plans.collectives import (
@@ -28,8 +29,6 @@ from einmap.visible import brief
 
 type ArchGoal = Literal["latency", "energy"]
 """The objective of a mapping on the architecture of a PE."""
-SMALLEST, LARGEST = 1e-30, 1e30
-"""Of rates, times, sizes and energies in SI units: with these no sum or quotient of costs overflows."""
 MESSAGES, OPERATIONS, TRAFFIC = ("messages", "bytes"), ("Einsums", "operations"), ("Einsums", "bytes")
 """Whose sizes a table of efficiencies has, and their unit."""
 
@@ -59,9 +58,9 @@ class Link:
     groups: tuple[tuple[int, tuple[tuple[float, float], ...]], ...] = ()
 
     def __post_init__(self) -> None:
-        _check_rate("bandwidth", self.bandwidth, "bytes/s")
-        _check_not_negative("latency", self.latency, "s")
-        _check_not_negative("energy_per_bit", self.energy_per_bit, "J")
+        check_rate("bandwidth", self.bandwidth, "bytes/s")
+        check_not_negative("latency", self.latency, "s")
+        check_not_negative("energy_per_bit", self.energy_per_bit, "J")
         if self.topology not in TOPOLOGIES:
             hint = did_you_mean(str(self.topology), TOPOLOGIES, listing="topologies")
             raise SpecError(f"no topology {self.topology!r}", hint=hint)
@@ -147,7 +146,7 @@ class Kernel:
     memory_efficiency: tuple[tuple[float, float], ...] = ()
 
     def __post_init__(self) -> None:
-        _check_not_negative("launch", self.launch, "s")
+        check_not_negative("launch", self.launch, "s")
         check_efficiency(self.efficiency, *OPERATIONS)
         check_efficiency(self.memory_efficiency, *TRAFFIC)
 
@@ -155,11 +154,13 @@ class Kernel:
 @dataclass(frozen=True)
 class ProcessingElement:
     """One PE. `peak`: operations/s by bits of the values, ascending; `memory`: bytes, inf: enough for everything;
-    `memory_bandwidth`: bytes/s, inf: never waited for; `energy_per_operation`, `energy_per_bit` of its memory: J.
+    `memory_bandwidth`: bytes/s, inf: never waited for; `cache_bandwidth`: the same of its last cache, for what a kernel
+    reads once more; `energy_per_operation`, `energy_per_bit` of its memory: J.
 
     `launch`: s that each Einsum takes beside its work, as a GPU does to start and drain a kernel; `dispatch`: s that it
     takes at least, as a host does that launches kernels one by one; `exposed`: which part of the shorter one of
-    computing and moving the longer one does not hide, 0 to 1; `efficiency`, `memory_efficiency`: which part of the peak
+    computing and moving the longer one does not hide, 0 to 1; `pipeline`: bytes of a row that products sum up to which
+    they compute nothing while they move; `efficiency`, `memory_efficiency`: which part of the peak
     and of the bandwidth is reached, by the operations and by the bytes of an Einsum, ascending. `kernels`: these two
     and `launch` of some kinds of kernels: of Einsums on values of at most so many bits, ascending; `attention`: of
     attention that keeps its scores on the chip (`operators.Attention`). `arch`: an architecture whose mapper costs
@@ -184,6 +185,8 @@ class ProcessingElement:
     exposed: float = 0.0
     kernels: tuple[tuple[int, Kernel], ...] = ()
     attention: Kernel | None = None
+    cache_bandwidth: float = math.inf
+    pipeline: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.peak and self.arch is None:
@@ -191,13 +194,19 @@ class ProcessingElement:
         if self.arch is not None and (self.peak, self.memory_bandwidth) != ((), math.inf):
             raise SpecError("a PE has either an architecture, or a peak and a bandwidth of its memory")
         for bits, rate in self.peak:
-            _check_rate(f"peak for {bits} bits", rate, "operations/s")
-        _check_positive("memory", self.memory, "bytes")
-        _check_positive("memory_bandwidth", self.memory_bandwidth, "bytes/s")
-        _check_not_negative("energy_per_operation", self.energy_per_operation, "J")
-        _check_not_negative("energy_per_bit", self.energy_per_bit, "J")
-        _check_not_negative("launch", self.launch, "s")
-        _check_not_negative("dispatch", self.dispatch, "s")
+            check_rate(f"peak for {bits} bits", rate, "operations/s")
+        check_positive("memory", self.memory, "bytes")
+        for name in ("memory_bandwidth", "cache_bandwidth"):
+            check_positive(name, getattr(self, name), "bytes/s")
+        units = {
+            "energy_per_operation": "J",
+            "energy_per_bit": "J",
+            "launch": "s",
+            "dispatch": "s",
+            "pipeline": "bytes",
+        }
+        for name, unit in units.items():
+            check_not_negative(name, getattr(self, name), unit)
         if not 0 <= self.exposed <= 1:
             raise SpecError(f"exposed is {self.exposed:g}; expected a part, from 0 to 1")
         check_efficiency(self.efficiency, *OPERATIONS)
@@ -207,9 +216,19 @@ class ProcessingElement:
         """Operations/s on values of so many bits: those of the narrowest type that holds them, or of the widest."""
         return next((rate for width, rate in self.peak if width >= bits), self.peak[-1][1])
 
-    def seconds(self, operations: float, moved_bytes: float, bits: float, kernel: Kernel | None = None) -> float:
+    def seconds(
+        self,
+        operations: float,
+        moved_bytes: float,
+        bits: float,
+        kernel: Kernel | None = None,
+        *,
+        again: float = 0.0,
+        row: float = 0.0,
+    ) -> float:
         """Time of an Einsum: of computing, and of reading operands and writing results once, the longer, and what it
-        does not hide of the other; `launch`; at least `dispatch`. `kernel`: its kind, None: that of its bits.
+        does not hide of the other; `launch`; at least `dispatch`. `kernel`: its kind, None: that of its bits; `again`:
+        bytes that it reads once more, from the cache; `row`: bytes that it sums for one result, 0: no product.
         """
         reached: Kernel | ProcessingElement = self
         if kernel is not None:
@@ -218,9 +237,10 @@ class ProcessingElement:
             reached = next((one for width, one in self.kernels if width >= bits), self)
         computing = _effective(reached.efficiency, operations) / self.peak_for(bits)
         moving = _effective(reached.memory_efficiency, moved_bytes) / self.memory_bandwidth
-        taken = max(computing, moving)
-        if self.exposed:
-            taken += self.exposed * min(computing, moving)
+        if again:
+            moving += again / self.cache_bandwidth
+        exposed = 1.0 if 0 < row <= self.pipeline else self.exposed
+        taken = max(computing, moving) + (exposed * min(computing, moving) if exposed else 0.0)
         return max(taken + reached.launch, self.dispatch)
 
 
@@ -402,7 +422,7 @@ def check_efficiency(table: Sequence[tuple[float, float]], what: str, unit: str)
     """
     before: tuple[float, float] | None = None
     for size, part in table:
-        _check_not_negative(f"size of {what}", size, unit)
+        check_not_negative(f"size of {what}", size, unit)
         if not 0 < part <= 1:
             raise SpecError(f"efficiency {part!r} of {what} of {size:g} {unit} is not above 0 and at most 1")
         if before is not None and size <= before[0]:
@@ -417,27 +437,3 @@ def check_efficiency(table: Sequence[tuple[float, float]], what: str, unit: str)
                 hint="what is larger takes at least as long as what is smaller",
             )
         before = size, part
-
-
-def _check_rate(what: str, value: float, unit: str) -> None:
-    _check_positive(what, value, unit)
-    if value == math.inf:
-        raise SpecError(f"{what} is infinite; expected a number of {unit}")
-
-
-def _check_positive(what: str, value: float, unit: str) -> None:
-    if not value > 0:
-        raise SpecError(f"{what} is {value:g} {unit}; expected more than 0")
-    check_magnitude(what, value)
-
-
-def _check_not_negative(what: str, value: float, unit: str) -> None:
-    if not 0 <= value < math.inf:
-        raise SpecError(f"{what} is {value:g} {unit}; expected at least 0")
-    check_magnitude(what, value)
-
-
-def check_magnitude(what: str, value: float) -> None:
-    """Raise SpecError for a number so large or small that sums of costs overflow."""
-    if value not in (0, math.inf) and not SMALLEST <= value <= LARGEST:
-        raise SpecError(f"{what} is {value:g}; expected a number from {SMALLEST:g} to {LARGEST:g}")

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from einmap.distribute.costs.cluster import LARGEST, Cluster
+from einmap.distribute.costs.cluster import Cluster
 from einmap.distribute.costs.cost_model import PLAN_METRICS, ClusterCost, PlanMetric
+from einmap.distribute.costs.magnitudes import LARGEST
 from einmap.distribute.derive import context_of
 from einmap.distribute.placements.mesh import Mesh
 from einmap.distribute.placements.request import Context, Request, checked_request
@@ -64,7 +65,7 @@ class PlanRequest:
 @dataclass(frozen=True)
 class Planning:
     """A workload and what to plan for, checked. Raises SpecError where the mesh does not fit the cluster, a placement
-    is wrong, or a tensor has more bytes than there can be (`cluster.LARGEST`).
+    is wrong, or a tensor has more bytes than there can be (`magnitudes.LARGEST`).
     """
 
     __repr__ = brief

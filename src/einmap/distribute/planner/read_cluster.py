@@ -17,8 +17,8 @@ from einmap.distribute.costs.cluster import (
     Link,
     ProcessingElement,
     check_efficiency,
-    check_magnitude,
 )
+from einmap.distribute.costs.magnitudes import check_magnitude
 from einmap.distribute.costs.mapped_pe import MappedPe
 from einmap.distribute.costs.pe_spec import combined
 from einmap.distribute.placements.mesh import check_axis
@@ -40,11 +40,13 @@ ATTENTION = "attention"
 _COSTS = (
     "peak",
     "memory_bandwidth",
+    "cache_bandwidth",
     "energy_per_operation",
     "energy_per_bit",
     "launch",
     "dispatch",
     "exposed",
+    "pipeline",
     "efficiency",
     "memory_efficiency",
     "kernels",
@@ -153,9 +155,10 @@ def _pe(fields: _Fields) -> ProcessingElement | None:
             fields.refuse(("peak", name), f"no data type {short(name)}", hint)
         elif rate is not None:
             peak[DATA_TYPE_BITS[name]] = max(rate, peak.get(DATA_TYPE_BITS[name], 0.0))
-    memory, bandwidth = (fields.rate(name, or_inf=True) for name in ("memory", "memory_bandwidth"))
+    rates_or_inf = ("memory", "memory_bandwidth", "cache_bandwidth")
+    memory, bandwidth, cache = (fields.rate(name, or_inf=True) for name in rates_or_inf)
     operation, bit = (fields.amount(name) for name in ("energy_per_operation", "energy_per_bit"))
-    launch, dispatch = (fields.amount(name) for name in ("launch", "dispatch"))
+    launch, dispatch, pipeline = (fields.amount(name) for name in ("launch", "dispatch", "pipeline"))
     exposed = fields.share("exposed")
     computing = _efficiency(fields, "efficiency", OPERATIONS)
     moving = _efficiency(fields, "memory_efficiency", TRAFFIC)
@@ -173,6 +176,8 @@ def _pe(fields: _Fields) -> ProcessingElement | None:
                 launch=launch or 0,
                 dispatch=dispatch or 0,
                 exposed=exposed or 0,
+                cache_bandwidth=cache or math.inf,
+                pipeline=pipeline or 0,
                 efficiency=computing,
                 memory_efficiency=moving,
                 kernels=tuple(

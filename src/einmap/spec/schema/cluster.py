@@ -51,6 +51,12 @@ class ProcessingElementInput(Input):
     memory_bandwidth: Expression = documented(
         "How fast operands are read and results are written.", "2.0e12", unit="bytes/s", default="inf"
     )
+    cache_bandwidth: Expression = documented(
+        "How fast operators of a step read once more what is in the last cache.",
+        "5120 * 1.41e9",
+        unit="bytes/s",
+        default="inf",
+    )
     launch: Expression = documented(
         "Time that each Einsum takes beside its work, as a GPU does to start and drain a kernel.",
         "5e-6",
@@ -67,6 +73,12 @@ class ProcessingElementInput(Input):
         "Which part of the shorter one of computing and of reading and writing is not hidden by the longer one; 1: "
         "their times are added.",
         0.2,
+        default=0,
+    )
+    pipeline: Expression = documented(
+        "Operators of a step: products that sum so many bytes of a row, or fewer, compute nothing while they move.",
+        256,
+        unit="bytes",
         default=0,
     )
     efficiency: dict[int | float | str, Expression] = documented(

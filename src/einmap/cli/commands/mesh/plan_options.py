@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from einmap.distribute.costs.cluster import LARGEST, Cluster, default_cluster
+from einmap.distribute.costs.cluster import Cluster, default_cluster
 from einmap.distribute.costs.cost_model import PLAN_METRICS, PlanMetric
+from einmap.distribute.costs.magnitudes import LARGEST
 from einmap.distribute.derive import context_of
 from einmap.distribute.placements.mesh import MAX_DEVICES, Mesh
 from einmap.distribute.placements.request import Where, checked_request
