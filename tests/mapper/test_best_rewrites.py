@@ -1,5 +1,7 @@
 """A softmax in blocks of keys: what the mapper, the model, the simulator and emitted code make of it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.einsum.test_key_blocks import values
@@ -8,9 +10,10 @@ from tests.execute.agreement import differences
 from einmap import emit, evaluate, execute, load, loads, map_workload
 from einmap.einsum.numeric import run
 from einmap.einsum.rewrites.steps import SoftmaxBlocks, partition
-from einmap.errors import SpecError
+from einmap.errors import NoMappingError, SpecError
 from einmap.frontends.yaml.spec import dump_mapping
-from einmap.mapper.compose.left_open.best_rewrites import alternatives
+from einmap.mapper.compose.left_open.best_rewrites import SECONDS_WITHOUT_LIMIT, alternatives, best_rewrites
+from einmap.mapper.problem.options import read_options
 
 STEPS = {
     "GM_before": "m", "QK": "m p0 e", "GM_block": "m p0", "GM": "m", "GM_factor": "m", "SN": "m p0", "SD_block": "m p0",
@@ -136,6 +139,27 @@ def test_what_is_written_is_kept_where_it_is_best():
     best = map_workload(spec, max_fused_loops=1, rewrites=["best"])
     assert best.cost.edp <= plain.cost.edp
     assert "as written" in best.reason
+
+
+def test_cascades_that_are_changed_have_a_limit_where_none_is_asked_for():
+    spec = load("simple", "attention_core", define={"HEADS": 1, "N_TOKENS": 8, "D_HEAD": 2})
+    asked, limits = read_options(spec), []
+
+    def search(_cascade, *, time_limit_s, max_evaluations):
+        limits.append((time_limit_s, max_evaluations))
+        raise NoMappingError("nothing fits")
+
+    def searched(options):
+        limits.clear()
+        with pytest.raises(NoMappingError):
+            best_rewrites(spec, ["online_softmax P=4"], options, search)
+        return list(limits)
+
+    assert searched(asked) == [(np.inf, None), (SECONDS_WITHOUT_LIMIT, None)]
+    assert searched(replace(asked, max_evaluations=10)) == [(np.inf, 5), (np.inf, 10)]
+    (first, _), (second, _) = searched(replace(asked, time_limit=100.0))
+    assert first == pytest.approx(50, abs=5)
+    assert second == pytest.approx(100, abs=5)
 
 
 def test_alternatives_are_blocks_that_divide_the_keys():

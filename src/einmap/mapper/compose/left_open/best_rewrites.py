@@ -26,20 +26,27 @@ KEYS_OF_BLOCKS = (128, 512, 2048)
 """About how many keys the blocks have that are tried."""
 
 
+SECONDS_WITHOUT_LIMIT = 300.0
+"""Seconds for each cascade that a change has made, where no limit is asked for: a search over blocks may take days."""
+
+
 def best_rewrites(spec: Spec, texts: Sequence[str], asked: Options, search: Callable[..., Outcome]) -> Outcome:
     """The best mapping, or the front, of the cascade as it is written and after each of some changes.
 
     `texts`: changes, `online_softmax P=512`, or `best`; `search`: searches one specification within `time_limit_s` and
-    `max_evaluations`. The outcome is complete where that of each cascade is. Raises SpecError for changes that cannot
-    be done, NoMappingError where no cascade has a mapping.
+    `max_evaluations`. Without any limit each cascade that is changed has SECONDS_WITHOUT_LIMIT. The outcome is complete
+    where that of each cascade is. Raises SpecError for changes that cannot be done, NoMappingError where no cascade has
+    a mapping.
     """
     cascades = dict(_cascades(spec, texts))
     budget, outcomes, failed = Budget.of(asked, None), list[Outcome](), list[NoMappingError]()
     for done, (text, cascade) in enumerate(cascades.items()):
         left = budget.after(sum(outcome.stats.evaluated for outcome in outcomes)).share(1 / (len(cascades) - done))
-        most = None if math.isinf(left.work) else int(left.work)
+        most, seconds = None if math.isinf(left.work) else int(left.work), left.progress.seconds_left()
+        if text and most is None and math.isinf(seconds):
+            seconds = SECONDS_WITHOUT_LIMIT
         try:
-            found = search(cascade, time_limit_s=left.progress.seconds_left(), max_evaluations=most)
+            found = search(cascade, time_limit_s=seconds, max_evaluations=most)
         except NoMappingError as error:
             failed.append(error)
             continue
