@@ -8,7 +8,7 @@ import pytest
 
 from einmap import Spec, evaluate, load, map_workload
 from einmap.cli.main import main
-from einmap.errors import SpecError
+from einmap.errors import MappingError, SpecError
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Compute, PerEinsum, Sequential, Storage, Temporal
 from einmap.mapping.pretty import pretty
@@ -471,6 +471,25 @@ def test_every_state_is_json_and_a_mapping_that_does_not_fit_has_a_problem_and_c
     state = ask(of, "move", text="sink B@GlobalBuffer")
     assert state["problem"] == ""
     assert state["numbers"]
+
+
+def test_a_mapping_of_another_workload_is_refused_and_one_that_is_too_large_can_be_moved():
+    of = session()
+    before = of.now
+    other = ask(session(*FUSED), "text")["yaml"]
+    assert "the workload has no Einsum" in ask(of, "open", text=other)["message"]
+    renamed = ask(of, "text")["yaml"].replace("rank_variable: k", "rank_variable: x")
+    assert ask(of, "open", text=renamed)["kind"] == "error"
+    assert of.now is before
+    with pytest.raises(MappingError, match="no Einsum"):
+        Session(load("simple", "matmul", "simple_two_matvecs_fused"))
+    wrong = Session(load(*MATMUL, define={"M": 8}))  # its loop over m has tiles of 16
+    assert wrong.now.cost is None
+    for placed in wrong.mapping.placed:
+        for option in ask(wrong, "moves", node=format_at(placed.address))["options"]:
+            assert (ask(wrong, "move", text=option["text"])["kind"] == "error") == (option["why"] is not None)
+            if option["why"] is None:
+                ask(wrong, "undo")
 
 
 def test_without_a_mapping_it_begins_with_one_that_fits():

@@ -55,8 +55,13 @@ class Option:
     judged: bool = True
 
 
-def options_of(spec: Spec, mapping: Mapping, node: str, tensor: str | None = None) -> list[dict[str, Any]]:
-    """The moves of the node at an address, as plain data. Raises MappingError for an address without a node."""
+def options_of(
+    spec: Spec, mapping: Mapping, node: str, tensor: str | None = None, *, is_valid: bool = True
+) -> list[dict[str, Any]]:
+    """The moves of the node at an address, as plain data. Raises MappingError for an address without a node.
+
+    `is_valid`: the mapping is, so that what is not after a move is due to the move.
+    """
     placed = find_node(mapping, node)
     options, places = [], 0
     for option in _options(spec, mapping, placed, tensor):
@@ -64,7 +69,9 @@ def options_of(spec: Spec, mapping: Mapping, node: str, tensor: str | None = Non
         if option.kind == "place" and places > MOST_JUDGED:
             options.append({**asdict(option), "judged": False})
         else:
-            options.append({**asdict(option), "why": why_not(spec, mapping, option.text, option.kind in CHECKED)})
+            options.append(
+                {**asdict(option), "why": why_not(spec, mapping, option.text, is_valid and option.kind in CHECKED)}
+            )
     return options
 
 

@@ -17,8 +17,9 @@ from einmap.facade import map_workload
 from einmap.frontends.yaml.spec import dump_mapping, loads
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Address
-from einmap.mapping.rewrite.places import find_node
+from einmap.mapping.rewrite.places import at, find_node
 from einmap.mapping.rewrite.text import rewritten
+from einmap.mapping.validate import check_tree
 from einmap.model.cost import Cost
 from einmap.model.evaluate import evaluate, without_advice
 from einmap.spec.raw import RawMap
@@ -118,10 +119,14 @@ class Session:
             case asked.Move(text=text, instead=instead):
                 return self._step(text, instead)
             case asked.Moves(node=node, tensor=tensor):
-                options = options_of(self.now.spec, self.mapping, node, tensor)
+                options = options_of(self.now.spec, self.mapping, node, tensor, is_valid=self.now.cost is not None)
                 return {"kind": "moves", "node": node, "tensor": tensor, "options": options}
             case asked.Judge(text=text):
-                return {"kind": "judged", "text": text, "why": why_not(self.now.spec, self.mapping, text)}
+                return {
+                    "kind": "judged",
+                    "text": text,
+                    "why": why_not(self.now.spec, self.mapping, text, self.now.cost is not None),
+                }
             case asked.Step(do=do):
                 return self._back(do)
             case asked.Pin(node=node):
@@ -336,11 +341,26 @@ class Session:
 
 
 def _begun(spec: Spec) -> Snapshot:
-    """The mapping of a specification, or the first one that a search comes to where it has none."""
+    """The mapping of a specification, or the first one that a search comes to where it has none.
+
+    Raises MappingError for a mapping of another workload; one that does not fit the hardware can be mended by moves.
+    """
     if spec.mapping is not None:
-        return _evaluated(spec, spec.mapping, "")
+        begun = _evaluated(spec, spec.mapping, "")
+        if begun.cost is None and not _is_of(spec, spec.mapping):
+            without_advice(spec, spec.mapping)  # raises what is wrong, with its place
+        return begun
     first = map_workload(spec, fuse=False, max_evaluations=1).front[0]
     return _evaluated(first.spec, first.mapping, "")
+
+
+def _is_of(spec: Spec, mapping: Mapping) -> bool:
+    """Whether the loops and leaves of a mapping are of Einsums of the workload."""
+    try:
+        check_tree(mapping, spec.workload, at)
+    except MappingError:
+        return False
+    return True
 
 
 def _evaluated(spec: Spec, mapping: Mapping, text: str) -> Snapshot:

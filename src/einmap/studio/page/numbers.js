@@ -42,7 +42,7 @@ export function numbersView(app) {
 }
 
 function total(row) {
-  const change = row.change ? h("span", { class: `change ${row.tone}` }, `${row.change} by the last step`) : h("span", { class: "change" }, " ");
+  const change = row.change ? h("span", { class: `change ${row.tone}` }, row.change === "equal" ? "as before" : `${row.change} by the last step`) : h("span", { class: "change" }, " ");
   const gap = row.gap ? h("span", { class: "gap" }, `${row.gap} above the optimum`) : null;
   return h("div", { class: "total", "data-name": row.name, "data-value": row.value }, h("span", {}, LABELS[row.name]), h("b", {}, row.text), change, gap);
 }
