@@ -49,18 +49,23 @@ class Transformer:
         """The length of a sequence, less what does not divide evenly over experts."""
         return length - length % (self.experts or 1)
 
-    def trained(self, length: int, batch: int, product_bits: float | None = None) -> TrainingModel:
-        """The model with a loss, on so many sequences a step."""
+    def trained(
+        self, length: int, batch: int, product_bits: float | None = None, copies: float | None = None
+    ) -> TrainingModel:
+        """The model with a loss, on so many sequences a step. `copies`: of a position that are sent to experts, and
+        back, None: one for each expert.
+        """
         length = self.positions(length)
         layers = []
         dense = self.dense_layers if self.experts else self.layers
         if dense:
-            layers.append(self._layer("dense", dense, length, product_bits, replace(self, experts=0), 0))
+            layers.append(self._layer("dense", dense, length, product_bits, replace(self, experts=0)))
         windowed = (self.layers - dense) // 2 if self.window else 0
         if windowed:
-            layers.append(self._layer("window", windowed, length, product_bits, self, self.window))
+            layers.append(self._layer("window", windowed, length, product_bits, self, self.window, copies))
         if self.layers > dense + windowed:
-            layers.append(self._layer("experts", self.layers - dense - windowed, length, product_bits, self, 0))
+            rest = self.layers - dense - windowed
+            layers.append(self._layer("experts", rest, length, product_bits, self, 0, copies))
         head = [
             "NH[b, m, d] = gelu(O[b, m, d])",
             "LO[b, m, v] = NH[b, m, d] * WV[d, v]",
@@ -74,10 +79,18 @@ class Transformer:
 
     @staticmethod
     def _layer(
-        name: str, count: int, length: int, product_bits: float | None, shape: Transformer, window: int
+        name: str,
+        count: int,
+        length: int,
+        product_bits: float | None,
+        shape: Transformer,
+        window: int = 0,
+        copies: float | None = None,
     ) -> Layer:
         sizes, einsums = shape.einsums(length, window)
         narrow = {"QK | A": ON_CHIP} if shape.fused_attention else {}
+        if shape.experts:
+            narrow["XI | XD"] = 16 * min(1.0, (copies or shape.top) / shape.top)
         ranks = Ranks("B", "M", "X" if shape.experts else None)
         return Layer(name, _workload(einsums, sizes, narrow), ranks, count, product_bits)
 

@@ -9,10 +9,11 @@ recomputation in large transformer models", arXiv 2205.05198, Table 5), and two 
 `pipeline`, `step_ms` (VIA-Research/vTrain, MICRO 2024). `--megatron-bridge`: its tables of performance (NVIDIA,
 Apache-2.0). `--rows`: every row with what the time is spent on.
 
-Two constants are fitted: the part of the peak of an A100 that products reach (0.79: of 0.74, 0.76 ... 0.82 the
+Three constants are fitted: the part of the peak of an A100 that products reach (0.79: of 0.74, 0.76 ... 0.82 the
 best is 0.78, and 0.79 keeps the layer within a tenth), on vTrain's
-models of 18.4 billion parameters, Megatron's of 22 and 175, and operators of one layer; and the
-time in which a host starts a kernel (50 us of 20, 35 and 50), on vTrain's rows with a hidden size of 1,024 in one node.
+models of 18.4 billion parameters, Megatron's of 22 and 175, and operators of one layer; the time in which a host starts
+a kernel (50 us of 20, 35 and 50), and the part of the bandwidth at which weights are updated (0.85: what a weight adds
+to steps of two GPUs that sum no gradients), on vTrain's rows with a hidden size of 1,024 in one node.
 All other rows judge.
 """
 
@@ -27,7 +28,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from benchmarks.training_models import MODELS, gpt, stage_layers
+from benchmarks.training_models import MODELS, Transformer, gpt, stage_layers
+from benchmarks.training_recipes import places_reached, recipe_of
 
 import einmap
 from einmap.distribute.costs.cluster import Cluster
@@ -113,14 +115,18 @@ def megatron() -> Iterator[Row]:
 
 
 def vtrain(lines: Sequence[Mapping[str, str]]) -> Iterator[Row]:
-    """Steps of Megatron-DeepSpeed: full recomputation, 1F1B, gradients summed when all of them are there."""
+    """Steps of Megatron-DeepSpeed: full recomputation, 1F1B, gradients summed when all of them are there, in 16 bits as
+    DeepSpeed does unless `communication_data_type` says otherwise.
+    """
     models: dict[tuple[int, ...], TrainingModel] = {}
     for line in lines:
         number = {key: int(value) for key, value in line.items() if value.isdigit()}
         shape = tuple(number[key] for key in ("hidden", "heads", "layers", "sequence", "global_batch"))
         hidden, heads, layers, length, batch = shape
         if shape not in models:
-            models[shape] = gpt(hidden, heads, hidden // heads, layers).trained(length, batch)
+            models[shape] = replace(
+                gpt(hidden, heads, hidden // heads, layers).trained(length, batch), gradient_bytes=2.0
+            )
         plan = TrainingPlan(
             dp=number["data"],
             tp=number["tensor"],
@@ -141,12 +147,12 @@ def vtrain(lines: Sequence[Mapping[str, str]]) -> Iterator[Row]:
 
 
 def bridge(lines: Sequence[Mapping[str, str]]) -> Iterator[Row | str]:
-    """Steps of Megatron-Bridge, or why a row is not one. Dense models overlap communication of activations, experts
-    theirs not; the optimiser's state is spread. Releases before 26.06 are taken to have no fused attention for sinks.
+    """Steps of Megatron-Bridge, or why a row is not one. Dense models overlap communication of activations, experts as
+    their recipes say; the optimiser's state is spread. Releases before 26.06 are taken to have no fused attention for
+    sinks.
     """
     for line in lines:
         model = MODELS.get(line["model"])
-        name = f"{line['release'].split()[0]} {line['model']} {line['System']} {line['Precision']}"
         if model is None or line["System"] not in SYSTEMS:
             yield "models and systems without a description"
             continue
@@ -172,14 +178,30 @@ def bridge(lines: Sequence[Mapping[str, str]]) -> Iterator[Row | str]:
             schedule="interleaved" if chunks > 1 else "1f1b",
             stages=stage_layers(model.layers, pp * chunks),
             zero=3 if size["FSDP"] > 1 else 1,
-            overlap=("data",) if model.experts else ("data", "tensor"),
+            overlap=("data", "tensor"),
         )
-        trained = model.trained(size["Sequence Length"], size["GBS"], BITS[line["Precision"]])
-        planned = costs(trained, shipped(SYSTEMS[line["System"]]))
-        tokens = size["GBS"] * model.positions(size["Sequence Length"]) / devices
-        measured = tokens / float(line["Tokens / sec / GPU"])
-        group = f"{line['System']}, {'experts' if model.experts else 'dense'}"
-        yield Row(group, name, f"{name}: {plan}", measured, planned.step(plan))
+        yield _of_bridge(line, model, plan)
+
+
+def _of_bridge(line: Mapping[str, str], model: Transformer, plan: TrainingPlan) -> Row:
+    """A step of Megatron-Bridge by a plan."""
+    cluster, release, copies = shipped(SYSTEMS[line["System"]]), line["release"].split()[0], None
+    batch, length = int(line["GBS"]), int(line["Sequence Length"])
+    if model.experts:
+        recipe = recipe_of(line["model"], line["System"], release, plan.ep)
+        if not recipe.overlap:
+            plan = replace(plan, overlap=("data",))
+        if not recipe.graphs:
+            cluster = replace(cluster, pe=replace(cluster.pe, dispatch=shipped("a100_training").pe.dispatch))
+        if recipe.once:
+            # beyond a node once to each node, from where it is passed on
+            near = cluster.links[0][1].size or plan.ep
+            copies = places_reached(plan.ep if plan.ep <= near else plan.ep // near, model.top)
+    trained = replace(model.trained(length, batch, BITS[line["Precision"]], copies), gradient_bytes=2.0)
+    name = f"{release} {line['model']} {line['System']} {line['Precision']}: {plan}"
+    measured = batch * model.positions(length) / plan.devices / float(line["Tokens / sec / GPU"])
+    group = f"{line['System']}, {'experts' if model.experts else 'dense'}"
+    return Row(group, name, name, measured, costs(trained, cluster).step(plan))
 
 
 def schedules(micro_batch: int, chunks: int) -> float:

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from tests.distribute.training.models import perceptron, transformer, workload
+from tests.distribute.training.models import experts, perceptron, transformer, workload
 
-from einmap.distribute.costs.cluster import Cluster, Link, ProcessingElement
+from einmap.distribute.costs.cluster import Cluster, Kernel, Link, ProcessingElement
 from einmap.distribute.placements.mesh import Mesh
 from einmap.distribute.training.machine import fills, machine_for, machine_of
 from einmap.distribute.training.model import Layer, Ranks, TrainingModel
@@ -228,3 +228,41 @@ def test_samples_that_the_groups_of_a_sub_mesh_do_not_divide_are_refused_with_th
     plan = TrainingPlan(pp=2, meshes=((1, 1), (2, 1)), micro_batch=1)
     with pytest.raises(SpecError, match="micro-batches of 1 sample are not divided by dp 2 of stage 1"):
         training_cost(perceptron([64, 32, 64], batch=8), RING, plan)
+
+
+def test_an_update_takes_as_long_as_large_kernels_on_32_bits_need_to_move_it():
+    wide = (16, Kernel(memory_efficiency=((1.0, 0.25),))), (32, Kernel(memory_efficiency=((1.0, 0.5), (1e3, 0.8))))
+    model, slow = perceptron([64, 64]), Cluster(replace(PE, kernels=wide), RING.links)
+    steps = [training_cost(model, cluster, TrainingPlan()) for cluster in (RING, slow)]
+    whole, part = (next(one.seconds for one in step.parts if one.what == "update") for step in steps)
+    # weights, master copies and both moments are written, all but weights are read, gradients beside them
+    assert whole == pytest.approx(64 * 64 * (2 + 3 * 4 + 3 * 4 + 2) / 1e11)
+    assert part == pytest.approx(whole / 0.8)
+
+
+def test_a_host_starts_a_kernel_for_each_expert_of_a_device():
+    model, host = experts(dense=0, layers=1, n=4), Cluster(replace(PE, dispatch=1e-3), RING.links)
+    for ep in (1, 2, 4):
+        cost = TrainingCosts(model, host).layer(model.layers[0], TrainingPlan(ep=ep))
+        products, others = 2, 3
+        assert cost.compute["forward"] == pytest.approx((products * 4 / ep + others) * 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("meshes", "ahead", "back"),
+    [
+        # with the sequence in parts each device gets, or sends, its part of all samples, or all of its part of these
+        (((2, 1), (1, 2)), 1 / 2, 1 / 2),
+        (((1, 2), (2, 1)), 1 / 2, 1 / 2),
+        (((4, 1), (1, 2)), 1 / 4, 1 / 2),
+        (((1, 4), (2, 1)), 1 / 4, 1 / 2),
+    ],
+)
+def test_what_passes_between_other_sub_meshes_is_sent_once_and_not_gathered_before(meshes, ahead, back):
+    model = transformer(layers=2, batch=8)
+    plan = TrainingPlan(pp=2, meshes=meshes, micro_batch=8 // meshes[0][0])
+    result = 8 * 64 * 64 * 2
+    devices = Mesh((("x", sum(dp * tp for dp, tp in meshes)),))
+    costs = TrainingCosts(model, RING, devices)
+    found = [sent["pipeline shift"] for sent in costs.sent(plan)]
+    assert found == pytest.approx([result * ahead, result * back])

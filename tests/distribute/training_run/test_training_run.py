@@ -109,7 +109,19 @@ def test_a_plan_as_text():
     plan = plan_of_text("pp=2, dp=3, micro_batch=4, stages=3+4, schedule=zb-1p, recompute=full")
     assert plan == TrainingPlan(pp=2, dp=3, micro_batch=4, stages=(3, 4), schedule="zb-1p", recompute="full")
     assert plan_of_text("tp=2,zero=3,sequence_parallel=false") == TrainingPlan(tp=2, zero=3, sequence_parallel=False)
-    for text in ("", "pp", "pp=x", "overlap=data", "pp=2,pp=3", "stages=3-4", "sequence_parallel=yes", "zero=4"):
+    # as many devices in a row as sub-meshes
+    assert plan_of_text("meshes=2x1+1x2,micro_batch=2") == TrainingPlan(pp=2, meshes=((2, 1), (1, 2)), micro_batch=2)
+    for text in (
+        "meshes=2x1+1x2,pp=3",
+        "",
+        "pp",
+        "pp=x",
+        "overlap=data",
+        "pp=2,pp=3",
+        "stages=3-4",
+        "sequence_parallel=yes",
+        "zero=4",
+    ):
         with pytest.raises(einmap.SpecError):
             plan_of_text(text)
     with pytest.raises(einmap.SpecError, match="'pp' is not a field of a plan and its value") as missing:

@@ -230,11 +230,7 @@ class ProcessingElement:
         does not hide of the other; `launch`; at least `dispatch`. `kernel`: its kind, None: that of its bits; `again`:
         bytes that it reads once more, from the cache; `row`: bytes that it sums for one result, 0: no product.
         """
-        reached: Kernel | ProcessingElement = self
-        if kernel is not None:
-            reached = kernel
-        elif self.kernels:
-            reached = next((one for width, one in self.kernels if width >= bits), self)
+        reached = kernel or self._kernel(bits)
         computing = _effective(reached.efficiency, operations) / self.peak_for(bits)
         moving = _effective(reached.memory_efficiency, moved_bytes) / self.memory_bandwidth
         if again:
@@ -242,6 +238,16 @@ class ProcessingElement:
         exposed = 1.0 if 0 < row <= self.pipeline else self.exposed
         taken = max(computing, moving) + (exposed * min(computing, moving) if exposed else 0.0)
         return max(taken + reached.launch, self.dispatch)
+
+    def streamed(self, bits: float) -> float:
+        """Bytes/s of kernels on values of so many bits that read and write more than any that `memory_efficiency`
+        lists.
+        """
+        table = self._kernel(bits).memory_efficiency
+        return self.memory_bandwidth * (table[-1][1] if table else 1.0)
+
+    def _kernel(self, bits: float) -> Kernel | ProcessingElement:
+        return next((one for width, one in self.kernels if width >= bits), self)
 
 
 @dataclass(frozen=True)

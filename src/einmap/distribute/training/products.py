@@ -1,7 +1,10 @@
-"""Costs of the products of a layer that read narrower values than its tensors have, as training with 8 bits does."""
+"""Costs of the products of a layer that are not those of one kernel on the values of its tensors: products that read
+narrower values, as training with 8 bits does, and products of experts, which a host starts one by one.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from einmap.distribute.costs.cluster import Cluster, ProcessingElement
@@ -14,15 +17,34 @@ from einmap.einsum.einsum import Einsum
 
 def cost_of_products(layer: Layer, backward: Backward, cluster: Cluster) -> ClusterCost:
     """Seconds of the Einsums of a layer and of its backward pass."""
-    if layer.product_bits is None:
-        return ClusterCost(cluster, "time")
+    plain = ClusterCost(cluster, "time")
     gradients = {backward.gradients[weight] for weight in layer.weights if weight in backward.gradients}
-    narrow = {}
+    own: dict[str, EinsumCost] = {}
     for einsum in backward.workload.einsums:
-        tensors = {access.tensor for access in einsum.accesses}
-        if len(einsum.inputs) == 2 and tensors & ({*layer.weights} | gradients):
-            narrow[einsum.name] = _product(einsum, frozenset(layer.weights), gradients, layer.product_bits, cluster.pe)
-    return _WithProducts(cluster, "time", tuple(narrow.items()))
+        weights = [access for access in einsum.accesses if access.tensor in {*layer.weights} | gradients]
+        if layer.product_bits is not None and len(einsum.inputs) == 2 and weights:
+            own[einsum.name] = _product(einsum, frozenset(layer.weights), gradients, layer.product_bits, cluster.pe)
+        experts = {variable for access in weights for variable in access.variables & layer.experts}
+        if experts and cluster.pe.dispatch:
+            places = tuple(n for n, variable in enumerate(einsum.rank_variables) if variable in experts)
+            own[einsum.name] = _Experts(own.get(einsum.name) or plain.of(einsum), places, cluster.pe.dispatch)
+    return _WithProducts(cluster, "time", tuple(own.items())) if own else plain
+
+
+@dataclass(frozen=True, slots=True)
+class _Experts:
+    """A product with weights of experts: a kernel for each expert of the device, as grouped products of Transformer
+    Engine are, each of which takes a host `dispatch` s. `places`: of the rank variables of experts.
+    """
+
+    whole: EinsumCost
+    places: tuple[int, ...]
+    dispatch: float
+
+    def compute(self, mesh: Mesh, work: LocalWork) -> float:
+        """Seconds of all of them together."""
+        kernels = math.prod(work.extents[place] for place in self.places)
+        return max(self.whole.compute(mesh, work), kernels * self.dispatch)
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,12 +123,14 @@ def stage_of(
 
 
 def _update(plan: TrainingPlan, weights: Iterable[Weights], model: TrainingModel, machine: Machine) -> float:
-    """Seconds of the update: gradients are read, state and weights read and written as the optimiser says."""
+    """Seconds of the update: gradients are read, state and weights read and written as the optimiser says, of all
+    weights at once, as kernels on master copies and moments of 32 bits do.
+    """
     moved = 0.0
     for some in weights:
         parts = machine.parts(some.copies) if plan.zero else 1
         moved += some.values * (model.updated(some.bits).moved + model.gradient_bytes) / parts
-    return moved / machine.cluster.pe.memory_bandwidth
+    return moved / machine.cluster.pe.streamed(32)
 
 
 def _seconds(runs: Iterable[Run], often: str, what: str = "") -> float:

@@ -32,6 +32,9 @@ def plan_of_text(text: str) -> TrainingPlan:
             fields[key] = _read(key, value)
         except (ValueError, KeyError):
             raise SpecError(f"{key} is {short(value)}; expected {WANTED.get(key, 'a whole number')}") from None
+    if "meshes" in fields:
+        # as many devices in a row as sub-meshes
+        fields.setdefault("pp", len(fields["meshes"]))
     return TrainingPlan(**fields)
 
 
