@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from tests.mapper.specs import SPECS
 
+import einmap
 from einmap.mapper.mapspace.mapspace import mapspace_of
+from einmap.progress import Progress
 from einmap.search.problem import problem_of
 from einmap.search.space.genome import Genome
 from einmap.search.space.moves import Moves
@@ -25,6 +27,12 @@ def test_the_optimum_of_the_mapper_is_a_point_that_costs_as_much(problem):
     best = problem.optimum()
     assert best.proven
     assert problem.space.decode(best.point) == best.mapping
+
+
+def test_an_optimum_whose_search_is_stopped_is_not_said_to_be_proven():
+    stopped = Progress()
+    stopped.stop()
+    assert not problem_of(einmap.load("simple", "matmul")).optimum(stopped).proven
 
 
 def test_moves_and_genomes_lead_to_points_of_the_space(problem):

@@ -24,6 +24,7 @@ from einmap.mapping.template import OpenSpatial, Template
 from einmap.model.batch.batch import Batch, BatchCost
 from einmap.model.checks.partial_sums import check_partial_sums
 from einmap.model.counting.semantics import Semantics, semantics_named
+from einmap.progress import Progress
 from einmap.search.space.space import SearchSpace, search_space
 from einmap.spec.spec import Spec
 
@@ -174,9 +175,13 @@ class SearchProblem:
             return BatchCost(nothing, nothing, np.zeros(n, dtype=bool))
         return replace(cost, fits=cost.fits & shapes_within_limits(batch.path, shapes, n))
 
-    def optimum(self) -> Optimum:
-        """The best mapping, found by the mapper. Raises NoMappingError where nothing fits."""
-        result = best_mappings(self.spec, fuse=False, metrics=self.objective, semantics=self.semantics, workers=1)
+    def optimum(self, progress: Progress | None = None) -> Optimum:
+        """The best mapping, found by the mapper; once `progress` says stop, the best so far, which is not proven.
+
+        Raises NoMappingError where nothing fits.
+        """
+        asked = {"metrics": self.objective, "semantics": self.semantics, "workers": 1, "progress": progress}
+        result = best_mappings(self.spec, fuse=False, **asked)
         point = self.space.encode(result.mapping)
         times = self.spec.workload.n_instances * self.einsum.n_instances
         value = of_energy_and_latency(self.objective, result.cost.energy / times, result.cost.latency / times)

@@ -112,7 +112,8 @@ def search_command(options: Options, output: Output, source: Source) -> None:
     problem = problem_of(spec, einsum=options.einsum, metrics=options.metrics, semantics=options.semantics)
     tasks = [(name, seed) for seed in range(options.seeds) for name in names if name != "optimal" or seed == 0]
     learned = load_cost_model(model, problem=problem) if model is not None else None
-    optimum = problem.optimum()
+    with searching(maps=True) as search:
+        optimum = problem.optimum(search.progress)
     reference = asked.reference(problem, optimum) if asked is not None else None
     terms = Terms(budget, learned, saved is not None)
     depends_on = _experiment(problem, terms, source.allow_code)
