@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -180,8 +181,8 @@ class SearchProblem:
 
         Raises NoMappingError where nothing fits.
         """
-        asked = {"metrics": self.objective, "semantics": self.semantics, "workers": 1, "progress": progress}
-        result = best_mappings(self.spec, fuse=False, **asked)
+        asked: dict[str, Any] = {"metrics": self.objective, "semantics": self.semantics, "workers": 1}
+        result = best_mappings(self.spec, fuse=False, progress=progress, **asked)
         point = self.space.encode(result.mapping)
         times = self.spec.workload.n_instances * self.einsum.n_instances
         value = of_energy_and_latency(self.objective, result.cost.energy / times, result.cost.latency / times)

@@ -12,6 +12,7 @@ import pytest
 from tests.frontends.onnx.language_cases import CASES, signature
 from tests.onnx_models import model, node, numbers, saved, values_of
 
+from einmap.errors import SpecError
 from einmap.frontends.onnx.read import from_onnx
 
 EXPECTED = json.loads(Path(__file__).with_name("language_values.json").read_text())
@@ -96,8 +97,58 @@ def test_products_up_to_each_place_are_those_of_the_evaluator(tmp_path, how):
     np.testing.assert_allclose(from_onnx(saved(tmp_path, built)).run(values)["y"], expected["y"], rtol=1e-6)
 
 
-def test_linear_attention_says_how_many_products_it_hides(tmp_path):
-    call = node("LinearAttention", ["q", "k", "v"], ["a"], q_num_heads=2, kv_num_heads=2, update_rule="linear")
+def evaluated(folder, call, inputs, products):
+    """Values of both results are those of onnx's evaluator, and so many products are counted."""
+    built = model([call], inputs, outputs=["y", "s"], opset=28)
+    values, expected = values_of(built, inputs, {})
+    result = from_onnx(saved(folder, built), strict=True)
+    assert result.n_multiply_accumulates == products
+    found = result.run(values)
+    for name in ("y", "s"):
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("rule", ["linear", "gated", "delta", "gated_delta"])
+@pytest.mark.parametrize("tokens", [1, 3])
+def test_linear_attention_has_the_values_of_the_evaluator(tmp_path, rule, tokens):
+    inputs = {"q": numbers(2, tokens, 12), "k": numbers(2, tokens, 6, seed=1), "v": numbers(2, tokens, 10, seed=2)}
+    inputs["p" if tokens == 1 or rule == "delta" else ""] = numbers(2, 2, 3, 5, seed=3)
+    inputs |= {"g": -abs(numbers(2, tokens, 6 if tokens == 1 else 2))} if "gated" in rule else {}
+    inputs |= {"b": abs(numbers(2, tokens, 1 if rule == "delta" else 2))} if "delta" in rule else {}
+    inputs.pop("", None)
+    names = [name if name in inputs else "" for name in "qkvpgb"]
+    call = node("LinearAttention", names, ["y", "s"], q_num_heads=4, kv_num_heads=2, update_rule=rule)
+    # each of 4 heads reads a state of 3 x 5; with the delta rule each of 2 states is read by its key before
+    evaluated(tmp_path, call, inputs, 2 * tokens * 15 * (6 if "delta" in rule else 4))
+
+
+def test_linear_attention_of_operands_that_do_not_fit_is_an_error(tmp_path):
     inputs = {"q": (1, 5, 8), "k": (1, 5, 8), "v": (1, 5, 12)}
-    found = from_onnx(saved(tmp_path, model([call, node("Exp", ["a"], ["y"])], inputs, opset=27)))
-    assert found.n_hidden_products == 2 * 5 * 2 * 4 * 6
+    for other, text in [({"update_rule": "delta"}, "'delta' needs beta"), ({"kv_num_heads": 3}, "do not fit")]:
+        how = {"q_num_heads": 2, "kv_num_heads": 2, "update_rule": "linear", **other}
+        call = node("LinearAttention", ["q", "k", "v"], ["y"], **how)
+        with pytest.raises(SpecError, match=text):
+            from_onnx(saved(tmp_path, model([call], inputs, opset=27)))
+
+
+@pytest.mark.parametrize("tokens", [1, 5])
+@pytest.mark.parametrize("how", [{}, {"activation": "silu"}])
+@pytest.mark.parametrize("has_state", [False, True])
+def test_a_causal_convolution_goes_on_from_its_state(tmp_path, tokens, how, has_state):
+    inputs = {"x": numbers(2, 3, tokens), "w": numbers(3, 1, 4), "b": numbers(3)}
+    inputs |= {"p": numbers(2, 3, 3, seed=1)} if has_state else {}
+    evaluated(tmp_path, node("CausalConvWithState", [*inputs], ["y", "s"], **how), inputs, 2 * 3 * tokens * 4)
+
+
+def test_gates_and_integers_read_with_another_sign_have_the_values_of_the_evaluator(tmp_path):
+    nodes = [node("SwiGLU", ["a", "b"], ["y"], alpha=1.5), node("BitCast", ["i"], ["u"], to=2)]
+    nodes += [node("BitCast", ["u"], ["t"], to=3), node("BitCast", ["a"], ["f"], to=6)]
+    inputs = {"a": numbers(2, 3), "b": numbers(2, 3, seed=1), "i": np.array([-128, -3, 0, 127], np.int8)}
+    built = model(nodes, inputs, outputs=["y", "u", "t", "f"], opset=28)
+    values, expected = values_of(built, inputs, {})
+    result = from_onnx(saved(tmp_path, built))
+    (barrier,) = result.barriers
+    assert (barrier.operator, barrier.reason) == ("BitCast", "it reads bits of fractions as another type")
+    found = result.run({**values, "f": values["a"]})
+    np.testing.assert_allclose(found["y"], expected["y"], rtol=1e-6)
+    assert [*found["u"], *found["t"]] == [*expected["u"], *inputs["i"]]

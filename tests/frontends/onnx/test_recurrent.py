@@ -50,6 +50,7 @@ def plain(kind, x, weights, **attributes):
                 h = np.tanh(a[0] + b[0])
             elif kind == "LSTM":
                 i, o, f = (sigmoid(a[g] + b[g]) for g in range(3))
+                f = 1 - i if attributes.get("input_forget") else f  # as ONNX Runtime 1.32 has it
                 c = f * c + i * np.tanh(a[3] + b[3])
                 h = o * np.tanh(c)
             else:
@@ -89,6 +90,13 @@ def test_values_are_those_of_the_reference_evaluator(tmp_path, kind, outputs, ex
     for name in outputs:
         assert found[name].shape == expected[name].shape
         np.testing.assert_allclose(found[name], expected[name], atol=1e-6)
+
+
+def test_a_forget_gate_may_be_what_the_input_gate_leaves(tmp_path):
+    built, inputs, weights = layer("LSTM", ("y", "h", "c"), input_forget=1)
+    found = from_onnx(saved(tmp_path, built), strict=True).run({**inputs, **weights})
+    for name, values in zip("yhc", plain("LSTM", inputs["x"], weights, input_forget=1), strict=True):
+        np.testing.assert_allclose(found[name], values, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", GATES)

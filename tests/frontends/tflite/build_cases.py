@@ -237,16 +237,17 @@ def nearest_half():
     return resized("RESIZE_NEAREST_NEIGHBOR", (3, 8), halfPixelCenters=True)
 
 
-def lstm_net(time_major):
+def lstm_net(time_major, coupled=False):
     net = Net()
     steps, batch, features, hidden = 4, 2, 3, 5
     lead = (steps, batch) if time_major else (batch, steps)
     x, y = net.input(*lead, features), net.tensor((*lead, hidden), name="y")
-    w = [net.constant(floats(hidden, features)) for _ in range(4)]
-    r = [net.constant(floats(hidden, hidden)) for _ in range(4)]
-    b = [net.constant(floats(hidden)) for _ in range(4)]
+    gates = (1, 2, 3) if coupled else (0, 1, 2, 3)
+    w, r, b = ({gate: net.constant(floats(hidden, *inner)) for gate in gates} for inner in ((features,), (hidden,), ()))
+    peepholes = [-1, *(net.constant(floats(hidden)) for _ in range(2))] if coupled else [-1, -1, -1]
     state = [net.tensor((batch, hidden), variable=True) for _ in range(2)]
-    operands = [x, *w, *r, -1, -1, -1, *b, -1, -1, *state, -1, -1, -1, -1]
+    of_gates = ([part.get(gate, -1) for gate in range(4)] for part in (w, r, b))
+    operands = [x, *next(of_gates), *next(of_gates), *peepholes, *next(of_gates), -1, -1, *state, -1, -1, -1, -1]
     net.op(
         "UNIDIRECTIONAL_SEQUENCE_LSTM",
         operands,
@@ -255,9 +256,16 @@ def lstm_net(time_major):
         fusedActivationFunction=4,
         timeMajor=time_major,
     )
-    names = [net.graph.tensors[i].name for i in (*w, *r, *b)]
-    gates = [np.concatenate([net.constants[names[4 * k + i]] for i in (0, 3, 1, 2)]) for k in range(3)]
-    net.constants = {"y_W": gates[0], "y_R": gates[1], "y_B": np.concatenate([gates[2], 0 * gates[2]])}
+
+    def stacked(tensors):
+        return np.concatenate([net.constants[net.graph.tensors[i].name] for i in tensors])
+
+    order = [gate for gate in (0, 3, 1, 2) if gate in gates]
+    rows = [stacked([part[gate] for gate in order]) for part in (w, r, b)]
+    weights = {"y_W": rows[0], "y_R": rows[1], "y_B": np.concatenate([rows[2], 0 * rows[2]])}
+    if coupled:
+        weights["y_P"] = stacked([peepholes[1], peepholes[2], peepholes[1]])
+    net.constants = weights
     return finished(net, y)
 
 
@@ -315,6 +323,12 @@ def rows():
     table, places = net.input(6, 4), net.constant(np.array([5, 0, 3], np.int32))
     y = net.op("GATHER", [table, places], [net.tensor((3, 4))], "GatherOptions")
     return finished(net, y)
+
+
+@case
+def lstm_coupled():
+    """Without weights of the input gate, with peepholes of the two others."""
+    return lstm_net(False, coupled=True)
 
 
 def main():

@@ -145,6 +145,12 @@ def every(torch):  # noqa: PLR0915
             z = m.layer(y) * 2
         return m.cache.sum(1) * m.count, m.rows * 2 + row, y, z
 
+    def recurrent(m, a):
+        begins = a[..., :4].transpose(0, 1)
+        both, (h, c) = m.lstm(a)
+        few, (ends, _) = m.small(a.transpose(0, 1), (begins, begins * 2))
+        return both, h, c, *m.gru(a), m.rnn(a[0], begins[0, :1])[0], few, ends
+
     def open_sizes(m, x):
         n, t = x.shape[:2]
         h = m.layer(x).view(n, t, 2, 4).transpose(1, 2)
@@ -176,6 +182,12 @@ def every(torch):  # noqa: PLR0915
     yield "attention", module(attention), shapes
     caches = {"cache": torch.zeros(2, 6, 4), "rows": torch.zeros(2, 6, 4), "count": torch.zeros(1)}
     yield "states", module(states, layer=nn.Linear(4, 4), **caches), {"args_0": (2, 1, 4), "args_1": torch.tensor([3])}
+    how = {"num_layers": 2, "bidirectional": True, "batch_first": True}
+    layers = {
+        "lstm": nn.LSTM(5, 4, **how), "gru": nn.GRU(5, 4, **how), "rnn": nn.RNN(5, 4, nonlinearity="relu"),
+        "small": nn.LSTM(5, 4, 2, bias=False),
+    }  # fmt: skip
+    yield "recurrent", module(recurrent, **layers), {"args_0": (3, 2, 5)}
     batch, time = torch.export.Dim("batch", max=64), torch.export.Dim("time", max=512)
     yield "open_sizes", module(open_sizes, layer=nn.Linear(8, 8)), {"args_0": (3, 5, 8)}, (({0: batch, 1: time},),)
     yield from language_models(torch)

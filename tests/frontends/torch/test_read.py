@@ -46,6 +46,8 @@ def test_values_of_a_program_are_those_of_pytorch(name):
 PRODUCTS = {
     # 6 tokens, 2 layers: projections of 16 to 16 + 8 + 8, back, gated 24; 4 heads of 4: scores and sums; logits of 40
     "llama": 6 * (2 * (16 * 32 + 16 * 16 + 3 * 16 * 24) + 16 * 40) + 2 * 4 * 6 * 6 * 4 * 2,
+    # two layers of 2 x 4 states over 6 rows, of 4 and 3 gates; 2 rows of one layer, 6 of two layers
+    "recurrent": 6 * 2 * 4 * (4 + 3) * (5 + 4 + 8 + 4) + 2 * 4 * (5 + 4) + 6 * 16 * (5 + 4 + 4 + 4),
     # the same with four projections of 16, two layers of 24, and a pooled first position
     "bert": 6 * 2 * (4 * 16 * 16 + 2 * 16 * 24) + 2 * 4 * 6 * 6 * 4 * 2 + 16 * 16,
     # two of four experts for each token, a router

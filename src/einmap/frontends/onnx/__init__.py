@@ -9,6 +9,7 @@
 - `kinds`: the types of values: integers are divided in another way than fractions.
 - `operators`: what each operator becomes.
 - `composed`: operators that stand for many others, as attention does.
+- `recurrent`: recurrent layers and linear attention.
 - `barriers`: shapes of results of operators without Einsum form, and the products that they hide.
 - `read`: a whole model, operator by operator; what has no Einsum form becomes a barrier.
 """

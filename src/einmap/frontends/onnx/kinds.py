@@ -41,7 +41,7 @@ def kinds_of_results(node: Node, kinds: Mapping[str, int]) -> list[int]:
     operands = [kinds.get(name, FLOAT) for name in node.inputs]
     kind, operator = (operands or [FLOAT])[0], node.operator.rpartition(".")[2]
     attributes = node.attributes
-    if operator in ("Cast", "EyeLike", "ConstantOfShape"):
+    if operator in ("BitCast", "Cast", "EyeLike", "ConstantOfShape"):
         tensor = attributes.get("value")
         said = attributes.get("to", attributes.get("dtype", getattr(tensor, "data_type", FLOAT)))
         kind = said if isinstance(said, int) else FLOAT

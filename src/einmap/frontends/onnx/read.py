@@ -35,8 +35,8 @@ from einmap.frontends.onnx.model import Model, Node, Tensor, bits_of, graph_of, 
 from einmap.frontends.onnx.operators.call import Call
 from einmap.frontends.onnx.operators.concatenation import CONCATENATIONS, by_parts, joined
 from einmap.frontends.onnx.operators.constants import constant, folded, shape_of
-from einmap.frontends.onnx.operators.recurrent import RECURRENT
 from einmap.frontends.onnx.operators.table import OPERATORS
+from einmap.frontends.onnx.recurrent.table import RECURRENT
 from einmap.frontends.onnx.values import input_values, unknown_condition
 from einmap.visible import short
 

@@ -10,6 +10,7 @@ from einmap.errors import SpecError
 from einmap.frontends.cascade.step import NotExpressible
 from einmap.frontends.onnx.model import Tensor as Stored
 from einmap.frontends.onnx.model import bits_of
+from einmap.frontends.onnx.recurrent.layers import Gates
 from einmap.frontends.tflite.graph import Step
 from einmap.frontends.tflite.model import Tensor
 
@@ -148,19 +149,23 @@ def lstm(step: Step) -> None:
     options, at = step.operator.options, step.operator.at
     if options["activation"] != 4 or options["diagonal"] or options["cell_clip"] or options["proj_clip"]:
         raise NotExpressible("it has clipping, or another activation than tanh")
-    if not step.has(1) or any(step.has(place) for place in (16, 17, 20, 21, 22, 23)):
-        raise NotExpressible("it has coupled gates, a projection or normalisation")
+    if any(step.has(place) for place in (16, 17, 20, 21, 22, 23)):
+        raise NotExpressible("it has a projection or normalisation")
     hidden = step.axes(step.tensor(2), 2, "weights")[0]
     x, order = step.axes(step.tensor(0), 3), (0, 1, 2) if options["time_major"] else (1, 0, 2)
     if 0 in x or not hidden:
         raise SpecError("an operand has no values", at=at)
-    weights = _stacked(step, (1, 4, 2, 3), "W"), _stacked(step, (5, 8, 6, 7), "R")
-    operands = [step.transposed(step.real(0), *order), *weights, _recurrent_bias(step, (12, 15, 13, 14), hidden)]
+    # with coupled gates that of the input is 1 minus that of what is kept, and has no weights
+    is_coupled = not step.has(1)
+    places = [(4, 2, 3), (8, 6, 7), (15, 13, 14)] if is_coupled else [(1, 4, 2, 3), (5, 8, 6, 7), (12, 15, 13, 14)]
+    weights = _stacked(step, places[0], "W"), _stacked(step, places[1], "R")
+    operands = [step.transposed(step.real(0), *order), *weights, _recurrent_bias(step, places[2], hidden)]
     if any(step.has(place) for place in (9, 10, 11)):
         if step.tensor(10).scales is not None:
             raise NotExpressible("its peepholes are integers")
-        operands += ["", "", "", _stacked(step, (9, 11, 10), "P")]
-    y = step.node("LSTM", *operands, hidden_size=hidden)
+        operands += ["", "", "", _stacked(step, (10 if is_coupled else 9, 11, 10), "P")]
+    gates = {"gates": Gates((-1, 0, 1, 2))} if is_coupled else {}
+    y = step.node("LSTM", *operands, hidden_size=hidden, **gates)
     step.give(step.transposed(step.node("Squeeze", y, step.constant([1])), *order))
 
 

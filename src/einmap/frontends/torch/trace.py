@@ -23,6 +23,7 @@ from einmap.frontends.torch.program import (
     Size,
     named_outputs,
 )
+from einmap.frontends.torch.translate import VIEWS
 from einmap.optional import require
 from einmap.visible import short
 
@@ -31,8 +32,8 @@ MOST_CONSTANT = 2**16
 
 
 def traced(module: Any, inputs: tuple[Any, ...], keywords: dict[str, Any], dynamic_shapes: Any) -> Program:
-    """The program of a module, or of one that is exported: operators of ATen; those that have no rule are decomposed
-    to the core of ATen where they are not of it.
+    """The program of a module, or of one that is exported: operators of ATen. Where some have no rule, all that have
+    none are decomposed to the core of ATen, which takes PyTorch longer than to export.
 
     Raises SpecError where PyTorch cannot export the module.
     """
@@ -41,15 +42,37 @@ def traced(module: Any, inputs: tuple[Any, ...], keywords: dict[str, Any], dynam
         exported = module
         if not isinstance(module, torch.export.ExportedProgram):
             exported = torch.export.export(module, inputs, keywords, dynamic_shapes=dynamic_shapes, strict=False)
-        table = torch.export.default_decompositions()
-        for operator in [*table]:
-            if name_of(str(operator)) in OPERATORS:
-                table.pop(operator)
-        exported = exported.run_decompositions(table)
+        if not all(_is_read(torch, node) for node in exported.graph.nodes):
+            table = torch.export.default_decompositions()
+            for operator in [*table]:
+                if name_of(str(operator)) in OPERATORS:
+                    table.pop(operator)
+            exported = exported.run_decompositions(table)
     except Exception as error:  # torch.export has many kinds of errors
         first = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise SpecError(f"PyTorch cannot export the module: {short(first, 300)[1:-1]}") from error
     return _Tracer(torch, exported).program(_names(inputs, keywords, dynamic_shapes))
+
+
+def _is_read(torch: Any, node: Any) -> bool:
+    """Whether a node of a graph is read as it is: an operator with a rule, which writes into no argument or buffer."""
+    if node.op != "call_function":
+        return bool(node.op != "get_attr")
+    if not hasattr(node.target, "_schema"):
+        return not isinstance(node.target, torch._ops.HigherOrderOperator)
+    name, value = name_of(str(node.target)), node.meta.get("val")
+    if name.endswith("_") and not name.endswith("__"):
+        return name[:-1] in OPERATORS and bool(node.args) and _root(node.args[0]).op != "placeholder"
+    return name in OPERATORS or not (isinstance(value, torch.Tensor | tuple | list))
+
+
+def _root(node: Any) -> Any:
+    """The value that a node is part of, as a view or a place of several; itself where it is not."""
+    while node.op == "call_function" and node.args and hasattr(node.args[0], "op"):
+        if name_of(str(node.target)) not in VIEWS and getattr(node.target, "__name__", "") != "getitem":
+            break
+        node = node.args[0]
+    return node
 
 
 def _names(inputs: Any, keywords: Mapping[str, Any], dynamic_shapes: Any) -> list[Mapping[int, str]]:

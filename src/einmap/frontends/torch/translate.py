@@ -20,7 +20,7 @@ from einmap.visible import short
 
 OPSET = 23
 """The version of ONNX's operators that are written."""
-_VIEWS = frozenset({
+VIEWS = frozenset({
     "view", "slice", "select", "narrow", "transpose", "permute", "t", "unsqueeze", "squeeze", "expand", "split",
     "split_with_sizes", "chunk", "unbind", "alias", "detach", "reshape", "flatten", "unflatten", "contiguous",
     "view_as", "dropout", "lift_fresh_copy", "_unsafe_view", "movedim", "mT", "numpy_T",
@@ -138,7 +138,7 @@ class _Scope:
             if is_written:
                 self.change(given.name, results[0], operation)
                 self.bases.update(dict.fromkeys(operation.outputs, (given.name, _ALIAS)))
-            elif name in _VIEWS:
+            elif name in VIEWS:
                 self.bases.update(dict.fromkeys(operation.outputs, (given.name, operation)))
 
     @staticmethod

@@ -6,6 +6,7 @@
 - `rotary`: rotary embeddings.
 - `experts`: mixtures of experts.
 - `embedding`: embeddings that are summed and normalised.
+- `causal`: causal convolutions with a state, and gates.
 - `caches`: rows that are written into a cache.
 - `table`: all of them by name.
 """

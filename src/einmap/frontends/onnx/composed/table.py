@@ -12,6 +12,7 @@ from einmap.frontends.onnx.composed.attention import (
 )
 from einmap.frontends.onnx.composed.body import Body
 from einmap.frontends.onnx.composed.caches import scattered
+from einmap.frontends.onnx.composed.causal import causal_convolution, gated
 from einmap.frontends.onnx.composed.embedding import embedded
 from einmap.frontends.onnx.composed.experts import experts
 from einmap.frontends.onnx.composed.rotary import rotary
@@ -25,6 +26,8 @@ COMPOSED: Mapping[str, Callable[[Body], None]] = {
     "com.microsoft.QMoE": experts,
     "com.microsoft.RotaryEmbedding": rotary,
     "Attention": standard_attention,
+    "CausalConvWithState": causal_convolution,
+    "SwiGLU": gated,
     "TensorScatter": scattered,
 }
 """Functions that write the body of an operator, of other domains by full names."""

@@ -13,6 +13,5 @@
 - `fused`: operators of ONNX Runtime that stand for several of ONNX: with an activation, a sum, between integers.
 - `packed`: those of its operators whose weights have a few bits.
 - `concatenation`: operators on concatenated values, part by part.
-- `recurrent`: recurrent layers: RNN, GRU and LSTM, as ONNX defines them.
 - `table`: all of them by name.
 """

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 
 from einmap.frontends.cascade.step import NotExpressible
 from einmap.frontends.cascade.values import Value
+from einmap.frontends.onnx.kinds import INTEGERS, ends_of
+from einmap.frontends.onnx.model import bits_of
 from einmap.frontends.onnx.operators.call import Call
 
 TEXTS = {
@@ -155,6 +157,18 @@ def gelu(call: Call) -> list[Value]:
     return [call.pointwise(TANH_GELU, call.operand(0))]
 
 
+def bits_read(call: Call) -> list[Value]:
+    """BitCast: integers read with or without a sign. Raises NotExpressible for bits of fractions."""
+    before, after = call.kinds[0] if call.kinds else 0, call.integer("to", 0)
+    if before == after:
+        return [call.operand(0)]
+    if before not in INTEGERS or after not in INTEGERS or bits_of(before) != bits_of(after):
+        raise NotExpressible("it reads bits of fractions as another type")
+    span, (low, high) = 2 ** bits_of(after), ends_of(after)
+    ends = f"select(less(a, {low}), a + {span}, a)" if low == 0 else f"select(less({high}, a), a - {span}, a)"
+    return [call.pointwise(ends, call.operand(0))]
+
+
 MAP = "einmap.Map"
 """The operator of bodies that is a map expression."""
 
@@ -176,6 +190,7 @@ ELEMENTWISE: dict[str, Callable[[Call], list[Value]]] = {
     **dict.fromkeys(TEXTS, plain),
     **dict.fromkeys(WITH_ATTRIBUTES, with_attributes),
     **dict.fromkeys(("Min", "Max", "Sum", "Mean"), several),
+    "BitCast": bits_read,
     "Clip": clip,
     "Div": divide,
     "Mod": modulo,

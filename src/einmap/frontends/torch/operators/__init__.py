@@ -8,6 +8,7 @@
 - `creation`: numbers that are known.
 - `contractions`: matrix products, convolutions, attention.
 - `reductions`: sums, softmax, normalisations.
+- `recurrent`: RNN, GRU and LSTM.
 - `windows`: pooling, resizing.
 - `table`: all of them by name.
 """

@@ -10,6 +10,7 @@ from einmap.frontends.torch.operators.creation import CREATION
 from einmap.frontends.torch.operators.layout import LAYOUT
 from einmap.frontends.torch.operators.lookups import LOOKUPS
 from einmap.frontends.torch.operators.pointwise import POINTWISE
+from einmap.frontends.torch.operators.recurrent import RECURRENT
 from einmap.frontends.torch.operators.reductions import REDUCTIONS
 from einmap.frontends.torch.operators.states import STATES
 from einmap.frontends.torch.operators.windows import WINDOWS
@@ -21,6 +22,7 @@ OPERATORS: Mapping[str, Rule] = {
     **STATES,
     **CREATION,
     **CONTRACTIONS,
+    **RECURRENT,
     **REDUCTIONS,
     **WINDOWS,
 }

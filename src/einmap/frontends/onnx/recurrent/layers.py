@@ -7,7 +7,7 @@ product of the state with its weights, the gates, and the new state.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from einmap.errors import SpecError, did_you_mean
@@ -20,6 +20,20 @@ from einmap.frontends.onnx.operators.elementwise import TEXTS, WITH_ATTRIBUTES, 
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 """Gates of a layer: blocks of rows of its weights."""
+
+
+class Gates(tuple[int, ...]):
+    """The block of rows that each gate of ONNX has in the weights, as other formats order them; it is not from a file.
+
+    -1 for the input or the forget gate of an LSTM that is 1 minus the other one. `blocks`: how many there are.
+    """
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of rows of the weights."""
+        return max(self) + 1
+
+
 _ACTIVATIONS = {"RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh")}
 _TEXTS: dict[str, tuple[str, dict[str, float]]] = {
     **{name: (TEXTS[name], {}) for name in ("Relu", "Sigmoid", "Softplus", "Softsign", "Tanh")},
@@ -35,13 +49,15 @@ _NAMES = {name.lower(): name for name in _TEXTS}
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """One direction of a layer. `x`: (steps, batch, features); `weight` of the inputs, `recurrent` of the state; a bias
-    of each; `peepholes` to the gates i, o and f; what H and C begin with.
+    """One direction of a layer. `x`: (steps, batch, features); `weight` of the inputs, `recurrent` of the state, in
+    blocks of so many `gates`, whose `order` is that of `Gates`; a bias of each; `peepholes` to the gates i, o and f;
+    what H and C begin with.
     """
 
     call: Call
     name: str
     gates: int
+    order: Sequence[int]
     hidden: int
     activations: Sequence[str]
     x: Value
@@ -61,8 +77,8 @@ class _Layer:
 
     def run(self) -> tuple[Value, ...]:
         """The state H as each step leaves it, and C of an LSTM."""
-        layers = {1: self._rnn, 3: self._gru, 4: self._lstm}
-        return layers[self.gates]()
+        layers = {"RNN": self._rnn, "GRU": self._gru, "LSTM": self._lstm}
+        return layers[self.call.node.operator]()
 
     # what the layers have in common
 
@@ -95,7 +111,12 @@ class _Layer:
 
     def gate(self, value: Value, number: int) -> Value:
         """One gate of (steps, batch, gates, hidden)."""
-        return reshape(take(value, 2, number, 1, 1), (self.steps, self.batch, self.hidden))
+        return reshape(take(value, 2, self.order[number], 1, 1), (self.steps, self.batch, self.hidden))
+
+    def of_bias(self, biases: Value, number: int) -> Value:
+        """One gate of a bias of (gates * hidden)."""
+        blocks = reshape(biases, (self.gates, self.hidden))
+        return reshape(take(blocks, 0, self.order[number], 1, 1), (self.hidden,))
 
     def activated(self, which: int, text: str, *values: Value, name: str) -> Value:
         """An activation of a sum, written."""
@@ -132,12 +153,12 @@ class _Layer:
         rows = self.hidden * 2
         weights = self.recurrent if after_product else take(self.recurrent, 0, 0, 1, rows)
         product = self.product(h.before, weights, f"{self.name}_product")
-        of_state = None if self.biases is None else reshape(self.biases[1], (self.gates, self.hidden))
+        of_state = None if self.biases is None else self.biases[1]
         sums = []
         for number in (0, 1):
             terms = [self.gate(inputs, number), self.gate(product, number)]
             if after_product and of_state is not None:
-                terms.append(reshape(take(of_state, 0, number, 1, 1), (self.hidden,)))
+                terms.append(self.of_bias(of_state, number))
             sums.append(terms)
         z, r = (
             self.activated(0, " + ".join("abc"[: len(terms)]), *terms, name=name)
@@ -146,7 +167,7 @@ class _Layer:
         if after_product:
             last = self.gate(product, 2)
             if of_state is not None:
-                last = self.call.pointwise("a + b", last, reshape(take(of_state, 0, 2, 1, 1), (self.hidden,)))
+                last = self.call.pointwise("a + b", last, self.of_bias(of_state, 2))
             new = self.activated(1, "a + b * c", self.gate(inputs, 2), r, self.written(last, "last"), name="new")
         else:
             reset = self.written(self.call.pointwise("a * b", r, h.before), "reset")
@@ -158,7 +179,7 @@ class _Layer:
         return (h.after,)
 
     def _lstm(self) -> tuple[Value, ...]:
-        inputs = self.inputs(both_biases=[0, 1, 2, 3])
+        inputs = self.inputs(both_biases=[*range(self.gates)])
         steps = self.recurrence()
         h = steps.state(self.shape, self.x.bits, self.initial[0], f"{self.name}_h")
         c = steps.state(self.shape, self.x.bits, self.initial[1], f"{self.name}_c")
@@ -172,8 +193,9 @@ class _Layer:
                 terms.append(self.written(self.call.pointwise("a * b", seen, weight), f"{name}_peephole"))
             return self.activated(which, " + ".join("abc"[: len(terms)]), *terms, name=name)
 
-        i = gate(0, 0, "i", c.before, 0)
-        f = gate(2, 0, "f", c.before, 2)
+        i = gate(0, 0, "i", c.before, 0) if self.order[0] >= 0 else None
+        f = gate(2, 0, "f", c.before, 2) if self.order[2] >= 0 else self.rest(i, "f")
+        i = self.rest(f, "i") if i is None else i
         new = gate(3, 1, "new")
         kept = self.written(self.call.pointwise("a * b", f, c.before), "kept")
         steps.write(c, self.call.pointwise("a + b * c", kept, i, new))
@@ -181,6 +203,11 @@ class _Layer:
         steps.write(h, self.call.pointwise(f"a * ({self.activation(2, 'b')})", o, c.after))
         steps.close()
         return h.after, c.after
+
+    def rest(self, gate: Value | None, name: str) -> Value:
+        """A gate that is 1 minus another one."""
+        assert gate is not None
+        return self.written(self.call.pointwise("1 - a", gate, bits=self.x.bits), name)
 
     def written(self, value: Value, name: str) -> Value:
         """The value in a tensor of its own."""
@@ -190,7 +217,8 @@ class _Layer:
 def recurrent(call: Call) -> list[Value | Parts]:
     """RNN, GRU and LSTM: all states H, the last one, and the last C of an LSTM."""
     _refuse(call)
-    gates = GATES[call.node.operator]
+    order = _order(call)
+    gates = order.blocks if isinstance(order, Gates) else GATES[call.node.operator]
     batch_first = bool(call.integer("layout", 0))
     x, w, r = (call.operand(i) for i in range(3))
     if len(x.shape) != 3 or len(w.shape) != 3 or len(r.shape) != 3:
@@ -211,7 +239,7 @@ def recurrent(call: Call) -> list[Value | Parts]:
     found: list[tuple[Value, ...]] = []
     n = x.shape[0]
     for d, is_turned in enumerate(turned):
-        layer = _layer(call, d, directions, x, is_turned, batch_first, activations[d])
+        layer = _layer(call, (gates, order), d, directions, x, is_turned, batch_first, activations[d])
         states = layer.run()
         lasts = [reshape(take(state, 0, n - 1, 1, 1), state.shape[1:]) for state in states]
         every = take(states[0], 0, n - 1, -1, n) if is_turned else states[0]
@@ -235,11 +263,29 @@ def _with_direction(value: Value, is_sequence: bool, batch_first: bool) -> Value
     return reshape(value, (batch, 1, hidden) if batch_first else (1, batch, hidden))
 
 
+def _order(call: Call) -> Sequence[int]:
+    """The block of rows of each gate: as ONNX has them, or as an attribute says that no file has."""
+    given = call.node.attributes.get("gates")
+    if isinstance(given, Gates):
+        return given
+    order = [*range(GATES[call.node.operator])]
+    if call.node.operator == "LSTM" and call.integer("input_forget", 0):
+        order[2] = -1  # the rows of its forget gate are there, and not used
+    return order
+
+
 def _layer(
-    call: Call, d: int, directions: int, x: Value, is_turned: bool, batch_first: bool, activations: Sequence[str]
+    call: Call,
+    weights: tuple[int, Sequence[int]],
+    d: int,
+    directions: int,
+    x: Value,
+    is_turned: bool,
+    batch_first: bool,
+    activations: Sequence[str],
 ) -> _Layer:
-    gates = GATES[call.node.operator]
-    hidden = call.operand(2).shape[2]
+    gates, order = weights
+    hidden, is_lstm = call.operand(2).shape[2], call.node.operator == "LSTM"
     axis = 1 if batch_first else 0
     of_state = (x.shape[1], directions, hidden) if batch_first else (directions, x.shape[1], hidden)
 
@@ -257,22 +303,26 @@ def _layer(
     weight, state = part(1, call.operand(1).shape), part(2, call.operand(2).shape)
     assert weight is not None
     assert state is not None
-    bias, biases = part(3, (directions, 2 * gates * hidden)), None
-    if bias is not None:
-        biases = tuple(take(bias, 0, i * gates * hidden, 1, gates * hidden) for i in (0, 1))
+    rows, biases = gates * hidden, None
+    if len(call) > 8:  # no file has more than eight operands: two biases apart
+        first, second = part(3, (directions, rows)), part(8, (directions, rows))
+        biases = None if first is None or second is None else (first, second)
+    elif (bias := part(3, (directions, 2 * rows))) is not None:
+        biases = take(bias, 0, 0, 1, rows), take(bias, 0, rows, 1, rows)
     name = call.name if directions == 1 else f"{call.name}_{'backward' if is_turned else 'forward'}"
     return _Layer(
         call,
         name,
         gates,
+        order,
         hidden,
         activations,
         take(x, 0, x.shape[0] - 1, -1, x.shape[0]) if is_turned else x,
         weight,
         state,
-        None if biases is None else (biases[0], biases[1]),
-        part(7, (directions, 3 * hidden)) if gates == 4 else None,
-        (part(5, of_state, axis), part(6, of_state, axis) if gates == 4 else None),
+        biases,
+        part(7, (directions, 3 * hidden)) if is_lstm else None,
+        (part(5, of_state, axis), part(6, of_state, axis) if is_lstm else None),
     )
 
 
@@ -303,9 +353,3 @@ def _refuse(call: Call) -> None:
         raise NotExpressible("its sequences have lengths of their own (sequence_lens)")
     if call.node.attributes.get("clip") is not None:
         raise NotExpressible("it has the attribute clip")
-    if call.node.operator == "LSTM" and call.integer("input_forget", 0):
-        raise NotExpressible("its input and forget gates are coupled (input_forget)")
-
-
-RECURRENT: dict[str, Callable[[Call], list[Value | Parts]]] = dict.fromkeys(GATES, recurrent)
-"""By the name of the operator."""
