@@ -103,8 +103,9 @@ OTHER_SETS = (
     ("[A, B], {A, B}", "the union of several sets"),
 )  # fmt: skip
 SET_PARTS = {
-    "tensors": "the set itself",
+    "tensors": "the set itself; of a set of rank variables all tensors that one of them indexes",
     "rank_variables": "all rank variables that index its tensors",
+    "last_rank_variables": "those of the last rank of each of its tensors, along which neighbours in memory lie",
     "bits_per_value": "bits of one value, of a set with a single tensor: `weight.bits_per_value if weight else 0`",
 }
 

@@ -63,7 +63,7 @@ def test_the_help_of_all_commands_fits_too(run):
 @pytest.mark.parametrize(
     ("words", "number", "completed"),
     [
-        ("einmap ma", 1, ["map"]),
+        ("einmap ma", 1, ["map", "machine"]),
         ("einmap plan-matmul --mea", 2, ["--measure"]),
         ("einmap explain simple --te", 3, ["--tensor"]),
         (

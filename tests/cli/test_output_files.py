@@ -44,6 +44,7 @@ TABLE = {
     "rewrite": Writes(("rewrite", *SPEC, *SMALL, "--do", "split k 4")),
     "show": Writes(("show", *SPEC, *SMALL), ending=".svg"),
     "emit": Writes(("emit", *SPEC, *SMALL), ending=".c"),
+    "machine": Writes(("machine", "--this-cpu", "--no-measure")),
     "plan-matmul": Writes(("plan-matmul", "128", "128", "128", "--machine", "machine.yaml", "--dtype", "fp8")),
     "pipeline": Writes(("pipeline", "--schedule", "1f1b"), ending=".csv"),
     "pipeline --svg": Writes(("pipeline", "--schedule", "1f1b"), "--svg", ".svg"),

@@ -28,6 +28,7 @@ COMMANDS = {
     "plan-matmul": "plan_matmul",
     "simulate": "simulate",
     "emit": "emit",
+    "machine": "catalogue.machine",
     "run": "mesh.run",
     "plan": "mesh.plan",
     "train-plan": "mesh.train_plan",

@@ -32,7 +32,7 @@ from einmap.spec.spec import Spec
 
 def program_of(spec: Spec, language: Language) -> Program:
     """The program of a mapping, with identifiers of `language`. Raises what `emit` raises."""
-    schedule = _schedule(spec)
+    schedule = schedule_to_emit(spec)
     _refuse_scattered_indices(spec, schedule)
     names = Names(language)
     # tensors keep their names before anything else takes them
@@ -62,7 +62,7 @@ def program_of(spec: Spec, language: Language) -> Program:
     )
 
 
-def _schedule(spec: Spec) -> Schedule:
+def schedule_to_emit(spec: Spec) -> Schedule:
     """The schedule of the mapping, once it is known that code can do it. Raises EinmapError."""
     tree = spec.mapping
     if tree is None:

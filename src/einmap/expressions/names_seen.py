@@ -12,7 +12,7 @@ from einmap.expressions.evaluator.syntax import one_line, parse
 _WORD = re.compile(r"[^\W\d]\w*")
 _LISTING = ("enumerate", "list", "map", "str", "tuple")
 """Functions that make texts or lists of the names in a set."""
-_SETS = ("tensors", "rank_variables")
+_SETS = ("tensors", "rank_variables", "last_rank_variables")
 """Attributes that are sets of names, whatever they are of."""
 
 

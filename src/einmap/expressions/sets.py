@@ -18,24 +18,31 @@ SET_NAMES = (
 )  # fmt: skip
 """Sets that every Einsum has; `Above` and `Other` in some fields only."""
 
-_ATTRIBUTES = ("bits_per_value", "rank_variables", "tensors")
+_ATTRIBUTES = ("bits_per_value", "last_rank_variables", "rank_variables", "tensors")
 
 
 @dataclass(frozen=True, slots=True)
 class SetInfo:
     """Facts of an Einsum that its sets know: rank variables and bits of each tensor, and all rank variables.
 
-    `bits` has no entry for tensors whose bits are not known yet.
+    `bits` has no entry for tensors whose bits are not known yet. `last`: the rank variables of each tensor's last rank.
     """
 
     tensor_rank_variables: tuple[tuple[str, Names], ...] = ()
     bits: tuple[tuple[str, float], ...] = ()
     rank_variables: Names = frozenset()
+    last: tuple[tuple[str, Names], ...] = ()
 
     @staticmethod
-    def of(tensor_rank_variables: Mapping[str, Names], bits: Mapping[str, float], rank_variables: Names) -> SetInfo:
+    def of(
+        tensor_rank_variables: Mapping[str, Names],
+        bits: Mapping[str, float],
+        rank_variables: Names,
+        last: Mapping[str, Names] | None = None,
+    ) -> SetInfo:
         """From dictionaries by tensor."""
-        return SetInfo(tuple(tensor_rank_variables.items()), tuple(bits.items()), rank_variables)
+        indexed = tuple(tensor_rank_variables.items())
+        return SetInfo(indexed, tuple(bits.items()), rank_variables, tuple((last or {}).items()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +116,24 @@ class NameSet:
 
     @property
     def tensors(self) -> NameSet:
-        """This set of tensors itself."""
-        return self.expect("tensors")
+        """This set of tensors itself; of a set of rank variables all tensors that one of them indexes."""
+        if self.kind == "tensors":
+            return self
+        indexed = {t: variables for t, variables in self.info.tensor_rank_variables if variables & self.members}
+        universe = frozenset(t for t, _ in self.info.tensor_rank_variables)
+        return NameSet(frozenset(indexed), universe, "tensors", self.info)
 
     @property
     def rank_variables(self) -> NameSet:
         """All rank variables that index the tensors of this set."""
-        indexed = dict(self.expect("tensors").info.tensor_rank_variables)
+        return self._variables(dict(self.expect("tensors").info.tensor_rank_variables))
+
+    @property
+    def last_rank_variables(self) -> NameSet:
+        """The rank variables of the last rank of each tensor of this set, whose neighbours are neighbours in memory."""
+        return self._variables(dict(self.expect("tensors").info.last))
+
+    def _variables(self, indexed: Mapping[str, Names]) -> NameSet:
         variables = frozenset[str]().union(*(indexed.get(tensor, frozenset()) for tensor in self.members))
         return NameSet(variables, self.info.rank_variables, "rank variables", self.info)
 
@@ -146,6 +164,8 @@ class NameSet:
                 return self.tensors
             case "rank_variables":
                 return self.rank_variables
+            case "last_rank_variables":
+                return self.last_rank_variables
             case "bits_per_value":
                 return self.bits_per_value
             case _ if self.holder is not None:

@@ -49,7 +49,12 @@ def _info(einsum: EinsumFacts, bits: Mapping[str, float]) -> SetInfo:
         tensor: frozenset(v for _, index in projection for v, _ in index.terms)
         for tensor, projection in einsum.projections.items()
     }
-    return SetInfo.of(variables, bits, frozenset(einsum.rank_variables))
+    last = {
+        tensor: frozenset(v for v, _ in projection[-1][1].terms)
+        for tensor, projection in einsum.projections.items()
+        if projection
+    }
+    return SetInfo.of(variables, bits, frozenset(einsum.rank_variables), last)
 
 
 @dataclass(frozen=True, eq=False)

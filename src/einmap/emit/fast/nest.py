@@ -1,0 +1,360 @@
+"""A mapping of one product as a nest for a processor: loops, packed tiles, a register tile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, NoReturn
+
+from einmap.arch.component import Memory
+from einmap.einsum.einsum import Einsum
+from einmap.einsum.operation import Apply, MapExpression, Operand
+from einmap.emit.fast.layout import Block, Layout, layout_of
+from einmap.emit.language.identifiers import Names
+from einmap.errors import NotSupportedError
+from einmap.mapping.nodes import Address
+from einmap.schedule.routes import Hold, Route, Turn
+from einmap.schedule.schedule import Schedule
+
+type Real = Literal["float", "double"]
+type Step = Loop | Held
+REALS: Mapping[float, Real] = {32: "float", 64: "double"}
+VECTOR_BYTES = 64
+"""Bytes of a vector where no loop of the mapping runs over the lanes of one."""
+OWN = (
+    *("real", "vec", "loose", "sum", "to", "from", "first", "last", "add", "lanes", "part", "block", "values"),
+    *("wrong", "start", "took", "differ", "now", "found", "count", "arguments", "repeats", "seconds", "best"),
+)
+"""Names that the code has for itself."""
+MOST_VECTORS = 64
+"""Vectors of a register tile; processors have 16 or 32 registers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop by `tile` from `start` to below `end`, which are C; `index`: its variable, `last`: where its tile ends.
+
+    `extent`: the most values that it goes through. `lanes`: of a loop over cores the fanout that it is spread over.
+    """
+
+    variable: str
+    tile: int
+    extent: int
+    index: str
+    last: str
+    start: str
+    end: str
+    lanes: str = ""
+
+    @property
+    def iterations(self) -> int:
+        """The most iterations."""
+        return -(-self.extent // self.tile)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A storage node outside the register tile. `packed`: the copy that it makes; None where values stay in place."""
+
+    memory: str
+    tensor: str
+    shape: tuple[int, ...]
+    packed: Packed | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A copy of a tile of an input. `cores`: the loops over cores around it, each of which has a copy of its own."""
+
+    tensor: str
+    buffer: str
+    layout: Layout
+    bounds: tuple[tuple[str, str, str], ...]
+    """For each rank of the tensor: rank variable, first value, end."""
+    cores: tuple[Loop, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """The register tile of the output, `sizes` by rank variable; `reduced`: loops inside it, with their most values.
+
+    `axis`: the rank variable whose neighbours are the lanes of a vector, `lanes` of them; `memory` holds the tile.
+    """
+
+    memory: str
+    sizes: tuple[tuple[str, int], ...]
+    reduced: tuple[tuple[str, int], ...]
+    axis: str
+    lanes: int
+
+    @property
+    def vectors(self) -> int:
+        """Vectors along the axis."""
+        return -(-dict(self.sizes)[self.axis] // self.lanes)
+
+    @property
+    def rows(self) -> tuple[tuple[str, int], ...]:
+        """The other rank variables of more than one value."""
+        return tuple((v, n) for v, n in self.sizes if v != self.axis and n > 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """A product as a nest. `shapes`: of whole tensors; `ranks`: rank variables of each tensor in its order.
+
+    `at`: first value and end of each rank variable around the register tile, as C.
+    """
+
+    einsum: Einsum
+    real: Real
+    inputs: tuple[str, ...]
+    output: str
+    ranks: Mapping[str, tuple[str, ...]]
+    shapes: Mapping[str, tuple[int, ...]]
+    steps: tuple[Step, ...]
+    tile: Tile
+    at: Mapping[str, tuple[str, str]]
+    names: Mapping[str, str]
+    """Identifiers of tensors, and of rank variables inside functions."""
+
+    @property
+    def packed(self) -> Mapping[str, Packed]:
+        """The copy of each input that the register tile reads."""
+        return {step.tensor: step.packed for step in self.steps if isinstance(step, Held) and step.packed is not None}
+
+    @property
+    def loops(self) -> tuple[Loop, ...]:
+        """All loops outside the register tile."""
+        return tuple(step for step in self.steps if isinstance(step, Loop))
+
+    def strides(self, tensor: str) -> dict[str, int]:
+        """Values from one value of each rank variable to the next one, in the whole tensor."""
+        strides, step = {}, 1
+        for variable, size in zip(reversed(self.ranks[tensor]), reversed(self.shapes[tensor]), strict=True):
+            strides[variable] = step
+            step *= size
+        return strides
+
+    @property
+    def uneven(self) -> tuple[str, ...]:
+        """Rank variables of the output along which some register tiles are not full; the axis last."""
+        cut = {loop.variable for loop in self.loops if not self.divides(loop)}
+        rows = [v for v, _ in self.tile.rows if v in cut]
+        axis = self.tile.axis
+        full = dict(self.tile.sizes)[axis] == self.tile.vectors * self.tile.lanes
+        return (*rows, axis) if axis in cut or not full else tuple(rows)
+
+    def divides(self, loop: Loop) -> bool:
+        """Whether all tiles of a loop have one size."""
+        outer = [e for e in self.loops[: self.loops.index(loop) + 1] if e.variable == loop.variable]
+        return all(e.extent % e.tile == 0 for e in outer)
+
+
+def nest_of(schedule: Schedule) -> Nest:
+    """The nest of the mapping of one product. Raises NotSupportedError, which says what is not a product."""
+    if len(schedule.routes) != 1:
+        raise NotSupportedError(
+            f"fast code is emitted for one Einsum, this workload has {len(schedule.routes)}",
+            hint="map its Einsums one by one, or leave out --fast",
+        )
+    (route,) = schedule.routes.values()
+    return _Builder(route).nest()
+
+
+class _Builder:
+    """Goes down the route of one Einsum."""
+
+    def __init__(self, route: Route) -> None:
+        self.route, self.einsum = route, route.einsum
+        self.real = self._check_product()
+        (self.output,) = route.einsum.outputs
+        self.ranks = {a.tensor: tuple(i.terms[0][0] for _, i in a.projection) for a in route.einsum.accesses}
+        self.axis = self.ranks[self.output][-1]
+        self.extents = dict(route.einsum.bounds)
+        self.at: dict[str, tuple[str, str]] = {v: ("0", str(n)) for v, n in route.einsum.bounds}
+        self.loops: list[Loop] = []
+        self.steps: list[Step] = []
+        self.identifiers = Names("c", dict.fromkeys(OWN, ""))
+        names = (*route.holds, *route.einsum.rank_variables)
+        self.names = {name: self.identifiers.identifier(name) for name in names}
+        self.index_of = self._indices(self.identifiers)
+        self.hold = self._memories(self.output)[-1]
+        self.outside = [t for t in route.turns if t.position < self.hold.position]
+        self.inside = [t for t in route.turns if t.position > self.hold.position]
+        self.tile = self._tile(self._lanes())
+
+    def _indices(self, names: Names) -> dict[Address, str]:
+        """The variable of each loop that cuts its rank variable: `k1`, further in `k2`."""
+        counts, left, index_of = dict.fromkeys(self.extents, 0), dict(self.extents), {}
+        for turn in self.route.turns:
+            if turn.shape < left[turn.variable]:
+                counts[turn.variable] += 1
+                index_of[turn.address] = names.identifier(f"{self.names[turn.variable]}{counts[turn.variable]}")
+                left[turn.variable] = turn.shape
+        return index_of
+
+    def nest(self) -> Nest:
+        """The nest, from the outermost loop in."""
+        einsum, extents = self.einsum, dict(self.einsum.bounds)
+        inputs = tuple(a.tensor for a in einsum.accesses if not a.output)
+        shapes = {t: tuple(extents[v] for v in variables) for t, variables in self.ranks.items()}
+        events: list[Turn | Hold] = [*self.outside, *self._stations()]
+        for event in sorted(events, key=lambda e: e.position):
+            self._pass(event)
+        steps = tuple(self.steps)
+        return Nest(einsum, self.real, inputs, self.output, self.ranks, shapes, steps, self.tile, self.at, self.names)
+
+    # what is a product
+
+    def _check_product(self) -> Real:
+        einsum = self.einsum
+        if einsum.is_copy or not _is_product(einsum.operation.map) or einsum.operation.reduction != "sum":
+            self._refuse(f"computes {einsum.operation}, no sum of products")
+        if len(einsum.outputs) != 1 or einsum.gathers:
+            self._refuse("has several outputs, or rows that are looked up")
+        if names := sorted({*einsum.tensors} & {*einsum.rank_variables}):
+            self._refuse(f"has a tensor and a rank variable {names[0]!r}", "give one of them another name")
+        if einsum.cuts:
+            self._refuse("has a constraint on its iteration space")
+        for access in einsum.accesses:
+            variables = [index.terms for _, index in access.projection]
+            simple = all(len(terms) == 1 and terms[0][1] == 1 for terms in variables)
+            if not simple or any(index.constant for _, index in access.projection):
+                self._refuse(f"indexes {access.tensor!r} by a sum")
+            if len({terms[0][0] for terms in variables}) < len(variables) or not variables:
+                self._refuse(f"indexes {access.tensor!r} twice by one rank variable, or by none")
+        if any(first for _, first in einsum.first_values):
+            self._refuse("has a rank variable that does not begin at 0")
+        bits = {a.bits_per_value for a in einsum.accesses}
+        if len(bits) > 1 or (size := bits.pop()) not in REALS:
+            self._refuse("has values that are not all of 32 bits (float) or 64 (double)", "give such bits_per_value")
+        for turn in self.route.turns:
+            if turn.first != turn.shape and turn.first < dict(einsum.bounds)[turn.variable]:
+                self._refuse(f"has a first tile of another size in a loop over {turn.variable!r}")
+        return REALS[size]
+
+    def _refuse(self, text: str, hint: str = "leave out --fast") -> NoReturn:
+        raise NotSupportedError(
+            f"Einsum {self.einsum.name!r} {text}; fast code for that cannot be emitted yet", hint=hint
+        )
+
+    # the register tile
+
+    def _memories(self, tensor: str) -> list[Hold]:
+        return [h for h in self.route.holds[tensor] if isinstance(h.component, Memory)]
+
+    def _lanes(self) -> int:
+        default = VECTOR_BYTES // {"float": 4, "double": 8}[self.real]
+        for turn in self.route.turns:
+            if turn.dimension is None or not turn.dimension.vector:
+                continue
+            if turn.variable != self.axis:
+                self._refuse(
+                    f"has lanes of vectors along {turn.variable!r}, but neighbours of {self.output!r} in memory lie "
+                    f"along {self.axis!r}",
+                    f"let the vector's loop run over {self.axis}",
+                )
+            if turn not in self.inside:
+                self._refuse(f"has lanes of vectors outside the tile of {self.output!r} in registers")
+            count = turn.dimension.fanout
+            if count & (count - 1):
+                self._refuse(f"has vectors of {count} values, which is not a power of two")
+            return count
+        return default
+
+    def _tile(self, lanes: int) -> Tile:
+        left = dict(self.einsum.bounds)
+        for turn in self.outside:
+            left[turn.variable] = min(left[turn.variable], turn.shape)
+        variables = self.ranks[self.output]
+        reduced = list(dict.fromkeys(t.variable for t in self.inside if t.variable not in variables))
+        reduced += [v for v, n in left.items() if v not in variables and n > 1 and v not in reduced]
+        tile = Tile(
+            self.hold.component.name,
+            tuple((v, left[v]) for v in variables),
+            tuple((v, left[v]) for v in reduced if left[v] > 1),
+            self.axis,
+            lanes,
+        )
+        vectors = tile.vectors
+        for _, size in tile.rows:
+            vectors *= size
+        if vectors > MOST_VECTORS:
+            self._refuse(
+                f"holds a tile of {self.output!r} of {vectors:,} vectors in {tile.memory!r}, its innermost memory; "
+                f"at most {MOST_VECTORS} are kept in registers",
+                f"hold a smaller tile of {self.output} in a memory for registers further in",
+            )
+        return tile
+
+    # what stands around it
+
+    def _stations(self) -> list[Hold]:
+        """Storage nodes in time, the outermost ones left out; of each input one at least, where it is packed."""
+        stations, tile = [], self.hold
+        for tensor in self.route.holds:
+            inner = [h for h in self._memories(tensor)[1:] if h.position < tile.position]
+            if not inner and tensor != self.output:
+                inner = [Hold(tensor, tile.component, tile.level, tile.position, tile.address)]
+            stations += inner
+        return stations
+
+    def _pass(self, event: Turn | Hold) -> None:
+        if isinstance(event, Turn):
+            self._enter(event)
+            return
+        tensor = event.tensor
+        shape = tuple(self.extents[v] for v in self.ranks[tensor])
+        known = any(isinstance(s, Held) and s.tensor == tensor and s.packed is not None for s in self.steps)
+        packed = None
+        if tensor != self.output and not known:
+            packed = self._pack(event, [t for t in self.outside if t.position > event.position])
+        self.steps.append(Held(event.component.name, tensor, shape, packed))
+
+    def _enter(self, turn: Turn) -> None:
+        variable, extent = turn.variable, self.extents[turn.variable]
+        if turn.shape >= extent:
+            return
+        start, end = self.at[variable]
+        index = self.index_of[turn.address]
+        lanes = f"{turn.dimension.name}" if turn.dimension is not None else ""
+        if lanes and variable not in self.ranks[self.output]:
+            self._refuse(f"spreads the sums over {variable!r} over {lanes!r}", "spread a rank of the output")
+        loop = Loop(variable, turn.shape, extent, index, f"{index}_end", start, end, lanes)
+        self.steps.append(loop)
+        self.loops.append(loop)
+        self.extents[variable] = turn.shape
+        self.at[variable] = (index, loop.last)
+
+    def _pack(self, hold: Hold, inner: list[Turn]) -> Packed:
+        """A copy whose values lie as the loops inside reach them."""
+        tensor = hold.tensor
+        blocks, left = [], dict(self.extents)
+        starts = {v: start for v, (start, _) in self.at.items()}
+        for turn in inner:
+            if turn.shape >= left[turn.variable]:
+                continue
+            index = self.index_of[turn.address]
+            if turn.variable in self.ranks[tensor]:
+                count = -(-left[turn.variable] // turn.shape)
+                blocks.append(Block(turn.variable, count, turn.shape, index, starts[turn.variable]))
+            left[turn.variable], starts[turn.variable] = turn.shape, index
+        lines = [(v, n) for v, n in self.tile.reduced if v in self.ranks[tensor]]
+        tiles = [(v, n) for v, n in self.tile.rows if v in self.ranks[tensor]]
+        if self.axis in self.ranks[tensor]:
+            tiles.append((self.axis, self.tile.vectors * self.tile.lanes))
+        bounds = tuple((v, *self.at[v]) for v in self.ranks[tensor])
+        cores = tuple(loop for loop in self.loops if loop.lanes)
+        buffer = self.identifiers.identifier(f"{hold.component.name}_{tensor}")
+        return Packed(tensor, buffer, layout_of(blocks, lines, tiles), bounds, cores)
+
+
+def _is_product(expression: MapExpression | None) -> bool:
+    """Whether an expression multiplies operands, and does nothing else."""
+    match expression:
+        case Operand():
+            return True
+        case Apply(function="multiply", arguments=arguments):
+            return all(_is_product(argument) for argument in arguments)
+        case _:
+            return False

@@ -1,0 +1,105 @@
+"""The nest around the register tile as C: one line, or one comment, for each node of the mapping."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from einmap.emit.fast.layout import distance_times, times
+from einmap.emit.fast.nest import Held, Loop, Nest, Packed
+from einmap.emit.fast.print_tile import defined
+from einmap.emit.printers.text import comment_safe, indented
+
+
+def buffer_lines(nest: Nest) -> Iterator[str]:
+    """Static arrays for the packed tiles, one for each core that has its own."""
+    for packed in nest.packed.values():
+        copies = "".join(f"[{loop.iterations}]" for loop in packed.cores)
+        shown = comment_safe(str(packed.layout))
+        yield f"static real {packed.buffer}{copies}[{packed.layout.size}] __attribute__((aligned(4096))); /* {shown} */"
+
+
+def nest_lines(nest: Nest) -> Iterator[str]:
+    """The function `nest`."""
+    inputs = ", ".join(f"const real *restrict {nest.names[t]}" for t in nest.inputs)
+    yield f"void nest({inputs}, real *restrict {nest.names[nest.output]})"
+    yield "{"
+    yield from indented(_steps(nest, 0))
+    yield "}"
+
+
+def _steps(nest: Nest, at: int) -> Iterator[str]:
+    if at == len(nest.steps):
+        yield from _call(nest)
+        return
+    match nest.steps[at]:
+        case Loop() as loop:
+            yield from _loop(nest, loop, at)
+        case Held() as held:
+            yield from _held(nest, held)
+            yield from _steps(nest, at + 1)
+
+
+def _loop(nest: Nest, loop: Loop, at: int) -> Iterator[str]:
+    even = nest.divides(loop)
+    index, tile = loop.index, loop.tile
+    if loop.lanes:
+        yield "#pragma omp parallel for schedule(static)"
+    shown = f"spatial-for {loop.variable} by {tile} on {loop.lanes}" if loop.lanes else f"for {loop.variable} by {tile}"
+    yield f"for (long {index} = {loop.start}; {index} < {loop.end}; {index} += {tile}) {{ /* {comment_safe(shown)} */"
+    end = f"{index} + {tile}" if even else f"smaller({index} + {tile}, {loop.end})"
+    yield from indented(defined(loop.last, f"const long {loop.last} = {end};", list(_steps(nest, at + 1))))
+    yield "}"
+
+
+def _held(nest: Nest, held: Held) -> Iterator[str]:
+    shown = f"[{held.memory} holds {held.tensor}] {held.tensor} {'x'.join(map(str, held.shape))}"
+    if held.packed is None:
+        known = held.tensor in nest.packed
+        yield f"/* {comment_safe(shown)}, {'in its packed tile' if known else 'in its place'} */"
+        return
+    packed = held.packed
+    ends = "".join(f", {start}, {end}" for _, start, end in packed.bounds)
+    name = nest.names[held.tensor]
+    yield f"pack_{name}({_buffer(packed)}, {name}{ends}); /* {comment_safe(shown)} */"
+
+
+def _buffer(packed: Packed) -> str:
+    """The copy of the core that runs."""
+    lanes = [f"[{_number(loop)}]" for loop in packed.cores]
+    return packed.buffer + "".join(lanes)
+
+
+def _number(loop: Loop) -> str:
+    return distance_times(loop.index, loop.start, loop.tile, 1)
+
+
+def _call(nest: Nest) -> Iterator[str]:
+    """The register tile at its place."""
+    tile, output = nest.tile, nest.names[nest.output]
+    strides = nest.strides(nest.output)
+    inputs = []
+    for tensor in nest.inputs:
+        packed = nest.packed[tensor]
+        first = packed.layout.first()
+        inputs.append(_buffer(packed) + (f" + {first}" if first != "0" else ""))
+    places = [times(nest.at[v][0], s) for v, s in strides.items() if nest.at[v][0] != "0"]
+    to = " + ".join([output, *reversed(places)])
+    rows = [str(strides[v]) for v, _ in tile.rows]
+    sums = [_distance(*nest.at[v]) for v, _ in tile.reduced]
+    outside = dict.fromkeys(loop.variable for loop in nest.loops if loop.variable not in nest.ranks[nest.output])
+    add = " || ".join(f"{nest.at[v][0]} > 0" for v in outside) or "0"
+    arguments = ", ".join([*inputs, to, *rows, *sums, add])
+    if not nest.uneven:
+        yield f"tile_{output}({arguments});"
+        return
+    sizes = {**dict(tile.rows), tile.axis: tile.vectors * tile.lanes}
+    limits = [_distance(*nest.at[v]) for v in sizes]
+    full = " && ".join(f"{_distance(*nest.at[v])} >= {sizes[v]}" for v in nest.uneven)
+    yield f"if ({full})"
+    yield f"    tile_{output}({arguments});"
+    yield "else"
+    yield f"    edge_{output}({arguments}, {', '.join(limits)});"
+
+
+def _distance(start: str, end: str) -> str:
+    return end if start == "0" else f"{end} - {start}"

@@ -1,0 +1,173 @@
+"""The register tile as C, and the functions that pack tiles."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from einmap.emit.fast.layout import distance_times, times
+from einmap.emit.fast.nest import Nest, Packed
+from einmap.emit.printers.text import INDENT, comment_safe, indented
+
+
+def tile_lines(nest: Nest) -> Iterator[str]:
+    """The functions `tile_` (full register tiles) and, where there are others, `edge_`."""
+    tile, output = nest.tile, nest.names[nest.output]
+    shown = " x ".join(f"{n} {v}" for v, n in tile.sizes)
+    inside = ", ".join(v for v, _ in tile.sizes)
+    yield f"/* [{comment_safe(tile.memory)} holds {comment_safe(nest.output)}]: {comment_safe(shown)}, in vectors of"
+    yield f" * {tile.lanes} {comment_safe(tile.axis)}. Inside for {comment_safe(_inside(nest))}; loops over"
+    yield f" * {comment_safe(inside)} are unrolled. `add`: sums are added to what is there. */"
+    yield f"static inline __attribute__((always_inline)) void tile_{output}({', '.join(_arguments(nest))})"
+    yield "{"
+    yield from indented(_tile_body(nest))
+    yield "}"
+    if nest.uneven:
+        yield ""
+        yield from _edge_lines(nest)
+
+
+def _inside(nest: Nest) -> str:
+    return ", ".join(f"{v} by 1" for v, _ in nest.tile.reduced) or "no sums"
+
+
+def _arguments(nest: Nest) -> list[str]:
+    inputs = [f"const real *restrict {nest.names[t]}" for t in nest.inputs]
+    rows = [f"const long to_{nest.names[v]}" for v, _ in nest.tile.rows]
+    steps = [f"const long n_{nest.names[v]}" for v, _ in nest.tile.reduced]
+    return [*inputs, "real *restrict to", *rows, *steps, "const int add"]
+
+
+def _tile_body(nest: Nest) -> Iterator[str]:
+    tile = nest.tile
+    rows = [(nest.names[v], n) for v, n in tile.rows]
+    dimensions = "".join(f"[{n}]" for _, n in rows) + f"[{tile.vectors}]"
+    at = "".join(f"[{v}]" for v, _ in rows) + "[part]"
+    place = "".join(f"{v} * to_{v} + " for v, _ in rows) + f"part * {tile.lanes}"
+    unrolled = [*rows, ("part", tile.vectors)]
+    yield f"vec sum{dimensions};"
+    yield from loops(unrolled, [f"__builtin_prefetch(to + {place}, 1);", f"sum{at} = (vec){{0}};"])
+    body = []
+    factors = []
+    for tensor in nest.inputs:
+        name, layout = nest.names[tensor], nest.packed[tensor].layout
+        offset = [(nest.names[v], stride) for v, _, stride in (*layout.steps, *layout.tile) if v != tile.axis]
+        where = " + ".join(times(v, s) for v, s in offset)
+        if tile.axis not in nest.ranks[tensor]:
+            factors.append(f"{name}[{where or '0'}]")
+            continue
+        own = [(nest.names[v], n) for v, n, _ in layout.tile if v != tile.axis]
+        if own:
+            factors.append(f"*(const vec *)({name} + {where} + part * {tile.lanes})")
+            continue
+        body.append(f"vec {name}_row[{tile.vectors}];")
+        load = f"{name}_row[part] = *(const vec *)({name} + {where + ' + ' if where else ''}part * {tile.lanes});"
+        body.extend(loops([("part", tile.vectors)], [load]))
+        factors.append(f"{name}_row[part]")
+    body.extend(loops(unrolled, [f"sum{at} += {' * '.join(factors)};"]))
+    for variable, _ in reversed(tile.reduced):
+        v = nest.names[variable]
+        body = [f"for (long {v} = 0; {v} < n_{v}; {v}++) {{", *indented(body), "}"]
+    yield from body if tile.reduced else ["{", *indented(body), "}"]
+    yield "if (add)"
+    yield from indented(loops(unrolled, [f"*(loose *)(to + {place}) += sum{at};"]))
+    yield "else"
+    yield from indented(loops(unrolled, [f"*(loose *)(to + {place}) = sum{at};"]))
+
+
+def _edge_lines(nest: Nest) -> Iterator[str]:
+    """A tile that is cut off: it is computed in full beside the output, and its values are brought there."""
+    tile, output = nest.tile, nest.names[nest.output]
+    width = tile.vectors * tile.lanes
+    rows = [(nest.names[v], n) for v, n in tile.rows]
+    axis = nest.names[tile.axis]
+    strides, size = dict[str, int](), width
+    for v, n in reversed(rows):
+        strides[v], size = size, size * n
+    arguments = _arguments(nest)
+    limits = [f"const long most_{v}" for v, _ in (*rows, (axis, 0))]
+    steps = [f"n_{nest.names[v]}" for v, _ in tile.reduced]
+    inputs = [nest.names[t] for t in nest.inputs]
+    yield "/* A tile at an edge: all of it is computed beside the output, and the values that are in it go there. */"
+    yield f"static __attribute__((noinline)) void edge_{output}({', '.join([*arguments, *limits])})"
+    yield "{"
+    body = [f"real part[{size}] __attribute__((aligned(64)));"]
+    call = [*inputs, "part", *(str(strides[v]) for v, _ in rows), *steps, "0"]
+    body.append(f"tile_{output}({', '.join(call)});")
+    there = " + ".join([*(f"{v} * to_{v}" for v, _ in rows), axis])
+    here = " + ".join([*(f"{v} * {strides[v]}" for v, _ in rows), axis])
+    move = [f"to[{there}] = add ? to[{there}] + part[{here}] : part[{here}];"]
+    ends = [(v, f"most_{v}") for v, _ in (*rows, (axis, 0))]
+    body.extend(loops(ends, move))
+    yield from indented(body)
+    yield "}"
+
+
+def pack_lines(nest: Nest, packed: Packed) -> Iterator[str]:
+    """The function that copies a tile of an input into the order of its layout; nothing is written beside the tile."""
+    tensor, layout = packed.tensor, packed.layout
+    name = nest.names[tensor]
+    yield f"/* Packs {comment_safe(tensor)}: {comment_safe(str(layout))}. */"
+    ends = [f"const long {nest.names[v]}_{end}" for v, _, _ in packed.bounds for end in ("first", "last")]
+    yield f"static void pack_{name}(real *restrict to, const real *restrict from{''.join(', ' + e for e in ends)})"
+    yield "{"
+    now = {v: f"{nest.names[v]}_first" for v, _, _ in packed.bounds}
+    stop = {v: f"{nest.names[v]}_last" for v, _, _ in packed.bounds}
+    openings, places = list[tuple[str, str, str]](), list[str]()
+    for depth, (block, stride) in enumerate(layout.blocks):
+        v, tile = block.variable, block.tile
+        index = f"{nest.names[v]}{depth}_block"
+        last, limit = f"{index}_last", stop[v]
+        opening = f"for (long {index} = {now[v]}; {index} < {limit}; {index} += {tile}) {{"
+        openings.append((opening, last, f"const long {last} = smaller({index} + {tile}, {limit});"))
+        places.append(distance_times(index, now[v], tile, stride))
+        now[v], stop[v] = index, last
+    lines = list(_line_loops(nest, packed, now, stop, places))
+    for opening, last, definition in reversed(openings):
+        inside = defined(last, definition, lines)
+        lines = [opening, *indented(inside), "}"]
+    yield from indented(lines)
+    yield "}"
+
+
+def defined(name: str, definition: str, lines: list[str]) -> list[str]:
+    """Lines with a definition before them, if they use its name."""
+    return [definition, *lines] if any(re.search(rf"\b{name}\b", line) for line in lines) else lines
+
+
+def _line_loops(
+    nest: Nest, packed: Packed, now: dict[str, str], stop: dict[str, str], places: list[str]
+) -> Iterator[str]:
+    """Loops over the sums inside the register tile and over the tile, the last one with a fixed number of values."""
+    layout, strides = packed.layout, nest.strides(packed.tensor)
+    outer = [*layout.steps, *layout.tile]
+    source = [times(now[v], strides[v]) for v, _, _ in packed.bounds]
+    yield f"real *block = {' + '.join(['to', *places])};"
+    yield f"const real *values = from + {' + '.join(source)};"
+    if not outer:
+        yield "*block = *values;"
+        return
+    *lines, (fast, size, stride) = outer
+    f = nest.names[fast]
+    here = " + ".join([*(times(nest.names[v], s) for v, _, s in lines), times(f, stride)])
+    there = " + ".join(times(nest.names[v], strides[v]) for v, _, _ in outer)
+    move = f"block[{here}] = values[{there}];"
+    body = [
+        f"if (n_{f} == {size})",
+        *indented([f"for (long {f} = 0; {f} < {size}; {f}++)", f"{INDENT}{move}"]),
+        "else",
+        *indented([f"for (long {f} = 0; {f} < n_{f}; {f}++)", f"{INDENT}{move}"]),
+    ]
+    yield f"const long n_{f} = {stop[fast]} - {now[fast]};"
+    for variable, _, _ in reversed(lines):
+        v = nest.names[variable]
+        body = [f"for (long {v} = 0; {v} < {stop[variable]} - {now[variable]}; {v}++) {{", *indented(body), "}"]
+    yield from body
+
+
+def loops(variables: Iterable[tuple[str, object]], body: list[str]) -> list[str]:
+    """Nested loops from 0 around a body."""
+    lines = body if len(body) == 1 else ["{", *indented(body), "}"]
+    for v, n in reversed(list(variables)):
+        lines = [f"for (long {v} = 0; {v} < {n}; {v}++)", *indented(lines)]
+    return lines

@@ -1,0 +1,242 @@
+"""Fast C: values are those of the Einsum, exactly for integers, under sanitizers; what is no product is refused."""
+
+import ctypes
+import random
+import subprocess
+
+import numpy as np
+import pytest
+from tests.emit.running import COMPILER, FLAGS, needs_compiler
+
+import einmap
+from einmap.einsum.numeric import run
+from einmap.emit.emit import emit
+from einmap.errors import NotSupportedError
+
+LANES = {8: 4, 32: 4, 64: 2}
+MATMUL = "Z[m, n] = A[m, k] * B[k, n]"
+
+
+def memory(name, size="inf", **fields):
+    actions = [{"name": action, "energy": 0, "throughput": 1} for action in ("read", "write")]
+    return {"type": "Memory", "name": name, "size": size, "leak_power": 0, "area": 0, "actions": actions, **fields}
+
+
+def machine(bits=32):
+    lanes = [{"name": "lanes", "fanout": LANES[bits], "vector": True}]
+    compute = {"type": "Compute", "name": "FMA", "leak_power": 0, "area": 0, "spatial": lanes}
+    compute["actions"] = [{"name": "compute", "energy": 0, "throughput": 1}]
+    cores = {"type": "Container", "name": "Cores", "spatial": [{"name": "cores", "fanout": 3}]}
+    return {"nodes": [memory("Main"), memory("L3"), cores, memory("L2"), memory("Registers"), compute]}
+
+
+def loop(text):
+    """`k by 8`, `n by 1 on FMA.lanes`, `L2 holds A`, `Z on FMA`: a node of a mapping."""
+    match text.split():
+        case [variable, "by", tile]:
+            return {"type": "Temporal", "rank_variable": variable, "tile_shape": int(tile)}
+        case [variable, "by", tile, "on", place]:
+            component, name = place.split(".")
+            where = {"component": component, "name": name}
+            return {"type": "Spatial", "rank_variable": variable, "tile_shape": int(tile), **where}
+        case [component, "holds", *tensors]:
+            return {"type": "Storage", "component": component, "tensors": list(tensors)}
+        case [einsum, "on", component]:
+            return {"type": "Compute", "einsum": einsum, "component": component}
+    raise AssertionError(text)
+
+
+def product(nest, sizes, einsum=MATMUL, bits=32):
+    """A specification from the lines of a nest, with sizes of ranks by rank variable."""
+    ranks = {variable.upper(): size for variable, size in sizes.items()}
+    workload = {"einsums": [einsum], "rank_sizes": ranks, "bits_per_value": {"All": bits}}
+    nodes = [loop(line.strip()) for line in nest.strip().splitlines()]
+    return einmap.Spec.from_dict(arch=machine(bits), workload=workload, mapping={"nodes": nodes})
+
+
+GOTO = """
+    Main holds A B Z
+    n by 16
+    k by 5
+    L3 holds B
+    m by 6
+    L2 holds A
+    n by 8
+    m by 3
+    Registers holds Z
+    k by 1
+    n by 4
+    m by 1
+    n by 1 on FMA.lanes
+    Z on FMA
+"""
+CASES = {
+    "even": product(GOTO, {"m": 12, "k": 10, "n": 32}),
+    "edges": product(GOTO, {"m": 13, "k": 11, "n": 37}),
+    "double": product(GOTO.replace("n by 4\n", "n by 2\n"), {"m": 7, "k": 6, "n": 19}, bits=64),
+    "cores": product(GOTO.replace("m by 6", "m by 5 on Cores.cores"), {"m": 13, "k": 11, "n": 37}),
+    "nothing packed further out": product(
+        """
+        Main holds A B Z
+        m by 2
+        Registers holds Z
+        n by 4
+        k by 1
+        m by 1
+        n by 1 on FMA.lanes
+        Z on FMA
+        """,
+        {"m": 5, "k": 7, "n": 9},
+    ),
+    "transposed, in batches, inner cut differently": product(
+        """
+        Main holds A B Z
+        k by 7
+        L3 holds A B
+        b by 2
+        n by 10
+        L2 holds B Z
+        k by 3
+        m by 3
+        Registers holds Z
+        k by 1
+        b by 1
+        n by 4
+        m by 1
+        n by 1 on FMA.lanes
+        Z on FMA
+        """,
+        {"b": 3, "m": 7, "k": 16, "n": 23},
+        "Z[b, m, n] = A[k, b, m] * B[n, b, k]",
+    ),
+    "names that C and the code have for themselves": product(
+        GOTO.replace("m by", "int by").replace("k by", "block by").replace(" A", " real").replace("B", "sum"),
+        {"int": 7, "block": 6, "n": 19},
+        "Z[int, n] = real[int, block] * sum[block, n]",
+    ),
+    "three factors, one along the vectors alone": product(
+        """
+        Main holds A B C Z
+        m by 4
+        L2 holds A B C
+        j by 2
+        Registers holds Z
+        k by 1
+        j by 1
+        m by 1
+        n by 4
+        n by 1 on FMA.lanes
+        Z on FMA
+        """,
+        {"m": 6, "k": 3, "j": 5, "n": 6},
+        "Z[m, n] = A[m, k] * B[k, j] * C[j, n]",
+    ),
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", CASES)
+def test_fast_code_computes_the_product_and_nothing_beside_it(name, tmp_path):
+    assert run_fast(CASES[name], tmp_path) == "equal to the plain loops\n"
+
+
+@needs_compiler
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(30))
+def test_fast_code_of_random_nests_computes_the_product(seed, tmp_path):
+    assert run_fast(random_product(random.Random(seed)), tmp_path) == "equal to the plain loops\n"
+
+
+def run_fast(spec, folder):
+    (folder / "fast.c").write_text(emit(spec, fast=True))
+    flags = [flag for flag in FLAGS if not flag.startswith("-std")]
+    command = [COMPILER, *flags, "-Wno-unknown-pragmas", "-Wno-psabi", "fast.c", "-o", "fast"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    done = subprocess.run([folder / "fast"], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def random_product(rng):
+    """A matrix product in a nest of random tiles, with nodes at random places."""
+    sizes = {v: rng.randint(1, 40) for v in "mkn"}
+    left, lines = dict(sizes), []
+    for _ in range(rng.randint(0, 5)):
+        v = rng.choice("mkn")
+        left[v] = rng.randint(1, left[v])
+        lines.append(f"{v} by {left[v]}")
+    for v, most in (("m", 4), ("n", 16)):
+        left[v] = min(left[v], rng.randint(1, most))
+        lines.append(f"{v} by {left[v]}")
+    for tensor in "AB":
+        if rng.random() < 0.8:
+            lines.insert(rng.randrange(len(lines) + 1), f"L2 holds {tensor}")
+    inside = ["k by 1", "n by 4", "m by 1", "n by 1 on FMA.lanes"] if left["n"] > 4 else ["k by 1", "m by 1", "n by 1"]
+    return product("\n".join(["Main holds A B Z", *lines, "Registers holds Z", *inside, "Z on FMA"]), sizes)
+
+
+@needs_compiler
+def test_a_library_of_fast_code_gives_the_values_of_numpy_and_of_the_einsum(tmp_path):
+    spec, rng = CASES["edges"], np.random.default_rng(0)
+    (tmp_path / "fast.c").write_text(emit(spec, fast=True))
+    command = [COMPILER, "-O2", "-DNO_MAIN", "-shared", "-fPIC", "-Wno-psabi", "fast.c", "-o", "fast.so"]
+    subprocess.run(command, cwd=tmp_path, timeout=120, check=True)
+    nest = ctypes.CDLL(str(tmp_path / "fast.so")).nest
+    a, b = (rng.integers(-9, 10, shape).astype(np.float32) for shape in ((13, 11), (11, 37)))
+    z = np.full((13, 37), np.nan, np.float32)
+    nest(*(ctypes.c_void_p(x.ctypes.data) for x in (a, b, z)))
+    assert np.array_equal(z, a @ b)
+    assert np.array_equal(z, run(spec.workload, {"A": a, "B": b})["Z"])
+
+
+def test_the_nest_of_the_mapping_can_be_recognised():
+    nest = emit(CASES["edges"], fast=True).split("void nest(")[1].split("#ifndef")[0]
+    found = [line.split("/* ")[1].split(" */")[0] for line in nest.splitlines() if "/* " in line]
+    assert found == [
+        "for n by 16",
+        "for k by 5",
+        "[L3 holds B] B 5x16",
+        "for m by 6",
+        "[L2 holds A] A 6x5",
+        "for n by 8",
+        "for m by 3",
+    ]
+    assert "[Registers holds Z]: 3 m x 8 n, in vectors of" in emit(CASES["edges"], fast=True)
+
+
+def test_an_input_is_packed_block_by_block_as_the_loops_inside_read_it():
+    text = emit(CASES["edges"], fast=True)
+    assert "static real L3_B[80] __attribute__((aligned(4096))); /* 2 blocks of n x 5 k x 8 n */" in text
+    assert "static real L2_A[30] __attribute__((aligned(4096))); /* 2 blocks of m x 5 k x 3 m */" in text
+
+
+def test_even_tiles_need_no_code_for_edges():
+    assert "edge_Z" not in emit(CASES["even"], fast=True)
+    assert "edge_Z" in emit(CASES["edges"], fast=True)
+
+
+SUM = "Z[m, n] = A[m, k] + B[k, n]"
+SIZES = {"m": 6, "k": 5, "n": 16}
+ALONG_M = GOTO.replace("n by 4", "n by 1").replace("m by 1\n", "").replace("n by 1 on", "m by 1 on")
+LARGE = GOTO.replace("n by 8", "n by 64").replace("n by 16", "n by 64")
+REFUSED = {
+    "no sum of products": (GOTO, SIZES, SUM, 32),
+    "not all of 32 bits": (GOTO, SIZES, MATMUL, 8),
+    "spreads the sums over 'k'": (GOTO.replace("k by 5", "k by 5 on Cores.cores"), {**SIZES, "k": 9}, MATMUL, 32),
+    "lie along 'n'": (ALONG_M, SIZES, MATMUL, 32),
+    "by a sum": (GOTO, {**SIZES, "p": 20}, "Z[m, n] = A[m, k] * B[P: n + k]", 32),
+    "at most 64 are kept": (LARGE.replace("m by 3", "m by 6"), {**SIZES, "n": 64}, MATMUL, 32),
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_is_no_product_for_vectors_is_refused(text):
+    nest, sizes, einsum, bits = REFUSED[text]
+    with pytest.raises(NotSupportedError, match=text):
+        emit(product(nest, sizes, einsum, bits), fast=True)
+
+
+def test_fast_code_is_c():
+    with pytest.raises(einmap.SpecError, match="fast code is C, found the language 'python'"):
+        emit(CASES["even"], "python", fast=True)

@@ -1,0 +1,65 @@
+"""A processor as an architecture: the mapper finds a nest for it that fast code can run."""
+
+import numpy as np
+import pytest
+
+import einmap
+from einmap.emit.emit import emit
+from einmap.errors import SpecError
+from einmap.matmul.measured import as_arch
+from einmap.matmul.measured.as_arch import Core, arch_text, assumed_latencies
+from einmap.matmul.measured.latency import chain, chased, measured_latencies
+from einmap.matmul.measured.registers import Tile
+from einmap.matmul.measured.this_cpu import Cache, Processor, Rates
+from einmap.progress import Progress
+
+SMALL = Processor((Cache(1, 1024, 64, 1), Cache(2, 8192, 64, 1), Cache(3, 2**16, 64, 4)), 4, 2e9)
+RATES = Rates((("fp32", 128e9), ("fp64", 64e9)), (512e9, 256e9, 128e9), "as written here")
+SIZES = {"M": 24, "K": 8, "N": 64, "BITS": 32}
+
+
+@pytest.fixture(autouse=True)
+def _avx512(monkeypatch):
+    monkeypatch.setattr(as_arch, "TILE", Tile(8, 2, 512))
+
+
+@pytest.fixture
+def cpu(tmp_path):
+    def write(cores=1):
+        file = tmp_path / "cpu.yaml"
+        file.write_text(arch_text(Core(SMALL, RATES, assumed_latencies(SMALL)), cores))
+        return [str(file), "matmul"]
+
+    return write
+
+
+def test_the_best_mapping_keeps_sums_in_registers_and_neighbours_in_vectors_and_is_emitted(cpu):
+    spec = einmap.load(cpu(), define=SIZES)
+    found = einmap.map_workload(spec, explore_imperfect_temporal_loops=False)
+    *_, lanes, _ = found.mapping.nodes
+    assert (str(lanes.rank_variable), lanes.name) == ("n", "lanes")
+    assert found.cost.latency >= 2 * 24 * 8 * 64 / 128e9  # the peak
+    assert "vec sum" in emit(spec.with_mapping(found.mapping), fast=True)
+
+
+def test_with_several_cores_there_is_a_fanout_behind_the_caches_that_they_share(cpu):
+    (arch,) = einmap.load(cpu(4), define=SIZES).archs.values()
+    names = [node.name for node in arch.nodes]
+    assert names.index("L3") < names.index("Cores") < names.index("L2")
+
+
+def test_more_cores_than_there_are_are_refused():
+    with pytest.raises(SpecError, match="1 to 4 cores, found 5"):
+        arch_text(Core(SMALL, RATES, assumed_latencies(SMALL)), 5)
+
+
+def test_a_chain_passes_every_line_once():
+    following = chain(64 * 10, 64, np.random.default_rng(1))
+    places = [chased(following, steps) for steps in range(11)]
+    assert sorted(places[:10]) == list(range(0, 80, 8))
+    assert places[10] == places[0]
+
+
+def test_a_load_from_further_out_takes_longer():
+    found = measured_latencies(Processor((Cache(1, 2**15, 64, 1),), 1, None), Progress())
+    assert 0 < found[0] < found[1] * 1.5
