@@ -38,7 +38,7 @@ from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.pareto import nondominated
 from einmap.progress import Progress
 
-AT_ONCE = 250
+AT_ONCE = 1_100
 """Dataplacements with uses of the fanouts, of all Einsums, for each second of a limited time: where there are no more
 what is simpler takes little, and comes first. A clock would have the work depend on the machine.
 """
