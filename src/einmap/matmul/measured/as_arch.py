@@ -20,8 +20,9 @@ USABLE = {1: 0.75}
 """The part of a cache that tiles may fill, by level: the rest is for what streams by."""
 USABLE_FURTHER_OUT = 0.4
 HIDDEN = 0.85
-"""The part of a transfer between caches that is hidden behind computing: processors fetch ahead what is read in order,
-as packed tiles are. Of the order that is seen on a Zen 4 core when the same product is cut into other blocks."""
+"""The part of a transfer between a core's own caches that is hidden behind computing: processors fetch ahead what is
+read in order, as packed tiles are. Of the order that is seen on a Zen 4 core when a product is cut into other blocks;
+what comes from a cache of several cores is counted in full."""
 ASSUMED_LATENCIES = (1.5e-9, 4e-9, 15e-9)
 """Seconds from when a line is asked for until it is there, of levels 1, 2 and 3."""
 ASSUMED_MAIN = 100e-9
@@ -94,12 +95,13 @@ def _main(core: Core) -> str:
         read=f"{core.rates.bandwidths[-1]:.4g}",
         write=f"{core.rates.bandwidths[-1]:.4g}",
         part="1",
+        write_part="1",
         latency=f"{core.latencies[-1]:.3g}",
     )
 
 
 def _cache(cache: Cache, into: float, into_next: float | None, latency: float, further: list[str]) -> str:
-    keep = "Nothing"
+    keep, hidden = "Nothing", f"{1 - HIDDEN:.2g}"
     if cache.level == 1:
         keep = " - ".join(["Inputs", *(f"{name}.tensors" for name in further)])
     return _MEMORY.format(
@@ -108,7 +110,8 @@ def _cache(cache: Cache, into: float, into_next: float | None, latency: float, f
         tensors=f"{{keep: {keep}, may_keep: Inputs}}",
         read="inf" if into_next is None else f"{into_next:.4g}",
         write=f"{into:.4g}",
-        part=f"{1 - HIDDEN:.2g}",
+        part="1" if cache.level > 2 else hidden,
+        write_part=hidden,
         latency=f"{latency:.3g}",
     )
 
@@ -134,7 +137,7 @@ _MEMORY = """\
     tensors: {tensors}
     actions:
     - {{name: read, energy: {part} / {read}, throughput: {read}, pipeline_latency: {latency}}}
-    - {{name: write, energy: {part} / {write}, throughput: {write}}}
+    - {{name: write, energy: {write_part} / {write}, throughput: {write}}}
 """
 _CORES = """\
   - !Container
