@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from einmap.arch.renamed import renamed_arch
 from einmap.arch.tree import Architecture
@@ -17,13 +17,11 @@ from einmap.expressions.evaluator.custom import custom_functions
 from einmap.expressions.scope import Scope, lazy_layer
 from einmap.expressions.sets import NameSet
 from einmap.gc_pause import set_aside
-from einmap.sparse.savings import Sparsity
 from einmap.spec.binding.bind_arch import ArchInputs, bind_arch, read_arch
 from einmap.spec.binding.component.applied_scales import CostOrigin
 from einmap.spec.binding.enabled_computes import with_computes
 from einmap.spec.binding.function_view import SpecView
 from einmap.spec.binding.isomorphism import Likeness, names_ranks
-from einmap.spec.binding.sparsity import SparsityBinder, one_density_each
 from einmap.spec.binding.workload.bind_workload import BoundWorkload, bind_workload
 from einmap.spec.dialects.dialect import Choice, choose_dialect
 from einmap.spec.models import ModelChoice, Models, check_files_read, checked_installed
@@ -33,6 +31,9 @@ from einmap.spec.schema.base import Input, check
 from einmap.spec.schema.options import ConfigInput, MapperInput, ModelInput
 from einmap.spec.schema.sparsity import SparsityInput
 from einmap.visible import brief
+
+if TYPE_CHECKING:
+    from einmap.sparse.savings import Sparsity
 
 _NODES: Path = ("arch", "nodes")
 _ALLOW = "give the functions yourself: --allow-code FILE, load(..., allow_code=[...]) or load(..., functions={...})"
@@ -281,6 +282,9 @@ class Bindings:
         """Zeros of each Einsum's tensors, and what they save; empty without the key `sparsity`. Raises SpecError."""
         if self.raw.get("sparsity") is None:
             return {}
+        # Here, not above: few specifications have the key
+        from einmap.spec.binding.sparsity import SparsityBinder, one_density_each
+
         given = self._options(SparsityInput, "sparsity")
         binder = SparsityBinder(
             given, lambda path: place(self.raw, ("sparsity", *path)), self.arch_scope, self.rank_sizes

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from collections.abc import Mapping as MappingOf
 from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from einmap.arch.component import Component
 from einmap.arch.tree import Architecture
@@ -17,7 +17,6 @@ from einmap.expressions.scope import Scope
 from einmap.expressions.sets import NameSet
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Address
-from einmap.sparse.savings import Sparsity
 from einmap.spec.binding.bind_arch import ArchInputs
 from einmap.spec.binding.workload.bind_workload import BoundWorkload
 from einmap.spec.binding.workload.second_names_tree import with_second_names
@@ -52,6 +51,9 @@ from einmap.spec.raw import (
 from einmap.spec.schema.options import MapperInput, ModelInput
 from einmap.spec.shared_inputs import expanded, names_copies, shareable, with_copies, without
 from einmap.visible import brief, short
+
+if TYPE_CHECKING:
+    from einmap.sparse.savings import Sparsity
 
 TOP_LEVEL = (
     *("arch", "workload", "renames", "sparsity", "mapping", "variables", "mapper", "model", "config"),

@@ -10,23 +10,29 @@ class DensityInput(Input):
     """Which values of a tensor are nonzero; one of the fields, or a number for `uniform`."""
 
     uniform: Expression | None = documented(
-        "Part of the values that is nonzero; all places are equally likely.", 0.1, unit="part of the values"
+        "Part of the values that is nonzero; all places are equally likely.",
+        0.1,
+        unit="part of the values",
+        without="one of the others",
     )
     structured: list[Expression] | None = documented(
         "`[n, m]`: of each `m` neighbours along the rank `along`, beginning with the first ones, `n` are nonzero.",
         [2, 4],
         unit="values",
+        without="one of the others",
     )
     along: str | None = documented("The rank of `structured`.", "K", without="the last rank")
     band: list[Expression] | None = documented(
         "`[below, above]`: nonzeros are so many places below and above the diagonal of the last two ranks, or nearer.",
         [1, 1],
         unit="values",
+        without="one of the others",
     )
     file: str | None = documented(
         "A file with the tensor itself, or with a mask: `.npy`, `.npz` with one array, `.mtx` (Matrix Market). It "
         "stands in the folder of the specification or below.",
         "weights.npy",
+        without="one of the others",
     )
     seed: Expression | None = documented(
         "With `uniform` or `structured`: one mask is drawn with this seed, and counted position by position.",
