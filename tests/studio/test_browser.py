@@ -102,6 +102,21 @@ def test_all_is_done_by_keyboard_alone(studio):
     assert server.session.command().endswith("--do 'reshape nodes[1] 32' --do 'bypass nodes[2]'")
 
 
+def test_p_pins_as_a_capital_too_but_not_where_it_prints(studio):
+    from selenium.webdriver.common.keys import Keys
+
+    _, driver = studio
+    driver.execute_script("document.querySelector('.block[data-at=\"nodes[1]\"]').focus()")
+    driver.execute_script(
+        "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: 'p', ctrlKey: true, bubbles: true}))"
+    )
+    driver.execute_script("document.querySelector('.block[data-at=\"nodes[2]\"]').focus()")
+    keys(driver, Keys.SHIFT, "p")
+    wait(driver, "return document.querySelector('.block.pinned') !== null")
+    pinned = driver.find_elements("css selector", ".block.pinned")
+    assert [one.get_attribute("data-at") for one in pinned] == ["nodes[2]"]
+
+
 def test_the_slider_and_the_menu_give_rewrites(studio):
     server, driver = studio
     block(driver, "nodes[1]").click()
@@ -152,6 +167,11 @@ def test_a_search_is_begun_and_kept_and_a_file_is_saved(studio, tmp_path):
     driver.find_element("css selector", "[data-do=save]").click()
     wait(driver, "return document.querySelector('dialog').textContent.includes('wrote mapping.yaml')")
     assert evaluate(load("simple", "matmul", tmp_path / "mapping.yaml")).valid
+    driver.find_element("css selector", "[data-do=save]").click()
+    said(driver, "tick 'replace' to write over it")
+    driver.find_element("css selector", "dialog input[type=checkbox]").click()
+    driver.find_element("css selector", "[data-do=save]").click()
+    said(driver, "wrote mapping.yaml")  # what was refused is not said any more
 
 
 def test_numbers_are_explained_and_drawn_and_the_architecture_is_edited(studio):

@@ -57,6 +57,21 @@ def test_a_lesson_is_passed_by_its_last_move_and_not_before(of, name):
     assert ask(of, "lesson")["lesson"] is None
 
 
+def test_to_begin_again_in_a_lesson_gives_the_mapping_of_the_lesson(of):
+    own = ask(of, "text")["yaml"]
+    ask(of, "lesson", name="stationary")
+    begun = ask(of, "text")["yaml"]
+    ask(of, "move", text=SOLVED["stationary"][0])
+    moved = ask(of, "text")["yaml"]
+    state = ask(of, "reset")
+    assert (state["lesson"]["name"], ask(of, "text")["yaml"]) == ("stationary", begun)
+    ask(of, "undo")
+    assert ask(of, "text")["yaml"] == moved
+    ask(of, "lesson")
+    ask(of, "reset")
+    assert ask(of, "text")["yaml"] == own
+
+
 def test_numbers_of_the_loop_orders_are_those_worked_out_by_hand(of):
     head, *rows = ask(of, "lesson", name="stationary")["lesson"]["tables"][0]
     assert [row[:2] for row in rows] == [["m n k", "Z"], ["m k n", "A"], ["n k m", "B"], ["k m n", "A"]]

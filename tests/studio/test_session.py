@@ -411,7 +411,9 @@ def test_files_are_read_and_written_in_the_folders_alone(tmp_path):
     of = session(folders=[inside])
     first = ask(of, "text")["yaml"]
     assert ask(of, "save", file="mine.yaml") == {"kind": "saved", "file": "mine.yaml"}
-    assert "there already" in ask(of, "save", file="mine.yaml")["message"]
+    taken = ask(of, "save", file="mine.yaml")
+    assert "there already" in taken["message"]
+    assert taken["hint"] == "tick 'replace' to write over it"  # to save again alone would be refused again
     ask(of, "move", text="split k 8")
     assert ask(of, "save", file="mine.yaml", force=True)["kind"] == "saved"
     ask(of, "reset")
@@ -436,6 +438,14 @@ def test_files_are_read_and_written_in_the_folders_alone(tmp_path):
     assert sorted(p.name for p in inside.iterdir()) == ["link.yaml", "mine.yaml"]
     with pytest.raises(SpecError, match="not a folder"):
         Folders.of([tmp_path / "nowhere"])
+
+
+def test_a_file_whose_name_is_shown_with_escapes_is_opened_by_what_is_shown(tmp_path):
+    of = session(folders=[tmp_path])
+    (tmp_path / "M\N{CYRILLIC SMALL LETTER A}in.yaml").write_text(ask(of, "text")["yaml"])
+    (shown,) = ask(of, "files")["names"]
+    assert shown == "M\\u0430in.yaml"
+    assert ask(of, "open", file=shown)["kind"] == "state"
 
 
 def test_a_text_is_opened_with_the_sections_that_it_has():

@@ -59,7 +59,7 @@ class Folders:
             raise SpecError("this studio writes no files", hint="begin it with a folder")
         path = self._within(self.places[0], name)
         if path.exists() and not force:
-            raise SpecError(f"the file {short(name)} is there already", hint="save again to replace it")
+            raise SpecError(f"the file {short(name)} is there already", hint="tick 'replace' to write over it")
         write_atomically(path, text, replace=force)
         return path
 

@@ -235,7 +235,9 @@ class Session:
         self.revision += 1
 
     def _back(self, do: str) -> dict[str, Any]:
-        """Undo, redo, or begin again; the latter can be undone."""
+        """Undo, redo, or begin again, in a lesson from its own mapping; the latter can be undone."""
+        if do == "reset" and self.lesson is not None and isinstance(lesson_named(self.lesson).check, Built):
+            return self._lesson(self.lesson)
         spec, mapping = self.now.spec, self.mapping
         if do == "reset":
             if len(self._done) > 1:
@@ -318,13 +320,17 @@ class Session:
             return {"kind": "saved", "file": visible(path.name)}
         if (message.file is None) == (message.text is None):
             raise SpecError("open takes the name of a file, or a text")
-        text = message.text if message.text is not None else self.folders.read(message.file or "")
+        text = message.text if message.text is not None else self.folders.read(self._meant(message.file or ""))
         spec = _with_sections(self.now.spec, loads(text))
         name = short(message.file) if message.file is not None else "a text"
         is_fresh = spec.raw.get("workload") != self.now.spec.raw.get("workload")
         self._take(replace(_begun(spec), text=f"opened {name}", is_rewrite=False, is_fresh=is_fresh))
         self.pins, self._optimum = frozenset(), {}
         return self.state()
+
+    def _meant(self, shown: str) -> str:
+        """The name of a file by that in the list, which has escapes for letters that deceive."""
+        return next((name for name in self.folders.names() if visible(name) == shown), shown)
 
     def _snapshot(self, which: str | int) -> Snapshot:
         """The mapping after so many steps, the one before, the first one, or that of the search. Raises SpecError."""

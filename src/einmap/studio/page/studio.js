@@ -287,7 +287,7 @@ async function opened(app) {
   const then = async (message, word) => {
     const done = await app.ask(message);
     if (done.kind === "error") told.textContent = done.hint ? `${done.message}: ${done.hint}` : done.message;
-    else told.textContent = word(done);
+    else app.say((told.textContent = word(done)), "good");
   };
   const names = h("div", { class: "buttons" }, answer.names.map((name) => h("button", { type: "button", onclick: () => then({ do: "open", file: name }, () => `opened ${name}`) }, name)));
   const name = h("input", { value: "mapping.yaml", "aria-label": "name of the file" });

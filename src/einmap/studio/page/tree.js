@@ -130,7 +130,7 @@ function onKey(app, view, event) {
   } else if (event.key in KEYS && node.kind === "storage") {
     event.preventDefault();
     app.move(`${KEYS[event.key]} ${node.at}`);
-  } else if (event.key === "p") app.ask({ do: "pin", node: node.at });
+  } else if (event.key.toLowerCase() === "p" && !(event.ctrlKey || event.metaKey || event.altKey)) app.ask({ do: "pin", node: node.at });
   else if (event.key === "[" || event.key === "]") app.reshape(node, event.key === "]" ? 1 : -1);
 }
 
