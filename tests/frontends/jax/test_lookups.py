@@ -73,6 +73,41 @@ WRITES = {
         lambda x, i: jax.ops.segment_sum(x, i, 4), numbers(5, 3), np.array([0, 2, 2, 3, 0], np.int32),
     ),
     "points that are added": (lambda x, i, u: x.at[i, :, i].add(u), numbers(5, 2, 5), IDS, numbers(4, 2)),
+    "products, extremes and differences": (
+        lambda x, i, u: (x.at[i].multiply(u), x.at[i].min(u), x.at[i].max(u), x.at[i].subtract(u)),
+        numbers(5, 2), IDS, numbers(4, 2, seed=1),
+    ),
+    "products and extremes of a slice": (
+        lambda x, u: (x.at[1:3].multiply(u), x.at[1:3].min(u), x.at[1:3].max(u), x.at[:, 1].subtract(u[0, 0])),
+        numbers(4, 3), numbers(2, 3, seed=1),
+    ),
+    "products where updates meet once": (
+        lambda x, i, u: (
+            x.at[i].multiply(u[0]), x.at[np.array([3, 0])].multiply(u), x.at[:].multiply(2.0),
+            x.at[jnp.stack([i, i - 2])].multiply(u, unique_indices=True),
+        ),
+        numbers(5, 2), np.int32(3), numbers(2, 2, seed=1),
+    ),
+    "products at points, some of them outside": (
+        lambda x, i, u: (
+            x.at[i, 0].multiply(u, mode="drop") * x.at[i, i].multiply(0.5, mode="clip"), x.at[i, 1].max(u, mode="drop"),
+        ),
+        numbers(4, 4), np.array([7, 1, -9, 1, 1], np.int32), numbers(5, seed=1),
+    ),
+    "windows that are multiplied": (
+        jax.vmap(lambda x, i, u: tuple(
+            write(x, i, u, lax.ScatterDimensionNumbers((0, 1), (), (0,)), mode="clip")
+            for write in (lax.scatter_mul, lax.scatter_min, lax.scatter_max)
+        )),
+        numbers(2, 3, 2), np.array([[[0], [1]], [[2], [-1]]], np.int32), numbers(2, 2, 2, 2, seed=1),
+    ),
+    "infinite updates": (
+        lambda x, i, u: (x.at[i].add(u), x.at[i[0]].multiply(u[0])), numbers(4), IDS[:2], np.array([np.inf, 1], np.float32),
+    ),
+    "extremes of segments": (
+        lambda x, i: (jax.ops.segment_max(x, i, 3), jax.ops.segment_min(x, i, 4), jax.ops.segment_prod(x, i, 4)),
+        numbers(5, 3), np.array([0, 2, 2, 1, 0], np.int32),
+    ),
     "gradient of an embedding": (jax.grad(lambda t, i: (t[i] ** 2).sum()), numbers(5, 3), IDS),
     "gradient of a loss by labels": (jax.grad(loss_of_labels), numbers(4, 5), np.array([1, 4, 0, 2], np.int32)),
     "gradient of a slice at a place": (
@@ -125,6 +160,10 @@ CHOICES = {
     "gradient of the largest": (jax.grad(lambda x: (lax.top_k(x, 2)[0] ** 2).sum()), numbers(3, 4)),
     "order": (lambda x: (jnp.sort(x), jnp.argsort(x, axis=0)), np.array([[3, 1, 3], [0, 0, -1]], np.float32)),
     "what goes with an order": (lambda x, y: lax.sort((x, 2 * y), num_keys=1), numbers(2, 5), numbers(2, 5, seed=1)),
+    "order by two keys": (
+        lambda x, y: (*lax.sort((x, y, 2 * y), num_keys=2), jnp.lexsort((y, x), axis=1)),
+        np.array([[3, 1, 3, 1], [0, 0, -1, 0]], np.float32), numbers(2, 4),
+    ),
     "first of the largest": (lambda x: (jnp.argmax(x, 1), jnp.argmin(x, 0)), np.array([[3, 1, 3], [0, 0, -1]], np.float32)),
     "random numbers by keys": (random_steps, numbers(4)),
 }  # fmt: skip
@@ -184,6 +223,7 @@ MAPPED = {
     "gradient of an embedding": (jax.grad(lambda t, i: (t[i] ** 2).sum()), numbers(5, 3), IDS),
     "rows replaced": (lambda x, i, u: x.at[i].set(u), numbers(5, 2), IDS, numbers(4, 2)),
     "groups": (lax.ragged_dot, numbers(6, 2), numbers(3, 2, 4), SIZES),
+    "extremes": (lambda x, i, u: x.at[i].max(u), numbers(5, 2), IDS, numbers(4, 2)),
 }
 
 

@@ -128,10 +128,22 @@ def one_rank_of_steps(builder: Builder, value: Value, name: str) -> Value:
     return value if len(value.leaves[0].axes[0]) <= 1 else builder.copied(value, f"{name}_steps", flat=[0])
 
 
+_FUNCTIONS = {
+    "add": (0.0, "a + b"),
+    "multiply": (1.0, "a * b"),
+    "max": (-np.inf, "max(a, b)"),
+    "min": (np.inf, "min(a, b)"),
+    # from the larger one on, so that nothing overflows; infinities have no difference
+    "logaddexp": (-np.inf, "select(equal(a, b), a + log(2), max(a, b) + log(1 + exp(-abs(a - b))))"),
+}
+"""Number that values are accumulated from, and the map expression of each step, by the name of the function."""
+
+
 def cumulated(step: Step, value: Value, axis: int, function: str, *, reverse: bool = False) -> tuple[Value, Value]:
     """Accumulated values along an axis before each index, and up to it, by a recurrence over the axis.
 
-    `function`: `add`, `multiply` or `max`; `reverse`: from the last index on. Raises NotExpressible.
+    `function`: `add`, `multiply`, `max`, `min` or `logaddexp`, the logarithm of the sum of exponentials; `reverse`:
+    from the last index on. Raises NotExpressible.
     """
     order = [axis, *(other for other in range(len(value.shape)) if other != axis)]
     back = [order.index(other) for other in range(len(order))]
@@ -140,12 +152,11 @@ def cumulated(step: Step, value: Value, axis: int, function: str, *, reverse: bo
     if reverse:
         rows = step.take(rows, 0, steps - 1, -1, steps)
     rows = one_rank_of_steps(step.builder, rows, f"{step.name}_rows")
-    first = {"add": 0.0, "multiply": 1.0, "max": -np.inf}[function]
+    first, text = _FUNCTIONS[function]
     recurrence = Recurrence(step.builder, step.name, steps)
     begins = known(np.full(rows.shape[1:], first), value.bits)
     state = recurrence.state(rows.shape[1:], value.bits, begins, step.name)
-    both = Apply(function, (Operand("0"), Operand("1")))
-    recurrence.write(state, step.builder.pointwise(both, [state.before, rows], step.name, value.bits))
+    recurrence.write(state, step.pointwise(text, state.before, rows, bits=value.bits))
     recurrence.close()
     found = [take(v, 0, steps - 1, -1, steps) if reverse else v for v in (state.before, state.after)]
     before, up_to = (transpose(v, back) for v in found)

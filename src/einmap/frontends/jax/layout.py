@@ -13,8 +13,8 @@ from einmap.frontends.cascade.uses import Spread
 from einmap.frontends.cascade.values import Value, broadcast, known, reshape, transpose
 from einmap.frontends.jax.equation import Equation
 
-CUMULATIVE = ("cumsum", "cumprod", "cummax")
-"""Primitives that become recurrences."""
+CUMULATIVE = {"cumsum": "add", "cumprod": "multiply", "cummax": "max", "cummin": "min", "cumlogsumexp": "logaddexp"}
+"""Primitives that become recurrences, and the function of each step."""
 
 
 def transposed(equation: Equation) -> list[Value]:
@@ -55,18 +55,18 @@ def tiled(equation: Equation) -> list[Value]:
 
 
 def cumulated_along(equation: Equation) -> list[Value]:
-    """cumsum, cumprod and cummax: recurrences over the axis."""
-    function = {"cumsum": "add", "cumprod": "multiply", "cummax": "max"}[equation.primitive]
-    params = equation.params
+    """cumsum, cumprod, cummax, cummin and cumlogsumexp: recurrences over the axis."""
+    function, params = CUMULATIVE[equation.primitive], equation.params
     _, found = cumulated(equation, equation.operands[0], params["axis"], function, reverse=params["reverse"])
     return [found]
 
 
 def split(equation: Equation) -> list[Value]:
-    """split."""
+    """split; a part may have no indices."""
     value, axis = equation.operands[0], int(equation.params["axis"])
     sizes = [int(size) for size in equation.params["sizes"]]
-    return [equation.take(value, axis, sum(sizes[:i]), 1, size) for i, size in enumerate(sizes)]
+    nothing = known(np.zeros([0 if other == axis else size for other, size in enumerate(value.shape)]), value.bits)
+    return [equation.take(value, axis, sum(sizes[:i]), 1, n) if n else nothing for i, n in enumerate(sizes)]
 
 
 def unstacked(equation: Equation) -> list[Value]:

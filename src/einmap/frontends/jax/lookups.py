@@ -105,20 +105,20 @@ def largest(equation: Equation) -> list[Value]:
 
 
 def in_order(equation: Equation) -> list[Value]:
-    """sort: values of an axis from the smallest on; other operands go with them."""
-    key, *others = equation.operands
-    axis = int(equation.params["dimension"])
-    if equation.params["num_keys"] != 1:
-        raise NotExpressible(f"it sorts by {equation.params['num_keys']} keys")
-    size = key.shape[axis]
+    """sort: values of an axis from the smallest on; other operands go with them.
+
+    By several keys it sorts by each, the last one first: equal values stay in the order in which they are.
+    """
+    found, axis = list(equation.operands), int(equation.params["dimension"])
+    size = found[0].shape[axis]
     if size < 2:
-        return [key, *others]
-    values, places = equation.largest(key, size, axis, smallest=True)
-    numbers = np.arange(size).reshape([-1 if i == axis else 1 for i in range(len(key.shape))])
-    found = [values]
-    for other in others:
-        is_place = other.array is not None and bool((np.asarray(other.array) == numbers).all())
-        found.append(places if is_place else equation.elements(other, axis, places))
+        return found
+    numbers = np.arange(size).reshape([-1 if i == axis else 1 for i in range(len(found[0].shape))])
+    for key in reversed(range(int(equation.params["num_keys"]))):
+        values, places = equation.largest(found[key], size, axis, smallest=True)
+        for i, other in enumerate(found):
+            is_place = other.array is not None and bool((np.asarray(other.array) == numbers).all())
+            found[i] = values if i == key else places if is_place else equation.elements(other, axis, places)
     return found
 
 

@@ -1,8 +1,8 @@
 """Values written into a part of a tensor: slices replaced, as those of a cache, and values scattered or added.
 
 No Einsum writes at places that are looked up. Replaced values are looked up instead: each index of the result finds the
-last update that is written there, if one is. Sums of updates are products with a matrix that has 1 where an update goes
-to an index: a point for each update and index.
+last update that is written there, if one is. Sums, products and extremes of updates have a point for each update and
+index, which takes the update where it goes there.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from math import prod
 
 import numpy as np
 
+from einmap.einsum.operation import Reduction
 from einmap.frontends.cascade.step import NotExpressible, expression_of
 from einmap.frontends.cascade.uses import Use
 from einmap.frontends.cascade.values import MOST_KNOWN, Value, broadcast, known, reshape, transpose
@@ -203,30 +204,109 @@ def _hits(equation: Equation, points: _Points, first: int) -> tuple[list[tuple[V
     return operands, " * ".join(factors)
 
 
-def added(equation: Equation) -> list[Value]:
-    """scatter-add: as gradients of rows that are looked up are."""
-    points = _points(equation)
+def combined(equation: Equation) -> list[Value]:
+    """scatter-add, scatter-sub, scatter-mul, scatter-min and scatter-max: updates change the values that stand there.
+
+    Gradients of rows that are looked up are such sums.
+    """
+    points, text = _points(equation), _COMBINED[equation.primitive]
     if (one := _one_slice(equation, points)) is not None:
         update, starts = one
         if all(isinstance(start, int) for start in starts.values()):
             inner = points.value
             for axis, start in starts.items():
                 inner = equation.take(inner, axis, int(start), 1, update.shape[axis])  # type: ignore[arg-type]
-            return [_replaced(equation, points.value, equation.pointwise("a + b", inner, update), starts)]
+            return [_replaced(equation, points.value, equation.pointwise(text, inner, update), starts)]
     if points.updates.array is not None:  # one number everywhere would say nothing of the axes of a window
         updates = equation.builder.written(points.updates, f"{equation.name}_updates")
         points = replace(points, updates=updates)
-    where, factor = _hits(equation, points, 1)
-    text = f"a * {factor}" if factor else "a"
-    operands: list[tuple[Value, Sequence[Use]]] = [(points.updates, points.uses), *where]
-    if factor:
+    if points.moved:
         rows = prod(points.value.shape[axis] for axis in points.moved)
         equation.say(f"it has a point for each update and each of {rows:,} places, as no Einsum scatters")
-    total = equation.builder.einsum(
-        equation.name, operands, points.out, expression_of(text, len(operands)), equation.bits
-    )
-    is_zero = points.value.array is not None and not np.any(points.value.array)
-    return [total if is_zero else equation.pointwise("a + b", points.value, total, bits=equation.bits)]
+    if equation.primitive in ("scatter-min", "scatter-max"):
+        return [_extreme(equation, points)]
+    if equation.primitive == "scatter-mul":
+        return [_multiplied(equation, points)]
+    total = _total(equation, points, equation.name)
+    is_zero = text == "a + b" and points.value.array is not None and not np.any(points.value.array)
+    return [total if is_zero else equation.pointwise(text, points.value, total, bits=equation.bits)]
+
+
+_COMBINED = {
+    "scatter-add": "a + b", "scatter-sub": "a - b", "scatter-mul": "a * b", "scatter-min": "min(a, b)",
+    "scatter-max": "max(a, b)",
+}  # fmt: skip
+"""Map expression of a value and an update, by the name of the primitive."""
+
+
+def _total(equation: Equation, points: _Points, name: str) -> Value:
+    """The sum of the updates that go to each index of the value."""
+    where, factor = _hits(equation, points, 1)
+    operands: list[tuple[Value, Sequence[Use]]] = [(points.updates, points.uses), *where]
+    text = expression_of(f"select({factor}, a, 0)" if factor else "a", len(operands))
+    return equation.builder.einsum(name, operands, points.out, text, equation.bits)
+
+
+def _extreme(equation: Equation, points: _Points) -> Value:
+    """The smallest or largest of each value and the updates that go there; others leave it as it is."""
+    where, factor = _hits(equation, points, 2)
+    operands: list[tuple[Value, Sequence[Use]]] = [(points.updates, points.uses), (points.value, points.out), *where]
+    text = _COMBINED[equation.primitive]
+    both = expression_of(f"select({factor}, {text}, b)" if factor else text, len(operands))
+    kind: Reduction = "min" if equation.primitive == "scatter-min" else "max"
+    return equation.builder.einsum(equation.name, operands, points.out, both, equation.bits, reduction=kind)
+
+
+def _multiplied(equation: Equation, points: _Points) -> Value:
+    """Each value times the updates that go there.
+
+    Where at most one goes to an index, it is a sum of one. Others are factors, 1 where an update does not go, which are
+    multiplied by halves: no Einsum reduces by products.
+    """
+    name, free = equation.name, [label for label in points.labels if label not in points.batch.values()]
+    if _meets_once(equation, points):
+        found = _total(equation, points, name)
+        where, factor = _hits(equation, points, 0)
+        if not factor:
+            return equation.pointwise("a * b", points.value, found, bits=equation.bits)
+        labels = [out for axis, out in enumerate(points.out) if axis in points.batch or axis in points.moved]
+        hit = equation.builder.einsum(f"{name}_hit", where, labels, expression_of(factor, len(where)), 8)
+        seen = [size if out in labels else 1 for out, size in zip(points.out, points.value.shape, strict=True)]
+        text = "select(a, b * c, b)"
+        return equation.pointwise(text, reshape(hit, seen), points.value, found, bits=equation.bits)
+    own = [*free, *(f"w{axis}" for axis in points.moved)]
+    where, factor = _hits(equation, points, 1)
+    operands: list[tuple[Value, Sequence[Use]]] = [(points.updates, points.uses), *where]
+    text = expression_of(f"select({factor}, a, 1)" if factor else "a", len(operands))
+    rows = equation.builder.einsum(f"{name}_factors", operands, [*own, *points.out], text, equation.bits)
+    count = prod(rows.shape[: len(own)])
+    rows = equation.reshape(rows, (count, *points.value.shape))
+    equation.say(f"its factors, {count:,} for each value, are stored, and multiplied by halves")
+    factors = [points.value]
+    while count > 1:
+        half = count // 2
+        if count % 2:
+            factors.append(reshape(equation.take(rows, 0, count - 1, 1, 1), points.value.shape))
+        pair = equation.take(rows, 0, 0, 1, half), equation.take(rows, 0, half, 1, half)
+        rows = equation.builder.written(equation.pointwise("a * b", *pair, bits=equation.bits), f"{name}_products")
+        count = half
+    product = reshape(rows, points.value.shape)
+    for one in factors:
+        product = equation.pointwise("a * b", product, one, bits=equation.bits)
+    return product
+
+
+def _meets_once(equation: Equation, points: _Points) -> bool:
+    """Whether at most one update goes to each index: there is one, or places differ as is known or promised."""
+    sizes = dict(zip(points.labels, points.places.shape, strict=False))
+    n = prod(size for label, size in sizes.items() if label not in points.batch.values())
+    if n == 1 or equation.params["unique_indices"]:
+        return True
+    columns = [_column(equation, points, axis).array for axis in points.moved]
+    if points.batch or not columns or any(points.sizes[axis] > 1 for axis in points.moved):
+        return False
+    known_ones = [np.broadcast_to(column, points.places.shape[:-1]).ravel() for column in columns if column is not None]
+    return len(known_ones) == len(columns) and len(np.unique(np.stack(known_ones), axis=1).T) == n
 
 
 def written(equation: Equation) -> list[Value]:
@@ -282,6 +362,6 @@ def written(equation: Equation) -> list[Value]:
 SCATTERS: dict[str, Callable[[Equation], list[Value]]] = {
     "dynamic_update_slice": updated_slice,
     "scatter": written,
-    "scatter-add": added,
+    **dict.fromkeys(_COMBINED, combined),
 }
 """By the name of the primitive."""
