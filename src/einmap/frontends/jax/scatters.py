@@ -277,8 +277,8 @@ def _multiplied(equation: Equation, points: _Points) -> Value:
     own = [*free, *(f"w{axis}" for axis in points.moved)]
     where, factor = _hits(equation, points, 1)
     operands: list[tuple[Value, Sequence[Use]]] = [(points.updates, points.uses), *where]
-    text = expression_of(f"select({factor}, a, 1)" if factor else "a", len(operands))
-    rows = equation.builder.einsum(f"{name}_factors", operands, [*own, *points.out], text, equation.bits)
+    factor_of = expression_of(f"select({factor}, a, 1)" if factor else "a", len(operands))
+    rows = equation.builder.einsum(f"{name}_factors", operands, [*own, *points.out], factor_of, equation.bits)
     count = prod(rows.shape[: len(own)])
     rows = equation.reshape(rows, (count, *points.value.shape))
     equation.say(f"its factors, {count:,} for each value, are stored, and multiplied by halves")
