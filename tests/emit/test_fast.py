@@ -1,4 +1,4 @@
-"""Fast C: values are those of the Einsum, exactly for integers, under sanitizers; what is no product is refused."""
+"""Fast C: values are those of the Einsum, exactly for integers, under sanitizers; what is not a product is refused."""
 
 import ctypes
 import random

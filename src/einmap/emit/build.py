@@ -67,6 +67,7 @@ def schedule_to_emit(spec: Spec) -> Schedule:
     tree = spec.mapping
     if tree is None:
         raise MappingError("no mapping given; name a file that has `mapping:`")
+    spec.refuse_sparsity("emitted code")
     workload = spec.workload
     archs = spec.archs
     validate(tree, workload, archs, spec.place_of_node, [e.name for e in workload.einsums])
