@@ -10,6 +10,8 @@ from tests.nests import nest
 import einmap
 from einmap.errors import EinmapError, NotSupportedError, SpecError
 from einmap.execute.execute import execute
+from einmap.frontends.scalesim import write as scalesim
+from einmap.frontends.timeloop import write as timeloop
 from einmap.report.costs.cost_report import cost_report, to_text
 from einmap.report.executions.comparison import compare
 from einmap.report.executions.simulation import simulation_report
@@ -176,3 +178,10 @@ def test_reports_show_what_is_saved():
     assert "means over masks" in to_text(simulation_report(compare(spec, cost, execution), execution, spec))
     dense = einmap.loads(BASE)
     assert "Zeros" not in to_text(cost_report(einmap.evaluate(dense), dense, dense.mapping))
+
+
+@pytest.mark.parametrize("write", [timeloop.write, scalesim.write])
+def test_files_of_tools_that_are_written_dense_say_so(write):
+    left = [entry.key for entry in write(spec_of("  densities: {A: 0.5}")).left_out]
+    assert "sparsity" in left
+    assert "sparsity" not in [entry.key for entry in write(spec_of("  {}")).left_out]

@@ -85,6 +85,8 @@ def write(spec: Spec) -> Translation:
     if not layers:
         hint = "SCALE-Sim has layers that are products of two tensors"
         raise SpecError("no Einsum of the workload is one of its layers", at=spec.provenance("workload"), hint=hint)
+    if spec.sparsity:
+        report.leave(spec.provenance("sparsity"), "sparsity", "all tensors are written as dense")
     texts = {"net.csv": _topology(layers)}
     if spec.mapping is not None:
         validate(spec.mapping, spec.workload, spec.archs, spec.place_of_node, spec.workload.by_name)

@@ -30,6 +30,8 @@ def write(spec: Spec) -> Translation:
     if (times := workload.n_instances * workload.einsums[0].n_instances) > 1:
         at = spec.provenance("workload.einsums[0]")
         report.leave(at, "n_instances", f"a problem is done once, this Einsum {times} times")
+    if spec.sparsity:
+        report.leave(spec.provenance("sparsity"), "sparsity", "all tensors are written as dense")
     problem = write_problem(workload.einsums[0], report, spec.provenance("workload.einsums[0]"))
     texts = {"problem.yaml": _section("problem", problem.raw)}
     if spec.raw.get("arch") is not None:
