@@ -16,6 +16,8 @@ from einmap.visible import short
 
 MOST = 2**32
 """No size of a model is larger."""
+WIDEST = 1024
+"""Bits of the widest value."""
 
 _HARMLESS_BY_WHAT = {
     "names": "architectures model_type name_or_path auto_map finetuning_task task_specific_params tokenizer_class "
@@ -44,7 +46,7 @@ class Config:
     def __init__(self, raw: Any, file: str | None) -> None:
         top = At(file)
         if not isinstance(raw, RawMap):
-            raise SpecError("a config.json is a dictionary", at=getattr(raw, "at", None) or top)
+            raise SpecError("expected a dictionary of fields", at=getattr(raw, "at", None) or top)
         self._raw = raw
         self._asked: set[str] = {*HARMLESS}
         self.top = top
@@ -74,14 +76,14 @@ class Config:
         """An error at a field."""
         return SpecError(text, at=self.at(key), hint=hint)
 
-    def size(self, key: str, without: int | None = None, least: int = 1) -> int:
+    def size(self, key: str, without: int | None = None, least: int = 1, most: int = MOST) -> int:
         """A size, `without` where it is missing. Raises SpecError where it must be there."""
         found = self.get(key)
         if found is None:
             if without is None:
                 raise self._missing(key, "a whole number")
             return without
-        return found.integer(least, MOST)
+        return found.integer(least, most)
 
     def number(self, key: str, without: float) -> float:
         """A number that is not negative."""

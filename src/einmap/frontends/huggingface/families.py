@@ -255,6 +255,8 @@ def _mamba_1(c: Config) -> Description:
     hidden, layers = c.size("hidden_size"), layer_count(c)
     found = c.number("expand", 2) * hidden
     inner = c.size("intermediate_size") if c.has("intermediate_size") else int(found)
+    if inner < 1:
+        raise c.wrong("expand", f"{found:g} features inside (expand * hidden_size); expected 1 or more")
     kind, rank = c.get("model_type"), c.get("time_step_rank")
     falcon = kind is not None and kind.text() == "falcon_mamba"
     auto = rank is None or (isinstance(rank.raw, RawScalar) and rank.raw.value == "auto")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from einmap.errors import EinmapError, SpecError, did_you_mean, raise_all
 from einmap.frontends.files import reading
-from einmap.frontends.huggingface.config import read_config
+from einmap.frontends.huggingface.config import WIDEST, read_config
 from einmap.frontends.huggingface.description import Description
 from einmap.frontends.huggingface.einsums import Step, Widths
 from einmap.frontends.huggingface.families import description_of
@@ -19,9 +19,9 @@ PARAMETERS = {
     "batch": (1, 2**20),
     "tokens": (1, 2**30),
     "context": (0, 2**30),
-    "weight_bits": (1, 1024),
-    "activation_bits": (1, 1024),
-    "cache_bits": (1, 1024),
+    "weight_bits": (1, WIDEST),
+    "activation_bits": (1, WIDEST),
+    "cache_bits": (1, WIDEST),
     "unrolled": (0, 1),
 }
 """Names that -D may have, with the least and largest value."""

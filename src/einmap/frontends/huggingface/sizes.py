@@ -8,7 +8,7 @@ from typing import Literal
 
 from einmap.frontends.foreign import Value
 from einmap.frontends.huggingface.blocks import ACTIVATIONS
-from einmap.frontends.huggingface.config import Config
+from einmap.frontends.huggingface.config import WIDEST, Config
 from einmap.frontends.huggingface.description import Attention, Experts, FeedForward, Latent, Norm
 from einmap.spec.raw import RawMap
 
@@ -73,7 +73,7 @@ def quantised_bits(c: Config) -> tuple[int | None, int | None]:
     known = ("fp8", "fbgemm_fp8", "gptq", "awq", "bitsandbytes", "compressed-tensors", "mxfp4")
     match fields.word("quant_method", known):
         case "gptq" | "awq":
-            return fields.size("bits"), None
+            return fields.size("bits", most=WIDEST), None
         case "bitsandbytes":
             return 4 if fields.flag("load_in_4bit", False) else 8, None
         case "compressed-tensors":
@@ -94,7 +94,9 @@ def _of_groups(fields: Config) -> int | None:
     for name in Config(groups.raw, fields.top.file).names():
         group = Config(groups.raw.get(name), fields.top.file)
         weights = group.get("weights")
-        bits.add(None if weights is None else Config(weights.raw, fields.top.file).size("num_bits"))
+        bits.add(None if weights is None else Config(weights.raw, fields.top.file).size("num_bits", most=WIDEST))
+    if not bits:
+        raise fields.wrong("config_groups", "expected a group of layers, found none", "give weight_bits")
     if len(bits) != 1:
         raise fields.wrong("config_groups", "groups of layers with weights of several widths", "give weight_bits")
     fields.only("kv_cache_scheme", None, "a quantised cache is not read: leave the field out, and give cache_bits")
