@@ -9,10 +9,10 @@ from tests.serving.test_tokens import MACHINE, TINY, layer_seconds
 
 import einmap
 from einmap import SpecError, from_huggingface
-from einmap.distribute.operators import Product
+from einmap.distribute.operators import Product, Work
 from einmap.distribute.training.cuts import every_cut
 from einmap.serving.held import ends_held, layer_held
-from einmap.serving.kernels import Collective, Prompt, operators_of
+from einmap.serving.kernels import Collective, Prompt, operators_of, pairs_seen
 from einmap.serving.on_cluster import WAITING, planned
 from einmap.serving.plan import ServingPlan, fixed_of, plans_of
 from einmap.serving.tokens import TokenRequest, token_costs
@@ -121,7 +121,6 @@ def test_one_device_holds_all_weights_and_devices_together_no_fewer(name):
 
 def test_held_values_are_those_of_the_products_that_are_read():
     """Experts all busy, one device of several: what a step reads of weights is what the device holds."""
-    from einmap.distribute.operators import Product
     from einmap.serving.kernels import operators_of
 
     for name in ("Llama-3.1-70B", "Qwen3-30B-A3B", "DeepSeek-V3", "mamba2-2.7b"):
@@ -273,7 +272,10 @@ def cost(devices, fixed=None):
     return token_costs(TINY, NODES, TokenRequest(devices=devices, fixed=fixed))
 
 
-NEW = ("OLMo-2-7B", "granite-3.0-2b", "phi-2", "gpt-oss-20b", "Llama-4-Scout", "mamba-130m", "falcon-mamba-7b")
+NEW = (
+    "OLMo-2-7B", "granite-3.0-2b", "phi-2", "gpt-oss-20b", "Llama-4-Scout", "mamba-130m", "falcon-mamba-7b",
+    "DeepSeek-V3.2", "Qwen3-Next-80B-A3B",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NEW)
@@ -306,3 +308,39 @@ def test_experts_of_gpt_oss_are_read_in_4_bits_and_norms_over_all_heads_need_tho
     layer = operators_of(from_huggingface(PUBLISHED["OLMo-2-7B"][0]), ServingPlan(tp=2))[1]
     gathers = [o for o in layer.operators if isinstance(o, Collective) and o.kind == "all_gather"]
     assert [o.moved for o in gathers] == [2 * 4096 * 2]
+
+
+@pytest.mark.parametrize(("window", "chunk"), [(None, None), (5, None), (None, 4), (1, None), (None, 1)])
+def test_pairs_of_positions_are_those_that_masks_leave(window, chunk):
+    for context, new in itertools.product((0, 1, 3, 4, 11), (1, 2, 4, 9)):
+        seen = [
+            sum(
+                (window is None or key > query - window) and (chunk is None or key // chunk == query // chunk)
+                for key in range(query + 1)
+            )
+            for query in range(context, context + new)
+        ]
+        assert pairs_seen(context if chunk is None else context % chunk, new, window, chunk) == sum(seen)
+
+
+def test_a_prompt_over_chunks_takes_the_operations_of_each_chunk():
+    config = PUBLISHED["Llama-4-Scout"][0]
+
+    def operations(tokens):
+        layers = operators_of(from_huggingface(config, tokens=tokens))[1:-1]
+        return min(w.operations for o in layers[0].operators for w in getattr(o, "works", ()) if w.attends)
+
+    assert operations(3 * 8192) == pytest.approx(3 * operations(8192))
+
+
+def test_a_token_reads_the_rows_that_are_chosen_and_keys_of_all():
+    old, new = (from_huggingface(PUBLISHED[name][0], context=131071) for name in ("DeepSeek-V3", "DeepSeek-V3.2"))
+
+    def moved(model):
+        return sum(o.moved for o in operators_of(model)[1].operators if isinstance(o, Work))
+
+    rows, keys, scores = 131072 * 576 * 2, 131072 * 128 * 2 + 64 * 128 * 2, 131072 * 4
+    assert moved(old) - moved(new) == rows * (1 - 1 / 64) - keys - scores
+    held = [layer_held(model, ServingPlan()).values() for model in (old, new)]
+    cache = [next(of_cache for _, of_cache in found) for found in held]
+    assert cache[1] / cache[0] == pytest.approx((576 + 128) / 576)

@@ -8,6 +8,7 @@ from math import ceil
 
 from einmap.frontends.huggingface.description import (
     Attention,
+    DeltaRule,
     Experts,
     FeedForward,
     Latent,
@@ -90,17 +91,26 @@ def _mixer(block: Mixer, hidden: int, plan: ServingPlan) -> float:
     match block:
         case Attention():
             heads, kv_heads = ceil(block.heads / plan.tp), ceil(block.kv_heads / plan.tp)
-            return hidden * ((heads + 2 * kv_heads) * block.head + ceil(heads * block.head / plan.cp))
+            gates = heads if block.gated else 0
+            return hidden * ((heads + gates + 2 * kv_heads) * block.head + ceil(heads * block.head / plan.cp))
         case Latent():
             heads, row = ceil(block.heads / plan.tp), block.kv_rank + block.rotated
             columns = heads * (block.plain + block.rotated)
             queries = hidden * columns if block.q_rank is None else block.q_rank * (hidden + columns)
             keys = heads * block.plain + ceil(heads * block.value / plan.cp)
+            if block.index is not None and block.q_rank is not None:
+                # each device chooses by itself
+                scores = block.index.heads * block.index.head
+                queries += block.q_rank * scores + hidden * (block.index.heads + block.index.head)
             return queries + hidden * row + block.kv_rank * keys + hidden * ceil(heads * block.value / plan.cp)
         case StateSpace():
             inner = ceil(block.heads / plan.wide) * block.head
             shared = 2 * ceil(block.groups / plan.wide) * block.state
             return hidden * (3 * inner + shared + ceil(block.heads / plan.wide))
+        case DeltaRule():
+            inner = ceil(block.heads / plan.wide) * block.value
+            shared = 2 * ceil(block.groups / plan.wide) * block.key
+            return hidden * (3 * inner + shared + 2 * ceil(block.heads / plan.wide)) + block.taps * (inner + shared)
         case Selective():
             return ceil(block.inner / plan.wide) * (3 * hidden + 2 * block.rank + 3 * block.state + block.taps)
 
@@ -108,7 +118,7 @@ def _mixer(block: Mixer, hidden: int, plan: ServingPlan) -> float:
 def _of_cache(layer: Layer, context: int, plan: ServingPlan) -> float:
     """The part of the cache of a layer that a device has: some heads of some positions."""
     block = layer.mixer
-    if isinstance(block, StateSpace):
+    if isinstance(block, StateSpace | DeltaRule):
         return ceil(block.heads / plan.wide) / block.heads
     if isinstance(block, Selective):
         return ceil(block.inner / plan.wide) / block.inner

@@ -18,8 +18,10 @@ from einmap.distribute.plans.collectives import Kind
 from einmap.distribute.training.plan import Dim
 from einmap.frontends.huggingface.description import (
     Attention,
+    DeltaRule,
     Experts,
     FeedForward,
+    Index,
     Latent,
     Layer,
     Mixer,
@@ -68,6 +70,21 @@ class PartOperators:
         """Bytes of the widest activations: what the largest product reads and writes."""
         products = [o for o in self.operators if isinstance(o, Product)]
         return max((o.batch * o.m * (o.k * o.bits + o.n * o.result_bits) / 8 for o in products), default=0)
+
+
+def pairs_seen(context: int, new: int, window: int | None = None, chunk: int | None = None) -> int:
+    """Pairs of a new position and one that it sees, itself included; `context`: cached positions before the new ones,
+    with a `chunk` those of the same chunk.
+    """
+    if chunk is not None and context + new > chunk:
+        first = chunk - context
+        whole, rest = divmod(new - first, chunk)
+        return pairs_seen(context, first) + whole * pairs_seen(0, chunk) + pairs_seen(0, rest)
+    most = context + new if window is None else window
+    before = min(context, most - 1)
+    # as long as the window is not full, each sees one more than the one before
+    more = min(new, most - before)
+    return more * before + more * (more + 1) // 2 + (new - more) * most
 
 
 def operators_of(
@@ -182,6 +199,8 @@ class _Writer:
                 return self.states(block)
             case Selective():
                 return self.selective(block)
+            case DeltaRule():
+                return self.delta_rule(block)
 
     def attention(self, block: Attention) -> list[Operator]:
         """One product for queries, keys and values, the rotary embedding, attention, the product of its results."""
@@ -190,6 +209,7 @@ class _Writer:
         attends: list[Operator] = [self.attended(block, self.sequences, step.context, step.tokens)]
         if self.prompt:
             attends.append(self.attended(block, 1, self.prompt.kept, self.prompt.new))
+        gates = heads if block.gated else 0
         columns = (heads + 2 * kv_heads) * block.head
         turned: list[Operator] = [self.pointwise(columns, columns)] if block.rotary else []
         if block.qk_norm is not None:
@@ -202,7 +222,10 @@ class _Writer:
             turned.append(self.pointwise(heads * block.head, heads * block.head))
         inner = ceil(heads * block.head / self.plan.cp)
         joined = self.joined(self.rows, heads, block.head)
-        return [self.product(columns, self.hidden), *turned, *attends, *joined, self.product(self.hidden, inner)]
+        if block.gated:
+            joined.append(self.pointwise(2 * inner, inner, narrow=True))
+        first = self.product(columns + gates * block.head, self.hidden)
+        return [first, *turned, *attends, *joined, self.product(self.hidden, inner)]
 
     def attended(self, block: Attention, sequences: int, context: int, new: int) -> Operator:
         """Attention of new positions of some sequences to those that one device has."""
@@ -213,9 +236,11 @@ class _Writer:
             sequences, self.heads(block.heads), self.heads(block.kv_heads), seen, width=block.head, queries=new,
             bits=widths.cache, query_bits=max(widths.activations, widths.others),
         )  # fmt: skip
-        if part == 1:
+        pairs = pairs_seen(context, new, block.window, block.chunk)
+        if part == 1 and pairs == new * (seen - (new - 1) / 2):
             return whole
         (work,) = whole.works
+        work = replace(work, operations=work.operations * pairs / (new * (seen - (new - 1) / 2)))
         cached = 2 * sequences * block.head * whole.kv_heads * seen * widths.cache / 8
         return replace(work, operations=work.operations * part, moved=work.moved - (1 - part) * cached)
 
@@ -229,6 +254,8 @@ class _Writer:
         else:
             made = [self.product(columns + row, self.hidden)]
         made.append(self.pointwise(columns + row, columns + row))
+        if block.index is not None and block.q_rank is not None:
+            made += self.scored(block.index, block.q_rank)
         made += self.latent_attended(block, self.sequences, step.context, step.tokens)
         if self.prompt:
             made += self.latent_attended(block, 1, self.prompt.kept, self.prompt.new)
@@ -239,9 +266,11 @@ class _Writer:
         less work.
         """
         heads, row, widths = self.heads(block.heads), block.kv_rank + block.rotated, self.model.widths
-        seen, part = self.seen(context, new)
+        most = None if block.index is None else block.index.chosen
+        # rows that a prompt chooses are read once at least, as all are
+        seen, part = self.seen(context, new, most)
         rows, there = sequences * new, sequences * seen * part
-        pairs = 2.0 * rows * heads * (seen - (new - 1) / 2) * part
+        pairs = 2.0 * sequences * heads * pairs_seen(context, new, most) * part
         if new * block.kv_rank * 2 <= seen * (block.plain + block.value):
             moved = (there * row * widths.cache + rows * heads * 2 * row * widths.others) / 8
             return [
@@ -255,6 +284,44 @@ class _Writer:
             self.product(heads * (block.plain + block.value), block.kv_rank, rows=ceil(there)),
             Work(pairs * width, (there + rows) * heads * width * widths.others / 8, widths.others),
             *self.joined(rows, heads, block.value),
+        ]
+
+    def scored(self, block: Index, q_rank: int) -> list[Operator]:
+        """Scores by which positions are chosen, on each device for all heads: its products, scores in 32 bits of the
+        positions that it has, the choice, which reads them once.
+        """
+        step, widths, key = self.model.step, self.model.widths, block.head
+        made: list[Operator] = [
+            self.product(block.heads * key, q_rank),
+            self.product(key + block.heads, self.hidden),
+            self.pointwise((block.heads + 1) * key, (block.heads + 1) * key),
+        ]
+        groups = [(self.sequences, step.context, step.tokens)]
+        if self.prompt:
+            groups.append((1, self.prompt.kept, self.prompt.new))
+        for sequences, context, new in groups:
+            seen, part = self.seen(context, new)
+            pairs = sequences * pairs_seen(context, new) * part
+            read = (
+                sequences * seen * part * key * widths.cache / 8
+                + sequences * new * block.heads * key * widths.others / 8
+            )
+            made += [Work(2.0 * pairs * block.heads * (key + 1), read + pairs * 4, widths.others), Pointwise(pairs * 4)]
+        return made
+
+    def delta_rule(self, block: DeltaRule) -> list[Operator]:
+        """As `states`, with a state that is read, moved and read again at each position."""
+        widths = self.model.widths
+        heads, groups = self.columns(block.heads), self.columns(block.groups)
+        inner, shared = heads * block.value, 2 * groups * block.key
+        values = heads * block.key * block.value
+        return [
+            self.product(2 * inner + shared + 2 * heads, self.hidden),
+            self.pointwise(inner + shared, inner + shared),
+            # decay, what a key finds, the move, what a query finds
+            Work(7.0 * self.rows * values, 2 * self.sequences * values * widths.cache / 8, widths.others),
+            self.pointwise(2 * inner, inner, narrow=True),
+            self.product(self.hidden, inner),
         ]
 
     def states(self, block: StateSpace) -> list[Operator]:

@@ -13,7 +13,7 @@ from einmap.distribute.training.machine import Machine, machine_of
 from einmap.distribute.training.plan import DIMS, Dim
 from einmap.distribute.training.search import WORDS
 from einmap.errors import At, SpecError, did_you_mean
-from einmap.frontends.huggingface.description import Description, Experts, Selective, StateSpace
+from einmap.frontends.huggingface.description import DeltaRule, Description, Experts, Selective, StateSpace
 from einmap.numbers import divisors
 from einmap.units import counted
 from einmap.visible import short
@@ -162,7 +162,7 @@ def _most(made: Description) -> dict[Dim, int]:
     """Devices that some ways have at most: as many as there are experts, layers, positions."""
     experts = [layer.second.number for layer in made.layers if isinstance(layer.second, Experts)]
     most: dict[Dim, int] = {"ep": min(experts, default=1), "pp": len(made.layers)}
-    if all(isinstance(layer.mixer, StateSpace | Selective) for layer in made.layers):
+    if all(isinstance(layer.mixer, StateSpace | Selective | DeltaRule) for layer in made.layers):
         most["cp"] = 1
     return most
 

@@ -41,7 +41,25 @@ def _image_parameters(hidden=1408, inner=5632, layers=34, patches=577, pixels=58
     return layers * layer + ends + inner * adapter + adapter * adapter + adapter * text
 
 
+def _next_token_parameters(hidden=2048, heads=16, kv_heads=2, head=256, experts=512, inner=512):
+    """Parameters of the layer of Qwen3-Next that predicts a further token, which is published with the others: a
+    product of two hidden states, three norms, a layer with attention, its gate, experts and a shared one.
+    """
+    attention = hidden * head * (3 * heads + 2 * kv_heads) + 2 * head
+    return (
+        2 * hidden * hidden
+        + 3 * hidden
+        + attention
+        + hidden * experts
+        + 3 * hidden * inner * (experts + 1)
+        + 3 * hidden
+    )
+
+
 IMAGES = _image_parameters()
+# DeepSeek-V3.2-Exp (685,396,921,376) has beyond DeepSeek-V3 (684,531,386,000) what chooses positions in 61 layers and
+# in the one that predicts a further token, with 824 scales of their blocks each
+INDICES = 61 * ((685_396_921_376 - 684_531_386_000) // 62 - 824)
 GRANITE = {"embedding_multiplier": 12.0, "residual_multiplier": 0.22, "attention_multiplier": 0.0078125,
            "logits_scaling": 16.0, "tie_word_embeddings": True}  # fmt: skip
 GPT_OSS = {"head_dim": 64, "num_experts_per_tok": 4, "experts_per_token": 4, "sliding_window": 128,
@@ -111,6 +129,19 @@ PUBLISHED = {
         _deepseek("deepseek_v3", 129280, 7168, 18432, 61, 128, q_lora_rank=1536, moe_intermediate_size=2048,
                   n_routed_experts=256, n_shared_experts=1, num_experts_per_tok=8, first_k_dense_replace=3,
                   num_nextn_predict_layers=1), 671_026_419_200,
+    ),
+    "DeepSeek-V3.2": (
+        _deepseek("deepseek_v32", 129280, 7168, 18432, 61, 128, q_lora_rank=1536, moe_intermediate_size=2048,
+                  n_routed_experts=256, n_shared_experts=1, num_experts_per_tok=8, first_k_dense_replace=3,
+                  num_nextn_predict_layers=1, index_head_dim=128, index_n_heads=64, index_topk=2048),
+        671_026_419_200 + INDICES,
+    ),
+    "Qwen3-Next-80B-A3B": (
+        _dense("qwen3_next", 151936, 2048, 5120, 48, 16, 2, head_dim=256, moe_intermediate_size=512, num_experts=512,
+               num_experts_per_tok=10, norm_topk_prob=True, shared_expert_intermediate_size=512,
+               full_attention_interval=4, linear_conv_kernel_dim=4, linear_key_head_dim=128, linear_num_key_heads=16,
+               linear_num_value_heads=32, linear_value_head_dim=128, use_sliding_window=False),
+        81_324_862_720 - _next_token_parameters(),
     ),
     "OLMo-2-7B": (_dense("olmo2", 100352, 4096, 11008, 32, 32, 32), 7_298_617_344),
     "OLMo-2-32B": (_dense("olmo2", 100352, 5120, 27648, 64, 40, 8), 32_234_279_936),

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 STATES = ("mamba", "falcon_mamba", "mamba2")
+RECURRENT = (*STATES, "qwen3_next")
 LAYER_NORMS = ("phi", "nemotron")
 ACTS = {
     "relu2": lambda x: np.maximum(x, 0) ** 2,
@@ -29,18 +30,20 @@ def heat(c, positions):
 class Forward:
     """`c`: the config; `w`: weights by the names of the import, with shapes `[given..., made...]`; `ids`: [batch, time].
 
-    `cache`: by name of the import, all positions; `routed`: by layer the chosen experts of each position.
+    `cache`: by name of the import, all positions; `routed`: by layer the chosen experts of each position; `index`: by
+    layer the scores of positions and those that are chosen.
     """
 
     def __init__(self, c, w, ids):
         self.c, self.w, self.ids = c, w, ids
-        self.cache, self.routed = {}, {}
+        self.cache, self.routed, self.index = {}, {}, {}
         self.kind = c["model_type"]
         self.gemma = self.kind.startswith("gemma")
+        self.one = self.gemma or self.kind == "qwen3_next"
 
     def rms(self, x, gain, eps=None):
         eps = self.c.get("rms_norm_eps", 1e-6) if eps is None else eps
-        return x / np.sqrt((x * x).mean(-1, keepdims=True) + eps) * (gain + (1 if self.gemma else 0))
+        return x / np.sqrt((x * x).mean(-1, keepdims=True) + eps) * (gain + (1 if self.one else 0))
 
     def layer_norm(self, x, name, end=""):
         mean, var = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
@@ -127,14 +130,14 @@ class Forward:
     def moe(self, x, n):
         c = self.c
         logits = x @ self.w["WR"] + self.w.get("WR_bias", 0)
-        sigmoid = self.kind in ("deepseek_v3", "llama4_text")
+        sigmoid = self.kind in ("deepseek_v3", "deepseek_v32", "llama4_text")
         scores = 1 / (1 + np.exp(-logits)) if sigmoid else np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
-        choice = scores + self.w["R_bias"] if self.kind == "deepseek_v3" else scores
+        choice = scores + self.w["R_bias"] if "R_bias" in self.w else scores
         k = c["num_experts_per_tok"]
         chosen = np.argsort(-choice, -1)[..., :k]
         self.routed[n] = chosen
         gates = np.take_along_axis(scores, chosen, -1)
-        if c.get("norm_topk_prob", self.kind in ("mixtral", "granitemoe", "gpt_oss", "deepseek_v3")):
+        if c.get("norm_topk_prob", self.kind in ("mixtral", "granitemoe", "gpt_oss", "deepseek_v3", "deepseek_v32")):
             gates = gates / gates.sum(-1, keepdims=True)
         gates = gates * c.get("routed_scaling_factor", 1.0)
         act, out = ACTS["silu"], np.zeros_like(x)
@@ -164,6 +167,8 @@ class Forward:
     def mixer(self, x, n):
         if self.kind in STATES:
             return self.mamba(x, n) if self.kind == "mamba2" else self.mamba_1(x, n)
+        if self.kind == "qwen3_next" and (n + 1) % self.c["full_attention_interval"]:
+            return self.delta_rule(x, n)
         return self.mla(x, n) if "kv_lora_rank" in self.c else self.attention(x, n)
 
     def window(self, n):
@@ -205,7 +210,10 @@ class Forward:
         sink = self.w["Sink"][None, :, :, None, None] if self.kind == "gpt_oss" else None
         chunk = c["attention_chunk_size"] if llama4 and not straight else None
         p = self.softmax(scores, self.window(n), chunk=chunk, sink=sink)
-        return self.linear(np.einsum("bhgts,bshf->bthgf", p, v), "O", 3)
+        found = np.einsum("bhgts,bshf->bthgf", p, v)
+        if self.kind == "qwen3_next":
+            found = found / (1 + np.exp(-self.linear(x, "QG")))
+        return self.linear(found, "O", 3)
 
     def mla(self, x, n):
         source = self.rms(self.linear(x, "LQ"), self.w["LQN_gain"], 1e-6) if "WLQ" in self.w else x
@@ -215,8 +223,52 @@ class Forward:
         k, v = np.einsum("btk,khe->bthe", row, self.w["WUK"]), np.einsum("btk,khf->bthf", row, self.w["WUV"])
         full_q = np.concatenate([q, turned], -1)
         full_k = np.concatenate([k, np.broadcast_to(key[:, :, None], (*k.shape[:3], key.shape[-1]))], -1)
-        p = self.softmax(np.einsum("bthe,bshe->bhts", full_q, full_k) * full_q.shape[-1] ** -0.5, None)
-        return self.linear(np.einsum("bhts,bshf->bthf", p, v), "O", 2)
+        scores = np.einsum("bthe,bshe->bhts", full_q, full_k) * full_q.shape[-1] ** -0.5
+        if "index_topk" in self.c:
+            scores = np.where(self.chosen(x, source, n)[:, None], scores, -np.inf)
+        return self.linear(np.einsum("bhts,bshf->bthf", self.softmax(scores, None), v), "O", 2)
+
+    def chosen(self, x, source, n):
+        """Which positions a query of DeepSeek-V3.2 sees `[b, t, s]`: itself, and those with the largest scores."""
+        q, k = self.rotate(whole(self.linear(source, "IQ"))), whole(self.linear(x, "IK"))
+        k = (k - k.mean(-1, keepdims=True)) / np.sqrt(k.var(-1, keepdims=True) + 1e-6)
+        k = self.rotate(k * self.w["IN_gain"].reshape(-1) + self.w["IN_bias"].reshape(-1))
+        self.cache[f"IK_cache_{n}"] = k
+        each = np.maximum(np.einsum("btye,bse->btys", q, k) * q.shape[-1] ** -0.5, 0)
+        scores = np.einsum("btys,bty->bts", each, self.linear(x, "IW")) * q.shape[2] ** -0.5
+        most, found = self.c["index_topk"], np.zeros(scores.shape, bool)
+        picked = np.zeros((*scores.shape[:2], most))
+        for b, t in np.ndindex(*scores.shape[:2]):
+            others = np.argsort(-scores[b, t, :t])[: most - 1]
+            found[b, t, [*others, t]] = True
+            picked[b, t, : len(others) + 1] = [*others, t]
+        self.index[n] = scores, picked
+        return found
+
+    def delta_rule(self, x, n):
+        """Step by step: the state decays, and is moved towards the value of a key of length 1."""
+        c, silu, made = self.c, ACTS["silu"], {}
+        taps = c["linear_conv_kernel_dim"]
+        for name in "QKV":
+            raw = self.linear(x, f"{name}I")
+            self.cache[f"{name}_cache_{n}"] = raw
+            padded = np.concatenate([np.zeros((raw.shape[0], taps - 1, *raw.shape[2:])), raw], 1)
+            rows = [(padded[:, t : t + taps] * self.w[f"W{name}_conv"]).sum(1) for t in range(raw.shape[1])]
+            made[name] = silu(np.stack(rows, 1))
+        q, k = (t / np.sqrt((t * t).sum(-1, keepdims=True) + 1e-6) for t in (made["Q"], made["K"]))
+        share = 1 / (1 + np.exp(-self.linear(x, "B")))
+        decay = np.exp(-np.exp(self.w["A_log"]) * np.log1p(np.exp(self.linear(x, "D") + self.w["Step_bias"])))
+        state, states, out = np.zeros((*made["V"][:, 0].shape[:3], q.shape[-1], made["V"].shape[-1])), [], []
+        for t in range(x.shape[1]):
+            state = state * decay[:, t, ..., None, None]
+            wrong = made["V"][:, t] - np.einsum("bghef,bge->bghf", state, k[:, t])
+            state = state + np.einsum("bge,bghf->bghef", k[:, t], wrong * share[:, t, ..., None])
+            states.append(state)
+            out.append(np.einsum("bghef,bge->bghf", state, q[:, t]) * q.shape[-1] ** -0.5)
+        self.cache[f"State_{n}"] = np.stack(states, 1)
+        y = np.stack(out, 1)
+        y = y / np.sqrt((y * y).mean(-1, keepdims=True) + 1e-6) * self.w["YN_gain"]
+        return self.linear(y * silu(self.linear(x, "Z")), "O", 3)
 
     def mamba_1(self, x, n):
         """Step by step, by the equations of Gu and Dao."""

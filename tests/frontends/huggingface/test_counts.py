@@ -49,7 +49,12 @@ def test_active_parameters_are_those_that_are_published(name):
 
 
 UNGATED = ("phi", "nemotron")
-DECODERS = sorted(name for name, (config, _) in PUBLISHED.items() if "num_key_value_heads" in config)
+OTHERS = ("qwen3_next", "deepseek_v32")
+DECODERS = sorted(
+    name
+    for name, (config, _) in PUBLISHED.items()
+    if "num_key_value_heads" in config and config["model_type"] not in OTHERS
+)
 
 
 def weights_of_a_token(config):
@@ -139,6 +144,46 @@ def test_a_window_bounds_what_is_read_and_layers_within_it_are_alike():
     assert long.cache_bits == 21 * row * (4095 + 8192)
     assert [part.instances for part in long.parts] == [1, 21, 21, 1]
     assert [part.instances for part in from_huggingface(config, context=4000).parts] == [1, 42, 1]
+
+
+def test_a_token_of_deepseek_v32_sees_2048_positions_and_scores_all():
+    config, _ = PUBLISHED["DeepSeek-V3.2"]
+    rows, scores = 128 * (2 * 512 + 64), 64 * 128 + 64
+    one, two = (from_huggingface(config, context=context) for context in (4096, 8192))
+    assert two.n_products - one.n_products == 61 * 4096 * scores
+    old = from_huggingface(PUBLISHED["DeepSeek-V3"][0], context=2047)
+    index = 1536 * 64 * 128 + 7168 * (128 + 64)
+    assert one.n_products - old.n_products == 61 * (index + 4097 * scores)
+    # a prompt is not chosen from before there are more positions
+    short = from_huggingface(config, tokens=4096).n_products - from_huggingface(config, tokens=2048).n_products
+    assert short < 61 * 4096 * 4096 * rows
+    assert one.cache_bits == 61 * 4096 * (576 + 128) * 16
+    assert one.appended_bits == 61 * (576 + 128) * 16
+
+
+def test_a_token_of_qwen3_next_reads_a_state_and_a_quarter_of_its_layers_a_cache():
+    config, parameters = PUBLISHED["Qwen3-Next-80B-A3B"]
+    one, two = (from_huggingface(config, context=context) for context in (1000, 2000))
+    assert two.n_products - one.n_products == 12 * 16 * 2 * 256 * 1000
+    states = 36 * (32 * 128 * 128 + 3 * 8192)
+    assert one.cache_bits == (states + 12 * 2 * 2 * 256 * 1000) * 16
+    # norms, convolutions and decays are no products, what a state is multiplied with is
+    embeddings, idle = 151936 * 2048, 48 * 502 * 3 * 2048 * 512
+    active = parameters - embeddings - idle
+    states_and_pairs = 36 * 2 * 32 * 128 * 128 + 12 * 16 * 2 * 256 * 1001
+    assert one.n_products == pytest.approx(active + states_and_pairs, rel=0.001)
+
+
+def test_a_prompt_over_several_chunks_has_pairs_of_positions_within_each():
+    config, _ = PUBLISHED["Llama-4-Scout"]
+    one, long = (from_huggingface(config, tokens=tokens) for tokens in (8192, 3 * 8192))
+    head = 202048 * 5120
+    pairs = 40 * 128 * 2 * 8192**2
+    # 36 layers in chunks, 12 that see all
+    others = one.n_products - head - 48 * pairs
+    assert long.n_products == 3 * others + head + (36 * 3 + 12 * 9) * pairs
+    after = from_huggingface(config, tokens=9000, context=2 * 8192)
+    assert after.cache_bits == 12 * 2 * 8192 * 2 * 8 * 128 * 16
 
 
 def test_layers_cost_as_much_as_one_and_count_as_all():

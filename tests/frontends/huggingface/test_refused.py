@@ -15,6 +15,8 @@ BERT = PUBLISHED["bert-base-uncased"][0]
 ROBERTA = PUBLISHED["roberta-base"][0]
 SCOUT = PUBLISHED["Llama-4-Scout"][0]
 GPT_OSS = PUBLISHED["gpt-oss-20b"][0]
+NEXT = PUBLISHED["Qwen3-Next-80B-A3B"][0]
+CHOOSING = PUBLISHED["DeepSeek-V3.2"][0]
 FALCON = PUBLISHED["falcon-mamba-7b"][0]
 
 
@@ -84,8 +86,14 @@ def _groups(*bits):
         (MOE, {"moe_intermediate_size": None}, "'moe_intermediate_size' is missing"),
         (CODESTRAL, {"num_heads": 100}, "num_heads: 100 heads of 64 features are not expand"),
         (CODESTRAL, {"n_groups": 7}, "n_groups: 7 groups do not divide 128 heads"),
-        (LLAMA, {"model_type": "qwen3_next"}, "model_type: the architecture 'qwen3_next' is not known"),
-        (LLAMA, {"model_type": "deepseek_v32"}, "model_type: the architecture 'deepseek_v32' is not known"),
+        (LLAMA, {"model_type": "kimi_linear"}, "model_type: the architecture 'kimi_linear' is not known"),
+        (NEXT, {"linear_num_key_heads": 5}, "linear_num_key_heads: 5 heads of keys do not divide 32"),
+        (NEXT, {"layer_types": ["sliding_attention"] * 48}, r"layer_types\[0\]: expected full_attention or linear_"),
+        (NEXT, {"layer_types": ["linear_attention"]}, "layer_types: 1 kinds for 48 layers"),
+        (NEXT, {"use_sliding_window": True}, "use_sliding_window: windows beside linear attention"),
+        (CHOOSING, {"index_topk": None}, "the field 'index_topk' is missing"),
+        (CHOOSING, {"index_head_dim": 32}, "index_head_dim: 32 features, of which 64 are turned"),
+        (CHOOSING, {"q_lora_rank": None}, "q_lora_rank: scores of positions are made of latent queries"),
         (SCOUT, {"no_rope_layers": [1, 0]}, "no_rope_layers: 2 entries for 48 layers"),
         (SCOUT, {"no_rope_layers": [2] * 48}, r"no_rope_layers\[0\]: expected an integer"),
         (SCOUT, {"layer_types": ["sliding_attention"] * 48}, "layer_types: expected full_attention or chunked"),
@@ -129,7 +137,9 @@ def test_files_that_are_no_config_are_refused(text, tmp_path):
         (GEMMA, {"tokens": 5000, "context": 1}, "a chunk of 5000 tokens after a context"),
         (CODESTRAL, {"tokens": 2, "context": 1}, "2 tokens after a context, in state-space layers"),
         (CODESTRAL, {"tokens": 300}, "300 tokens are not a multiple of chunk_size, 256"),
-        (SCOUT, {"tokens": 9000}, "9000 tokens after 0, in layers that see chunks of 8192 positions apart"),
+        (SCOUT, {"tokens": 9000, "context": 100}, "9000 tokens after 100, in layers that see chunks of 8192 positions"),
+        (CHOOSING, {"tokens": 2, "context": 4000}, "2 tokens after 4000, in layers that see 2048 positions by choice"),
+        (NEXT, {"tokens": 2, "context": 1}, "2 tokens after a context, in state-space layers"),
         (FALCON, {"tokens": 2, "context": 1}, "2 tokens after a context, in state-space layers"),
         (BERT, {"tokens": 8, "context": 1}, "an encoder sees all positions at once"),
         ({**LLAMA, "num_hidden_layers": 1000}, {"unrolled": True}, "1,000 layers written one by one; at most 256"),

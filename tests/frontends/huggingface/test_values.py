@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.frontends.huggingface.forward import STATES, Forward, heat
+from tests.frontends.huggingface.forward import RECURRENT, Forward, heat
 
 from einmap import from_huggingface
 from einmap.einsum.numeric import run
@@ -48,6 +48,11 @@ SMALL = {
     "qwen3_moe": {**MOE, "model_type": "qwen3_moe", "decoder_sparse_step": 2},
     "deepseek_v2": {**DEEPSEEK, "model_type": "deepseek_v2", "routed_scaling_factor": 1.5},
     "deepseek_v3": {**DEEPSEEK, "model_type": "deepseek_v3", "q_lora_rank": 8, "routed_scaling_factor": 2.5},
+    "deepseek_v32": {**DEEPSEEK, "model_type": "deepseek_v32", "q_lora_rank": 8, "index_n_heads": 2,
+                     "index_head_dim": 6, "index_topk": 2},
+    "qwen3_next": {**MOE, "model_type": "qwen3_next", "full_attention_interval": 2, "linear_conv_kernel_dim": 3,
+                   "linear_num_value_heads": 4, "linear_num_key_heads": 2, "linear_key_head_dim": 3,
+                   "linear_value_head_dim": 5, "shared_expert_intermediate_size": 7},
     "mamba2": {**MAMBA, "model_type": "mamba2"},
     "olmo2": {**PLAIN, "model_type": "olmo2"},
     "granite": {**PLAIN, **SCALES, "model_type": "granite"},
@@ -58,7 +63,7 @@ SMALL = {
                 "swiglu_limit": 0.4},
     "llama4": {**PLAIN, "model_type": "llama4_text", "num_local_experts": 3, "num_experts_per_tok": 1,
                "no_rope_layer_interval": 2, "interleave_moe_layer_step": 2, "intermediate_size_mlp": 7,
-               "attention_chunk_size": 4, "floor_scale": 2, "attn_scale": 0.3},
+               "attention_chunk_size": 2, "floor_scale": 2, "attn_scale": 0.3},
     "mamba": {**MAMBA_1, "model_type": "mamba"},
     "falcon_mamba": {**MAMBA_1, "model_type": "falcon_mamba"},
 }  # fmt: skip
@@ -90,16 +95,18 @@ def given(name, tensor, shape, judge, context, tokens, ids):
         return np.zeros(shape)
     if base == "Heat":
         return heat(judge.c, np.arange(context, context + tokens))
-    if base == "Turns":
+    if base in ("Turns", "Index_turns"):
         return turns(context, tokens, shape[-1])
+    if base == "Picked":
+        return judge.index[int(name.rpartition("_")[2])][1][:, context : context + tokens, : shape[-1]]
     if base == "State":
         return judge.cache[name][:, context - 1] if context else np.zeros(shape)
     if base == "Earlier":
         return np.tril(np.ones(shape), -1)
     whole = judge.cache[name][:, :context]
-    if base == "K_cache" and len(shape) > whole.ndim:  # two halves of features
+    if base in ("K_cache", "IK_cache") and len(shape) > whole.ndim:  # two halves of features
         whole = whole.reshape(*whole.shape[:-1], 2, -1)
-    if base in ("X_cache", "B_cache", "C_cache") and judge.kind in STATES:
+    if judge.kind in RECURRENT:
         rows = np.concatenate([np.zeros((shape[0], shape[1], *shape[2:])), whole], 1)
         return rows[:, rows.shape[1] - shape[1] :]
     return whole[:, context - shape[1] :]
@@ -162,10 +169,12 @@ def even(config, model, weights, ids, context):
 @pytest.mark.parametrize("kind", SMALL)
 def test_a_step_gives_the_logits_of_the_whole_sequence(kind, step):
     config, (tokens, context) = SMALL[kind], STEPS[step]
-    if kind in STATES:
+    if kind in RECURRENT:
         tokens, context = {"chunk": (3, 0), "prompt": (8, 0)}.get(step, (tokens, context))
-    if kind == "llama4":  # within a chunk of 4 positions
-        tokens, context = {"chunk": (2, 5), "prompt": (4, 0)}.get(step, (tokens, context))
+    if kind == "llama4":  # in chunks of 2 positions
+        tokens, context = {"chunk": (1, 5), "prompt": (3, 0)}.get(step, (tokens, context))
+    if kind == "deepseek_v32" and step == "chunk":  # all of 2 positions are chosen
+        tokens, context = 1, 1
     # few tokens, which random routers spread evenly soon
     routed = "num_experts_per_tok" in config
     batch = 1 if routed else 2
@@ -182,6 +191,10 @@ def test_a_step_gives_the_logits_of_the_whole_sequence(kind, step):
     logits = judge.run()
     found = run(model.spec.workload, inputs_of(model, judge, weights, context, tokens, ids))
     np.testing.assert_allclose(found["Logits_H"][:, -1], logits[:, -1], rtol=1e-10, atol=1e-10)
+    for n, (scores, _) in judge.index.items():
+        parts = [found[name] for name in (f"I_cached_{n}", f"I_{n}") if name in found]
+        rows, seen = scores[:, context:], np.tril(np.ones((context + tokens,) * 2))[context:]
+        np.testing.assert_allclose(np.concatenate(parts, -1) * seen, rows * seen, rtol=1e-10, atol=1e-10)
     for name, rows in judge.cache.items():
         base, _, layer = name.rpartition("_")
         new = found[f"{base.removesuffix('_cache')}_new_{layer}"]

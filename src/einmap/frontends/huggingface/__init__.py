@@ -8,6 +8,7 @@
 - `blocks`: norms, projections, feed-forward layers and experts as Einsums.
 - `attention`: attention over cached and new positions, by heads or by latent rows.
 - `state_space`: state-space layers: one step, or a prompt in chunks.
+- `delta_rule`: linear attention by a gated delta rule: one step, or a prompt position by position.
 - `model`: a whole model: its parts with their instances, parameters, products, bits of cache.
 - `read`: the entrance, with a path or a dictionary; `einmap import --from huggingface`.
 """

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from einmap.errors import SpecError
 from einmap.frontends.huggingface.blocks import linear, normalised
-from einmap.frontends.huggingface.description import Attention, Latent
+from einmap.frontends.huggingface.description import Attention, Index, Latent, Norm
 from einmap.frontends.huggingface.einsums import Cascade, Tensor, extent
 
 
@@ -21,17 +21,51 @@ class Keys:
     index: dict[str, str]
 
 
-def keys_of(w: Cascade, m: str, *, causal: bool, window: int | None, chunk: int | None = None) -> tuple[Keys, ...]:
-    """Cached and new positions; `window` and `chunk` as `Attention` has them. Raises SpecError where a window ends
-    within a chunk of a prompt that follows a context, and for new positions on both sides of a multiple of `chunk`.
+@dataclass(frozen=True, slots=True)
+class Queries:
+    """New positions that attend: rank variables in place of `m`, the position as an index (None: `m`), bounds."""
+
+    variables: tuple[str, ...]
+    at: str | None = None
+    where: tuple[str, ...] = ()
+
+    def of(self, x: Tensor) -> str:
+        """Rows of a tensor by position."""
+        return f"{x}" if self.at is None else x.at(m=self.at)
+
+
+def positions_of(w: Cascade, m: str, block: Attention) -> tuple[Queries, tuple[Keys, ...]]:
+    """Queries, and the keys that they see: chunk by chunk where new positions are in several.
+
+    Raises SpecError for steps that begin within a chunk and end in another one, and as `keys_of` does.
+    """
+    step, chunk = w.step, block.chunk
+    if chunk is None:
+        return Queries((m,)), keys_of(w, m, causal=block.causal, window=block.window)
+    cached = step.context % chunk
+    if cached + step.tokens <= chunk:
+        return Queries((m,)), keys_of(w, m, causal=True, window=None, cached=cached)
+    if cached:
+        text = f"{step.tokens} tokens after {step.context}, in layers that see chunks of {chunk} positions apart"
+        before = step.context - cached
+        hint = (
+            f"at most {chunk - cached} tokens, up to the end of a chunk, or a context of {before} or {before + chunk}"
+        )
+        raise SpecError(text, hint=hint)
+    c, s, n = w.size("c", -(-step.tokens // chunk)), w.size("s", chunk), w.size("n", chunk)
+    rows = () if step.tokens % chunk == 0 else (f"{chunk}*{c} + {s} < {step.tokens}",)
+    keys = Keys("", n, (f"{n} <= {s}", *rows), {"m": f"{chunk}*{c} + {n}"})
+    return Queries((c, s), f"{chunk}*{c} + {s}", rows), (keys,)
+
+
+def keys_of(w: Cascade, m: str, *, causal: bool, window: int | None, cached: int | None = None) -> tuple[Keys, ...]:
+    """Cached and new positions; `window` as `Attention` has it, `cached`: how many of those are seen, all by default.
+
+    Raises SpecError where a window ends within a chunk of a prompt that follows a context.
     """
     step = w.step
-    cached = step.context if window is None else min(step.context, window - 1)
-    if chunk is not None:
-        cached = step.context % chunk
-        if cached + step.tokens > chunk:
-            text = f"{step.tokens} tokens after {step.context}, in layers that see chunks of {chunk} positions apart"
-            raise SpecError(text, hint=f"at most {chunk - cached} tokens, up to the end of a chunk")
+    if cached is None:
+        cached = step.context if window is None else min(step.context, window - 1)
     if cached and window is not None and step.tokens >= window:
         text = f"a chunk of {step.tokens} tokens after a context, in layers whose window is {window} positions"
         raise SpecError(text, hint=f"at most {window - 1} tokens, or a context of 0")
@@ -54,10 +88,11 @@ def attended(
     values: Sequence[Tensor],
     over: Sequence[str],
     sink: Tensor | None = None,
+    queries: Queries | None = None,
 ) -> Tensor:
     """Values weighted by the safe softmax of scores over all keys; `scores`: map expressions, one for each kind of
     keys; `over`: rank variables of the queries without their features; `sink`: scores of no key, by rank variables of
-    `over`. Divided after the weighting.
+    `over`; `queries`: where they are not called by their positions. Divided after the weighting.
     """
     alone = [extent(part.variable) == 1 for part in keys]
     maxima = [
@@ -88,18 +123,23 @@ def attended(
     if sink is not None:
         sums.append(f"exp({sink} - {most})")
     total = w.put("P_all", over, " + ".join(sums)) if len(sums) > 1 else total
-    return w.put("A", made, f"({' + '.join(weighted)}) / {total}")
+    divided = f"({' + '.join(weighted)}) / {total}"
+    if queries is None or queries.at is None:
+        return w.put("A", made, divided)
+    others = tuple(v for v in made if v not in queries.variables)
+    rows = (others[0], w.size("m", w.step.tokens), *others[1:])
+    return w.put("A", rows, divided, where=queries.where, out={"m": queries.at})
 
 
-def turned(w: Cascade, name: str, x: Tensor) -> Tensor:
+def turned(w: Cascade, name: str, x: Tensor, by: str = "Turns") -> Tensor:
     """Rotary embedding: features i and i + half of a head, two ranks of `x`, are turned by an angle of their position.
 
-    The turns of each position are an input, matrices of 2 x 2 (`Turns`). Features that a model does not rotate are
+    The turns of each position are an input, matrices of 2 x 2 (`by`). Features that a model does not rotate are
     turned by nothing, in pairs as well: an order of the columns of weights.
     """
     *kept, q, i = x.variables
     r = w.size("r", 2)
-    turns = w.input("Turns", "activation", x.variables[1], q, r, i)
+    turns = w.input(by, "activation", x.variables[1], q, r, i)
     return w.put(name, (*kept, r, i), f"{x} * {turns}")
 
 
@@ -119,21 +159,25 @@ def attention(w: Cascade, block: Attention, x: Tensor) -> Tensor:
         query, key = turned(w, "QR", query), turned(w, "KR", key)
     if block.heated:
         query = w.put("QH", query.variables, f"{query} * {w.input('Heat', 'activation', m)}")
-    keys = keys_of(w, m, causal=block.causal, window=block.window, chunk=block.chunk)
+    queries, keys = positions_of(w, m, block)
+    over = (b, *queries.variables, h, g)
     scores, values = [], []
     for part in keys:
         p = part.variable
         cached = part.label != ""
         k_rows = w.input("K_cache", "cache", b, p, *key.variables[2:]) if cached else key
         values.append(w.input("V_cache", "cache", b, p, h, f) if cached else value)
-        text = f"{query} * {k_rows.at(**part.index)} * {block.scale!r}"
-        score = w.put(f"S{part.label}", (b, m, h, g, p), text, weight=k_rows, where=part.where)
+        text = f"{queries.of(query)} * {k_rows.at(**part.index)} * {block.scale!r}"
+        score = w.put(f"S{part.label}", (*over, p), text, weight=k_rows, where=part.where)
         scores.append(f"{score}" if block.cap is None else f"{block.cap!r} * tanh({score} / {block.cap!r})")
     if block.causal:
         w.append("K_new", key.variables, f"{key}")
         w.append("V_new", value.variables, f"{value}")
     sink = w.input("Sink", "parameter", h, g) if block.sinks else None
-    result = attended(w, keys, scores, values, (b, m, h, g), sink)
+    result = attended(w, keys, scores, values, over, sink, queries)
+    if block.gated:
+        gate = linear(w, "QG", x, (d,), (h, g, f), bias=block.qkv_bias)
+        result = w.put("AG", result.variables, f"{result} * sigmoid({gate})")
     return linear(w, "O", result, (h, g, f), (d,), bias=block.out_bias)
 
 
@@ -161,12 +205,19 @@ def latent_attention(w: Cascade, block: Latent, x: Tensor) -> Tensor:
     if absorbed:
         plain = w.put("QL", (b, m, h, k), f"{plain} * {to_key}", weight=to_key)
     keys = keys_of(w, m, causal=True, window=None)
+    if block.index is not None:
+        scored(w, block.index, keys, source, x)
+        keys = chosen_keys(w, block.index, keys, b, m)
     scores, values = [], []
     for part in keys:
         p, label = part.variable, part.label
         rows, key = row, shared
         if label:
-            rows, key = w.input("C_cache", "cache", b, p, k), w.input("K_cache", "cache", b, p, *shared.variables[2:])
+            old = w.size("p", w.step.context)
+            rows, key = (
+                w.input("C_cache", "cache", b, old, k),
+                w.input("K_cache", "cache", b, old, *shared.variables[2:]),
+            )
         value, against = rows, rows
         if not absorbed:
             at = rows.variables[1]
@@ -183,6 +234,44 @@ def latent_attention(w: Cascade, block: Latent, x: Tensor) -> Tensor:
     return linear(w, "O", result, (h, f), (d,), bias=block.bias)
 
 
+def scored(w: Cascade, block: Index, keys: Sequence[Keys], source: Tensor, x: Tensor) -> None:
+    """Scores of all positions for each query, of which the largest are chosen: products of each head, without what is
+    below zero, summed with weights of the heads. The choice itself is no Einsum.
+    """
+    b, m, d = x.variables
+    y, pairs = w.size("y", block.heads), _pairs(w, block.head)
+    query = turned(w, "IQR", linear(w, "IQ", source, source.variables[-1:], (y, *pairs)), "Index_turns")
+    made = normalised(w, "IN", Norm("layer", 1e-6), linear(w, "IK", x, (d,), pairs), 2)
+    key = turned(w, "IKR", made, "Index_turns")
+    w.append("IK_new", key.variables, f"{key}")
+    of_heads = linear(w, "IW", x, (d,), (y,))
+    for part in keys:
+        p = part.variable
+        rows = w.input("IK_cache", "cache", b, p, *key.variables[2:]) if part.label else key
+        text = f"{query} * {rows.at(**part.index)} * {block.head**-0.5!r}"
+        each = w.put(f"IS{part.label}", (b, m, y, p), text, weight=rows, where=part.where)
+        summed = f"relu({each}) * {of_heads} * {block.heads**-0.5!r}"
+        w.put(f"I{part.label}", (b, m, p), summed, weight=of_heads, where=part.where)
+
+
+def chosen_keys(w: Cascade, block: Index, keys: tuple[Keys, ...], b: str, m: str) -> tuple[Keys, ...]:
+    """Keys that are chosen, by their places (`Picked`), and a new position itself.
+
+    Raises SpecError for several new positions after a context that do not see all.
+    """
+    step = w.step
+    if step.context + step.tokens <= block.chosen:
+        return keys
+    if step.context and step.tokens > 1:
+        text = f"{step.tokens} tokens after {step.context}, in layers that see {block.chosen} positions by choice"
+        raise SpecError(text, hint=f"one token, a context of 0, or up to {block.chosen} positions in all")
+    t = w.size("t", block.chosen - 1 if step.context else block.chosen)
+    picked = w.input("Picked", "index", b, m, t)
+    if step.context:
+        return (replace(keys[0], variable=t, index={"p": f"{picked}"}), *keys[1:])
+    return (replace(keys[0], variable=t, where=(f"{t} <= {m}",), index={"m": f"{picked}"}),)
+
+
 def _pairs(w: Cascade, size: int) -> tuple[str, str]:
     """Rank variables of the features of a head that are turned in pairs: its halves, and places in a half."""
     return w.size("q", 2), w.size("i", size // 2)
@@ -192,6 +281,7 @@ def _is_absorbed(w: Cascade, block: Latent) -> bool:
     """Whether fewer products are needed where weights of keys and values meet queries and results."""
     rows, m = w.step.context + w.step.tokens, w.step.tokens
     features = block.plain + block.value
-    return m * block.kv_rank * features + m * rows * 2 * block.kv_rank <= (
-        rows * block.kv_rank * features + m * rows * features
+    seen = rows if block.index is None else min(rows, block.index.chosen)
+    return m * block.kv_rank * features + m * seen * 2 * block.kv_rank <= (
+        rows * block.kv_rank * features + m * seen * features
     )

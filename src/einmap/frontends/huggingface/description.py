@@ -24,7 +24,8 @@ class Attention:
     `rotary`: whether queries and keys are turned by their position; `window`: positions that a query sees, itself
     included; `chunk`: it sees those from the last multiple of that on; `cap`: scores are cap * tanh(score / cap);
     `qk_norm`: norm of queries and keys, over each head, or over all heads where it is `joint`; `heated`: queries are
-    multiplied by a factor of their position; `sinks`: each head has a score more, of no key (gpt-oss).
+    multiplied by a factor of their position; `sinks`: each head has a score more, of no key (gpt-oss); `gated`: results
+    are multiplied by a sigmoid of a product of the hidden states (Qwen3-Next).
     """
 
     heads: int
@@ -42,6 +43,18 @@ class Attention:
     joint: bool = False
     heated: bool = False
     sinks: bool = False
+    gated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """Scores by which `chosen` positions are attended to (DeepSeek-V3.2, arXiv 2512.02556): `heads` queries of `head`
+    features, keys that all heads share and that are cached, weights of the heads for each query.
+    """
+
+    heads: int
+    head: int
+    chosen: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +63,7 @@ class Latent:
     values, which is cached with a rotated key of `rotated` features that all heads share.
 
     `q_rank`: of the queries; None where they are one product. `plain`, `value`: features of a head without rotary
-    embedding, and of its value.
+    embedding, and of its value. `index`: chooses the positions that are seen; None: all are.
     """
 
     heads: int
@@ -62,6 +75,7 @@ class Latent:
     scale: float
     norm: Norm
     bias: bool = False
+    index: Index | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +108,22 @@ class Selective:
     inside: Norm | None
     conv_bias: bool
     bias: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaRule:
+    """Linear attention by a gated delta rule (Yang et al., arXiv 2412.06464): `heads` states of `key` x `value`
+    features; a state decays, and is moved towards the value of each key. Queries and keys are in `groups`, with a
+    convolution over `taps` positions, as values have. `norm`: of the results of each head, which are gated behind it.
+    """
+
+    heads: int
+    groups: int
+    key: int
+    value: int
+    taps: int
+    norm: Norm
+    conv_bias: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +164,7 @@ class Experts:
     first: bool = False
 
 
-type Mixer = Attention | Latent | StateSpace | Selective
+type Mixer = Attention | Latent | StateSpace | Selective | DeltaRule
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from einmap.frontends.huggingface.description import (
     Description,
     Experts,
     FeedForward,
-    Latent,
     Layer,
     Norm,
     Selective,
@@ -26,11 +25,10 @@ from einmap.frontends.huggingface.sizes import (
     bits_of,
     cap,
     chosen_of,
-    latent,
     layer_count,
+    mixers,
     rms,
     second_blocks,
-    windows,
 )
 from einmap.spec.raw import RawList, RawMap, RawScalar
 from einmap.visible import short
@@ -49,8 +47,10 @@ DECODERS = {
     "mixtral": Decoder(windows="all", experts="mixtral"),
     "qwen2_moe": Decoder(qkv_bias=True, windows="late", experts="qwen"),
     "qwen3_moe": Decoder(qk_norm=True, windows="late", experts="qwen"),
+    "qwen3_next": Decoder(qk_norm=True, head=256, experts="qwen", delta=True),
     "deepseek_v2": Decoder(latent=True, experts="deepseek_v2"),
     "deepseek_v3": Decoder(latent=True, experts="deepseek_v3"),
+    "deepseek_v32": Decoder(latent=True, experts="deepseek_v3", indexed=True),
     "kimi_k2": Decoder(latent=True, experts="deepseek_v3"),
     "olmo2": Decoder(qk_norm=True, joint=True, placed="behind"),
     "granite": Decoder(multipliers=True),
@@ -102,12 +102,7 @@ def _decoder(c: Config) -> Description:
     decoder = DECODERS[kind.text()]
     layers, hidden = layer_count(c), c.size("hidden_size")
     norm = rms(c, decoder)
-    mixers: list[Attention | Latent]
-    if decoder.latent:
-        mixers = [latent(c)] * layers
-    else:
-        plain = attention(c, decoder)
-        mixers = [replace(plain, window=window) for window in windows(c, decoder, layers)]
+    blocks = mixers(c, decoder, layers)
     seconds = second_blocks(c, decoder, layers)
     c.get("num_nextn_predict_layers")
     for key in ("full_attn_mod", "interpolate_factor"):
@@ -126,7 +121,7 @@ def _decoder(c: Config) -> Description:
         architecture=kind.text(),
         hidden=hidden,
         vocabulary=c.size("vocab_size"),
-        layers=tuple(Layer(mixer, second, norm, placed, share) for mixer, second in zip(mixers, seconds, strict=True)),
+        layers=tuple(Layer(mixer, second, norm, placed, share) for mixer, second in zip(blocks, seconds, strict=True)),
         final_norm=norm,
         tied=c.flag("tie_word_embeddings", decoder.tied),
         head="none" if _head(c, "logits", {"ForCausalLM": "logits", "Model": "none"}) == "none" else "logits",

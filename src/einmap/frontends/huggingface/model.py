@@ -11,8 +11,10 @@ from typing import Any
 from einmap.errors import Note, SpecError
 from einmap.frontends.huggingface.attention import attention, latent_attention
 from einmap.frontends.huggingface.blocks import added, experts, feed_forward, linear, normalised, times
+from einmap.frontends.huggingface.delta_rule import delta_rule
 from einmap.frontends.huggingface.description import (
     Attention,
+    DeltaRule,
     Description,
     Experts,
     FeedForward,
@@ -275,6 +277,8 @@ def _mixed(w: Cascade, layer: Layer, x: Tensor) -> Tensor:
             return selective(w, layer.mixer, x)
         case StateSpace():
             return state_space(w, layer.mixer, x)
+        case DeltaRule():
+            return delta_rule(w, layer.mixer, x)
 
 
 def _second(w: Cascade, block: FeedForward | Experts, x: Tensor) -> Tensor:

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from einmap.frontends.foreign import Value
 from einmap.frontends.huggingface.blocks import ACTIVATIONS
 from einmap.frontends.huggingface.config import WIDEST, Config
-from einmap.frontends.huggingface.description import Attention, Experts, FeedForward, Latent, Norm
+from einmap.frontends.huggingface.description import (
+    Attention,
+    DeltaRule,
+    Experts,
+    FeedForward,
+    Index,
+    Latent,
+    Norm,
+)
 from einmap.spec.raw import RawMap
 
 BITS = {"float32": 32, "float16": 16, "bfloat16": 16, "float8_e4m3fn": 8, "float8_e5m2": 8}
 """Bits of a number by the names of `dtype`."""
-WINDOWED, FULL = "sliding_attention", "full_attention"
+WINDOWED, FULL, LINEAR = "sliding_attention", "full_attention", "linear_attention"
 MOST_LAYERS = 10_000
 
 
@@ -29,7 +37,8 @@ class Decoder:
     `activation`, `tied`: where the fields say nothing, `head` 0 for hidden size by heads. `norm`: kind of norm, with
     the field that has its epsilon; `placed`: of norms where not `both_norms`; `gated`: whether feed-forward layers are;
     `biases`: whether all products of a layer, and the head, have biases; `joint`: as `Attention` has it; `sinks`:
-    attention and experts are those of gpt-oss; `multipliers`: scales are fields (Granite).
+    attention and experts are those of gpt-oss; `multipliers`: scales are fields (Granite); `delta`: most layers have
+    linear attention, the others a gate, norms are 1 + gain (Qwen3-Next); `indexed`: latent rows are chosen by scores.
     """
 
     qkv_bias: bool | None = None
@@ -51,6 +60,8 @@ class Decoder:
     joint: bool = False
     sinks: bool = False
     multipliers: bool = False
+    delta: bool = False
+    indexed: bool = False
 
 
 def bits_of(c: Config) -> int:
@@ -107,8 +118,8 @@ def rms(c: Config, decoder: Decoder | None = None) -> Norm:
     """The norm of a decoder."""
     decoder = decoder or Decoder()
     kind, field = decoder.norm
-    # Gemma, and Nemotron's norms
-    offset = 1 if decoder.gemma or field == "norm_eps" else 0
+    # Gemma, Qwen3-Next, and Nemotron's norms
+    offset = 1 if decoder.gemma or decoder.delta or field == "norm_eps" else 0
     return Norm(kind, c.number(field, 1e-6 if kind == "rms" else 1e-5), offset)
 
 
@@ -146,11 +157,53 @@ def attention(c: Config, decoder: Decoder) -> Attention:
         qk_norm=rms(c, decoder) if decoder.qk_norm else None,
         joint=decoder.joint,
         sinks=decoder.sinks,
+        gated=decoder.delta,
         cap=cap(c, "attn_logit_softcapping", decoder.caps[0]) if decoder.gemma else None,
     )
 
 
-def latent(c: Config) -> Latent:
+def mixers(c: Config, decoder: Decoder, layers: int) -> list[Attention | Latent | DeltaRule]:
+    """Attention of each layer of a decoder, in order."""
+    if decoder.latent:
+        return [latent(c, decoder)] * layers
+    plain = attention(c, decoder)
+    if not decoder.delta:
+        return [replace(plain, window=window) for window in windows(c, decoder, layers)]
+    turn, listed = c.size("full_attention_interval", 4), c.get("layer_types")
+    kinds = [(layer + 1) % turn != 0 for layer in range(layers)]
+    if listed is not None:
+        kinds = [_is_kind(item, LINEAR) for item in listed.items()]
+        _check_kinds(c, len(kinds), layers)
+    c.only("use_sliding_window", False, "windows beside linear attention are not imported")
+    linear = delta_rule(c)
+    return [linear if kind else plain for kind in kinds]
+
+
+def delta_rule(c: Config) -> DeltaRule:
+    """Linear attention by a gated delta rule."""
+    heads, groups = c.size("linear_num_value_heads"), c.size("linear_num_key_heads")
+    if heads % groups:
+        text = f"{groups} heads of keys do not divide {heads} heads of values"
+        raise c.wrong("linear_num_key_heads", text)
+    key, value = c.size("linear_key_head_dim"), c.size("linear_value_head_dim")
+    taps = c.size("linear_conv_kernel_dim", 4, least=2)
+    return DeltaRule(heads, groups, key, value, taps, Norm("rms", c.number("rms_norm_eps", 1e-6)))
+
+
+def index(c: Config, q_rank: int | None, rotated: int) -> Index:
+    """Scores that choose positions, of queries to latent rows."""
+    made = Index(c.size("index_n_heads"), c.size("index_head_dim"), c.size("index_topk", least=2))
+    if made.head % 2 or made.head < rotated:
+        text = (
+            f"{made.head} features, of which {rotated} are turned (qk_rope_head_dim): expected an even number, as many"
+        )
+        raise c.wrong("index_head_dim", text)
+    if q_rank is None:
+        raise c.wrong("q_lora_rank", "scores of positions are made of latent queries, expected their size")
+    return made
+
+
+def latent(c: Config, decoder: Decoder) -> Latent:
     """Attention by latent rows, with the factor of YaRN's `mscale_all_dim` in its scale."""
     heads = c.size("num_attention_heads")
     plain, rotated = c.size("qk_nope_head_dim"), c.size("qk_rope_head_dim")
@@ -166,9 +219,10 @@ def latent(c: Config) -> Latent:
         turned = Config(found.raw, c.top.file)
         most, factor = turned.number("mscale_all_dim", 0.0), turned.number("factor", 1.0)
         scale *= (0.1 * most * math.log(factor) + 1.0) ** 2 if most and factor > 1 else 1.0
+    q_rank = c.size("q_lora_rank") if c.has("q_lora_rank") else None
     return Latent(
         heads=heads,
-        q_rank=c.size("q_lora_rank") if c.has("q_lora_rank") else None,
+        q_rank=q_rank,
         kv_rank=c.size("kv_lora_rank"),
         plain=plain,
         rotated=rotated,
@@ -176,6 +230,7 @@ def latent(c: Config) -> Latent:
         scale=scale,
         norm=Norm("rms", 1e-6),
         bias=c.flag("attention_bias", False),
+        index=index(c, q_rank, rotated) if decoder.indexed else None,
     )
 
 
@@ -204,19 +259,25 @@ def windows(c: Config, decoder: Decoder, layers: int) -> list[int | None]:
         kinds = [True] * layers
     listed = c.get("layer_types")
     if listed is not None:
-        kinds = [_is_windowed(item) for item in listed.items()]
-        if len(kinds) != layers:
-            raise c.wrong("layer_types", f"{len(kinds)} kinds for {layers} layers (num_hidden_layers)")
+        kinds = [_is_kind(item, WINDOWED) for item in listed.items()]
+        _check_kinds(c, len(kinds), layers)
     if any(kinds) and size is None:
         raise c.wrong("sliding_window", "layers have a window, but its size is missing")
     return [size if windowed else None for windowed in kinds]
 
 
-def _is_windowed(kind: Value) -> bool:
-    text = kind.text()
-    if text not in (WINDOWED, FULL):
-        raise kind.wrong(f"{FULL} or {WINDOWED}")
-    return text == WINDOWED
+def _check_kinds(c: Config, kinds: int, layers: int) -> None:
+    """Raise SpecError where there are not as many kinds as layers."""
+    if kinds != layers:
+        raise c.wrong("layer_types", f"{kinds} kinds for {layers} layers (num_hidden_layers)")
+
+
+def _is_kind(found: Value, kind: str) -> bool:
+    """Whether a layer is of this kind, and has no full attention. Raises SpecError for other words."""
+    text = found.text()
+    if text not in (kind, FULL):
+        raise found.wrong(f"{FULL} or {kind}")
+    return text == kind
 
 
 def activation(c: Config, without: str) -> str:
@@ -281,7 +342,7 @@ def _qwen(c: Config, decoder: Decoder) -> Experts:
         chosen_of(c, number),
         FeedForward(c.size("moe_intermediate_size"), act, gated=True),
         "softmax",
-        normalised=c.flag("norm_topk_prob", False),
+        normalised=c.flag("norm_topk_prob", decoder.delta),
         shared=shared,
         shared_gate=shared is not None,
     )

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from einmap.errors import SpecError
 from einmap.frontends.huggingface.blocks import linear, normalised
-from einmap.frontends.huggingface.description import Selective, StateSpace
+from einmap.frontends.huggingface.description import DeltaRule, Selective, StateSpace
 from einmap.frontends.huggingface.einsums import Cascade, Tensor
 
 SOFTPLUS = "log(1 + exp({0}))"
@@ -17,14 +17,14 @@ def state_space(w: Cascade, block: StateSpace, x: Tensor) -> Tensor:
     cache, and writes the new ones there; a prompt begins with zeros. Raises SpecError for several tokens after a
     context.
     """
-    _check(w)
+    check_step(w)
     d = x.variables[-1]
     g, h = w.size("g", block.groups), w.size("h", block.heads // block.groups)
     p, n = w.size("p", block.head), w.size("n", block.state)
     gate = linear(w, "Z", x, (d,), (g, h, p), bias=block.bias)
     made = {}
     for name, variables in (("X", (g, h, p)), ("B", (g, n)), ("C", (g, n))):
-        made[name] = _convolved(w, block, name, linear(w, f"{name}I", x, (d,), variables, bias=block.bias))
+        made[name] = convolved(w, block, name, linear(w, f"{name}I", x, (d,), variables, bias=block.bias))
     steps = linear(w, "D", x, (d,), (g, h), bias=block.bias)
     bias, rate = w.input("Step_bias", "parameter", g, h), w.input("A_log", "parameter", g, h)
     skip = w.input("D_skip", "parameter", g, h)
@@ -43,11 +43,11 @@ def selective(w: Cascade, block: Selective, x: Tensor) -> Tensor:
     `state_space`; a prompt goes through its positions one after another. Raises SpecError for several tokens after a
     context.
     """
-    _check(w)
+    check_step(w)
     b, m, d = x.variables
     p, n, r = w.size("p", block.inner), w.size("n", block.state), w.size("r", block.rank)
     gate = linear(w, "Z", x, (d,), (p,), bias=block.bias)
-    made = _convolved(w, block, "X", linear(w, "XI", x, (d,), (p,), bias=block.bias))
+    made = convolved(w, block, "X", linear(w, "XI", x, (d,), (p,), bias=block.bias))
     steps, rows, read = (linear(w, name, made, (p,), (v,)) for name, v in (("T", r), ("B", n), ("C", n)))
     if block.inside is not None:
         steps, rows, read = (normalised(w, f"{t.name[0]}N", block.inside, t) for t in (steps, rows, read))
@@ -73,7 +73,7 @@ def selective(w: Cascade, block: Selective, x: Tensor) -> Tensor:
     return linear(w, "O", gated, (p,), (d,), bias=block.bias)
 
 
-def _check(w: Cascade) -> None:
+def check_step(w: Cascade) -> None:
     """Raise SpecError for several tokens after a context."""
     if w.step.tokens > 1 and w.step.context:
         text = f"{w.step.tokens} tokens after a context, in state-space layers"
@@ -84,7 +84,7 @@ type Scanned = tuple[Tensor, str]
 """Rows that are read from the states, and the position of a row as an index."""
 
 
-def _convolved(w: Cascade, block: StateSpace | Selective, name: str, x: Tensor) -> Tensor:
+def convolved(w: Cascade, block: StateSpace | Selective | DeltaRule, name: str, x: Tensor) -> Tensor:
     """Each feature over the last positions, with what the cache has before the first one."""
     b, m, *features = x.variables
     tokens, before = w.step.tokens, block.taps - 1
