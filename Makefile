@@ -55,9 +55,11 @@ check: .venv/.dev ## lint, format, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# What Numba compiles, on the other core while the types are checked: each process of the tests would compile it again.
+# On the other core while the types are checked, what each process of the tests would do again: Numba compiles, and in
+# a new checkout pytest rewrites the asserts of all tests.
 kernels: .venv/.dev
 	@$(BIN)/einmap warmup >/dev/null
+	@[ -d tests/__pycache__ ] || $(BIN)/pytest -qq --collect-only >/dev/null 2>&1 || true
 
 bench: .venv/.dev ## run the benchmarks (ONLY="startup ...": some) and write docs/performance.md
 	$(BIN)/python benchmarks/run.py $(ONLY)
