@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from tests.emit.running import needs_compiler
 from tests.onnx_models import model, node, numbers
 
 from einmap.cli.main import app
@@ -45,6 +46,7 @@ TABLE = {
     "show": Writes(("show", *SPEC, *SMALL), ending=".svg"),
     "emit": Writes(("emit", *SPEC, *SMALL), ending=".c"),
     "machine": Writes(("machine", "--this-cpu", "--no-measure")),
+    "bench": Writes(("bench", *SPEC, *SMALL, "-D", "BITS=32", "--repeats", "1"), ending=".c"),
     "plan-matmul": Writes(("plan-matmul", "128", "128", "128", "--machine", "machine.yaml", "--dtype", "fp8")),
     "pipeline": Writes(("pipeline", "--schedule", "1f1b"), ending=".csv"),
     "pipeline --svg": Writes(("pipeline", "--schedule", "1f1b"), "--svg", ".svg"),
@@ -65,8 +67,15 @@ TABLE = {
     "simulate --trace": Writes(("simulate", *SPEC, *SMALL), "--trace", ".csv"),
 }
 READERS = {name: command for name, command in TABLE.items() if command.spec}
-commands = pytest.mark.parametrize("command", TABLE.values(), ids=TABLE)
-readers = pytest.mark.parametrize("command", READERS.values(), ids=READERS)
+
+
+def each(table):
+    """One test for each command; those that compile are left out where there is no compiler."""
+    cases = [pytest.param(c, marks=needs_compiler if n == "bench" else (), id=n) for n, c in table.items()]
+    return pytest.mark.parametrize("command", cases)
+
+
+commands, readers = each(TABLE), each(READERS)
 
 
 @pytest.fixture(autouse=True)

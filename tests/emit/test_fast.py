@@ -70,6 +70,33 @@ GOTO = """
     n by 1 on FMA.lanes
     Z on FMA
 """
+
+
+def convolution(summed, axis, cut, channels=16):
+    """A convolution with a stride of 2 in one direction, whose vectors lie along `axis`."""
+    outputs, filters = {"k": ("p, q, k", "r, s, c, k"), "q": ("k, p, q", "k, c, r, s"), "c": ("p, q, c", "r, s, c")}[
+        axis
+    ]
+    image = "c, H: 2*p + r, W: q + s" if axis == "q" else "H: 2*p + r, W: q + s, c"
+    sizes = {"p": 3, "q": 11, "r": 2, "s": 3, "c": 3 if summed else channels, "h": 6, "w": 13}
+    sizes |= {"k": 19} if summed else {}
+    rows = "k by 3" if axis == "q" else "q by 3"
+    inside = ["s by 1", *(["c by 1"] if summed else []), f"{axis} by 4", f"{rows[0]} by 1", f"{axis} by 1 on FMA.lanes"]
+    nest = [
+        "Main holds I F O",
+        "p by 1",
+        "L3 holds I F",
+        cut,
+        "r by 1",
+        "L2 holds I",
+        rows,
+        "Registers holds O",
+        *inside,
+        "O on FMA",
+    ]
+    return product("\n".join(nest), sizes, f"O[{outputs}] = I[{image}] * F[{filters}]")
+
+
 CASES = {
     "even": product(GOTO, {"m": 12, "k": 10, "n": 32}),
     "edges": product(GOTO, {"m": 13, "k": 11, "n": 37}),
@@ -131,6 +158,10 @@ CASES = {
         {"m": 6, "k": 3, "j": 5, "n": 6},
         "Z[m, n] = A[m, k] * B[k, j] * C[j, n]",
     ),
+    "a convolution, channels last, strided": convolution("c", "k", "k by 10"),
+    "a convolution along rows": convolution("c", "q", "q by 8"),
+    "depthwise": convolution("", "c", "c by 8"),
+    "depthwise, with channels beside the vectors": convolution("", "c", "c by 8", channels=13),
 }
 
 
@@ -225,7 +256,7 @@ REFUSED = {
     "not all of 32 bits": (GOTO, SIZES, MATMUL, 8),
     "spreads the sums over 'k'": (GOTO.replace("k by 5", "k by 5 on Cores.cores"), {**SIZES, "k": 9}, MATMUL, 32),
     "lie along 'n'": (ALONG_M, SIZES, MATMUL, 32),
-    "by a sum": (GOTO, {**SIZES, "p": 20}, "Z[m, n] = A[m, k] * B[P: n + k]", 32),
+    "by a number": (GOTO, {**SIZES, "p": 21}, "Z[m, n] = A[m, k] * B[P: n + k + 1]", 32),
     "at most 64 are kept": (LARGE.replace("m by 3", "m by 6"), {**SIZES, "n": 64}, MATMUL, 32),
 }
 

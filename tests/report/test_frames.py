@@ -12,8 +12,11 @@ from pathlib import Path
 import pandas
 import pytest
 from pyarrow import parquet
+from tests.emit.running import needs_compiler
 
 import einmap
+from einmap.bench import result as benchmarks
+from einmap.bench.timing import Times
 from einmap.distribute.backends.compare import matches
 from einmap.distribute.costs.cluster import Cluster, Link, ProcessingElement
 from einmap.distribute.training.model import Ranks, TrainingModel
@@ -94,6 +97,9 @@ def results():
     link = Cluster(ProcessingElement(peak=((16, 1e12),)), (("x", Link(1e9)),))
     found.append(best_training_plan(trained, link, TrainingRequest(2)))
     found.append(einmap.from_huggingface(MODEL))
+    times = benchmarks.Run("einmap", Times((2.0, 4.0), (3.0,)), 0)
+    moved = (benchmarks.Moved("Main", "A", "read", 64.0),)
+    found.append(benchmarks.Benchmark("Z[m] = A[m]", "", "cc", "wall time", False, 1, 8.0, 1.0, 2.0, moved, (times,)))
     found.append(token_costs(MODEL, einmap.load("h100_nodes"), TokenRequest((1, 2), (9,))))
     return {full_name(type(one[0] if isinstance(one, tuple) else one)): one for one in found}
 
@@ -221,7 +227,7 @@ def test_what_has_no_table_is_refused_by_name(results, tmp_path):
         einmap.frame_of(cost, "latencis")
     with pytest.raises(
         einmap.SpecError,
-        match=r"a str is not a result with a table\n  hint: results: BestTraining, Census, Comparison, Cost",
+        match=r"a str is not a result with a table\n  hint: results: Benchmark, BestTraining, Census, Comparison, Cost",
     ):
         einmap.frame_of("text")
     with pytest.raises(einmap.SpecError, match="a list of Cost is not"):
@@ -278,6 +284,7 @@ COMMANDS = {
         "sent [bytes]",
     ),
     "tokens": (("config.json", "--on", "h100_nodes", "--batch", "2", "--context", "9"), "time for each token [s]"),
+    "bench": (("simple", "matmul", "simple_matmul", *SMALL, "-D", "BITS=32", "--repeats", "1"), "median [s]"),
     "pipeline": (("--devices", "2", "--micro-batches", "4"), "makespan [s]"),
     "plan-matmul": (
         ("256", "256", "256", "--machine", "chiplet_256", "--dtype", "fp8", "--candidates", "4"),
@@ -294,7 +301,7 @@ def test_every_command_with_numbers_writes_them():
     assert {name for name, words in options.items() if "--json" in words} - {*COMMANDS} == {"warmup"}
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", [pytest.param(c, marks=needs_compiler if c == "bench" else ()) for c in COMMANDS])
 def test_commands_write_their_tables(command, tmp_path, tmp_path_factory, monkeypatch):
     from typer.testing import CliRunner
 

@@ -29,6 +29,7 @@ COMMANDS = {
     "simulate": "simulate",
     "emit": "emit",
     "machine": "catalogue.machine",
+    "bench": "lab.bench",
     "run": "mesh.run",
     "plan": "mesh.plan",
     "train-plan": "mesh.train_plan",

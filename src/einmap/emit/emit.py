@@ -22,7 +22,7 @@ def emit(spec: Spec, lang: str = "c", *, fast: bool = False) -> str:
     """The loop nest of the mapping of `spec` as code: `pseudo` (text), `python` (NumPy), `c` (C99), or a plug-in's.
 
     The code moves what the preset `exact` counts, value for value, and says how much that was. With `fast`, C for one
-    product that is as fast as the mapping is: packed tiles, vectors in registers, threads; it counts nothing.
+    product or convolution, as fast as the mapping is: packed tiles, vectors in registers, threads; it counts nothing.
     Raises SpecError for an unknown language, a missing mapping and operations that are not arithmetic, MappingError for
     a mapping that does not fit, NotSupportedError for what cannot be emitted.
     """

@@ -1,5 +1,6 @@
 """Reports of results.
 
+- `bench`: the terminal report of `einmap bench`.
 - `drawing`: pictures as SVG text, without any other program or library.
 - `frames`: results as tidy tables: one row for each observation, units in the names of columns; pandas, CSV, Parquet.
 - `mesh`: what plans over a mesh look like.

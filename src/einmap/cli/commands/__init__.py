@@ -6,7 +6,7 @@
 - `evaluate`: `einmap evaluate`: what a mapping costs.
 - `exchange`: the commands for whole specifications and files of other tools: dump, import and export.
 - `explain`: `einmap explain`: why a mapping costs what it does.
-- `lab`: the commands of the search lab: search, census and skislope.
+- `lab`: the commands of the search lab: search, census and skislope; mappings edited by hand, and run here.
 - `map`: `einmap map`: find the best mapping.
 - `mesh`: the commands for meshes of processing elements.
 - `plan_matmul`: `einmap plan-matmul`: block one matrix product for the memories of a machine.

@@ -20,7 +20,9 @@ class Options:
         "pseudo: text; python: a function on NumPy arrays; c: a C99 file that checks itself.",
         default="pseudo",
     )
-    fast: bool = flag("C of one product as fast as the mapping is: packed tiles, vectors, threads; it counts nothing.")
+    fast: bool = flag(
+        "C of one product or convolution as fast as the mapping is: packed tiles, vectors, threads; it counts nothing."
+    )
     output: Path | None = output_option("Write the code instead of printing it.")
     force: bool = force_option()
 

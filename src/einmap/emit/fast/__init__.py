@@ -1,6 +1,6 @@
 """Fast C for one processor: the nest of a mapping with packed tiles, register tiles, vectors and threads.
 
-- `nest`: a mapping of one product as loops, packed tiles and a register tile; what cannot be emitted so is refused.
+- `nest`: a mapping of one product or convolution as loops, packed tiles and a register tile; others are refused.
 - `layout`: the order of the values of a packed tile: that in which the loops inside read them.
 - `print_nest`: the nest as C, one line of comment for each node of the mapping.
 - `print_tile`: the register tile and the functions that pack tiles, as C.

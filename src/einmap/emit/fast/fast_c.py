@@ -27,11 +27,23 @@ cc -O3 -march=native FILE.c (and -fopenmp for loops over cores; -DNO_MAIN -share
 
 def fast_c(spec: Spec) -> str:
     """The C file. Raises what `emit` raises, and NotSupportedError for what is not one product."""
-    nest = nest_of(schedule_to_emit(spec))
-    einsum = f"{nest.output}[{', '.join(nest.ranks[nest.output])}] = " + " * ".join(
-        f"{t}[{', '.join(nest.ranks[t])}]" for t in nest.inputs
-    )
-    about = ABOUT.format(einsum=einsum).splitlines()
+    return text_of(fast_nest(spec))
+
+
+def fast_nest(spec: Spec) -> Nest:
+    """The nest that is printed. Raises what `emit` raises, and NotSupportedError for what is not one product."""
+    return nest_of(schedule_to_emit(spec))
+
+
+def einsum_text(nest: Nest) -> str:
+    """The Einsum in one line: `Z[m, n] = A[m, k] * B[k, n]`."""
+    indices = {a.tensor: ", ".join(str(index) for _, index in a.projection) for a in nest.einsum.accesses}
+    return f"{nest.output}[{indices[nest.output]}] = " + " * ".join(f"{t}[{indices[t]}]" for t in nest.inputs)
+
+
+def text_of(nest: Nest) -> str:
+    """The C file of a nest."""
+    about = ABOUT.format(einsum=einsum_text(nest)).splitlines()
     size = {"float": 4, "double": 8}[nest.real] * nest.tile.lanes
     lines = ["/*", *(f" * {comment_safe(line)}".rstrip() for line in about), " */", ""]
     lines += ["#define _POSIX_C_SOURCE 199309L", "#include <stdio.h>", "#include <stdlib.h>", "#include <time.h>", ""]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, NoReturn
 
 from einmap.arch.component import Memory
-from einmap.einsum.einsum import Einsum
+from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.operation import Apply, MapExpression, Operand
 from einmap.emit.fast.layout import Block, Layout, layout_of
 from einmap.emit.language.identifiers import Names
@@ -102,7 +102,8 @@ class Tile:
 class Nest:
     """A product as a nest. `shapes`: of whole tensors; `ranks`: rank variables of each tensor in its order.
 
-    `at`: first value and end of each rank variable around the register tile, as C.
+    `at`: first value and end of each rank variable around the register tile, as C. `in_place`: inputs that the register
+    tile reads where they lie, instead of from a packed tile.
     """
 
     einsum: Einsum
@@ -116,6 +117,7 @@ class Nest:
     at: Mapping[str, tuple[str, str]]
     names: Mapping[str, str]
     """Identifiers of tensors, and of rank variables inside functions."""
+    in_place: frozenset[str]
 
     @property
     def packed(self) -> Mapping[str, Packed]:
@@ -128,12 +130,21 @@ class Nest:
         return tuple(step for step in self.steps if isinstance(step, Loop))
 
     def strides(self, tensor: str) -> dict[str, int]:
-        """Values from one value of each rank variable to the next one, in the whole tensor."""
-        strides, step = {}, 1
-        for variable, size in zip(reversed(self.ranks[tensor]), reversed(self.shapes[tensor]), strict=True):
-            strides[variable] = step
+        """Values from one value of each rank variable to the next one, in the whole tensor.
+
+        Of `I[2*p + r, c]` with 8 values of c: 16 for p, 8 for r, 1 for c.
+        """
+        (access,) = (a for a in self.einsum.accesses if a.tensor == tensor)
+        strides, step = dict[str, int](), 1
+        for (_, index), size in zip(reversed(access.projection), reversed(self.shapes[tensor]), strict=True):
+            strides |= {variable: factor * step for variable, factor in reversed(index.terms)}
             step *= size
         return strides
+
+    def clamped(self, variable: str) -> bool:
+        """Whether a row of the tile beside the output would be read in place, so that the last one is read again."""
+        rows = {v for v, _ in self.tile.rows}
+        return variable in rows and any(variable in self.ranks[t] for t in self.in_place)
 
     @property
     def uneven(self) -> tuple[str, ...]:
@@ -168,7 +179,8 @@ class _Builder:
         self.route, self.einsum = route, route.einsum
         self.real = self._check_product()
         (self.output,) = route.einsum.outputs
-        self.ranks = {a.tensor: tuple(i.terms[0][0] for _, i in a.projection) for a in route.einsum.accesses}
+        self.projections = {a.tensor: a.projection for a in route.einsum.accesses}
+        self.ranks = {t: tuple(v for _, i in p for v, _ in i.terms) for t, p in self.projections.items()}
         self.axis = self.ranks[self.output][-1]
         self.extents = dict(route.einsum.bounds)
         self.at: dict[str, tuple[str, str]] = {v: ("0", str(n)) for v, n in route.einsum.bounds}
@@ -182,6 +194,7 @@ class _Builder:
         self.outside = [t for t in route.turns if t.position < self.hold.position]
         self.inside = [t for t in route.turns if t.position > self.hold.position]
         self.tile = self._tile(self._lanes())
+        self.in_place = frozenset(t for t in self.ranks if t != self.output and self._is_in_place(t))
 
     def _indices(self, names: Names) -> dict[Address, str]:
         """The variable of each loop that cuts its rank variable: `k1`, further in `k2`."""
@@ -197,12 +210,15 @@ class _Builder:
         """The nest, from the outermost loop in."""
         einsum, extents = self.einsum, dict(self.einsum.bounds)
         inputs = tuple(a.tensor for a in einsum.accesses if not a.output)
-        shapes = {t: tuple(extents[v] for v in variables) for t, variables in self.ranks.items()}
+        shapes = {t: self._shape(t, extents) for t in self.ranks}
         events: list[Turn | Hold] = [*self.outside, *self._stations()]
         for event in sorted(events, key=lambda e: e.position):
             self._pass(event)
         steps = tuple(self.steps)
-        return Nest(einsum, self.real, inputs, self.output, self.ranks, shapes, steps, self.tile, self.at, self.names)
+        return Nest(
+            einsum, self.real, inputs, self.output, self.ranks, shapes,
+            steps, self.tile, self.at, self.names, self.in_place,
+        )  # fmt: skip
 
     # what is a product
 
@@ -217,12 +233,7 @@ class _Builder:
         if einsum.cuts:
             self._refuse("has a constraint on its iteration space")
         for access in einsum.accesses:
-            variables = [index.terms for _, index in access.projection]
-            simple = all(len(terms) == 1 and terms[0][1] == 1 for terms in variables)
-            if not simple or any(index.constant for _, index in access.projection):
-                self._refuse(f"indexes {access.tensor!r} by a sum")
-            if len({terms[0][0] for terms in variables}) < len(variables) or not variables:
-                self._refuse(f"indexes {access.tensor!r} twice by one rank variable, or by none")
+            self._check_indices(access)
         if any(first for _, first in einsum.first_values):
             self._refuse("has a rank variable that does not begin at 0")
         bits = {a.bits_per_value for a in einsum.accesses}
@@ -232,6 +243,16 @@ class _Builder:
             if turn.first != turn.shape and turn.first < dict(einsum.bounds)[turn.variable]:
                 self._refuse(f"has a first tile of another size in a loop over {turn.variable!r}")
         return REALS[size]
+
+    def _check_indices(self, access: TensorAccess) -> None:
+        indices = [index for _, index in access.projection]
+        terms = [term for index in indices for term in index.terms]
+        if any(index.constant or not index.terms for index in indices) or any(factor < 0 for _, factor in terms):
+            self._refuse(f"indexes {access.tensor!r} by a number or a difference")
+        if access.output and (len(terms) > len(indices) or any(factor != 1 for _, factor in terms)):
+            self._refuse(f"indexes its output {access.tensor!r} by a sum or a multiple")
+        if len({v for v, _ in terms}) < len(terms) or not terms:
+            self._refuse(f"indexes {access.tensor!r} twice by one rank variable, or by none")
 
     def _refuse(self, text: str, hint: str = "leave out --fast") -> NoReturn:
         raise NotSupportedError(
@@ -287,6 +308,27 @@ class _Builder:
             )
         return tile
 
+    def _is_in_place(self, tensor: str) -> bool:
+        """Whether an input is read where it lies: one that is indexed by sums, of which packed tiles would be larger.
+
+        Vectors of it must lie in memory, and none of them beside it.
+        """
+        *outer, (_, last) = self.projections[tensor]
+        if all(len(index.terms) == 1 for _, index in (*outer, (_, last))):
+            return False
+        if self.axis not in self.ranks[tensor]:
+            return True
+        left = dict(self.einsum.bounds)[self.axis]
+        for turn in self.outside:
+            if turn.variable == self.axis and turn.shape < left:
+                if left % turn.shape:
+                    return False
+                left = turn.shape
+        return last.terms == ((self.axis, 1),) and left % self.tile.lanes == 0
+
+    def _shape(self, tensor: str, extents: Mapping[str, int]) -> tuple[int, ...]:
+        return tuple(index.extent(extents) for _, index in self.projections[tensor])
+
     # what stands around it
 
     def _stations(self) -> list[Hold]:
@@ -294,7 +336,7 @@ class _Builder:
         stations, tile = [], self.hold
         for tensor in self.route.holds:
             inner = [h for h in self._memories(tensor)[1:] if h.position < tile.position]
-            if not inner and tensor != self.output:
+            if not inner and tensor != self.output and tensor not in self.in_place:
                 inner = [Hold(tensor, tile.component, tile.level, tile.position, tile.address)]
             stations += inner
         return stations
@@ -304,10 +346,10 @@ class _Builder:
             self._enter(event)
             return
         tensor = event.tensor
-        shape = tuple(self.extents[v] for v in self.ranks[tensor])
+        shape = self._shape(tensor, self.extents)
         known = any(isinstance(s, Held) and s.tensor == tensor and s.packed is not None for s in self.steps)
         packed = None
-        if tensor != self.output and not known:
+        if tensor != self.output and tensor not in self.in_place and not known:
             packed = self._pack(event, [t for t in self.outside if t.position > event.position])
         self.steps.append(Held(event.component.name, tensor, shape, packed))
 

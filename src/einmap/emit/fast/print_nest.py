@@ -79,26 +79,36 @@ def _call(nest: Nest) -> Iterator[str]:
     strides = nest.strides(nest.output)
     inputs = []
     for tensor in nest.inputs:
+        if tensor in nest.in_place:
+            inputs.append(_place(nest, tensor))
+            continue
         packed = nest.packed[tensor]
         first = packed.layout.first()
         inputs.append(_buffer(packed) + (f" + {first}" if first != "0" else ""))
-    places = [times(nest.at[v][0], s) for v, s in strides.items() if nest.at[v][0] != "0"]
-    to = " + ".join([output, *reversed(places)])
+    to = _place(nest, nest.output)
     rows = [str(strides[v]) for v, _ in tile.rows]
     sums = [_distance(*nest.at[v]) for v, _ in tile.reduced]
     outside = dict.fromkeys(loop.variable for loop in nest.loops if loop.variable not in nest.ranks[nest.output])
     add = " || ".join(f"{nest.at[v][0]} > 0" for v in outside) or "0"
     arguments = ", ".join([*inputs, to, *rows, *sums, add])
+    whole = "".join(f", {n}" for v, n in tile.rows if nest.clamped(v))
     if not nest.uneven:
-        yield f"tile_{output}({arguments});"
+        yield f"tile_{output}({arguments}{whole});"
         return
     sizes = {**dict(tile.rows), tile.axis: tile.vectors * tile.lanes}
     limits = [_distance(*nest.at[v]) for v in sizes]
     full = " && ".join(f"{_distance(*nest.at[v])} >= {sizes[v]}" for v in nest.uneven)
     yield f"if ({full})"
-    yield f"    tile_{output}({arguments});"
+    yield f"    tile_{output}({arguments}{whole});"
     yield "else"
     yield f"    edge_{output}({arguments}, {', '.join(limits)});"
+
+
+def _place(nest: Nest, tensor: str) -> str:
+    """Where the values of a register tile begin in a whole tensor."""
+    strides = nest.strides(tensor)
+    places = [times(nest.at[v][0], s) for v, s in strides.items() if nest.at[v][0] != "0"]
+    return " + ".join([nest.names[tensor], *reversed(places)])
 
 
 def _distance(start: str, end: str) -> str:

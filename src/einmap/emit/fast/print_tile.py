@@ -35,7 +35,8 @@ def _arguments(nest: Nest) -> list[str]:
     inputs = [f"const real *restrict {nest.names[t]}" for t in nest.inputs]
     rows = [f"const long to_{nest.names[v]}" for v, _ in nest.tile.rows]
     steps = [f"const long n_{nest.names[v]}" for v, _ in nest.tile.reduced]
-    return [*inputs, "real *restrict to", *rows, *steps, "const int add"]
+    most = [f"const long most_{nest.names[v]}" for v, _ in nest.tile.rows if nest.clamped(v)]
+    return [*inputs, "real *restrict to", *rows, *steps, "const int add", *most]
 
 
 def _tile_body(nest: Nest) -> Iterator[str]:
@@ -50,18 +51,16 @@ def _tile_body(nest: Nest) -> Iterator[str]:
     body = []
     factors = []
     for tensor in nest.inputs:
-        name, layout = nest.names[tensor], nest.packed[tensor].layout
-        offset = [(nest.names[v], stride) for v, _, stride in (*layout.steps, *layout.tile) if v != tile.axis]
-        where = " + ".join(times(v, s) for v, s in offset)
+        name, vec = nest.names[tensor], "loose" if tensor in nest.in_place else "vec"
+        where = " + ".join(times(_row(nest, tensor, v), s) for v, s in _strides(nest, tensor).items())
         if tile.axis not in nest.ranks[tensor]:
             factors.append(f"{name}[{where or '0'}]")
             continue
-        own = [(nest.names[v], n) for v, n, _ in layout.tile if v != tile.axis]
-        if own:
-            factors.append(f"*(const vec *)({name} + {where} + part * {tile.lanes})")
+        if any(v in nest.ranks[tensor] for v, _ in tile.rows):
+            factors.append(f"*(const {vec} *)({name} + {where} + part * {tile.lanes})")
             continue
         body.append(f"vec {name}_row[{tile.vectors}];")
-        load = f"{name}_row[part] = *(const vec *)({name} + {where + ' + ' if where else ''}part * {tile.lanes});"
+        load = f"{name}_row[part] = *(const {vec} *)({name} + {where + ' + ' if where else ''}part * {tile.lanes});"
         body.extend(loops([("part", tile.vectors)], [load]))
         factors.append(f"{name}_row[part]")
     body.extend(loops(unrolled, [f"sum{at} += {' * '.join(factors)};"]))
@@ -75,6 +74,22 @@ def _tile_body(nest: Nest) -> Iterator[str]:
     yield from indented(loops(unrolled, [f"*(loose *)(to + {place}) = sum{at};"]))
 
 
+def _strides(nest: Nest, tensor: str) -> dict[str, int]:
+    """Values from one row, or one step of a sum, to the next, as the register tile reads them."""
+    inside = [v for v, _ in (*nest.tile.reduced, *nest.tile.rows)]
+    if tensor in nest.in_place:
+        strides = nest.strides(tensor)
+        return {v: strides[v] for v in inside if v in strides}
+    layout = nest.packed[tensor].layout
+    return {v: stride for v, _, stride in (*layout.steps, *layout.tile) if v != nest.tile.axis}
+
+
+def _row(nest: Nest, tensor: str, variable: str) -> str:
+    """A row of the tile; of what is read in place the last one again where there are no more."""
+    v = nest.names[variable]
+    return f"smaller({v}, most_{v} - 1)" if tensor in nest.in_place and nest.clamped(variable) else v
+
+
 def _edge_lines(nest: Nest) -> Iterator[str]:
     """A tile that is cut off: it is computed in full beside the output, and its values are brought there."""
     tile, output = nest.tile, nest.names[nest.output]
@@ -84,7 +99,7 @@ def _edge_lines(nest: Nest) -> Iterator[str]:
     strides, size = dict[str, int](), width
     for v, n in reversed(rows):
         strides[v], size = size, size * n
-    arguments = _arguments(nest)
+    arguments = [a for a in _arguments(nest) if not a.startswith("const long most_")]
     limits = [f"const long most_{v}" for v, _ in (*rows, (axis, 0))]
     steps = [f"n_{nest.names[v]}" for v, _ in tile.reduced]
     inputs = [nest.names[t] for t in nest.inputs]
@@ -92,7 +107,8 @@ def _edge_lines(nest: Nest) -> Iterator[str]:
     yield f"static __attribute__((noinline)) void edge_{output}({', '.join([*arguments, *limits])})"
     yield "{"
     body = [f"real part[{size}] __attribute__((aligned(64)));"]
-    call = [*inputs, "part", *(str(strides[v]) for v, _ in rows), *steps, "0"]
+    most = [f"most_{nest.names[v]}" for v, _ in tile.rows if nest.clamped(v)]
+    call = [*inputs, "part", *(str(strides[v]) for v, _ in rows), *steps, "0", *most]
     body.append(f"tile_{output}({', '.join(call)});")
     there = " + ".join([*(f"{v} * to_{v}" for v, _ in rows), axis])
     here = " + ".join([*(f"{v} * {strides[v]}" for v, _ in rows), axis])

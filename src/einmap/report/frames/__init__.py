@@ -2,6 +2,7 @@
 
 - `frame`: a table as a value, and how one is made of a result.
 - `kinds`: every kind of result with its tables: the one place that all the others ask.
+- `benchmarks`: tables of workloads that were run on the processor at hand.
 - `costs`: tables of costs, searches and differences.
 - `executions`: tables of simulations.
 - `explanations`: tables of explanations.

@@ -35,6 +35,7 @@ ROOMS = {
     "einmap.frontends.huggingface.model.LanguageModel": "models",
     "einmap.matmul.result.MatmulPlan": "products",
     "einmap.matmul.measured.measure.Measured": "products",
+    "einmap.bench.result.Benchmark": "benchmarks",
     "einmap.serving.tokens.TokenCosts": "models",
     "einmap.sweep.result.PointResult": "sweeps",
 }

@@ -1,0 +1,9 @@
+"""A workload on the processor at hand: its mapping as fast C, compiled, checked, and timed beside libraries.
+
+- `compiler`: a C compiler, and libraries of fast code that are called from Python.
+- `values`: whole numbers as inputs, and the values that are to come out.
+- `libraries`: the same Einsum by libraries that are installed: NumPy, PyTorch.
+- `timing`: runs in turn, with caches that hold the tensors and with caches that do not.
+- `result`: what came out, beside what the model says.
+- `bench`: all of it, for a mapping.
+"""

@@ -1,0 +1,74 @@
+"""A C compiler, and a library of fast code that is called from Python."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from einmap.errors import SpecError
+from einmap.visible import short, visible
+
+COMPILERS = ("cc", "gcc", "clang")
+FLAGS = ("-O3", "-march=native", "-Wno-psabi", "-DNO_MAIN", "-shared", "-fPIC")
+MOST_SECONDS = 300
+
+
+def compiler_at_hand() -> str:
+    """The path of `$CC`, or of `cc`, `gcc` or `clang`. Raises SpecError where there is none."""
+    asked = os.environ.get("CC")
+    for name in (asked,) if asked else COMPILERS:
+        if (found := shutil.which(name)) is not None:
+            return found
+    what = f"the C compiler {asked!r} that CC names" if asked else "a C compiler (cc, gcc or clang)"
+    raise SpecError(f"this needs {what}, which is not installed", hint="apt install gcc; or CC=/path/of/a/compiler")
+
+
+def version_of(compiler: str) -> str:
+    """The first line that a compiler says of itself."""
+    done = subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=30, check=False)
+    return visible(done.stdout.partition("\n")[0].strip()) or Path(compiler).name
+
+
+class Library:
+    """The function `nest` of a file of fast code; call it with the arrays of its inputs and of its output."""
+
+    def __init__(self, text: str, folder: Path, compiler: str, *, threads: bool = False) -> None:
+        """Compile and open `text` in `folder`, with OpenMP for `threads`. Raises SpecError when that fails."""
+        source, library = folder / "fast.c", folder / "fast.so"
+        source.write_text(text)
+        flags = [*FLAGS, *(["-fopenmp"] if threads else [])]
+        command = [compiler, *flags, str(source), "-o", str(library)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=MOST_SECONDS, check=False)
+        except subprocess.TimeoutExpired:
+            raise SpecError(f"the C compiler took more than {MOST_SECONDS} s", hint="choose a smaller tile") from None
+        if done.returncode != 0:
+            said = short(done.stderr.strip() or f"exit status {done.returncode}", 400)
+            raise SpecError(
+                f"the C compiler {Path(compiler).name} refused the code: {said}", hint="try another with CC"
+            )
+        self._nest = ctypes.CDLL(str(library)).nest
+
+    def __call__(self, arrays: Sequence[NDArray[Any]]) -> None:
+        """Run the nest once. Raises ValueError for an array that does not lie in memory in its own order."""
+        if not all(array.flags.c_contiguous for array in arrays):
+            raise ValueError("the arrays must be contiguous")
+        self._nest(*(ctypes.c_void_p(array.ctypes.data) for array in arrays))
+
+
+def aligned(shape: Sequence[int], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """An array that begins with a line of the caches, filled with NaN."""
+    count = int(np.prod(shape))
+    room = np.empty(count * dtype.itemsize + 64, np.uint8)
+    start = -room.ctypes.data % 64
+    values = room[start : start + count * dtype.itemsize].view(dtype).reshape(shape)
+    values[...] = np.nan
+    return values

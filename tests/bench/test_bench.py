@@ -1,0 +1,149 @@
+"""A mapping that is run: values as the Einsum says, times of all contenders in turn, errors that say what is missing."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from tests.cli.conftest import run  # noqa: F401 - a fixture
+from tests.emit.running import needs_compiler
+from tests.emit.test_fast import CASES, GOTO, loop, machine
+
+import einmap
+from einmap.bench import bench
+from einmap.bench.bench import MAPPED, benchmark
+from einmap.bench.compiler import Library
+from einmap.bench.result import Spread
+from einmap.bench.timing import Times, in_turn
+from einmap.bench.values import by_numpy, inputs_of
+from einmap.einsum.numeric import run as evaluated
+from einmap.emit.fast.fast_c import fast_nest
+from einmap.errors import SpecError
+from einmap.progress import Progress
+
+SIZES = {"M": 7, "K": 6, "N": 19}
+CONVOLUTION = "a convolution, channels last, strided"
+HERE = """
+    MainMemory holds A B Z
+    L1 holds A B
+    m by 3
+    n by 8
+    Registers holds Z
+    k by 1
+    m by 1
+    n by 1
+    Z on FMA
+"""
+
+
+@pytest.fixture
+def files(tmp_path):
+    """An architecture, a workload and a mapping of a product, each in a file of its own."""
+    workload = {"einsums": ["Z[m, n] = A[m, k] * B[k, n]"], "rank_sizes": SIZES, "bits_per_value": {"All": 32}}
+    parts = {"arch": machine(), "workload": workload, "mapping": {"nodes": nodes(GOTO)}}
+    for name, content in parts.items():
+        (tmp_path / f"{name}.yaml").write_text(json.dumps({name: content}))
+    return [tmp_path / f"{name}.yaml" for name in parts]
+
+
+def nodes(text):
+    return [loop(line.strip()) for line in text.strip().splitlines()]
+
+
+@pytest.mark.parametrize("name", ["edges", CONVOLUTION, "depthwise", "three factors, one along the vectors alone"])
+def test_values_to_come_out_are_those_of_the_einsum(name):
+    nest = fast_nest(CASES[name])
+    inputs = inputs_of(nest.einsum, nest.shapes, np.dtype(np.float32))
+    expected = evaluated(CASES[name].workload, inputs)[nest.output]
+    assert np.abs(expected).max() > 3
+    assert np.array_equal(by_numpy(nest.einsum, inputs), expected)
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["double", CONVOLUTION, "cores"])
+def test_the_code_and_the_library_compute_the_einsum(name):
+    found = benchmark(CASES[name], rounds=2, flushed=2**12)
+    ours, numpy = found.runs[:2]
+    assert (ours.name, ours.differ, numpy.differ) == (MAPPED, 0, 0)
+    assert len(ours.times.warm) == len(numpy.times.cold) == 2
+    assert found.cores == (3 if name == "cores" else 1)
+    main = [m.bits for m in found.moved if (m.memory, m.action) == ("Main", "write")]
+    assert main == [sum(main)] and main[0] >= 8 * ours_bytes(CASES[name])
+
+
+def ours_bytes(spec):
+    """Bytes of the output."""
+    nest = fast_nest(spec)
+    return np.prod(nest.shapes[nest.output]) * {"float": 4, "double": 8}[nest.real]
+
+
+@needs_compiler
+def test_a_wrong_value_is_found_and_ends_with_status_1(files, run, monkeypatch):  # noqa: F811
+    right = Library.__call__
+
+    def wrong(library, arrays):
+        right(library, arrays)
+        arrays[-1][3, 2] += 1
+
+    monkeypatch.setattr(Library, "__call__", wrong)
+    done = run("bench", *files, "--repeats", 1)
+    assert done.status == 1
+    assert "WRONG: 1 values differ" in " ".join(done.out.split())
+
+
+@needs_compiler
+def test_tables_and_json_hold_what_was_measured(files, run, tmp_path):  # noqa: F811
+    done = run("bench", *files, "--repeats", 2, "--json", "--csv", tmp_path / "runs.csv", "-o", tmp_path / "fast.c")
+    document = json.loads(done.out)
+    rows = list(csv.DictReader((tmp_path / "runs.csv").read_text().splitlines()))
+    assert [row["name"] for row in rows][:3] == [MAPPED, MAPPED, "NumPy's BLAS"]
+    warm = document["runs"][0]["warm_s"]
+    assert float(rows[0]["median [s]"]) == pytest.approx(sum(warm) / 2)
+    assert document["flops"] == 2 * 7 * 6 * 19
+    assert "void nest(" in (tmp_path / "fast.c").read_text()
+
+
+@needs_compiler
+def test_without_an_architecture_it_is_the_processor_at_hand(files, run, tmp_path):  # noqa: F811
+    (tmp_path / "here.yaml").write_text(json.dumps({"mapping": {"nodes": nodes(HERE)}}))
+    words = ("bench", files[1], tmp_path / "here.yaml", "--no-measure", "--no-compare", "--repeats", 1)
+    done = run(*words)
+    assert (done.status, "all values exact" in " ".join(done.out.split())) == (0, True)
+    assert "L1 reads, writes" in done.out
+    assert run("bench", *files, "--cores", 2).status == 2
+
+
+def test_without_a_compiler_it_says_so_before_anything_is_searched(files, run, monkeypatch):  # noqa: F811
+    monkeypatch.setenv("CC", "no-such-compiler")
+    monkeypatch.setattr(bench, "benchmark", None)
+    done = run("bench", *files)
+    assert done.status == 2
+    assert "the C compiler 'no-such-compiler' that CC names, which is not installed" in " ".join(done.err.split())
+
+
+def test_tensors_that_no_memory_holds_are_refused():
+    large = {"M": 2**20, "K": 2**20, "N": 2**20}
+    workload = {"einsums": ["Z[m, n] = A[m, k] * B[k, n]"], "rank_sizes": large, "bits_per_value": {"All": 32}}
+    spec = einmap.Spec.from_dict(arch=machine(), workload=workload, mapping={"nodes": nodes(GOTO)})
+    with pytest.raises(SpecError, match="at most 17,179,869,184 are held"):
+        benchmark(spec)
+
+
+def test_contenders_run_in_turn_cold_and_then_warm():
+    log = []
+    contenders = {name: lambda name=name: log.append(name) for name in "ab"}
+    times = in_turn(contenders, 2, 1e9, lambda: len(log), 64, Progress())
+    assert "".join(log) == "ab" + "aabb" * 2
+    assert times == {name: Times((1, 1), (1, 1)) for name in "ab"}
+
+
+def test_runs_end_after_three_rounds_when_time_is_over_and_after_one_when_stopped():
+    stopped = Progress()
+    stopped.stop()
+    for progress, rounds in ((Progress(), 3), (stopped, 1)):
+        times = in_turn({"a": lambda: None}, 9, 0.0, lambda: 0, 64, progress)
+        assert len(times["a"].warm) == rounds
+
+
+def test_the_spread_is_the_quartiles():
+    assert Spread.of([5, 1, 2, 4, 3]) == Spread(1, 2, 3, 4)
