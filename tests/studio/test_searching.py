@@ -10,8 +10,10 @@ from einmap.mapper.result.result import MapResult
 from einmap.progress import Report
 from einmap.studio.running import Running
 from einmap.studio.searching import Question, Worker, Workers
+from einmap.studio.session import Session
 
 SMALL = load("simple", "matmul")
+SMALL_MAPPED = load("simple", "matmul", "simple_matmul")
 LONG = load("tpu_v4i", "gpt3_6.7b")
 """A search of it goes on for long."""
 OPTIONS = {"metrics": "edp", "time_limit_s": 3000.0, "workers": 1}
@@ -24,6 +26,9 @@ def test_a_search_leaves_this_process_free_and_is_ended_by_a_second_stop():
         running.wait(0.02)
     running.wait(0.5)
     assert time.process_time() - begin < 0.5
+    of = Session(SMALL_MAPPED, search=running)
+    assert of.handle('{"do": "search"}')["message"] == "a search runs already"
+    assert of.handle('{"do": "look"}')["search"]["other"]  # it is of what was here before
     running.stop()
     assert running.state()["stopping"]
     running.stop()

@@ -11,6 +11,7 @@ from einmap.errors import EinmapError, MappingError, SpecError, did_you_mean
 from einmap.spec.spec import Spec
 from einmap.studio import lesson_answers as answers
 from einmap.studio import lesson_mappings as mappings
+from einmap.visible import visible
 
 type Table = list[list[str]]
 
@@ -73,7 +74,7 @@ def _tables(name: str) -> list[Table]:
 def _listing(lesson: Lesson, spec: Spec) -> str:
     """The listing; none of a mapping that is not valid."""
     try:
-        return lesson.listing(spec) if lesson.listing is not None else ""
+        return visible(lesson.listing(spec)) if lesson.listing is not None else ""
     except EinmapError:
         return ""
 

@@ -20,7 +20,7 @@ from einmap.mapping.rewrite.values import holders, met_at
 from einmap.mapping.validate import validate
 from einmap.numbers import divisors
 from einmap.spec.spec import Spec
-from einmap.visible import listed
+from einmap.visible import listed, visible
 
 MOST_SHAPES = 64
 """Tile shapes that a slider has."""
@@ -60,18 +60,17 @@ def options_of(
 ) -> list[dict[str, Any]]:
     """The moves of the node at an address, as plain data. Raises MappingError for an address without a node.
 
-    `is_valid`: the mapping is, so that what is not after a move is due to the move.
+    `is_valid`: the mapping is, so that what is not after a move is due to the move. `shown`: the text for people.
     """
     placed = find_node(mapping, node)
     options, places = [], 0
     for option in _options(spec, mapping, placed, tensor):
+        told = {**asdict(option), "label": visible(option.label), "shown": visible(option.text)}
         places += option.kind == "place"
         if option.kind == "place" and places > MOST_JUDGED:
-            options.append({**asdict(option), "judged": False})
+            options.append({**told, "judged": False})
         else:
-            options.append(
-                {**asdict(option), "why": why_not(spec, mapping, option.text, is_valid and option.kind in CHECKED)}
-            )
+            options.append({**told, "why": why_not(spec, mapping, option.text, is_valid and option.kind in CHECKED)})
     return options
 
 

@@ -12,7 +12,7 @@ from einmap.mapping.mapping import Mapping
 from einmap.mapping.met_loops import loops_met
 from einmap.mapping.nodes import Storage, format_address
 from einmap.spec.spec import Spec
-from einmap.visible import visible
+from einmap.visible import listed, visible
 
 MOST_OPERATIONS = 2_000_000
 MOST_VISITS = 10_000
@@ -32,7 +32,7 @@ def run_of(spec: Spec, mapping: Mapping) -> dict[str, Any]:
     held = {p.node.component for p in mapping.placed if isinstance(p.node, Storage)}
     done = execute(spec.with_mapping(mapping), trace=[name for name in memories if name in held])
     if len(done.events) > MOST_EVENTS:
-        raise SpecError(f"this run has {len(done.events):,} movements, more than {MOST_EVENTS:,}", hint=_HINT)
+        raise SpecError(f"this run has {len(done.events):,} movements, more than {MOST_EVENTS:,}", hint=_sizes(spec))
     place = {p.address: p.node.component for p in mapping.placed if isinstance(p.node, Storage)}
     found: list[tuple[int, str, dict[str, Any]]] = []
     for visit in done.visits:
@@ -54,7 +54,11 @@ def _frame(step: int, found: list[tuple[str, dict[str, Any]]]) -> dict[str, Any]
     return {"step": step} | {kind: [told for one, told in found if one == kind] for kind in ("tiles", "moves")}
 
 
-_HINT = "take smaller sizes, for example -D M=16"
+def _sizes(spec: Spec) -> str:
+    """Advice to take smaller sizes, with those of the largest Einsum."""
+    largest = max(spec.workload.einsums, key=lambda einsum: einsum.n_computes)
+    shown = listed(f"{visible(variable)} {extent:,}" for variable, extent in largest.extents.items())
+    return f"take smaller sizes in the workload; here Einsum {visible(largest.name)} has {shown}"
 
 
 def _check_size(spec: Spec, mapping: Mapping) -> None:
@@ -68,4 +72,6 @@ def _check_size(spec: Spec, mapping: Mapping) -> None:
         operations += trips
     for what, number, most in (("operations", operations, MOST_OPERATIONS), ("visits of tiles", visits, MOST_VISITS)):
         if number > most:
-            raise SpecError(f"this run has {number:,} {what}, more than {most:,}: too many to look at", hint=_HINT)
+            raise SpecError(
+                f"this run has {number:,} {what}, more than {most:,}: too many to look at", hint=_sizes(spec)
+            )

@@ -17,6 +17,7 @@ from einmap.progress import Report
 from einmap.spec.spec import Spec
 from einmap.studio.searching import WORKERS, Question, Worker
 from einmap.units import format_si
+from einmap.visible import visible
 
 METRICS = {"energy": "energy", "latency": "latency", "edp": "energy_delay_product"}
 """Names of the page and of the mapper."""
@@ -108,7 +109,7 @@ class Running:
         if self.runs:
             state["stopping"] = self.stopping
         if report is not None:
-            state |= {"what": report.what, "done": report.done, "total": report.total, "best": report.best}
+            state |= {"what": visible(report.what), "done": report.done, "total": report.total, "best": report.best}
         if self.problem is not None:
             state["problem"] = str(self.problem)
         result = self.result
@@ -128,6 +129,14 @@ class Running:
         if self.result.optimal:
             return objective(self.result.cost, METRICS[self.metric])
         return self.result.lower_bound
+
+
+def same_problem(one: Spec, other: Spec) -> bool:
+    """Whether two specifications differ in their mappings alone, so that what is best for one is for the other."""
+    if one is other:
+        return True
+    raws = [[item for item in spec.raw.items if item[0] != "mapping"] for spec in (one, other)]
+    return raws[0] == raws[1]
 
 
 def _point(found: Found) -> dict[str, Any]:

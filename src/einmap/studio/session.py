@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import shlex
 import threading
+from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from einmap.errors import EinmapError, MappingError, SpecError
 from einmap.facade import map_workload
-from einmap.frontends.yaml.spec import dump_mapping, loads
+from einmap.frontends.yaml.spec import dump_mapping, loads_as
+from einmap.mapper.result.result import Found
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Address
 from einmap.mapping.rewrite.places import at, find_node
@@ -31,7 +33,7 @@ from einmap.studio.folders import Folders
 from einmap.studio.lessons import LESSONS, Built, lesson_named, shown
 from einmap.studio.moves import options_of, why_not
 from einmap.studio.play import run_of
-from einmap.studio.running import Running, followed, given_of
+from einmap.studio.running import Running, followed, given_of, same_problem
 from einmap.studio.view import UNITS
 from einmap.units import read_quantity
 from einmap.visible import short, visible
@@ -40,6 +42,14 @@ LONGEST_HISTORY = 500
 """Steps that can be undone."""
 LONGEST_NAME = 60
 """Characters of the name of a step."""
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """The least that metrics can be, as searches have shown for `spec`."""
+
+    spec: Spec
+    values: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -81,7 +91,7 @@ class Session:
     _done: list[Snapshot] = field(default_factory=list)
     _undone: list[Snapshot] = field(default_factory=list)
     _lock: threading.RLock = field(default_factory=threading.RLock)
-    _optimum: dict[str, float] = field(default_factory=dict)
+    _optimum: Optimum | None = None
 
     def __post_init__(self) -> None:
         self._done = [_begun(self.spec)]
@@ -188,13 +198,13 @@ class Session:
             "redo": len(self._undone),
             "pins": len(self.pins),
             "architecture": view.architecture(now.spec),
-            "search": self.search.state() if self.search is not None else None,
+            "search": self._searched(),
             "writes": bool(self.folders.places),
             "lessons": [{"name": name, "title": one.title} for name, one in LESSONS.items()],
             "lesson": self._taught(),
         }
         if now.cost is not None:
-            state["numbers"] = view.numbers(now.cost, old, self._optimum)
+            state["numbers"] = view.numbers(now.cost, old, self._least())
             state["bars"] = view.bars(now.cost, old)
             state["usage"] = view.usage(now.cost)
         return state
@@ -270,16 +280,43 @@ class Session:
             running.wait(1.0)
         elif message.do == "keep":
             running.choose(message.index)
-            found = running.found
-            assert found is not None
+            found = self._found()
             kept = _evaluated(found.spec, found.mapping, f"found by {running.metric}")
             self._take(replace(kept, is_rewrite=False))
             self.pins = frozenset()
-        if running.bound is not None and running.spec.raw.get("arch") == self.now.spec.raw.get("arch"):
-            self._optimum = {**self._optimum, running.metric: running.bound}
+        if running.bound is not None:
+            known = self._optimum.values if self._optimum and same_problem(self._optimum.spec, running.spec) else {}
+            self._optimum = Optimum(running.spec, {**known, running.metric: running.bound})
         if message.do == "progress" and running.runs:
-            return {"kind": "progress", "search": running.state()}
+            return {"kind": "progress", "search": self._searched()}
         return self.state()
+
+    def _is_searched(self) -> bool:
+        """Whether the last search was of the architecture and the workload that are here now."""
+        running, spec = self.search, self.now.spec
+        if running is None:
+            return False
+        kept = running.found.spec if running.found is not None else running.spec
+        return same_problem(running.spec, spec) or same_problem(kept, spec)
+
+    def _searched(self) -> dict[str, Any] | None:
+        """The last search as the page shows it: one of another specification only while it runs."""
+        if self.search is None or not (self.search.runs or self._is_searched()):
+            return None
+        return self.search.state() | {"other": not self._is_searched()}
+
+    def _found(self) -> Found:
+        """The mapping that the search has found. Raises SpecError where that is nothing, or of another specification."""
+        found = self.search.found if self.search is not None else None
+        if found is None:
+            raise SpecError("no search has found anything yet")
+        if not self._is_searched():
+            raise SpecError("the search was of another architecture or workload", hint="search again")
+        return found
+
+    def _least(self) -> MappingOf[str, float]:
+        """The least that metrics can be here, as far as it is known."""
+        return self._optimum.values if self._optimum and same_problem(self._optimum.spec, self.now.spec) else {}
 
     def _set(self, path: str, value: str) -> dict[str, Any]:
         if not path.startswith("arch.") or (field := path.rpartition(".")[2]) not in UNITS:
@@ -294,7 +331,6 @@ class Session:
         snapshot = _evaluated(changed, self.mapping, f"{path} = {value}")
         if snapshot.cost is None and self.now.cost is not None:
             without_advice(changed, self.mapping)
-        self._optimum = {}
         self._take(replace(snapshot, is_rewrite=False))
         return self.state()
 
@@ -303,7 +339,7 @@ class Session:
         if name is not None and isinstance(check := lesson_named(name).check, Built):
             spec = check.begin()
             self._take(replace(_begun(spec), text=f"lesson: {LESSONS[name].title}", is_rewrite=False, is_fresh=True))
-            self.pins, self._optimum = frozenset(), {}
+            self.pins = frozenset()
         self.lesson, self.answer = name, ""
         self.revision += 1
         return self.state()
@@ -321,11 +357,11 @@ class Session:
         if (message.file is None) == (message.text is None):
             raise SpecError("open takes the name of a file, or a text")
         text = message.text if message.text is not None else self.folders.read(self._meant(message.file or ""))
-        spec = _with_sections(self.now.spec, loads(text))
         name = short(message.file) if message.file is not None else "a text"
+        spec = _with_sections(self.now.spec, loads_as(message.file or "the text", text))
         is_fresh = spec.raw.get("workload") != self.now.spec.raw.get("workload")
         self._take(replace(_begun(spec), text=f"opened {name}", is_rewrite=False, is_fresh=is_fresh))
-        self.pins, self._optimum = frozenset(), {}
+        self.pins = frozenset()
         return self.state()
 
     def _meant(self, shown: str) -> str:
@@ -335,9 +371,7 @@ class Session:
     def _snapshot(self, which: str | int) -> Snapshot:
         """The mapping after so many steps, the one before, the first one, or that of the search. Raises SpecError."""
         if which == "found":
-            found = self.search.found if self.search is not None else None
-            if found is None:
-                raise SpecError("no search has found anything yet")
+            found = self._found()
             return _evaluated(found.spec, found.mapping, "")
         last = len(self._done) - 1
         step = which if isinstance(which, int) else 0 if which == "first" else max(0, last - 1)

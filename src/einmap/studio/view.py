@@ -252,7 +252,9 @@ def _case(node: NodeCases) -> dict[str, Any]:
 
 def _loops(loops: tuple[LoopUse, ...], kind: str) -> str:
     chosen = [loop for loop in loops if (loop.kind == "irrelevant") == (kind == "irrelevant")]
-    return ", ".join(f"{loop.variable} {loop.iterations}{' lanes' if loop.dimension else ''}" for loop in chosen)
+    return ", ".join(
+        f"{visible(loop.variable)} {loop.iterations}{' lanes' if loop.dimension else ''}" for loop in chosen
+    )
 
 
 def architecture(spec: Spec) -> list[dict[str, Any]]:

@@ -81,6 +81,12 @@ def loads(
     return _with_code(raw, notes, beside, NO_ROOTS)
 
 
+def loads_as(name: str, text: str) -> Spec:
+    """A specification from one YAML text, as `loads` makes it; in messages `name` stands for its file."""
+    raw, notes = read_text(text, name)
+    return _with_code(raw, notes, _Beside({}, [], (), []), NO_ROOTS)
+
+
 @dataclass(frozen=True, slots=True)
 class _Beside:
     """Inputs beside the files: functions, Python files to run, models of components, and tables of their costs."""

@@ -32,12 +32,12 @@ function showMoves(app, root, node, options) {
   if (places) root.append(h("p", { class: "muted" }, `${places} further places: drag the block there`));
   const barred = [...others, ...shapes.slice(0, 1), ...splits.slice(0, 1)].filter((o) => o.why);
   if (barred.length)
-    root.append(h("details", {}, h("summary", {}, `${barred.length} that do not apply`), h("ul", {}, barred.map((o) => h("li", {}, h("code", {}, o.text), `: ${o.why}`)))));
+    root.append(h("details", {}, h("summary", {}, `${barred.length} that do not apply`), h("ul", {}, barred.map((o) => h("li", {}, h("code", {}, o.shown), `: ${o.why}`)))));
   if (focused && !held) root.querySelector(`[data-move="${CSS.escape(focused)}"]`)?.focus();
 }
 
 function button(app, option) {
-  return h("button", { type: "button", "data-move": option.text, title: option.text, onclick: () => app.move(option.text) }, option.label);
+  return h("button", { type: "button", "data-move": option.text, title: option.shown, onclick: () => app.move(option.text) }, option.label);
 }
 
 function slider(app, node, shapes) {

@@ -23,7 +23,7 @@ export function mount(root, transport) {
   app.move = async (text) => {
     const begin = performance.now();
     const answer = await app.ask({ do: "move", text });
-    if (answer.kind === "state") app.say(`${text}`, "good");
+    if (answer.kind === "state") app.say(answer.last, "good");
     root.dataset.took = String(performance.now() - begin);
     if (app.selected) tree.focus(app.selected.at);
     return answer;
@@ -37,7 +37,7 @@ export function mount(root, transport) {
       const next = app.pending;
       app.pending = null;
       const answer = await app.ask({ do: "move", ...next });
-      if (answer.kind === "state") app.say(next.text, "good");
+      if (answer.kind === "state") app.say(answer.last, "good");
     }
     app.busy = false;
   };
@@ -178,7 +178,7 @@ function barView(app) {
 function progress(search) {
   if (search.problem) return search.problem;
   if (search.stopping) return "stopping with the best so far; stop once more to end it at once";
-  if (search.runs) return [`searching for ${search.seconds} s`, search.what, search.best && `best so far: ${search.best}`].filter(Boolean).join("; ");
+  if (search.runs) return [`searching for ${search.seconds} s${search.other ? ", of what was here before" : ""}`, search.what, search.best && `best so far: ${search.best}`].filter(Boolean).join("; ");
   if (search.front) return `found ${search.front.length} that no other one beats in both, in ${search.seconds} s${search.optimal ? "" : ", not proven to be all"}`;
   if (search.optimal) return `found the optimum in ${search.seconds} s`;
   const gap = search.gap === null || search.gap === undefined ? "how far it is from the optimum is not known" : `at most ${(100 * search.gap).toPrecision(2)}% above the optimum`;
