@@ -307,7 +307,7 @@ def rewrite_step(call):
 
 LOOPS = {
     "interchange": 2, "split": 1, "fuse": 1, "tile": 1, "hoist": 0, "sink": 0, "bypass": 0, "keep": 0, "merge": 0,
-    "distribute": 1,
+    "distribute": 1, "initial": 1, "group": 0, "ungroup": 0, "pipeline": 0, "sequence": 0,
 }  # fmt: skip
 WORDS = [
     "m#0",

@@ -3,7 +3,7 @@
 import re
 
 from einmap.mapping.mapping import Mapping
-from einmap.mapping.nodes import Compute, PerEinsum, Sequential, Spatial, Storage, Temporal, Toll
+from einmap.mapping.nodes import Compute, PerEinsum, Pipeline, Sequential, Spatial, Storage, Temporal, Toll
 
 PATTERNS = {
     "storage": re.compile(r"\[(\S+) holds (.*?)( persistently)?\]"),
@@ -24,6 +24,10 @@ def nodes(lines):
     for number, line in enumerate(lines):
         if line.strip() == "first:":
             return (*found, Sequential(tuple(nodes(branch) for branch in branches(lines[number:]))))
+        if line.strip().startswith("pipeline"):
+            lanes = line.strip().partition(" side by side on ")[2].split(".")
+            stages = tuple(nodes(stage) for stage in branches(lines[number + 1 :]))
+            return (*found, Pipeline(stages, *lanes) if len(lanes) > 1 else Pipeline(stages))
         found.append(node(line.strip()))
     return tuple(found)
 

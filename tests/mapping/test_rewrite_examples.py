@@ -9,7 +9,7 @@ from tests.mapping.loop_trees import tree
 
 from einmap import Spec
 from einmap.mapping.pretty import pretty
-from einmap.mapping.rewrite import branches, loops, storage
+from einmap.mapping.rewrite import branches, loops, stages, storage, tiles
 from einmap.mapping.rewrite.text import USAGE, rewritten
 
 MATMUL = {"rank_sizes": {"M": 16, "K": 16, "N": 16}, "einsums": ["Z[m,n] = A[m,k] * B[k,n]"]}
@@ -26,7 +26,9 @@ def workload(text):
 
 def examples():
     for name in USAGE:
-        doc = inspect.getdoc(next(getattr(m, name) for m in (loops, storage, branches) if hasattr(m, name)))
+        doc = inspect.getdoc(
+            next(getattr(m, name) for m in (loops, tiles, storage, branches, stages) if hasattr(m, name))
+        )
         for command, block in re.findall(r"^`(.*)`:\n\n((?: +.*\n)+)", doc, re.MULTILINE):
             before, after = textwrap.dedent(block).split("->\n")
             yield pytest.param(command, before.rstrip(), after.rstrip(), id=command)

@@ -13,6 +13,7 @@ from einmap.errors import MappingError, SpecError
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import Compute, PerEinsum, Sequential, Storage, Temporal
 from einmap.mapping.pretty import pretty
+from einmap.mapping.rewrite.text import USAGE
 from einmap.studio.folders import Folders
 from einmap.studio.session import Session
 
@@ -210,7 +211,7 @@ def test_many_einsums_are_offered_a_bounded_number_of_moves():
     of = Session(spec.with_mapping(Mapping(nodes)))
     for node in ("nodes[0]", "nodes[1]", "nodes[1].nodes[9].nodes[1]"):
         answer = ask(of, "moves", node=node)
-        assert 0 < len(answer["options"]) <= 110
+        assert 0 < len(answer["options"]) <= 125
         assert len(json.dumps(answer)) < 200_000
 
 
@@ -351,13 +352,44 @@ def test_notes_are_those_of_evaluate():
     assert "would need" in notes[0]
 
 
+def offered(of, at):
+    return [one["text"] for one in ask(of, "moves", node=at)["options"] if one["why"] is None]
+
+
+def test_all_rewrites_but_one_are_offered_somewhere():
+    found = set()
+    for files in (MATMUL, FUSED, ("edge_vector", "attention_core", "edge_vector_attention_pipeline")):
+        of = session(*files)
+        for step in (None, "group nodes[4].nodes[0].nodes[3] 0 1"):
+            if step is None or ask(of, "move", text=step)["kind"] == "state":
+                for placed in of.mapping.placed:
+                    answer = ask(of, "moves", node=format_at(placed.address))
+                    found |= {option["text"].split()[0] for option in answer["options"]}
+    assert {*USAGE} - found == {"tile"}  # which splits and then interchanges; it can be written
+
+
+def test_one_tensor_of_a_node_is_moved_past_its_memory_or_held_above_a_loop():
+    of = session()
+    assert "bypass B@nodes[4]" in offered(of, "nodes[4]")
+    assert "keep Z@GlobalBuffer above nodes[1]" not in offered(of, "nodes[1]")
+    ask(of, "move", text="bypass B@nodes[4]")
+    assert "keep B@GlobalBuffer above nodes[1]" in offered(of, "nodes[1]")
+    assert "keep B@GlobalBuffer above nodes[6]" not in offered(of, "nodes[6]")  # directly below a loop: the same place
+
+
 def test_a_pipeline_is_shown_in_stages_and_what_does_not_apply_to_it_says_why():
     of = session("edge_vector", "attention_core", "edge_vector_attention_pipeline")
     tree = ask(of, "look")["tree"]
     (pipeline,) = (n for n in tree[-1]["branches"][0] if n["kind"] == "split")
     assert (pipeline["text"], pipeline["stages"]) == ("pipeline side by side on Array.columns", True)
     options = ask(of, "moves", node=pipeline["at"])["options"]
-    assert all("Pipeline" in option["why"] for option in options)
+    why = {option["text"].split()[0]: option["why"] for option in options}
+    assert "Pipeline" in why.pop("merge")
+    assert why == {"group": None, "sequence": None}
+    for text in (f"sequence {pipeline['at']}", f"group {pipeline['at']} 0 1"):
+        assert ask(of, "move", text=text)["kind"] == "state"
+        assert f"pipeline {pipeline['at']} Array.columns" in offered(of, pipeline["at"])
+    ask(of, "undo"), ask(of, "undo")
     state = ask(of, "move", text=f"interchange {pipeline['at']}.nodes[0].nodes[0]")
     assert state["kind"] in ("state", "error")
     assert "Traceback" not in json.dumps(state)
@@ -387,6 +419,12 @@ mapping:
     options = [o for o in ask(of, "moves", node="nodes[2]")["options"] if o["kind"] in ("shape", "split")]
     assert options
     assert all("has an initial tile shape" in option["why"] for option in options)
+    assert "as many iterations" in ask(of, "move", text="initial nodes[2] none")["message"]
+    of = session()
+    assert "initial nodes[1] 32" not in offered(of, "nodes[1]")
+    state = ask(of, "move", text="initial nodes[1] 17")
+    assert state["tree"][1]["first"] == "17"
+    assert "initial nodes[1] none" in offered(of, "nodes[1]")
 
 
 def test_details_are_those_of_the_reports():

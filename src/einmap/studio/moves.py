@@ -10,12 +10,24 @@ from typing import Any, Literal
 from einmap.arch.component import Memory
 from einmap.errors import EinmapError
 from einmap.mapping.mapping import Mapping, PlacedNode
-from einmap.mapping.nodes import Address, LoopNode, Node, PerEinsum, Spatial, Split, Storage, Temporal, format_address
+from einmap.mapping.met_loops import MetLoop
+from einmap.mapping.nodes import (
+    Address,
+    LoopNode,
+    Node,
+    PerEinsum,
+    Pipeline,
+    Spatial,
+    Split,
+    Storage,
+    Temporal,
+    format_address,
+)
 from einmap.mapping.pretty import describe
 from einmap.mapping.rewrite.editing import paths_through, siblings
-from einmap.mapping.rewrite.loops import shapes_around
 from einmap.mapping.rewrite.places import PlacedLoop, at, find_node
 from einmap.mapping.rewrite.text import rewritten
+from einmap.mapping.rewrite.tiles import shapes_around
 from einmap.mapping.rewrite.values import holders, met_at
 from einmap.mapping.validate import validate
 from einmap.numbers import divisors
@@ -28,11 +40,17 @@ MOST_PLACES = 100
 """Loops, and pairs of branches, that are offered as places."""
 MOST_KEPT = 40
 """Storage nodes that are offered to be inserted at one place."""
+MOST_FIRST = 8
+"""Shapes of a first tile that are offered."""
+MOST_SPANS = 40
+"""Runs of neighbouring branches that are offered to be put together."""
 MOST_JUDGED = 16
 """Places for one node that are judged at once; others when a block is held over them."""
 
-type Kind = Literal["place", "shape", "split", "lanes", "merge", "keep", "other"]
-CHECKED = ("place", "lanes", "merge", "keep")
+type Kind = Literal[
+    "place", "shape", "split", "first", "lanes", "merge", "group", "stages", "keep", "past", "other"
+]  # fmt: skip
+CHECKED = ("place", "lanes", "first", "merge", "group", "stages", "keep")
 """Kinds after which the tree is validated: the rewrite itself does not look at the architecture."""
 
 
@@ -41,7 +59,8 @@ class Option:
     """A rewrite as text, what it does in words, and the reason why it does not apply; None: it does.
 
     `kind`: `place`: the node moves `above` or `below` the node at `target`; `shape`, `split`: the tile shape `value`;
-    `lanes`: into time or over a fanout; `merge`: branches; `keep`: a new storage node `below` the node at `target`.
+    `first`: that of the first tile; `lanes`: into time or over a fanout; `merge`, `group`: branches; `stages`: at one
+    time or in turns; `keep`: a new storage node beside the node at `target`; `past`: one tensor of several.
     `judged`: whether it was looked at; else `why` says nothing yet.
     """
 
@@ -100,8 +119,8 @@ def _options(spec: Spec, mapping: Mapping, placed: PlacedNode, tensor: str | Non
             yield from _of_storage(mapping, placed, placed.node, tensor)
         case Temporal() | Spatial():
             yield from _of_loop(spec, mapping, PlacedLoop(placed.address, placed.node))
-        case Split(branches=branches):
-            yield from _of_split(placed.address, len(branches))
+        case Split():
+            yield from _of_split(spec, mapping, placed.address, placed.node)
         case _:
             pass
 
@@ -123,6 +142,9 @@ def _of_storage(mapping: Mapping, placed: PlacedNode, node: Storage, tensor: str
         yield Option(f"sink {ref} below {where}", f"{name} below {describe(loop)}", "place", where, "below")
     yield Option(f"sink {ref}", f"{name} down as far as that saves space at equal traffic")
     yield Option(f"bypass {ref}", f"{name} past {node.component}")
+    if tensor is None and len(node.tensors) > 1:
+        for one in node.tensors[:MOST_JUDGED]:
+            yield Option(f"bypass {one}@{ref}", f"{one} past {node.component}", "past")
 
 
 def _of_loop(spec: Spec, mapping: Mapping, loop: PlacedLoop) -> Iterator[Option]:
@@ -165,7 +187,7 @@ def _dimensions(spec: Spec, mapping: Mapping, address: Address) -> list[str]:
     """The fanouts of the architectures of the Einsums below a node."""
     found: dict[str, None] = {}
     for einsum in paths_through(mapping, address):
-        for name, unit in spec.arch(einsum).components.items():
+        for name, unit in spec.arch(einsum).leaves.items():
             found |= {f"{name}.{dimension.name}": None for dimension in getattr(unit, "spatial", ())}
     return list(found)
 
@@ -184,6 +206,7 @@ def _shapes(spec: Spec, mapping: Mapping, loop: PlacedLoop) -> Iterator[Option]:
             yield Option(f"reshape {where} {text}", f"tiles of {text}", "shape", value=shape)
         if shape > one.shape and shape % one.shape == 0 and shape < one.extent:
             yield Option(f"split {where} {text}", f"a loop of tiles of {text} above it", "split", value=shape)
+    yield from _firsts(mapping, loop, name, one)
 
 
 def _shape_text(node: LoopNode, shapes: dict[str, int], shape: int, old: int, is_plain: bool) -> str | None:
@@ -195,17 +218,47 @@ def _shape_text(node: LoopNode, shapes: dict[str, int], shape: int, old: int, is
     return ",".join(f"{name}:{size * shape // old}" for name, size in shapes.items())
 
 
-def _of_split(address: Address, count: int) -> Iterator[Option]:
-    where = format_address(address)
+def _firsts(mapping: Mapping, loop: PlacedLoop, name: str, one: MetLoop) -> Iterator[Option]:
+    """Larger shapes of the first tile, the same for all Einsums: a whole window, of which later tiles need a part."""
+    where = format_address(loop.address)
+    begun = isinstance(loop.node, Temporal) and loop.node.initial_tile_shape != PerEinsum()
+    if begun:
+        yield Option(f"initial {where} none", "the first tile as the others")
+    below = shapes_around(mapping, loop, name)[1]
+    if isinstance(loop.node, Spatial) or below is None or loop.node.tile_shape.by_einsum:
+        return
+    for shape in range(one.shape + below, min(one.extent, one.shape + below * MOST_FIRST) + 1, below):
+        if shape != one.first:
+            yield Option(f"initial {where} {shape}", f"a first tile of {shape}", "first", value=shape)
+
+
+def _of_split(spec: Spec, mapping: Mapping, address: Address, node: Split) -> Iterator[Option]:
+    where, count = format_address(address), len(node.branches)
     yield Option(f"merge {where}", "one loop above all branches, which begin with it", "merge")
-    if count > 2:
-        for branch in range(min(count - 1, MOST_PLACES)):
-            label = f"one loop above branches {branch + 1} and {branch + 2}"
-            yield Option(f"merge {where} {branch} {branch + 1}", label, "merge")
+    spans = [(first, last) for last in range(1, count) for first in range(last) if last - first + 1 < count]
+    spans.sort(key=lambda span: (span[1] - span[0], span))
+    for first, last in spans[:MOST_SPANS]:
+        named, numbers = _span(node, first, last), " ".join(map(str, range(first, last + 1)))
+        yield Option(f"merge {where} {numbers}", f"one loop above {named}", "merge")
+        yield Option(f"group {where} {numbers}", f"{named} as one", "group")
+    if len(address) > 1 and address[-1] == 0:
+        yield Option(f"ungroup {where}", "its branches into the split around it", "group")
+    if isinstance(node, Pipeline):
+        yield Option(f"sequence {where}", "one after the other", "stages")
+        return
+    yield Option(f"pipeline {where}", "at one time, on Computes of their own", "stages")
+    for dimension in _dimensions(spec, mapping, address):
+        yield Option(f"pipeline {where} {dimension}", f"at one time, on lanes of {dimension}", "stages")
+
+
+def _span(node: Split, first: int, last: int) -> str:
+    """Neighbouring branches in words."""
+    what = "stages" if isinstance(node, Pipeline) else "branches"
+    return f"{what} {first + 1} {'and' if last == first + 1 else 'to'} {last + 1}"
 
 
 def _kept(spec: Spec, mapping: Mapping, address: Address) -> Iterator[Option]:
-    """A tensor in a memory that does not hold it yet, below the loop."""
+    """A tensor in a memory that does not hold it yet, below the loop, or above one that no loop stands above."""
     paths = paths_through(mapping, address)
     offered: dict[str, None] = {}
     for einsum in paths:
@@ -213,7 +266,9 @@ def _kept(spec: Spec, mapping: Mapping, address: Address) -> Iterator[Option]:
         for tensor in spec.workload.by_name[einsum].tensors:
             held = {getattr(mapping.at(a), "component", "") for a in holders(mapping, einsum, tensor)}
             offered |= {f"{tensor}@{memory}": None for memory in memories if memory not in held}
-    for ref in list(offered)[:MOST_KEPT]:
+    beside = siblings(mapping, address)[address[-1] - 1] if address[-1] else None
+    sides: list[Literal["above", "below"]] = ["below"] if isinstance(beside, Temporal | Spatial) else ["below", "above"]
+    where = format_address(address)
+    for ref, side in [(ref, side) for side in sides for ref in list(offered)[:MOST_KEPT]]:
         tensor, _, memory = ref.partition("@")
-        where = format_address(address)
-        yield Option(f"keep {ref} below {where}", f"hold {tensor} in {memory} below it", "keep", where, "below")
+        yield Option(f"keep {ref} {side} {where}", f"hold {tensor} in {memory} {side} it", "keep", where, side)

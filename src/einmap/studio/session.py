@@ -306,7 +306,7 @@ class Session:
         return self.search.state() | {"other": not self._is_searched()}
 
     def _found(self) -> Found:
-        """The mapping that the search has found. Raises SpecError where that is nothing, or of another specification."""
+        """The mapping that was found. Raises SpecError where that is nothing, or of another specification."""
         found = self.search.found if self.search is not None else None
         if found is None:
             raise SpecError("no search has found anything yet")

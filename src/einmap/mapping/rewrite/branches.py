@@ -72,7 +72,7 @@ def merge(
     check_tree(mapping, workload, at)
     address, node = find_split(mapping, split)
     _refuse_pipeline(node, address)
-    chosen = _chosen(address, node, branches)
+    chosen = chosen_branches(address, node, branches)
     loops = [_first_loop(node, address, b) for b in chosen]
     met = {e: m for b in chosen for e, m in met_at(mapping, workload, (*address, b, 0)).items()}
     loop = _common(address, loops, met)
@@ -99,11 +99,12 @@ def _check_copied(mapping: Mapping, workload: Workload, loop: Address) -> None:
 
 def _refuse_pipeline(node: object, address: Address) -> None:
     if isinstance(node, Pipeline):
-        hint = "write !Sequential first: stages are cut by hand"
+        hint = "`sequence` lets its branches take turns first, `pipeline` makes stages of them again"
         raise refuse("the loops above a Pipeline make its tiles; to move them is not supported yet", address, hint)
 
 
-def _chosen(address: Address, node: Split, branches: Sequence[int] | None) -> tuple[int, ...]:
+def chosen_branches(address: Address, node: Split, branches: Sequence[int] | None) -> tuple[int, ...]:
+    """Numbers of neighbouring branches, at least two; None: of all. Raises MappingError."""
     count = len(node.branches)
     chosen = tuple(range(count)) if branches is None else tuple(sorted(set(branches)))
     if not chosen or chosen[0] < 0 or chosen[-1] >= count or chosen[-1] - chosen[0] != len(chosen) - 1:

@@ -1,4 +1,4 @@
-"""Rewrites of loops: in which order, in how many steps, in time or on lanes, and in which tiles values are visited."""
+"""Rewrites of loops: in which order, in how many steps, and whether in time or on lanes values are visited."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from collections.abc import Iterable
 from collections.abc import Mapping as MappingOf
 from itertools import pairwise
 
-from einmap.einsum.workload import Workload
 from einmap.errors import did_you_mean
 from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import LoopNode, PerEinsum, Spatial, Split, Temporal, format_address
 from einmap.mapping.pretty import describe
 from einmap.mapping.rewrite.editing import beside, each, paths_through, replaced, siblings
 from einmap.mapping.rewrite.places import PlacedLoop, Ref, find_loop, refuse
-from einmap.mapping.rewrite.values import check_exchange, holders
 
 type Shape = int | MappingOf[str, int]
 """A tile shape, or one for each Einsum below a loop."""
@@ -127,21 +125,23 @@ def split(mapping: Mapping, loop: Ref, shape: Shape) -> Mapping:
     Raises MappingError for other shapes and for loops with an initial tile shape.
     """
     placed = find_loop(mapping, loop)
-    _no_initial(placed)
+    refuse_initial(placed)
     einsums = tuple(paths_through(mapping, placed.address))
-    outer = _shape_for(placed, einsums, shape)
+    outer = shape_for(placed, einsums, shape)
     for einsum in einsums:
         large, small = outer.of(einsum), _tile_shape(placed, einsum)
         assert large is not None
         if large <= small or large % small:
             text = f"tile shape {large} for the outer loop is not a multiple of the loop's own, {small}"
             raise refuse(text, placed.address, f"for example {2 * small}")
-    return replaced(mapping, placed.address, 1, (_with_shape(placed.node, outer), placed.node))
+    return replaced(mapping, placed.address, 1, (with_shape(placed.node, outer), placed.node))
 
 
-def _no_initial(loop: PlacedLoop) -> None:
+def refuse_initial(loop: PlacedLoop) -> None:
+    """Raise MappingError for a loop whose first tile has a shape of its own."""
     if isinstance(loop.node, Temporal) and loop.node.initial_tile_shape != PerEinsum():
-        raise refuse("this loop has an initial tile shape, so its tiles are not alike", loop.address)
+        hint = f"`initial {format_address(loop.address)} none` takes it away"
+        raise refuse("this loop has an initial tile shape, so its tiles are not alike", loop.address, hint)
 
 
 def _tile_shape(loop: PlacedLoop, einsum: str) -> int:
@@ -151,7 +151,8 @@ def _tile_shape(loop: PlacedLoop, einsum: str) -> int:
     return shape
 
 
-def _shape_for(loop: PlacedLoop, einsums: tuple[str, ...], shape: Shape) -> PerEinsum[int]:
+def shape_for(loop: PlacedLoop, einsums: tuple[str, ...], shape: Shape) -> PerEinsum[int]:
+    """A tile shape for each Einsum below a loop, written once where all are equal. Raises MappingError."""
     if not isinstance(shape, MappingOf):
         shapes = {e: loop.node.tile_shape.of(e) for e in einsums}
         if len(set(shapes.values())) > 1:
@@ -168,7 +169,8 @@ def _shape_for(loop: PlacedLoop, einsums: tuple[str, ...], shape: Shape) -> PerE
     return each({name: shape[name] for name in einsums})
 
 
-def _with_shape(node: LoopNode, shape: PerEinsum[int]) -> LoopNode:
+def with_shape(node: LoopNode, shape: PerEinsum[int]) -> LoopNode:
+    """The loop in tiles of another shape."""
     if isinstance(node, Temporal):
         return Temporal(node.rank_variable, shape)
     return Spatial(node.rank_variable, shape, node.component, node.name)
@@ -199,8 +201,8 @@ def fuse(mapping: Mapping, loop: Ref) -> Mapping:
     """
     outer = find_loop(mapping, loop)
     inner = _below(mapping, outer)
-    _no_initial(outer)
-    _no_initial(inner)
+    refuse_initial(outer)
+    refuse_initial(inner)
     if _lanes(outer.node) != _lanes(inner.node):
         raise refuse(f"the loop below is {describe(inner.node)}: they share no dimension", outer.address)
     for einsum in paths_through(mapping, outer.address):
@@ -219,76 +221,6 @@ def fuse(mapping: Mapping, loop: Ref) -> Mapping:
 
 def _lanes(node: LoopNode) -> tuple[str, str] | None:
     return (node.component, node.name) if isinstance(node, Spatial) else None
-
-
-def reshape(mapping: Mapping, workload: Workload, loop: Ref, shape: Shape) -> Mapping:
-    """Give a loop another tile shape: it has more iterations, or fewer, and the loops below it fewer, or more.
-
-    `reshape m#1 2`:
-
-        [DRAM holds A, B, Z]
-        for m by 4
-          [GLB holds A]
-          for m by 1
-            for k by 1
-              compute Z on MAC
-        ->
-        [DRAM holds A, B, Z]
-        for m by 2
-          [GLB holds A]
-          for m by 1
-            for k by 1
-              compute Z on MAC
-
-    The shape is a multiple of that of the next loop below over the same variable, and divides that of the next one
-    above; where a loop has a shape for each Einsum, so has the new one.
-    Raises MappingError for other shapes, for loops with an initial tile shape, for the innermost loop over a variable,
-    whose tiles are single values, and where Einsums would exchange an intermediate in other tiles.
-    """
-    placed = find_loop(mapping, loop)
-    _no_initial(placed)
-    paths = paths_through(mapping, placed.address)
-    new = _shape_for(placed, tuple(paths), shape)
-    for einsum in paths:
-        size = new.of(einsum)
-        above, below = shapes_around(mapping, placed, einsum)
-        if below is None:
-            variable = placed.node.rank_variable.of(einsum)
-            text = f"this is the innermost loop over {variable!r}: its tiles are single values"
-            raise refuse(text, placed.address, "`split` makes a loop above it")
-        assert size is not None
-        if size < 1 or size % below or (above is not None and above % size):
-            outside = "" if above is None else f", and does not divide that of the loop above, {above}"
-            text = f"tile shape {size} is not a multiple of that of the loop below, {below}{outside}"
-            raise refuse(text, placed.address, f"multiples of {below}" + (f" that divide {above}" if above else ""))
-    changed = replaced(mapping, placed.address, 1, (_with_shape(placed.node, new),))
-    if isinstance(placed.node, Temporal):
-        _check_exchanged(changed, workload, placed)
-    return changed
-
-
-def shapes_around(mapping: Mapping, loop: PlacedLoop, einsum: str) -> tuple[int | None, int | None]:
-    """Tile shapes of the next loops above and below over the variable that an Einsum has there; None: there is none."""
-    variable = loop.node.rank_variable.of(einsum)
-    above: int | None = None
-    for placed in mapping.path_of[einsum]:
-        node = placed.node
-        if not isinstance(node, Temporal | Spatial) or node.rank_variable.of(einsum) != variable:
-            continue
-        if placed.address > loop.address:
-            return above, node.tile_shape.of(einsum)
-        if placed.address < loop.address:
-            above = node.tile_shape.of(einsum)
-    return above, None
-
-
-def _check_exchanged(mapping: Mapping, workload: Workload, loop: PlacedLoop) -> None:
-    for tensor in sorted(workload.intermediates):
-        for einsum in paths_through(mapping, loop.address):
-            held = holders(mapping, einsum, tensor)
-            if held and held[0] > loop.address:
-                check_exchange(mapping, workload, tensor, [loop.address], held[0])
-                break
 
 
 def spread(mapping: Mapping, loop: Ref, dimension: str) -> Mapping:
@@ -312,7 +244,7 @@ def spread(mapping: Mapping, loop: Ref, dimension: str) -> Mapping:
     spread already, and for one with an initial tile shape.
     """
     placed = find_loop(mapping, loop)
-    _no_initial(placed)
+    refuse_initial(placed)
     if isinstance(placed.node, Spatial):
         text = f"this loop is spread over {placed.node.component}.{placed.node.name} already"
         raise refuse(text, placed.address, "`serialise` puts it back into time")

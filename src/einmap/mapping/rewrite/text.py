@@ -11,8 +11,10 @@ from einmap.mapping.mapping import Mapping
 from einmap.mapping.nodes import format_address
 from einmap.mapping.recurrences import check_recurrences
 from einmap.mapping.rewrite.branches import distribute, merge
-from einmap.mapping.rewrite.loops import Shape, fuse, interchange, reshape, serialise, split, spread, tile
+from einmap.mapping.rewrite.loops import Shape, fuse, interchange, serialise, split, spread, tile
+from einmap.mapping.rewrite.stages import group, pipeline, sequence, ungroup
 from einmap.mapping.rewrite.storage import bypass, hoist, keep, sink
+from einmap.mapping.rewrite.tiles import initial, reshape
 
 type Words = list[str]
 
@@ -22,6 +24,7 @@ USAGE: MappingOf[str, str] = {
     "fuse": "fuse LOOP",
     "tile": "tile LOOP SHAPE [LOOP SHAPE ...]",
     "reshape": "reshape LOOP SHAPE",
+    "initial": "initial LOOP SHAPE|none",
     "spread": "spread LOOP COMPONENT.DIMENSION",
     "serialise": "serialise LOOP",
     "hoist": "hoist TENSOR@MEMORY [above LOOP]",
@@ -30,6 +33,10 @@ USAGE: MappingOf[str, str] = {
     "keep": "keep TENSOR@MEMORY above|below LOOP",
     "merge": "merge [SPLIT [BRANCH BRANCH ...]]",
     "distribute": "distribute LOOP",
+    "group": "group SPLIT BRANCH BRANCH ...",
+    "ungroup": "ungroup SPLIT",
+    "pipeline": "pipeline [SPLIT [COMPONENT.DIMENSION]]",
+    "sequence": "sequence [SPLIT]",
 }
 """How each rewrite is written."""
 
@@ -130,6 +137,36 @@ def _distribute(words: Words) -> Change:
     return lambda mapping, _: distribute(mapping, loop)
 
 
+def _initial(words: Words) -> Change:
+    loop, shape = words
+    tile_shape = None if shape == "none" else _shape(shape)
+    return lambda mapping, workload: initial(mapping, workload, loop, tile_shape)
+
+
+def _group(words: Words) -> Change:
+    where, *numbers = words
+    branches = [int(word) for word in numbers]
+    _need(len(branches) > 1)
+    return lambda mapping, _: group(mapping, where, branches)
+
+
+def _ungroup(words: Words) -> Change:
+    (where,) = words
+    return lambda mapping, _: ungroup(mapping, where)
+
+
+def _pipeline(words: Words) -> Change:
+    _need(len(words) <= 2)
+    where, dimension = (*words, None, None)[:2]
+    return lambda mapping, workload: pipeline(mapping, workload, where, dimension)
+
+
+def _sequence(words: Words) -> Change:
+    _need(len(words) <= 1)
+    where = words[0] if words else None
+    return lambda mapping, _: sequence(mapping, where)
+
+
 def _after(side: str, words: Words) -> str | None:
     if not words:
         return None
@@ -156,6 +193,7 @@ _APPLY: MappingOf[str, Callable[[Words], Change]] = {
     "fuse": _fuse,
     "tile": _tile,
     "reshape": _reshape,
+    "initial": _initial,
     "spread": _spread,
     "serialise": _serialise,
     "hoist": _hoist,
@@ -164,4 +202,8 @@ _APPLY: MappingOf[str, Callable[[Words], Change]] = {
     "keep": _keep,
     "merge": _merge,
     "distribute": _distribute,
+    "group": _group,
+    "ungroup": _ungroup,
+    "pipeline": _pipeline,
+    "sequence": _sequence,
 }

@@ -48,11 +48,11 @@ export function mount(root, transport) {
     if (node.kind === "compute") return app.explain({ einsum: node.einsum });
     return app.options();
   };
-  app.options = async () => {
+  app.options = async (tensor = null) => {
     const node = app.selected;
     if (!node) return moves.clear();
-    const answer = await transport.ask({ do: "moves", node: node.at });
-    if (answer.kind === "moves" && node === app.selected) moves.show(node, answer.options);
+    const answer = await transport.ask({ do: "moves", node: node.at, tensor });
+    if (answer.kind === "moves" && node === app.selected) moves.show(node, answer.options, tensor);
     return answer;
   };
   app.shift = async (node, side) => {
