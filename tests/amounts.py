@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -25,7 +26,8 @@ def amounts(
     before, name = ((), "") if of is None else ((of,), f"{of} ")
     seeds, *others = many
     size, marks = len(seeds) // parts, [pytest.mark.slow, getattr(pytest.mark, part)]
-    divided = [(*before, seeds[size * i : size * (i + 1)], *others) for i in range(parts)]
+    ends = [*range(0, size * parts, size), len(seeds)]
+    divided = [(*before, seeds[first:end], *others) for first, end in pairwise(ends)]
     slow = [pytest.param(*values, marks=marks, id=f"{name}many {i}") for i, values in enumerate(divided)]
     return [pytest.param(*before, *few, id=f"{name}few"), *slow]
 

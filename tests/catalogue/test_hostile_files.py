@@ -85,14 +85,20 @@ def files_of(row):
     return [word for word in row.args.split() if word.endswith(".yaml")]
 
 
+ATTACKS = {**REACHING, **MULTIPLYING}
+
+
 @pytest.fixture(scope="module")
-def ended(tmp_path_factory):
-    """What came of each row; all of them run in one process that is forked for each."""
+def all_ended(tmp_path_factory):
+    """What came of each row and of each template, in the third line of a file; one process is forked for each."""
     folder = tmp_path_factory.mktemp("hostile")
     for name, text in FILES.items():
         (folder / name).write_text(text, encoding="utf-8")
-    rows = run_all([Command(tuple(row.args.split()), row.seconds) for row in ROWS], folder)
-    return dict(zip(ROWS, rows, strict=True))
+    for position, template in enumerate(ATTACKS.values()):
+        (folder / f"{position}.yaml").write_text(f"variables:\n  a: 1\n  b: {template}\n", encoding="utf-8")
+    commands = [Command(tuple(row.args.split()), row.seconds) for row in ROWS]
+    commands += [Command(("evaluate", f"{position}.yaml"), seconds=2) for position in range(len(ATTACKS))]
+    return dict(zip([*ROWS, *ATTACKS], run_all(commands, folder), strict=True))
 
 
 def check(row, end, files):
@@ -111,8 +117,8 @@ def check(row, end, files):
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.args)
-def test_a_hostile_file_ends_as_promised(row, ended):
-    check(row, ended[row], files_of(row))
+def test_a_hostile_file_ends_as_promised(row, all_ended):
+    check(row, all_ended[row], files_of(row))
 
 
 def test_every_hostile_file_has_a_row():
@@ -120,23 +126,10 @@ def test_every_hostile_file_has_a_row():
     assert set(FILES) == listed
 
 
-ATTACKS = {**REACHING, **MULTIPLYING}
-
-
-@pytest.fixture(scope="module")
-def attacked(tmp_path_factory):
-    """What came of each template, in the third line of a file."""
-    folder = tmp_path_factory.mktemp("attacks")
-    for position, template in enumerate(ATTACKS.values()):
-        (folder / f"{position}.yaml").write_text(f"variables:\n  a: 1\n  b: {template}\n", encoding="utf-8")
-    commands = [Command(("evaluate", f"{position}.yaml"), seconds=2) for position in range(len(ATTACKS))]
-    return dict(zip(ATTACKS, run_all(commands, folder), strict=True))
-
-
 @pytest.mark.parametrize("name", ATTACKS)
-def test_a_template_that_attacks_is_refused(name, attacked):
+def test_a_template_that_attacks_is_refused(name, all_ended):
     row = Row("", "error", seconds=2, megabytes=200, characters=1500)
-    end = attacked[name]
+    end = all_ended[name]
     check(row, end, [f"{list(ATTACKS).index(name)}.yaml"])
     assert "no mapping given" not in end.err
     assert end.seconds < 1.5
