@@ -91,6 +91,53 @@ def test_an_unknown_lesson_is_an_error_and_another_mapping_is_not_a_solution(of)
     assert not state["lesson"]["passed"]
 
 
+@pytest.mark.parametrize("name", ["bypass", "spread"])
+def test_other_numbers_of_the_hardware_are_not_a_solution(of, name):
+    fields = [f for one in ask(of, "lesson", name=name)["architecture"] for f in one["fields"]]
+    for field in fields:
+        if "energy" in field["name"]:
+            state = ask(of, "set", path=field["path"], value="1e-15")
+    assert (state["lesson"]["passed"], state["lesson"]["other"]) == (False, True)
+    for step in SOLVED[name]:
+        assert not ask(of, "move", text=step)["lesson"]["passed"]
+    assert not ask(of, "reset")["lesson"]["other"]
+
+
+OTHER_WAYS = {
+    "stationary": [
+        ["interchange nodes[1]", "interchange nodes[2]", "hoist B@GlobalBuffer above m"],  # n, k, m
+        ["bypass A@GlobalBuffer", "interchange nodes[2] nodes[3] nodes[1]", "hoist B@GlobalBuffer above m"],
+        ["interchange nodes[2] nodes[3] nodes[1]", "split m 4", "hoist B@GlobalBuffer above m#1"],
+    ],
+    "four_cases": [["reshape m#1 64"], ["sink B@GlobalBuffer below k", "hoist B@nodes[6] above m#1"]],
+    "bypass": [["bypass Z@GlobalBuffer", "bypass B@GlobalBuffer", "bypass A@GlobalBuffer"], ["bypass nodes[1]"]],
+}
+WRONG = {
+    "stationary": ["interchange nodes[2] nodes[3] nodes[1]", "hoist A@GlobalBuffer above m"],
+    "four_cases": ["bypass B@GlobalBuffer"],
+    "bypass": ["sink A@GlobalBuffer below i", "bypass B@GlobalBuffer"],
+    "partition": ["hoist B@GlobalBuffer above m"],
+    "systolic": ["hoist IA@InputBuffer above m"],
+    "spread": ["hoist B@GlobalBuffer above k"],
+}
+"""Moves that are no solution."""
+
+
+@pytest.mark.parametrize(("name", "steps"), [(name, steps) for name, ways in OTHER_WAYS.items() for steps in ways])
+def test_another_way_is_right_too(of, name, steps):
+    ask(of, "lesson", name=name)
+    answers = [ask(of, "move", text=step) for step in steps]
+    assert answers[-1].get("lesson", answers[-1])["passed"]
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_mapping_is_not_passed(of, name):
+    ask(of, "lesson", name=name)
+    for step in WRONG[name]:
+        ask(of, "move", text=step)
+    assert not ask(of, "look")["lesson"]["passed"]
+
+
 def test_a_mapping_is_exported_as_code_as_a_report_and_as_a_whole(of):
     assert "int main(" in ask(of, "export", what="c")["text"]
     pytest.importorskip("vl_convert")

@@ -427,6 +427,17 @@ mapping:
     assert "initial nodes[1] none" in offered(of, "nodes[1]")
 
 
+def test_numbers_that_are_whole_are_shown_without_a_fraction():
+    fields = [f["value"] for one in ask(session(), "look")["architecture"] for f in one["fields"]]
+    assert "64000000000" in fields
+    assert [value for value in fields if value.endswith(".0")] == []
+
+
+def test_a_reason_and_its_hint_are_told_apart():
+    (why,) = (o["why"] for o in ask(session(), "moves", node="nodes[1]")["options"] if o["text"].startswith("fuse"))
+    assert "not another loop; `hoist` or `sink` moves" in why
+
+
 def test_details_are_those_of_the_reports():
     of = session()
     found = ask(of, "details")

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from einmap.errors import EinmapError, MappingError, SpecError, did_you_mean
+from einmap.errors import EinmapError, SpecError, did_you_mean
 from einmap.spec.spec import Spec
 from einmap.studio import lesson_answers as answers
 from einmap.studio import lesson_mappings as mappings
+from einmap.studio.running import same_problem
 from einmap.visible import visible
 
 type Table = list[list[str]]
@@ -59,6 +60,7 @@ def shown(name: str, spec: Spec, answer: str) -> dict[str, Any]:
     listing = _listing(lesson, spec)
     return {
         **told,
+        "other": not _is_of(lesson, spec),
         "choices": choices,
         "passed": _has_passed(lesson, spec, answer),
         "tables": _tables(name),
@@ -84,9 +86,19 @@ def _has_passed(lesson: Lesson, spec: Spec, answer: str) -> bool:
     if isinstance(lesson.check, Asked):
         return answer == lesson.check.right()
     try:
-        return lesson.check.passed(spec)
-    except (MappingError, StopIteration, ValueError):
+        return _is_of(lesson, spec) and lesson.check.passed(spec)
+    except (EinmapError, StopIteration, ValueError):
         return False
+
+
+def _is_of(lesson: Lesson, spec: Spec) -> bool:
+    """Whether the architecture and the workload are those of a lesson on the mapping: others are no solution."""
+    return isinstance(lesson.check, Asked) or same_problem(spec, _begun(lesson.check.begin))
+
+
+@cache
+def _begun(begin: Callable[[], Spec]) -> Spec:
+    return begin()
 
 
 LESSONS: dict[str, Lesson] = {
@@ -98,7 +110,7 @@ LESSONS: dict[str, Lesson] = {
         "Let the weights B stay, one value at a time, each fetched once: bring the loop over m to the bottom, and"
         " B above it.",
         (mappings.stationary_table,),
-        Built(lambda: mappings.nest("mnk"), mappings.weights_stay),
+        Built(mappings.worst, mappings.weights_stay),
     ),
     "four_cases": Lesson(
         "Four cases: above and below, in the tensor and not",

@@ -100,7 +100,7 @@ def why_not(spec: Spec, mapping: Mapping, text: str, is_checked: bool = True) ->
         if is_checked:
             validate(changed, spec.workload, spec.archs, at, spec.archs, _touched(mapping, changed))
     except EinmapError as error:
-        return " ".join(str(error).split("\n  hint:"))
+        return str(error).replace("\n  hint: ", "; ").replace("\n", "; ")
     return None
 
 

@@ -290,6 +290,10 @@ def _field(label: str, name: str, path: str, value: Any) -> dict[str, str]:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if is_number and unit and math.isfinite(value):
         shown = format_bits(value) if unit == "bits" else format_si(value, unit.removeprefix("1"))
-    return {"name": label, "path": path, "value": visible(str(value)), "unit": unit, "shown": shown} | {
-        "example": EXAMPLES[unit]
-    }
+    return {
+        "name": label,
+        "path": path,
+        "value": visible(str(value)).removesuffix(".0"),
+        "unit": unit,
+        "shown": shown,
+    } | {"example": EXAMPLES[unit]}

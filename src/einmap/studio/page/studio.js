@@ -223,7 +223,8 @@ function taught(app, lesson) {
   const asked = lesson.choices.map((text) =>
     h("button", { type: "button", "data-answer": text, "aria-pressed": String(text === lesson.answer), onclick: () => app.ask({ do: "answer", text }) }, text));
   const wrong = lesson.answer && !lesson.passed && h("p", { class: "wrong" }, `${lesson.answer}: no, it is another one.`);
-  return [h("h2", {}, lesson.title), h("p", {}, lesson.text), ...lesson.tables.map(tabled), listing, passed, asked.length && h("div", { class: "buttons" }, asked), wrong, end].filter(Boolean);
+  const other = lesson.other && h("p", { class: "wrong" }, "The architecture or the workload is not that of the lesson: undo, or begin again.");
+  return [h("h2", {}, lesson.title), h("p", {}, lesson.text), ...lesson.tables.map(tabled), listing, passed, other, asked.length && h("div", { class: "buttons" }, asked), wrong, end].filter(Boolean);
 }
 
 function tabled([head, ...rows]) {
