@@ -26,8 +26,8 @@ settings.load_profile("repeatable")
 # Programs of JAX run once in a test: to make them fast takes longer than they run. What they send is chosen before that.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true")
 
-# Thousands of tests that are collected live on: to look at all of them again and again takes a tenth of the time.
-gc.set_threshold(50_000, 20, 100)
+# What a search holds goes when it ends, without a collection: to look at it each 50,000 objects takes a tenth of the time.
+gc.set_threshold(500_000, 20, 100)
 
 PARSED_ONCE = 8_000
 """Characters of the longest text that is kept with its events: two thirds of what it takes to load a shipped example."""
