@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,13 @@ class Progress:
     def quiet(self) -> Progress:
         """This token without its listener, for a part of the work that tells nothing."""
         return Progress(None, self.deadline, self._stop)
+
+    def named(self, name: str) -> Progress:
+        """This token for one of several parts of the work: what it tells begins with the part's name."""
+        told = self.callback
+        if told is None:
+            return self
+        return Progress(lambda report: told(replace(report, what=f"{name}: {report.what}")), self.deadline, self._stop)
 
     def within(self, seconds: float | None) -> Progress:
         """This token with a deadline `seconds` from now; the earlier deadline holds."""

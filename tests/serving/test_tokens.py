@@ -5,10 +5,12 @@ import math
 import pytest
 from benchmarks.serving_steps import CLUSTERS, MODELS, Load, Served, cluster_named
 from tests.frontends.huggingface.configs import PUBLISHED
+from tests.frontends.huggingface.test_values import SMALL
 
 import einmap
 from einmap import SpecError, from_huggingface, map_workload
 from einmap.distribute.operators import Attention, Product, Work, step_seconds
+from einmap.progress import Progress
 from einmap.serving.kernels import Collective, Prompt, operators_of
 from einmap.serving.on_cluster import planned
 from einmap.serving.plan import ServingPlan
@@ -135,6 +137,29 @@ def test_on_an_architecture_each_kind_of_layer_is_mapped_once_and_its_instances_
     assert point.held.memory == math.inf
     assert point.most_sequences is None
     assert point.limited_by in {"MainMemory", "GlobalBuffer", "MAC", "ScalarUnit"}
+
+
+def test_searches_on_an_architecture_tell_which_part_of_which_step_they_are_of():
+    told = []
+    progress = Progress(lambda report: told.append(report.what))
+    request = TokenRequest((2,), (1024,), fuse=False)
+    token_costs(TINY, einmap.load("simple"), request, progress=progress)
+    steps = {what.partition(":")[0] for what in told}
+    assert {"layer, batch 2 after 1,024", "layer, prompt of 1,024", "head, batch 2 after 1,024"} <= steps
+
+
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("kind", "context"),
+    [("llama4", 4), pytest.param("qwen3_next", 4, marks=SLOW), pytest.param("deepseek_v32", 8, marks=SLOW)],
+)
+def test_chunks_chosen_positions_and_states_are_mapped(kind, context):
+    request = TokenRequest((1,), (context,), fuse=False)
+    (point,) = token_costs(SMALL[kind], einmap.load("simple"), request).points
+    assert point.proven
+    assert point.seconds_to_first > point.seconds
 
 
 def test_a_machine_that_does_not_fit_is_refused():

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from einmap.facade import map_workload
+from einmap.frontends.huggingface.einsums import Step
 from einmap.frontends.huggingface.model import LanguageModel, ModelPart
 from einmap.mapper.result.result import MapResult
 from einmap.model.roofline import Counted, Roof, counted, finite_roofs
@@ -39,7 +40,7 @@ class Mapped:
 
     def parts(self, model: LanguageModel) -> tuple[PartCost, ...]:
         """Costs of each part of a step. Raises NoMappingError where nothing fits."""
-        return tuple(self._part(part) for part in model.parts)
+        return tuple(self._part(part, model.step) for part in model.parts)
 
     @property
     def memory(self) -> float:
@@ -47,18 +48,19 @@ class Mapped:
         memories = [m for r in self.results.values() for arch in r.spec.archs.values() for m in arch.memories[:1]]
         return min((memory.size_bits / 8 for memory in memories), default=math.inf)
 
-    def result(self, part: ModelPart) -> MapResult:
-        """The mapping of a part. Raises NoMappingError where nothing fits."""
+    def result(self, part: ModelPart, step: Step | None = None) -> MapResult:
+        """The mapping of a part, of this step where that is told. Raises NoMappingError where nothing fits."""
         spec = self.arch.set("workload", part.spec.to_dict()["workload"])
         key = spec.content_hash
         if key not in self.results:
+            told = self.progress.named(_called(part, step)) if self.progress is not None else None
             self.results[key] = map_workload(
-                spec, metrics=self.metric, time_limit_s=self.time_limit_s, fuse=self.fuse, progress=self.progress
+                spec, metrics=self.metric, time_limit_s=self.time_limit_s, fuse=self.fuse, progress=told
             )
         return self.results[key]
 
-    def _part(self, part: ModelPart) -> PartCost:
-        result = self.result(part)
+    def _part(self, part: ModelPart, step: Step) -> PartCost:
+        result = self.result(part, step)
         key = result.spec.content_hash
         if key not in self.counts:
             self.counts[key] = counted(result.cost, result.spec)
@@ -82,3 +84,11 @@ class Mapped:
             moved,
             tuple(spent.items()),
         )
+
+
+def _called(part: ModelPart, step: Step | None) -> str:
+    """A part in the words of progress: `layer, batch 8 after 1,024`."""
+    if step is None:
+        return part.name
+    positions = f"batch {step.batch:,}" if step.tokens == 1 else f"prompt of {step.tokens:,}"
+    return f"{part.name}, {positions}" + (f" after {step.context:,}" if step.context else "")

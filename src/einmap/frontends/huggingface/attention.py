@@ -128,7 +128,8 @@ def attended(
         return w.put("A", made, divided)
     others = tuple(v for v in made if v not in queries.variables)
     rows = (others[0], w.size("m", w.step.tokens), *others[1:])
-    return w.put("A", rows, divided, where=queries.where, out={"m": queries.at})
+    parts = w.put("A", made, divided, where=queries.where)
+    return w.copied("AM", rows, f"{parts}", where=queries.where, out={"m": queries.at})
 
 
 def turned(w: Cascade, name: str, x: Tensor, by: str = "Turns") -> Tensor:

@@ -165,9 +165,17 @@ class Cascade:
         self.bits[made.name] = self.widths.cache
         self.appended.append(made)
 
-    def copied(self, name: str, variables: Sequence[str], rows: str, *, out: Mapping[str, str] | None = None) -> Tensor:
-        """A copy of a tensor, with its values in places of their own (`out`, as `put` takes it)."""
-        made = self.put(name, variables, rows, out=out)
+    def copied(
+        self,
+        name: str,
+        variables: Sequence[str],
+        rows: str,
+        *,
+        where: Sequence[str] = (),
+        out: Mapping[str, str] | None = None,
+    ) -> Tensor:
+        """A copy of a tensor, with its values in places of their own (`where`, `out`: as `put` takes them)."""
+        made = self.put(name, variables, rows, where=where, out=out)
         entry = {**self.einsums[-1].entry, "is_copy_operation": True}
         self.einsums[-1] = Written(entry, 0)
         return made
