@@ -8,17 +8,21 @@ import pytest
 from tests.cli.conftest import run  # noqa: F401 - a fixture
 from tests.emit.running import needs_compiler
 from tests.emit.test_fast import CASES, GOTO, loop, machine
+from tests.matmul.test_as_arch import RATES, SMALL
 
 import einmap
 from einmap.bench import bench
 from einmap.bench.bench import MAPPED, benchmark
 from einmap.bench.compiler import Library
+from einmap.bench.refine import refined
 from einmap.bench.result import Spread
 from einmap.bench.timing import Times, in_turn
 from einmap.bench.values import by_numpy, inputs_of
 from einmap.einsum.numeric import run as evaluated
 from einmap.emit.fast.fast_c import fast_nest
 from einmap.errors import SpecError
+from einmap.matmul.measured import as_arch
+from einmap.matmul.measured.registers import Tile
 from einmap.progress import Progress
 
 SIZES = {"M": 7, "K": 6, "N": 19}
@@ -147,3 +151,34 @@ def test_runs_end_after_three_rounds_when_time_is_over_and_after_one_when_stoppe
 
 def test_the_spread_is_the_quartiles():
     assert Spread.of([5, 1, 2, 4, 3]) == Spread(1, 2, 3, 4)
+
+
+ROWS = """
+    MainMemory holds A B Z
+    m by {}
+    n by 64
+    L1 holds A B
+    Registers holds Z
+    k by 1
+    m by 1
+    Registers holds A
+    n by 16
+    n by 1 on FMA.lanes
+    Z on FMA
+"""
+
+
+def test_tile_shapes_that_do_not_divide_a_rank_are_refined(monkeypatch, tmp_path):
+    monkeypatch.setattr(as_arch, "TILE", Tile(8, 2, 512))
+    cpu, rest = tmp_path / "cpu.yaml", tmp_path / "rest.yaml"
+    cpu.write_text(as_arch.arch_text(as_arch.Core(SMALL, RATES, as_arch.assumed_latencies(SMALL))))
+    workload = {"einsums": ["Z[m, n] = A[m, k] * B[k, n]"], "bits_per_value": {"All": 32}}
+    workload["rank_sizes"] = {"M": 4096, "K": 2, "N": 64}
+    costs = {}
+    for rows in range(6, 1, -1):
+        rest.write_text(json.dumps({"workload": workload, "mapping": {"nodes": nodes(ROWS.format(rows))}}))
+        spec = einmap.load([cpu, rest])
+        costs[rows] = einmap.evaluate(spec).energy
+    found = refined(spec, "energy", Progress())
+    assert min(costs, key=costs.get) == 6
+    assert einmap.evaluate(found).energy <= costs[6] < costs[2]  # other loops may change, too

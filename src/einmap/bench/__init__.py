@@ -5,5 +5,6 @@
 - `libraries`: the same Einsum by libraries that are installed: NumPy, PyTorch.
 - `timing`: runs in turn, with caches that hold the tensors and with caches that do not.
 - `result`: what came out, beside what the model says.
+- `refine`: tile shapes near those of a mapping that was found.
 - `bench`: all of it, for a mapping.
 """

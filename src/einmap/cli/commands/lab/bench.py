@@ -107,8 +107,9 @@ def with_architecture(source: Source, options: Options, progress: Progress) -> S
 
 
 def mapped(spec: Spec, time_limit_s: float, options: dict[str, object], progress: Progress) -> Spec:
-    """The specification with the best mapping that is found within the time. Raises NoMappingError for none."""
+    """The specification with the best mapping that is found within the time, refined; NoMappingError for none."""
+    from einmap.bench.refine import refined
     from einmap.mapper.mapper import best_mappings
 
     result = best_mappings(spec, progress=progress, time_limit_s=time_limit_s, **options)  # type: ignore[arg-type]
-    return result.spec.with_mapping(result.mapping)
+    return refined(result.spec.with_mapping(result.mapping), result.metrics[0], progress)
