@@ -191,7 +191,30 @@ def gradients_of_scan(x, w, h):
     return jax.grad(lambda w: recurrent(x, w, h)[1].sum())(w)
 
 
+def pooled_by(kind, window, strides, padding):
+    """The gradient of pooling, of equal numbers, too: the first one of a window gets it."""
+    start, function = (-jnp.inf, lax.max) if kind == "max" else (jnp.inf, lax.min)
+
+    def gradient(x):
+        return jax.grad(lambda x: (lax.reduce_window(x, start, function, window, strides, padding) ** 2).sum())(x)
+
+    return gradient
+
+
+def gradient_of_gelu(x):
+    return jax.grad(lambda x: jax.nn.gelu(x, approximate=False).sum())(x)
+
+
 GRADIENTS = {
+    "max pooling": (pooled_by("max", (1, 2, 2), (1, 2, 2), "VALID"), np.round(2 * numbers(2, 6, 5))),
+    "max pooling that overlaps": (pooled_by("max", (3, 2), (2, 1), "SAME"), np.round(3 * numbers(6, 5))),
+    "min pooling": (pooled_by("min", (3,), (1,), "SAME"), numbers(7)),
+    "exact gelu": (gradient_of_gelu, 3 * numbers(40)),
+    "polynomial": (
+        lambda x, c: jax.grad(lambda x: lax.polynomial(x, [c, 2.0, x, 0.5]).sum())(x),
+        numbers(4),
+        numbers(4),
+    ),
     "perceptron": (gradients_of_perceptron, PARAMS, numbers(5, 4)),
     "conv": (gradients_of_conv, numbers(2, 4, 6, 5), numbers(6, 2, 3, 3)),
     "scan": (gradients_of_scan, numbers(3, 2), numbers(2, 2), numbers(2)),

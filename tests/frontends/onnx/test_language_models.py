@@ -124,6 +124,21 @@ def test_layers_are_one_where_each_reads_its_own_weight_one_for_all_and_the_laye
     assert found.n_multiply_accumulates == 6 * 4 * 8 * 8
 
 
+def test_layers_of_an_encoder_and_of_a_decoder_are_one_each(tmp_path):
+    """The layers of the second kind read the result of those of the first, and one another's."""
+    nodes, x = stack("w", 0), "x6"
+    for i in range(5):
+        nodes += [node("MatMul", ["x6", f"c{i}"], [f"k{i}"]), node("MatMul", [x, f"d{i}"], [f"q{i}"])]
+        nodes += [node("Add", [f"q{i}", f"k{i}"], [f"p{i}"]), node("Softmax", [f"p{i}"], [f"t{i}"])]
+        nodes += [node("Tanh", [f"t{i}"], [f"u{i}"]), node("Softmax", [f"u{i}"], [f"y{i}"])]
+        x = f"y{i}"
+    names = {name for entry in nodes for name in entry.input if name[0] in "wcd"}
+    built = model(nodes, {"x0": (4, 8)}, {name: numbers(8, 8) for name in names}, [x])
+    found = from_onnx(saved(tmp_path, built), instances=True)
+    assert {einsum.n_instances for einsum in found.spec.workload.einsums} == {1, 4, 6}
+    assert found.n_multiply_accumulates == (6 + 2 * 5) * 4 * 8 * 8
+
+
 def test_values_of_both_exports_agree(tmp_path):
     """The same weights in both forms give the same logits and caches, for a token behind a cache and for a prompt."""
     rng = np.random.default_rng(0)

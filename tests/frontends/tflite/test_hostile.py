@@ -3,6 +3,7 @@
 import random
 import tracemalloc
 
+import numpy as np
 import pytest
 from tests.frontends.onnx.test_hostile import changed
 from tests.frontends.tflite.test_values import NAMES, STORED
@@ -10,6 +11,7 @@ from tests.work import work_below
 
 from einmap.errors import EinmapError
 from einmap.frontends.tflite import flatbuffer
+from einmap.frontends.tflite.model import read_file
 from einmap.frontends.tflite.read import from_tflite
 
 SECONDS, BYTES = 2.0, 64 * 2**20
@@ -57,6 +59,20 @@ def test_what_is_not_a_model_is_told_with_the_byte(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(EinmapError, match=r"model\.tflite"):
         from_tflite(path)
+
+
+@pytest.mark.parametrize("name", ["lstm", "conv_same"])
+def test_numbers_that_are_not_numbers_are_read_without_a_warning(tmp_path, name):
+    path, content = tmp_path / "model.tflite", STORED[f"{name}/model"].tobytes()
+    path.write_bytes(content)
+    constants = [tensor.array for tensor in read_file(path).tensors if tensor.array is not None]
+    for array in constants:
+        if array.dtype == np.float32:
+            loud = np.full(array.shape, 0x7FA00000, np.uint32).tobytes()
+            content = content.replace(array.astype("<f4").tobytes(), loud)
+    path.write_bytes(content)
+    assert b"\0\0\xa0\x7f" in content
+    from_tflite(path)
 
 
 def test_parts_that_are_shared_very_often_are_not_read_without_end(tmp_path, monkeypatch):

@@ -18,6 +18,8 @@ FEWEST_EINSUMS = 4
 """Einsums of a layer."""
 _MOST_TRIED = 20
 """Lengths of a layer that are tried, those first that leave fewest Einsums."""
+_MOST_KINDS = 8
+"""Kinds of layers."""
 
 
 def with_instances(
@@ -25,19 +27,24 @@ def with_instances(
 ) -> tuple[list[CascadeEinsum], set[str]]:
     """The Einsums with equal layers as one, and the tensors that are results then; as they are without equal layers.
 
-    What passes between a layer and others is a result where it is written, and a graph input where it is read.
+    Layers of several kinds, as those of an encoder and of a decoder, are one each. What passes between a layer and
+    others is a result where it is written, and a graph input where it is read.
     """
-    for start, length, count in _runs(einsums):
-        run = _Run(einsums, start, length, count)
-        if run.is_foldable():
-            return run.folded(program, kept)
+    for _ in range(_MOST_KINDS):
+        runs = (_Run(einsums, *found) for found in _runs(einsums))
+        run = next((run for run in runs if run.is_foldable()), None)
+        if run is None:
+            break
+        einsums, kept = run.folded(program, kept)
     return einsums, kept
 
 
 def _runs(einsums: Sequence[CascadeEinsum]) -> list[tuple[int, int, int]]:
     """Where Einsums repeat: start, length of a layer, how many layers; those that save most first."""
     numbers: dict[Any, int] = {}
-    marks = np.array([numbers.setdefault(_kind_of(einsum), len(numbers)) for einsum in einsums])
+    # one that stands for several already is like no other
+    kinds = [_kind_of(einsum) if einsum.instances == 1 else einsum.name for einsum in einsums]
+    marks = np.array([numbers.setdefault(kind, len(numbers)) for kind in kinds])
     contracts = np.array([einsum.weight is not None for einsum in einsums])
     found = []
     for length in range(FEWEST_EINSUMS, len(marks) // 2 + 1):

@@ -149,6 +149,13 @@ def in_numpy(values: Array) -> Array:
     return values.astype(np.int8 if "int" in values.dtype.name else np.float32)
 
 
+def quiet(values: Array) -> Array:
+    """Numbers of a file, where what is not a number is one that arithmetic passes on without a warning."""
+    if values.dtype.kind != "f" or not np.isnan(values).any():
+        return values
+    return np.where(np.isnan(values), values.dtype.type(np.nan), values)
+
+
 def uniform(values: Array) -> float | None:
     """The number that all elements are, None where they differ or it is not finite."""
     if not values.size or values.dtype.kind not in "biuf":

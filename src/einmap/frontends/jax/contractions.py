@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
+
+import numpy as np
 
 from einmap.einsum.operation import Reduction
 from einmap.frontends.cascade.phases import Apart, convolved_apart
 from einmap.frontends.cascade.slide import Slide
 from einmap.frontends.cascade.step import NotExpressible, expression_of
-from einmap.frontends.cascade.values import Value, reshape, transpose
+from einmap.frontends.cascade.uses import Spread
+from einmap.frontends.cascade.values import Value, known, reshape, transpose
 from einmap.frontends.jax.equation import Equation
 from einmap.frontends.jax.layout import widened
 
@@ -172,10 +176,66 @@ def pooled(equation: Equation) -> list[Value]:
     return [y]
 
 
+def selected(equation: Equation) -> list[Value]:
+    """select_and_scatter_add, the gradient of pooling: each window adds its number to the first of its extremes."""
+    source, value = equation.operands
+    params: Any = equation.params
+    kinds: dict[str, Reduction] = {"ge": "max", "le": "min"}
+    kind = kinds.get(str(params["select_prim"]))
+    if kind is None:
+        raise NotExpressible(f"it selects by {params['select_prim']}")
+    rank, builder = len(value.shape), equation.builder
+    slide = _slide(
+        value.shape,
+        params["window_dimensions"],
+        source.shape,
+        (params["window_strides"], (1,) * rank),
+        params["padding"],
+    )
+    out, kernel = [f"x{axis}" for axis in range(rank)], [f"r_{letter}" for letter in "abcdefghijklmnop"[:rank]]
+    extents, uses = slide.extents(out, kernel), slide.uses(out, kernel, cut=slide.has_padding)
+    value = builder.written(value, f"{equation.name}_values")
+    best = builder.einsum(
+        f"{equation.name}_best",
+        [(value, uses)],
+        out,
+        expression_of("a", 1),
+        value.bits,
+        reduction=kind,
+        extents=extents,
+    )
+    n = prod(slide.kernel)
+    places = known(np.arange(n, dtype=np.float64).reshape(slide.kernel), 32)
+    text = expression_of(f"select(equal(a, b), c, {n})", 3)
+    first = builder.einsum(
+        f"{equation.name}_place",
+        [(value, uses), (best, out), (places, kernel)],
+        out,
+        text,
+        32,
+        reduction="min",
+        extents=extents,
+    )
+    wide = [n + low + high for n, low, high in zip(slide.sizes, slide.before, slide.after, strict=True)]
+    spread = [Spread(((out[i], slide.strides[i]), (kernel[i], 1)), wide[i], 0) for i in range(rank)]
+    total = builder.einsum(
+        equation.name,
+        [(source, out), (first, out), (places, kernel)],
+        spread,
+        expression_of("a * equal(b, c)", 3),
+        equation.bits,
+        extents=extents,
+    )
+    for axis, size in enumerate(slide.sizes):
+        total = equation.take(total, axis, slide.before[axis], 1, size)
+    return [total]
+
+
 CONTRACTIONS: dict[str, Callable[[Equation], list[Value]]] = {
     "dot_general": dot_general,
     "conv_general_dilated": conv,
     **dict.fromkeys(("reduce_sum", "reduce_max", "reduce_min", "reduce_and", "reduce_or"), reduced),
     **dict.fromkeys(("reduce_window_sum", "reduce_window_max", "reduce_window_min"), pooled),
+    "select_and_scatter_add": selected,
 }
 """By the name of the primitive."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from einmap.frontends.cascade.step import NotExpressible
-from einmap.frontends.cascade.values import Value
+from einmap.frontends.cascade.values import Value, broadcast
 from einmap.frontends.jax.equation import Equation
 
 TEXTS = {
@@ -71,6 +71,15 @@ def integer_power(equation: Equation) -> list[Value]:
     return [equation.pointwise(text, *equation.operands)]
 
 
+def polynomial(equation: Equation) -> list[Value]:
+    """polynomial: the coefficients, of the lowest power first, by Horner's rule."""
+    x, *coefficients = equation.operands
+    value = broadcast(coefficients[-1], x.shape)
+    for coefficient in reversed(coefficients[:-1]):
+        value = equation.pointwise("a + b * c", coefficient, x, value)
+    return [value]
+
+
 def rounded(equation: Equation) -> list[Value]:
     """round: halves to the even integer, or away from 0."""
     to_even = int(equation.params["rounding_method"]) == 1
@@ -110,6 +119,7 @@ ELEMENTWISE: dict[str, Callable[[Equation], list[Value]]] = {
     "div": divided,
     "rem": left,
     "integer_pow": integer_power,
+    "polynomial": polynomial,
     "round": rounded,
     "select_n": chosen,
     "clamp": clamped,

@@ -15,7 +15,7 @@ from einmap.errors import Note, SpecError
 from einmap.frontends.cascade.builder import Builder
 from einmap.frontends.cascade.imported import Imported, Joined, imported, is_given, kept_in_place
 from einmap.frontends.cascade.parts import Parts
-from einmap.frontends.cascade.step import NotExpressible
+from einmap.frontends.cascade.step import NotExpressible, expression_of
 from einmap.frontends.cascade.values import Value, reshape
 from einmap.frontends.cascade.views import LayoutError
 from einmap.frontends.jax.contractions import CONTRACTIONS
@@ -35,6 +35,8 @@ PRIMITIVES: Mapping[str, Callable[[Equation], list[Value]]] = {
 CALLS = ("pjit", "jit", "closed_call", "core_call", "remat", "remat2", "checkpoint", "custom_jvp_call",
          "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_lin", "call_hi_primitive")  # fmt: skip
 """Primitives that call a jaxpr, which is imported in their place."""
+NAMED = {"exp_neg_sq": "exp(-(a * a))"}
+"""Functions of JAX that work on the bits of numbers, as the derivative of erf does, by what they compute."""
 FOLDED = ("random_seed", "random_wrap", "random_unwrap", "random_split", "random_fold_in", "random_bits",
           "random_clone", "threefry2x32", "bitcast_convert_type", "shift_left", "shift_right_logical",
           "shift_right_arithmetic", "erf_inv", "nextafter", "population_count", "clz")  # fmt: skip
@@ -209,6 +211,14 @@ class _Reader:
         name = equation.primitive.name
         if name in CALLS:
             inner, constants = _jaxpr_of(equation)
+            called = getattr(getattr(inner, "debug_info", None), "func_name", "")
+            if called in NAMED and any(e.primitive.name == "bitcast_convert_type" for e in inner.eqns):
+                text = NAMED[called]
+                return [
+                    self.builder.pointwise(
+                        expression_of(text, 1), operands, f"{name}_{self.counts[name]}", operands[0].bits
+                    )
+                ]
             return self.run(inner, [constant(value) for value in constants], operands)
         if name == "scan":
             return self.scanned(equation, operands)

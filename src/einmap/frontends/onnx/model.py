@@ -11,7 +11,7 @@ from typing import Any
 
 from einmap.errors import At, EinmapError, SpecError, raise_all
 from einmap.frontends.cascade.builder import MOST_VALUES
-from einmap.frontends.cascade.program import Array, in_numpy
+from einmap.frontends.cascade.program import Array, in_numpy, quiet
 from einmap.frontends.files import reading
 from einmap.frontends.onnx import external
 from einmap.frontends.onnx.dimensions import parts_of_sum, sum_of
@@ -253,7 +253,11 @@ def array_of(tensor: Any) -> Array | None:
         wanted, found = prod(tensor.dims) * _BITS.get(tensor.data_type, 32) // 8, len(tensor.raw_data)
         sizes = f"expected {wanted:,} bytes, found {found:,}" if found else short(str(error), 120)
         raise SpecError(f"its numbers do not fit its shape {[*tensor.dims]}: {sizes}") from None
-    return in_numpy(array) if array.dtype.kind in "biufV" or array.dtype.name.startswith(("bfloat", "float")) else None
+    return (
+        quiet(in_numpy(array))
+        if array.dtype.kind in "biufV" or array.dtype.name.startswith(("bfloat", "float"))
+        else None
+    )
 
 
 _TYPED = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")

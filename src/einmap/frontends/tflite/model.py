@@ -13,7 +13,7 @@ import numpy as np
 
 from einmap.errors import At, SpecError
 from einmap.frontends.cascade.builder import MOST_VALUES
-from einmap.frontends.cascade.program import Array
+from einmap.frontends.cascade.program import Array, quiet
 from einmap.frontends.files import reading
 from einmap.frontends.onnx.kinds import INTEGERS
 from einmap.frontends.onnx.model import MOST_AXES, MOST_NODES, bits_of
@@ -207,7 +207,7 @@ class _Reader:
             return True, None
         content = self.buffer.taken(start, length)
         if form is not None:
-            return True, np.frombuffer(content, form).reshape(shape)
+            return True, quiet(np.frombuffer(content, form).reshape(shape))
         halves = np.frombuffer(content, np.uint8)[:, None] >> np.array([0, 4], np.uint8) & 15
         integers = halves.reshape(-1)[:count].astype(np.int8).reshape(shape)
         return True, np.where(integers > 7, integers - 16, integers).astype(np.int8) if kind == 22 else integers
