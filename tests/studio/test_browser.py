@@ -130,6 +130,23 @@ def test_the_slider_and_the_menu_give_rewrites(studio):
     assert server.session.command().endswith("simple_matmul --do 'reshape nodes[1] 8'")
 
 
+def test_one_tensor_is_chosen_and_any_rewrite_is_written(studio):
+    from selenium.webdriver.common.keys import Keys
+
+    server, driver = studio
+    block(driver, "nodes[4]").click()
+    wait(driver, "return document.querySelector('[data-move=part]') !== null")
+    driver.execute_script(
+        "const s = document.querySelector('[data-move=part]'); s.value = 'B'; s.dispatchEvent(new Event('change'))"
+    )
+    wait(driver, "return [...document.querySelectorAll('.moves button')].some(b => b.title === 'bypass B@nodes[4]')")
+    driver.find_element("css selector", "[data-do=rewrite]").send_keys("tile m#2 4 n#2 4", Keys.ENTER)
+    said(driver, "tile m#2 4 n#2 4")
+    assert server.session.command().endswith("--do 'tile m#2 4 n#2 4'")
+    driver.find_element("css selector", "[data-do=rewrite]").send_keys("tile m", Keys.ENTER)
+    said(driver, "cannot be read")
+
+
 def test_a_reload_and_a_second_window_show_the_same(studio):
     server, driver = studio
     first = driver.current_window_handle

@@ -3,12 +3,12 @@ import { h } from "./dom.js";
 
 export function movesView(app) {
   const chosen = h("div", {});
-  const root = h("section", { class: "moves", "aria-label": "Moves of the selected node" }, chosen, written(app));
+  const root = h("section", { class: "moves", "aria-label": "Moves of the selected node" }, chosen, anyRewrite(app));
   return { root, show: (node, options, tensor) => showMoves(app, chosen, node, options, tensor), clear: () => chosen.replaceChildren(hint()) };
 }
 
 // Any rewrite as the command line takes it.
-function written(app) {
+function anyRewrite(app) {
   const input = h("input", { "aria-label": "a rewrite", placeholder: "tile m 8 n 4", spellcheck: "false", maxlength: 2000, "data-do": "rewrite" });
   const go = async () => (await app.move(input.value.trim())).kind === "state" && (input.value = "");
   input.addEventListener("keydown", (event) => event.key === "Enter" && input.value.trim() && go());

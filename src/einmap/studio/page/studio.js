@@ -241,8 +241,8 @@ async function played(app) {
 }
 
 function listLessons(app) {
-  const shown = app.dialog(h("h2", {}, "Lessons"), h("div", { class: "buttons" }, app.state.lessons.map((one) =>
-    h("button", { type: "button", "data-lesson": one.name, onclick: () => (shown.close(), app.ask({ do: "lesson", name: one.name })) }, one.title))));
+  const shown = app.dialog(h("h2", {}, "Lessons"), h("ol", {}, app.state.lessons.map((one) =>
+    h("li", {}, h("button", { type: "button", class: "link", "data-lesson": one.name, onclick: () => (shown.close(), app.ask({ do: "lesson", name: one.name })) }, one.title)))));
 }
 
 async function download(app, what, name, type) {
