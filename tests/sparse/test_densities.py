@@ -103,3 +103,18 @@ def test_chances_of_large_boxes_are_those_of_logarithms():
     exact = math.prod((910_000 - i) / (10**6 - i) for i in range(values))
     box = [np.asarray(0), np.asarray(0)], [np.asarray(7), np.asarray(10)]
     assert 1 - density.nonempty(*box) == pytest.approx(exact, rel=1e-5)
+
+
+def test_an_even_density_gives_every_box_its_part():
+    from einmap.errors import NotSupportedError
+    from einmap.sparse.densities import Even
+
+    even = Even((8, 8), 0.3)
+    low, size = [np.array([0, 3]), np.array([0, 5])], [np.array([1, 2]), np.array([2, 3])]
+    assert even.expected(low, size) == pytest.approx([0.6, 1.8])
+    assert even.nonempty(low, size) == pytest.approx([0.6, 1.0])
+    assert even.distribution([2, 3]) == pytest.approx([0, 0.2, 0.8])
+    assert even.most([2, 3]) == 2
+    assert even.parts([0, 0], [4, 2], [0]) == pytest.approx(4 * 0.6)
+    with pytest.raises(NotSupportedError, match="no mask is even"):
+        even.draw(np.random.default_rng(0))

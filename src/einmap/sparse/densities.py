@@ -5,6 +5,7 @@ many boxes are asked for at once. A box of length 0 is absent: it holds nothing.
 
 Uniform: all masks with as many nonzeros are equally likely, so that the nonzeros of a box are hypergeometric.
 Structured: of each block of `m` neighbours along one rank `n` are nonzero, independently of other blocks.
+Even: every box has its part of the nonzeros, as nearly as whole numbers allow; no mask is so, and none can be drawn.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import comb, lgamma, prod
+from math import ceil, comb, floor, lgamma, prod
 
 import numpy as np
 
 from einmap.arrays import Bools, Floats, Ints
 from einmap.errors import NotSupportedError
 
-type Density = Uniform | Structured | Known
+type Density = Uniform | Structured | Even | Known
 
 
 @dataclass(frozen=True)
@@ -172,6 +173,53 @@ class Structured:
         blocks = self.shape[self.rank] // self.m
         order = rng.random((*moved, blocks, self.m)).argsort(axis=-1)
         return np.moveaxis((order < self.n).reshape(*moved, blocks * self.m), -1, self.rank)
+
+
+@dataclass(frozen=True)
+class Even:
+    """The same part of every box is nonzero, rounded down or up so that the mean is that part.
+
+    Sparseloop's density model `fixed_structured` (Wu et al., MICRO 2022).
+    """
+
+    shape: tuple[int, ...]
+    part: float
+    is_positional: bool = field(default=False, init=False)
+    """Whether equal shapes at other places differ."""
+
+    def expected(self, low: Sequence[Ints], size: Sequence[Ints]) -> Floats:
+        """Nonzeros of each box on average."""
+        return self.part * _volume(low, size).astype(np.float64)
+
+    def nonempty(self, low: Sequence[Ints], size: Sequence[Ints], lanes: tuple[int, ...] = ()) -> Floats:
+        """Probability that a box has a nonzero; of boxes along the axes `lanes`, which are disjoint, any of them."""
+        expected = self.expected(low, size)
+        return np.minimum(1.0, expected.sum(axis=lanes, keepdims=True) if lanes else expected)
+
+    def parts(self, low: Sequence[int], size: Sequence[int], ranks: Sequence[int]) -> float:  # noqa: ARG002
+        """Indices of some ranks of one box at which its other ranks hold a nonzero, on average."""
+        inner = prod(n for rank, n in enumerate(size) if rank not in ranks)
+        return prod(size[rank] for rank in ranks) * min(1.0, self.part * inner)
+
+    def most(self, size: Sequence[int]) -> int:
+        """Nonzeros of the fullest box of a shape that can occur."""
+        return ceil(self.part * prod(size))
+
+    def distribution(self, size: Sequence[int]) -> Floats:
+        """Probability of 0, 1, 2, ... nonzeros in a box of a shape."""
+        exact = self.part * prod(size)
+        chances = np.zeros(ceil(exact) + 1)
+        chances[floor(exact)] = 1 - (exact - floor(exact))
+        if ceil(exact) > floor(exact):
+            chances[ceil(exact)] = exact - floor(exact)
+        return chances
+
+    def draw(self, rng: np.random.Generator) -> Bools:  # noqa: ARG002
+        """Raises NotSupportedError: a mask has not the same part of nonzeros in all boxes."""
+        raise NotSupportedError(
+            "an even density is a model of expected counts, and no mask is even",
+            hint="give uniform or structured to draw a mask",
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ A format is a list of levels, outermost first, each of one rank or of several th
 
 - `U`: nothing; each position has a fiber, or a value, of its own
 - `CP`, coordinates: `bits` for each position that is not empty
-- `B`, a bitmask: one bit for each position
+- `B`, a bitmask: `bits`, one, for each position
 - `RLE`, run lengths: `bits` for each position that is not empty
 - `UOP`, offset pairs: `bits` for each position and one more
 
@@ -75,7 +75,7 @@ class Format:
                 case "CP" | "RLE":
                     bits += filled * level.bits
                 case "B":
-                    bits += positions
+                    bits += positions * level.bits
                 case "UOP":
                     bits += (positions + fibers) * level.bits
                 case "U":

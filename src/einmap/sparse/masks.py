@@ -1,7 +1,7 @@
 """Masks of tensors from files, bands and generators; sizes are known before anything large is read.
 
-Files are `.npy`, `.npz` with one array, and Matrix Market `.mtx`; a value is nonzero where the file has another value
-than 0. Nothing in a file is run: arrays of Python objects are refused.
+Files are `.npy`, `.npz` with one array, Matrix Market `.mtx`, and `.txt` with digits 0 and 1; a value is nonzero where
+the file has another value than 0. Nothing in a file is run: arrays of Python objects are refused.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LINE = 4096
 
 def read_mask(path: Path, shape: Sequence[int]) -> Bools:
     """The mask of a tensor of a shape from a file. Raises SpecError for files that are not of that shape and kind."""
-    readers = {".npy": _npy, ".npz": _npz, ".mtx": _matrix_market}
+    readers = {".npy": _npy, ".npz": _npz, ".mtx": _matrix_market, ".txt": _digits}
     if path.suffix not in readers:
         kinds = ", ".join(readers)
         raise SpecError(f"a mask is in a file of {kinds}, found {short(path.name)}", hint=f"save it as one of {kinds}")
@@ -138,6 +138,18 @@ def _entries(lines: Iterator[list[str]], shape: tuple[int, ...]) -> Iterator[tup
         if not (0 <= row < shape[0] and 0 <= column < shape[1]):
             raise ValueError(f"entry {line[0]} {line[1]} is outside of {shape[0]} x {shape[1]}")
         yield (row, column) if len(line) == 2 or any(float(word) for word in line[2:]) else (-1, -1)
+
+
+def _digits(path: Path, shape: tuple[int, ...]) -> Bools:
+    """A text of 0 and 1, the index of the first rank going fastest, as Sparseloop's masks are."""
+    text = "".join(path.read_text(encoding="ascii").split())
+    if len(text) != prod(shape):
+        raise SpecError(f"{short(path.name)} has {len(text):,} digits, the tensor {prod(shape):,} values")
+    digits = np.frombuffer(text.encode(), dtype=np.uint8) - ord("0")
+    if digits.max(initial=0) > 1:
+        raise SpecError(f"{short(path.name)} holds other digits than 0 and 1")
+    mask: Bools = digits.reshape(shape, order="F") == 1
+    return mask
 
 
 def banded(shape: Sequence[int], below: int, above: int) -> Bools:

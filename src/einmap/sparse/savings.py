@@ -52,6 +52,8 @@ class Sparsity:
     energies: Mapping[tuple[str, str], float] = field(default_factory=dict)
     own_metadata: frozenset[str] = frozenset()
     ranks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    shares_metadata: bool = False
+    """Whether a transfer brings its part of the metadata of the tile that the memory holds, not metadata of its own."""
 
     @property
     def saves(self) -> bool:

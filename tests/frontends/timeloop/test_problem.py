@@ -58,7 +58,11 @@ def test_the_form_of_0_4_with_variables_and_densities(tmp_path):
     result = imported(tmp_path, NEWER)
     assert loads(result.files["workload.yaml"]).workload.n_computes == 4 * 16 * 8
     (entry,) = result.left_out
-    assert (entry.key, entry.at.line, entry.reason) == ("densities", 11, "all tensors are counted as dense")
+    assert (entry.key, entry.at.line, entry.reason) == (
+        "densities",
+        11,
+        "it is read where files give a problem and an architecture",
+    )
 
 
 def test_the_shape_cnn_layer_and_dimensions_as_letters(tmp_path):

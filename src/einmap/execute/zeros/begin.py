@@ -30,6 +30,11 @@ def zeros_of(
         return None
     for route in routes.values():
         _refuse(spec, route)
+    if any(sparsity.shares_metadata and sparsity.formats for sparsity in spec.sparsity.values()):
+        raise NotSupportedError(
+            "metadata: share counts parts of the metadata of a tile, which no transfer moves",
+            hint="simulate with metadata: own",
+        )
     densities: dict[str, Density] = {}
     order: dict[str, tuple[str, ...]] = {}
     for sparsity in spec.sparsity.values():

@@ -21,7 +21,7 @@ def encoded(levels: Sequence[Level], tile: Bools) -> tuple[int, int]:
         inside = fibers.reshape(len(fibers), positions, below)
         filled = inside.any(axis=2)
         if level.kind == "B":
-            bits += filled.size
+            bits += level.bits * filled.size
         elif level.kind == "UOP":
             bits += sum(level.bits * (len(fiber) + 1) for fiber in filled)
         elif level.kind in ("CP", "RLE"):

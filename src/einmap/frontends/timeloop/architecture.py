@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from einmap.components.base import AttributeValue
 from einmap.errors import At, Note, SpecError, did_you_mean
@@ -12,6 +12,7 @@ from einmap.expressions.scope import Scope
 from einmap.frontends.foreign import Report, a_flag, a_number, a_text, an_integer, named
 from einmap.frontends.timeloop.components import MODEL_ATTRIBUTES, TECHNOLOGY, Prices, technology_of
 from einmap.frontends.timeloop.constraints import DATASPACE, KINDS, Directive, Kept, factors, kept, place
+from einmap.frontends.timeloop.energies import Energies, energy_of
 from einmap.frontends.timeloop.fanout_limits import KEYS as SPATIAL
 from einmap.frontends.timeloop.fanout_limits import Limit, Spread
 from einmap.frontends.timeloop.levels import Level
@@ -41,10 +42,23 @@ _QUIET: Mapping[str, tuple[object, ...]] = {
 _READ = frozenset(
     (
         *("width", "memory_width", "datawidth", "data_width", "word-bits", "word_bits", "block-size", "block_size"),
-        *("depth", "memory_depth", "entries", "sizeKB", "meshX", "meshY", "name", "version", "type"),
+        *(
+            "depth",
+            "memory_depth",
+            "data_storage_depth",
+            "data_storage_width",
+            "entries",
+            "sizeKB",
+            "meshX",
+            "meshY",
+            "name",
+            "version",
+            "type",
+        ),
         *("read_bandwidth", "write_bandwidth", "read-bandwidth", "write-bandwidth", "bandwidth"),
         *("technology", "global_cycle_seconds", "cycle_time", "n_banks", "power_gated_at"),
         *("multiplier_width", "adder_width"),
+        *("metadata_datawidth", "metadata_storage_width"),
     )
 )
 
@@ -65,6 +79,8 @@ class Machine:
     components: Mapping[str, str]
     kept: Mapping[str, Kept]
     bits: int
+    packs: bool = False
+    """Whether zeros leave lanes free for others, so that a mapping may name more lanes than there are."""
 
     @property
     def compute(self) -> str:
@@ -80,6 +96,7 @@ class Design:
     prices: Prices
     constraints: Sequence[Directive]
     scope: Scope
+    energies: Energies = field(default_factory=dict)
 
 
 def machine_of(design: Design, problem: Problem | None, report: Report) -> Machine:
@@ -100,6 +117,7 @@ class _Builder:
         self._problem = problem
         self._report = report
         self._scope = design.scope
+        self._energies = design.energies
         self._memories = [level for level in levels if level.kind == "memory"]
         self._components = _component_names(levels, () if problem is None else problem.tensors.values())
         self._bits = self._word(self._memories[0])
@@ -251,14 +269,14 @@ class _Builder:
 
     def _memory(self, level: Level, own: Kept | None) -> dict[str, object]:
         word = self._word(level)
-        row = max(self._optional_integer(level, "width", "memory_width") or word, word)
+        row = max(self._optional_integer(level, "width", "memory_width", "data_storage_width") or word, word)
         node: dict[str, object] = {"type": "Memory", "name": self._components[level.name]}
         size = self._size(level, word, row)
         extra = self._model_attributes(level) | {"width": row}
         known: dict[str, AttributeValue] = {"bits_per_action": row}
         if not math.isinf(size):
             known["size"] = size
-        node |= self._prices.fields(level, extra, known, ("read", "write"), self._report)
+        node |= self._priced(level, extra, known, ("read", "write"))
         node["size"] = "inf" if math.isinf(size) else size
         node["bits_per_action"] = row
         if word != self._bits:
@@ -275,7 +293,7 @@ class _Builder:
             rate: object = "inf" if words is None or math.isinf(words) else words * word / row * clock
             if words == 0:
                 raise self._refused(level, f"{action}_bandwidth", "a bandwidth of 0 words a cycle moves nothing")
-            actions.append({"name": action, "throughput": rate})
+            actions.append(self._action(level, action, rate))
         node["total_latency"] = TOTAL_LATENCY
         node["actions"] = actions
         self._leave_attributes(level)
@@ -285,10 +303,28 @@ class _Builder:
         word = self._optional_integer(level, "datawidth", "word-bits", "word_bits", "multiplier_width") or self._bits
         extra = self._model_attributes(level) | {"width": word}
         node: dict[str, object] = {"type": "Compute", "name": self._components[level.name]}
-        node |= self._prices.fields(level, extra, {}, ("compute",), self._report)
-        node["actions"] = [{"name": "compute", "throughput": _clock(self._cycle(level))}]
+        node |= self._priced(level, extra, {}, ("compute",))
+        node["actions"] = [self._action(level, "compute", _clock(self._cycle(level)))]
         self._leave_attributes(level)
         return node
+
+    def _priced(
+        self,
+        level: Level,
+        extra: Mapping[str, AttributeValue],
+        known: Mapping[str, AttributeValue],
+        actions: Sequence[str],
+    ) -> dict[str, object]:
+        """Component class and attributes: those of a level whose energies a table gives cost nothing else."""
+        if level.name in self._energies:
+            return {"component_class": "Dummy"}
+        return self._prices.fields(level, extra, known, actions, self._report)
+
+    def _action(self, level: Level, name: str, rate: object) -> dict[str, object]:
+        action = {"name": name, "throughput": rate}
+        if level.name in self._energies:
+            action["energy"] = energy_of(self._energies[level.name], name)
+        return action
 
     def _model_attributes(self, level: Level) -> dict[str, AttributeValue]:
         technology = technology_of(level)
@@ -319,7 +355,12 @@ class _Builder:
     # attributes
 
     def _word(self, level: Level) -> int:
-        return self._optional_integer(level, "datawidth", "word-bits", "word_bits", "data_width") or WIDTH
+        given = self._optional_integer(level, "datawidth", "word-bits", "word_bits", "data_width")
+        if given is None and (row := self._optional_integer(level, "width", "memory_width", "data_storage_width")):
+            words = (self._optional_integer(level, key) or 1 for key in ("block-size", "cluster-size"))
+            many = math.prod(words) * (self._optional_integer(level, "block_size") or 1)
+            given = row // many if many > 1 and row % many == 0 else None
+        return given or WIDTH
 
     def _cycle(self, level: Level) -> float:
         value = self._optional_number(level, "global_cycle_seconds", "cycle_time")
@@ -330,7 +371,7 @@ class _Builder:
         return value
 
     def _size(self, level: Level, word: int, row: int) -> float:
-        depth = self._optional_integer(level, "depth", "memory_depth")
+        depth = self._optional_integer(level, "depth", "memory_depth", "data_storage_depth")
         entries = self._optional_integer(level, "entries")
         kilobytes = self._optional_number(level, "sizeKB")
         size: float = math.inf

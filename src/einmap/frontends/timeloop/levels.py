@@ -17,6 +17,7 @@ type Attributes = Mapping[str, Raw]
 MAX_LEVELS = 200
 MAX_INSTANCES = 2**31
 _RANGE = re.compile(r"(.*?)\[\s*(\d{1,12})\s*\.\.\s*(\d{1,12})\s*\]", re.DOTALL)
+_COMPONENT = ("name", "class", "subclass", "attributes", "sparse_optimizations")
 _NETWORKS = ("noc", "network", "router", "wire")
 
 
@@ -35,6 +36,8 @@ class Level:
     targets: tuple[str, ...] = ()
     constraints: tuple[RawMap, ...] = ()
     at: At | None = None
+    sparse: RawMap | None = None
+    """What the component says of zeros: `sparse_optimizations`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,7 @@ class _Element:
     mesh_x: int | None
     group: str
     at: At | None
+    sparse: RawMap | None = None
 
     @property
     def is_place(self) -> bool:
@@ -169,7 +173,7 @@ class _Subtrees:
             self._report.leave(entry.at, name, "the component is not enabled")
             return
         class_name = _class_of(entry, name)
-        self._report.leave_others(entry, ("name", "class", "subclass", "attributes", "required_actions", "enabled"))
+        self._report.leave_others(entry, (*_COMPONENT, "required_actions", "enabled"))
         attributes = {**inherited, **_attributes(entry)}
         if _is_network(class_name):
             self._report.leave(entry.at, name, f"a network of the class {class_name}: nothing is charged for it")
@@ -180,7 +184,8 @@ class _Subtrees:
         attributes.pop("instances", None)
         if total > MAX_INSTANCES:
             raise SpecError(f"{name} is there {total:,} times, more than {MAX_INSTANCES:,}", at=named(entry.at, name))
-        yield _Element(name, class_name, attributes, total, mesh_x, f"{name}_array" if own > 1 else group, entry.at)
+        group = f"{name}_array" if own > 1 else group
+        yield _Element(name, class_name, attributes, total, mesh_x, group, entry.at, _sparse(entry))
 
 
 def _trees(raw: Raw | None, at: At | None) -> list[RawMap]:
@@ -218,6 +223,7 @@ def _from_totals(elements: Sequence[_Element], at: At | None) -> tuple[Level, ..
                     *(element.name, kind, element.class_name, element.attributes),
                     targets=(element.name,),
                     at=element.at,
+                    sparse=element.sparse,
                 )
             )
         before = element
@@ -287,8 +293,7 @@ class _Nodes:
 
     def _component(self, node: RawMap, inherited: Attributes) -> Iterator[Level]:
         name = a_text(node.get("name"), "name", node.at)
-        known = ("name", "class", "subclass", "attributes", "spatial", "constraints", "enabled", "required_actions")
-        self._report.leave_others(node, known)
+        self._report.leave_others(node, (*_COMPONENT, "spatial", "constraints", "enabled", "required_actions"))
         if node.get("enabled") is not None and not a_flag(node.get("enabled"), f"{name}.enabled"):
             self._report.leave(node.at, name, "the component is not enabled")
             return
@@ -305,7 +310,8 @@ class _Nodes:
         elif not _is_dummy(name, class_name):
             attributes = {**inherited, **_attributes(node)}
             kind: Literal["memory", "compute"] = "compute" if _is_compute(class_name) else "memory"
-            yield Level(*(name, kind, class_name, attributes), targets=(name,), constraints=constraints, at=node.at)
+            more = {"constraints": constraints, "at": node.at, "sparse": _sparse(node)}
+            yield Level(name, kind, class_name, attributes, targets=(name,), **more)  # type: ignore[arg-type]
 
     def _fanout(self, node: RawMap, name: str, times: int) -> tuple[int, int]:
         raw = node.get("spatial")
@@ -326,6 +332,15 @@ class _Nodes:
 def _constraints(node: RawMap) -> tuple[RawMap, ...]:
     raw = node.get("constraints")
     return () if raw is None or (isinstance(raw, RawScalar) and raw.value is None) else (a_map(raw, "constraints"),)
+
+
+def _sparse(node: RawMap) -> RawMap | None:
+    raw = node.get("sparse_optimizations")
+    return None if raw is None or _is_null(raw) else a_map(raw, "sparse_optimizations")
+
+
+def _is_null(raw: Raw) -> bool:
+    return isinstance(raw, RawScalar) and raw.value is None
 
 
 def _attributes(node: RawMap) -> dict[str, Raw]:

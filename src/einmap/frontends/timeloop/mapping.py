@@ -10,7 +10,7 @@ leaves the window in place, Timeloop's outputs have each window whole. What diff
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from einmap.einsum.spaces.projection import Relevance
@@ -45,8 +45,19 @@ class _Orders:
     at: Directive | None = None
 
 
-def read_mapping(raw: Raw, machine: Machine, problem: Problem, report: Report, scope: Scope) -> RawMap:
-    """The section `mapping` of a specification. Raises SpecError with the place of what is wrong."""
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """A mapping: the section `mapping` of a specification, its loops, and who holds what, both outermost first."""
+
+    raw: RawMap
+    loops: Sequence[Loop]
+    holds: Sequence[Hold]
+    widened: Mapping[str, tuple[int, int]]
+    """Lanes along X and Y of fanouts that have more than their copies, packed into these."""
+
+
+def read_mapping(raw: Raw, machine: Machine, problem: Problem, report: Report, scope: Scope) -> Nest:
+    """The mapping of a file. Raises SpecError with the place of what is wrong."""
     return _Reader(machine, problem, report, scope).mapping(raw)
 
 
@@ -59,8 +70,9 @@ class _Reader:
         self._spatial: dict[str, _Orders] = {}
         self._temporal: dict[str, _Orders] = {}
         self._kept: dict[str, Kept] = dict(machine.kept)
+        self._widened: dict[str, tuple[int, int]] = {}
 
-    def mapping(self, raw: Raw) -> RawMap:
+    def mapping(self, raw: Raw) -> Nest:
         for directive in directives(raw, "mapping", self._report):
             self._read(directive)
         self._resolve_rests(raw)
@@ -70,7 +82,7 @@ class _Reader:
             self._report.notes.append(Note(text, at=named(raw.at, "mapping"), kind="advice"))
         section = from_python({"mapping": {"nodes": self._nodes(loops, holds)}})
         assert isinstance(section, RawMap)
-        return section
+        return Nest(section, loops, holds, self._widened)
 
     # directives
 
@@ -80,6 +92,8 @@ class _Reader:
             self._report.leave(place(directive, "type"), kind, "this kind of directive has no counterpart")
             return
         level = level_of(self._machine.levels, directive.target, kind)
+        if level is None and kind == "temporal":  # a level without entries, whose loops stand outside its copies
+            level = level_of(self._machine.levels, directive.target, "spatial")
         if level is None:
             self._without_level(directive)
             return
@@ -151,13 +165,12 @@ class _Reader:
         (n - 1) * factor + last. So einmap cuts an extent by the same tile shapes, with what is left at the end.
         """
         iterations = 1
-        for level in self._machine.levels:
-            orders = (self._spatial if level.kind == "fanout" else self._temporal).get(level.name)
-            factor = 1 if orders is None else orders.factors.get(dimension, 1)
+        for orders, _ in self._in_order():
+            factor = orders.factors.get(dimension, 1)
             if factor == 0:
                 text = f"a factor of 0 for {dimension} beside factors with remainders"
                 raise SpecError(text, at=named(raw.at, "mapping"), hint="write the number of iterations")
-            last = factor if orders is None else orders.last.get(dimension, factor)
+            last = orders.last.get(dimension, factor)
             iterations = (iterations - 1) * factor + last
         self._note_single(dimension)
         size = self._problem.sizes.get(dimension, 1)
@@ -165,6 +178,13 @@ class _Reader:
             text = f"the factors of {dimension} with their remainders make {iterations}, its size is {size}"
             hint = "P=7,3 inside of P=3 makes 2 * 7 + 3"
             raise SpecError(text, at=named(raw.at, "mapping"), hint=hint)
+
+    def _in_order(self) -> Iterator[tuple[_Orders, Level]]:
+        """Loops in time, then copies, of each level, outermost first."""
+        for level in self._machine.levels:
+            for found in (self._temporal, self._spatial):
+                if level.name in found:
+                    yield found[level.name], level
 
     def _note_single(self, dimension: str) -> None:
         for orders in self._temporal.values():
@@ -180,12 +200,9 @@ class _Reader:
     def _loops(self) -> list[Loop]:
         """All loops of more than one iteration, outermost first."""
         loops: list[Loop] = []
-        for level in self._machine.levels:
-            orders = (self._spatial if level.kind == "fanout" else self._temporal).get(level.name)
-            if orders is None:
-                continue
+        for orders, level in self._in_order():
             outermost_first = [d for d in reversed(orders.order) if orders.factors.get(d, 1) > 1]
-            axis_of = self._axes_of(level, orders) if level.kind == "fanout" else {}
+            axis_of = self._axes_of(level, orders) if orders is self._spatial.get(level.name) else {}
             loops += [Loop(level, d, orders.factors[d], axis_of.get(d)) for d in outermost_first]
         return loops
 
@@ -202,6 +219,11 @@ class _Reader:
                 axis = axis if axis in dimensions or room["XY".replace(axis, "")] < n else dimensions[0]
             else:
                 axis = next((name for name in dimensions if room[name] >= n), dimensions[-1])
+            if room[axis] < n and self._machine.packs:
+                x, y = self._widened.get(level.name, level.fanout)
+                times = -(-n // room[axis])
+                self._widened[level.name] = (x * times, y) if axis == "X" else (x, y * times)
+                room[axis] *= times
             if room[axis] < n:
                 text = f"{dimension}={n} needs more copies than {level.name} has left along {axis}"
                 shown = " x ".join(str(copies) for copies in level.fanout)
@@ -249,8 +271,17 @@ class _Reader:
         # spatial loops that were passed last stay outside: their place does not matter
         while position < len(above) and above[position].axis is not None:
             position += 1
-        slides = innermost is not None and relevance_of(self._problem, space, innermost) is Relevance.PARTIAL
+        slides = innermost is not None and self._moves_a_window(space, innermost)
         return Hold(level, space, position, slides)
+
+    def _moves_a_window(self, space: DataSpace, loop: Loop) -> bool:
+        """Whether a loop moves a window of more than one value over a data space."""
+        if relevance_of(self._problem, space, loop) is not Relevance.PARTIAL:
+            return False
+        variable = self._problem.variables[loop.dimension]
+        size_of = {self._problem.variables[name]: size for name, size in self._problem.sizes.items()}
+        sums = [index for index in space.indices if variable in dict(index.terms)]
+        return any(size_of[v] > 1 for index in sums for v, _ in index.terms if v != variable)
 
     def _nodes(self, loops: Sequence[Loop], holds: Sequence[Hold]) -> list[dict[str, object]]:
         shapes: dict[str, int] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from einmap.einsum.spaces.projection import Affine
 from einmap.errors import At, SpecError, did_you_mean
@@ -34,17 +34,22 @@ class DataSpace:
     is_output: bool
 
     def text(self, ranks: Mapping[str, str]) -> str:
-        """The tensor as an Einsum has it, such as `Input[n, PR: p + r]`; `ranks`: names of ranks in use."""
+        """The tensor as an Einsum has it, such as `Input[n, PR: p + r]`; `ranks`: names of ranks by variable."""
+        indices = zip(self.rank_names(ranks), self.indices, strict=True)
+        parts = [str(index) if str(index) in ranks else f"{rank}: {index}" for rank, index in indices]
+        return f"{self.tensor}[{', '.join(parts)}]"
+
+    def rank_names(self, ranks: Mapping[str, str]) -> list[str]:
+        """The name of each rank: of an index that is one variable that of the variable, else one that is free."""
         taken = set(ranks.values())
-        parts: list[str] = []
+        found: list[str] = []
         for index in self.indices:
-            text = str(index)
+            text, rank = str(index), ""
             if text not in ranks:
                 rank = identifier("".join(ranks[v] for v, _ in index.terms) or "ONE", taken)
                 taken.add(rank)
-                text = f"{rank}: {text}"
-            parts.append(text)
-        return f"{self.tensor}[{', '.join(parts)}]"
+            found.append(ranks.get(text, rank))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +64,18 @@ class Problem:
     tensors: Mapping[str, str]
     sizes: Mapping[str, int]
     dimensions: tuple[str, ...]
+    densities: Mapping[str, Raw] = field(default_factory=dict)
+    """What files say of zeros, by data space."""
 
     @property
     def einsum(self) -> str:
         """The name of the Einsum: that of its output."""
         return next(space.tensor for space in self.spaces if space.is_output)
+
+    def rank_names(self, space: DataSpace) -> list[str]:
+        """The ranks of a data space as the Einsum has them, in the order of its projection."""
+        ranks = {variable: variable.upper() for variable in self.variables.values()}
+        return space.rank_names(ranks)
 
     def raw(self, bits: int) -> RawMap:
         """The sections `workload` of a specification, every value of `bits` bits."""
@@ -122,12 +134,19 @@ class _Reader:
     def problem(self, problem: RawMap) -> Problem:
         report, shape = self._report, self._shape
         report.leave_others(shape, ("name", "dimensions", "coefficients", "data-spaces", "data_spaces", "version"))
-        known = {"shape", "instance", "version", "name", *self._dimensions, *self._coefficients}
+        known = {
+            "shape",
+            "instance",
+            "version",
+            "name",
+            "densities",
+            "commonDensity",
+            *self._dimensions,
+            *self._coefficients,
+        }
         for fields in (problem,) if self._instance is problem else (problem, self._instance):
             for key, _ in fields.items:
-                if key in ("densities", "commonDensity"):
-                    report.leave(fields.place_of(key), key, "all tensors are counted as dense")
-                elif key not in known:
+                if key not in known:
                     report.leave(fields.place_of(key), key, "no projection uses it")
         variables: dict[str, str] = {}
         for dimension in self._dimensions:
@@ -140,7 +159,21 @@ class _Reader:
                 text = f"the dimension {dimension} of {sizes[dimension]} indexes no data space"
                 raise SpecError(text, at=named(shape.place_of("dimensions"), "problem.shape.dimensions"))
             del sizes[dimension], variables[dimension]
-        return Problem(spaces, variables, tensors, sizes, self._dimensions)
+        return Problem(spaces, variables, tensors, sizes, self._dimensions, self._densities(problem, tensors))
+
+    def _densities(self, problem: RawMap, tensors: Mapping[str, str]) -> dict[str, Raw]:
+        found: dict[str, Raw] = {}
+        for fields in (problem, self._instance):
+            if (common := fields.get("commonDensity")) is not None:
+                found |= dict.fromkeys(tensors, common)
+            if (each := fields.get("densities")) is not None:
+                for space, density in a_map(each, "problem.instance.densities").items:
+                    if space not in tensors:
+                        hint = did_you_mean(space, tensors, listing="data spaces")
+                        at = named(density.at, "problem.instance.densities")
+                        raise SpecError(f"{space!r} is not a data space", at=at, hint=hint)
+                    found[space] = density
+        return found
 
     def _names_of_dimensions(self) -> tuple[str, ...]:
         what = "problem.shape.dimensions"

@@ -20,9 +20,7 @@ SINGLE = ("problem", "architecture", "arch", "mapping")
 QUIET = ("version", "dumped_by_timeloop_front_end")
 IGNORED = {
     "mapper": "options of Timeloop's search; einmap's own are in docs/mapper.md",
-    "sparse_optimizations": "all tensors are counted as dense",
     "globals": "settings of Timeloop's front end",
-    "ERT": "energies are those of component models; a file with it can be named beside the specification",
     "ART": "areas are those of component models; a file with it can be named beside the specification",
 }
 

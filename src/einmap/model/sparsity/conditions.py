@@ -22,11 +22,15 @@ from einmap.sparse.savings import SKIPPED, Sparsity
 
 @dataclass(frozen=True)
 class Condition:
-    """A tensor that is looked at in the visits of a node. `skips`: whether what it saves takes no time."""
+    """A tensor that is looked at in the visits of a node. `skips`: whether what it saves takes no time.
+
+    `at`: the memory or compute whose saving it is.
+    """
 
     leader: str
     node: Around
     skips: bool
+    at: str
 
 
 def node_of(tensor: TensorTraffic, exchange: Exchange) -> Around:
@@ -41,7 +45,7 @@ def of_exchange(sparsity: Sparsity, tensor: TensorTraffic, exchange: Exchange) -
     """The conditions of an exchange, those of the exchanges further out included."""
     outward = tensor.exchanges[tensor.exchanges.index(exchange) :]
     return [
-        Condition(leader, node_of(tensor, here), saving.state == SKIPPED)
+        Condition(leader, node_of(tensor, here), saving.state == SKIPPED, saving.component)
         for here in outward
         for saving in sparsity.at(here.parent.component.name, tensor.access.tensor)
         for leader in saving.on
@@ -52,7 +56,7 @@ def of_operations(sparsity: Sparsity, path: EinsumPath, tensors: Iterable[Tensor
     """The conditions of operations: what they look at, and what their inputs are saved by."""
     everything = Around(frozenset(i for i, loop in enumerate(path.loops) if not loop.absent), frozenset())
     found = [
-        Condition(leader, everything, saving.state == SKIPPED)
+        Condition(leader, everything, saving.state == SKIPPED, saving.component)
         for saving in sparsity.at(path.compute.component.name, None)
         for leader in saving.on
     ]

@@ -18,9 +18,10 @@ from einmap.arrays import Floats, Ints
 from einmap.errors import NotSupportedError
 from einmap.model.counting.path import EinsumPath, Station
 from einmap.model.sparsity.conditions import Condition, innermost, likely, node_of, of_exchange, of_operations
+from einmap.model.sparsity.tiles import largest
 from einmap.model.sparsity.visits import Around, Boxes, Spans, Table, boxes_of
 from einmap.model.traffic.tensor_traffic import Exchange, TensorTraffic
-from einmap.sparse.densities import Density, Structured
+from einmap.sparse.densities import Density, Known, Structured
 from einmap.sparse.formats import Format
 from einmap.sparse.savings import Sparsity
 
@@ -100,24 +101,32 @@ class Visits:
 
     def sums(self, content: Floats, weights: Mapping[str, Any]) -> Split:
         """Sums by lane of `content` (an axis for each variable) times weights of the rows (rows, lanes)."""
+        whole = self.met({}, content, weights)
+        timed = self.met(self.timed, content, weights) if self.timed else whole
+        actual = timed if self.done == self.timed else self.met(self.done, content, weights)
+        return Split(actual, timed - actual, whole - timed)
+
+    def met(self, conditions: Mapping[str, Condition], content: Floats, weights: Mapping[str, Any]) -> Floats:
+        """The sums of what is done where all of some conditions are met."""
         axes = list(range(len(self.variables)))
         out = [len(axes) + i for i in axes]
         factors: list[Any] = []
         for i, v in enumerate(self.variables):
             factors += [weights[v], [i, out[i]]]
         factors += [*_squeezed(content, axes)]
-        whole = _contract(factors, out)
-        timed = self._with(factors, self.timed, out, whole)
-        actual = timed if self.done == self.timed else self._with(factors, self.done, out, timed)
-        return Split(actual, timed - actual, whole - timed)
-
-    def _with(self, factors: list[Any], conditions: Mapping[str, Condition], out: list[int], without: Floats) -> Floats:
-        if not conditions:
-            return without
-        chances = list(factors)
         for condition in conditions.values():
-            chances += [*_squeezed(self.chance(condition), list(range(len(self.variables))))]
-        return _contract(chances, out)
+            factors += [*_squeezed(self.chance(condition), axes)]
+        return _contract(factors, out)
+
+    def weights(self, lanes: Sequence[int], zero: frozenset[int]) -> dict[str, Floats]:
+        """How often each row is there for each lane, of those that are at the first iteration of some loops."""
+        found = {}
+        for v, table in self.tables.items():
+            counted = self.own[v].size > 0
+            for i in zero & table.index.keys():
+                counted = counted & (table.index[i] == 0)
+            found[v] = table.lanes(lanes, counted)
+        return found
 
     def chance(self, condition: Condition) -> Floats:
         """Probability that a condition is met, by row."""
@@ -156,11 +165,15 @@ def lane_loops(path: EinsumPath, level: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Passed:
-    """Values and bits of metadata of a tensor that a station reads or writes, by state and instance."""
+    """Values and bits of metadata of a tensor that a station reads or writes, by state and instance.
+
+    `way`: "down", to the holder further in, or "up", back from it.
+    """
 
     station: Station
     tensor: str
     action: str
+    way: str
     values: Split
     metadata: Split | None
 
@@ -175,19 +188,64 @@ class TensorZeros:
     def passed(self) -> Iterator[Passed]:
         """All that passes at memories and tolls."""
         for exchange in self.tensor.exchanges:
-            visits = Visits(
-                self.path, self.sparsity, node_of(self.tensor, exchange),
-                of_exchange(self.sparsity, self.tensor, exchange), self.tensor,
-            )  # fmt: skip
-            ranks = self.sparsity.ranks.get(self.name) or tuple(rank for rank, _ in self.tensor.access.projection)
-            boxes = boxes_of(self.path, self.tensor.access, ranks, visits.own)
+            if exchange.child.position in self.tensor.slides:
+                yield from self._slid(exchange)
+                continue
+            visits, boxes = self.visits(exchange)
             for station in exchange.chain:
                 if station is self.path.compute:
                     continue
-                for action, way in self._ways(exchange, station):
-                    yield self._at(exchange, station, visits, boxes, action, way)
+                for action, way in self.ways(exchange, station):
+                    yield self.at(exchange, station, visits, boxes, action, way)
 
-    def _ways(self, exchange: Exchange, station: Station) -> list[tuple[str, str]]:
+    def visits(self, exchange: Exchange) -> tuple[Visits, Boxes]:
+        """The visits of the child of an exchange, and the boxes of the tensor that they move."""
+        conditions = of_exchange(self.sparsity, self.tensor, exchange)
+        visits = Visits(self.path, self.sparsity, node_of(self.tensor, exchange), conditions, self.tensor)
+        ranks = self.sparsity.ranks.get(self.name) or tuple(rank for rank, _ in self.tensor.access.projection)
+        return visits, boxes_of(self.path, self.tensor.access, ranks, visits.own)
+
+    def _slid(self, exchange: Exchange) -> Iterator[Passed]:
+        """What passes where consecutive visits keep what both need: dense counts times densities, alike in all lanes.
+
+        Raises NotSupportedError where zeros decide about visits, or are told apart by their places.
+        """
+        path, density = self.path, self.sparsity.densities.get(self.name)
+        why = ""
+        if of_exchange(self.sparsity, self.tensor, exchange):
+            why = "a saving of"
+        for station in exchange.chain:
+            has_format = (station.component.name, self.name) in self.sparsity.formats
+            if has_format and (isinstance(density, Known) or not self.sparsity.shares_metadata):
+                why = "a format, without metadata: share or with zeros that are known by place, of"
+            if station is path.compute or why:
+                continue
+            lanes = lane_loops(path, station.level)
+            shape = [prod(path.loops[i].iterations for i in lanes if path.loops[i].variable == v)
+                     for v in path.einsum.rank_variables]  # fmt: skip
+            even = np.ones(shape) / prod(shape)
+            moved = float(self.tensor.flow(exchange, station).live) * even
+            yield self._evenly(exchange, station, moved)
+        if why:
+            raise NotSupportedError(
+                f"{why} {self.name!r}, of which {exchange.child.component.name!r} keeps windows, is not supported yet",
+                hint="leave out sliding_window there",
+            )
+
+    def _evenly(self, exchange: Exchange, station: Station, moved: Floats) -> Passed:
+        form = station if isinstance(station.component, Memory) else exchange.parent
+        none = np.zeros_like(moved)
+        metadata, part = None, 1.0
+        if self.sparsity.compresses(form.component.name, self.name):
+            part = self.sparsity.densities[self.name].part
+        fmt = self.sparsity.formats.get((form.component.name, self.name)) if form is station else None
+        if fmt is not None:
+            metadata = Split(moved * self._share(fmt, form), none, none)
+        action = "write" if station is exchange.child else "read"
+        return Passed(station, self.name, action, "down", Split(moved * part, none, none), metadata)
+
+    def ways(self, exchange: Exchange, station: Station) -> list[tuple[str, str]]:
+        """The actions of a station in an exchange, each with the way that its values go."""
         output = self.tensor.access.output
         if not isinstance(station.component, Memory):
             direction = station.component.directions[self.name]  # type: ignore[union-attr]
@@ -197,22 +255,30 @@ class TensorZeros:
             return [("write", "down"), *([("read", "up")] if output else [])]
         return [("read", "down"), *([("write", "up")] if output else [])]
 
-    def _at(self, exchange: Exchange, station: Station, visits: Visits, boxes: Boxes, action: str, way: str) -> Passed:
+    def at(self, exchange: Exchange, station: Station, visits: Visits, boxes: Boxes, action: str, way: str) -> Passed:
+        """What a station reads or writes in one way of an exchange."""
         sender = exchange.parent if way == "down" else exchange.child
         form = station if isinstance(station.component, Memory) else sender
-        content = self._content(form, boxes)
-        lanes = lane_loops(self.path, station.level)
-        output_down = self.tensor.access.output and way == "down"
-        once = visits.node.merged if output_down else self._merged_at(visits.node, station)
-        sets: list[tuple[float, frozenset[int]]] = [(1.0, once)]
-        if output_down and not self.tensor.pays_initial(exchange, station):
-            sets += [(-sign, once | zero) for sign, zero in self._initial(exchange)]
+        content = self.content(form, boxes)
+        lanes, sets = lane_loops(self.path, station.level), self.sets(exchange, station, visits, way)
         values = self._sum(visits, lanes, content, sets)
         metadata = None
         fmt = self.sparsity.formats.get((form.component.name, self.name)) if form is station else None
         if fmt is not None:
-            metadata = self._sum(visits, lanes, self._bits(fmt, boxes), sets)
-        return Passed(station, self.name, action, values, metadata)
+            bits = self._shared_bits(fmt, form, boxes) if self.sparsity.shares_metadata else self._bits(fmt, boxes)
+            metadata = self._sum(visits, lanes, bits, sets)
+        return Passed(station, self.name, action, way, values, metadata)
+
+    def sets(
+        self, exchange: Exchange, station: Station, visits: Visits, way: str
+    ) -> list[tuple[float, frozenset[int]]]:
+        """Which visits a station pays for: signed sets of loops that are at their first iteration."""
+        output_down = self.tensor.access.output and way == "down"
+        once = visits.node.merged if output_down else self._merged_at(visits.node, station)
+        found: list[tuple[float, frozenset[int]]] = [(1.0, once)]
+        if output_down and not self.tensor.pays_initial(exchange, station):
+            found += [(-sign, once | zero) for sign, zero in self._initial(exchange)]
+        return found
 
     def _merged_at(self, node: Around, station: Station) -> frozenset[int]:
         return frozenset(i for i in node.merged if (self.path.loops[i].level or 0) > station.level)
@@ -223,12 +289,7 @@ class TensorZeros:
         """The sum over terms, each of the visits in which some loops are at their first iteration."""
         total: Split | None = None
         for sign, zero in sets:
-            weights = {}
-            for v, table in visits.tables.items():
-                counted = visits.own[v].size > 0
-                for i in zero & table.index.keys():
-                    counted = counted & (table.index[i] == 0)
-                weights[v] = table.lanes(lanes, counted)
+            weights = visits.weights(lanes, zero)
             part = visits.sums(content, weights)
             if total is None:
                 total = part
@@ -261,7 +322,7 @@ class TensorZeros:
         indexed = self.tensor.access.variables
         return frozenset(i for i in loops if self.path.loops[i].variable not in indexed)
 
-    def _content(self, form: Station, boxes: Boxes) -> Floats:
+    def content(self, form: Station, boxes: Boxes) -> Floats:
         """Values of each tile, as a memory stores them."""
         n = len(self.path.einsum.rank_variables)
         density = self.sparsity.densities.get(self.name)
@@ -270,6 +331,19 @@ class TensorZeros:
         else:
             found = prod(boxes.size, start=np.ones([1] * (2 * n))).astype(np.float64)
         return _rows(found, n)
+
+    def _shared_bits(self, fmt: Format, form: Station, boxes: Boxes) -> Floats:
+        """Bits of metadata of each tile as its part of those of the largest tile that a memory holds."""
+        n = len(self.path.einsum.rank_variables)
+        positions = prod(boxes.size, start=np.ones([1] * (2 * n))).astype(np.float64)
+        return _rows(positions, n) * self._share(fmt, form)
+
+    def _share(self, fmt: Format, form: Station) -> float:
+        """Bits of metadata for each position of the largest tile that a memory holds."""
+        density = self.sparsity.densities[self.name]
+        size = largest(self.path, self.tensor.counts, form, self.sparsity.ranks[self.name])
+        whole = fmt.stored(size, lambda ranks: density.parts([0] * len(size), size, ranks)).metadata
+        return whole / max(1, prod(size))
 
     def _bits(self, fmt: Format, boxes: Boxes) -> Floats:
         """Bits of metadata of each tile."""

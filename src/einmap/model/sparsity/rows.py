@@ -67,8 +67,10 @@ def _add(numbers: SparseNumbers, sparsity: Sparsity, passed: Passed, timed: dict
         is_own = unit.name in sparsity.own_metadata
         per_bit = 1.0 if is_own else _actions_per_bit(unit, tensor, action)
         moved = passed.metadata.actual + passed.metadata.gated
-        _count(numbers, (unit.name, tensor, f"metadata_{action}"), moved, per_bit)
-        if not is_own:
+        done = passed.metadata.actual if sparsity.shares_metadata else moved
+        _count(numbers, (unit.name, tensor, f"metadata_{action}"), done, per_bit)
+        if sparsity.shares_metadata or not is_own:
+            per_bit = _actions_per_bit(unit, tensor, action)
             busy = busy + moved * per_bit
     before = timed.get((unit.name, action))
     timed[unit.name, action] = busy if before is None else before + busy
@@ -109,8 +111,8 @@ def _refuse(traffic: EinsumTraffic) -> None:
     if path.einsum.cuts:
         why = f"the iteration space of {path.einsum.name!r}, which is not a box,"
     for tensor in traffic.tensors:
-        if tensor.access.gathered or tensor.access.partial_bits is not None or tensor.slides or tensor.charges:
-            why = f"{tensor.access.tensor!r} (gathered, sliding, in a buffer of several Einsums, or of two widths)"
+        if tensor.access.gathered or tensor.access.partial_bits is not None or tensor.charges:
+            why = f"{tensor.access.tensor!r} (gathered, in a buffer of several Einsums, or of two widths)"
         elif tensor.access.output and not all(group.is_plain for group in tensor.counts.groups):
             why = f"the output {tensor.access.tensor!r}, which is indexed by sums,"
     if traffic.semantics.name != "exact":

@@ -31,16 +31,22 @@ def _row(path: EinsumPath, sparsity: Sparsity, counts: TensorCounts, station: St
     memory, tensor = station.component, counts.access.tensor
     assert isinstance(memory, Memory)
     fmt, density = sparsity.formats[memory.name, tensor], sparsity.densities[tensor]
-    takes = tuple(LARGEST if applies(loop, station) else SKIP for loop in path.loops)
-    extents = {v: max(int(extent) for extent, _ in counts.tiles.of(v, takes)) for v in path.einsum.rank_variables}
-    by_rank = dict(counts.access.projection)
-    size = [by_rank[rank].extent(extents) for rank in sparsity.ranks[tensor]]
+    size = largest(path, counts, station, sparsity.ranks[tensor])
     # which of the tiles that are as large is told does not matter for means of uniform densities
     mean = fmt.stored(size, lambda ranks: density.parts([0] * len(size), size, ranks))
     most = fmt.most(size, density.most(size))
     width = memory.bits[tensor]
-    dense, expected = prod(size) * width, mean.values * width + mean.metadata
-    return TileRow(path.einsum.name, memory.name, tensor, dense, expected, most.values * width + most.metadata)
+    inside = 0 if memory.name in sparsity.own_metadata else 1
+    dense, expected = prod(size) * width, mean.values * width + mean.metadata * inside
+    return TileRow(path.einsum.name, memory.name, tensor, dense, expected, most.values * width + most.metadata * inside)
+
+
+def largest(path: EinsumPath, counts: TensorCounts, station: Station, ranks: Sequence[str]) -> list[int]:
+    """Lengths of the largest tile that a station holds, in the order of `ranks`."""
+    takes = tuple(LARGEST if applies(loop, station) else SKIP for loop in path.loops)
+    extents = {v: max(int(extent) for extent, _ in counts.tiles.of(v, takes)) for v in path.einsum.rank_variables}
+    by_rank = dict(counts.access.projection)
+    return [by_rank[rank].extent(extents) for rank in ranks]
 
 
 def stored(buffers: Sequence[Buffer], rows: Sequence[tuple[Station, TileRow]]) -> tuple[Buffer, ...]:

@@ -17,7 +17,7 @@ from einmap.errors import At, EinmapError, SpecError, did_you_mean
 from einmap.expressions.arithmetic import number, tensor_set
 from einmap.expressions.scope import Scope
 from einmap.expressions.sets import NameSet
-from einmap.sparse.densities import Density, Known, Structured, Uniform
+from einmap.sparse.densities import Density, Even, Known, Structured, Uniform
 from einmap.sparse.formats import NAMED, Format, Kind, format_of, named_format
 from einmap.sparse.masks import banded, check_size, read_mask
 from einmap.sparse.savings import Saving, Sparsity
@@ -29,7 +29,7 @@ from einmap.visible import short
 
 MOST_OF_A_BLOCK = 4096
 """Values of the largest block of a structured density."""
-_FORMS = ("uniform", "structured", "band", "file")
+_FORMS = ("uniform", "structured", "even", "band", "file")
 
 type Sizes = Mapping[str, int]
 """Sizes of the ranks of a tensor, in order."""
@@ -65,7 +65,11 @@ class SparsityBinder:
             densities.setdefault(tensor, self._dense(einsum, tensor, self._at("savings")))
         energies, own = self._energies(arch, scope)
         ranks = {tensor: tuple(self.sizes[tensor]) for tensor in densities}
-        return Sparsity(densities, formats, tuple(savings), energies, own, ranks)
+        return Sparsity(densities, formats, tuple(savings), energies, own, ranks, self._shares)
+
+    @property
+    def _shares(self) -> bool:
+        return bool(word_in(self.given, "metadata", self._at("metadata"), "counting", "countings") == "share")
 
     def _at(self, *path: str | int) -> At:
         return self.where(path)
@@ -120,10 +124,16 @@ class SparsityBinder:
             raise
 
     def _uniform(self, tensor: str, given: DensityInput, shape: tuple[int, ...], scope: Scope, at: At) -> Density:
-        part = number(given.uniform, scope, at=at, what=f"density of {tensor!r}", minimum=0)
+        return Uniform(shape, round(self._part(tensor, given.uniform, scope, at) * prod(shape)))
+
+    def _even(self, tensor: str, given: DensityInput, shape: tuple[int, ...], scope: Scope, at: At) -> Density:
+        return Even(shape, self._part(tensor, given.even, scope, at))
+
+    def _part(self, tensor: str, given: object, scope: Scope, at: At) -> float:
+        part = float(number(given, scope, at=at, what=f"density of {tensor!r}", minimum=0))
         if part > 1:
             raise SpecError(f"density of {tensor!r} must be at most 1, found {part:g}", at=at)
-        return Uniform(shape, round(part * prod(shape)))
+        return part
 
     def _structured(self, tensor: str, given: DensityInput, shape: tuple[int, ...], scope: Scope, at: At) -> Density:
         ranks = list(self.sizes[tensor])
@@ -197,7 +207,7 @@ class SparsityBinder:
             )
         needed = format_of([(kind, group, None) for kind, group, _ in levels], shape)
         for at_least, (kind, _, bits) in zip(needed.levels, levels, strict=True):
-            if kind == "RLE" and bits is not None and bits < at_least.bits:
+            if kind == "RLE" and bits is not None and bits < at_least.bits and not self._shares:
                 raise SpecError(
                     f"runs of up to {2**at_least.bits} places of {tensor!r} do not fit into {bits} bits; runs that "
                     "go on in a further entry are not supported yet",

@@ -21,6 +21,13 @@ class DensityInput(Input):
         unit="values",
         without="one of the others",
     )
+    even: Expression | None = documented(
+        "Part of every tile that is nonzero, rounded to whole values so that this is the mean: Sparseloop's "
+        "`fixed_structured`. A model of expected counts, of which no mask is drawn.",
+        0.25,
+        unit="part of the values",
+        without="one of the others",
+    )
     along: str | None = documented("The rank of `structured`.", "K", without="the last rank")
     band: list[Expression] | None = documented(
         "`[below, above]`: nonzeros are so many places below and above the diagonal of the last two ranks, or nearer.",
@@ -29,8 +36,8 @@ class DensityInput(Input):
         without="one of the others",
     )
     file: str | None = documented(
-        "A file with the tensor itself, or with a mask: `.npy`, `.npz` with one array, `.mtx` (Matrix Market). It "
-        "stands in the folder of the specification or below.",
+        "A file with the tensor itself, or with a mask: `.npy`, `.npz` with one array, `.mtx` (Matrix Market), `.txt` "
+        "(digits 0 and 1, the first index fastest). It stands in the folder of the specification or below.",
         "weights.npy",
         without="one of the others",
     )
@@ -122,6 +129,13 @@ class SparsityInput(Input):
         kind="dictionary of dictionaries of names or lists of levels",
         without="all values are stored, without metadata",
         default={},
+    )
+    metadata: str = documented(
+        "How much metadata a transfer brings: `own`, as much as its tile would have by itself; `share`, its part of "
+        "the metadata of the tile that the memory holds, as Sparseloop counts (the simulator does not know it).",
+        "share",
+        words=("own", "share"),
+        default="own",
     )
     savings: list[SavingInput] = documented(
         "What is gated and skipped.",
