@@ -177,7 +177,7 @@ class Structured:
 
 @dataclass(frozen=True)
 class Even:
-    """The same part of every box is nonzero, rounded down or up so that the mean is that part.
+    """One part of every box is nonzero, rounded down or up so that the mean is that part.
 
     Sparseloop's density model `fixed_structured` (Wu et al., MICRO 2022).
     """

@@ -10,9 +10,15 @@ from einmap.components.base import AttributeValue
 from einmap.errors import At, Note, SpecError, did_you_mean
 from einmap.expressions.scope import Scope
 from einmap.frontends.foreign import Report, a_flag, a_number, a_text, an_integer, named
-from einmap.frontends.timeloop.components import MODEL_ATTRIBUTES, TECHNOLOGY, Prices, technology_of
+from einmap.frontends.timeloop.components import (
+    MODEL_ATTRIBUTES,
+    TECHNOLOGY,
+    Energies,
+    Prices,
+    energy_of,
+    technology_of,
+)
 from einmap.frontends.timeloop.constraints import DATASPACE, KINDS, Directive, Kept, factors, kept, place
-from einmap.frontends.timeloop.energies import Energies, energy_of
 from einmap.frontends.timeloop.fanout_limits import KEYS as SPATIAL
 from einmap.frontends.timeloop.fanout_limits import Limit, Spread
 from einmap.frontends.timeloop.levels import Level

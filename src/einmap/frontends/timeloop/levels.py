@@ -37,7 +37,7 @@ class Level:
     constraints: tuple[RawMap, ...] = ()
     at: At | None = None
     sparse: RawMap | None = None
-    """What the component says of zeros: `sparse_optimizations`."""
+    """The section `sparse_optimizations` of the component."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ class Problem:
     sizes: Mapping[str, int]
     dimensions: tuple[str, ...]
     densities: Mapping[str, Raw] = field(default_factory=dict)
-    """What files say of zeros, by data space."""
+    """Densities that files give, by data space."""
 
     @property
     def einsum(self) -> str:

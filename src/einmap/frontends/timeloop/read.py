@@ -10,9 +10,8 @@ from einmap.errors import At, Note, SpecError
 from einmap.frontends.foreign import Report, Translation, named
 from einmap.frontends.timeloop.architecture import Design, Machine, machine_of
 from einmap.frontends.timeloop.components import SECTIONS as CLASSES
-from einmap.frontends.timeloop.components import read_classes
+from einmap.frontends.timeloop.components import Energies, read_classes, read_energies
 from einmap.frontends.timeloop.constraints import SECTIONS, constraint_lists, inside
-from einmap.frontends.timeloop.energies import Energies, read_energies
 from einmap.frontends.timeloop.levels import read_levels, read_storage_list
 from einmap.frontends.timeloop.mapping import Nest, read_mapping
 from einmap.frontends.timeloop.problem import Problem, read_problem
@@ -81,7 +80,7 @@ def _lanes(sections: Sections, problem: Problem | None, energies: Energies) -> M
 
 
 def _leave_zeros(problem: Problem | None, machine: Machine | None, sections: Sequence[Raw], report: Report) -> None:
-    """What is said of zeros where either the problem or the architecture is missing."""
+    """Leave out zeros where either the problem or the architecture is missing."""
     reason = "it is read where files give a problem and an architecture"
     at = [raw.at for raw in sections]
     at += [level.sparse.at for level in (machine.levels if machine else ()) if level.sparse is not None]

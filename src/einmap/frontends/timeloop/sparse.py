@@ -15,7 +15,7 @@ from einmap.errors import SpecError, did_you_mean
 from einmap.expressions.scope import Scope
 from einmap.frontends.foreign import Report, a_list, a_map, a_number, a_text, an_integer, named
 from einmap.frontends.timeloop.architecture import Machine
-from einmap.frontends.timeloop.energies import Energies
+from einmap.frontends.timeloop.components import Energies
 from einmap.frontends.timeloop.levels import Level
 from einmap.frontends.timeloop.mapping import Nest
 from einmap.frontends.timeloop.problem import DataSpace, Problem
@@ -49,7 +49,7 @@ def read_sparse(
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What a reader needs beside the files' sections."""
+    """Things that a reader needs beside the files' sections."""
 
     scope: Scope
     report: Report
@@ -73,7 +73,7 @@ def packs(targets: Sequence[tuple[str, RawMap]]) -> bool:
 
 
 def targets_of(machine: Machine, sections: Sequence[Raw]) -> Iterator[tuple[str, RawMap]]:
-    """What is said of zeros, at components and in sections `sparse_optimizations`, by name of the level."""
+    """Statements about zeros, at components and in sections `sparse_optimizations`, by name of the level."""
     for level in machine.levels:
         if level.sparse is not None:
             yield level.name, level.sparse

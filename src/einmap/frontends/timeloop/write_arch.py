@@ -13,10 +13,12 @@ from einmap.errors import At, EinmapError, NotSupportedError, SpecError
 from einmap.frontends.foreign import Report
 from einmap.frontends.timeloop.architecture import TOTAL_LATENCY
 from einmap.frontends.timeloop.components import MODEL_ATTRIBUTES, TECHNOLOGY
-from einmap.frontends.timeloop.write_problem import VERSION
 from einmap.spec.raw import Raw, RawList, RawMap, from_python
 from einmap.spec.schema.arch import ComponentInput, HolderInput
 from einmap.spec.spec import Spec
+
+VERSION = 0.4
+"""Timeloop's version of the files that are written."""
 
 NO_BEGINNING = "Timeloop brings in no sums that begin"
 WORD = 8

@@ -206,7 +206,7 @@ class TensorZeros:
         return visits, boxes_of(self.path, self.tensor.access, ranks, visits.own)
 
     def _slid(self, exchange: Exchange) -> Iterator[Passed]:
-        """What passes where consecutive visits keep what both need: dense counts times densities, alike in all lanes.
+        """Values that pass where visits in a row keep what both need: dense counts times densities, alike in all lanes.
 
         Raises NotSupportedError where zeros decide about visits, or are told apart by their places.
         """
@@ -256,7 +256,7 @@ class TensorZeros:
         return [("read", "down"), *([("write", "up")] if output else [])]
 
     def at(self, exchange: Exchange, station: Station, visits: Visits, boxes: Boxes, action: str, way: str) -> Passed:
-        """What a station reads or writes in one way of an exchange."""
+        """Values and metadata that a station reads or writes in one way of an exchange."""
         sender = exchange.parent if way == "down" else exchange.child
         form = station if isinstance(station.component, Memory) else sender
         content = self.content(form, boxes)
