@@ -130,7 +130,14 @@ def _searched(problem: Problem, progress: Progress | None) -> Outcome:
         _make_ready(problem, progress)
         start, options = time.perf_counter(), problem.options
         left = left_of(options.memory, _place_of_memory_limit(problem))
-        outcome = search_of(problem)(problem.asking(memory=left, ceiling=options.memory), Budget.of(options, progress))
+        from einmap.mapper.cost_bounds.cost_to_go.kept_room import KEPT_ROOM
+
+        try:
+            outcome = search_of(problem)(
+                problem.asking(memory=left, ceiling=options.memory), Budget.of(options, progress)
+            )
+        finally:
+            KEPT_ROOM.clear()
         return replace(outcome, stats=replace(outcome.stats, seconds=time.perf_counter() - start))
 
 

@@ -142,9 +142,8 @@ class EinsumSearch:
     def pruned(self) -> tuple[str, ...]:
         """Parts of the Einsum's mapspace that were left out for other reasons than time, in words."""
         texts = tuple(text for path in self.paths for text in path.pruned)
-        if self.ceiling.reached:
-            texts = (*texts, f"other mappings of {self.einsum.name}, since memory_limit was reached")
-        return texts
+        reached = f"other mappings of {self.einsum.name}, since memory_limit was reached"
+        return (*texts, reached) if self.ceiling.reached else texts
 
 
 class SearchRun:
@@ -156,6 +155,7 @@ class SearchRun:
         self.paths, self.instances, self.max_work = search.paths, search.instances, search.max_work
         self.tally, self.ceiling, self.first_only = search.tally, search.ceiling, search.first_only
         self.archive = Archive(len(self.request.goals))
+        self.last_search: tuple[tuple[object, ...], PathSearch] | None = None
         self.decoders: list[tuple[PathSearch, TemplateTables]] = []
         """The plan of each mapping of the archive, by number."""
         self.left: list[Floats] = []
@@ -166,7 +166,7 @@ class SearchRun:
         self.unlisted = 0
         """How many of `left` were not left out for want of time."""
         self.searched = self.nodes = self.work = self.waiting = 0
-        """Plans searched; nodes of the search; choices looked at; groups of plans that were not begun."""
+        """Plans searched; nodes; choices looked at; groups of plans that were not begun."""
 
     def optimum(self) -> Optimum:
         """Search all paths."""
@@ -219,9 +219,9 @@ class SearchRun:
             if self.stopped:
                 self.left.append(least[waiting].min(axis=0))
                 break
-            some, waiting, size = waiting[:size], waiting[size:], FEW_USES
+            some, waiting, size = np.sort(waiting[:size]), waiting[size:], FEW_USES
             self.last = float(least[waiting, 0].min(initial=np.inf))
-            self.search_uses(path, group.only(np.sort(some)))
+            self.search_uses(path, group.only(some))
             beaten = self.ruled_out(least[waiting])
             self.tally.add("lane bounds", int(beaten.sum()) * len(group.plans), group.only(waiting[beaten]).size)
             waiting = waiting[~beaten]
@@ -245,17 +245,15 @@ class SearchRun:
             self.search_chunk(path, group, group_bounds, chunk)
             beaten = self.ruled_out(group_bounds.of_lanes[waiting])
             self.tally.add("lane bounds", int(beaten.sum()) * len(plans), group.mapping_counts.total(waiting[beaten]))
-            waiting = waiting[~beaten]
-            size = most
+            waiting, size = waiting[~beaten], most
 
     def search_chunk(self, path: Path, group: Group, group_bounds: Bounds, chunk: Ints) -> None:
         """All plans with some lanes; where tables are dear, only with those that the bounds of each leave to it."""
         plans, lanes, mapping_counts = group.plans, group.lanes, group.mapping_counts
         if not path.tile_shapes.is_sparse:
             for part in path.pricer.units.alike(lanes, chunk):
-                self.search_lanes(
-                    path, plans, lanes.only(part), group_bounds.of_plans(part), mapping_counts.weights(part)
-                )
+                begun, bounds = self.without_plans(path, lanes, part), group_bounds.of_plans(part)
+                self.search_lanes(path, plans, begun, bounds, mapping_counts.weights(part))
             return
         parts: dict[bytes, list[int]] = {}
         left = [~self.ruled_out(needed[chunk]) for needed in group_bounds.values]
@@ -267,16 +265,22 @@ class SearchRun:
             some = [plans[i] for i in numbers]
             self.count("lane bounds", some, lanes.only(chunk[~needed]), mapping_counts.weights(chunk[~needed]))
             if needed.any():
-                self.search_lanes(
-                    path, some, lanes.only(chunk[needed]), bounds[numbers], mapping_counts.weights(chunk[needed])
-                )
+                begun, weights = self.without_plans(path, lanes, chunk[needed]), mapping_counts.weights(chunk[needed])
+                self.search_lanes(path, some, begun, bounds[numbers], weights)
+
+    def without_plans(self, path: Path, lanes: LaneTable, chosen: Ints) -> PathSearch:
+        """A search with some uses of the fanouts, in order; the last one is there again where it had the same."""
+        chosen = np.sort(chosen)
+        if self.last_search is None or self.last_search[0] != (path, lanes, chosen.tobytes()):
+            self.last_search = (path, lanes, chosen.tobytes()), new_search(path, lanes.only(chosen), self.instances)
+        return self.last_search[1].emptied()
 
     def with_room(self, path: Path, plans: list[ChainTemplate], lanes: LaneTable, chosen: Ints) -> Ints:
         """The first of some uses of the fanouts, as many as leave room for tables of several templates."""
         room = self.request.room * PART_OF_ROOM
         # for few lanes room is there without looking
         while not path.tile_shapes.is_sparse and len(chosen) > max(1, path.lanes_with_room()):
-            search = new_search(path, lanes.only(chosen), self.instances)
+            search = self.without_plans(path, lanes, chosen)
             if not any(search.compile(plan) is not None for plan in plans) or search.tables.bytes <= room:
                 break
             fraction = min(room / search.tables.bytes, 0.75)
@@ -284,34 +288,33 @@ class SearchRun:
         return chosen
 
     def search_lanes(
-        self, path: Path, plans: list[ChainTemplate], lanes: LaneTable, bounds: Floats, weights: dict[Loops, float]
+        self, path: Path, plans: list[ChainTemplate], begun: PathSearch, bounds: Floats, weights: dict[Loops, float]
     ) -> None:
         """All plans with some lanes, the promising ones first; as many at a time as there is room for tables.
 
-        `weights`: mappings of a plan with these lanes, by its loops.
+        `begun`: a search with these lanes; `weights`: mappings of a plan with them, by its loops.
         """
-        waiting = [int(i) for i in np.argsort(bounds[:, 0], kind="stable")]
+        lanes, waiting = begun.lanes, [int(i) for i in np.argsort(bounds[:, 0], kind="stable")]
         size = 1 if path.tile_shapes.is_sparse else FIRST_PLANS
         while waiting:
             out = self.ruled_out(bounds[waiting])
-            self.count(
-                "plan bounds", [plans[i] for i, ruled in zip(waiting, out, strict=True) if ruled], lanes, weights
-            )
-            waiting = [i for i, ruled in zip(waiting, out, strict=True) if not ruled]
+            self.count("plan bounds", [plans[waiting[i]] for i in np.flatnonzero(out)], lanes, weights)
+            waiting = [waiting[i] for i in np.flatnonzero(~out)]
             if not waiting:
                 return
             if self.stopped:
                 self.left.append(bounds[waiting].min(axis=0))
                 return
             with self.tally.timed("tables"):
-                search = new_search(path, lanes, self.instances)
+                search = begun.emptied()
                 taken = self.take(search, [plans[i] for i in waiting[:size]])
                 filled = taken > 0 and search.tables_filled(lambda: self.stopped)
                 search.gather()
             if not taken and not search.ended and len(lanes) > 1:
                 for half in np.array_split(np.arange(len(lanes)), 2):
-                    fewer = {loops: weight * len(half) / len(lanes) for loops, weight in weights.items()}
-                    self.search_lanes(path, [plans[i] for i in waiting], lanes.only(half), bounds[waiting], fewer)
+                    begun, part = self.without_plans(path, lanes, half), len(half) / len(lanes)
+                    fewer = {loops: weight * part for loops, weight in weights.items()}
+                    self.search_lanes(path, [plans[i] for i in waiting], begun, bounds[waiting], fewer)
                 return
             if not taken and not search.ended:
                 # one plan with one use of the fanouts, and no room for its tables

@@ -13,9 +13,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -91,7 +91,11 @@ class PathSearch(PathCosts):
         super().__post_init__()
         self.goal_codes = self.value_codes = self.codes_of_goals()
         """Objectives; values kept of each mapping: these, and bits in use where a cascade needs these."""
-        self.compiled: list[TemplateTables] = []
+        self.begin()
+
+    def begin(self) -> None:
+        """Have no dataplacements."""
+        self.computed, self.ended, self.compiled = dict(self.computed), False, list[TemplateTables]()
         self.row_of: dict[tuple[Any, ...], int] = {}
         """The first row in `rates` and `fixed` of a node with the coefficients of this key."""
         self.rates = self.fixed = self.per_visit = np.zeros((0, self.columns))
@@ -111,9 +115,11 @@ class PathSearch(PathCosts):
         """Tables without blocks."""
         return Tables(self, columns)
 
-    def again(self) -> PathSearch:
-        """A search of the same kind without dataplacements."""
-        return PathSearch(**{f.name: getattr(self, f.name) for f in fields(self)})
+    def emptied(self) -> Self:
+        """This search without dataplacements; what it knows of the uses of the fanouts is not made anew."""
+        other = copy(self)
+        other.begin()
+        return other
 
     def asking(self, request: Request, compiled: list[TemplateTables]) -> PathSearch:
         """This search with some of its dataplacements, for some of its objectives, by the tables of all of them."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from einmap.arrays import Bools, Floats, Ints
 from einmap.mapper.cost_bounds.cost_to_go import dense_kernels
+from einmap.mapper.cost_bounds.cost_to_go.kept_room import KEPT_ROOM
 from einmap.mapper.cost_bounds.cost_to_go.table_blocks import Recipe, TableBlocks, numbered
 from einmap.mapper.cost_bounds.path_costs import PathCosts
 from einmap.mapper.given.lane_rule import LaneRule
@@ -42,6 +43,8 @@ class Tables(TableBlocks):
         """By block, once the tables are filled."""
         self._moves: dict[tuple[int, tuple[int, ...]], Ints] = {}
         """Pairs of rows that loops may lead from and to, by the first block and the axes, while blocks are filled."""
+        self._room: Floats = np.empty(0)
+        """Where `pool` lies."""
         self.first_row: Ints = np.zeros(1, dtype=np.int64)
         """For each block the row of `pool` at which its tables begin, once they are filled."""
 
@@ -115,7 +118,9 @@ class Tables(TableBlocks):
         sizes = [len(prefixes) * len(points) for prefixes, points in zip(self.stands_for, self.points, strict=True)]
         self.first_row = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self._begins.clear()
-        self.pool = np.empty((self.n_rows, len(self.columns)))
+        n = self.n_rows * len(self.columns)
+        self._room = KEPT_ROOM.take(n)
+        self.pool = self._room[:n].reshape(self.n_rows, len(self.columns))
         try:
             for index, recipe in enumerate(self.recipes):
                 if stopped():
@@ -128,6 +133,9 @@ class Tables(TableBlocks):
     def forget(self) -> None:
         """Free the tables."""
         self.pool = np.empty((0, len(self.columns)))
+        if len(self._room):
+            KEPT_ROOM.give(self._room)
+            self._room = np.empty(0)
         self._slots.clear()
 
     def fill_block(self, index: int, recipe: Recipe) -> None:

@@ -306,7 +306,7 @@ def survivors(remainder: Remainder | None, values: Floats) -> Bools:
 
 def with_few_tables(plans: list[list[Listed]]) -> list[list[Listed]]:
     """Outer nests of one search, by dataplacement, in a search that has only these."""
-    search = plans[0][0][0].again()
+    search = plans[0][0][0].emptied()
     search.take([outer_nests[0][1].compiled.plan for outer_nests in plans], NO_LIMIT)
     return [
         [(search, outer_nest._replace(compiled=compiled)) for _, outer_nest in outer_nests]

@@ -15,6 +15,9 @@ from functools import cached_property
 from operator import itemgetter
 from typing import NamedTuple
 
+import numpy as np
+
+from einmap.arrays import Bools
 from einmap.mapper.fusion.fronts.nests.loops import Cut, Kind
 from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, Key, SignatureClass
 
@@ -113,6 +116,16 @@ class EinsumOptions:
         return frozenset().union(*(option.keys for option in self.options[:1]))
 
     @cached_property
+    def structure(self) -> Hashable:
+        """All but the options that says what lies behind the Einsum."""
+        return self.slots, self.needed, self.intermediates, self.states
+
+    @cached_property
+    def unexpanded(self) -> Bools:
+        """Whether each option stands for chains that are not listed."""
+        return np.array([option.unexpanded for option in self.options], dtype=bool)
+
+    @cached_property
     def used_again(self) -> tuple[Slot, ...]:
         """The tensors that later Einsums use again."""
         return tuple(sorted(self.slots & self.needed))
@@ -153,7 +166,6 @@ class Transitions:
 
     _lives: dict[Live, Live] = field(default_factory=dict)
     _states: dict[Hashable, BoundaryState] = field(default_factory=dict)
-    _after: dict[tuple[int, Option], BoundaryState | None] = field(default_factory=dict)
     _passing: dict[tuple[int, EinsumOptions], Passing] = field(default_factory=dict)
     _later: dict[Hashable, Live] = field(default_factory=dict)
     _forgotten: dict[int, tuple[Forgotten, ...]] = field(default_factory=dict)
@@ -168,10 +180,7 @@ class Transitions:
         """
         if boundary_state.partial or option.unexpanded:
             return self.relaxed_after(boundary_state, option, step)
-        key = id(boundary_state), option
-        if key not in self._after:
-            self._after[key] = self.after(boundary_state, option, step)
-        return self._after[key]
+        return self.after(boundary_state, option, step)
 
     def after(self, boundary_state: BoundaryState, option: Option, step: EinsumOptions) -> BoundaryState | None:
         """The boundary state behind an Einsum where all fronts are known; None if the option does not fit."""

@@ -10,7 +10,7 @@ the second part depends only on how deep the loops are that stay open.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from einmap.arrays import Ints
 from einmap.mapper.fusion.fronts.nests.loops import Kind
-from einmap.mapper.fusion.paths.boundary_states import BoundaryState, EinsumOptions, Live, Transitions
+from einmap.mapper.fusion.paths.boundary_states import BoundaryState, EinsumOptions, Live, Option, Transitions
 
 UNCHANGED, RELAXED = -1, -2
 """State of tensors that pass by, where it is not that only so many loops stay open."""
@@ -36,6 +36,10 @@ class Target(NamedTuple):
     cut: bool
 
 
+UNKNOWN = Target((), UNCHANGED, (), False)
+"""In place of a target that is to be found."""
+
+
 class Fitting(NamedTuple):
     """The options that fit behind boundary states that are alike in what the Einsum uses, and their targets."""
 
@@ -46,11 +50,15 @@ class Fitting(NamedTuple):
 
 @dataclass
 class StageEdges:
-    """The edges of one stage. `matching`: numbers of the options that may fit behind a boundary state."""
+    """The edges of one stage. `matching`: numbers of the options that may fit behind a boundary state.
+
+    `known`: of stages before, what options lead to behind boundary states that are alike in what the Einsum uses.
+    """
 
     step: EinsumOptions
     behind: Transitions
     matching: Callable[[BoundaryState], Sequence[int]]
+    known: dict[Hashable, dict[Option, Target | None]]
     reached: list[BoundaryState] = field(default_factory=list)
     """The boundary states behind the Einsum, in the order in which they are found."""
     _numbers: dict[int, int] = field(default_factory=dict)
@@ -66,29 +74,38 @@ class StageEdges:
         alike = tuple(map(id, used)), before.loops, before.partial, bool(others), depth
         fitting = self._fitting.get(alike)
         if fitting is None:
-            fitting = self._fitting[alike] = self._fit(before)
+            known = self.known.setdefault((self.step.structure, alike), {})
+            fitting = self._fitting[alike] = self._fit(before, known)
         key = tuple(map(id, others))
         numbers = [self._number(target, others, key) for target in fitting.targets]
         return fitting.options, np.array(numbers, dtype=np.int64)[fitting.target]
 
-    def _fit(self, before: BoundaryState) -> Fitting:
+    def _fit(self, before: BoundaryState, known: dict[Option, Target | None]) -> Fitting:
         """Try each option behind a boundary state."""
         options, numbers, targets = list[int](), list[int](), dict[Target, int]()
         for o in self.matching(before):
             option = self.step.options[o]
-            after = self.behind.of(before, option, self.step)
-            if after is None:
-                continue
-            own = tuple([live for live in after.live if live.slot in self.step.slots])
-            if option.absent:
-                passing, cut = UNCHANGED, before.partial
-            elif (before.partial or option.unexpanded) and (option.unexpanded or self._keeps(before)):
-                passing, cut = RELAXED, any(live.key.loops for live in own)
-            else:
-                passing, cut = self.behind.depth_behind(before, option, self.step), False
-            options.append(o)
-            numbers.append(targets.setdefault(Target(own, passing, after.loops, cut), len(targets)))
+            target = known.get(option, UNKNOWN)
+            if target is UNKNOWN:
+                target = known[option] = self._target(before, option)
+            if target is not None:
+                options.append(o)
+                numbers.append(targets.setdefault(target, len(targets)))
         return Fitting(np.array(options, dtype=np.int64), np.array(numbers, dtype=np.int64), tuple(targets))
+
+    def _target(self, before: BoundaryState, option: Option) -> Target | None:
+        """Result of an option behind a boundary state; None if it does not fit."""
+        after = self.behind.of(before, option, self.step)
+        if after is None:
+            return None
+        own = tuple([live for live in after.live if live.slot in self.step.slots])
+        if option.absent:
+            passing, cut = UNCHANGED, before.partial
+        elif (before.partial or option.unexpanded) and (option.unexpanded or self._keeps(before)):
+            passing, cut = RELAXED, any(live.key.loops for live in own)
+        else:
+            passing, cut = self.behind.depth_behind(before, option, self.step), False
+        return Target(own, passing, after.loops, cut)
 
     def _keeps(self, before: BoundaryState) -> bool:
         """Whether something of a boundary state is still needed behind the Einsum."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from einmap.arrays import Ints
 from einmap.mapper.fusion.paths.boundary_states import BoundaryState, EinsumOptions, Option, Slot, Transitions
-from einmap.mapper.fusion.paths.stage_edges import StageEdges
+from einmap.mapper.fusion.paths.stage_edges import StageEdges, Target
 
 NOTHING = np.zeros(0, dtype=np.int64)
 
@@ -113,6 +113,7 @@ class StateGraph:
     _forward: dict[tuple[EinsumOptions, tuple[int, ...]], Stage] = field(default_factory=dict)
     _leading: dict[tuple[Stage, frozenset[int]], Stage] = field(default_factory=dict)
     behind: Transitions = field(default_factory=Transitions)
+    _targets: dict[Hashable, dict[Option, Target | None]] = field(default_factory=dict)
 
     def build(
         self, steps: Sequence[EinsumOptions], go_on: Callable[[str, int], None] = lambda _name, _position: None
@@ -145,7 +146,7 @@ class StateGraph:
         slots = {live.slot for boundary_state in before for live in boundary_state.live}
         met = sorted(slots.intersection(*(option.keys for option in step.options[:1])))
         matching = OptionIndex(step.options, met)
-        leading = StageEdges(step, self.behind, lambda boundary_state: list(matching.of(boundary_state)))
+        leading = StageEdges(step, self.behind, lambda state: list(matching.of(state)), self._targets)
         options, after = [NOTHING], [NOTHING]
         for boundary_state in before:
             go_on()

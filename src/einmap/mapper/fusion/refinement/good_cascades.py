@@ -37,6 +37,10 @@ OUTSIDE = 2.0
 """How far those of what keeps nothing inside are looked for where nothing is known."""
 GOOD, FAIR = 0.02, 0.05
 """How far a good cascade may be above the bound where the search of all is still to come, and where time presses."""
+OF_MEAN = 1 / 64
+"""An Einsum counts as costing this part of the mean at least: fronts of what costs next to nothing have thousands of
+rows where they are looked for as far as others.
+"""
 BEAM = 500
 """Rows that are kept behind each Einsum."""
 
@@ -47,6 +51,7 @@ class Refinement(Protocol):
     cascade: CascadeProblem
     option_bounds: OptionBounds
     listing: FrontListing
+    shares: list[float]
 
     @property
     def mean_share(self) -> float:
@@ -105,8 +110,9 @@ def good_cascade(refinement: Refinement, steps: Sequence[EinsumOptions], most: f
         outside = _graph(refinement, steps, _is_outside)
         if outside.exists:
             apart = refinement.relaxed(outside, {})
-            far = above(apart.value(apart.paths.least), OUTSIDE * refinement.mean_share, most)
-            _complete(refinement, apart, apart.everywhere(apart.possible), far)
+            _complete(
+                refinement, apart, apart.everywhere(apart.possible), apart.value(apart.paths.least), most, OUTSIDE
+            )
     relaxed = refinement.relaxed(listed, {})
     for _ in range(ROUNDS):
         least = relaxed.value(relaxed.paths.least)
@@ -114,7 +120,7 @@ def good_cascade(refinement: Refinement, steps: Sequence[EinsumOptions], most: f
             return None
         share = refinement.mean_share
         near = relaxed.all_near(above(least, NEAR * share, most))
-        if not _complete(refinement, relaxed, near, above(least, AHEAD * share, most)):
+        if not _complete(refinement, relaxed, near, least, most):
             break
         relaxed = refinement.relaxed(listed, relaxed.packed)
     answer = relaxed.join(relaxed.everywhere(relaxed.possible), most, BEAM, known=True)
@@ -153,8 +159,15 @@ def apart(relaxed: Relaxation, most: float) -> dict[tuple[int, int], float]:
     }
 
 
-def _complete(refinement: Refinement, relaxed: Relaxation, near: Sequence[Sequence[int]], limit: float) -> bool:
-    """Find the fronts of some options that have none; whether there were such.
+def _complete(
+    refinement: Refinement,
+    relaxed: Relaxation,
+    near: Sequence[Sequence[int]],
+    least: float,
+    most: float,
+    ahead: float = AHEAD,
+) -> bool:
+    """Find the fronts of some options that have none, `ahead` of the bound `least`; whether there were such.
 
     That they are known up to the limit holds beside what is listed alone, so it is not said of them.
     """
@@ -165,6 +178,9 @@ def _complete(refinement: Refinement, relaxed: Relaxation, near: Sequence[Sequen
             option = relaxed.stages[k].step.options[o]
             if refinement.option_bounds.refined(chains, option) is None:
                 request = requests.setdefault(chains, {}).setdefault(option.signature, RefinementRequest())
-                request.remainder.append(refinement.remainder(k, relaxed.rests[k][o], limit))
+                share = min(refinement.mean_share, max(refinement.shares[k], OF_MEAN * refinement.mean_share))
+                request.remainder.append(
+                    refinement.remainder(k, relaxed.rests[k][o], above(least, ahead * share, most))
+                )
     refinement.listing.complete(requests)
     return bool(requests)

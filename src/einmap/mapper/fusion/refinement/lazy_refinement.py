@@ -46,8 +46,10 @@ AHEAD = 1 / 4
 """Where there is a need to look at chains of an Einsum, this part of what it costs at least is looked ahead."""
 OF_FRONTS = 1 / 4
 """How far fronts are looked ahead, which take longer: in parts of AHEAD."""
-OF_MEAN = 1 / 4
-"""An Einsum counts as costing this part of the mean at least, where it is looked at what may be promising."""
+OF_MEAN, OF_MEAN_FRONTS = 1 / 4, 1 / 64
+"""An Einsum counts as costing this part of the mean at least, where it is looked at what may be promising; where its
+fronts are: those of what costs next to nothing have hundreds of rows.
+"""
 OF_SMALL = 1 / 16
 """Einsums that cost a smaller part of the mean are not bounded by searches of their own."""
 WIDER = 4 * ROUNDING
@@ -150,7 +152,7 @@ class LazyRefinement:
             self.refine_around(relaxed, unknown, most)
 
     def raise_bound(self, least: float) -> None:
-        """Keep a bound; it is one of all as long as nothing is listed, which depends on how many loops there may be."""
+        """Keep a bound; it is one of all as long as nothing is listed."""
         self.known_bound = max(self.known_bound, least)
         is_listed = self.option_bounds.signature_classes or not all(m.chains.signature_classes for m in self.members)
         if not is_listed and self.cascade.only is None:
@@ -219,8 +221,7 @@ class LazyRefinement:
 
         None where no way through the graph is left.
         """
-        begin = time.perf_counter()
-        cascade = self.cascade
+        begin, cascade = time.perf_counter(), self.cascade
         self.option_table.forget(self.listing.changed)
         steps = self.steps = self.option_table.all(self.options_of)
         self.floors.listed(steps, self.listing.changed)
@@ -306,8 +307,8 @@ class LazyRefinement:
         for unexpanded, step in ((True, STEP), (False, OF_FRONTS * STEP)):
             unknown: dict[tuple[int, int], float] = {}
             for k in places:
-                limit, options = above(least, step * self.share(k), most), relaxed.stages[k].step.options
-                near = [o for o in relaxed.near(k, limit) if options[o].unexpanded == unexpanded]
+                limit, options = above(least, step * self.share(k, fronts=not unexpanded), most), relaxed.options(k)
+                near = (o for o in relaxed.near(k, limit) if options[o].unexpanded == unexpanded)
                 for o in (o for o in near if relaxed.known_limit(k, o) < limit):
                     ahead = above(least, self.ahead(relaxed, k, o), most)
                     further = (ahead, self.listing.between(self.members[k].chains, options[o], least, limit), limit)
@@ -368,15 +369,15 @@ class LazyRefinement:
         """How large a part of the objective an Einsum makes up on average."""
         return sum(self.shares) / len(self.shares)
 
-    def share(self, k: int) -> float:
-        """How large a part of the objective an Einsum makes up; a quarter of the mean where that is next to nothing."""
-        return max(self.shares[k], OF_MEAN * self.mean_share)
+    def share(self, k: int, *, fronts: bool = False) -> float:
+        """How large a part of the objective an Einsum counts as; `fronts`: where these are asked for."""
+        return max(self.shares[k], (OF_MEAN_FRONTS if fronts else OF_MEAN) * self.mean_share)
 
     def ahead(self, relaxed: Relaxation, k: int, o: int) -> float:
         """How far an option is looked ahead, as a part of the objective; fronts, which take longer, less far."""
         option, chains = relaxed.stages[k].step.options[o], self.members[k].chains
         growth = self.listing.growth(chains, None if option.unexpanded else option.signature)
-        return AHEAD * self.share(k) * (growth if option.unexpanded else OF_FRONTS * growth)
+        return AHEAD * growth * self.share(k, fronts=not option.unexpanded) * (1 if option.unexpanded else OF_FRONTS)
 
     def floors_raised(self, relaxed: Relaxation, unknown: Collection[tuple[int, int]]) -> bool:
         """Bound signature classes that are to be listed by searches of their own, once; whether a bound was raised.
@@ -419,11 +420,9 @@ class LazyRefinement:
         signature_classes: dict[Fronts, dict[SignatureClass, RefinementRequest]] = {}
         signatures: dict[Fronts, dict[FusionSignature, RefinementRequest]] = {}
         for (k, o), limit in unknown.items():
-            option, chains = relaxed.stages[k].step.options[o], self.members[k].chains
-            if option.signature_class is not None:
-                signature_classes.setdefault(chains, {}).setdefault(
-                    option.signature_class, RefinementRequest()
-                ).raise_to(limit)
+            option, chains = relaxed.options(k)[o], self.members[k].chains
+            if (of := option.signature_class) is not None:
+                signature_classes.setdefault(chains, {}).setdefault(of, RefinementRequest()).raise_to(limit)
             else:
                 signatures.setdefault(chains, {}).setdefault(option.signature, RefinementRequest()).raise_to(limit)
         for k in relaxed.places:

@@ -12,6 +12,7 @@ import numpy as np
 from einmap.arrays import Floats
 from einmap.mapper.fusion.fronts.protocol import FusedFront
 from einmap.mapper.fusion.paths.bound_tightening import tighten_bounds
+from einmap.mapper.fusion.paths.boundary_states import Option
 from einmap.mapper.fusion.paths.label_setting import Answer, Beam, LabelSetting, StageFronts
 from einmap.mapper.fusion.paths.shortest_paths import ContendedMemories, PackedOptions, ShortestPaths
 from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
@@ -44,6 +45,8 @@ class Relaxation:
         self.rests = [paths.rests[stage] for stage in self.stages]
         """Rest of the bound of the whole without each option of each Einsum."""
         self.limits: dict[Stage, Floats] = {}
+        self._least: dict[tuple[Stage, ShortestPaths], Floats] = {}
+        """Least objectives of cascades with each option."""
         self.fronts: dict[tuple[Stage, int, bool], FusedFront] = {}
         self.tightened_paths, self.tightened_up_to = paths, -math.inf
         """Bounds of cascades up to a limit alone."""
@@ -52,6 +55,10 @@ class Relaxation:
         """Values of each Einsum, found once for each stage."""
         by_stage = {self.stages[k]: what(k) for k in self.places}
         return [by_stage[stage] for stage in self.stages]
+
+    def options(self, k: int) -> Sequence[Option]:
+        """The options of an Einsum."""
+        return self.stages[k].step.options
 
     def possible(self, k: int) -> list[int]:
         """The options of an Einsum that fit, as far as that is known."""
@@ -91,13 +98,13 @@ class Relaxation:
 
     def near(self, k: int, limit: float) -> list[int]:
         """The options of an Einsum that cascades up to a limit can have, as far as the bounds tell."""
-        stage = self.stages[k]
-        options = stage.step.options
-        numbers = [o for o in self.possible(k) if not options[o].unexpanded or self.known_limit(k, o) < limit]
-        if not numbers:
-            return []
-        paths = self.tightened_paths if limit <= self.tightened_up_to else self.paths
-        return [numbers[i] for i in np.flatnonzero(self.values(paths.through[stage][numbers]) <= limit)]
+        stage, paths = self.stages[k], self.tightened_paths if limit <= self.tightened_up_to else self.paths
+        if (stage, paths) not in self._least:
+            self._least[stage, paths] = self.values(paths.through[stage])
+        fits = np.isfinite(self.rests[k][:, 0]) & (self._least[stage, paths] <= limit)
+        fits &= ~stage.step.unexpanded | (self.known_limits(k) < limit)
+        numbers: list[int] = np.flatnonzero(fits).tolist()
+        return numbers
 
     def all_near(self, limit: float) -> list[list[int]]:
         """For each Einsum the options that cascades up to a limit can have."""
@@ -114,22 +121,26 @@ class Relaxation:
         return remainder is None or not bool(remainder.exceeds_cutoff(bounds).all())
 
     def known_limit(self, k: int, o: int) -> float:
-        """Up to which limit all chains of an option are known.
+        """Up to which limit all chains of an option are known."""
+        return float(self.known_limits(k)[o])
+
+    def known_limits(self, k: int) -> Floats:
+        """Up to which limit all chains of each option are known.
 
         The limit that they were looked for counts too, but since then the rest of the cascade may have been found to
         cost more, or to have more room: what that is, and what is missing costs at least, makes the limit of today.
         """
         stage = self.stages[k]
         if stage not in self.limits:
-            packed, options = self.packed[stage], stage.step.options
+            packed, options, chains = self.packed[stage], stage.step.options, self.cascade.members[k].chains
             limits = np.full(len(options), -math.inf)
-            missing = self.rests[k] + packed.costs[np.cumsum(packed.n_rows) - 1]
+            missing = self.values(self.rests[k] + packed.costs[np.cumsum(packed.n_rows) - 1])
             for i, rows in packed.rows.items():
-                refined = self.option_bounds.refined(self.cascade.members[k].chains, options[i])
+                refined = self.option_bounds.refined(chains, options[i])
                 if refined is not None:
-                    limits[i] = max(refined.limit, self.value(missing[i])) if rows.is_open else math.inf
+                    limits[i] = max(refined.limit, missing[i]) if rows.is_open else math.inf
             self.limits[stage] = limits
-        return float(self.limits[stage][o])
+        return self.limits[stage]
 
     def unknown(self, answer: Answer) -> tuple[float, list[tuple[int, int]]]:
         """The objective of the best row, and its Einsums and options that stand for chains that are not known."""
