@@ -91,11 +91,7 @@ class PathSearch(PathCosts):
         super().__post_init__()
         self.goal_codes = self.value_codes = self.codes_of_goals()
         """Objectives; values kept of each mapping: these, and bits in use where a cascade needs these."""
-        self.begin()
-
-    def begin(self) -> None:
-        """Have no dataplacements."""
-        self.computed, self.ended, self.compiled = dict(self.computed), False, list[TemplateTables]()
+        self.compiled: list[TemplateTables] = []
         self.row_of: dict[tuple[Any, ...], int] = {}
         """The first row in `rates` and `fixed` of a node with the coefficients of this key."""
         self.rates = self.fixed = self.per_visit = np.zeros((0, self.columns))
@@ -118,7 +114,9 @@ class PathSearch(PathCosts):
     def emptied(self) -> Self:
         """This search without dataplacements; what it knows of the uses of the fanouts is not made anew."""
         other = copy(self)
-        other.begin()
+        other.computed, other.ended, other.compiled, other.row_of, other._arrays = dict(self.computed), False, [], {}, {}
+        other.rates = other.fixed = other.per_visit = np.zeros((0, self.columns))
+        other.tables = other.new_tables(self.tables.columns)
         return other
 
     def asking(self, request: Request, compiled: list[TemplateTables]) -> PathSearch:
