@@ -114,7 +114,8 @@ class PathSearch(PathCosts):
     def emptied(self) -> Self:
         """This search without dataplacements; what it knows of the uses of the fanouts is not made anew."""
         other = copy(self)
-        other.computed, other.ended, other.compiled, other.row_of, other._arrays = dict(self.computed), False, [], {}, {}
+        other.computed, other.ended = dict(self.computed), False
+        other.compiled, other.row_of, other._arrays = [], {}, {}
         other.rates = other.fixed = other.per_visit = np.zeros((0, self.columns))
         other.tables = other.new_tables(self.tables.columns)
         return other
