@@ -38,8 +38,8 @@ OUTSIDE = 2.0
 GOOD, FAIR = 0.02, 0.05
 """How far a good cascade may be above the bound where the search of all is still to come, and where time presses."""
 OF_MEAN = 1 / 64
-"""An Einsum counts as costing this part of the mean at least: fronts of what costs next to nothing have thousands of
-rows where they are looked for as far as others.
+"""An Einsum counts as costing this part of the mean at least where nothing is known: fronts of what costs next to
+nothing have thousands of rows where they are looked for as far as others.
 """
 BEAM = 500
 """Rows that are kept behind each Einsum."""
@@ -172,13 +172,14 @@ def _complete(
     That they are known up to the limit holds beside what is listed alone, so it is not said of them.
     """
     requests: dict[Fronts, dict[FusionSignature, RefinementRequest]] = {}
+    small = (OF_MEAN if math.isinf(most) else 1.0) * refinement.mean_share
     for k in relaxed.places:
         chains = refinement.cascade.members[k].chains
         for o in near[k]:
             option = relaxed.stages[k].step.options[o]
             if refinement.option_bounds.refined(chains, option) is None:
                 request = requests.setdefault(chains, {}).setdefault(option.signature, RefinementRequest())
-                share = min(refinement.mean_share, max(refinement.shares[k], OF_MEAN * refinement.mean_share))
+                share = min(refinement.mean_share, max(refinement.shares[k], small))
                 request.remainder.append(
                     refinement.remainder(k, relaxed.rests[k][o], above(least, ahead * share, most))
                 )

@@ -124,7 +124,7 @@ class LazyRefinement:
                 sample = None
                 self.listing.changed.update(self.listing.class_steps)  # it may have found classes that do not fit
                 continue
-            if self.suppositions.is_due(least, reached):
+            if self.suppositions.is_due(least, reached, self.cascade.meter.listed):
                 answer, value = self.suppositions.tried(self, reached)
                 if answer is not None:
                     return answer

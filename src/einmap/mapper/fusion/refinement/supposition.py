@@ -31,8 +31,8 @@ GRAPHS = 40
 SOON = 20
 """Where that took no more of them the next limit is further away."""
 FEW, PART = 3, 1
-"""Limits in vain after which each next one is rarer; outer nests listed for them, in parts of all others, after which
-there is none for long.
+"""Limits in vain after which each next one is rarer; outer nests listed for them, in parts of all others, beyond which
+there is none.
 """
 CLOSE, FAR = 1 / 16, 1 / 4
 """How far above the bound the first limit is, in parts of how far the best known is; how far one is at most."""
@@ -74,12 +74,17 @@ class Suppositions:
     in_vain: int = 0
     listed: int = 0
 
-    def is_due(self, bound: float, reached: float) -> bool:
-        """Whether it is time, one more graph being bounded: the bound does not rise. `reached`: the best known."""
+    def is_due(self, bound: float, reached: float, listed: int) -> bool:
+        """Whether it is time, one more graph being bounded: the bound does not rise.
+
+        `reached`: the best known; `listed`: outer nests that were listed for all. What is known may be the best: then
+        only the search as it was ends, which has at least half of the work.
+        """
         self.still = 0 if bound > self.bound else self.still + 1
         self.bound = max(bound, self.bound)
         self.wait -= 1
-        return self.still >= PATIENCE and self.wait <= 0 and math.isfinite(reached)
+        has_share = self.listed <= PART * (listed - self.listed)
+        return self.still >= PATIENCE and self.wait <= 0 and has_share and math.isfinite(reached)
 
     def tried(self, refinement: Refinement, reached: float) -> tuple[Answer | None, float]:
         """The best cascade if it costs no more than the next limit; the least objective that is known then.
@@ -113,13 +118,13 @@ class Suppositions:
             # what was found not to fit anywhere is no option any more
             refinement.listing.changed.update(member.chains for member in refinement.cascade.distinct)
             self.listed += meter.listed - before
-            self._choose(limited.left, meter.listed, rose=refinement.known_bound > bound)
+            self._choose(limited.left, rose=refinement.known_bound > bound)
         return answer, min(values)
 
-    def _choose(self, left: int, listed: int, *, rose: bool) -> None:
+    def _choose(self, left: int, *, rose: bool) -> None:
         """The next limit. `left`: graphs that could still have been bounded, below 0 where these were too few.
 
-        `listed`: outer nests that were listed for all; `rose`: whether the bound is higher than before.
+        `rose`: whether the bound is higher than before.
         """
         self.in_vain += 1
         self.wait = 2**self.in_vain if self.in_vain > FEW else 0
@@ -127,9 +132,6 @@ class Suppositions:
             self.wait, self.close = self.wait if rose else max(GRAPHS, self.wait), self.close / 4
         elif left >= GRAPHS - SOON:
             self.close = min(2 * self.close, FAR)
-        if self.listed > PART * (listed - self.listed):
-            # what is known may be the best: only the search as it was ends there
-            self.wait = GRAPHS * self.in_vain
 
 
 class _Limited(Suppositions):
@@ -137,9 +139,9 @@ class _Limited(Suppositions):
 
     left: int = GRAPHS
 
-    def is_due(self, bound: float, reached: float) -> bool:
+    def is_due(self, bound: float, reached: float, listed: int) -> bool:
         """Never. Raises TooLongError where no graph is left."""
-        del bound, reached
+        del bound, reached, listed
         self.left -= 1
         if self.left < 0:
             raise TooLongError
