@@ -1,6 +1,8 @@
 """The process of a search: it leaves this one free, stops, can be ended, and ends when the program does."""
 
+import sys
 import time
+from typing import ClassVar
 
 import pytest
 
@@ -67,10 +69,35 @@ def test_a_process_that_dies_is_said_and_not_used_again():
     other.end()
 
 
-def test_where_there_can_be_no_process_that_is_said(monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (BlockingIOError(11, "Resource temporarily unavailable"), "Resource temporarily unavailable"),
+        (AssertionError("daemonic processes are not allowed to have children"), "daemonic processes are not allowed"),
+        (RuntimeError("\n  A new process\n  before its time.\n\n  Use"), "A new process before its time$"),
+    ],
+)
+def test_where_there_can_be_no_process_that_is_said(error, said, monkeypatch):
     def refuse(*_):
-        raise BlockingIOError(11, "Resource temporarily unavailable")
+        raise error
 
-    monkeypatch.setattr("multiprocessing.context.SpawnProcess.start", refuse)
-    with pytest.raises(EinmapError, match="cannot start a process for the search: Resource"):
+    monkeypatch.setattr("multiprocessing.process.BaseProcess.start", refuse)
+    with pytest.raises(EinmapError, match=f"cannot start a process for the search: {said}"):
         Workers().take()
+
+
+def test_where_there_can_be_no_thread_that_is_said(monkeypatch):
+    class Idle:
+        given: ClassVar[list[object]] = []
+        take = staticmethod(object)
+        give_back = staticmethod(given.append)
+
+    def refuse(_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(sys.modules[Running.__module__], "WORKERS", Idle)
+    monkeypatch.setattr("threading.Thread.start", refuse)
+    running = Running(SMALL, "energy")
+    with pytest.raises(EinmapError, match="cannot start a thread for the search: can't start new thread"):
+        running.start()
+    assert len(Idle.given) == 1

@@ -47,7 +47,11 @@ class Running:
         """Begin, and listen in a thread that does not keep the program alive. Raises EinmapError."""
         self._worker = WORKERS.take()
         self._thread = threading.Thread(target=self._listen, args=(self._worker,), daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            WORKERS.give_back(self._worker)
+            raise EinmapError(f"cannot start a thread for the search: {error}") from error
         return self
 
     def stop(self) -> None:

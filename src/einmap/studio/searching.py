@@ -61,9 +61,10 @@ class Worker:
         try:
             with without_ctrl_c():
                 process.start()
-        except OSError as error:
+        except (OSError, AssertionError, RuntimeError) as error:  # the latter: this process may not have any
             ours.close()
-            raise EinmapError(f"cannot start a process for the search: {error.strerror or error}") from error
+            why = " ".join(str(getattr(error, "strerror", None) or error).split()).partition(". ")[0]
+            raise EinmapError(f"cannot start a process for the search: {why}") from error
         finally:
             theirs.close()
         return Worker(process, ours)
