@@ -3,6 +3,7 @@
 - `description`: what a model is made of: blocks with their sizes, in which all architectures are told.
 - `config`: the fields of a `config.json`: each checked with its place, the unknown ones refused by name.
 - `families`: decoders, encoders and state-space models by `model_type`, one entry of a table for each.
+- `multimodal`: the text model inside a model of text and images.
 - `sizes`: descriptions from fields: attention, feed-forward layers, experts, layers by kind.
 - `einsums`: the cascade while it is written: tensors, their parts, parameters and bits.
 - `blocks`: norms, projections, feed-forward layers and experts as Einsums.

@@ -11,7 +11,7 @@ from einmap.errors import At, EinmapError, SpecError, closest, did_you_mean, rai
 from einmap.frontends.files import exists, read_text_file
 from einmap.frontends.foreign import Value
 from einmap.frontends.yaml.parsing.parse import parse_yaml
-from einmap.spec.raw import RawMap, RawScalar, from_python
+from einmap.spec.raw import Raw, RawMap, RawScalar, from_python
 from einmap.visible import short
 
 MOST = 2**32
@@ -41,14 +41,19 @@ HARMLESS = frozenset(name for names in _HARMLESS_BY_WHAT.values() for name in na
 
 
 class Config:
-    """A dictionary of fields. Those that nothing has asked for are refused when it is closed."""
+    """A dictionary of fields. Those that nothing has asked for are refused when it is closed.
 
-    def __init__(self, raw: Any, file: str | None) -> None:
-        top = At(file)
+    `inside`: the field of which it is the value, if any; `outside`: fields that stand beside that one.
+    """
+
+    def __init__(self, raw: Any, file: str | None, inside: str = "", outside: frozenset[str] = frozenset()) -> None:
+        top = At(file, path=inside)
         if not isinstance(raw, RawMap):
-            raise SpecError("expected a dictionary of fields", at=getattr(raw, "at", None) or top)
+            place = getattr(raw, "at", None)
+            raise SpecError("expected a dictionary of fields", at=replace(place, path=inside) if place else top)
         self._raw = raw
         self._asked: set[str] = {*HARMLESS}
+        self._outside = outside
         self.top = top
 
     def has(self, key: str) -> bool:
@@ -61,7 +66,19 @@ class Config:
         raw = self._raw.get(key)
         if raw is None or (isinstance(raw, RawScalar) and raw.value is None):
             return None
-        return Value(raw, key)
+        return Value(raw, self._path(key))
+
+    def with_fields(self, fields: Mapping[str, Raw], outside: frozenset[str] = frozenset()) -> Config:
+        """A copy with other fields, too, of which those of `outside` stand beside the dictionary."""
+        items = {**dict(self._raw.items), **fields}
+        places = tuple(self._raw.place_of(key) for key in items)
+        made = Config(replace(self._raw, items=(*items.items(),), key_at=places), self.top.file, self.top.path, outside)
+        made.pass_over(self._asked)
+        return made
+
+    def pass_over(self, keys: Iterable[str]) -> None:
+        """Take keys as known, whatever they say."""
+        self._asked |= {*keys}
 
     def names(self) -> tuple[str, ...]:
         """All keys, in written order."""
@@ -70,7 +87,7 @@ class Config:
     def at(self, key: str) -> At:
         """The place of a field, the file where it is missing."""
         found = self.get(key)
-        return replace(self.top, path=key) if found is None else found.at
+        return replace(self.top, path=self._path(key)) if found is None else found.at
 
     def wrong(self, key: str, text: str, hint: str | None = None) -> SpecError:
         """An error at a field."""
@@ -122,13 +139,16 @@ class Config:
         for key in self.names():
             if key in self._asked or key.startswith("_") or not self.has(key):
                 continue
-            at = replace(self._raw.place_of(key) or self.top, path=key[:60])
+            at = replace(self._raw.place_of(key) or self.top, path=self._path(key[:60]))
             guess = closest(key, known)
             meant = f"did you mean {guess!r}? " if guess else ""
             hint = f"{meant}Remove it if it changes neither sizes nor what is computed"
             text = "this field is not known for the architecture: it may change the numbers"
             problems.append(SpecError(text, at=at, hint=hint))
         raise_all(problems)
+
+    def _path(self, key: str) -> str:
+        return f"{self.top.path}.{key}" if self.top.path and key not in self._outside else key
 
     def _missing(self, key: str, expected: str) -> SpecError:
         others = [other for other in self.names() if other not in self._asked]

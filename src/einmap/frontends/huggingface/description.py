@@ -189,7 +189,7 @@ class Description:
     `embedding_scale` multiplies embeddings; `positions` and `types` are rows of further embeddings, 0 for none;
     `embedding_norm` stands behind them. `head`: `logits` of the last position, `masked` logits of all positions behind
     a further layer (BERT), a `pooled` first position, or none. `tied`: logits use the embeddings; `logits_bias`,
-    `logits_divisor`: they have a bias, and are divided.
+    `logits_divisor`: they have a bias, and are divided. `left_out`: what of a larger model this is not, as a note.
     """
 
     architecture: str
@@ -208,3 +208,4 @@ class Description:
     logits_bias: bool = False
     logits_divisor: float = 1.0
     longest: int | None = None
+    left_out: str = ""

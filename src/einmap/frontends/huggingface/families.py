@@ -64,6 +64,9 @@ DECODERS = {
 """Decoders: what each is beside its fields."""
 
 
+_HEADS = {"ForCausalLM": "logits", "ForConditionalGeneration": "logits", "Model": "none"}
+
+
 def description_of(c: Config) -> Description:
     """Description of a model. Raises SpecError, with the place, for what is unknown or does not fit."""
     found = c.get("model_type")
@@ -124,7 +127,7 @@ def _decoder(c: Config) -> Description:
         layers=tuple(Layer(mixer, second, norm, placed, share) for mixer, second in zip(blocks, seconds, strict=True)),
         final_norm=norm,
         tied=c.flag("tie_word_embeddings", decoder.tied),
-        head="none" if _head(c, "logits", {"ForCausalLM": "logits", "Model": "none"}) == "none" else "logits",
+        head="none" if _head(c, "logits", _HEADS) == "none" else "logits",
         bits=bits_of(c),
         embedding_scale=hidden**0.5 if decoder.gemma else scale,
         logits_bias=decoder.biases,

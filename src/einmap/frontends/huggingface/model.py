@@ -337,10 +337,10 @@ def _check(made: Description, step: Step) -> None:
 
 
 def _notes(made: Description, step: Step) -> tuple[Note, ...]:
-    seen = step.context + step.tokens
-    if made.longest is None or seen <= made.longest:
-        return ()
-    return (Note(f"{seen:,} positions; the model is made for {made.longest:,} (max_position_embeddings)"),)
+    seen, texts = step.context + step.tokens, [made.left_out] if made.left_out else []
+    if made.longest is not None and seen > made.longest:
+        texts.append(f"{seen:,} positions; the model is made for {made.longest:,} (max_position_embeddings)")
+    return tuple(map(Note, texts))
 
 
 def _workload(parts: Sequence[ModelPart], *, with_instances: bool = True) -> dict[str, Any]:

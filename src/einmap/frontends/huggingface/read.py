@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from einmap.errors import EinmapError, SpecError, did_you_mean, raise_all
@@ -12,6 +13,7 @@ from einmap.frontends.huggingface.description import Description
 from einmap.frontends.huggingface.einsums import Step, Widths
 from einmap.frontends.huggingface.families import description_of
 from einmap.frontends.huggingface.model import LanguageModel, model_of
+from einmap.frontends.huggingface.multimodal import LEFT_OUT, text_of
 from einmap.frontends.huggingface.sizes import quantised_bits
 from einmap.visible import short
 
@@ -62,8 +64,11 @@ def described(
     """Description of a model, and bits of its values; parameters as `from_huggingface` has them. Raises SpecError."""
     check(weight_bits=weight_bits, activation_bits=activation_bits, cache_bits=cache_bits)
     fields = read_config(config)
+    text = text_of(fields)
+    fields = text or fields
     quantised, of_experts = quantised_bits(fields) if weight_bits is None else (None, None)
     made = description_of(fields)
+    made = replace(made, left_out=LEFT_OUT) if text is not None else made
     widths = Widths(
         weights=weight_bits or quantised or made.bits,
         others=made.bits,
