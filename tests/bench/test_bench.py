@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tests.cli.conftest import run  # noqa: F401 - a fixture
 from tests.emit.running import needs_compiler
-from tests.emit.test_fast import CASES, GOTO, loop, machine
+from tests.emit.test_fast import CASES, GOTO, MAPS, loop, machine
 from tests.matmul.test_as_arch import RATES, SMALL
 
 import einmap
@@ -73,6 +73,14 @@ def test_the_code_and_the_library_compute_the_einsum(name):
     assert found.cores == (3 if name == "cores" else 1)
     main = [m.bits for m in found.moved if (m.memory, m.action) == ("Main", "write")]
     assert main == [sum(main)] and main[0] >= 8 * ours_bytes(CASES[name])
+
+
+@needs_compiler
+def test_a_fused_map_runs_beside_numpy_that_maps_afterwards():
+    found = benchmark(MAPS["gelu"], rounds=1, flushed=2**12)
+    assert [(r.name, r.differ) for r in found.runs] == [(MAPPED, 0), ("NumPy's BLAS, then the map", 0)]
+    assert not found.exact
+    assert {m.tensor for m in found.moved if m.memory == "Main"} == {"A", "B", "C", "Y"}
 
 
 def ours_bytes(spec):

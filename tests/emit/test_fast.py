@@ -2,6 +2,7 @@
 
 import ctypes
 import random
+import re
 import subprocess
 
 import numpy as np
@@ -9,8 +10,10 @@ import pytest
 from tests.emit.running import COMPILER, FLAGS, needs_compiler
 
 import einmap
+from einmap.einsum.functions import apply
 from einmap.einsum.numeric import run
 from einmap.emit.emit import emit
+from einmap.emit.fast.vector_maths import Code, Text
 from einmap.errors import NotSupportedError
 
 LANES = {8: 4, 32: 4, 64: 2}
@@ -165,6 +168,68 @@ CASES = {
 }
 
 
+FUSED = """
+    Main holds A B C Y
+    n by 16
+    L3 holds Z B
+"""
+FUSED_INSIDE = """
+    k by 5
+    m by 6
+    L2 holds A
+    n by 8
+    m by 3
+    Registers holds Z
+    k by 1
+    n by 4
+    m by 1
+    n by 1 on FMA.lanes
+    Z on FMA
+"""
+FUSED_MAP = """
+    m by 3
+    n by 4
+    n by 1 on FMA.lanes
+    m by 1
+    Y on FMA
+"""
+
+
+def fused(expression, sizes, bits=32, product_inside=FUSED_INSIDE, outside=FUSED, bias="n"):
+    """A product, and a map of its values and of C, that share the loop over n and the storage node of Z."""
+    lanes = {32: 4, 64: 2}[bits]
+    branches = [
+        {"type": "Nested", "nodes": [loop(line.strip().replace("n by 4", f"n by {lanes}")) for line in text]}
+        for text in (product_inside.strip().splitlines(), FUSED_MAP.strip().splitlines())
+    ]
+    nodes = [loop(line.strip()) for line in outside.strip().splitlines()] + [{"type": "Sequential", "nodes": branches}]
+    ranks = {variable.upper(): size for variable, size in sizes.items()}
+    einsums = [MATMUL, f"Y[m, n] = {expression.format(Z='Z[m, n]', C=f'C[{bias}]')}"]
+    workload = {"einsums": einsums, "rank_sizes": ranks, "bits_per_value": {"All": bits}}
+    return einmap.Spec.from_dict(arch=machine(bits), workload=workload, mapping={"nodes": nodes})
+
+
+EDGES = {"m": 13, "k": 11, "n": 37}
+BOTH = {"A": (13, 11), "B": (11, 37), "C": (13, 37)}
+MAPS = {
+    "relu and bias": fused("relu({Z} + {C})", EDGES),
+    "even tiles": fused("max({Z}, {C}) - 2", {"m": 12, "k": 10, "n": 32}),
+    "bias of rows, double": fused("abs({Z} - {C})", EDGES, 64, bias="m"),
+    "of both": fused("select({Z}, sign({C}), min({Z} + {C}, 3))", EDGES, bias="m, n"),
+    "gelu": fused("gelu({Z} * 0.05) + {C}", EDGES),
+    "gelu, double": fused("gelu({Z} * 0.05) + {C}", EDGES, 64),
+    "by lanes": fused("tanh({Z} * 0.1) * sigmoid({C}) + floor(sqrt(abs({Z}))) / min(1 / 0, 2)", EDGES),
+}
+
+QUICK = ("relu and bias", "gelu, double", "by lanes")
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n in QUICK else pytest.mark.slow) for n in MAPS])
+def test_fast_code_of_a_product_and_a_map_of_its_values_agrees_with_plain_loops(name, tmp_path):
+    assert run_fast(MAPS[name], tmp_path) == "equal to the plain loops\n"
+
+
 @needs_compiler
 @pytest.mark.parametrize("name", CASES)
 def test_fast_code_computes_the_product_and_nothing_beside_it(name, tmp_path):
@@ -181,7 +246,7 @@ def test_fast_code_of_random_nests_computes_the_product(seed, tmp_path):
 def run_fast(spec, folder):
     (folder / "fast.c").write_text(emit(spec, fast=True))
     flags = [flag for flag in FLAGS if not flag.startswith("-std")]
-    command = [COMPILER, *flags, "-Wno-unknown-pragmas", "-Wno-psabi", "fast.c", "-o", "fast"]
+    command = [COMPILER, *flags, "-Wno-unknown-pragmas", "-Wno-psabi", "fast.c", "-o", "fast", "-lm"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     done = subprocess.run([folder / "fast"], capture_output=True, text=True, timeout=60, check=False)
@@ -219,6 +284,46 @@ def test_a_library_of_fast_code_gives_the_values_of_numpy_and_of_the_einsum(tmp_
     nest(*(ctypes.c_void_p(x.ctypes.data) for x in (a, b, z)))
     assert np.array_equal(z, a @ b)
     assert np.array_equal(z, run(spec.workload, {"A": a, "B": b})["Z"])
+
+
+@needs_compiler
+def test_a_fused_map_has_the_values_of_the_simulator(tmp_path):
+    spec, rng = MAPS["of both"], np.random.default_rng(0)
+    (tmp_path / "fast.c").write_text(emit(spec, fast=True))
+    command = [COMPILER, "-O1", "-DNO_MAIN", "-shared", "-fPIC", "-Wno-psabi", "fast.c", "-o", "fast.so"]
+    subprocess.run(command, cwd=tmp_path, timeout=120, check=True)
+    inputs = {t: rng.integers(-9, 10, shape).astype(np.float32) for t, shape in BOTH.items()}
+    y = np.full((13, 37), np.nan, np.float32)
+    arrays = [*inputs.values(), y]
+    ctypes.CDLL(str(tmp_path / "fast.so")).nest(*(ctypes.c_void_p(x.ctypes.data) for x in arrays))
+    assert np.array_equal(y, einmap.execute(spec, inputs).tensors["Y"])
+
+
+def test_sums_are_mapped_as_the_last_of_them_are_added():
+    text = emit(MAPS["relu and bias"], fast=True)
+    assert "[Registers holds Z]: 3 m x 8 n" in text
+    assert "k1 > 0, k1_end == 11)" in text
+    assert "void nest(const real *restrict A, const real *restrict B, const real *restrict C, real *restrict Y)" in text
+
+
+@pytest.mark.parametrize("x", [0.0, -0.3, 0.46, 0.47, -3.9, 4.1, -7.0])
+def test_recorded_formulas_are_those_of_the_table(x):
+    code = Code()
+    result = apply("gelu", Text("x", code), xp=code)
+    values = {"x": np.float64(x)}
+    for line in code.lines:
+        name, value = line.removeprefix("const ").split(" ", 1)[1].removesuffix(";").split(" = ", 1)
+        values[name] = eval(plain(value), {**PLAIN, **values})
+    assert values[result.name] == pytest.approx(apply("gelu", x), rel=1e-14, abs=1e-300)
+
+
+def plain(text):
+    """A line of C as Python: vectors are numbers, masks are truth values."""
+    text = re.sub(r"\(vec\)\(\(ints\)(\w+) & .*\)$", r"abs(\1)", text)
+    return text.replace("(vec){0}", "0.0").replace("(real)", "")
+
+
+PLAIN = {"vec_max": max, "vec_min": min, "vec_exp": np.exp, "vec_pick": lambda mask, a, b: a if mask else b, "abs": abs}
 
 
 def test_the_nest_of_the_mapping_can_be_recognised():
@@ -266,6 +371,19 @@ def test_what_is_no_product_for_vectors_is_refused(text):
     nest, sizes, einsum, bits = REFUSED[text]
     with pytest.raises(NotSupportedError, match=text):
         emit(product(nest, sizes, einsum, bits), fast=True)
+
+
+UNFUSED = FUSED.replace("holds A B C Y", "holds A B C Z Y").replace("holds Z B", "holds B")
+NOT_FUSED = {
+    "reads 'Z' from Main, which holds all of it": fused("relu({Z} + {C})", EDGES, outside=UNFUSED),
+    "reads 'A', which the product reads too": fused("{Z} + {C} + A[M: m, K: n]", {"m": 13, "k": 37, "n": 37}),
+}
+
+
+@pytest.mark.parametrize("text", NOT_FUSED)
+def test_what_cannot_be_fused_is_refused(text):
+    with pytest.raises(NotSupportedError, match=text):
+        emit(NOT_FUSED[text], fast=True)
 
 
 def test_fast_code_is_c():

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from einmap.bench.compiler import aligned
-from einmap.bench.values import Array, by_numpy, view
+from einmap.bench.values import Array, by_numpy, mapped, view
 from einmap.einsum.einsum import Einsum, TensorAccess
+from einmap.emit.fast.fused import FusedMap
 from einmap.optional import require
 
 
@@ -26,8 +27,12 @@ class Contender:
     result: Callable[[], Array]
 
 
-def libraries(einsum: Einsum, inputs: Mapping[str, Array], shape: tuple[int, ...]) -> list[Contender]:
-    """NumPy, and PyTorch where it is installed. `shape`: of the output."""
+def libraries(
+    einsum: Einsum, inputs: Mapping[str, Array], shape: tuple[int, ...], fused: FusedMap | None = None
+) -> list[Contender]:
+    """NumPy, and PyTorch where it is installed. `shape`: of the output. With a map of the values NumPy alone."""
+    if fused is not None:
+        return [_unfused(fused, inputs, _numpy(einsum, inputs, shape))]
     return [_numpy(einsum, inputs, shape), *(_torch(einsum, inputs) if find_spec("torch") is not None else [])]
 
 
@@ -49,6 +54,18 @@ def _numpy(einsum: Einsum, inputs: Mapping[str, Array], shape: tuple[int, ...]) 
         left, right = (inputs[t] for t in product)
         return Contender("NumPy's BLAS", lambda: np.matmul(left, right, out=out), lambda: out)
     return Contender("numpy.einsum", lambda: by_numpy(einsum, inputs, out), lambda: out)
+
+
+def _unfused(fused: FusedMap, inputs: Mapping[str, Array], product: Contender) -> Contender:
+    """A product, and then the map of its values, in the memory of the sums where NumPy can."""
+    operands = {t: inputs[t] for t in fused.operands}
+    kept: list[Array] = []
+
+    def run() -> None:
+        product.run()
+        kept[:] = [mapped(fused, product.result(), operands, in_place=True)]
+
+    return Contender(f"{product.name}, then the map", run, lambda: kept[0])
 
 
 def _matrices(einsum: Einsum) -> tuple[str, str] | None:

@@ -69,6 +69,8 @@ class Benchmark:
     waiting: float
     moved: tuple[Moved, ...]
     runs: tuple[Run, ...]
+    exact: bool = True
+    """Whether all values are compared exactly; else a map rounds, and the last digits may differ."""
 
     @property
     def correct(self) -> bool:

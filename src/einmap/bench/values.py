@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import prod
 from typing import Any
 
@@ -11,9 +11,17 @@ from numpy.typing import NDArray
 
 from einmap.bench.compiler import aligned
 from einmap.einsum.einsum import Einsum, TensorAccess
+from einmap.einsum.functions import apply
+from einmap.einsum.operation import Apply, MapExpression, Number, Operand
 from einmap.einsum.spaces.projection import Affine
+from einmap.emit.fast.fused import FusedMap
 
 type Array = NDArray[Any]
+IN_PLACE: Mapping[str, Any] = {
+    "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide, "max": np.maximum,
+    "min": np.minimum, "relu": np.maximum, "abs": np.abs, "exp": np.exp, "tanh": np.tanh, "sqrt": np.sqrt,
+}  # fmt: skip
+"""Functions of NumPy that write where their argument was."""
 EXACT = {4: 2**24, 8: 2**53}
 """The least whole number behind which not all are values, by bytes of a value."""
 
@@ -33,6 +41,62 @@ def inputs_of(einsum: Einsum, shapes: Mapping[str, tuple[int, ...]], dtype: np.d
         made[tensor] = aligned(shapes[tensor], dtype)
         made[tensor][...] = rng.integers(-span, span + 1, shapes[tensor], np.int8)
     return made
+
+
+def operands_of(fused: FusedMap, dtype: np.dtype[Any]) -> dict[str, Array]:
+    """Operands of a fused map: whole numbers from -3 to 3, deterministic."""
+    rng = np.random.default_rng(1)
+    made = {}
+    for tensor in fused.operands:
+        made[tensor] = aligned(fused.shapes[tensor], dtype)
+        made[tensor][...] = rng.integers(-3, 4, fused.shapes[tensor], np.int8)
+    return made
+
+
+def mapped(fused: FusedMap, sums: Array, operands: Mapping[str, Array], *, in_place: bool = False) -> Array:
+    """The map of sums by NumPy; `in_place`: in the memory of the sums where that can be, as written by hand."""
+    order = fused.variables[fused.output]
+    values = {fused.product: sums}
+    for tensor, array in operands.items():
+        held = fused.variables[tensor]
+        turned = array.transpose(sorted(range(array.ndim), key=lambda axis: order.index(held[axis])))
+        values[tensor] = turned.reshape([n if v in held else 1 for v, n in zip(order, sums.shape, strict=True)])
+    is_once = sum(tensor == fused.product for tensor in _operands(fused.expression)) == 1
+    result: Array = _computed(fused.expression, values, sums if in_place and is_once else None)
+    return result
+
+
+def _operands(expression: MapExpression) -> Iterator[str]:
+    match expression:
+        case Operand(tensor):
+            yield tensor
+        case Apply(_, arguments):
+            for argument in arguments:
+                yield from _operands(argument)
+        case Number():
+            pass
+
+
+def _computed(expression: MapExpression, values: Mapping[str, Array], room: Array | None) -> Any:
+    match expression:
+        case Operand(tensor):
+            return values[tensor]
+        case Number(value):
+            return value
+        case Apply(function, arguments):
+            parts = [_computed(argument, values, room) for argument in arguments]
+            if room is None or all(part is not room for part in parts) or function not in IN_PLACE:
+                return apply(function, *parts)
+            return IN_PLACE[function](*parts, *([0] if function == "relu" else []), out=room)
+
+
+def is_near(found: Array, expected: Array, exact: bool) -> Array:
+    """Where values are what they should be: equal, or, if functions round, up to some of the last digits; NaN is NaN.
+
+    The difference may be 1e-5 (32 bits) or 1e-13 (64) of the value, or of 1, as `1 + erf(x)` loses digits near -1.
+    """
+    near = 0.0 if exact else {4: 1e-5, 8: 1e-13}[found.itemsize]
+    return np.isclose(found, expected, rtol=near, atol=near, equal_nan=True)
 
 
 def view(access: TensorAccess, values: Array, extents: Mapping[str, int]) -> tuple[Array, list[str]]:

@@ -1,6 +1,8 @@
 """Fast C for one processor: the nest of a mapping with packed tiles, register tiles, vectors and threads.
 
 - `nest`: a mapping of one product or convolution as loops, packed tiles and a register tile; others are refused.
+- `fused`: an Einsum that maps the values of the product, computed as the last sums are added.
+- `vector_maths`: map expressions over vectors as C, by the formulas of `einsum.functions`.
 - `layout`: the order of the values of a packed tile: that in which the loops inside read them.
 - `print_nest`: the nest as C, one line of comment for each node of the mapping.
 - `print_tile`: the register tile and the functions that pack tiles, as C.

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from math import prod
 
 from einmap.emit.build import schedule_to_emit
+from einmap.emit.fast.fused import FusedMap, is_exact
 from einmap.emit.fast.layout import times
 from einmap.emit.fast.nest import Nest, nest_of
 from einmap.emit.fast.print_nest import buffer_lines, nest_lines
 from einmap.emit.fast.print_tile import loops, pack_lines, tile_lines
-from einmap.emit.printers.text import comment_safe, indented
+from einmap.emit.printers.c_runtime import FUNCTIONS
+from einmap.emit.printers.text import comment_safe, indented, map_text
 from einmap.spec.spec import Spec
 
 ABOUT = """\
@@ -22,7 +24,8 @@ Fast code for one product, emitted by einmap from a mapping.
 which the loops inside read them; nodes further in find them there. `main` runs it on values of its own, compares
 with plain loops (exit status 1 if they differ), and, given a number, times so many runs.
 Its buffers are static: one call at a time. Compile with GCC or Clang:
-cc -O3 -march=native FILE.c (and -fopenmp for loops over cores; -DNO_MAIN -shared -fPIC for a library)"""
+cc -O3 -march=native FILE.c (and -fopenmp for loops over cores; -lm for maps; -DNO_MAIN -shared -fPIC for a
+library)"""
 
 
 def fast_c(spec: Spec) -> str:
@@ -36,9 +39,12 @@ def fast_nest(spec: Spec) -> Nest:
 
 
 def einsum_text(nest: Nest) -> str:
-    """The Einsum in one line: `Z[m, n] = A[m, k] * B[k, n]`."""
+    """The Einsum in one line: `Z[m, n] = A[m, k] * B[k, n]`, and after it a map of its values: `; Y = relu(Z)`."""
     indices = {a.tensor: ", ".join(str(index) for _, index in a.projection) for a in nest.einsum.accesses}
-    return f"{nest.output}[{indices[nest.output]}] = " + " * ".join(f"{t}[{indices[t]}]" for t in nest.inputs)
+    product = f"{nest.output}[{indices[nest.output]}] = " + " * ".join(f"{t}[{indices[t]}]" for t in nest.inputs)
+    if nest.fused is None:
+        return product
+    return f"{product}; {nest.written} = {nest.fused.einsum.operation}"
 
 
 def text_of(nest: Nest) -> str:
@@ -46,11 +52,15 @@ def text_of(nest: Nest) -> str:
     about = ABOUT.format(einsum=einsum_text(nest)).splitlines()
     size = {"float": 4, "double": 8}[nest.real] * nest.tile.lanes
     lines = ["/*", *(f" * {comment_safe(line)}".rstrip() for line in about), " */", ""]
-    lines += ["#define _POSIX_C_SOURCE 199309L", "#include <stdio.h>", "#include <stdlib.h>", "#include <time.h>", ""]
+    headers = ["math", "stdio", "stdlib", "time"] if nest.fused is not None else ["stdio", "stdlib", "time"]
+    lines += ["#define _POSIX_C_SOURCE 199309L", *(f"#include <{name}.h>" for name in headers), ""]
     lines += [f"typedef {nest.real} real;"]
     lines += [f"typedef real vec __attribute__((vector_size({size})));"]
     align = {"float": 4, "double": 8}[nest.real]
-    lines += [f"typedef real loose __attribute__((vector_size({size}), aligned({align}), may_alias));", ""]
+    lines += [f"typedef real loose __attribute__((vector_size({size}), aligned({align}), may_alias));"]
+    if nest.fused is not None:
+        lines += [f"typedef {'int' if align == 4 else 'long long'} ints __attribute__((vector_size({size})));"]
+    lines += [""]
     lines += ["/* Packed tiles. */", *buffer_lines(nest), ""]
     lines += ["static inline long smaller(long a, long b)", "{", "    return a < b ? a : b;", "}", ""]
     for packed in nest.packed.values():
@@ -67,7 +77,8 @@ def _main(nest: Nest) -> Iterator[str]:
     exact = {"float": 2**24, "double": 2**53}[nest.real]
     span = 3 if 3 ** len(nest.inputs) * sums < exact else 1
     yield "/* The same as plain loops, to check against. */"
-    yield f"static long wrong({', '.join(f'const real *{names[t]}' for t in (*nest.inputs, output))})"
+    tensors = (*nest.inputs, *nest.operands, nest.written)
+    yield f"static long wrong({', '.join(f'const real *{names[t]}' for t in tensors)})"
     yield "{"
 
     def at(tensor: str) -> str:
@@ -77,7 +88,8 @@ def _main(nest: Nest) -> Iterator[str]:
     inner = [(names[v], n) for v, n in extents.items() if v not in nest.ranks[output]]
     product = " * ".join(f"{names[t]}[{at(t)}]" for t in nest.inputs)
     body = ["double sum = 0;", *loops(inner, [f"sum += {product};"])]
-    body.append(f"found += {names[output]}[{at(output)}] != (real)sum;")
+    found = f"{names[nest.written]}[{at(output)}]"
+    body += [f"found += {found} != (real)sum;"] if nest.fused is None else _compared(nest, nest.fused, found)
     yield from indented(["long found = 0;", *loops(outer, body), "return found;"])
     yield "}"
     yield ""
@@ -94,14 +106,32 @@ def _main(nest: Nest) -> Iterator[str]:
     yield "}"
 
 
+def _compared(nest: Nest, fused: FusedMap, found: str) -> list[str]:
+    """Lines that compare a value with the map of its sum, in double precision; both may be NaN, or infinite.
+
+    Integers that are added, negated, chosen and compared are exact; else the last digits may differ, of 1 at least.
+    """
+    operands = {fused.product: "sum"}
+    for tensor in fused.operands:
+        places = [times(nest.names[v], s) for v, s in fused.strides(tensor).items()]
+        operands[tensor] = f"(double){nest.names[tensor]}[{' + '.join(places)}]"
+    value = map_text(fused.expression, operands, FUNCTIONS, "{}")
+    near = 0 if is_exact(fused.expression) else {"float": 1e-5, "double": 1e-13}[nest.real]
+    return [
+        f"const double exact = {value}, now = {found};",
+        "const int same = now == exact || (now != now && exact != exact);",
+        f"found += !same && !(fabs(now - exact) <= {near} * (1 + fabs(exact)));",
+    ]
+
+
 def _main_body(nest: Nest, span: int) -> Iterator[str]:
     names = nest.names
-    tensors = (*nest.inputs, nest.output)
+    tensors = (*nest.inputs, *nest.operands, nest.written)
     for tensor in tensors:
         yield f"real *{names[tensor]} = malloc({prod(nest.shapes[tensor])} * sizeof(real));"
     yield f"if ({' || '.join(f'!{names[t]}' for t in tensors)})"
     yield "    return 2;"
-    for place, tensor in enumerate(nest.inputs):
+    for place, tensor in enumerate((*nest.inputs, *nest.operands)):
         yield f"for (long i = 0; i < {prod(nest.shapes[tensor])}; i++)"
         yield f"    {names[tensor]}[i] = (real)((i * {5 + 6 * place} + i / 64) % {2 * span + 1} - {span});"
     call = f"nest({', '.join(names[t] for t in tensors)});"

@@ -9,7 +9,9 @@ from typing import Literal, NoReturn
 from einmap.arch.component import Memory
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.operation import Apply, MapExpression, Operand
+from einmap.emit.fast.fused import FusedMap, fused_map
 from einmap.emit.fast.layout import Block, Layout, layout_of
+from einmap.emit.fast.vector_maths import BY_LANES
 from einmap.emit.language.identifiers import Names
 from einmap.errors import NotSupportedError
 from einmap.mapping.nodes import Address
@@ -22,6 +24,7 @@ REALS: Mapping[float, Real] = {32: "float", 64: "double"}
 VECTOR_BYTES = 64
 """Bytes of a vector where no loop of the mapping runs over the lanes of one."""
 OWN = (
+    *(f"vec_{name}" for name in (*BY_LANES, "pick", "max", "min", "exp")),
     *("real", "vec", "loose", "sum", "to", "from", "first", "last", "add", "lanes", "part", "block", "values"),
     *("wrong", "start", "took", "differ", "now", "found", "count", "arguments", "repeats", "seconds", "best"),
 )
@@ -118,6 +121,18 @@ class Nest:
     names: Mapping[str, str]
     """Identifiers of tensors, and of rank variables inside functions."""
     in_place: frozenset[str]
+    fused: FusedMap | None = None
+    """The map of its values that is computed as the last sums are added."""
+
+    @property
+    def written(self) -> str:
+        """The tensor that the code writes; sums that are not done stand in its place."""
+        return self.output if self.fused is None else self.fused.output
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """Tensors that the fused map reads beside the sums."""
+        return () if self.fused is None else self.fused.operands
 
     @property
     def packed(self) -> Mapping[str, Packed]:
@@ -162,21 +177,19 @@ class Nest:
 
 
 def nest_of(schedule: Schedule) -> Nest:
-    """The nest of the mapping of one product. Raises NotSupportedError, which says what is not a product."""
-    if len(schedule.routes) != 1:
-        raise NotSupportedError(
-            f"fast code is emitted for one Einsum, this workload has {len(schedule.routes)}",
-            hint="map its Einsums one by one, or leave out --fast",
-        )
-    (route,) = schedule.routes.values()
-    return _Builder(route).nest()
+    """The nest of one product, or of a product and a map of its values.
+
+    Raises NotSupportedError, which says what is not a product.
+    """
+    route, fused = fused_map(schedule)
+    return _Builder(route, fused).nest()
 
 
 class _Builder:
-    """Goes down the route of one Einsum."""
+    """Goes down the route of one product; `fused`: the map of its values."""
 
-    def __init__(self, route: Route) -> None:
-        self.route, self.einsum = route, route.einsum
+    def __init__(self, route: Route, fused: FusedMap | None = None) -> None:
+        self.route, self.einsum, self.fused = route, route.einsum, fused
         self.real = self._check_product()
         (self.output,) = route.einsum.outputs
         self.projections = {a.tensor: a.projection for a in route.einsum.accesses}
@@ -187,7 +200,8 @@ class _Builder:
         self.loops: list[Loop] = []
         self.steps: list[Step] = []
         self.identifiers = Names("c", dict.fromkeys(OWN, ""))
-        names = (*route.holds, *route.einsum.rank_variables)
+        others = () if fused is None else (*fused.operands, fused.output)
+        names = (*route.holds, *route.einsum.rank_variables, *others)
         self.names = {name: self.identifiers.identifier(name) for name in names}
         self.index_of = self._indices(self.identifiers)
         self.hold = self._memories(self.output)[-1]
@@ -211,13 +225,14 @@ class _Builder:
         einsum, extents = self.einsum, dict(self.einsum.bounds)
         inputs = tuple(a.tensor for a in einsum.accesses if not a.output)
         shapes = {t: self._shape(t, extents) for t in self.ranks}
+        shapes |= {} if self.fused is None else self.fused.shapes
         events: list[Turn | Hold] = [*self.outside, *self._stations()]
         for event in sorted(events, key=lambda e: e.position):
             self._pass(event)
         steps = tuple(self.steps)
         return Nest(
             einsum, self.real, inputs, self.output, self.ranks, shapes,
-            steps, self.tile, self.at, self.names, self.in_place,
+            steps, self.tile, self.at, self.names, self.in_place, self.fused,
         )  # fmt: skip
 
     # what is a product
@@ -228,7 +243,8 @@ class _Builder:
             self._refuse(f"computes {einsum.operation}, no sum of products")
         if len(einsum.outputs) != 1 or einsum.gathers:
             self._refuse("has several outputs, or rows that are looked up")
-        if names := sorted({*einsum.tensors} & {*einsum.rank_variables}):
+        mapped = () if self.fused is None else (*self.fused.operands, self.fused.output)
+        if names := sorted({*einsum.tensors, *mapped} & {*einsum.rank_variables}):
             self._refuse(f"has a tensor and a rank variable {names[0]!r}", "give one of them another name")
         if einsum.cuts:
             self._refuse("has a constraint on its iteration space")

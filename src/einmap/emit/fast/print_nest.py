@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from einmap.emit.fast.layout import distance_times, times
 from einmap.emit.fast.nest import Held, Loop, Nest, Packed
@@ -20,8 +20,8 @@ def buffer_lines(nest: Nest) -> Iterator[str]:
 
 def nest_lines(nest: Nest) -> Iterator[str]:
     """The function `nest`."""
-    inputs = ", ".join(f"const real *restrict {nest.names[t]}" for t in nest.inputs)
-    yield f"void nest({inputs}, real *restrict {nest.names[nest.output]})"
+    inputs = ", ".join(f"const real *restrict {nest.names[t]}" for t in (*nest.inputs, *nest.operands))
+    yield f"void nest({inputs}, real *restrict {nest.names[nest.written]})"
     yield "{"
     yield from indented(_steps(nest, 0))
     yield "}"
@@ -80,17 +80,21 @@ def _call(nest: Nest) -> Iterator[str]:
     inputs = []
     for tensor in nest.inputs:
         if tensor in nest.in_place:
-            inputs.append(_place(nest, tensor))
+            inputs.append(_place(nest, tensor, nest.strides(tensor)))
             continue
         packed = nest.packed[tensor]
         first = packed.layout.first()
         inputs.append(_buffer(packed) + (f" + {first}" if first != "0" else ""))
-    to = _place(nest, nest.output)
+    to = _place(nest, nest.written, strides)
+    others = [_place(nest, t, nest.fused.strides(t)) for t in nest.operands] if nest.fused is not None else []
     rows = [str(strides[v]) for v, _ in tile.rows]
     sums = [_distance(*nest.at[v]) for v, _ in tile.reduced]
     outside = dict.fromkeys(loop.variable for loop in nest.loops if loop.variable not in nest.ranks[nest.output])
     add = " || ".join(f"{nest.at[v][0]} > 0" for v in outside) or "0"
-    arguments = ", ".join([*inputs, to, *rows, *sums, add])
+    final = []
+    if nest.fused is not None:
+        final = [" && ".join(f"{nest.at[v][1]} == {dict(nest.einsum.bounds)[v]}" for v in outside) or "1"]
+    arguments = ", ".join([*inputs, *others, to, *rows, *sums, add, *final])
     whole = "".join(f", {n}" for v, n in tile.rows if nest.clamped(v))
     if not nest.uneven:
         yield f"tile_{output}({arguments}{whole});"
@@ -104,9 +108,8 @@ def _call(nest: Nest) -> Iterator[str]:
     yield f"    edge_{output}({arguments}, {', '.join(limits)});"
 
 
-def _place(nest: Nest, tensor: str) -> str:
-    """Where the values of a register tile begin in a whole tensor."""
-    strides = nest.strides(tensor)
+def _place(nest: Nest, tensor: str, strides: Mapping[str, int]) -> str:
+    """Where the values of a register tile begin in a whole tensor with such strides."""
     places = [times(nest.at[v][0], s) for v, s in strides.items() if nest.at[v][0] != "0"]
     return " + ".join([nest.names[tensor], *reversed(places)])
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from einmap.emit.fast.layout import distance_times, times
 from einmap.emit.fast.nest import Nest, Packed
+from einmap.emit.fast.vector_maths import map_lines
 from einmap.emit.printers.text import INDENT, comment_safe, indented
 
 
@@ -15,9 +16,16 @@ def tile_lines(nest: Nest) -> Iterator[str]:
     tile, output = nest.tile, nest.names[nest.output]
     shown = " x ".join(f"{n} {v}" for v, n in tile.sizes)
     inside = ", ".join(v for v, _ in tile.sizes)
+    done = ""
+    if nest.fused is not None:
+        names = {nest.fused.product: "x1"} | {t: f"x{n + 2}" for n, t in enumerate(nest.operands)}
+        done = f" `final`: they are all in, and {comment_safe(nest.fused.einsum.name)} is computed."
+        yield f"/* {comment_safe(nest.fused.einsum.name)}: {comment_safe(str(nest.fused.einsum.operation))} */"
+        yield from map_lines("map_values", nest.fused.expression, names, nest.real)
+        yield ""
     yield f"/* [{comment_safe(tile.memory)} holds {comment_safe(nest.output)}]: {comment_safe(shown)}, in vectors of"
     yield f" * {tile.lanes} {comment_safe(tile.axis)}. Inside for {comment_safe(_inside(nest))}; loops over"
-    yield f" * {comment_safe(inside)} are unrolled. `add`: sums are added to what is there. */"
+    yield f" * {comment_safe(inside)} are unrolled. `add`: sums are added to what is there.{done} */"
     yield f"static inline __attribute__((always_inline)) void tile_{output}({', '.join(_arguments(nest))})"
     yield "{"
     yield from indented(_tile_body(nest))
@@ -36,7 +44,9 @@ def _arguments(nest: Nest) -> list[str]:
     rows = [f"const long to_{nest.names[v]}" for v, _ in nest.tile.rows]
     steps = [f"const long n_{nest.names[v]}" for v, _ in nest.tile.reduced]
     most = [f"const long most_{nest.names[v]}" for v, _ in nest.tile.rows if nest.clamped(v)]
-    return [*inputs, "real *restrict to", *rows, *steps, "const int add", *most]
+    others = [f"const real *{nest.names[t]}" for t in nest.operands]
+    final = ["const int final"] if nest.fused is not None else []
+    return [*inputs, *others, "real *restrict to", *rows, *steps, "const int add", *final, *most]
 
 
 def _tile_body(nest: Nest) -> Iterator[str]:
@@ -68,10 +78,34 @@ def _tile_body(nest: Nest) -> Iterator[str]:
         v = nest.names[variable]
         body = [f"for (long {v} = 0; {v} < n_{v}; {v}++) {{", *indented(body), "}"]
     yield from body if tile.reduced else ["{", *indented(body), "}"]
-    yield "if (add)"
+    if nest.fused is not None:
+        here = f"*(loose *)(to + {place})"
+        for condition, value in (("if (final && add)", f"sum{at} + {here}"), ("else if (final)", f"sum{at}")):
+            yield condition
+            values = ", ".join([value, *_operands(nest, f"part * {tile.lanes}")])
+            yield from indented(loops(unrolled, [f"{here} = map_values({values});"]))
+        yield "else if (add)"
+    else:
+        yield "if (add)"
     yield from indented(loops(unrolled, [f"*(loose *)(to + {place}) += sum{at};"]))
     yield "else"
     yield from indented(loops(unrolled, [f"*(loose *)(to + {place}) = sum{at};"]))
+
+
+def _operands(nest: Nest, along: str) -> Iterator[str]:
+    """Operands of the fused map, read as vectors; `along`: the place along the axis, as C.
+
+    Without one, `""`, the value at the index of the axis is spread over a vector.
+    """
+    for tensor in nest.operands:
+        assert nest.fused is not None
+        strides, axis = nest.fused.strides(tensor), nest.tile.axis
+        parts = [times(nest.names[v], s) for v, s in strides.items() if v in dict(nest.tile.rows)]
+        parts += [along or nest.names[axis]] if axis in strides else []
+        where = " + ".join(parts) or "0"
+        is_vector = axis in strides and along
+        name = nest.names[tensor]
+        yield f"*(const loose *)({name} + {where})" if is_vector else f"(vec){{0}} + {name}[{where}]"
 
 
 def _strides(nest: Nest, tensor: str) -> dict[str, int]:
@@ -108,11 +142,20 @@ def _edge_lines(nest: Nest) -> Iterator[str]:
     yield "{"
     body = [f"real part[{size}] __attribute__((aligned(64)));"]
     most = [f"most_{nest.names[v]}" for v, _ in tile.rows if nest.clamped(v)]
-    call = [*inputs, "part", *(str(strides[v]) for v, _ in rows), *steps, "0", *most]
+    others = [nest.names[t] for t in nest.operands]
+    final = [] if nest.fused is None else ["0"]
+    call = [*inputs, *others, "part", *(str(strides[v]) for v, _ in rows), *steps, "0", *final, *most]
     body.append(f"tile_{output}({', '.join(call)});")
     there = " + ".join([*(f"{v} * to_{v}" for v, _ in rows), axis])
     here = " + ".join([*(f"{v} * {strides[v]}" for v, _ in rows), axis])
-    move = [f"to[{there}] = add ? to[{there}] + part[{here}] : part[{here}];"]
+    value = f"add ? to[{there}] + part[{here}] : part[{here}]"
+    move = [f"to[{there}] = {value};"]
+    if nest.fused is not None:
+        values = ", ".join(["value", *_operands(nest, "")])
+        move = [
+            f"const vec value = (vec){{0}} + ({value}), mapped = final ? map_values({values}) : value;",
+            f"to[{there}] = mapped[0];",
+        ]
     ends = [(v, f"most_{v}") for v, _ in (*rows, (axis, 0))]
     body.extend(loops(ends, move))
     yield from indented(body)

@@ -21,7 +21,8 @@ def benchmark_report(found: Benchmark) -> RenderableType:
     """Times of each contender, warm and cold, then what the model says."""
     cores = "one core" if found.cores == 1 else f"{found.cores} cores"
     pinned = ", pinned" if found.is_pinned else ""
-    verdict = "all values exact" if found.correct else f"WRONG: {found.runs[0].differ:,} values differ"
+    right = "all values exact" if found.exact else "all values right but for their last digits"
+    verdict = right if found.correct else f"WRONG: {found.runs[0].differ:,} values differ"
     rounds = len(found.runs[0].times.warm)
     note = f"medians of {rounds} runs in turn, {found.clock}, {cores}{pinned}; {found.compiler}; {verdict}"
     return Group(
@@ -46,7 +47,7 @@ def runs_table(found: Benchmark) -> Table:
                 format_si(warm.median, "s"),
                 f"{format_si(warm.lower, 's')} to {format_si(warm.upper, 's')}",
                 format_si(cold.median, "s"),
-                "exact" if run.differ == 0 else f"{run.differ:,} differ",
+                ("exact" if found.exact else "right") if run.differ == 0 else f"{run.differ:,} differ",
             )
         )
     head = ("", "Gflop/s", "einmap", "warm", "quartiles", "cold", "values")

@@ -1,0 +1,278 @@
+"""Map expressions over vectors as C: the formulas of `einsum.functions`, recorded with a module that writes C.
+
+Each function of the table computes its value by names of NumPy. Here these names append a line of C, so that the code
+has the formulas of the table, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from math import factorial
+from typing import Any
+
+import numpy as np
+
+from einmap.einsum.functions import apply
+from einmap.einsum.operation import Apply, MapExpression, Number, Operand
+from einmap.emit.printers.text import indented
+
+BY_LANES = {
+    "sqrt": 1, "log": 1, "tanh": 1, "sin": 1, "cos": 1, "floor": 1, "ceil": 1, "rint": 1, "pow": 2,
+}  # fmt: skip
+"""Functions that the library of C computes lane by lane, with their arguments."""
+PICK = """\
+/* The lanes of a where those of the mask are set, else those of b. */
+static inline vec vec_pick(ints mask, vec a, vec b)
+{
+    return (vec)(((ints)a & mask) | ((ints)b & ~mask));
+}"""
+LARGER = """\
+static inline vec vec_max(vec a, vec b)
+{
+    return vec_pick((a > b) | (a != a), a, b);
+}"""
+SMALLER = """\
+static inline vec vec_min(vec a, vec b)
+{
+    return vec_pick((a < b) | (a != a), a, b);
+}"""
+EXP = """\
+/* e^x = 2^n e^r with |r| at most log(2) / 2: a polynomial, and n in the exponent, in two halves. */
+static inline vec vec_exp(vec x)
+{{
+    x = vec_min(vec_max(x, (vec){{0}} + (real){low}), (vec){{0}} + (real){high});
+    const vec whole = x * (real)1.4426950408889634 + (real){magic};
+    const vec n = whole - (real){magic};
+    const ints power = (ints)whole - (ints)((vec){{0}} + (real){magic}), half = power >> 1;
+    const vec r = x - n * (real){upper} - n * (real){lower};
+    vec sum = (vec){{0}} + (real){first!r};
+{steps}
+    return sum * (vec)((half + {bias}) << {mantissa}) * (vec)((power - half + {bias}) << {mantissa});
+}}"""
+CONSTANTS: Mapping[str, Mapping[str, object]] = {
+    "float": {
+        "low": "-104", "high": "89", "magic": "12582912", "upper": "0.693359375", "lower": "-2.12194440e-4",
+        "bias": 127, "mantissa": 23,
+    },
+    "double": {
+        "low": "-746", "high": "710", "magic": "6755399441055744", "upper": "6.93147180369123816490e-01",
+        "lower": "1.90821492927058770002e-10", "bias": 1023, "mantissa": 52,
+    },
+}  # fmt: skip
+"""Of the exponential: where it is 0 or infinite, 1.5 * 2^mantissa, log(2) in two parts (as in Sun's fdlibm)."""
+TERMS = {"float": 7, "double": 13}
+"""The highest power of the polynomial: what is left out is below half a unit in the last place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A vector, or a mask of lanes, in C: the name of a variable. Operators append a line to `code`."""
+
+    name: str
+    code: Code
+
+    def __add__(self, other: Value) -> Text:
+        return self.code.line(f"{self.name} + {self.code.operand(other)}")
+
+    def __radd__(self, other: Value) -> Text:
+        return self.code.line(f"{self.code.operand(other)} + {self.name}")
+
+    def __sub__(self, other: Value) -> Text:
+        return self.code.line(f"{self.name} - {self.code.operand(other)}")
+
+    def __rsub__(self, other: Value) -> Text:
+        return self.code.line(f"{self.code.operand(other)} - {self.name}")
+
+    def __mul__(self, other: Value) -> Text:
+        return self.code.line(f"{self.name} * {self.code.operand(other)}")
+
+    def __rmul__(self, other: Value) -> Text:
+        return self.code.line(f"{self.code.operand(other)} * {self.name}")
+
+    def __truediv__(self, other: Value) -> Text:
+        return self.code.line(f"{self.name} / {self.code.operand(other)}")
+
+    def __rtruediv__(self, other: Value) -> Text:
+        return self.code.line(f"{self.code.operand(other)} / {self.name}")
+
+    def __pow__(self, other: int) -> Text:
+        assert other == 2
+        return self.code.line(f"{self.name} * {self.name}")
+
+    def __neg__(self) -> Text:
+        return self.code.line(f"-{self.name}")
+
+    def __lt__(self, other: Value) -> Text:
+        return self.code.line(f"{self.name} < {self.code.vector(other)}", "ints")
+
+    def __le__(self, other: Value) -> Text:
+        return self.code.line(f"{self.name} <= {self.code.vector(other)}", "ints")
+
+
+type Value = Text | float
+
+
+@dataclass(slots=True)
+class Code:
+    """Lines of C so far, and what they call; its methods have the names of NumPy, so that formulas can be given it."""
+
+    lines: list[str] = field(default_factory=list)
+    calls: dict[str, None] = field(default_factory=dict)
+
+    def line(self, value: str, kind: str = "vec") -> Text:
+        """A variable with a value."""
+        name = f"t{len(self.lines) + 1}"
+        self.lines.append(f"const {kind} {name} = {value};")
+        return Text(name, self)
+
+    def operand(self, value: Value) -> str:
+        """A vector, or a number that C spreads over one."""
+        if isinstance(value, Text):
+            return value.name
+        number = float(value)
+        named = {"inf": "INFINITY", "-inf": "-INFINITY", "nan": "NAN"}.get(str(number), repr(number))
+        return f"(real){named}"
+
+    def vector(self, value: Value) -> str:
+        """A vector of a value."""
+        return value.name if isinstance(value, Text) else f"((vec){{0}} + {self.operand(value)})"
+
+    def call(self, function: str, *arguments: Value) -> Text:
+        """A call of one of the functions beside the code."""
+        self.calls[function] = None
+        return self.line(f"vec_{function}({', '.join(map(self.vector, arguments))})")
+
+    def maximum(self, x: Value, y: Value) -> Text:
+        """The larger one; NaN if one is."""
+        return self.call("max", x, y)
+
+    def minimum(self, x: Value, y: Value) -> Text:
+        """The smaller one; NaN if one is."""
+        return self.call("min", x, y)
+
+    def clip(self, x: Value, low: float, high: float) -> Text:
+        """The nearest number from `low` to `high`."""
+        return self.minimum(self.maximum(x, low), high)
+
+    def where(self, mask: Text, x: Value, y: Value) -> Text:
+        """The one or the other, lane by lane."""
+        self.calls["pick"] = None
+        return self.line(f"vec_pick({mask.name}, {self.vector(x)}, {self.vector(y)})")
+
+    def less(self, x: Value, y: Value) -> Text:
+        """A mask."""
+        return self.line(f"{self.vector(x)} < {self.vector(y)}", "ints")
+
+    def equal(self, x: Value, y: Value) -> Text:
+        """A mask."""
+        return self.line(f"{self.vector(x)} == {self.vector(y)}", "ints")
+
+    def not_equal(self, x: Value, y: Value) -> Text:
+        """A mask."""
+        return self.line(f"{self.vector(x)} != {self.vector(y)}", "ints")
+
+    def abs(self, x: Text) -> Text:
+        """Without the sign."""
+        return self.line(f"(vec)((ints){x.name} & ~(ints)(-(vec){{0}}))")
+
+    def sign(self, x: Text) -> Text:
+        """-1, 0 or 1; NaN of NaN."""
+        positive = self.where(self.less(0.0, x), 1.0, x)
+        return self.where(self.less(x, 0.0), -1.0, positive)
+
+    def add(self, x: Value, y: Value) -> Text:
+        """The sum."""
+        return self.line(f"{self.vector(x)} + {self.vector(y)}")
+
+    def subtract(self, x: Value, y: Value) -> Text:
+        """The difference."""
+        return self.line(f"{self.vector(x)} - {self.vector(y)}")
+
+    def multiply(self, x: Value, y: Value) -> Text:
+        """The product."""
+        return self.line(f"{self.vector(x)} * {self.vector(y)}")
+
+    def divide(self, x: Value, y: Value) -> Text:
+        """The quotient."""
+        return self.line(f"{self.vector(x)} / {self.vector(y)}")
+
+    def negative(self, x: Value) -> Text:
+        """The other sign."""
+        return self.line(f"-{self.vector(x)}")
+
+    def power(self, x: Value, y: Value) -> Text:
+        """The power."""
+        return self.call("pow", x, y)
+
+    def __getattr__(self, name: str) -> Callable[..., Text]:
+        if name not in (*BY_LANES, "exp"):
+            raise AttributeError(name)
+        return lambda *arguments: self.call(name, *arguments)
+
+
+def map_lines(name: str, expression: MapExpression, operands: Mapping[str, str], real: str) -> Iterator[str]:
+    """The function `name` of vectors that computes a map expression, after the functions that it calls.
+
+    `operands`: the parameter of each tensor, in order; `real`: `float` or `double`.
+    """
+    code = Code()
+    result = code.vector(_recorded(expression, {t: Text(text, code) for t, text in operands.items()}, code))
+    for function in _in_order(code.calls):
+        yield from (*_function(function, real).splitlines(), "")
+    yield f"static inline vec {name}({', '.join(f'vec {text}' for text in operands.values())})"
+    yield "{"
+    yield from indented([*code.lines, f"return {result};"])
+    yield "}"
+
+
+def _recorded(expression: MapExpression, operands: Mapping[str, Text], code: Code) -> Value:
+    match expression:
+        case Operand(tensor):
+            return operands[tensor]
+        case Number(value):
+            return value
+        case Apply(function, arguments):
+            values: list[Any] = [_recorded(a, operands, code) for a in arguments]
+            if not any(isinstance(v, Text) for v in values):
+                with np.errstate(all="ignore"):  # 1 / 0 is inf
+                    return float(apply(function, *map(np.float64, values)))
+            result: Text = apply(function, *values, xp=code)
+            return result
+
+
+def _in_order(calls: Mapping[str, None]) -> list[str]:
+    """Functions that are called, each after those that it calls itself."""
+    needed = set(calls)
+    if "exp" in needed:
+        needed |= {"max", "min"}
+    if needed & {"max", "min"}:
+        needed.add("pick")
+    return [name for name in ("pick", "max", "min", "exp", *BY_LANES) if name in needed]
+
+
+def _function(name: str, real: str) -> str:
+    match name:
+        case "pick":
+            return PICK
+        case "max":
+            return LARGER
+        case "min":
+            return SMALLER
+        case "exp":
+            terms = TERMS[real]
+            steps = "\n".join(f"    sum = sum * r + (real){1 / factorial(n)!r};" for n in reversed(range(terms)))
+            return EXP.format(**CONSTANTS[real], first=1 / factorial(terms), steps=steps)
+        case _:
+            return _by_lanes(name, real)
+
+
+def _by_lanes(name: str, real: str) -> str:
+    names = "xy"[: BY_LANES[name]]
+    called = name + ("f" if real == "float" else "")
+    arguments = ", ".join(f"{x}[lane]" for x in names)
+    return (
+        f"static inline vec vec_{name}({', '.join(f'vec {x}' for x in names)})\n{{\n    vec result;\n"
+        f"    for (unsigned lane = 0; lane < sizeof(vec) / sizeof(real); lane++)\n"
+        f"        result[lane] = {called}({arguments});\n    return result;\n}}"
+    )
