@@ -10,7 +10,7 @@ from tests.random_specs.nodes import spec_of
 from tests.random_specs.problems import draw_problem
 
 import einmap
-from einmap.mapper.branch_and_bound import einsum_search
+from einmap.mapper.branch_and_bound import einsum_search, path_search
 from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch, SearchRun
 from einmap.mapper.branch_and_bound.sparse_search import new_search
 from einmap.mapper.cost_bounds import relaxed_bounds
@@ -195,3 +195,17 @@ def test_equal_rows_have_one_table():
     number, first = numbered(rows)
     assert number.tolist() == [0, 1, 0, 2, 1]
     assert first.tolist() == [0, 1, 3]
+
+
+def test_arguments_of_plans_are_kept_as_long_as_they_are_few_numbers(monkeypatch):
+    search = next(
+        found
+        for seed in range(13_000, 13_030)
+        if (found := search_of(draw_problem(random.Random(seed)), "exact", "energy")) and len(found.compiled) > 2
+    )
+    kept = []
+    for most in (10**9, 0):
+        monkeypatch.setattr(path_search, "MOST_KEPT", most)
+        search.gather()
+        kept.append([search.arrays(plan) is search.arrays(plan) for plan in search.compiled])
+    assert kept == [[True] * len(search.compiled), [False] * len(search.compiled)]

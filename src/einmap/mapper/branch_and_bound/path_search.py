@@ -40,7 +40,7 @@ from einmap.model.occupancy.occupancy import buffers_of
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 
 NOTHING = np.zeros(0)
-KEPT_ROWS = 250_000
+MOST_KEPT = 1_000_000
 """Numbers in arguments of the kernel that are kept for when a plan is looked at again, in all plans of a search."""
 
 
@@ -281,8 +281,9 @@ class PathSearch(PathCosts):
             return self._arrays[compiled]
         lanes = self.child_start, self.children, self.divides
         arrays = *self._plan_arrays(compiled), *lanes, self.final_constants(compiled), self.leak
-        # mostly the rows of each level and point
-        if (len(self._arrays) + 1) * len(compiled.levels) * self.lattice.size <= KEPT_ROWS:
+        # mostly rows of each level and point, or prefix of the lanes, and the constants of prefixes
+        n = len(compiled.levels) * (self.lattice.size + self.prefixes.n) + self.columns * self.prefixes.n
+        if (len(self._arrays) + 1) * n <= MOST_KEPT:
             self._arrays[compiled] = arrays
         return arrays
 
