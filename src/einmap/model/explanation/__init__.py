@@ -4,6 +4,7 @@ Read `values`, then `cases`, `counts`, `lifetimes`, `bottlenecks`, `changes`, an
 
 - `bottlenecks`: what sets the latency of each Einsum, where the energy goes, and how many lanes work.
 - `cases`: the four cases of every storage node (docs/definitions.md, 14), and what is stationary.
+- `causes`: of tensors with zeros which format and which saving leaves out how many actions.
 - `changes`: what one change would help: the specification is changed, and the cost computed anew.
 - `counts`: what every action count is made of: the flows of the exchanges, as the evaluation charges them.
 - `energy_terms`: every joule of a result followed to a line of the specification or to a publication.

@@ -23,9 +23,14 @@ type Pieces = dict[tuple[str, str, str], list[Piece]]
 
 
 def derivations_of(workings: Workings) -> Iterator[Derivation]:
-    """One for each count of the cost, in its order; what comes to nothing, or `unexplained` names, is left out."""
+    """One for each count of the cost, in its order; what comes to nothing, or `unexplained` names, is left out.
+
+    Counts of Einsums whose zeros save something are told by `causes_of`.
+    """
     energy = {(r.einsum, r.component, r.tensor, r.action): r.energy for r in workings.cost.actions}
     for name in workings.order:
+        if name in workings.spec.sparsity and workings.spec.sparsity[name].saves:
+            continue
         traffic = workings.traffic[name]
         pieces = _copied(traffic) if traffic.path.einsum.is_copy else {**_moved(traffic), **_hops(traffic)}
         for (component, tensor, action), parts in pieces.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
+from pathlib import PurePath
 from typing import Any
 
 from einmap.errors import Note
@@ -151,5 +152,22 @@ class _Sources:
         if like not in self.by_einsum:
             rows = cost_sources(self.spec, like)
             self.by_einsum[like] = {(one.component, one.action, one.quantity): one for one in rows}
-        quantity = (None, f"{row.action}_power") if row.is_constant else (row.action, "energy")
-        return self.by_einsum[like][row.component, *quantity]
+        if row.is_constant:
+            return self.by_einsum[like][row.component, None, f"{row.action}_power"]
+        action = row.action
+        zeros = self.spec.sparsity.get(row.einsum)
+        if zeros is not None and zeros.saves:
+            if action.startswith(("gated_", "skipped_")) or (
+                action.startswith("metadata_") and row.component in zeros.own_metadata
+            ):
+                return self._of_zeros(row.component, action, zeros.energies.get((row.component, action)))
+            # without a store of their own metadata are read and written as values are
+            action = action.removeprefix("metadata_")
+        return self.by_einsum[like][row.component, action, "energy"]
+
+    def _of_zeros(self, component: str, action: str, value: float | None) -> CostSource:
+        """The source of J of an action that is saved, or of a bit of metadata in a store of its own."""
+        at = self.spec.provenance(f"sparsity.energies.{component}.{action}")
+        written = f"{PurePath(at.file).name}:{at.line}" if at.file else at.path
+        source = written if value is not None else "0 since sparsity.energies does not give it"
+        return CostSource(component, action, "energy", value or 0.0, source, before=value or 0.0)

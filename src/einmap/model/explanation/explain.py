@@ -5,6 +5,7 @@ from __future__ import annotations
 from einmap.model.evaluate import workings_of
 from einmap.model.explanation.bottlenecks import bottlenecks_of, energy_of, fanouts_of
 from einmap.model.explanation.cases import cases_of, stationary_of
+from einmap.model.explanation.causes import causes_of
 from einmap.model.explanation.changes import changes_of
 from einmap.model.explanation.counts import derivations_of, unexplained
 from einmap.model.explanation.lifetimes import fullest_of, lives_of, occupied_of
@@ -19,7 +20,6 @@ def explain(spec: Spec, *, changes: bool = True) -> Explanation:
 
     Raises as `evaluate` does: SpecError for a bad specification, MappingError when the mapping does not fit it.
     """
-    spec.refuse_sparsity("the explanation")
     workings = workings_of(spec)
     return Explanation(
         cost=workings.cost,
@@ -35,4 +35,5 @@ def explain(spec: Spec, *, changes: bool = True) -> Explanation:
         fanouts=tuple(fanouts_of(workings)),
         changes=changes_of(workings) if changes else (),
         unexplained=unexplained(workings),
+        savings=tuple(causes_of(workings)),
     )

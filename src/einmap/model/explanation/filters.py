@@ -19,6 +19,7 @@ _ROWS = (
     "energy",
     "fanouts",
     "changes",
+    "savings",
 )
 """The fields of an explanation that hold rows."""
 

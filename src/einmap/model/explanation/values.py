@@ -310,11 +310,33 @@ class Fanout:
     available: int
 
 
+@dataclass(frozen=True, slots=True)
+class SavingCause:
+    """Actions that one cause makes or saves, on average over masks, all instances; so many as in `Cost.actions`.
+
+    `state`: "dense", what dense tensors would take; "not stored", since the format of the memory `at` leaves out zeros
+    of `leader`; "gated" or "skipped", since a saving at `at` finds no nonzero of `leader`; "done", what is left;
+    "metadata", what formats add. Dense actions are those that are not stored, gated, skipped and done. `energy`: J that
+    are saved; J that are taken of "dense", "done" and "metadata".
+    """
+
+    einsum: str
+    component: str
+    tensor: str | None
+    action: str
+    state: Literal["dense", "not stored", "gated", "skipped", "done", "metadata"]
+    at: str
+    leader: str | None
+    count: float
+    energy: float
+
+
 @dataclass(frozen=True)
 class Explanation:
     """Why a mapping costs what it does under `exact`. `order`: the Einsums as they run.
 
-    `unexplained`: counts that have no derivation although they cost something, and why.
+    `unexplained`: counts that have no derivation although they cost something, and why. `savings`: the causes of each
+    count of Einsums whose zeros save something, in place of its derivation.
     """
 
     cost: Cost
@@ -330,6 +352,7 @@ class Explanation:
     fanouts: tuple[Fanout, ...]
     changes: tuple[Change, ...]
     unexplained: tuple[Note, ...] = ()
+    savings: tuple[SavingCause, ...] = ()
 
     @cached_property
     def notes(self) -> tuple[Note, ...]:
@@ -358,6 +381,7 @@ class Explanation:
             "occupied": [_plain(o) for o in self.occupied],
             "bottlenecks": [{**_plain(b), "margin": b.margin} for b in self.bottlenecks],
             **({"pipelines": [asdict(row) for row in self.cost.pipelines]} if self.cost.pipelines else {}),
+            **({"savings": [_plain(row) for row in self.savings]} if self.savings else {}),
             "energy_shares": [_plain(e) for e in self.energy],
             "fanouts": [_plain(f) for f in self.fanouts],
             "changes": changes,

@@ -189,14 +189,17 @@ class TensorZeros:
         """All that passes at memories and tolls."""
         for exchange in self.tensor.exchanges:
             if exchange.child.position in self.tensor.slides:
-                yield from self._slid(exchange)
+                yield from self.slid(exchange)
                 continue
             visits, boxes = self.visits(exchange)
-            for station in exchange.chain:
-                if station is self.path.compute:
-                    continue
-                for action, way in self.ways(exchange, station):
-                    yield self.at(exchange, station, visits, boxes, action, way)
+            for station, action, way in self.places(exchange):
+                yield self.at(exchange, station, visits, boxes, action, way)
+
+    def places(self, exchange: Exchange) -> Iterator[tuple[Station, str, str]]:
+        """Memories and tolls of an exchange with the actions that they do and the ways that values go."""
+        for station in exchange.chain:
+            if station is not self.path.compute:
+                yield from ((station, action, way) for action, way in self.ways(exchange, station))
 
     def visits(self, exchange: Exchange) -> tuple[Visits, Boxes]:
         """The visits of the child of an exchange, and the boxes of the tensor that they move."""
@@ -205,7 +208,7 @@ class TensorZeros:
         ranks = self.sparsity.ranks.get(self.name) or tuple(rank for rank, _ in self.tensor.access.projection)
         return visits, boxes_of(self.path, self.tensor.access, ranks, visits.own)
 
-    def _slid(self, exchange: Exchange) -> Iterator[Passed]:
+    def slid(self, exchange: Exchange) -> Iterator[Passed]:
         """Values that pass where visits in a row keep what both need: dense counts times densities, alike in all lanes.
 
         Raises NotSupportedError where zeros decide about visits, or are told apart by their places.
@@ -257,8 +260,7 @@ class TensorZeros:
 
     def at(self, exchange: Exchange, station: Station, visits: Visits, boxes: Boxes, action: str, way: str) -> Passed:
         """Values and metadata that a station reads or writes in one way of an exchange."""
-        sender = exchange.parent if way == "down" else exchange.child
-        form = station if isinstance(station.component, Memory) else sender
+        form = self.form(exchange, station, way)
         content = self.content(form, boxes)
         lanes, sets = lane_loops(self.path, station.level), self.sets(exchange, station, visits, way)
         values = self._sum(visits, lanes, content, sets)
@@ -268,6 +270,12 @@ class TensorZeros:
             bits = self._shared_bits(fmt, form, boxes) if self.sparsity.shares_metadata else self._bits(fmt, boxes)
             metadata = self._sum(visits, lanes, bits, sets)
         return Passed(station, self.name, action, way, values, metadata)
+
+    def form(self, exchange: Exchange, station: Station, way: str) -> Station:
+        """The memory whose format says what passes a station: itself, or of a toll the sender."""
+        if isinstance(station.component, Memory):
+            return station
+        return exchange.parent if way == "down" else exchange.child
 
     def sets(
         self, exchange: Exchange, station: Station, visits: Visits, way: str
@@ -324,19 +332,19 @@ class TensorZeros:
 
     def content(self, form: Station, boxes: Boxes) -> Floats:
         """Values of each tile, as a memory stores them."""
-        n = len(self.path.einsum.rank_variables)
         density = self.sparsity.densities.get(self.name)
         if density is not None and self.sparsity.compresses(form.component.name, self.name):
-            found = density.expected(boxes.low, boxes.size)
-        else:
-            found = prod(boxes.size, start=np.ones([1] * (2 * n))).astype(np.float64)
-        return _rows(found, n)
+            return _rows(density.expected(boxes.low, boxes.size), len(self.path.einsum.rank_variables))
+        return self.positions(boxes)
+
+    def positions(self, boxes: Boxes) -> Floats:
+        """Values of each tile, zeros as well."""
+        n = len(self.path.einsum.rank_variables)
+        return _rows(prod(boxes.size, start=np.ones([1] * (2 * n))).astype(np.float64), n)
 
     def _shared_bits(self, fmt: Format, form: Station, boxes: Boxes) -> Floats:
         """Bits of metadata of each tile as its part of those of the largest tile that a memory holds."""
-        n = len(self.path.einsum.rank_variables)
-        positions = prod(boxes.size, start=np.ones([1] * (2 * n))).astype(np.float64)
-        return _rows(positions, n) * self._share(fmt, form)
+        return self.positions(boxes) * self._share(fmt, form)
 
     def _share(self, fmt: Format, form: Station) -> float:
         """Bits of metadata for each position of the largest tile that a memory holds."""
@@ -375,13 +383,17 @@ class TensorZeros:
 
 def operations(sparsity: Sparsity, path: EinsumPath, tensors: Sequence[TensorTraffic]) -> Split:
     """Expected operations by instance of the compute."""
+    visits, content = operation_visits(sparsity, path, tensors)
+    return visits.sums(content, visits.weights(lane_loops(path, path.compute.level), frozenset()))
+
+
+def operation_visits(sparsity: Sparsity, path: EinsumPath, tensors: Sequence[TensorTraffic]) -> tuple[Visits, Floats]:
+    """The visits of the compute, and the operations of each."""
     node = Around(frozenset(i for i, loop in enumerate(path.loops) if not loop.absent), frozenset())
     visits = Visits(path, sparsity, node, of_operations(sparsity, path, tensors))
-    lanes = lane_loops(path, path.compute.level)
     n = len(path.einsum.rank_variables)
     sizes: list[Spans] = [visits.own[v] for v in visits.variables]
     content = np.ones([1] * n)
     for i, spans in enumerate(sizes):
         content = content * spans.size[:, 0].reshape([-1 if k == i else 1 for k in range(n)])
-    weights = {v: table.lanes(lanes, visits.own[v].size > 0) for v, table in visits.tables.items()}
-    return visits.sums(content, weights)
+    return visits, content

@@ -21,6 +21,7 @@ from einmap.model.explanation.values import (
     Piece,
 )
 from einmap.report.costs.pipelines import pipelines_section
+from einmap.report.explanations.savings import savings_section
 from einmap.report.frames.frame import Cell
 from einmap.report.frames.kinds import frame_of
 from einmap.report.frames.shown import shown
@@ -66,6 +67,7 @@ def explanation_report(explanation: Explanation, width: int = 80) -> RenderableT
             cases_section(explanation.cases, several=several),
             filled(stays, stationary_table(explanation)),
             counts_section(explanation.derivations),
+            savings_section(explanation.savings),
             filled("Lives of the buffers", lives_table(explanation)),
             memories_section(explanation.fullest),
             filled(held, occupancy_table(explanation)) if several else None,

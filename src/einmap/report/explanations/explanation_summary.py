@@ -21,6 +21,7 @@ from einmap.report.explanations.explanation import (
     number,
     purpose,
 )
+from einmap.report.explanations.savings import savings_section
 from einmap.report.text.formatting import NONE, percent
 from einmap.report.text.layout import Table, indented, more, section, stacked
 from einmap.units import format_bits, format_si
@@ -29,6 +30,7 @@ MOST_EINSUMS = 4
 MOST_ENERGY = 4
 MOST_MEMORIES = 4
 MOST_CHANGES = 3
+MOST_SAVINGS = 6
 """Rows of each section; what is left out is said."""
 MORE = "Everything: --all. What is about some of it: --einsum, --tensor, --component NAME. As data: --json, --csv FILE."
 
@@ -39,7 +41,8 @@ def explanation_summary(explanation: Explanation, width: int = 80) -> Renderable
         [
             head_line(explanation), _latency(explanation.bottlenecks, explanation.cost.latency),
             pipelines_section(explanation.cost), energy_section(explanation.energy, MOST_ENERGY), _traffic(explanation),
-            _changes(explanation.changes, width), Text(MORE, style="dim"),
+            savings_section(explanation.savings, MOST_SAVINGS), _changes(explanation.changes, width),
+            Text(MORE, style="dim"),
         ]
     )  # fmt: skip
 

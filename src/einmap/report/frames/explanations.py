@@ -140,6 +140,14 @@ TABLES: dict[str, tuple[Table, ...]] = {
             "truth fits; number needs [bits]; text rewrite",
             _changes,
         ),
+        table(
+            "savings",
+            f"{_COUNTED}; text state | at | leader; number actions | energy [J]",
+            lambda e: (
+                (r.einsum, r.component, r.tensor, r.action, r.state, r.at or None, r.leader, r.count, r.energy)
+                for r in e.savings
+            ),
+        ),
     ),
     "EnergyExplanation": (
         table(

@@ -20,6 +20,7 @@ from einmap.report.explanations.explanation import (
     helpful,
     piece_line,
 )
+from einmap.report.explanations.savings import savings_lines
 from einmap.report.frames.kinds import frame_of
 from einmap.report.frames.shown import shown
 from einmap.report.html.parts import Code, Folded, Paragraph, Part, Section
@@ -66,10 +67,13 @@ def _reuse(explanation: Explanation) -> Section:
         counts += [f"    {piece_line(piece, derivation)}" for piece in derivation.pieces]
     more = len(explanation.derivations) - _MOST
     counts += [f"... and {more:,} more"] if more > 0 else []
+    zeros = savings_lines(explanation.savings)
+    saved = (Folded("what zeros save", (Code("\n".join(zeros)),)),) if zeros else ()
     parts = (
         shown(frame_of(explanation, "cases"), _MOST, _CASES),
         cases,
         Folded("what each count is made of", (Code("\n".join(counts)),)),
+        *saved,
         Folded("energy, largest part first", (energy_table(explanation.energy[:_MOST]),)),
     )
     lead = "How often each value is used from a storage node after it was fetched into it once."
