@@ -1,5 +1,6 @@
 """The key `sparsity`: what it says, what is refused and where, and that nothing changes without it."""
 
+import tracemalloc
 from functools import partial
 
 import numpy as np
@@ -157,6 +158,18 @@ def test_expected_counts_are_means_of_runs():
     for key, count in expected.items():
         counts = np.array([run.get(key, 0) for run in runs])
         assert abs(counts.mean() - count) <= 3 * counts.std(ddof=1) / len(runs) ** 0.5 + 1e-9
+
+
+def test_masks_are_not_spread_over_all_operations():
+    base = BASE.replace("M: 4, N: 4, K: 8", "M: 64, N: 64, K: 64").replace("Buffer 4096", "Buffer 65536")
+    masks = "{A: {uniform: 0.5, seed: 1}, B: {uniform: 0.5, seed: 2}}"
+    spec = spec_of(f"  densities: {masks}\n  savings: [{{at: MAC, do: skip, on: A | B}}]", base)
+    einmap.evaluate(spec)
+    tracemalloc.start()
+    einmap.evaluate(spec)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 8 * 64**3
 
 
 def test_data_says_where_zeros_are():

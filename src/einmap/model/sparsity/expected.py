@@ -66,6 +66,8 @@ class Visits:
             if table.rows > 1:
                 table.join(list(self._told(v, table, tensor)))
         self.own = {v: table.spans(node) for v, table in self.tables.items()}
+        self._chances: dict[Condition, Floats] = {}
+        self._weights: dict[tuple[tuple[int, ...], frozenset[int]], dict[str, Floats]] = {}
 
     def _told(self, v: str, table: Table, tensor: TensorTraffic | None) -> Iterator[Ints]:
         """Columns that tell rows apart: lanes, sizes, places where these matter, first iterations of outputs."""
@@ -120,7 +122,10 @@ class Visits:
 
     def weights(self, lanes: Sequence[int], zero: frozenset[int]) -> dict[str, Floats]:
         """How often each row is there for each lane, of those that are at the first iteration of some loops."""
-        found = {}
+        key = tuple(lanes), zero
+        if key in self._weights:
+            return self._weights[key]
+        found = self._weights[key] = {}
         for v, table in self.tables.items():
             counted = self.own[v].size > 0
             for i in zero & table.index.keys():
@@ -130,8 +135,10 @@ class Visits:
 
     def chance(self, condition: Condition) -> Floats:
         """Probability that a condition is met, by row."""
-        spans = {v: table.spans(condition.node) for v, table in self.tables.items()}
-        return likely(self.path, self.sparsity, condition, spans)
+        if condition not in self._chances:
+            spans = {v: table.spans(condition.node) for v, table in self.tables.items()}
+            self._chances[condition] = likely(self.path, self.sparsity, condition, spans)
+        return self._chances[condition]
 
 
 def _squeezed(content: Floats, axes: list[int]) -> tuple[Floats, list[int]]:
@@ -395,5 +402,6 @@ def operation_visits(sparsity: Sparsity, path: EinsumPath, tensors: Sequence[Ten
     sizes: list[Spans] = [visits.own[v] for v in visits.variables]
     content = np.ones([1] * n)
     for i, spans in enumerate(sizes):
-        content = content * spans.size[:, 0].reshape([-1 if k == i else 1 for k in range(n)])
+        if (spans.size[:, 0] != 1).any():  # factors of 1 are left out: what is left may be far smaller
+            content = content * spans.size[:, 0].reshape([-1 if k == i else 1 for k in range(n)])
     return visits, content

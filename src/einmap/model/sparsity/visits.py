@@ -58,6 +58,7 @@ class Table:
         self.rows = grids.shape[1]
         self.times: Floats = np.ones((self.rows, 1))
         """How many iterations a row stands for."""
+        self._spans: dict[Around, Spans] = {}
 
     def join(self, columns: Sequence[Ints]) -> None:
         """Make one row of those that are alike in all columns, each of shape (rows, any)."""
@@ -65,9 +66,16 @@ class Table:
         _, firsts, times = np.unique(together, axis=0, return_index=True, return_counts=True)
         self.index = {i: values[firsts] for i, values in self.index.items()}
         self.rows, self.times = len(firsts), times[:, None].astype(np.float64)
+        self._spans = {}
 
     def spans(self, at: Around) -> Spans:
         """Intervals that the visits of another node around this one use, in which each row lies; or of this one."""
+        found = self._spans.get(at)
+        if found is None:
+            found = self._spans[at] = self._spans_at(at)
+        return found
+
+    def _spans_at(self, at: Around) -> Spans:
         index = {i: values for i, values in self.index.items() if i in at.told}
         loops = self.path.loops_of[self.variable]
         merged = [i for i in loops if i in at.merged]
