@@ -75,6 +75,8 @@ def test_an_invalid_drop_changes_nothing_and_says_why_before_it_is_dropped(studi
     before = pretty(server.session.mapping)
     drag(driver, block(driver, "nodes[0]"), block(driver, "nodes[5]"))
     said(driver, "the holders of one tensor keep their order")
+    drag(driver, block(driver, "nodes[1]"), block(driver, "nodes[3]"))
+    said(driver, "where nothing stands between them (move storage away first)")
     assert pretty(server.session.mapping) == before
 
 

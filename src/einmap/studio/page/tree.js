@@ -196,7 +196,9 @@ function mark(app, view, drag) {
     drag.ghost.lastChild.textContent = "…";
     return;
   }
-  drag.drop = option ?? { why: "this cannot stand there: only loops of one run change places, and storage moves along its own path" };
+  drag.drop = option ?? {
+    why: "this cannot stand there: loops change places where nothing stands between them (move storage away first), and storage moves along its own path",
+  };
   element.dataset.drop = `${after ? "after" : "before"} ${drag.drop.why ? "bad" : "good"}`;
   drag.ghost.classList.add(drag.drop.why ? "bad" : "good");
   drag.ghost.lastChild.textContent = drag.drop.why ?? drag.drop.label;
