@@ -1,0 +1,200 @@
+"""Whether the mapping that the model likes best runs fastest: mappings from all over the mapspace as fast C, timed.
+
+    einmap machine --this-cpu -o cpu.yaml
+    python benchmarks/fast_ranking.py cpu.yaml [NAME ...] [--mappings 200]
+
+Valid mappings of a workload are drawn uniformly; of these some are taken at even steps of the logarithm of predicted
+time, from the fastest to the slowest, and with them the one that `einmap bench` would run. All are compiled, checked
+exactly, and run in turn on one core, in processor time of the thread, medians. Spearman's rank correlation of the model
+(waits, and the busiest component alone) with what was measured, also without the waits of each component; regret: the
+measured time of the mapping that the model puts first, above the least measured.
+"""
+
+import argparse
+import json
+import math
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+import einmap
+from einmap.bench.compiler import Library, aligned, compiler_at_hand
+from einmap.bench.refine import refined
+from einmap.bench.timing import pinned
+from einmap.bench.values import by_numpy, inputs_of
+from einmap.emit.fast.fast_c import fast_nest, text_of
+from einmap.errors import EinmapError
+from einmap.mapper.mapper import best_mappings
+from einmap.mapping.pretty import pretty
+from einmap.progress import Progress
+from einmap.search.problem import problem_of
+from einmap.spec.spec import Spec
+
+MATMUL = "Z[m, n] = A[m, k] * B[k, n]"
+IMAGE = "O[p, q, c] = I[H: p + r, W: q + s, e] * F[r, s, e, c]"
+WORKLOADS = {
+    "square": (MATMUL, {"M": 256, "K": 256, "N": 256}, 32),
+    "double": (MATMUL, {"M": 192, "K": 192, "N": 192}, 64),
+    "long": (MATMUL, {"M": 64, "K": 4096, "N": 64}, 32),
+    "flat": (MATMUL, {"M": 768, "K": 16, "N": 768}, 32),
+    "batch": ("Z[b, m, n] = A[b, m, k] * B[b, k, n]", {"B": 16, "M": 96, "K": 96, "N": 96}, 32),
+    "conv": (IMAGE, {"P": 28, "Q": 28, "R": 3, "S": 3, "E": 32, "C": 64, "H": 30, "W": 30}, 32),
+    "pointwise": ("O[p, q, c] = I[p, q, e] * F[e, c]", {"P": 28, "Q": 28, "E": 128, "C": 128}, 32),
+    "depthwise": (
+        "O[p, q, c] = I[H: p + r, W: q + s, c] * F[r, s, c]",
+        {"P": 56, "Q": 56, "R": 3, "S": 3, "C": 128, "H": 58, "W": 58},
+        32,
+    ),
+}
+DRAWN = 20_000
+"""Points that are drawn, of which those that fit are kept."""
+ROUNDS = 5
+CHAIN = 8
+"""Multiply-adds of vectors that are under way at once: two units, four steps each."""
+CUT = 1.0
+"""Seconds of a first run above which a mapping is left out."""
+
+
+def spec_of(cpu: Path, name: str) -> Spec:
+    einsum, sizes, bits = WORKLOADS[name]
+    workload = {"einsums": [einsum], "rank_sizes": sizes, "bits_per_value": {"All": bits}}
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, f"{name}.yaml")
+        file.write_text(json.dumps({"workload": workload}))
+        return einmap.load([cpu, file])
+
+
+def sampled(spec: Spec, count: int) -> Iterator[tuple[Spec, float, float]]:
+    """Mappings that fast code can be emitted for, with predicted s: all waits, and the busiest component alone."""
+    problem = problem_of(spec, metrics="energy")
+    points = problem.space.draw(np.random.default_rng(0), DRAWN)
+    costs = problem.costs(points)
+    rows = np.flatnonzero(costs.fits)
+    rows = rows[np.argsort(costs.energy[rows], kind="stable")]
+    times = np.log(costs.energy[rows])
+    print(f"  {len(rows)} of {DRAWN} draws fit, {np.exp(times[0]):.3g} to {np.exp(times[-1]):.3g} s predicted")
+    free, found = np.ones(len(rows), dtype=bool), 0
+    for goal in np.random.default_rng(1).permutation(np.linspace(times[0], times[-1], 2 * count)):
+        nearest = np.flatnonzero(free)[np.abs(times[free] - goal).argmin()] if free.any() else None
+        if nearest is None or found == count:
+            return
+        free[nearest] = False
+        row = rows[nearest]
+        mapped = spec.with_mapping(problem.space.decode(points[row]))
+        try:
+            fast_nest(mapped)
+        except EinmapError:
+            continue
+        found += 1
+        yield mapped, float(costs.energy[row]), float(costs.latency[row])
+
+
+def best_of(spec: Spec) -> Spec:
+    """The mapping that `einmap bench` runs."""
+    result = best_mappings(spec, time_limit_s=10)
+    return refined(result.spec.with_mapping(result.mapping), "energy", Progress())
+
+
+def ranks(values: np.ndarray) -> np.ndarray:
+    """Ranks, the mean of them where values are equal."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ends = np.cumsum(counts)
+    return ((ends - counts + ends - 1) / 2)[inverse]
+
+
+def spearman(a: np.ndarray, b: np.ndarray) -> float:
+    return float(np.corrcoef(ranks(a), ranks(b))[0, 1])
+
+
+def judged(cpu: Path, name: str, count: int) -> None:
+    spec = spec_of(cpu, name)
+    print(name, flush=True)
+    begun = time.perf_counter()
+    best = best_of(spec)
+    cost = einmap.evaluate(best)
+    rows = [(best, cost.energy, cost.latency), *sampled(spec, count)]
+    with tempfile.TemporaryDirectory() as folder, pinned(1):
+        runs = []
+        for number, (mapped, waits, busiest) in enumerate(rows):
+            nest = fast_nest(mapped)
+            place = Path(folder, str(number))
+            place.mkdir()
+            dtype = np.dtype({"float": np.float32, "double": np.float64}[nest.real])
+            inputs = inputs_of(nest.einsum, nest.shapes, dtype)
+            out = aligned(nest.shapes[nest.output], dtype)
+            library, arrays = Library(text_of(nest), place, compiler_at_hand()), [*inputs.values(), out]
+            first = once(library, arrays)
+            if not np.array_equal(out, by_numpy(nest.einsum, inputs)):
+                raise SystemExit(f"{name}: wrong values of\n{mapped.mapping}")
+            if first < CUT:
+                runs.append((library, arrays, waits, busiest, mapped))
+        found = np.array([[once(run[0], run[1]) for run in runs] for _ in range(ROUNDS)])
+    report(runs, np.median(found, axis=0), time.perf_counter() - begun)
+
+
+def sums_of(spec: Spec) -> int:
+    """Vectors of the register tile: multiply-adds that need not wait for one another."""
+    tile = fast_nest(spec).tile
+    return tile.vectors * math.prod(n for _, n in tile.rows)
+
+
+def once(library: Library, arrays: list) -> float:
+    start = time.thread_time()
+    library(arrays)
+    return time.thread_time() - start
+
+
+def report(runs: list, measured: np.ndarray, seconds: float) -> None:
+    waits, busiest = (np.array([run[place] for run in runs]) for place in (2, 3))
+    first, drawn = int(waits.argmin()), int(waits[1:].argmin()) + 1
+    least, upper = measured.min(), measured <= np.median(measured)
+    first_regret, mappers, of_drawn = (measured[row] / least - 1 for row in (first, 0, drawn))
+    print(
+        f"  {len(measured)} mappings, {least:.3g} to {measured.max():.3g} s measured; Spearman of waits "
+        f"{spearman(waits, measured):.3f}, of the busiest component {spearman(busiest, measured):.3f}, "
+        f"of waits in the faster half {spearman(waits[upper], measured[upper]):.3f}\n"
+        f"  regret of the model's first {first_regret:.1%}, of the mapper's {mappers:.1%}, of the first that was drawn "
+        f"{of_drawn:.1%}; {seconds:.0f} s"
+    )
+    parts: dict[str, np.ndarray] = {}
+    for row, run in enumerate(runs):
+        for action in einmap.evaluate(run[4]).actions:
+            parts.setdefault(action.component, np.zeros(len(runs)))[row] += action.energy
+    for component, part in sorted(parts.items()):
+        print(
+            f"  {component}: {np.median(part / waits):.0%} of the waits at the median; Spearman without it "
+            f"{spearman(waits - part, measured):.3f}"
+        )
+    sums = np.array([sums_of(run[4]) for run in runs])
+    behind = waits + parts["FMA"] * (np.maximum(1, CHAIN / sums) - 1)
+    print(
+        f"  with multiply-adds that wait for one another in tiles of fewer than {CHAIN} vectors: Spearman "
+        f"{spearman(behind, measured):.3f}; and all main memory at a tenth "
+        f"{spearman(behind - 0.9 * parts['MainMemory'], measured):.3f}"
+    )
+    ratio = measured / waits
+    few = sums < CHAIN
+    if few.any() and not few.all():
+        print(
+            f"  measured / predicted in such tiles {np.median(ratio[few]):.2f}, in others {np.median(ratio[~few]):.2f}"
+        )
+    for title, row in (("fastest", measured.argmin()), ("slower than predicted", ratio.argmax())):
+        print(f"  {title}: {measured[row]:.3g} s, predicted {waits[row]:.3g} s, factor {ratio[row]:.2f}")
+        print("    " + pretty(runs[row][4].mapping).replace("\n", "\n    "))
+    print(f"  measured / predicted: median {np.median(ratio):.2f}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cpu", type=Path)
+    parser.add_argument("names", nargs="*", default=list(WORKLOADS))
+    parser.add_argument("--mappings", type=int, default=200)
+    options = parser.parse_args()
+    for name in options.names:
+        judged(options.cpu, name, options.mappings)
+
+
+main()
