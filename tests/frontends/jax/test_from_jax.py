@@ -201,6 +201,11 @@ def pooled_by(kind, window, strides, padding):
     return gradient
 
 
+def along(function):
+    """The derivative of a function along a direction."""
+    return lambda x, direction: jax.jvp(function, (x,), (direction,))
+
+
 def gradient_of_gelu(x):
     return jax.grad(lambda x: jax.nn.gelu(x, approximate=False).sum())(x)
 
@@ -209,6 +214,16 @@ GRADIENTS = {
     "max pooling": (pooled_by("max", (1, 2, 2), (1, 2, 2), "VALID"), np.round(2 * numbers(2, 6, 5))),
     "max pooling that overlaps": (pooled_by("max", (3, 2), (2, 1), "SAME"), np.round(3 * numbers(6, 5))),
     "min pooling": (pooled_by("min", (3,), (1,), "SAME"), numbers(7)),
+    "pooling along a direction": (
+        along(lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (3, 2), (2, 1), "SAME", window_dilation=(1, 2))),
+        np.round(3 * numbers(6, 5)),
+        numbers(6, 5, seed=1),
+    ),
+    "second derivatives of pooling": (
+        along(pooled_by("min", (2, 3), (1, 2), "SAME")),
+        np.round(2 * numbers(5, 6)),
+        numbers(5, 6, seed=1),
+    ),
     "exact gelu": (gradient_of_gelu, 3 * numbers(40)),
     "polynomial": (
         lambda x, c: jax.grad(lambda x: lax.polynomial(x, [c, 2.0, x, 0.5]).sum())(x),

@@ -180,7 +180,14 @@ def test_external_data_outside_of_the_folder_are_refused(tmp_path, location):
 
 HOSTILE = {
     "a cycle": ([node("Add", ["x", "b"], ["a"]), node("Relu", ["a"], ["b"])], {}, "node 0 .Add.*which nothing before it gives\n.*node 1 .Relu.* gives it, further on"),
-    "an unknown operand": ([node("Relu", ["z"], ["y"])], {}, "node 0 .Relu.*'z'.*\n.*no operator, input or initializer has that name"),
+    "an unknown operand": (
+        [node("Add", ["x", "w"], ["a"]), node("Relu", ["z"], ["y"])], {"w": numbers(2, 4)},
+        "node 1 .Relu.*'z'.*\n.*no operator, input or initializer has that name; ",
+    ),
+    "parameters that were not saved": (
+        [node("MatMul", ["x", "0.weight"], ["y"])], {},
+        "node 0 .MatMul.*'0.weight'.*\n.*no operator or input has that name: .*keep_initializers_as_inputs=True",
+    ),
     "unknown operators": (
         [node("Mine", ["x"], ["a"], domain="me"), node("Mine", ["a"], ["y"], domain="me"), node("Hardmax", ["x"], ["h"])],
         {},

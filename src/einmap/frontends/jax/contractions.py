@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -176,59 +177,85 @@ def pooled(equation: Equation) -> list[Value]:
     return [y]
 
 
-def selected(equation: Equation) -> list[Value]:
-    """select_and_scatter_add, the gradient of pooling: each window adds its number to the first of its extremes."""
-    source, value = equation.operands
+@dataclass(frozen=True, slots=True)
+class _Picked:
+    """The place in each window of the first of its extremes. `out`, `kernel`: labels; `uses`: those of what windows
+    slide over; `first`: the place, a number of `places`.
+    """
+
+    slide: Slide
+    out: list[str]
+    kernel: list[str]
+    extents: dict[str, int]
+    uses: list[Any]
+    first: Value
+    places: Value
+
+
+def _picked(equation: Equation, value: Value, out_shape: Sequence[int]) -> _Picked:
+    """What select_and_scatter_add and select_and_gather_add look for in the windows of a value."""
     params: Any = equation.params
     kinds: dict[str, Reduction] = {"ge": "max", "le": "min"}
     kind = kinds.get(str(params["select_prim"]))
+    rank, builder = len(value.shape), equation.builder
+    ones = (1,) * rank
     if kind is None:
         raise NotExpressible(f"it selects by {params['select_prim']}")
-    rank, builder = len(value.shape), equation.builder
-    slide = _slide(
-        value.shape,
-        params["window_dimensions"],
-        source.shape,
-        (params["window_strides"], (1,) * rank),
-        params["padding"],
-    )
+    if any(d != 1 for d in params.get("base_dilation", ones)):
+        raise NotExpressible("it has zeros between its inputs")
+    steps = params["window_strides"], params.get("window_dilation", ones)
+    slide = _slide(value.shape, params["window_dimensions"], out_shape, steps, params["padding"])
     out, kernel = [f"x{axis}" for axis in range(rank)], [f"r_{letter}" for letter in "abcdefghijklmnop"[:rank]]
     extents, uses = slide.extents(out, kernel), slide.uses(out, kernel, cut=slide.has_padding)
     value = builder.written(value, f"{equation.name}_values")
     best = builder.einsum(
-        f"{equation.name}_best",
-        [(value, uses)],
-        out,
-        expression_of("a", 1),
-        value.bits,
-        reduction=kind,
+        f"{equation.name}_best", [(value, uses)], out, expression_of("a", 1), value.bits, reduction=kind,
         extents=extents,
-    )
+    )  # fmt: skip
     n = prod(slide.kernel)
     places = known(np.arange(n, dtype=np.float64).reshape(slide.kernel), 32)
     text = expression_of(f"select(equal(a, b), c, {n})", 3)
-    first = builder.einsum(
-        f"{equation.name}_place",
-        [(value, uses), (best, out), (places, kernel)],
-        out,
-        text,
-        32,
-        reduction="min",
-        extents=extents,
-    )
+    operands = [(value, uses), (best, out), (places, kernel)]
+    first = builder.einsum(f"{equation.name}_place", operands, out, text, 32, reduction="min", extents=extents)
+    return _Picked(slide, out, kernel, extents, uses, first, places)
+
+
+def selected(equation: Equation) -> list[Value]:
+    """select_and_scatter_add, the gradient of pooling: each window adds its number to the first of its extremes."""
+    source, value = equation.operands
+    found = _picked(equation, value, source.shape)
+    slide, out, kernel = found.slide, found.out, found.kernel
     wide = [n + low + high for n, low, high in zip(slide.sizes, slide.before, slide.after, strict=True)]
-    spread = [Spread(((out[i], slide.strides[i]), (kernel[i], 1)), wide[i], 0) for i in range(rank)]
-    total = builder.einsum(
+    spread = [
+        Spread(((label, stride), (place, 1)), size, 0)
+        for label, stride, place, size in zip(out, slide.strides, kernel, wide, strict=True)
+    ]
+    total = equation.builder.einsum(
         equation.name,
-        [(source, out), (first, out), (places, kernel)],
+        [(source, out), (found.first, out), (found.places, kernel)],
         spread,
         expression_of("a * equal(b, c)", 3),
         equation.bits,
-        extents=extents,
+        extents=found.extents,
     )
     for axis, size in enumerate(slide.sizes):
         total = equation.take(total, axis, slide.before[axis], 1, size)
     return [total]
+
+
+def gathered(equation: Equation) -> list[Value]:
+    """select_and_gather_add, the derivative of pooling along a direction: that of the first extreme of each window."""
+    direction, value = equation.operands
+    found = _picked(equation, value, equation.shape)
+    y = equation.builder.einsum(
+        equation.name,
+        [(direction, found.uses), (found.first, found.out), (found.places, found.kernel)],
+        found.out,
+        expression_of("a * equal(b, c)", 3),
+        equation.bits,
+        extents=found.extents,
+    )
+    return [y]
 
 
 CONTRACTIONS: dict[str, Callable[[Equation], list[Value]]] = {
@@ -236,6 +263,7 @@ CONTRACTIONS: dict[str, Callable[[Equation], list[Value]]] = {
     "conv_general_dilated": conv,
     **dict.fromkeys(("reduce_sum", "reduce_max", "reduce_min", "reduce_and", "reduce_or"), reduced),
     **dict.fromkeys(("reduce_window_sum", "reduce_window_max", "reduce_window_min"), pooled),
+    "select_and_gather_add": gathered,
     "select_and_scatter_add": selected,
 }
 """By the name of the primitive."""

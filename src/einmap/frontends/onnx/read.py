@@ -44,6 +44,10 @@ KNOWN = frozenset(
     {*OPERATORS, *RECURRENT, *CONCATENATIONS, *COMPOSED, "Constant", "ConstantOfShape", "If", "Range", "Shape", "Size"}
 )
 """Operators that are imported; each may have uses that are not."""
+WITHOUT_PARAMETERS = (
+    "the file has no initializers, so it may be saved without parameters; with "
+    "`save(path, include_initializers=False, keep_initializers_as_inputs=True)` torch.onnx keeps their shapes"
+)
 STATIC = "import a model with static shapes: exporters and simplifiers can write them"
 
 
@@ -374,6 +378,8 @@ class _Importer:
         later = next((node for node in self.model.nodes if name in node.outputs), None)
         if later is not None:
             return f"{later.at.path} gives it, further on: a cycle, or operators that are not in order"
+        if not self.model.initialisers and self.model.proto is not None:
+            return f"no operator or input has that name: {WITHOUT_PARAMETERS}"
         return f"no operator, input or initializer has that name; {did_you_mean(name, self.values, listing='values')}"
 
     def unknown_operators(self) -> str:
