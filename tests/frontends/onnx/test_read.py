@@ -234,6 +234,26 @@ HOSTILE = {
 }  # fmt: skip
 
 
+INFINITE = {
+    "Resize": (["x", "", "s"], np.array([1, np.inf], np.float32), {}),
+    "Range": (["s", "s", "s"], np.float32(np.inf), {}),
+    "ConstantOfShape": (["s"], np.array([np.nan], np.float32), {}),
+    "Tile": (["s", "s"], np.array([np.inf], np.float32), {}),
+    "Trilu": (["w", "s"], np.float32(1e30), {}),
+    "OneHot": (["w", "s", "w"], np.float32(np.nan), {}),
+    "Cast": (["s"], np.float32(np.inf), {"to": 7}),
+}
+
+
+@pytest.mark.parametrize("operator", INFINITE)
+def test_numbers_that_are_not_finite_are_refused_where_an_integer_has_to_be(tmp_path, operator):
+    operands, number, attributes = INFINITE[operator]
+    nodes = [node(operator, operands, ["y"], **attributes)]
+    path = saved(tmp_path, model(nodes, {"x": (2, 4)}, {"s": np.asarray(number), "w": numbers(2, 2)}))
+    with pytest.raises(SpecError, match=f"node 0 .{operator}"):
+        from_onnx(path, strict=True)
+
+
 @pytest.mark.parametrize("case", HOSTILE)
 def test_models_that_are_not_sane_are_refused_with_their_place(tmp_path, case):
     nodes, weights, expected = HOSTILE[case]

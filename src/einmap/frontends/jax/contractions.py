@@ -215,7 +215,7 @@ def _picked(equation: Equation, value: Value, out_shape: Sequence[int]) -> _Pick
     n = prod(slide.kernel)
     places = known(np.arange(n, dtype=np.float64).reshape(slide.kernel), 32)
     text = expression_of(f"select(equal(a, b), c, {n})", 3)
-    operands = [(value, uses), (best, out), (places, kernel)]
+    operands: list[tuple[Value, Any]] = [(value, uses), (best, out), (places, kernel)]
     first = builder.einsum(f"{equation.name}_place", operands, out, text, 32, reduction="min", extents=extents)
     return _Picked(slide, out, kernel, extents, uses, first, places)
 

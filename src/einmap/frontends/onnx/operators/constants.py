@@ -72,7 +72,10 @@ def folded(call: Call, arrays: Sequence[Array | None]) -> list[Array] | None:
             return [reduce(_SEVERAL[kind], operands)] if _is_small(shape) else None
         if kind in _REDUCED:
             return _reduced(operands, call)
-        return _of_shapes(kind, operands, call)
+        try:
+            return _of_shapes(kind, operands, call)
+        except (OverflowError, ValueError) as error:  # infinity, or none at all, where an integer has to be
+            raise SpecError(f"its constants do not fit: {error}", at=call.node.at) from None
 
 
 def _pointwise(kind: str, operands: list[Array], call: Call) -> list[Array] | None:

@@ -49,6 +49,8 @@ def cast(call: Call) -> list[Value]:
         if kind not in INTEGERS:
             return [known(value.array.astype(bool if kind == BOOL else np.float64), bits)]
         low, high = ends_of(kind)
+        if value.array.dtype.kind == "f" and not np.all(np.abs(value.array) < 2.0**63):
+            raise NotExpressible("it makes integers of numbers that are beyond 64 bits, or none")
         whole = value.array.astype(np.int64)
         return [known(whole if bits == 64 else (whole - low) % (high + 1 - low) + low, bits)]
     if kind == BOOL:
@@ -119,11 +121,12 @@ def triangle(call: Call) -> list[Value]:
 
 def one_hot(call: Call) -> list[Value]:
     """OneHot: 1 of so many values is another one than the rest."""
-    places, depth = call.operand(0), int(call.known(1, "the depth").reshape(-1)[0])
+    places, given = call.operand(0), call.known(1, "the depth").reshape(-1)[0]
     rank = len(places.shape)
     axis = call.axis(call.integer("axis", -1), rank + 1)
-    if not 1 <= depth <= MOST_KNOWN:
-        raise NotExpressible(f"its depth is {depth:,}")
+    if not 1 <= given <= MOST_KNOWN:
+        raise NotExpressible(f"its depth is {given:,}")
+    depth = int(given)
     wide = reshape(places, (*places.shape[:axis], 1, *places.shape[axis:]))
     numbers = known(np.arange(depth, dtype=np.float64).reshape([-1, *(1 for _ in range(rank - axis))]), places.bits)
     off, on = (reshape(call.take(call.operand(2), 0, i, 1, 1), ()) for i in (0, 1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from math import floor
+from math import floor, isfinite
 
 import numpy as np
 
@@ -51,9 +51,13 @@ def _sizes(call: Call, value: Value, *, is_old: bool) -> dict[int, tuple[int, fl
     else:
         given = call.node.attributes.get("scales") if call.opset < 9 else None
         given = call.known(1 if is_old else 2, "the scale") if given is None else given
-        scales = [np.float32(s) for s in np.reshape(given, -1)]
-        # the product in 32 bits, as ONNX Runtime has it: 10 times 0.7 is 7
-        found = [(floor(np.float32(value.shape[axis]) * s), float(s)) for s, axis in zip(scales, axes, strict=False)]
+        with np.errstate(over="ignore", invalid="ignore"):
+            scales = [np.float32(s) for s in np.reshape(given, -1)]
+            # the product in 32 bits, as ONNX Runtime has it: 10 times 0.7 is 7
+            ends = [float(np.float32(value.shape[axis]) * s) for s, axis in zip(scales, axes, strict=False)]
+        if not all(map(isfinite, ends)):
+            raise SpecError(f"a scale must be a positive number, found {[*map(float, scales)]}", at=call.node.at)
+        found = [(floor(end), float(s)) for end, s in zip(ends, scales, strict=False)]
     if len(found) != len(axes) or any(size < 1 for size, _ in found):
         raise SpecError(f"sizes or scales do not fit the shape {[*value.shape]}", at=call.node.at)
     return dict(zip(axes, found, strict=True))
