@@ -193,7 +193,7 @@ class _Picked:
 
 
 def _picked(equation: Equation, value: Value, out_shape: Sequence[int]) -> _Picked:
-    """What select_and_scatter_add and select_and_gather_add look for in the windows of a value."""
+    """Places of the extremes of windows, for select_and_scatter_add and select_and_gather_add."""
     params: Any = equation.params
     kinds: dict[str, Reduction] = {"ge": "max", "le": "min"}
     kind = kinds.get(str(params["select_prim"]))
