@@ -10,9 +10,11 @@ from tests.sparse.problems import draw_sparse
 import einmap
 from einmap.model.explanation.energy_terms import explain_energy
 from einmap.model.explanation.filters import only
+from einmap.model.fusion import outside_bits
 from einmap.report.costs.cost_report import to_text
 from einmap.report.explanations.explanation import explanation_report
 from einmap.report.explanations.explanation_summary import explanation_summary
+from einmap.report.html.pages.cost_page import explanation_page
 
 BASE = (
     machine("Main inf 2/3 @8 / Buffer 4096 1/1 @16 / MAC 1 @2")
@@ -87,6 +89,20 @@ def test_reports_say_which_memory_saves_what():
         "einsum": "Z", "component": "Main", "tensor": "A", "action": "read", "state": "not stored", "at": "Main",
         "leader": "A", "count": 192, "energy": 384,
     }  # fmt: skip
+
+
+def test_pages_count_bits_that_zeros_leave():
+    text = (
+        "  densities: {A: 0.25}\n  formats: {Main: {A: coo}, Buffer: {A: coo}}\n"
+        "  savings: [{at: Main, do: skip, tensors: B, on: A}]\n  energies: {Buffer: {metadata_read: 0.5}}"
+    )
+    spec = einmap.loads(f"{BASE}\nsparsity:\n{text}")
+    page = explanation_page(einmap.explain(spec, changes=False), spec, spec.mapping)
+    assert "Explanation" in page.title
+    # of A 8 values and 8 x 5 bits of metadata, of B 32 of 128 values, all 16 of Z: 8 bits each
+    assert outside_bits(einmap.evaluate(spec), spec) == 64 + 40 + 256 + sum(
+        r.count for r in einmap.evaluate(spec).actions if (r.component, r.tensor) == ("Main", "Z")
+    )
 
 
 def test_every_joule_of_zeros_has_a_source():

@@ -99,15 +99,23 @@ def outside_bits(cost: Cost, spec: Spec) -> float:
         memory = outside.get((row.einsum, row.component))
         if memory is None or row.tensor is None or not row.count:
             continue
-        bits += moved_bits(row, memory)
+        bits += moved_bits(row, memory, spec)
     return bits
 
 
-def moved_bits(row: ActionRow, memory: Memory) -> float:
-    """Bits of a tensor that the actions of a row move; values count as wide as the memory stores them."""
+def moved_bits(row: ActionRow, memory: Memory, spec: Spec) -> float:
+    """Bits of a tensor that the actions of a row move; values count as wide as the memory stores them.
+
+    Actions that zeros gate or skip move nothing; metadata count, unless they lie in a store of their own.
+    """
     if row.tensor is None or not row.count:
         return 0.0
-    per_value = memory.action(row.action).actions_per_value.get(row.tensor, 0.0) * memory.actions_scale
+    action = row.action.removeprefix("metadata_")
+    zeros = spec.sparsity.get(row.einsum)
+    is_own = action != row.action and zeros is not None and memory.name in zeros.own_metadata
+    if is_own or action not in memory.actions_by_name:
+        return 0.0
+    per_value = memory.action(action).actions_per_value.get(row.tensor, 0.0) * memory.actions_scale
     return row.count / per_value * memory.bits[row.tensor] if per_value else 0.0
 
 

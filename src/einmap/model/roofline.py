@@ -72,10 +72,13 @@ def counted(cost: Cost, spec: Spec) -> Counted:
             operations[row.einsum] = operations.get(row.einsum, 0.0) + (row.count or 0.0) / scale
         if not isinstance(unit, Memory) or row.tensor is None or not row.count:
             continue
-        bits = moved_bits(row, unit)
+        action = row.action.removeprefix("metadata_")
+        if action not in unit.actions_by_name:  # gated or skipped
+            continue
+        bits = moved_bits(row, unit, spec)
         moved[row.einsum, unit.name] = moved.get((row.einsum, unit.name), 0.0) + bits
         ports = 1.0 if unit.ports is None else unit.ports.shares[-1].at_once
-        rate = unit.action(row.action).throughput * ports * bits / row.count * instances[unit.name] / 8
+        rate = unit.action(action).throughput * ports * bits / row.count * instances[unit.name] / 8
         bandwidths[unit.name] = max(bandwidths.get(unit.name, 0.0), rate)
     place = {row.component: number for number, row in enumerate(cost.components)}
     return Counted(
