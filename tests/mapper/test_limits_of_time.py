@@ -9,10 +9,14 @@ from tests.mapper.clocks import counted_calls
 from tests.mapper.specs import MAIN, MATMUL, SPECS, compute, container, memory, spec
 
 import einmap
+from einmap.mapper.branch_and_bound.optimum import Optimum
 from einmap.mapper.branch_and_bound.path_search import PathSearch
 from einmap.mapper.exhaustive.brute_force import AT_A_TIME
+from einmap.mapper.independent import independent_search
+from einmap.mapper.independent.independent_search import IndependentSearch
 from einmap.mapper.mapspace.enumeration import InOrder, Shuffled, listed, scattered
 from einmap.mapper.mapspace.mapspace import BuildingEffort, mapspace_of
+from einmap.mapper.problem.options import read_options
 from einmap.model.batch.batch import Batch
 from einmap.numbers import prime_factors
 
@@ -212,3 +216,16 @@ def test_a_search_that_ends_while_tables_are_filled_gives_a_mapping_where_memori
     result = einmap.map_workload(given, progress=token)
     assert not result.optimal
     assert einmap.evaluate(given, result.mapping).energy == result.cost.energy
+
+
+def test_where_there_was_no_time_for_choices_or_a_mapping_of_an_einsum_none_is_claimed(monkeypatch):
+    spec = einmap.load("simple", "matmul_chain")
+    search = IndependentSearch(spec, read_options(spec))
+    monkeypatch.setattr(independent_search, "FOR_PLANS", 0)
+    monkeypatch.setattr(IndependentSearch, "descend", lambda self, *_: None)
+    monkeypatch.setattr(
+        IndependentSearch, "_search", lambda self, part, *_: Optimum([], [], False, (0.0, 0.0), cut=True)
+    )
+    token = einmap.Progress().within(100)
+    with pytest.raises(einmap.NoMappingError, match="stopped before any mapping"):
+        search.run(token, longer=token)

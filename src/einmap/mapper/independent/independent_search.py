@@ -123,14 +123,12 @@ class IndependentSearch:
             if not self.is_planned:
                 self.descend(share_of(longer or token, FOR_DESCENTS))
                 if longer is not None and is_hardly_planned(self.parts):
-                    for part in self.distinct:
-                        part.optimum = self._search(part, token.within(0), 0, 1)
+                    self._search_in_turn(self.distinct, token.within(0))
                     return
                 self.prepare(token)
         self.prepare_once(token)
         distinct = self.distinct
-        by_tables = all(part.search is not None and not part.early for part in distinct)
-        if is_limited and by_tables and len(distinct) > 1:
+        if is_limited and len(distinct) > 1 and all(part.search is not None and not part.early for part in distinct):
             with suppress(NoMappingError):
                 self.quick_mapping(share_of(token, FOR_QUICK))
         self.decide(token)
@@ -138,21 +136,24 @@ class IndependentSearch:
         if self.goals == ("energy", "latency") and self.options.goals == ("energy_delay_product",):
             self.limit_fronts(token)
         if len(distinct) == 1:
-            (part,) = distinct
-            part.optimum = self._search(part, token, 0, 1)
-            if not part.optimum.mappings:
-                raise self.nothing(part, token)
+            self._search_in_turn(distinct, token)
             return
         with ThreadPoolExecutor(self.options.workers) as executor:
-            waiting = []
-            for position, part in enumerate(distinct):
-                # the search begins when a worker is free: its share is reckoned then
-                waiting.append(executor.submit(self._search, part, token, position, len(distinct)))
+            # a search begins when a worker is free: its share is reckoned then
+            n = len(distinct)
+            waiting = [executor.submit(self._search, part, token, i, n) for i, part in enumerate(distinct)]
             for part, future in zip(distinct, waiting, strict=True):
                 part.optimum = future.result()
                 if not part.optimum.mappings:
                     executor.shutdown(wait=False, cancel_futures=True)
                     raise self.nothing(part, token)
+
+    def _search_in_turn(self, parts: list[EinsumResult], token: Progress) -> None:
+        """Search some Einsums one after the other. Raises NoMappingError."""
+        for part in parts:
+            part.optimum = self._search(part, token, 0, 1)
+            if not part.optimum.mappings:
+                raise self.nothing(part, token)
 
     def decide(self, token: Progress) -> None:
         """Find out whether each Einsum has a mapping at all, before any is searched. Raises NoMappingError."""
