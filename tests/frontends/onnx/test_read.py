@@ -314,6 +314,13 @@ def test_numbers_that_do_not_fit_their_shape_are_refused(tmp_path):
         from_onnx(saved(tmp_path, built))
 
 
+@pytest.mark.parametrize("kind", ["", "Relu", "MatMul", "LSTM", "Attention", "Concat", "If", "Constant"])
+@pytest.mark.parametrize("results", [[], ["", ""]])
+def test_an_operator_without_results_adds_nothing(tmp_path, kind, results):
+    nodes = [helper.make_node(kind, ["x"], results), node("Relu", ["x"], ["y"])]
+    assert len(from_onnx(saved(tmp_path, model(nodes, {"x": (2, 4)}))).spec.workload.einsums) == 1
+
+
 def test_names_of_the_model_become_names_of_einmap(tmp_path):
     nodes = [
         helper.make_node("Relu", ["x"], ["/layer1/conv.0/out"], name="/layer1/conv.0/Relu"),

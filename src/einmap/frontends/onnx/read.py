@@ -225,6 +225,8 @@ class _Importer:
                 text = f"it reads {short(name, 60)}, which nothing before it gives"
                 raise SpecError(text, at=node.at, hint=self.where_given(name))
             operands.append(self.values[name] if name else None)
+        if not any(node.outputs):
+            return
         plain = tuple(None if isinstance(value, Parts) else value for value in operands)
         if node.operator == "If" and self.take_branch(node, operands):
             return
