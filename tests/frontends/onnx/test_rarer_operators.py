@@ -288,3 +288,15 @@ def test_places_that_are_known_are_counted_from_the_end_at_import(tmp_path):
     nodes = [node("Relu", ["x"], ["r"]), node("Pad", ["r", "w"], ["p"], mode="reflect"), node("Neg", ["p"], ["y"])]
     result = from_onnx(saved(tmp_path, model(nodes, {"x": (5,)}, {"w": np.array([1, 2])})))
     assert len(result.spec.workload.einsums) == 3
+
+
+@pytest.mark.parametrize("inputs", [{"v": np.array(2.0)}, {}])
+def test_a_border_wider_than_any_memory_is_not_made(tmp_path, inputs):
+    nodes = [node("Relu", ["x"], ["r"]), node("Pad", ["r", "w", *inputs], ["p"]), node("Neg", ["p"], ["y"])]
+    wide = {"w": np.array([2**56, 0]), **inputs}
+    try:
+        found = from_onnx(saved(tmp_path, model(nodes, {"x": (5,)}, wide))).spec.workload.einsums
+    except SpecError as error:
+        assert "Pad" in str(error)
+    else:
+        assert len(found) == 3 and not inputs

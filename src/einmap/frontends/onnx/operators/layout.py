@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from math import prod
 
 import numpy as np
 
+from einmap.arrays import Floats
 from einmap.errors import SpecError
 from einmap.frontends.cascade.builder import check_shape
 from einmap.frontends.cascade.recurrence import cumulated
@@ -359,11 +360,8 @@ def _constant_border(call: Call, value: Value, borders: Mapping[int, tuple[int, 
     """The value with zeros around it, or with another number."""
     labels = [f"x{axis}" for axis in range(len(value.shape))]
     out: list[str | Spread] = list(labels)
-    inside = np.ones((1,) * len(value.shape))
     for axis, (low, high) in borders.items():
-        size = value.shape[axis]
-        out[axis] = Spread(((labels[axis], 1),), size + low + high, low)
-        inside = inside * np.pad(np.ones(size), (low, high)).reshape([-1 if a == axis else 1 for a in range(len(out))])
+        out[axis] = Spread(((labels[axis], 1),), value.shape[axis] + low + high, low)
     filled = call.optional(2)
     if filled is None and call.number("value", 0.0):
         filled = known(np.asarray(call.number("value", 0.0)), value.bits)
@@ -376,10 +374,22 @@ def _constant_border(call: Call, value: Value, borders: Mapping[int, tuple[int, 
 
     if is_zero and value.scaled is not None and value.scaled.zero is value.scaled.offset is None:
         return call.through(value, bordered)
-    wide = bordered(value)
     if is_zero or filled is None:
-        return wide
-    return call.pointwise("select(a, b, c)", known(inside, 8), wide, reshape(filled, ()), bits=value.bits)
+        return bordered(value)
+    inside = known(_inside(value.shape, borders), 8)
+    return call.pointwise("select(a, b, c)", inside, bordered(value), reshape(filled, ()), bits=value.bits)
+
+
+def _inside(shape: Sequence[int], borders: Mapping[int, tuple[int, int]]) -> Floats:
+    """1 where a value is that borders lie around, else 0. Axes without borders are 1 long."""
+    n = prod(shape[axis] + low + high for axis, (low, high) in borders.items())
+    if n > MOST_KNOWN:
+        raise NotExpressible(f"its border lies in {n:,} places, at most {MOST_KNOWN:,} are told apart")
+    inside = np.ones((1,) * len(shape))
+    for axis, border in borders.items():
+        along = [-1 if other == axis else 1 for other in range(len(shape))]
+        inside = inside * np.pad(np.ones(shape[axis]), border).reshape(along)
+    return inside
 
 
 def _repeated_border(call: Call, value: Value, axis: int, border: tuple[int, int], mode: str) -> Value:
