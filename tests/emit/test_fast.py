@@ -57,11 +57,7 @@ def product(nest, sizes, einsum=MATMUL, bits=32):
     return einmap.Spec.from_dict(arch=machine(bits), workload=workload, mapping={"nodes": nodes})
 
 
-GOTO = """
-    Main holds A B Z
-    n by 16
-    k by 5
-    L3 holds B
+TILES = """
     m by 6
     L2 holds A
     n by 8
@@ -73,6 +69,7 @@ GOTO = """
     n by 1 on FMA.lanes
     Z on FMA
 """
+GOTO = "Main holds A B Z\nn by 16\nk by 5\nL3 holds B" + TILES
 
 
 def convolution(summed, axis, cut, channels=16):
@@ -173,19 +170,7 @@ FUSED = """
     n by 16
     L3 holds Z B
 """
-FUSED_INSIDE = """
-    k by 5
-    m by 6
-    L2 holds A
-    n by 8
-    m by 3
-    Registers holds Z
-    k by 1
-    n by 4
-    m by 1
-    n by 1 on FMA.lanes
-    Z on FMA
-"""
+FUSED_INSIDE = "\nk by 5" + TILES
 FUSED_MAP = """
     m by 3
     n by 4

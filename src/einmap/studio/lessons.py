@@ -92,7 +92,7 @@ def _has_passed(lesson: Lesson, spec: Spec, answer: str) -> bool:
 
 
 def _is_of(lesson: Lesson, spec: Spec) -> bool:
-    """Whether the architecture and the workload are those of a lesson on the mapping: others are no solution."""
+    """Whether a lesson on the mapping still has its own architecture and workload: only with these it can be passed."""
     return isinstance(lesson.check, Asked) or same_problem(spec, _begun(lesson.check.begin))
 
 

@@ -76,7 +76,7 @@ def _map_of(product: Route, mapped: Route, sums: str) -> FusedMap:
     if sums not in einsum.inputs:
         raise _refusal(mapped, f"does not read {sums!r}, which the first one computes")
     if einsum.is_copy or expression is None:
-        raise _refusal(mapped, f"computes {einsum.operation}, which is no map of values")
+        raise _refusal(mapped, f"computes {einsum.operation}, which is not a map of values")
     plain = [a for a in einsum.accesses if not _is_plain(a)]
     if plain or einsum.gathers or einsum.cuts or any(first for _, first in einsum.first_values):
         raise _refusal(mapped, "indexes its tensors by other than rank variables")

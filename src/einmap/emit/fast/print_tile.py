@@ -119,7 +119,7 @@ def _strides(nest: Nest, tensor: str) -> dict[str, int]:
 
 
 def _row(nest: Nest, tensor: str, variable: str) -> str:
-    """A row of the tile; of what is read in place the last one again where there are no more."""
+    """A row of the tile; behind the last row of what is read in place that row again."""
     v = nest.names[variable]
     return f"smaller({v}, most_{v} - 1)" if tensor in nest.in_place and nest.clamped(variable) else v
 

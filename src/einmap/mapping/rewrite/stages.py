@@ -43,7 +43,7 @@ def group(mapping: Mapping, split: Ref, branches: Sequence[int]) -> Mapping:
               compute D on MAC
 
     `branches`: their numbers, from 0. They still run one after the other, in the same order. `pipeline` makes stages of
-    the branches that the split then has. Raises MappingError where they are no neighbours, or all that there are.
+    the branches that the split then has. Raises MappingError where they are not neighbours, or all of the branches.
     """
     address, node = find_split(mapping, split)
     chosen = chosen_branches(address, node, branches)

@@ -44,11 +44,7 @@ def reshape(mapping: Mapping, workload: Workload, loop: Ref, shape: Shape) -> Ma
     new = shape_for(placed, tuple(paths), shape)
     for einsum in paths:
         size = new.of(einsum)
-        above, below = shapes_around(mapping, placed, einsum)
-        if below is None:
-            variable = placed.node.rank_variable.of(einsum)
-            text = f"this is the innermost loop over {variable!r}: its tiles are single values"
-            raise refuse(text, placed.address, "`split` makes a loop above it")
+        above, below = _tiles_around(mapping, placed, einsum)
         assert size is not None
         if size < 1 or size % below or (above is not None and above % size):
             outside = "" if above is None else f", and does not divide that of the loop above, {above}"
@@ -107,14 +103,20 @@ def initial(mapping: Mapping, workload: Workload, loop: Ref, shape: Shape | None
 
 
 def _check_first(mapping: Mapping, loop: PlacedLoop, einsum: str, size: int | None, extent: int) -> None:
-    variable, below = loop.node.rank_variable.of(einsum), shapes_around(mapping, loop, einsum)[1]
+    _, below = _tiles_around(mapping, loop, einsum)
     assert size is not None
-    if below is None:
-        text = f"this is the innermost loop over {variable!r}: its tiles are single values"
-        raise refuse(text, loop.address, "`split` makes a loop above it")
     if not 1 <= size <= extent or size % below:
         text = f"a first tile of {size} is not a multiple of {below}, the tile shape of the loop below, up to {extent}"
         raise refuse(text, loop.address)
+
+
+def _tiles_around(mapping: Mapping, loop: PlacedLoop, einsum: str) -> tuple[int | None, int]:
+    """As `shapes_around`. Raises MappingError for the innermost loop over a variable."""
+    above, below = shapes_around(mapping, loop, einsum)
+    if below is None:
+        text = f"this is the innermost loop over {loop.node.rank_variable.of(einsum)!r}: its tiles are single values"
+        raise refuse(text, loop.address, "`split` makes a loop above it")
+    return above, below
 
 
 def shapes_around(mapping: Mapping, loop: PlacedLoop, einsum: str) -> tuple[int | None, int | None]:

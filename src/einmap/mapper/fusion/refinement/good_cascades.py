@@ -38,8 +38,8 @@ OUTSIDE = 2.0
 GOOD, FAIR = 0.02, 0.05
 """How far a good cascade may be above the bound where the search of all is still to come, and where time presses."""
 OF_MEAN = 1 / 64
-"""An Einsum counts as costing this part of the mean at least where nothing is known: fronts of what costs next to
-nothing have thousands of rows where they are looked for as far as others.
+"""An Einsum counts as costing this part of the mean at least where its fronts are looked for: those of what costs next
+to nothing have thousands of rows.
 """
 BEAM = 500
 """Rows that are kept behind each Einsum."""
@@ -169,6 +169,7 @@ def _complete(
 ) -> bool:
     """Find the fronts of some options that have none, `ahead` of the bound `least`; whether there were such.
 
+    Where nothing is known yet those of small Einsums are looked for less far.
     That they are known up to the limit holds beside what is listed alone, so it is not said of them.
     """
     requests: dict[Fronts, dict[FusionSignature, RefinementRequest]] = {}

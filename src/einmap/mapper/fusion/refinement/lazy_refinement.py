@@ -30,6 +30,7 @@ from einmap.mapper.fusion.refinement.contested import contested
 from einmap.mapper.fusion.refinement.einsum_floors import raised_with
 from einmap.mapper.fusion.refinement.front_listing import FrontListing, RefinementRequest, above, wider_than
 from einmap.mapper.fusion.refinement.good_cascades import BEAM, Turns, apart, good_cascade
+from einmap.mapper.fusion.refinement.good_cascades import OF_MEAN as OF_MEAN_OF_FRONTS
 from einmap.mapper.fusion.refinement.met_keys import MetKeys
 from einmap.mapper.fusion.refinement.option_bounds import OptionBounds
 from einmap.mapper.fusion.refinement.option_floors import OptionFloors
@@ -46,10 +47,8 @@ AHEAD = 1 / 4
 """Where there is a need to look at chains of an Einsum, this part of what it costs at least is looked ahead."""
 OF_FRONTS = 1 / 4
 """How far fronts are looked ahead, which take longer: in parts of AHEAD."""
-OF_MEAN, OF_MEAN_FRONTS = 1 / 4, 1 / 64
-"""An Einsum counts as costing this part of the mean at least, where it is looked at what may be promising; where its
-fronts are: those of what costs next to nothing have hundreds of rows.
-"""
+OF_MEAN = 1 / 4
+"""An Einsum counts as costing this part of the mean at least, where it is looked at what may be promising."""
 OF_SMALL = 1 / 16
 """Einsums that cost a smaller part of the mean are not bounded by searches of their own."""
 WIDER = 4 * ROUNDING
@@ -371,7 +370,7 @@ class LazyRefinement:
 
     def share(self, k: int, *, fronts: bool = False) -> float:
         """How large a part of the objective an Einsum counts as; `fronts`: where these are asked for."""
-        return max(self.shares[k], (OF_MEAN_FRONTS if fronts else OF_MEAN) * self.mean_share)
+        return max(self.shares[k], (OF_MEAN_OF_FRONTS if fronts else OF_MEAN) * self.mean_share)
 
     def ahead(self, relaxed: Relaxation, k: int, o: int) -> float:
         """How far an option is looked ahead, as a part of the objective; fronts, which take longer, less far."""
