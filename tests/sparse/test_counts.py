@@ -6,6 +6,9 @@ import pytest
 from tests.sparse.definition import Definition
 from tests.sparse.problems import busiest, differences, draw_sparse, modelled, run, simulated
 
+from einmap.model.evaluate import workings_of
+from einmap.model.sparsity.rows import sparse_numbers
+
 QUICK, MANY = range(8), range(500)
 MOST_POINTS = 1500
 
@@ -27,6 +30,7 @@ def test_on_known_zeros_model_simulator_and_definition_agree(seed):
             judge(spec, name, zeros)
     if saves:
         check_busiest(spec, cost, zeros)
+        check_busiest_memories(spec, zeros)
 
 
 def judge(spec, name, zeros):
@@ -63,3 +67,22 @@ def check_busiest(spec, cost, zeros):
             instances = spec.workload.n_instances * spec.workload.by_name[row.einsum].n_instances
             expected = operations[row.einsum] * unit.actions_scale / unit.action("compute").throughput * instances
             assert row.latency == pytest.approx(expected)
+
+
+def check_busiest_memories(spec, zeros):
+    """What the busiest instance of each memory reads and writes, values and metadata, is that of a run."""
+    workings = workings_of(spec)
+    for name in workings.order:
+        numbers = sparse_numbers(workings.traffic[name], spec.sparsity[name])
+        for component, most in numbers.busiest.items():
+            unit = spec.archs[name].components[component]
+            for action, expected in (("read", most.read), ("write", most.write)):
+                lanes: dict = {}
+                for counts, is_metadata in ((zeros.values, False), (zeros.metadata, True)):
+                    for (einsum, at, tensor, done, state), by_instance in counts.items():
+                        if (einsum, at, done) == (name, component, action) and state < 2:
+                            rate = unit.action(action).actions_per_value[tensor]
+                            rate /= unit.bits[tensor] if is_metadata else 1
+                            for instance, n in by_instance.items():
+                                lanes[instance] = lanes.get(instance, 0) + n * rate
+                assert max(lanes.values(), default=0) == pytest.approx(expected), (name, component, action)

@@ -54,6 +54,8 @@ class Sparsity:
     ranks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     shares_metadata: bool = False
     """Whether a transfer brings its part of the metadata of the tile that the memory holds, not metadata of its own."""
+    takes_slowest: bool = False
+    """Whether a component takes as long as the busiest lane of each mask, on average; else as the largest mean."""
 
     @property
     def saves(self) -> bool:

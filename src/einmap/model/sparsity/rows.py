@@ -12,6 +12,7 @@ from einmap.arrays import Floats
 from einmap.errors import NotSupportedError
 from einmap.model.cost import ActionRow
 from einmap.model.sparsity.expected import Passed, Split, TensorZeros, operations
+from einmap.model.sparsity.slowest import slower_operations, slower_passing
 from einmap.model.traffic.actions import Actions
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.sparse.savings import STATES, Sparsity
@@ -36,20 +37,31 @@ def sparse_numbers(traffic: EinsumTraffic, sparsity: Sparsity) -> SparseNumbers:
     _refuse(traffic)
     numbers = SparseNumbers()
     timed: dict[tuple[str, str], Floats] = {}
+    longer: dict[tuple[str, str], float] = {}
     for tensor in traffic.tensors:
         for passed in TensorZeros(sparsity, tensor).passed():
-            _add(numbers, sparsity, passed, timed)
+            busy = _add(numbers, sparsity, passed, timed)
+            if sparsity.takes_slowest:
+                key = passed.station.component.name, passed.action
+                more = float(busy.max()) * (slower_passing(sparsity, tensor, passed) - 1)
+                longer[key] = longer.get(key, 0.0) + more
     names = dict.fromkeys(name for name, _ in timed)
     for name in names:
         most = {
-            action: float(timed[name, action].max()) if (name, action) in timed else 0.0 for action in ("read", "write")
+            action: float(timed[name, action].max()) + longer.get((name, action), 0.0)
+            if (name, action) in timed
+            else 0.0
+            for action in ("read", "write")
         }
         numbers.busiest[name] = Actions(most["read"], most["write"])
     split = operations(sparsity, traffic.path, traffic.tensors)
     compute = traffic.path.compute.component.name
     for state, amounts in zip(STATES, split.states, strict=True):
         numbers.done[compute, None, _name("compute", state)] = float(amounts.sum())
-    numbers.busiest_operations = float((split.actual + split.gated).max())
+    loads = split.actual + split.gated
+    numbers.busiest_operations = float(loads.max())
+    if sparsity.takes_slowest:
+        numbers.busiest_operations *= slower_operations(sparsity, traffic.path, traffic.tensors, loads)
     return numbers
 
 
@@ -57,7 +69,8 @@ def _name(action: str, state: str) -> str:
     return action if state == "actual" else f"{state}_{action}"
 
 
-def _add(numbers: SparseNumbers, sparsity: Sparsity, passed: Passed, timed: dict[tuple[str, str], Floats]) -> None:
+def _add(numbers: SparseNumbers, sparsity: Sparsity, passed: Passed, timed: dict[tuple[str, str], Floats]) -> Floats:
+    """Count what passes a station; what each instance is busy with of it, in actions."""
     unit, tensor, action = passed.station.component, passed.tensor, passed.action
     per_value = unit.action(action).actions_per_value[tensor]
     busy = (passed.values.actual + passed.values.gated) * per_value
@@ -74,6 +87,7 @@ def _add(numbers: SparseNumbers, sparsity: Sparsity, passed: Passed, timed: dict
             busy = busy + moved * per_bit
     before = timed.get((unit.name, action))
     timed[unit.name, action] = busy if before is None else before + busy
+    return busy
 
 
 def _actions_per_bit(unit: Component, tensor: str, action: str) -> float:

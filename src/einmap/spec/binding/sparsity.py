@@ -65,11 +65,15 @@ class SparsityBinder:
             densities.setdefault(tensor, self._dense(einsum, tensor, self._at("savings")))
         energies, own = self._energies(arch, scope)
         ranks = {tensor: tuple(self.sizes[tensor]) for tensor in densities}
-        return Sparsity(densities, formats, tuple(savings), energies, own, ranks, self._shares)
+        return Sparsity(densities, formats, tuple(savings), energies, own, ranks, self._shares, self._takes_slowest)
 
     @property
     def _shares(self) -> bool:
         return bool(word_in(self.given, "metadata", self._at("metadata"), "counting", "countings") == "share")
+
+    @property
+    def _takes_slowest(self) -> bool:
+        return bool(word_in(self.given, "lanes", self._at("lanes"), "way", "ways") == "slowest")
 
     def _at(self, *path: str | int) -> At:
         return self.where(path)

@@ -137,6 +137,13 @@ class SparsityInput(Input):
         words=("own", "share"),
         default="own",
     )
+    lanes: str = documented(
+        "How long lanes take where zeros are random: `mean`, as long as the lane that has most to do on average over "
+        "masks, as Sparseloop counts; `slowest`, as long as on average the busiest one of each mask.",
+        "slowest",
+        words=("mean", "slowest"),
+        default="mean",
+    )
     savings: list[SavingInput] = documented(
         "What is gated and skipped.",
         [{"at": "Buffer", "do": "skip", "tensors": "B", "on": "A"}, {"at": "MAC", "do": "gate", "on": "A"}],
