@@ -18,14 +18,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
 from einmap import load
 from einmap.errors import EinmapError
 from einmap.frontends.timeloop.names import identifier
 from einmap.frontends.timeloop.read import read
 from einmap.model.evaluate import workings_of
-from einmap.model.sparsity.expected import Passed, Split, TensorZeros, operations
+from einmap.model.sparsity.expected import EinsumZeros, Passed
 from einmap.sparse.savings import STATES, Sparsity
 
 _LEVEL = re.compile(r"=== (.+?) ===\s*")
@@ -124,13 +122,11 @@ def evaluated(files: list[Path]) -> dict[Key, float]:
     traffic = workings.traffic[name]
     sparsity = spec.sparsity.get(name, Sparsity({}))
     found: dict[Key, float] = {}
-    for tensor in traffic.tensors:
-        for passed in TensorZeros(sparsity, tensor).passed():
-            _count(found, passed, sparsity)
+    zeros = EinsumZeros(sparsity, traffic)
+    for passed in zeros.passed():
+        _count(found, passed, sparsity)
     unit = traffic.path.compute.component
-    split = operations(sparsity, traffic.path, traffic.tensors)
-    for state, amounts in zip(STATES, split.states, strict=True):
-        total = float(np.sum(amounts))
+    for state, total in zip(STATES, zeros.operations().totals, strict=True):
         found[unit.name, "", f"{state} computes"] = total
         energy = unit.action("compute").energy if state == "actual" else 0.0
         key = unit.name, "", "energy"
@@ -150,18 +146,14 @@ def _count(found: dict[Key, float], passed: Passed, sparsity: Sparsity) -> None:
     unit, tensor = passed.station.component, passed.tensor
     energy = unit.action(passed.action).energy * unit.action(passed.action).actions_per_value[tensor]
     joules = 0.0
-    for state, amounts in zip(STATES, passed.values.states, strict=True):
-        total = float(np.sum(amounts))
+    for state, total in zip(STATES, passed.values.totals, strict=True):
         key = unit.name, tensor, f"{state} {kind}"
         found[key] = found.get(key, 0.0) + total
         own = sparsity.energies.get((unit.name, f"{state}_{passed.action}"), 0.0)
         joules += total * (energy if state == "actual" else own * unit.action(passed.action).actions_per_value[tensor])
-    joules += _of_metadata(passed.metadata) * sparsity.energies.get((unit.name, f"metadata_{passed.action}"), 0.0)
+    metadata = passed.metadata.totals[0] if passed.metadata is not None else 0.0
+    joules += metadata * sparsity.energies.get((unit.name, f"metadata_{passed.action}"), 0.0)
     found[unit.name, tensor, "energy"] = found.get((unit.name, tensor, "energy"), 0.0) + joules
-
-
-def _of_metadata(split: Split | None) -> float:
-    return 0.0 if split is None else float(np.sum(split.actual))
 
 
 def agrees(key: Key, theirs: float, ours: float) -> bool:

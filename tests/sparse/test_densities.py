@@ -6,7 +6,8 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from einmap.sparse.densities import Known, Structured, Uniform
+from einmap.sparse.densities import Structured, Uniform
+from einmap.sparse.known import Known
 
 
 def masks_of(density):

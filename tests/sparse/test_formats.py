@@ -5,8 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from einmap.sparse.densities import Known, Uniform
+from einmap.sparse.densities import Uniform
 from einmap.sparse.formats import NAMED, coordinate_bits, format_of, named_format
+from einmap.sparse.known import Known
 
 from .encoded import encoded
 

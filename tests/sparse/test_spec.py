@@ -16,7 +16,8 @@ from einmap.frontends.timeloop import write as timeloop
 from einmap.report.costs.cost_report import cost_report, to_text
 from einmap.report.executions.comparison import compare
 from einmap.report.executions.simulation import simulation_report
-from einmap.sparse.densities import Known, Structured, Uniform
+from einmap.sparse.densities import Structured, Uniform
+from einmap.sparse.known import Known
 
 BASE = (
     machine("Main inf 2/3 @8 / Buffer 4096 1/1 @16 / MAC 1 @2")

@@ -2,7 +2,8 @@
 
 Nothing here knows of mappings: tiles are boxes of indices. The model and the simulator ask for what is in them.
 
-- `densities`: which values are nonzero: uniform, structured, or known position by position
+- `densities`: which values are nonzero: uniform, structured, even
+- `known`: which are, position by position
 - `masks`: known positions from files, bands and generators
 - `formats`: bits of metadata and values that a tile takes: coordinates, bitmasks, runs, offsets
 - `savings`: which reads, writes and operations are gated or skipped, and all of it in one value

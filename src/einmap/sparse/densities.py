@@ -1,7 +1,7 @@
 """Densities of tensors: which values are nonzero, as a distribution or position by position.
 
-A box is given by arrays: for each rank its first indices and its lengths, which broadcast against one another, so that
-many boxes are asked for at once. A box of length 0 is absent: it holds nothing.
+A box is given rank by rank: its first indices and its lengths, numbers or arrays that broadcast against one another, so
+that many boxes are asked for at once. A box of length 0 is absent: it holds nothing. Numbers are answered by numbers.
 
 Uniform: all masks with as many nonzeros are equally likely, so that the nonzeros of a box are hypergeometric.
 Structured: of each block of `m` neighbours along one rank `n` are nonzero, independently of other blocks.
@@ -12,15 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from math import ceil, comb, floor, lgamma, prod
+from functools import lru_cache
+from math import ceil, comb, exp, floor, lgamma, prod
+from typing import Any
 
 import numpy as np
 
-from einmap.arrays import Bools, Floats, Ints
+from einmap.arrays import Amounts, Bools, Floats, Wholes
 from einmap.errors import NotSupportedError
+from einmap.sparse.known import Known
 
 type Density = Uniform | Structured | Even | Known
+type Along = Sequence[Wholes]
+"""First indices or lengths of boxes, rank by rank."""
 
 
 @dataclass(frozen=True)
@@ -37,38 +41,33 @@ class Uniform:
         """Part of the tensor's values that is nonzero."""
         return self.nonzeros / max(1, prod(self.shape))
 
-    def expected(self, low: Sequence[Ints], size: Sequence[Ints]) -> Floats:
+    def expected(self, low: Along, size: Along) -> Amounts:
         """Nonzeros of each box on average."""
-        return self.part * _volume(low, size).astype(np.float64)
+        found: Amounts = self.part * _volume(low, size)
+        return found
 
-    def nonempty(self, low: Sequence[Ints], size: Sequence[Ints], lanes: tuple[int, ...] = ()) -> Floats:
-        """Probability that a box has a nonzero; of boxes along the axes `lanes`, which are disjoint, any of them."""
-        volume = _volume(low, size)
-        values = volume.sum(axis=lanes, keepdims=True) if lanes else volume
+    def nonempty(self, low: Along, size: Along, lanes: tuple[int, ...] = (), alike: int = 1) -> Amounts:
+        """Probability that a box has a nonzero.
+
+        Of boxes along the axes `lanes`, which are disjoint, any of them; each stands for `alike` disjoint ones.
+        """
+        return self._filled(_together(_volume(low, size), lanes, alike))
+
+    def _filled(self, values: Any) -> Amounts:
+        """Probability that so many values have a nonzero."""
+        if isinstance(values, int):
+            return 1 - _all_zero(prod(self.shape), self.nonzeros, values)
         different, places = np.unique(values, return_inverse=True)
-        chances = np.array([1 - self._empty(int(n)) for n in different])
-        return chances[places].reshape(values.shape)
+        chances = np.array([1 - _all_zero(prod(self.shape), self.nonzeros, int(n)) for n in different])
+        found: Floats = chances[places].reshape(values.shape)
+        return found
 
-    def _empty(self, values: int) -> float:
-        """Probability that so many values are all zero: C(S - n, N) / C(S, N)."""
-        rest = prod(self.shape) - values
-        if values == 0 or self.nonzeros == 0:
-            return 1.0
-        if rest < self.nonzeros:
-            return 0.0
-        whole = rest + values
-        if values == 1:
-            return (whole - self.nonzeros) / whole
-        few = min(values, self.nonzeros)
-        if few <= 64:  # C(S - a, b) / C(S, b), and a and b may change places
-            many = max(values, self.nonzeros)
-            return prod((whole - many - i) / (whole - i) for i in range(few))
-        return float(np.exp(_log_comb(rest, self.nonzeros) - _log_comb(whole, self.nonzeros)))
-
-    def parts(self, low: Sequence[int], size: Sequence[int], ranks: Sequence[int]) -> float:  # noqa: ARG002
-        """Indices of some ranks of one box at which its other ranks hold a nonzero, on average."""
-        inner = prod(n for rank, n in enumerate(size) if rank not in ranks)
-        return prod(size[rank] for rank in ranks) * (1 - self._empty(inner))
+    def parts(self, low: Along, size: Along, ranks: Sequence[int]) -> Amounts:  # noqa: ARG002
+        """Indices of some ranks of each box at which its other ranks hold a nonzero, on average."""
+        found: Amounts = _times(size, ranks) * self._filled(
+            _times(size, [r for r in range(len(size)) if r not in ranks])
+        )
+        return found
 
     def most(self, size: Sequence[int]) -> int:
         """Nonzeros of the fullest box of a shape that can occur."""
@@ -102,30 +101,36 @@ class Structured:
         """Part of the tensor's values that is nonzero."""
         return self.n / self.m
 
-    def expected(self, low: Sequence[Ints], size: Sequence[Ints]) -> Floats:
+    def expected(self, low: Along, size: Along) -> Amounts:
         """Nonzeros of each box on average."""
-        return _volume(low, size) * self.n / self.m
+        found: Amounts = _volume(low, size) * self.n / self.m
+        return found
 
-    def nonempty(self, low: Sequence[Ints], size: Sequence[Ints], lanes: tuple[int, ...] = ()) -> Floats:
-        """Probability that a box has a nonzero; of boxes along the axes `lanes`, which are disjoint, any of them.
+    def nonempty(self, low: Along, size: Along, lanes: tuple[int, ...] = (), alike: int = 1) -> Amounts:
+        """Probability that a box has a nonzero.
 
-        Raises NotSupportedError where lanes cut the rank of the blocks.
+        Of boxes along the axes `lanes`, which are disjoint, any of them; each stands for `alike` disjoint ones, which
+        do not cut the rank of the blocks. Raises NotSupportedError where `lanes` cut it.
         """
-        along = [low[self.rank], size[self.rank]]
-        if any(np.ndim(a) > axis and a.shape[axis] > 1 for a in along for axis in lanes):
+        along = low[self.rank], size[self.rank]
+        if any(np.ndim(a) > axis and np.shape(a)[axis] > 1 for a in along for axis in lanes):
             raise NotSupportedError("lanes along the rank of a structured density are not supported yet")
-        fibers = prod((n for rank, n in enumerate(size) if rank != self.rank), start=np.ones((), dtype=np.int64))
-        shape = np.broadcast_shapes(*(np.shape(a) for a in (*low, *size)))
-        empty = np.broadcast_to(self._empty_fiber(*along) ** fibers, shape)
-        return 1 - (empty.prod(axis=lanes, keepdims=True) if lanes else empty)
+        fibers = _times(size, [r for r in range(len(size)) if r != self.rank]) * alike
+        empty: Any = self._empty_fiber(*along) ** fibers
+        if lanes:
+            shape = np.broadcast_shapes(*(np.shape(a) for a in (*low, *size)))
+            empty = np.broadcast_to(empty, shape).prod(axis=lanes, keepdims=True)
+        found: Amounts = 1 - empty
+        return found
 
-    def _empty_fiber(self, low: Ints, size: Ints) -> Floats:
+    def _empty_fiber(self, low: Wholes, size: Wholes) -> Amounts:
         """Probability that an interval along the rank has no nonzero."""
-        low, size = np.broadcast_arrays(low, size)
-        pairs = np.stack([low % self.m, size], axis=-1).reshape(-1, 2)
-        different, places = np.unique(pairs, axis=0, return_inverse=True)
-        chances = [prod(self._empty_part(c) for c in self._covered(int(a), int(n))) for a, n in different]
-        return np.array(chances, dtype=np.float64)[places.ravel()].reshape(low.shape)
+        if isinstance(low, int) and isinstance(size, int):
+            return prod(self._empty_part(c) for c in self._covered(low % self.m, size))
+        begin, length = np.broadcast_arrays(np.asarray(low) % self.m, size)
+        different, places = np.unique(length * self.m + begin, return_inverse=True)
+        chances = [self._empty_fiber(int(one) % self.m, int(one) // self.m) for one in different]
+        return np.array(chances, dtype=np.float64)[places.ravel()].reshape(begin.shape)
 
     def _covered(self, begin: int, length: int) -> list[int]:
         """Values that an interval covers of each block that it meets; whole blocks between the ends are told once."""
@@ -136,14 +141,12 @@ class Structured:
     def _empty_part(self, covered: int) -> float:
         return comb(self.m - covered, self.n) / comb(self.m, self.n)
 
-    def parts(self, low: Sequence[int], size: Sequence[int], ranks: Sequence[int]) -> float:
-        """Indices of some ranks of one box at which its other ranks hold a nonzero, on average."""
-        inner = [np.asarray(1 if rank in ranks else n) for rank, n in enumerate(size)]
-        begin = [np.asarray(a) for a in low]
-        count = prod(size[rank] for rank in ranks)
-        if self.rank in ranks:
-            return count * float(self.nonempty([np.zeros((), dtype=np.int64) for _ in low], inner))
-        return count * float(self.nonempty(begin, inner))
+    def parts(self, low: Along, size: Along, ranks: Sequence[int]) -> Amounts:
+        """Indices of some ranks of each box at which its other ranks hold a nonzero, on average."""
+        inner = [1 if rank in ranks else n for rank, n in enumerate(size)]
+        begin = [0] * len(inner) if self.rank in ranks else low
+        found: Amounts = _times(size, ranks) * self.nonempty(begin, inner)
+        return found
 
     def most(self, size: Sequence[int]) -> int:
         """Nonzeros of the fullest box of a shape that can occur, wherever it begins."""
@@ -187,19 +190,30 @@ class Even:
     is_positional: bool = field(default=False, init=False)
     """Whether equal shapes at other places differ."""
 
-    def expected(self, low: Sequence[Ints], size: Sequence[Ints]) -> Floats:
+    def expected(self, low: Along, size: Along) -> Amounts:
         """Nonzeros of each box on average."""
-        return self.part * _volume(low, size).astype(np.float64)
+        found: Amounts = self.part * _volume(low, size)
+        return found
 
-    def nonempty(self, low: Sequence[Ints], size: Sequence[Ints], lanes: tuple[int, ...] = ()) -> Floats:
-        """Probability that a box has a nonzero; of boxes along the axes `lanes`, which are disjoint, any of them."""
-        expected = self.expected(low, size)
-        return np.minimum(1.0, expected.sum(axis=lanes, keepdims=True) if lanes else expected)
+    def nonempty(self, low: Along, size: Along, lanes: tuple[int, ...] = (), alike: int = 1) -> Amounts:
+        """Probability that a box has a nonzero.
 
-    def parts(self, low: Sequence[int], size: Sequence[int], ranks: Sequence[int]) -> float:  # noqa: ARG002
-        """Indices of some ranks of one box at which its other ranks hold a nonzero, on average."""
-        inner = prod(n for rank, n in enumerate(size) if rank not in ranks)
-        return prod(size[rank] for rank in ranks) * min(1.0, self.part * inner)
+        Of boxes along the axes `lanes`, which are disjoint, any of them; each stands for `alike` disjoint ones.
+        """
+        return self._filled(_together(_volume(low, size), lanes, alike))
+
+    def _filled(self, values: Any) -> Amounts:
+        """Probability that so many values have a nonzero."""
+        expected = self.part * values
+        found: Amounts = min(1.0, expected) if isinstance(values, int) else np.minimum(1.0, expected)
+        return found
+
+    def parts(self, low: Along, size: Along, ranks: Sequence[int]) -> Amounts:  # noqa: ARG002
+        """Indices of some ranks of each box at which its other ranks hold a nonzero, on average."""
+        found: Amounts = _times(size, ranks) * self._filled(
+            _times(size, [r for r in range(len(size)) if r not in ranks])
+        )
+        return found
 
     def most(self, size: Sequence[int]) -> int:
         """Nonzeros of the fullest box of a shape that can occur."""
@@ -222,88 +236,38 @@ class Even:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Known:
-    """Nonzeros of a tensor position by position; `mask`: true where a value is nonzero."""
-
-    mask: Bools
-    is_positional: bool = field(default=True, init=False)
-    """Whether equal shapes at other places differ."""
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Known) and np.array_equal(self.mask, other.mask)
-
-    def __hash__(self) -> int:
-        return hash((self.mask.shape, self.nonzeros))
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Length of each rank."""
-        return self.mask.shape
-
-    @cached_property
-    def nonzeros(self) -> int:
-        """Nonzeros of the whole tensor."""
-        return int(self.mask.sum())
-
-    @property
-    def part(self) -> float:
-        """Part of the tensor's values that is nonzero."""
-        return self.nonzeros / max(1, self.mask.size)
-
-    @cached_property
-    def _sums(self) -> Ints:
-        """Nonzeros of all boxes that begin at 0, one longer than the tensor along each rank."""
-        sums = np.zeros(tuple(n + 1 for n in self.shape), dtype=np.int64)
-        inner = sums[tuple(slice(1, None) for _ in self.shape)]
-        inner[...] = self.mask
-        for axis in range(self.mask.ndim):
-            np.cumsum(inner, axis=axis, out=inner)
-        return sums
-
-    def expected(self, low: Sequence[Ints], size: Sequence[Ints]) -> Floats:
-        """Nonzeros of each box."""
-        total: Ints = np.zeros((), dtype=np.int64)
-        for corner in range(1 << len(low)):
-            ends = [a + n if corner >> rank & 1 else a for rank, (a, n) in enumerate(zip(low, size, strict=True))]
-            sign = -1 if (len(low) - corner.bit_count()) % 2 else 1
-            total = total + sign * self._sums[tuple(ends)]
-        return np.asarray(total, dtype=np.float64)
-
-    def nonempty(self, low: Sequence[Ints], size: Sequence[Ints], lanes: tuple[int, ...] = ()) -> Floats:
-        """1 where a box has a nonzero, else 0; of boxes along the axes `lanes` any of them."""
-        found = self.expected(low, size) > 0
-        return (found.any(axis=lanes, keepdims=True) if lanes else found).astype(np.float64)
-
-    def parts(self, low: Sequence[int], size: Sequence[int], ranks: Sequence[int]) -> float:
-        """Indices of some ranks of one box at which its other ranks hold a nonzero."""
-        box = self.mask[tuple(slice(a, a + n) for a, n in zip(low, size, strict=True))]
-        rest = tuple(rank for rank in range(box.ndim) if rank not in ranks)
-        return float(box.any(axis=rest).sum())
-
-    def most(self, size: Sequence[int]) -> int:
-        """Nonzeros of the fullest box of a shape, wherever it begins."""
-        size = [min(n, whole) for n, whole in zip(size, self.shape, strict=True)]
-        begins = np.ix_(*(np.arange(whole - n + 1) for n, whole in zip(size, self.shape, strict=True)))
-        return int(self.expected(begins, [np.asarray(n) for n in size]).max(initial=0))
-
-    def distribution(self, size: Sequence[int]) -> Floats:
-        """Part of the boxes of a shape, laid side by side from 0, that have 0, 1, 2, ... nonzeros."""
-        begins = np.ix_(*(np.arange(0, whole, max(1, n)) for n, whole in zip(size, self.shape, strict=True)))
-        lengths = [np.minimum(n, whole - a) for a, n, whole in zip(begins, size, self.shape, strict=True)]
-        counts = np.bincount(self.expected(begins, lengths).astype(np.int64).ravel())
-        return counts / counts.sum()
-
-    def draw(self, rng: np.random.Generator) -> Bools:  # noqa: ARG002
-        """The mask."""
-        return self.mask
-
-
-def _volume(low: Sequence[Ints], size: Sequence[Ints]) -> Ints:
+def _volume(low: Along, size: Along) -> Any:
     """Values of each box; `low` says what the boxes broadcast to."""
-    shape = np.broadcast_shapes(*(np.shape(a) for a in (*low, *size)))
-    volume: Ints = np.broadcast_to(prod(size, start=np.ones((), dtype=np.int64)), shape)
-    return volume
+    shape = np.broadcast_shapes(*(np.shape(a) for a in (*low, *size) if not isinstance(a, int)))
+    volume = prod(size)
+    return np.broadcast_to(volume, shape) if shape or not isinstance(volume, int) else volume
+
+
+def _times(size: Along, ranks: Sequence[int]) -> Any:
+    """Lengths of some ranks, multiplied."""
+    return prod([size[rank] for rank in ranks])
+
+
+def _together(values: Any, lanes: tuple[int, ...], alike: int) -> Any:
+    """Values of all boxes along the axes `lanes`, each of which stands for some that are alike."""
+    return (values.sum(axis=lanes, keepdims=True) if lanes and not isinstance(values, int) else values) * alike
+
+
+@lru_cache(maxsize=2**14)
+def _all_zero(whole: int, nonzeros: int, values: int) -> float:
+    """Probability that some values of a whole are all zero: C(whole - values, nonzeros) / C(whole, nonzeros)."""
+    rest = whole - values
+    if values == 0 or nonzeros == 0:
+        return 1.0
+    if rest < nonzeros:
+        return 0.0
+    if values == 1:
+        return (whole - nonzeros) / whole
+    few = min(values, nonzeros)
+    if few <= 64:  # C(S - a, b) / C(S, b), and a and b may change places
+        many = max(values, nonzeros)
+        return prod((whole - many - i) / (whole - i) for i in range(few))
+    return exp(_log_comb(rest, nonzeros) - _log_comb(whole, nonzeros))
 
 
 def _hypergeometric(whole: int, nonzeros: int, values: int) -> Floats:

@@ -17,10 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Literal
+from typing import Any, Literal
+
+from einmap.arrays import Amounts, Wholes
 
 type Kind = Literal["U", "CP", "B", "RLE", "UOP"]
-type Parts = Callable[[Sequence[int]], float]
+type Parts = Callable[[Sequence[int]], Amounts]
 """Indices of some ranks of a tile, by their positions, at which its other ranks hold a nonzero."""
 
 NAMED: dict[str, tuple[tuple[Kind, ...], str]] = {
@@ -46,10 +48,10 @@ class Level:
 
 @dataclass(frozen=True)
 class Stored:
-    """Space of a tile in a format: values, and bits of metadata."""
+    """Space of a tile in a format, or of several: values, and bits of metadata."""
 
-    values: float
-    metadata: float
+    values: Amounts
+    metadata: Amounts
 
 
 @dataclass(frozen=True)
@@ -63,9 +65,10 @@ class Format:
         """Whether zeros are left out: the last level tells which positions have a value."""
         return self.levels[-1].kind != "U"
 
-    def stored(self, size: Sequence[int], parts: Parts) -> Stored:
-        """Values and metadata of a tile of a shape; means of `parts` give means, since all is linear in them."""
-        fibers, bits = 1.0, 0.0
+    def stored(self, size: Sequence[Wholes], parts: Parts) -> Stored:
+        """Values and metadata of tiles; means of `parts` give means, since all is linear in them."""
+        fibers: Any = 1.0
+        bits: Any = 0.0
         ranks: list[int] = []
         for level in self.levels:
             ranks += level.ranks

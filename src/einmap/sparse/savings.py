@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
-from einmap.sparse.densities import Density, Known
+from einmap.sparse.densities import Density
 from einmap.sparse.formats import Format
+from einmap.sparse.known import Known
 
 type Saved = Literal["gate", "skip"]
 
@@ -69,7 +71,15 @@ class Sparsity:
 
     def at(self, component: str, tensor: str | None) -> tuple[Saving, ...]:
         """Savings of a tensor at a memory, or of a compute's operations (None)."""
-        return tuple(s for s in self.savings if s.component == component and s.tensor == tensor)
+        return self._by_place.get((component, tensor), ())
+
+    @cached_property
+    def _by_place(self) -> Mapping[tuple[str, str | None], tuple[Saving, ...]]:
+        found: dict[tuple[str, str | None], tuple[Saving, ...]] = {}
+        for saving in self.savings:
+            key = saving.component, saving.tensor
+            found[key] = (*found.get(key, ()), saving)
+        return found
 
     def compresses(self, memory: str, tensor: str) -> bool:
         """Whether a memory stores no zeros of a tensor."""

@@ -13,7 +13,8 @@ from einmap.arrays import Bools
 from einmap.errors import NotSupportedError
 from einmap.execute.zeros.zeros import Zeros
 from einmap.schedule.routes import Route
-from einmap.sparse.densities import Density, Known
+from einmap.sparse.densities import Density
+from einmap.sparse.known import Known
 from einmap.sparse.masks import check_size
 from einmap.spec.spec import Spec
 

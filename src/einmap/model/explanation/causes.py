@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from einmap.arrays import Floats
+from einmap.arrays import Amounts
 from einmap.model.cost import ActionRow
 from einmap.model.evaluate import Workings
 from einmap.model.explanation.values import SavingCause
 from einmap.model.sparsity.conditions import Condition
-from einmap.model.sparsity.expected import TensorZeros, Visits, lane_loops, operation_visits
+from einmap.model.sparsity.expected import EinsumZeros, lane_loops
+from einmap.model.sparsity.sums import WHOLE, Sets, Visits
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.sparse.savings import Sparsity
 
@@ -23,7 +24,6 @@ type Action = tuple[str, str | None, str]
 """Component, tensor (None: operations), name of the action."""
 type Cause = tuple[State, str, str | None]
 """How actions are saved, by what component, and the tensor whose zeros it sees."""
-type Sets = list[tuple[float, frozenset[int]]]
 
 ROUNDING = 1e-9
 """Part of dense actions below which a difference of sums is rounding."""
@@ -75,15 +75,16 @@ class _Causes:
 
     def amounts(self) -> dict[Action, dict[Cause, float]]:
         """Values by action and cause."""
-        for tensor in self.traffic.tensors:
-            zeros = TensorZeros(self.sparsity, tensor)
+        einsum = EinsumZeros(self.sparsity, self.traffic)
+        for zeros in einsum.tensors:
+            tensor = zeros.tensor
             for exchange in tensor.exchanges:
                 if exchange.child.position in tensor.slides:
                     for passed in zeros.slid(exchange):
                         action = passed.station.component.name, zeros.name, passed.action
                         form = zeros.form(exchange, passed.station, passed.way)
                         moved = float(tensor.flow(exchange, passed.station).live)
-                        self._begin(action, form.component.name, moved, float(passed.values.actual.sum()))
+                        self._begin(action, form.component.name, moved, passed.values.totals[0])
                     continue
                 visits, boxes = zeros.visits(exchange)
                 for station, name, way in zeros.places(exchange):
@@ -92,10 +93,10 @@ class _Causes:
                     action = station.component.name, zeros.name, name
                     sets = zeros.sets(exchange, station, visits, way)
                     self._add(action, form.component.name, visits, station.level, sets, contents)
-        visits, content = operation_visits(self.sparsity, self.path, self.traffic.tensors)
+        visits, content = einsum.operation_visits()
         compute = self.path.compute
         done: Action = (compute.component.name, None, "compute")
-        self._add(done, "", visits, compute.level, [(1.0, frozenset())], (content, content))
+        self._add(done, "", visits, compute.level, WHOLE, (content, content))
         return self.found
 
     def _begin(self, action: Action, form: str, dense: float, left: float) -> None:
@@ -107,14 +108,13 @@ class _Causes:
         _count(causes, ("done", "", None), left)
 
     def _add(
-        self, action: Action, form: str, visits: Visits, level: int, sets: Sets, contents: tuple[Floats, Floats]
+        self, action: Action, form: str, visits: Visits, level: int, sets: Sets, contents: tuple[Amounts, Amounts]
     ) -> None:
         """Count one way of an action. `contents`: positions of each visit, and the values that are stored of them."""
         lanes = lane_loops(self.path, level)
-        weights = [(sign, visits.weights(lanes, zero)) for sign, zero in sets]
 
-        def total(conditions: Mapping[str, Condition], content: Floats) -> float:
-            return float(sum(sign * visits.met(conditions, content, weight).sum() for sign, weight in weights))
+        def total(conditions: Mapping[str, Condition], content: Amounts) -> float:
+            return visits.total(conditions, content, lanes, sets)
 
         positions, content = contents
         left = total({}, content)

@@ -6,17 +6,17 @@ lie in one another, so that the innermost one decides; different tensors are ind
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from einmap.arrays import Floats
+from einmap.arrays import Amounts
 from einmap.errors import NotSupportedError
 from einmap.model.counting.path import EinsumPath, applies
 from einmap.model.sparsity.visits import Around, Spans, boxes_of
 from einmap.model.traffic.tensor_traffic import Exchange, TensorTraffic
-from einmap.sparse.densities import Known
+from einmap.sparse.known import Known
 from einmap.sparse.savings import SKIPPED, Sparsity
 
 
@@ -37,33 +37,38 @@ def node_of(tensor: TensorTraffic, exchange: Exchange) -> Around:
     """The loops around the child of an exchange, and the lanes that are merged on the way to its parent."""
     path = tensor.path
     merged = [i for i in tensor.between(exchange.child, exchange.parent) if tensor.counts.merges(path.loops[i])]
-    applied = frozenset(i for i, loop in enumerate(path.loops) if applies(loop, exchange.child))
-    return Around(applied, applied & frozenset(merged))
+    applied = frozenset([i for i, loop in enumerate(path.loops) if applies(loop, exchange.child)])
+    return Around(applied, applied.intersection(merged))
 
 
-def of_exchange(sparsity: Sparsity, tensor: TensorTraffic, exchange: Exchange) -> list[Condition]:
-    """The conditions of an exchange, those of the exchanges further out included."""
-    outward = tensor.exchanges[tensor.exchanges.index(exchange) :]
-    return [
-        Condition(leader, node_of(tensor, here), saving.state == SKIPPED, saving.component)
-        for here in outward
-        for saving in sparsity.at(here.parent.component.name, tensor.access.tensor)
-        for leader in saving.on
-    ]
+def of_exchanges(sparsity: Sparsity, tensor: TensorTraffic, nodes: Sequence[Around]) -> list[list[Condition]]:
+    """The conditions of each exchange of a tensor, from the compute outward, those further out included.
+
+    `nodes`: `node_of` each exchange.
+    """
+    found: list[list[Condition]] = []
+    outward: list[Condition] = []
+    for exchange, node in reversed(list(zip(tensor.exchanges, nodes, strict=True))):
+        own = _conditions(sparsity, exchange.parent.component.name, tensor.access.tensor, node)
+        outward = [*own, *outward]
+        found.append(outward)
+    return found[::-1]
 
 
-def of_operations(sparsity: Sparsity, path: EinsumPath, tensors: Iterable[TensorTraffic]) -> list[Condition]:
-    """The conditions of operations: what they look at, and what their inputs are saved by."""
-    everything = Around(frozenset(i for i, loop in enumerate(path.loops) if not loop.absent), frozenset())
-    found = [
-        Condition(leader, everything, saving.state == SKIPPED, saving.component)
-        for saving in sparsity.at(path.compute.component.name, None)
-        for leader in saving.on
-    ]
-    for tensor in tensors:
-        if not tensor.access.output:
-            found += of_exchange(sparsity, tensor, tensor.exchanges[0])
-    return found
+def of_operations(sparsity: Sparsity, path: EinsumPath) -> list[Condition]:
+    """The conditions that the compute looks at; what its inputs are saved by is not among them."""
+    return list(_conditions(sparsity, path.compute.component.name, None, everything(path)))
+
+
+def everything(path: EinsumPath) -> Around:
+    """All loops."""
+    return Around(frozenset([i for i, loop in enumerate(path.loops) if not loop.absent]), frozenset())
+
+
+def _conditions(sparsity: Sparsity, component: str, tensor: str | None, node: Around) -> Iterator[Condition]:
+    for saving in sparsity.at(component, tensor):
+        for leader in saving.on:
+            yield Condition(leader, node, saving.state == SKIPPED, saving.component)
 
 
 def innermost(conditions: Iterable[Condition]) -> dict[str, Condition]:
@@ -81,19 +86,18 @@ def innermost(conditions: Iterable[Condition]) -> dict[str, Condition]:
     return found
 
 
-def likely(path: EinsumPath, sparsity: Sparsity, condition: Condition, spans: Mapping[str, Spans]) -> Floats:
-    """Probability that a tensor has a nonzero in a visit's box, one axis for each rank variable."""
+def likely(path: EinsumPath, sparsity: Sparsity, condition: Condition, spans: Mapping[str, Spans]) -> Amounts:
+    """Probability that a tensor has a nonzero in a visit's box: a number, or one axis for each rank variable."""
     density, access = sparsity.densities[condition.leader], path.einsum.by_tensor[condition.leader]
     boxes = boxes_of(path, access, sparsity.ranks[condition.leader], spans)
     n = len(path.einsum.rank_variables)
-    if not isinstance(density, Known):
+    if not isinstance(density, Known) and (boxes.alike > 1 or boxes.lanes):
         for _, index in access.projection:
-            lanes = [v for v, _ in index.terms if spans[v].size.shape[1] > 1]
-            if lanes and len(index.terms) > 1:
+            if len(index.terms) > 1 and any(spans[v].is_shared for v, _ in index.terms):
                 raise NotSupportedError(
                     f"lanes share values of {condition.leader!r}, whose zeros are looked at for all of them together; "
                     "that is not supported yet",
                     hint="give its zeros position by position: a file, or a seed",
                 )
-    chance = density.nonempty(boxes.low, boxes.size, boxes.lanes)
-    return np.asarray(chance).reshape(np.asarray(chance).shape[:n])
+    chance = density.nonempty(boxes.low, boxes.size, boxes.lanes, boxes.alike)
+    return chance.reshape(chance.shape[:n]) if isinstance(chance, np.ndarray) else chance

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from einmap.arch.component import Component, Memory, is_carrying
-from einmap.arrays import Floats
+from einmap.arrays import Amounts
 from einmap.errors import NotSupportedError
 from einmap.model.cost import ActionRow
-from einmap.model.sparsity.expected import Passed, Split, TensorZeros, operations
+from einmap.model.sparsity.expected import EinsumZeros, Passed
 from einmap.model.sparsity.slowest import slower_operations, slower_passing
 from einmap.model.traffic.actions import Actions
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
@@ -36,32 +36,33 @@ def sparse_numbers(traffic: EinsumTraffic, sparsity: Sparsity) -> SparseNumbers:
     """Expected numbers of an Einsum. Raises NotSupportedError for what is not known beside zeros."""
     _refuse(traffic)
     numbers = SparseNumbers()
-    timed: dict[tuple[str, str], Floats] = {}
+    timed: dict[tuple[str, str], Amounts] = {}
     longer: dict[tuple[str, str], float] = {}
-    for tensor in traffic.tensors:
-        for passed in TensorZeros(sparsity, tensor).passed():
+    zeros = EinsumZeros(sparsity, traffic)
+    for tensor in zeros.tensors:
+        for passed in tensor.passed():
             busy = _add(numbers, sparsity, passed, timed)
             if sparsity.takes_slowest:
                 key = passed.station.component.name, passed.action
-                more = float(busy.max()) * (slower_passing(sparsity, tensor, passed) - 1)
+                more = float(np.max(busy)) * (slower_passing(tensor, passed) - 1)
                 longer[key] = longer.get(key, 0.0) + more
     names = dict.fromkeys(name for name, _ in timed)
     for name in names:
         most = {
-            action: float(timed[name, action].max()) + longer.get((name, action), 0.0)
+            action: float(np.max(timed[name, action])) + longer.get((name, action), 0.0)
             if (name, action) in timed
             else 0.0
             for action in ("read", "write")
         }
         numbers.busiest[name] = Actions(most["read"], most["write"])
-    split = operations(sparsity, traffic.path, traffic.tensors)
+    split = zeros.operations()
     compute = traffic.path.compute.component.name
-    for state, amounts in zip(STATES, split.states, strict=True):
-        numbers.done[compute, None, _name("compute", state)] = float(amounts.sum())
+    for state, amount in zip(STATES, split.totals, strict=True):
+        numbers.done[compute, None, _name("compute", state)] = amount
     loads = split.actual + split.gated
-    numbers.busiest_operations = float(loads.max())
+    numbers.busiest_operations = float(np.max(loads))
     if sparsity.takes_slowest:
-        numbers.busiest_operations *= slower_operations(sparsity, traffic.path, traffic.tensors, loads)
+        numbers.busiest_operations *= slower_operations(zeros, loads)
     return numbers
 
 
@@ -69,18 +70,19 @@ def _name(action: str, state: str) -> str:
     return action if state == "actual" else f"{state}_{action}"
 
 
-def _add(numbers: SparseNumbers, sparsity: Sparsity, passed: Passed, timed: dict[tuple[str, str], Floats]) -> Floats:
+def _add(numbers: SparseNumbers, sparsity: Sparsity, passed: Passed, timed: dict[tuple[str, str], Amounts]) -> Amounts:
     """Count what passes a station; what each instance is busy with of it, in actions."""
     unit, tensor, action = passed.station.component, passed.tensor, passed.action
     per_value = unit.action(action).actions_per_value[tensor]
     busy = (passed.values.actual + passed.values.gated) * per_value
-    for state, amounts in zip(STATES, passed.values.states, strict=True):
-        _count(numbers, (unit.name, tensor, _name(action, state)), amounts, per_value)
+    for state, amount in zip(STATES, passed.values.totals, strict=True):
+        _count(numbers, (unit.name, tensor, _name(action, state)), amount, per_value)
     if passed.metadata is not None:
         is_own = unit.name in sparsity.own_metadata
         per_bit = 1.0 if is_own else _actions_per_bit(unit, tensor, action)
         moved = passed.metadata.actual + passed.metadata.gated
-        done = passed.metadata.actual if sparsity.shares_metadata else moved
+        actual, gated, _ = passed.metadata.totals
+        done = actual if sparsity.shares_metadata else actual + gated
         _count(numbers, (unit.name, tensor, f"metadata_{action}"), done, per_bit)
         if sparsity.shares_metadata or not is_own:
             per_bit = _actions_per_bit(unit, tensor, action)
@@ -98,8 +100,8 @@ def _actions_per_bit(unit: Component, tensor: str, action: str) -> float:
     return unit.action(action).actions_per_value[tensor] / bits
 
 
-def _count(numbers: SparseNumbers, key: tuple[str, str | None, str], amounts: Floats, factor: float) -> None:
-    numbers.done[key] = numbers.done.get(key, 0.0) + float(np.sum(amounts)) * factor
+def _count(numbers: SparseNumbers, key: tuple[str, str | None, str], amount: float, factor: float) -> None:
+    numbers.done[key] = numbers.done.get(key, 0.0) + amount * factor
 
 
 def _refuse(traffic: EinsumTraffic) -> None:
@@ -158,6 +160,3 @@ def action_rows(
         else:
             energy = energies.get((name, action), 0.0)
         yield ActionRow(einsum, name, tensor, action, times, times * energy)
-
-
-__all__ = ["SparseNumbers", "Split", "action_rows", "sparse_numbers"]

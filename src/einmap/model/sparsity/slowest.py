@@ -22,12 +22,12 @@ from math import ceil, lgamma, log, prod, sqrt
 import numpy as np
 
 from einmap.arch.component import Memory
-from einmap.arrays import Floats
+from einmap.arrays import Amounts, Floats
 from einmap.einsum.functions import erf
 from einmap.errors import NotSupportedError
 from einmap.model.counting.path import EinsumPath
-from einmap.model.sparsity.conditions import innermost, node_of, of_exchange, of_operations
-from einmap.model.sparsity.expected import Passed, TensorZeros, lane_loops
+from einmap.model.sparsity.conditions import innermost
+from einmap.model.sparsity.expected import EinsumZeros, Passed, TensorZeros, lane_loops
 from einmap.model.sparsity.visits import Around
 from einmap.model.traffic.tensor_traffic import Exchange, TensorTraffic
 from einmap.sparse.densities import Density, Uniform
@@ -91,29 +91,29 @@ class Deciding:
         return self.nonzeros * (self.nonzeros - 1) / (self.whole_values * max(1, self.whole_values - 1))
 
 
-def slower_passing(sparsity: Sparsity, tensor: TensorTraffic, passed: Passed) -> float:
+def slower_passing(zeros: TensorZeros, passed: Passed) -> float:
     """Ratio of what the busiest lane of a station passes to the largest mean of a lane.
 
     At least 1. Raises NotSupportedError for tensors that are indexed by sums.
     """
-    exchange = _exchange_of(tensor, passed)
-    path = tensor.path
-    conditions = innermost(c for c in of_exchange(sparsity, tensor, exchange) if c.skips)
+    sparsity, exchange = zeros.sparsity, _exchange_of(zeros.tensor, passed)
+    conditions = innermost(c for c in zeros.conditions(exchange) if c.skips)
     boxes = [(leader, condition.node, False) for leader, condition in conditions.items()]
-    form = TensorZeros(sparsity, tensor).form(exchange, passed.station, passed.way)
+    form = zeros.form(exchange, passed.station, passed.way)
     if sparsity.compresses(form.component.name, passed.tensor):
-        boxes.append((passed.tensor, node_of(tensor, exchange), True))
-    return _slower(sparsity, path, passed.station.level, boxes, passed.values.actual + passed.values.gated)
+        boxes.append((passed.tensor, zeros.node(exchange), True))
+    return _slower(sparsity, zeros.path, passed.station.level, boxes, passed.values.actual + passed.values.gated)
 
 
-def slower_operations(sparsity: Sparsity, path: EinsumPath, tensors: Sequence[TensorTraffic], loads: Floats) -> float:
+def slower_operations(zeros: EinsumZeros, loads: Amounts) -> float:
     """Ratio of operations of the busiest compute to the largest mean of one. At least 1.
 
-    `loads`: mean operations of each compute. Raises NotSupportedError for tensors that are indexed by sums.
+    `loads`: mean operations of each compute, or of all. Raises NotSupportedError for tensors that are indexed by sums.
     """
-    conditions = innermost(c for c in of_operations(sparsity, path, tensors) if c.skips)
+    path = zeros.path
+    conditions = innermost(c for c in zeros.conditions() if c.skips)
     boxes = [(leader, condition.node, False) for leader, condition in conditions.items()]
-    return _slower(sparsity, path, path.compute.level, boxes, loads)
+    return _slower(zeros.sparsity, path, path.compute.level, boxes, loads)
 
 
 def _exchange_of(tensor: TensorTraffic, passed: Passed) -> Exchange:
@@ -125,9 +125,10 @@ def _exchange_of(tensor: TensorTraffic, passed: Passed) -> Exchange:
 
 
 def _slower(
-    sparsity: Sparsity, path: EinsumPath, level: int, boxes: Sequence[tuple[str, Around, bool]], loads: Floats
+    sparsity: Sparsity, path: EinsumPath, level: int, boxes: Sequence[tuple[str, Around, bool]], amounts: Amounts
 ) -> float:
     lanes = frozenset(lane_loops(path, level))
+    loads = np.ravel(amounts)
     most = float(loads.max(initial=0.0))
     random = [box for box in boxes if _is_random(sparsity.densities.get(box[0]))]
     apart = [i for i in lanes if any(_divides(path, i, name, node) for name, node, _ in random)]
@@ -146,7 +147,7 @@ def _slower(
             volume = 1 if one.counted else round(one.volume)
             found = most_boxes(one.whole_values, one.nonzeros, n, parts, volume)
             return found / (parts * one.mean / (one.volume if one.counted else 1))
-    return max(1.0, _of_likely_lanes(deciding, n, loads.ravel()))
+    return max(1.0, _of_likely_lanes(deciding, n, loads))
 
 
 def _is_random(density: Density | None) -> bool:

@@ -37,8 +37,9 @@ def _row(path: EinsumPath, sparsity: Sparsity, counts: TensorCounts, station: St
     most = fmt.most(size, density.most(size))
     width = memory.bits[tensor]
     inside = 0 if memory.name in sparsity.own_metadata else 1
-    dense, expected = prod(size) * width, mean.values * width + mean.metadata * inside
-    return TileRow(path.einsum.name, memory.name, tensor, dense, expected, most.values * width + most.metadata * inside)
+    dense = prod(size) * width
+    expected, worst = (float(tile.values * width + tile.metadata * inside) for tile in (mean, most))
+    return TileRow(path.einsum.name, memory.name, tensor, dense, expected, worst)
 
 
 def largest(path: EinsumPath, counts: TensorCounts, station: Station, ranks: Sequence[str]) -> list[int]:

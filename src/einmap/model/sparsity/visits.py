@@ -1,7 +1,9 @@
-"""Boxes that the visits of a node use, one table for each rank variable.
+"""Boxes that the visits of a node use, by rank variable.
 
-A row of a table is one combination of the iterations of a variable's loops that apply at the node; lanes that are
-merged on the way to the parent are columns of it. All tables together make all visits.
+The visits of a node are all combinations of the rows of its variables. A row is one combination of the iterations of a
+variable's loops that apply at the node; lanes that are merged on the way to the parent are columns of it. Rows that are
+alike are one, with how often it is there: `Alike` is one row for all, a number instead of arrays; `Table` tells rows
+apart.
 """
 
 from __future__ import annotations
@@ -9,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 
-from einmap.arrays import Bools, Floats, Ints
+from einmap.arrays import Bools, Floats, Ints, Wholes
 from einmap.einsum.einsum import TensorAccess
 from einmap.errors import NotSupportedError
 from einmap.model.counting.path import EinsumPath
@@ -36,10 +39,70 @@ class Around:
 
 @dataclass(frozen=True)
 class Spans:
-    """Intervals of one rank variable: first values and lengths, shape (rows, merged lanes). Length 0: no such lane."""
+    """Intervals of one rank variable: first values and lengths, shape (rows, merged lanes), or a number for all.
 
-    start: Ints
-    size: Ints
+    Length 0: no such lane. `lanes`: merged lanes that a number stands for.
+    """
+
+    start: Wholes
+    size: Wholes
+    lanes: int = 1
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several lanes are merged."""
+        return self.lanes > 1 or (not isinstance(self.size, int) and self.size.shape[1] > 1)
+
+
+class Alike:
+    """Iterations of one variable's loops at a node that are all of one length: one row stands for all of them.
+
+    Their places are not told: each begins at 0.
+    """
+
+    def __init__(self, path: EinsumPath, variable: str, node: Around) -> None:
+        self.path, self.variable, self.node = path, variable, node
+        self.loops = [i for i in path.loops_of[variable] if i in node.applied]
+
+    def spans(self, at: Around) -> Spans:
+        """The interval that a visit of another node around this one uses; or of this one."""
+        size, lanes, loops = self.path.einsum.extents[self.variable], 1, self.path.loops
+        for i in self.path.loops_of[self.variable]:
+            if i in at.merged:
+                lanes *= loops[i].iterations
+                size = loops[i].shape
+            elif i in at.applied and i in self.node.applied:
+                size = loops[i].shape
+        return Spans(0, size, lanes)
+
+    def weights(self, lanes: Sequence[int], first: frozenset[int]) -> float | Floats:
+        """How often the row is there for each lane of some loops, where other loops are at their first iteration.
+
+        A number where lanes are alike, else shape (1, lanes): those of `lanes` that are in `first` as well.
+        """
+        loops = self.path.loops
+        times = prod(loops[i].iterations for i in self.loops if i not in first and i not in lanes)
+        own = [i for i in self.loops if i in lanes]
+        if first.isdisjoint(own):
+            return float(times)
+        counted: Floats = np.ones(1)
+        for i in own:
+            lane = np.arange(loops[i].iterations)
+            counted = np.outer(counted, lane == 0 if i in first else lane >= 0).ravel()
+        return counted[None, :] * times
+
+
+def are_alike(path: EinsumPath, variable: str, node: Around) -> bool:
+    """Whether the loops of a variable that apply at a node cut it without remainders."""
+    extent, deepest = path.einsum.extents[variable], max(node.applied, default=-1)
+    for i in path.loops_of[variable]:
+        loop = path.loops[i]
+        if i > deepest or loop.absent:
+            continue
+        if loop.initial is not None or extent % loop.shape:
+            return False
+        extent = loop.shape
+    return True
 
 
 class Table:
@@ -60,13 +123,24 @@ class Table:
         """How many iterations a row stands for."""
         self._spans: dict[Around, Spans] = {}
 
-    def join(self, columns: Sequence[Ints]) -> None:
-        """Make one row of those that are alike in all columns, each of shape (rows, any)."""
-        together = np.concatenate([np.zeros((self.rows, 1), dtype=np.int64), *columns], axis=1)
-        _, firsts, times = np.unique(together, axis=0, return_index=True, return_counts=True)
-        self.index = {i: values[firsts] for i, values in self.index.items()}
-        self.rows, self.times = len(firsts), times[:, None].astype(np.float64)
-        self._spans = {}
+    def joined(self, columns: Sequence[Ints]) -> Table:
+        """One row for those that are alike in all columns, each of shape (rows, any), all at least 0."""
+        key = np.zeros(self.rows, dtype=np.int64)
+        different = 1
+        for column in (column for columns in columns for column in columns.T):
+            most = int(column.max(initial=0)) + 1
+            if different * most > 2**62:
+                _, key = np.unique(key, return_inverse=True)
+                different = self.rows
+            key, different = key * most + column, different * most
+        _, firsts, times = np.unique(key, return_index=True, return_counts=True)
+        if len(firsts) == self.rows:
+            return self
+        joined = object.__new__(Table)
+        joined.path, joined.variable, joined.node, joined._spans = self.path, self.variable, self.node, {}
+        joined.index = {i: values[firsts] for i, values in self.index.items()}
+        joined.rows, joined.times = len(firsts), times[:, None].astype(np.float64)
+        return joined
 
     def spans(self, at: Around) -> Spans:
         """Intervals that the visits of another node around this one use, in which each row lies; or of this one."""
@@ -109,9 +183,15 @@ class Table:
             start = start + begin
         return start, size
 
-    def lanes(self, loops: Sequence[int], counted: Bools) -> Floats:
-        """How often each row is there for each lane of `loops`, shape (rows, lanes); `counted`: columns that count."""
-        own = [i for i in loops if i in self.index]
+    def weights(self, lanes: Sequence[int], first: frozenset[int]) -> Floats:
+        """How often each row is there for each lane of some loops, where other loops are at their first iteration.
+
+        Shape (rows, lanes).
+        """
+        counted: Bools = np.asarray(self.spans(self.node).size) > 0
+        for i in first & self.index.keys():
+            counted = counted & (self.index[i] == 0)
+        own = [i for i in lanes if i in self.index]
         sizes = [self.path.loops[i].iterations for i in own]
         lane = np.zeros(counted.shape, dtype=np.int64)
         for i, n in zip(own, sizes, strict=True):
@@ -124,12 +204,24 @@ class Table:
 
 @dataclass(frozen=True)
 class Boxes:
-    """Boxes of a tensor over the rows of all variables, then over their merged lanes: one axis for each."""
+    """Boxes of a tensor: numbers, or arrays over the rows of all variables, then over their merged lanes.
 
-    low: list[Ints]
-    size: list[Ints]
+    One axis for each. `lanes`: axes of merged lanes, of more than one; `alike`: merged lanes that each box stands for.
+    """
+
+    low: list[Wholes]
+    size: list[Wholes]
     lanes: tuple[int, ...]
-    """Axes of merged lanes, of more than one."""
+    alike: int
+
+    @property
+    def positions(self) -> Any:
+        """Values of each box, zeros as well."""
+        return prod(self.size)
+
+    def first(self, n: int) -> Boxes:
+        """The boxes of the first of merged lanes, with an axis for each of `n` variables."""
+        return Boxes([by_row(a, n) for a in self.low], [by_row(a, n) for a in self.size], (), self.alike)
 
 
 def boxes_of(path: EinsumPath, access: TensorAccess, ranks: Sequence[str], spans: Mapping[str, Spans]) -> Boxes:
@@ -137,25 +229,40 @@ def boxes_of(path: EinsumPath, access: TensorAccess, ranks: Sequence[str], spans
     order = path.einsum.rank_variables
     n, first, by_rank = len(order), dict(path.einsum.first_values), dict(access.projection)
 
-    def spread(values: Ints, v: str) -> Ints:
+    def spread(values: Wholes, v: str) -> Wholes:
+        if isinstance(values, int):
+            return values
         shape = [1] * (2 * n)
         shape[order.index(v)], shape[n + order.index(v)] = values.shape
         return values.reshape(shape)
 
-    low: list[Ints] = []
-    size: list[Ints] = []
-    present: Bools = np.ones([1] * (2 * n), dtype=bool)
+    low: list[Wholes] = []
+    size: list[Wholes] = []
+    absent: list[Bools] = []
     for rank in ranks:
-        begin: Ints = np.full([1] * (2 * n), by_rank[rank].constant, dtype=np.int64)
-        length: Ints = np.ones([1] * (2 * n), dtype=np.int64)
+        begin: Wholes = by_rank[rank].constant
+        length: Wholes = 1
         for v, a in by_rank[rank].terms:
             start, extent = spread(spans[v].start, v), spread(spans[v].size, v)
-            present = present & (extent > 0)
+            if not isinstance(extent, int) and not extent.all():
+                absent.append(extent == 0)
             begin = begin + a * (start + first.get(v, 0) + (0 if a > 0 else extent - 1))
             length = length + abs(a) * (extent - 1)
         low.append(begin)
         size.append(length)
-    if not present.all():
-        low, size = [np.where(present, a, 0) for a in low], [np.where(present, a, 0) for a in size]
-    shape = np.broadcast_shapes(*(a.shape for a in (*low, *size))) if low else (1,) * (2 * n)
-    return Boxes(low, size, tuple(axis for axis in range(n, 2 * n) if len(shape) > axis and shape[axis] > 1))
+    for there in absent:
+        low, size = [np.where(there, 0, a) for a in low], [np.where(there, 0, a) for a in size]
+    shape = np.broadcast_shapes(*(np.shape(a) for a in (*low, *size)))
+    lanes = tuple(axis for axis in range(n, len(shape)) if shape[axis] > 1)
+    return Boxes(low, size, lanes, prod(spans[v].lanes for v in access.variables))
+
+
+def by_row(values: Any, n: int) -> Any:
+    """An axis for each of `n` variables, of the first of merged lanes, which a tensor's own boxes do not tell apart.
+
+    A number for a number.
+    """
+    if isinstance(values, np.ndarray):
+        place: Any = (..., *([0] * n))
+        return values[place] if values.ndim else values.item()
+    return values

@@ -17,8 +17,9 @@ from einmap.errors import At, EinmapError, SpecError, did_you_mean
 from einmap.expressions.arithmetic import number, tensor_set
 from einmap.expressions.scope import Scope
 from einmap.expressions.sets import NameSet
-from einmap.sparse.densities import Density, Even, Known, Structured, Uniform
+from einmap.sparse.densities import Density, Even, Structured, Uniform
 from einmap.sparse.formats import NAMED, Format, Kind, format_of, named_format
+from einmap.sparse.known import Known
 from einmap.sparse.masks import banded, check_size, read_mask
 from einmap.sparse.savings import Saving, Sparsity
 from einmap.spec.binding.per_tensor import per_tensor

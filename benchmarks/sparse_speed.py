@@ -1,0 +1,103 @@
+"""Processor time of an evaluation with zeros beside that of the same mapping with dense tensors.
+
+    python benchmarks/sparse_speed.py [REPEATS]
+
+A product of 128 x 128 x 128 values on one lane, another on 4 x 8 lanes, and a layer of a convolution, each with
+densities of four kinds. The least of REPEATS (100) evaluations each, in turn in one process. Specifications are loaded
+before; the time of the first evaluation, which finds what is kept for others, stands beside.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+
+import einmap
+
+MACHINE = """
+arch:
+  nodes:
+  - !Memory {name: Main, size: inf, leak_power: 0, area: 0, bits_per_action: 8, tensors: {keep: All},
+      actions: [{name: read, energy: 8e-12, throughput: 2e9}, {name: write, energy: 8e-12, throughput: 2e9}]}
+  - !Memory {name: Buffer, size: inf, leak_power: 0, area: 0, bits_per_action: 8,
+      actions: [{name: read, energy: 1e-12, throughput: 2e9}, {name: write, energy: 1e-12, throughput: 2e9}]}
+  - !Container {name: Array, spatial: [{name: X, fanout: 4}, {name: Y, fanout: 8}]}
+  - !Memory {name: Reg, size: inf, leak_power: 0, area: 0, bits_per_action: 8,
+      actions: [{name: read, energy: 1e-13, throughput: 2e9}, {name: write, energy: 1e-13, throughput: 2e9}]}
+  - !Compute {name: MAC, leak_power: 0, area: 0, actions: [{name: compute, energy: 1e-12, throughput: 1e9}]}
+"""
+PRODUCT = ("M: 128, N: 128, K: 128", "Z[m, n] = A[m, k] * B[n, k]")
+LAYER = ("P: 14, Q: 14, R: 3, S: 3, C: 64, M: 64", "Z[m, p, q] = A[c, H: p + r, W: q + s] * B[m, c, r, s]")
+PROBLEMS = {
+    "product": (*PRODUCT, "Main A B Z / n 1 / Buffer B / m 1 / Buffer A / Reg Z / k 1"),
+    "product on lanes": (*PRODUCT, "Main A B Z / m 32 / n 32 / Buffer A B Z / m 8 X / n 4 Y / Reg Z / k 1 / m 1 / n 1"),
+    "layer": (
+        *LAYER,
+        "Main A B Z / m 16 / c 16 / Buffer A B Z / m 4 X / c 2 Y / Reg B / p 1 / q 1 / c 1 / m 1 / r 1 / s 1",
+    ),
+}
+"""Sizes, Einsum, and nodes of a mapping from the outside in: what a memory holds, or a tile and the lanes it is for."""
+DENSITIES = {
+    "uniform": ("0.25", "0.4"),
+    "even": ("{even: 0.25}", "{even: 0.4}"),
+    "structured": ("0.25", "{structured: [2, 4], along: %s}"),
+    "masks": ("{uniform: 0.25, seed: 1}", "{uniform: 0.4, seed: 2}"),
+}
+SAVINGS = """
+  formats: {Main: {A | B: %s}, Buffer: {A | B: %s}}
+  savings:
+  - {at: Buffer, do: skip, tensors: A, on: B}
+  - {at: Buffer, do: skip, tensors: B, on: A}
+  - {at: Reg, do: skip, tensors: Z, on: A | B}
+  - {at: MAC, do: gate, on: A | B}
+"""
+
+
+def text_of(sizes: str, einsum: str, nodes: str) -> str:
+    """A specification with dense tensors."""
+    lines = [f"workload: {{rank_sizes: {{{sizes}}}, bits_per_value: {{All: 8}}, einsums: ['{einsum}']}}"]
+    lines += ["mapping:", "  nodes:"]
+    for node in nodes.split(" / "):
+        first, *rest = node.split()
+        if first.istitle():
+            lines.append(f"  - !Storage {{tensors: [{', '.join(rest)}], component: {first}}}")
+        elif len(rest) == 1:
+            lines.append(f"  - !Temporal {{rank_variable: {first}, tile_shape: {rest[0]}}}")
+        else:
+            lines.append(
+                f"  - !Spatial {{rank_variable: {first}, tile_shape: {rest[0]}, component: Array, name: {rest[1]}}}"
+            )
+    return MACHINE + "\n".join([*lines, "  - !Compute {einsum: Z, component: MAC}", ""])
+
+
+def seconds(call: Callable[[], object]) -> float:
+    """Processor time of a call."""
+    begin = time.process_time()
+    call()
+    return time.process_time() - begin
+
+
+def main(repeats: int) -> None:
+    """Print the times of all problems with all densities."""
+    for name, (sizes, einsum, nodes) in PROBLEMS.items():
+        text = text_of(sizes, einsum, nodes)
+        specs = {"dense": einmap.loads(text)}
+        for kind, (a, b) in DENSITIES.items():
+            form, rank = ("csf", "C") if name == "layer" else ("coo", "K")
+            zeros = f"sparsity:\n  densities: {{A: {a}, B: {b.replace('%s', rank)}}}"
+            specs[kind] = einmap.loads(text + zeros + SAVINGS % (form, form))
+        first = {kind: seconds(lambda spec=spec: einmap.evaluate(spec)) for kind, spec in specs.items()}
+        times: dict[str, list[float]] = {kind: [] for kind in specs}
+        for _ in range(repeats):
+            for kind, spec in specs.items():
+                times[kind].append(seconds(lambda spec=spec: einmap.evaluate(spec)))
+        dense = min(times["dense"])
+        for kind in specs:
+            least = min(times[kind])
+            print(
+                f"{name:18} {kind:12} {least * 1e3:6.2f} ms {least / dense:5.2f} times dense; "
+                f"first {first[kind] * 1e3:6.2f} ms"
+            )
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 100)

@@ -1,0 +1,257 @@
+"""Sums over the visits of a node: how often each is there, times what it moves, times how likely its conditions are.
+
+Each factor is a number, or an array over the rows of a few rank variables (`visits`), so that sums are products of
+numbers, or contractions of arrays, one variable after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from einmap.arrays import Amounts, Floats, Ints
+from einmap.einsum.spaces.projection import Affine
+from einmap.model.counting.path import EinsumPath
+from einmap.model.sparsity.conditions import Condition, innermost, likely
+from einmap.model.sparsity.visits import Alike, Around, Spans, Table, are_alike
+from einmap.model.traffic.tensor_traffic import TensorTraffic
+from einmap.sparse.densities import Density, Structured
+from einmap.sparse.savings import Sparsity
+
+type Sets = tuple[tuple[float, frozenset[int]], ...]
+"""Visits that count: signed sets of loops that are at their first iteration."""
+WHOLE: Sets = ((1.0, frozenset()),)
+"""All visits."""
+type Factor = tuple[Floats, tuple[int, ...]]
+"""An array and the names of its axes: i for rows of the variable at position i, n + i for its lanes, of n variables."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """Expected amounts by state, for each instance of a component.
+
+    Numbers, or arrays with an axis for the lanes of each rank variable; each entry stands for `alike` instances.
+    """
+
+    actual: Amounts
+    gated: Amounts
+    skipped: Amounts
+    alike: int = 1
+
+    @property
+    def states(self) -> tuple[Amounts, Amounts, Amounts]:
+        """In the order of `savings.STATES`."""
+        return self.actual, self.gated, self.skipped
+
+    @property
+    def totals(self) -> tuple[float, float, float]:
+        """Amounts of all instances together, in the order of `savings.STATES`."""
+        return total(self.actual) * self.alike, total(self.gated) * self.alike, total(self.skipped) * self.alike
+
+
+def total(amounts: Amounts) -> float:
+    """The sum of all entries."""
+    return float(amounts.sum()) if isinstance(amounts, np.ndarray) else amounts
+
+
+@dataclass(frozen=True)
+class Weights:
+    """How often the rows of all variables are there: a number for those that are alike, and arrays by lane."""
+
+    number: float
+    arrays: tuple[Factor, ...]
+
+
+class Nest:
+    """The loops of an Einsum: rows of its variables by node, which the visits of several exchanges share."""
+
+    def __init__(self, path: EinsumPath, sparsity: Sparsity) -> None:
+        self.path, self.sparsity = path, sparsity
+        self._alike: dict[tuple[str, Around], Alike | None] = {}
+        self._tables: dict[tuple[str, Around], Table] = {}
+
+    def alike(self, variable: str, node: Around) -> Alike | None:
+        """One row for all iterations of a variable's loops, None where they have different lengths."""
+        key = variable, node
+        if key not in self._alike:
+            self._alike[key] = Alike(self.path, variable, node) if are_alike(self.path, variable, node) else None
+        return self._alike[key]
+
+    def table(self, variable: str, node: Around) -> Table:
+        """A row for each iteration of a variable's loops."""
+        key = variable, node
+        if key not in self._tables:
+            self._tables[key] = Table(self.path, variable, node)
+        return self._tables[key]
+
+
+class Visits:
+    """All visits of a node, with the conditions of what happens in them; rows that are alike are one."""
+
+    def __init__(
+        self, nest: Nest, node: Around, conditions: Sequence[Condition], tensor: TensorTraffic | None = None
+    ) -> None:
+        """`tensor`: whose tiles are moved, None for operations."""
+        self.nest, self.node, self.tensor = nest, node, tensor
+        self.path, self.sparsity = nest.path, nest.sparsity
+        self.variables = self.path.einsum.rank_variables
+        self.done = innermost(conditions)
+        self.timed = innermost([c for c in conditions if c.skips])
+        self._looked_at: list[tuple[str, Around]] = [] if tensor is None else [(tensor.access.tensor, node)]
+        self._looked_at += [(c.leader, c.node) for c in {*self.done.values(), *self.timed.values()}]
+        self.rows = {v: self._rows(v) for v in self.variables}
+        self.own = {v: rows.spans(node) for v, rows in self.rows.items()}
+        self._chances: dict[Condition, Amounts] = {}
+        self._weights: dict[tuple[tuple[int, ...], frozenset[int]], Weights] = {}
+
+    def _rows(self, v: str) -> Alike | Table:
+        alike = self.nest.alike(v, self.node)
+        if alike is not None and not any(
+            self._has_places(v, name, alike.spans(at), at) for name, at in self._looked_at
+        ):
+            return alike
+        table = self.nest.table(v, self.node)
+        return table.joined(list(self._told(v, table))) if table.rows > 1 else table
+
+    def _has_places(self, v: str, name: str, spans: Spans, at: Around) -> bool:
+        """Whether it matters where intervals of one length begin."""
+        density = self.sparsity.densities.get(name)
+        if density is None or not density.is_positional or v not in self.path.einsum.by_tensor[name].variables:
+            return False
+        if at.applied.isdisjoint(self.path.loops_of[v]):
+            return False
+        if isinstance(density, Structured):
+            index = self._block_index(name, density)
+            if v not in dict(index.terms):
+                return False
+            if self._is_index(v, index) and not spans.is_shared:
+                # they begin at multiples of their length: each in one block, or with one
+                return bool(spans.size % density.m and density.m % spans.size)
+        return True
+
+    def _block_index(self, name: str, density: Structured) -> Affine:
+        """The index of the rank of a density's blocks."""
+        return dict(self.path.einsum.by_tensor[name].projection)[self.sparsity.ranks[name][density.rank]]
+
+    def _is_index(self, v: str, index: Affine) -> bool:
+        """Whether an index is a variable's value, which begins at 0."""
+        return index.terms == ((v, 1),) and not index.constant and v not in dict(self.path.einsum.first_values)
+
+    def _told(self, v: str, table: Table) -> Iterator[Ints]:
+        """Columns that tell rows apart: lanes, sizes, places where these matter, first iterations of outputs."""
+        loops = self.path.loops
+        for i, values in table.index.items():
+            if loops[i].is_spatial:
+                yield values
+            elif self.tensor is not None and self.tensor.access.output:
+                yield np.minimum(values, 1)
+        yield np.asarray(table.spans(self.node).size)
+        for name, node in self._looked_at:
+            density = self.sparsity.densities.get(name)
+            yield np.asarray(table.spans(node).size)
+            if density is not None and density.is_positional:
+                yield from self._places(v, name, density, table.spans(node))
+
+    def _places(self, v: str, name: str, density: Density, spans: Spans) -> Iterator[Ints]:
+        """Where intervals begin, as far as it matters: inside of one block of a structured density it does not."""
+        if v not in self.path.einsum.by_tensor[name].variables:
+            return
+        if isinstance(density, Structured):
+            index = self._block_index(name, density)
+            if v not in dict(index.terms):
+                return
+            if self._is_index(v, index):
+                place = np.asarray(spans.start) % density.m
+                yield np.where(place + spans.size <= density.m, 0, 1 + place)
+                return
+        yield np.asarray(spans.start)
+
+    def sums(self, content: Amounts, lanes: Sequence[int], sets: Sets) -> Split:
+        """Sums of `content`, a number or an axis for each variable, by lane, over the visits of `sets`."""
+        whole = self._met({}, content, lanes, sets)
+        timed = self._met(self.timed, content, lanes, sets) if self.timed else whole
+        actual = timed if self.done == self.timed else self._met(self.done, content, lanes, sets)
+        return Split(actual, timed - actual, whole - timed, self._alike(lanes, actual))
+
+    def total(self, conditions: Mapping[str, Condition], content: Amounts, lanes: Sequence[int], sets: Sets) -> float:
+        """The sum of what is done where all of some conditions are met, all lanes together."""
+        found = self._met(conditions, content, lanes, sets)
+        return total(found) * self._alike(lanes, found)
+
+    def _alike(self, lanes: Sequence[int], found: Amounts) -> int:
+        """Instances that each entry of a sum by lane stands for."""
+        return prod(self.path.loops[i].iterations for i in lanes) // np.size(found)
+
+    def _met(self, conditions: Mapping[str, Condition], content: Amounts, lanes: Sequence[int], sets: Sets) -> Amounts:
+        factors = [content, *[self.chance(condition) for condition in conditions.values()]]
+        number = 1.0
+        arrays: list[Factor] = []
+        for factor in factors:
+            if isinstance(factor, np.ndarray):
+                arrays.append(_squeezed(factor))
+            else:
+                number *= factor
+        found: Amounts = 0.0
+        for sign, first in sets:
+            weights = self.weights(lanes, first)
+            value: Amounts = sign * number * weights.number
+            if arrays or weights.arrays:
+                value = value * contracted([*weights.arrays, *arrays], len(self.variables))
+            found = found + value
+        return found
+
+    def weights(self, lanes: Sequence[int], first: frozenset[int]) -> Weights:
+        """How often each row is there for each lane, of those that are at the first iteration of some loops."""
+        key = tuple(lanes), first
+        if key not in self._weights:
+            number, arrays, n = 1.0, [], len(self.variables)
+            for i, v in enumerate(self.variables):
+                found = self.rows[v].weights(lanes, first)
+                if isinstance(found, float):
+                    number *= found
+                else:
+                    arrays.append((found[:, 0], (i,)) if found.shape[1] == 1 else (found, (i, n + i)))
+            self._weights[key] = Weights(number, tuple(arrays))
+        return self._weights[key]
+
+    def chance(self, condition: Condition) -> Amounts:
+        """Probability that a condition is met, by row."""
+        if condition not in self._chances:
+            spans = {v: rows.spans(condition.node) for v, rows in self.rows.items()}
+            self._chances[condition] = likely(self.path, self.sparsity, condition, spans)
+        return self._chances[condition]
+
+
+def _squeezed(content: Floats) -> Factor:
+    """An array without its axes of length 1."""
+    kept = [axis for axis, n in enumerate(content.shape) if n > 1]
+    return content.reshape([content.shape[axis] for axis in kept]), tuple(kept)
+
+
+def contracted(factors: list[Factor], n: int) -> Floats:
+    """The sum of products over all axes below `n`; each other one up to 2 `n` stays, of length 1 if no factor has it.
+
+    One axis is summed after another, next the one that takes the fewest products.
+    """
+    lengths = {axis: size for array, axes in factors for axis, size in zip(axes, array.shape, strict=True)}
+    rest = {axis for axis in lengths if axis < n}
+    while rest:
+        costs = {axis: prod(lengths[other] for other in _joined(factors, axis)) for axis in rest}
+        axis = min(rest, key=lambda axis: (costs[axis], axis))
+        left = tuple(sorted(_joined(factors, axis) - {axis}))
+        operands = [part for factor in factors if axis in factor[1] for part in factor]
+        factors = [factor for factor in factors if axis not in factor[1]]
+        factors.append((np.einsum(*operands, left), left))
+        rest.remove(axis)
+    operands = [part for factor in factors for part in factor]
+    out = tuple(sorted({axis for _, axes in factors for axis in axes}))
+    whole: Floats = np.einsum(*operands, out)
+    return whole.reshape([lengths.get(n + i, 1) for i in range(n)])
+
+
+def _joined(factors: list[Factor], axis: int) -> set[int]:
+    """Axes of all factors that have an axis."""
+    return {other for _, axes in factors if axis in axes for other in axes}

@@ -1,0 +1,173 @@
+"""Nonzeros that are known position by position.
+
+Boxes are given as in `densities`. Answers are kept, up to a number of bytes: mappings ask for the same tiles again and
+again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from einmap.arrays import Bools, Floats, Ints, Wholes
+from einmap.errors import NotSupportedError
+
+MOST_BOXES = 20_000
+"""Boxes that are looked at one by one, at most."""
+MOST_KEPT = 2**24
+"""Bytes of answers that are kept, at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Nonzeros of a tensor position by position; `mask`: true where a value is nonzero."""
+
+    mask: Bools
+    is_positional: bool = field(default=True, init=False)
+    """Whether equal shapes at other places differ."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Known) and np.array_equal(self.mask, other.mask)
+
+    def __hash__(self) -> int:
+        return hash((self.mask.shape, self.nonzeros))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Length of each rank."""
+        return self.mask.shape
+
+    @cached_property
+    def nonzeros(self) -> int:
+        """Nonzeros of the whole tensor."""
+        return int(self.mask.sum())
+
+    @property
+    def part(self) -> float:
+        """Part of the tensor's values that is nonzero."""
+        return self.nonzeros / max(1, self.mask.size)
+
+    def expected(self, low: Sequence[Wholes], size: Sequence[Wholes]) -> Floats:
+        """Nonzeros of each box."""
+        return self.parts(low, size, range(self.mask.ndim))
+
+    def nonempty(
+        self, low: Sequence[Wholes], size: Sequence[Wholes], lanes: tuple[int, ...] = (), alike: int = 1
+    ) -> Floats:
+        """1 where a box has a nonzero, else 0; of boxes along the axes `lanes` any of them."""
+        assert alike == 1, "lanes at other places differ"
+        found = self.parts(low, size, ())
+        return found.max(axis=lanes, keepdims=True) if lanes else found
+
+    def parts(self, low: Sequence[Wholes], size: Sequence[Wholes], ranks: Sequence[int]) -> Floats:
+        """Indices of some ranks of each box at which its other ranks hold a nonzero.
+
+        Raises NotSupportedError for too many boxes of different lengths or places.
+        """
+        asked = [a if isinstance(a, int) else (a.shape, a.tobytes()) for a in (*low, *size)]
+        key = (tuple(ranks), *asked)
+        found = self._kept.get(key)
+        if found is None:
+            found = self._keep(key, np.asarray(self._parts(low, size, ranks)))
+        return found
+
+    @cached_property
+    def _kept(self) -> dict[tuple[object, ...], Floats]:
+        """Answers by what was asked, the oldest first."""
+        return {}
+
+    def _keep(self, key: tuple[object, ...], found: Floats) -> Floats:
+        """Keep an answer; the oldest ones go."""
+        found.flags.writeable = False
+        room = MOST_KEPT - sum(answer.nbytes for answer in self._kept.values()) - found.nbytes
+        while room < 0 and self._kept:
+            room += self._kept.pop(next(iter(self._kept))).nbytes
+        if room >= 0:
+            self._kept[key] = found
+        return found
+
+    def _parts(self, low: Sequence[Wholes], size: Sequence[Wholes], ranks: Sequence[int]) -> Floats:
+        tiles = [_tiling(a, n, whole) for a, n, whole in zip(low, size, self.shape, strict=True)]
+        if all(tiles):
+            return self._of_tiles(tiles, ranks)  # type: ignore[arg-type]
+        if len(ranks) == self.mask.ndim:
+            return self._counted(low, size)
+        if not ranks:
+            return (self.expected(low, size) > 0).astype(np.float64)
+        return self._one_by_one(low, size, ranks)
+
+    def _of_tiles(self, tiles: Sequence[tuple[int, Wholes]], ranks: Sequence[int]) -> Floats:
+        """`parts` of tiles that cut the tensor evenly: lengths, and which ones along each rank."""
+        cut = [n for whole, (length, _) in zip(self.shape, tiles, strict=True) for n in (whole // length, length)]
+        rest = tuple(2 * rank + 1 for rank in range(len(tiles)) if rank not in ranks)
+        found = self.mask.reshape(cut)
+        if any(cut[axis] > 1 for axis in rest):
+            found = found.any(axis=rest, keepdims=True)
+        counted = found.sum(axis=tuple(range(1, 2 * len(tiles), 2)), dtype=np.float64)
+        answer: Floats = np.asarray(counted[tuple(place for _, place in tiles)])
+        return answer
+
+    @cached_property
+    def _sums(self) -> Ints:
+        """Nonzeros of all boxes that begin at 0, one longer than the tensor along each rank."""
+        kind = np.int32 if self.mask.size < 2**31 else np.int64
+        sums = np.zeros(tuple(n + 1 for n in self.shape), dtype=kind)
+        inner = sums[tuple(slice(1, None) for _ in self.shape)]
+        inner[...] = self.mask
+        for axis in range(self.mask.ndim):
+            np.cumsum(inner, axis=axis, out=inner)
+        return sums
+
+    def _counted(self, low: Sequence[Wholes], size: Sequence[Wholes]) -> Floats:
+        """Nonzeros of each box, from sums of boxes that begin at 0 (Crow, SIGGRAPH 1984)."""
+        total: Ints = np.zeros((), dtype=np.int64)
+        for corner in range(1 << len(low)):
+            ends = [a + n if corner >> rank & 1 else a for rank, (a, n) in enumerate(zip(low, size, strict=True))]
+            sign = -1 if (len(low) - corner.bit_count()) % 2 else 1
+            total = total + sign * self._sums[tuple(ends)]
+        return np.asarray(total, dtype=np.float64)
+
+    def _one_by_one(self, low: Sequence[Wholes], size: Sequence[Wholes], ranks: Sequence[int]) -> Floats:
+        """`parts` of boxes that do not cut the tensor evenly."""
+        columns = np.broadcast_arrays(*low, *size)
+        boxes = np.stack([column.ravel() for column in columns], axis=1)
+        different, places = np.unique(boxes, axis=0, return_inverse=True)
+        if len(different) > MOST_BOXES:
+            raise NotSupportedError(
+                f"{len(different):,} different tiles are too many to look at their metadata",
+                hint="give the density as a number",
+            )
+        rest = tuple(rank for rank in range(self.mask.ndim) if rank not in ranks)
+        found = []
+        for row in different.tolist():
+            box = self.mask[tuple(slice(a, a + n) for a, n in zip(row[: len(low)], row[len(low) :], strict=True))]
+            found.append(float(box.any(axis=rest).sum()))
+        return np.array(found)[places.ravel()].reshape(columns[0].shape)
+
+    def most(self, size: Sequence[int]) -> int:
+        """Nonzeros of the fullest box of a shape, wherever it begins."""
+        size = [min(n, whole) for n, whole in zip(size, self.shape, strict=True)]
+        begins = np.ix_(*(np.arange(whole - n + 1) for n, whole in zip(size, self.shape, strict=True)))
+        return int(self._counted(begins, size).max(initial=0))
+
+    def distribution(self, size: Sequence[int]) -> Floats:
+        """Part of the boxes of a shape, laid side by side from 0, that have 0, 1, 2, ... nonzeros."""
+        begins = np.ix_(*(np.arange(0, whole, max(1, n)) for n, whole in zip(size, self.shape, strict=True)))
+        lengths = [np.minimum(n, whole - a) for a, n, whole in zip(begins, size, self.shape, strict=True)]
+        counts = np.bincount(self.expected(begins, lengths).astype(np.int64).ravel())
+        return counts / counts.sum()
+
+    def draw(self, rng: np.random.Generator) -> Bools:  # noqa: ARG002
+        """The mask."""
+        return self.mask
+
+
+def _tiling(low: Wholes, size: Wholes, whole: int) -> tuple[int, Wholes] | None:
+    """The length of tiles that cut a rank evenly, and which of them the intervals are; None where they are not such."""
+    length = size if isinstance(size, int) else int(size.flat[0]) if size.size else 0
+    if length <= 0 or whole % length or np.any(size != length) or np.any(low % length):
+        return None
+    return length, low // length
