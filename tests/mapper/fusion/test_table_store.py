@@ -102,6 +102,17 @@ def test_space_counts_where_the_whole_of_a_tensor_that_passes_by_has_room():
     assert crossed(47) == [nothing] * 4
 
 
+@pytest.mark.parametrize(("kept", "memories"), [("~DRAM", ("GLB",)), ("Nothing", ("GLB", "Registers"))])
+def test_space_has_no_memory_in_which_nothing_stays_while_others_run(kept, memories):
+    # registers hold tiles of all tensors, below the buffer where that holds what main memory does not
+    arch = deepcopy(ARCH)
+    buffer = arch["nodes"][1]
+    arch["nodes"].insert(2, {**buffer, "name": "Registers", "size": 8 * 4, "tensors": {"keep": "All"}})
+    buffer["tensors"] = {"keep": kept, "may_keep": "All"}
+    workload = {"rank_sizes": {"M": 8, "N": 6, "K": 4}, "bits_per_value": {"All": 8}, "einsums": EINSUMS}
+    assert prepared(einmap.Spec.from_dict(arch=arch, workload=workload)).space.memories == memories
+
+
 def surveyed(room: float) -> TableStore:
     """What is held once all Einsums were listed, of which each has at most so many bytes of tables while it is."""
     own, tables = cascade(lanes=4), TableStore(room, 0)

@@ -396,12 +396,12 @@ class CascadeProblem:
     def select_contended_memories(self) -> None:
         """Find the memories that can be too small for what several Einsums keep at the same time."""
         sizes: dict[str, float] = {}
-        backs: set[str] = set()
+        kept_in: set[str] = set()
         for member in self.distinct:
             sizes |= member.chains.sizes()
-            backs |= member.chains.backs_in()
+            kept_in |= member.chains.kept_in()
         order = {leaf: i for i, leaf in enumerate(self.spec.bound[self.members[0].einsum.name].arch.components)}
-        deepest = max((order[memory] for memory in backs), default=-1)
+        deepest = max((order[memory] for memory in kept_in), default=-1)
         names = tuple(name for name in sizes if order[name] <= deepest)
         self.space = FrontMemories(names, self.options.rules.lifetimes == "tree")
         self.capacity = np.array([sizes[name] for name in names], dtype=np.float64)
@@ -418,14 +418,14 @@ class CascadeProblem:
             member.chains.select(self.space, frozenset(crossing.get(member.chains, set()) | always))
 
     def may_keep_whole(self, tensor: str, users: Sequence[Member]) -> list[str]:
-        """Memories of the space that have room for the whole of a tensor, as far as that is known."""
+        """Memories of the space that may back a tensor in all its users, and have room for the whole of it."""
         bits = dict.fromkeys(self.space.memories, math.inf)
         for user in users:
             (t,) = (t for t, access in enumerate(user.einsum.accesses) if access.tensor == tensor)
             sizes = user.chains.whole(t)
-            bits = {name: min(least, sizes.get(name, 0.0)) for name, least in bits.items()}
+            bits = {name: min(least, sizes[name]) for name, least in bits.items() if name in sizes}
         room = zip(self.space.memories, self.capacity, strict=True)
-        return [name for name, capacity in room if bits[name] <= capacity]
+        return [name for name, capacity in room if bits.get(name, math.inf) <= capacity]
 
     def steeper(self, slope: float) -> None:
         """Bound the whole at one more weight of the second cost against the first."""

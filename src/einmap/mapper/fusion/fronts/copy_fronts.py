@@ -282,9 +282,13 @@ class CopyFronts(ListedFronts):
         memories = [leaf for leaf in self.leaves if isinstance(leaf, Memory)]
         return {memory.name: memory.size_bits for memory in memories if math.isfinite(memory.size_bits)}
 
-    def backs_in(self) -> set[str]:
-        """Memories that may back shared tensors."""
-        return {memory for signature in self.every for _, (memory, _) in signature.keys}
+    def kept_in(self) -> set[str]:
+        """Memories in which something may stay while other Einsums run: below all fused loops nothing does."""
+        memories = {key.memory for signature in self.every for _, key in signature.keys}
+        for signature, chains in self.every.items():
+            n = len(signature.loops)
+            memories.update(memory for chain in chains for memory, _, depth in chain.kept if depth < n)
+        return memories
 
     def persistent(self) -> dict[str, float]:
         """Bits of each memory that persistent tensors take (one instance)."""

@@ -316,24 +316,27 @@ class EinsumFronts:
         return {memory.name: memory.size_bits for memory in memories if math.isfinite(memory.size_bits)}
 
     def whole(self, t: int) -> dict[str, float]:
-        """Bits that the whole of a tensor (by its position) takes in each memory."""
+        """Bits that the whole of a tensor (by its position) takes in each memory that may back it."""
         if t not in self._whole:
             tensor, bits = self.einsum.accesses[t].tensor, self._whole.setdefault(t, {})
+            backing = {memory for each in set(self._by_plan.values()) for u, memory in each if u == t}
             for path in self.paths:
                 values = float(path.lattice.values(self.einsum, tensor)[path.lattice.top])
                 values = float(self.einsum.accesses[t].stored(round(values), self.einsum.extents))
-                bits |= {leaf.name: values * leaf.bits[tensor] for leaf in path.leaves if isinstance(leaf, Memory)}
+                memories = [leaf for leaf in path.leaves if isinstance(leaf, Memory) and leaf.name in backing]
+                bits |= {memory.name: values * memory.bits[tensor] for memory in memories}
         return self._whole[t]
 
-    def backs_in(self) -> set[str]:
-        """Memories that may back shared tensors."""
-        return {
-            memory
-            for path in self.paths
-            for plan in path.plans
-            for memory, tensor in plan.placement.nodes
-            if tensor in self.request.shared
-        }
+    def kept_in(self) -> set[str]:
+        """Memories of the nodes of outer nests: of what stands further in nothing is there while others run."""
+        memories = set[str]()
+        for plan in self._by_plan:
+            nodes, backed = plan.placement.nodes, dict[str, int]()
+            for i, (_, tensor) in enumerate(nodes):
+                backed.setdefault(tensor, i)
+            lowest = max((i for tensor, i in backed.items() if tensor in self.request.shared), default=-1)
+            memories.update(memory for memory, _ in nodes[: lowest + 1])
+        return memories
 
     def persistent(self) -> dict[str, float]:
         """Bits of each memory that persistent tensors take (one instance)."""

@@ -24,6 +24,10 @@ class ListedFronts(ABC):
     space: FrontMemories
 
     @abstractmethod
+    def backed(self, signature: FusionSignature) -> Mapping[int, tuple[str, float]]:
+        """For each shared tensor (by its position) the memory that backs it, and the bits that its tile takes there."""
+
+    @abstractmethod
     def front(self, signature: FusionSignature, space: FrontMemories) -> FusedFront:
         """All chains of a signature: costs, bits in use, bits that stay."""
 
@@ -58,9 +62,13 @@ class ListedFronts(ABC):
         del signature
 
     def whole(self, t: int) -> dict[str, float]:
-        """Bits that the whole of a tensor takes in each memory: not looked at."""
-        del t
-        return {}
+        """Bits that the whole of a tensor (by its position) takes in each memory that may back it."""
+        bits: dict[str, float] = {}
+        for signature in self.signatures:
+            if any(u == t and not key.loops for u, key in signature.keys):
+                memory, taken = self.backed(signature)[t]
+                bits[memory] = min(taken, bits.get(memory, math.inf))
+        return bits
 
     def select(self, space: FrontMemories, crossed: frozenset[str]) -> None:
         """Say which memories have columns in fronts."""

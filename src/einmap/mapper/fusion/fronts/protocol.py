@@ -137,10 +137,10 @@ class Fronts(Protocol):
         """Bits of each memory that is not boundless."""
 
     def whole(self, t: int) -> Mapping[str, float]:
-        """Bits that the whole of a tensor (by its position) takes in each memory, as far as that is known."""
+        """Bits that the whole of a tensor (by its position) takes in each memory that may back it."""
 
-    def backs_in(self) -> set[str]:
-        """Memories that may back shared tensors."""
+    def kept_in(self) -> set[str]:
+        """Memories in which something may stay while other Einsums run."""
 
     def persistent(self) -> dict[str, float]:
         """Bits of each memory that persistent tensors take (one instance)."""

@@ -190,8 +190,8 @@ class UnfusedFronts(ListedFronts):
         memories = [m for m in self.arch.components.values() if isinstance(m, Memory)]
         return {memory.name: memory.size_bits for memory in memories if math.isfinite(memory.size_bits)}
 
-    def backs_in(self) -> set[str]:
-        """Memories that may back shared tensors."""
+    def kept_in(self) -> set[str]:
+        """Memories in which something may stay while other Einsums run: those that back shared tensors."""
         return {memory for backed in self.backings for memory, _ in backed.values()}
 
     def persistent(self) -> dict[str, float]:
