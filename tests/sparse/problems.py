@@ -42,6 +42,8 @@ def sparsity_of(rng: random.Random, spec, *, known: bool) -> dict:
             if known:
                 density["seed"] = rng.randrange(1000)
             densities[t] = density
+        elif t in outputs and not known:
+            densities[t] = 1  # what follows from those of inputs is a mean of its own
     savings = []
     for _ in range(rng.randint(0, 4)):
         on = rng.sample(leaders, rng.randint(1, min(2, len(leaders))))

@@ -5,6 +5,7 @@ Nothing here knows of mappings: tiles are boxes of indices. The model and the si
 - `densities`: which values are nonzero: uniform, structured, even
 - `known`: which are, position by position
 - `masks`: known positions from files, bands and generators
+- `propagated`: zeros of what an Einsum writes, from those of its inputs
 - `formats`: bits of metadata and values that a tile takes: coordinates, bitmasks, runs, offsets
 - `savings`: which reads, writes and operations are gated or skipped, and all of it in one value
 """

@@ -59,6 +59,9 @@ class Sparsity:
     takes_slowest: bool = False
     """Whether a component takes as long as the busiest lane of each mask, on average; else as the largest mean."""
 
+    propagated: frozenset[str] = frozenset()
+    """Tensors whose density is not given but that of what the Einsum that writes them makes of its inputs."""
+
     @property
     def saves(self) -> bool:
         """Whether zeros change anything: without formats and savings all is as with dense tensors."""

@@ -283,7 +283,7 @@ class Bindings:
         if self.raw.get("sparsity") is None:
             return {}
         # Here, not above: few specifications have the key
-        from einmap.spec.binding.sparsity import SparsityBinder, one_density_each
+        from einmap.spec.binding.sparsity import SparsityBinder, one_density_each, propagated
 
         given = self._options(SparsityInput, "sparsity")
         binder = SparsityBinder(
@@ -294,7 +294,8 @@ class Bindings:
             name: binder.bind(of_einsum.einsum, of_einsum.symbols, self.archs[name])
             for name, of_einsum in workload.einsums.items()
         }
-        return one_density_each(bound, place(self.raw, ("sparsity", "densities")))
+        each = one_density_each(bound, place(self.raw, ("sparsity", "densities")))
+        return propagated(each, workload.workload, binder.given_densities, self.rank_sizes)
 
     @property
     def runs_code(self) -> bool:

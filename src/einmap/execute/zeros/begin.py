@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from einmap.schedule.routes import Route
 from einmap.sparse.densities import Density
 from einmap.sparse.known import Known
 from einmap.sparse.masks import check_size
+from einmap.sparse.propagated import written_mask
 from einmap.spec.spec import Spec
 
 
@@ -25,7 +26,8 @@ def zeros_of(
     """Counter of zeros for a run; None where all tensors are dense.
 
     A mask is what the density knows, or else where `data` is not 0, or else drawn from the density with `seed` and the
-    tensor's name. Raises NotSupportedError for features beside which zeros are not known.
+    tensor's name; where a density is not given but follows from those of inputs, their masks say where values are.
+    Raises NotSupportedError for features beside which zeros are not known.
     """
     if not spec.sparsity:
         return None
@@ -41,16 +43,29 @@ def zeros_of(
     for sparsity in spec.sparsity.values():
         densities |= sparsity.densities
         order |= sparsity.ranks
+    written = {t for s in spec.sparsity.values() for t in s.propagated if not isinstance(densities[t], Known)}
     ranks = next(iter(routes.values())).ranks
     masks: dict[str, Bools] = {}
     for tensor, density in densities.items():
+        if tensor in written:
+            continue
         if tensor in data and not isinstance(density, Known):
             masks[tensor] = data[tensor] != 0
             continue
         check_size(density.shape)
         mask = density.draw(np.random.default_rng([seed, zlib.crc32(tensor.encode())]))
         masks[tensor] = mask.transpose([order[tensor].index(rank) for rank in ranks[tensor]])
+    _write(spec, written, masks, ranks)
     return Zeros(spec.sparsity, masks)
+
+
+def _write(spec: Spec, written: Collection[str], masks: dict[str, Bools], ranks: Mapping[str, tuple[str, ...]]) -> None:
+    """Add the masks of tensors whose zeros follow from those of others: where one of their products has none."""
+    sizes = spec.bindings.rank_sizes
+    ordered = {tensor: {rank: sizes[tensor][rank] for rank in own} for tensor, own in ranks.items()}
+    for einsum in spec.workload.einsums:
+        for tensor in einsum.outputs & frozenset(written):
+            masks[tensor] = written_mask(einsum, masks, ordered)
 
 
 def _refuse(spec: Spec, route: Route) -> None:

@@ -116,6 +116,9 @@ class _Reader:
         for space, given in self._problem.densities.items():
             if (found_density := self._density(space, given)) is not None:
                 densities[self._problem.tensors[space]] = found_density
+        for output in (space.tensor for space in self._problem.spaces if space.is_output):
+            if any(output in of_memory for of_memory in self._formats.values()):
+                densities.setdefault(output, 1)  # Sparseloop takes outputs as dense unless it is told
         found: dict[str, object] = {"densities": densities, "formats": self._formats, "metadata": "share"}
         found["savings"] = self._savings
         if energies := self._own_energies():

@@ -15,6 +15,7 @@ from einmap.model.sparsity.expected import EinsumZeros, Passed
 from einmap.model.sparsity.slowest import slower_operations, slower_passing
 from einmap.model.traffic.actions import Actions
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
+from einmap.model.traffic.tensor_traffic import TensorTraffic
 from einmap.sparse.savings import STATES, Sparsity
 
 
@@ -127,7 +128,7 @@ def _refuse(traffic: EinsumTraffic) -> None:
     if path.einsum.cuts:
         why = f"the iteration space of {path.einsum.name!r}, which is not a box,"
     for tensor in traffic.tensors:
-        if tensor.access.gathered or tensor.access.partial_bits is not None or tensor.charges:
+        if tensor.access.gathered or tensor.access.partial_bits is not None or _is_shared(tensor):
             why = f"{tensor.access.tensor!r} (gathered, in a buffer of several Einsums, or of two widths)"
         elif tensor.access.output and not all(group.is_plain for group in tensor.counts.groups):
             why = f"the output {tensor.access.tensor!r}, which is indexed by sums,"
@@ -137,6 +138,12 @@ def _refuse(traffic: EinsumTraffic) -> None:
         raise NotSupportedError(
             f"{why} beside sparsity is not supported yet", hint="leave out one of them", about=about
         )
+
+
+def _is_shared(tensor: TensorTraffic) -> bool:
+    """Whether several Einsums share a buffer of a tensor that is filled from another one."""
+    children = {exchange.child.position for exchange in tensor.exchanges}
+    return any(name == tensor.access.tensor and position in children for name, position in tensor.charges)
 
 
 def action_rows(

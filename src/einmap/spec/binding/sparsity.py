@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
 from pathlib import Path as File
@@ -13,6 +13,7 @@ import numpy as np
 from einmap.arch.component import Component, Compute, Memory
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
+from einmap.einsum.workload import Workload
 from einmap.errors import At, EinmapError, SpecError, did_you_mean
 from einmap.expressions.arithmetic import number, tensor_set
 from einmap.expressions.scope import Scope
@@ -21,6 +22,7 @@ from einmap.sparse.densities import Density, Even, Structured, Uniform
 from einmap.sparse.formats import NAMED, Format, Kind, format_of, named_format
 from einmap.sparse.known import Known
 from einmap.sparse.masks import banded, check_size, read_mask
+from einmap.sparse.propagated import written_density
 from einmap.sparse.savings import Saving, Sparsity
 from einmap.spec.binding.per_tensor import per_tensor
 from einmap.spec.raw import Path
@@ -44,6 +46,8 @@ class SparsityBinder:
     where: Callable[[Path], At]
     scope: Scope
     sizes: Mapping[str, Sizes]
+    given_densities: set[str] = field(default_factory=set)
+    """Tensors of the Einsums bound so far whose densities are given; others are dense unless they are propagated."""
     _densities: dict[tuple[str, At], Density] = field(default_factory=dict)
 
     def bind(self, einsum: Einsum, symbols: Mapping[str, NameSet], arch: Architecture) -> Sparsity:
@@ -53,6 +57,7 @@ class SparsityBinder:
         densities: dict[str, Density] = {}
         for tensor, (density, at) in table(self.given.densities, where=partial(self._at, "densities")).items():
             densities[tensor] = self._density(einsum, tensor, density, scope, at)
+        self.given_densities.update(densities)
         formats: dict[tuple[str, str], Format] = {}
         for name, of_memory in self.given.formats.items():
             self._component(arch, name, (Memory,), self._at("formats", name))
@@ -268,6 +273,39 @@ class SparsityBinder:
                 if action.startswith("metadata"):
                     own.add(name)
         return energies, frozenset(own)
+
+
+def propagated(
+    bound: Mapping[str, Sparsity], workload: Workload, given: Collection[str], sizes: Mapping[str, Sizes]
+) -> Mapping[str, Sparsity]:
+    """Sparsity by Einsum, with densities of tensors that Einsums write and whose density is not given.
+
+    Those that a format stores or that a saving looks at, and what these are made from.
+    """
+    used = {tensor for one in bound.values() for _, tensor in one.formats}
+    used |= {tensor for one in bound.values() for saving in one.savings for tensor in saving.on}
+    open_ones, found = list(used), set[str]()
+    while open_ones:
+        tensor = open_ones.pop()
+        if tensor in workload.producers and tensor not in found and tensor not in given:
+            found.add(tensor)
+            open_ones += workload.by_name[workload.producers[tensor]].inputs
+    if not found or workload.recurrences:
+        return bound
+    densities = {t: d for one in bound.values() for t, d in one.densities.items()}
+    made: dict[str, Density] = {}
+    for einsum in workload.einsums:
+        for tensor in einsum.outputs & found:
+            density = written_density(einsum, densities, sizes)
+            if density is not None:
+                made[tensor] = densities[tensor] = density
+    return {name: _with(one, made, workload.by_name[name], sizes) for name, one in bound.items()}
+
+
+def _with(one: Sparsity, made: Mapping[str, Density], einsum: Einsum, sizes: Mapping[str, Sizes]) -> Sparsity:
+    own = {tensor: density for tensor, density in made.items() if tensor in einsum.tensors}
+    ranks = {tensor: tuple(sizes[tensor]) for tensor in own}
+    return replace(one, densities={**one.densities, **own}, ranks={**one.ranks, **ranks}, propagated=frozenset(own))
 
 
 def one_density_each(bound: Mapping[str, Sparsity], at: At) -> Mapping[str, Sparsity]:

@@ -117,7 +117,8 @@ class SparsityInput(Input):
     """The top-level key `sparsity`: zeros of tensors, and what is gained by them. Without it all tensors are dense."""
 
     densities: dict[str, Expression | DensityInput] = documented(
-        "Which values are nonzero, by set of tensors: a number, or more about it. Others are dense.",
+        "Which values are nonzero, by set of tensors: a number, or more about it. Of others what an Einsum writes "
+        "follows from its inputs, and the rest is dense.",
         *({"A": 0.1}, {"A": {"structured": [2, 4], "along": "K"}, "Other": 0.5}),
         kind="dictionary of expressions or densities",
         default={},
