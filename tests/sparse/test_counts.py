@@ -1,13 +1,20 @@
 """Counts on masks: the simulator against the definition in plain Python, the model against the simulator."""
 
 import random
+from dataclasses import replace
 
+import numpy as np
 import pytest
+from tests.machines import machine, workload
+from tests.nests import nest
 from tests.sparse.definition import Definition
 from tests.sparse.problems import busiest, differences, draw_sparse, modelled, run, simulated
 
+import einmap
 from einmap.model.evaluate import workings_of
 from einmap.model.sparsity.rows import sparse_numbers
+from einmap.model.sparsity.tiles import tile_rows
+from einmap.sparse.known import Known
 
 QUICK, MANY = range(8), range(500)
 MOST_POINTS = 1500
@@ -86,3 +93,26 @@ def check_busiest_memories(spec, zeros):
                             for instance, n in by_instance.items():
                                 lanes[instance] = lanes.get(instance, 0) + n * rate
                 assert max(lanes.values(), default=0) == pytest.approx(expected), (name, component, action)
+
+
+def test_shared_metadata_of_a_mask_are_those_of_an_average_tile():
+    """Rows of A have 0, 1, 2 and 3 nonzeros: a row brings 6 / 4 coordinates of 4 bits on average, with `share`."""
+    mask = np.zeros((4, 4), dtype=bool)
+    for row, n in enumerate((0, 1, 2, 3)):
+        mask[row, :n] = True
+    text = (
+        machine("Main inf 1/1 @8 / Buffer inf 1/1 @8 / MAC 1 @1")
+        + workload("M: 4, N: 2, K: 4", "Z[m, n] = A[m, k] * B[n, k]")
+        + nest("Main: A B Z / m 1 / Buffer: A / n 1 / k 1 / Z @ MAC")
+        + "\nsparsity: {densities: {A: 0.5}, metadata: share, formats: {Buffer: {A: [{format: CP, ranks: [M, K], bits: 4}]}}}\n"
+    )
+    spec = einmap.loads(text)
+    workings = workings_of(spec)
+    known = replace(spec.sparsity["Z"], densities={"A": Known(mask)})
+    numbers = sparse_numbers(workings.traffic["Z"], known)
+    assert numbers.done["Buffer", "A", "metadata_write"] == 6 * 4  # four rows, of 1.5 coordinates each
+    assert numbers.done["Buffer", "A", "metadata_read"] == 2 * 6 * 4
+    (row,) = tile_rows(
+        workings.traffic["Z"].path, known, {t.access.tensor: t.counts for t in workings.traffic["Z"].tensors}
+    )
+    assert row[1].expected == 1.5 * (8 + 4)

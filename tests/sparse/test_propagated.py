@@ -9,7 +9,8 @@ from tests.nests import nest
 
 import einmap
 from einmap.execute.execute import execute
-from einmap.sparse.densities import Known, Uniform
+from einmap.sparse.densities import Uniform
+from einmap.sparse.known import Known
 
 MACHINE = machine("Main inf 1/1 @8 / Buffer inf 1/1 @8 / MAC 1 @1")
 FIRST, SECOND = "Y[m, n] = A[m, k] * B[n, k]", "Z[m, p] = Y[m, n] * C[p, n]"

@@ -25,7 +25,8 @@ from einmap.einsum.einsum import Einsum
 from einmap.einsum.functions import FUNCTIONS, apply
 from einmap.einsum.numeric import compute
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand, Operation, operands
-from einmap.sparse.densities import Density, Known, Uniform
+from einmap.sparse.densities import Density, Uniform
+from einmap.sparse.known import Known
 
 MOST_POINTS = 30_000_000
 """Points of an Einsum that are looked at for the zeros of its output, at most; of more the density is taken."""

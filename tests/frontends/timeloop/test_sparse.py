@@ -109,6 +109,22 @@ def test_the_product_of_two_sparse_matrices_counts_as_sparseloop_does(tmp_path):
     assert of["BackingStorage", "A", "read"] == pytest.approx(16 * 2.29e-12)
 
 
+def test_energies_of_actions_that_are_saved(tmp_path):
+    """An action whose arguments are all 0 is idle: that is what a gated one takes, and a skipped one unless it is named."""
+    reads = ", ".join(
+        f"{{name: read, arguments: {{address_delta: {a}, data_delta: {d}}}, energy: {e}}}"
+        for a, d, e in ((1, 1, 1), (0, 1, 0.6), (0, 0, 0.125))
+    )
+    energies = ENERGIES.replace("{name: read, energy: 1}", reads)
+    rows = {
+        (r.component, r.tensor, r.action): r
+        for r in evaluate(specified(tmp_path, imported(tmp_path, energies=energies))).actions
+    }
+    assert rows["Buffer", "B", "read"].energy == pytest.approx(64e-12)
+    assert rows["Buffer", "B", "skipped_read"].energy == pytest.approx(192 * 0.125e-12)
+    assert rows["Buffer", "Z", "skipped_write"].energy == 0
+
+
 def test_older_spelling_and_sections_say_the_same(tmp_path):
     """Version 0.3 has dashes, and a section of its own."""
     result = imported(tmp_path)

@@ -133,10 +133,19 @@ def read_energies(sections: Sequence[Raw], scope: Scope, report: Report) -> Ener
             for entry in a_list(table.get("actions"), f"ERT {name}.actions", table.at):
                 action = a_map(entry, f"ERT {name}.actions")
                 what = a_text(action.get("name"), f"ERT {name}.actions.name", action.at)
-                actions[what] = a_number(action.get("energy"), f"ERT {name}.{what}", scope, 0, action.at) * PICOJOULE
+                energy = a_number(action.get("energy"), f"ERT {name}.{what}", scope, 0, action.at) * PICOJOULE
+                actions[what] = max(energy, actions.get(what, 0.0))
+                if _is_idle(action.get("arguments")):
+                    actions.setdefault(f"gated_{what}", energy)
     if found:
         report.notes.append(Note("energies are those of the ERT; areas and leakage of its components count as 0"))
     return found
+
+
+def _is_idle(raw: Raw | None) -> bool:
+    """Whether an action is one in which neither data nor address change: all of its arguments are 0."""
+    values = [value for _, value in raw.items] if isinstance(raw, RawMap) else []
+    return bool(values) and all(isinstance(value, RawScalar) and value.value == 0 for value in values)
 
 
 def energy_of(actions: Mapping[str, float], action: str) -> float:

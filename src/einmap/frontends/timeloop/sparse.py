@@ -359,6 +359,9 @@ class _Reader:
             elif level.kind == "memory":
                 saved = [f"{state}_{action}" for state in ("gated", "skipped") for action in ("read", "write")]
                 own = {action: actions[action] for action in saved if action in actions}
+                for action in ("read", "write"):  # as Sparseloop does
+                    if f"gated_{action}" in own:
+                        own.setdefault(f"skipped_{action}", own[f"gated_{action}"])
                 width = self._attribute(level, "metadata_storage_width")
                 stores = self._machine.components[level.name] in self._formats  # in a store of its own
                 if stores and not actions:

@@ -18,7 +18,7 @@ from einmap.errors import NotSupportedError
 from einmap.model.counting.path import EinsumPath, Station
 from einmap.model.sparsity.conditions import Condition, everything, node_of, of_exchanges, of_operations
 from einmap.model.sparsity.sums import WHOLE, Nest, Sets, Split, Visits
-from einmap.model.sparsity.tiles import largest
+from einmap.model.sparsity.tiles import largest, mean_parts
 from einmap.model.sparsity.visits import Around, Boxes, boxes_of, by_row
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.model.traffic.tensor_traffic import Exchange, TensorTraffic
@@ -205,10 +205,10 @@ class TensorZeros:
         return self.positions(boxes) * self._share(fmt, form)
 
     def _share(self, fmt: Format, form: Station) -> Amounts:
-        """Bits of metadata for each position of the largest tile that a memory holds."""
+        """Bits of metadata for each position of the largest tiles that a memory holds: the mean over them."""
         density = self.sparsity.densities[self.name]
         size = largest(self.path, self.tensor.counts, form, self.sparsity.ranks[self.name])
-        whole = fmt.stored(size, lambda ranks: density.parts([0] * len(size), size, ranks)).metadata
+        whole = fmt.stored(size, lambda ranks: mean_parts(density, size, ranks)).metadata
         return whole / max(1, prod(size))
 
     def _bits(self, fmt: Format, boxes: Boxes) -> Amounts:
