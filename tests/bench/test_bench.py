@@ -2,6 +2,7 @@
 
 import csv
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from tests.matmul.test_as_arch import RATES, SMALL
 import einmap
 from einmap.bench import bench
 from einmap.bench.bench import MAPPED, benchmark
+from einmap.bench.cascades import attention_of, fractions_of, one_by_one
 from einmap.bench.compiler import Library
 from einmap.bench.refine import refined
 from einmap.bench.result import Spread
@@ -23,10 +25,12 @@ from einmap.emit.fast.fast_c import fast_nest
 from einmap.errors import SpecError
 from einmap.matmul.measured import as_arch
 from einmap.matmul.measured.registers import Tile
+from einmap.matmul.measured.this_cpu import Cache, Processor
 from einmap.progress import Progress
 
 SIZES = {"M": 7, "K": 6, "N": 19}
 CONVOLUTION = "a convolution, channels last, strided"
+ATTENTION = Path(__file__).parents[2] / "benchmarks/specs/this_cpu_attention.yaml"
 HERE = """
     MainMemory holds A B Z
     L1 holds A B
@@ -81,6 +85,21 @@ def test_a_fused_map_runs_beside_numpy_that_maps_afterwards():
     assert [(r.name, r.differ) for r in found.runs] == [(MAPPED, 0), ("NumPy's BLAS, then the map", 0)]
     assert not found.exact
     assert {m.tensor for m in found.moved if m.memory == "Main"} == {"A", "B", "C", "Y"}
+
+
+@needs_compiler
+def test_attention_runs_beside_numpy_one_einsum_after_another(tmp_path):
+    cpu = Processor((Cache(1, 2**15, 64, 1), Cache(2, 2**20, 64, 1), Cache(3, 2**25, 64, 2)), 2, 2.6e9)
+    (tmp_path / "cpu.yaml").write_text(as_arch.arch_text(as_arch.Core(cpu, RATES, as_arch.assumed_latencies(cpu))))
+    size = {"HEADS": 2, "N_TOKENS": 12, "N_CACHED": 17, "D_HEAD": 8, "BITS": 32, "ROWS": 7}
+    spec = einmap.load(tmp_path / "cpu.yaml", "attention_core", ATTENTION, define=size)
+    found = benchmark(spec, rounds=1, flushed=2**12)
+    assert [(r.name, r.differ) for r in found.runs][:2] == [(MAPPED, 0), ("NumPy, one by one", 0)]
+    cascade = fast_nest(spec)
+    assert attention_of(cascade) == ("Q", "K", "V")
+    assert found.flops == 2 * 12 * 17 * (8 + 8) * 2 + 3 * 2 * 12 * 17 + 2 * 12 * 8
+    values = fractions_of(cascade, np.dtype(np.float64))
+    assert np.allclose(one_by_one(cascade, values)["AV"], evaluated(spec.workload, values)["AV"], atol=1e-14)
 
 
 def ours_bytes(spec):

@@ -2,6 +2,8 @@
 
 - `compiler`: a C compiler, and libraries of fast code that are called from Python.
 - `values`: whole numbers as inputs, and the values that are to come out.
+- `cascades`: several Einsums by NumPy, one after another; attention by PyTorch.
+- `job`: what a nest is run on, what is to come out, what runs beside it.
 - `libraries`: the same Einsum by libraries that are installed: NumPy, PyTorch.
 - `timing`: runs in turn, with caches that hold the tensors and with caches that do not.
 - `result`: what came out, beside what the model says.

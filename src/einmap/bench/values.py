@@ -61,30 +61,32 @@ def mapped(fused: FusedMap, sums: Array, operands: Mapping[str, Array], *, in_pl
         held = fused.variables[tensor]
         turned = array.transpose(sorted(range(array.ndim), key=lambda axis: order.index(held[axis])))
         values[tensor] = turned.reshape([n if v in held else 1 for v, n in zip(order, sums.shape, strict=True)])
-    is_once = sum(tensor == fused.product for tensor in _operands(fused.expression)) == 1
-    result: Array = _computed(fused.expression, values, sums if in_place and is_once else None)
+    is_once = sum(tensor == fused.product for tensor in operands_in(fused.expression)) == 1
+    result: Array = computed(fused.expression, values, sums if in_place and is_once else None)
     return result
 
 
-def _operands(expression: MapExpression) -> Iterator[str]:
+def operands_in(expression: MapExpression) -> Iterator[str]:
+    """The tensors that an expression reads, as often as it does."""
     match expression:
         case Operand(tensor):
             yield tensor
         case Apply(_, arguments):
             for argument in arguments:
-                yield from _operands(argument)
+                yield from operands_in(argument)
         case Number():
             pass
 
 
-def _computed(expression: MapExpression, values: Mapping[str, Array], room: Array | None) -> Any:
+def computed(expression: MapExpression, values: Mapping[str, Array], room: Array | None) -> Any:
+    """A map of values by NumPy; results take the memory of `room` from where that operand is read on."""
     match expression:
         case Operand(tensor):
             return values[tensor]
         case Number(value):
             return value
         case Apply(function, arguments):
-            parts = [_computed(argument, values, room) for argument in arguments]
+            parts = [computed(argument, values, room) for argument in arguments]
             if room is None or all(part is not room for part in parts) or function not in IN_PLACE:
                 return apply(function, *parts)
             return IN_PLACE[function](*parts, *([0] if function == "relu" else []), out=room)

@@ -1,6 +1,10 @@
 """Fast C for one processor: the nest of a mapping with packed tiles, register tiles, vectors and threads.
 
-- `nest`: a mapping of one product or convolution as loops, packed tiles and a register tile; others are refused.
+- `nest`: one product or convolution as loops, packed tiles and a register tile.
+- `builder`: the nest of a mapping of one; others are refused.
+- `cascade`: a mapping of several Einsums: nests of products, passes of maps and reductions, tiles of intermediates.
+- `print_cascade`: a cascade as C.
+- `check_cascade`: the `main` of a cascade, which compares with plain loops.
 - `fused`: an Einsum that maps the values of the product, computed as the last sums are added.
 - `vector_maths`: map expressions over vectors as C, by the formulas of `einsum.functions`.
 - `layout`: the order of the values of a packed tile: that in which the loops inside read them.

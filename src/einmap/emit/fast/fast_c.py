@@ -6,17 +6,22 @@ from collections.abc import Iterator
 from math import prod
 
 from einmap.emit.build import schedule_to_emit
+from einmap.emit.fast.builder import nest_of
+from einmap.emit.fast.cascade import Cascade, cascade_of, is_cascade
+from einmap.emit.fast.check_cascade import check_lines
 from einmap.emit.fast.fused import FusedMap, is_exact
 from einmap.emit.fast.layout import times
-from einmap.emit.fast.nest import Nest, nest_of
+from einmap.emit.fast.nest import VECTOR_BYTES, Nest
+from einmap.emit.fast.print_cascade import cascade_buffer_lines, cascade_lines, function_of_cascade_lines
 from einmap.emit.fast.print_nest import buffer_lines, nest_lines
 from einmap.emit.fast.print_tile import loops, pack_lines, tile_lines
 from einmap.emit.printers.c_runtime import FUNCTIONS
 from einmap.emit.printers.text import comment_safe, indented, map_text
+from einmap.errors import NotSupportedError
 from einmap.spec.spec import Spec
 
 ABOUT = """\
-Fast code for one product, emitted by einmap from a mapping.
+Fast code, emitted by einmap from a mapping, of
 
   {einsum}
 
@@ -33,13 +38,19 @@ def fast_c(spec: Spec) -> str:
     return text_of(fast_nest(spec))
 
 
-def fast_nest(spec: Spec) -> Nest:
-    """The nest that is printed. Raises what `emit` raises, and NotSupportedError for what is not one product."""
-    return nest_of(schedule_to_emit(spec))
+def fast_nest(spec: Spec) -> Nest | Cascade:
+    """The nest that is printed. Raises what `emit` raises, and NotSupportedError for what fast code cannot do."""
+    schedule = schedule_to_emit(spec)
+    return cascade_of(schedule) if is_cascade(schedule) else nest_of(schedule)
 
 
-def einsum_text(nest: Nest) -> str:
-    """The Einsum in one line: `Z[m, n] = A[m, k] * B[k, n]`, and after it a map of its values: `; Y = relu(Z)`."""
+def einsum_text(nest: Nest | Cascade) -> str:
+    """The Einsum in one line: `Z[m, n] = A[m, k] * B[k, n]`, and after it a map of its values: `; Y = relu(Z)`.
+
+    Of a cascade names and operations: `QK = Q * K; GM = QK (max)`.
+    """
+    if isinstance(nest, Cascade):
+        return "; ".join(f"{next(iter(e.outputs))} = {e.operation}" for e in nest.einsums)
     indices = {a.tensor: ", ".join(str(index) for _, index in a.projection) for a in nest.einsum.accesses}
     product = f"{nest.output}[{indices[nest.output]}] = " + " * ".join(f"{t}[{indices[t]}]" for t in nest.inputs)
     if nest.fused is None:
@@ -47,26 +58,34 @@ def einsum_text(nest: Nest) -> str:
     return f"{product}; {nest.written} = {nest.fused.einsum.operation}"
 
 
-def text_of(nest: Nest) -> str:
+def text_of(nest: Nest | Cascade) -> str:
     """The C file of a nest."""
     about = ABOUT.format(einsum=einsum_text(nest)).splitlines()
-    size = {"float": 4, "double": 8}[nest.real] * nest.tile.lanes
+    width = {"float": 4, "double": 8}[nest.real]
+    lanes = {n.tile.lanes for n in nest.nests.values()} if isinstance(nest, Cascade) else {nest.tile.lanes}
+    if len(lanes) > 1:
+        raise NotSupportedError("Einsums of one cascade have vectors of different lengths", hint="give all the same")
+    size = width * (lanes.pop() if lanes else VECTOR_BYTES // width)
     lines = ["/*", *(f" * {comment_safe(line)}".rstrip() for line in about), " */", ""]
-    headers = ["math", "stdio", "stdlib", "time"] if nest.fused is not None else ["stdio", "stdlib", "time"]
+    has_maps = isinstance(nest, Cascade) or nest.fused is not None
+    headers = ["math", "stdio", "stdlib", "time"] if has_maps else ["stdio", "stdlib", "time"]
     lines += ["#define _POSIX_C_SOURCE 199309L", *(f"#include <{name}.h>" for name in headers), ""]
     lines += [f"typedef {nest.real} real;"]
     lines += [f"typedef real vec __attribute__((vector_size({size})));"]
-    align = {"float": 4, "double": 8}[nest.real]
-    lines += [f"typedef real loose __attribute__((vector_size({size}), aligned({align}), may_alias));"]
-    if nest.fused is not None:
-        lines += [f"typedef {'int' if align == 4 else 'long long'} ints __attribute__((vector_size({size})));"]
-    lines += [""]
-    lines += ["/* Packed tiles. */", *buffer_lines(nest), ""]
+    lines += [f"typedef real loose __attribute__((vector_size({size}), aligned({width}), may_alias));"]
+    if has_maps:
+        lines += [f"typedef {'int' if width == 4 else 'long long'} ints __attribute__((vector_size({size})));"]
+    buffers = cascade_buffer_lines(nest) if isinstance(nest, Cascade) else buffer_lines(nest)
+    lines += ["", "/* Tiles. */" if isinstance(nest, Cascade) else "/* Packed tiles. */", *buffers, ""]
     lines += ["static inline long smaller(long a, long b)", "{", "    return a < b ? a : b;", "}", ""]
-    for packed in nest.packed.values():
-        lines += [*pack_lines(nest, packed), ""]
-    lines += [*tile_lines(nest), "", *nest_lines(nest), "", "#ifndef NO_MAIN", *_main(nest), "#endif", ""]
-    return "\n".join(lines)
+    if isinstance(nest, Cascade):
+        lines += [*function_of_cascade_lines(nest), *cascade_lines(nest)]
+    else:
+        for packed in nest.packed.values():
+            lines += [*pack_lines(nest, packed), ""]
+        lines += [*tile_lines(nest), "", *nest_lines(nest)]
+    check = check_lines(nest) if isinstance(nest, Cascade) else _main(nest)
+    return "\n".join([*lines, "", "#ifndef NO_MAIN", *check, "#endif", ""])
 
 
 def _main(nest: Nest) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from einmap.emit.fast.layout import distance_times, times
 from einmap.emit.fast.nest import Held, Loop, Nest, Packed
@@ -23,42 +23,46 @@ def nest_lines(nest: Nest) -> Iterator[str]:
     inputs = ", ".join(f"const real *restrict {nest.names[t]}" for t in (*nest.inputs, *nest.operands))
     yield f"void nest({inputs}, real *restrict {nest.names[nest.written]})"
     yield "{"
-    yield from indented(_steps(nest, 0))
+    yield from indented(steps_lines(nest, 0))
     yield "}"
 
 
-def _steps(nest: Nest, at: int) -> Iterator[str]:
+def steps_lines(nest: Nest, at: int) -> Iterator[str]:
+    """The nest from step `at` on."""
     if at == len(nest.steps):
         yield from _call(nest)
         return
     match nest.steps[at]:
         case Loop() as loop:
-            yield from _loop(nest, loop, at)
+            yield from loop_lines(loop, steps_lines(nest, at + 1), even=nest.divides(loop))
         case Held() as held:
-            yield from _held(nest, held)
-            yield from _steps(nest, at + 1)
+            yield from held_lines(nest, held)
+            yield from steps_lines(nest, at + 1)
 
 
-def _loop(nest: Nest, loop: Loop, at: int) -> Iterator[str]:
-    even = nest.divides(loop)
+def loop_lines(loop: Loop, body: Iterable[str], *, even: bool) -> Iterator[str]:
+    """A loop around a body; `even`: all its tiles have one size."""
     index, tile = loop.index, loop.tile
     if loop.lanes:
         yield "#pragma omp parallel for schedule(static)"
     shown = f"spatial-for {loop.variable} by {tile} on {loop.lanes}" if loop.lanes else f"for {loop.variable} by {tile}"
     yield f"for (long {index} = {loop.start}; {index} < {loop.end}; {index} += {tile}) {{ /* {comment_safe(shown)} */"
     end = f"{index} + {tile}" if even else f"smaller({index} + {tile}, {loop.end})"
-    yield from indented(defined(loop.last, f"const long {loop.last} = {end};", list(_steps(nest, at + 1))))
+    yield from indented(defined(loop.last, f"const long {loop.last} = {end};", list(body)))
     yield "}"
 
 
-def _held(nest: Nest, held: Held) -> Iterator[str]:
+def held_lines(nest: Nest, held: Held) -> Iterator[str]:
+    """The call that packs a tile at a storage node, or a comment."""
     shown = f"[{held.memory} holds {held.tensor}] {held.tensor} {'x'.join(map(str, held.shape))}"
     if held.packed is None:
         known = held.tensor in nest.packed
         yield f"/* {comment_safe(shown)}, {'in its packed tile' if known else 'in its place'} */"
         return
     packed = held.packed
-    ends = "".join(f", {start}, {end}" for _, start, end in packed.bounds)
+    first = nest.origins.get(held.tensor, {})
+    bounds = [(distance(first.get(v, "0"), s), distance(first.get(v, "0"), e)) for v, s, e in packed.bounds]
+    ends = "".join(f", {start}, {end}" for start, end in bounds)
     name = nest.names[held.tensor]
     yield f"pack_{name}({_buffer(packed)}, {name}{ends}); /* {comment_safe(shown)} */"
 
@@ -88,7 +92,7 @@ def _call(nest: Nest) -> Iterator[str]:
     to = _place(nest, nest.written, strides)
     others = [_place(nest, t, nest.fused.strides(t)) for t in nest.operands] if nest.fused is not None else []
     rows = [str(strides[v]) for v, _ in tile.rows]
-    sums = [_distance(*nest.at[v]) for v, _ in tile.reduced]
+    sums = [distance(*nest.at[v]) for v, _ in tile.reduced]
     outside = dict.fromkeys(loop.variable for loop in nest.loops if loop.variable not in nest.ranks[nest.output])
     add = " || ".join(f"{nest.at[v][0]} > 0" for v in outside) or "0"
     final = []
@@ -100,8 +104,8 @@ def _call(nest: Nest) -> Iterator[str]:
         yield f"tile_{output}({arguments}{whole});"
         return
     sizes = {**dict(tile.rows), tile.axis: tile.vectors * tile.lanes}
-    limits = [_distance(*nest.at[v]) for v in sizes]
-    full = " && ".join(f"{_distance(*nest.at[v])} >= {sizes[v]}" for v in nest.uneven)
+    limits = [distance(*nest.at[v]) for v in sizes]
+    full = " && ".join(f"{distance(*nest.at[v])} >= {sizes[v]}" for v in nest.uneven)
     yield f"if ({full})"
     yield f"    tile_{output}({arguments}{whole});"
     yield "else"
@@ -110,9 +114,21 @@ def _call(nest: Nest) -> Iterator[str]:
 
 def _place(nest: Nest, tensor: str, strides: Mapping[str, int]) -> str:
     """Where the values of a register tile begin in a whole tensor with such strides."""
-    places = [times(nest.at[v][0], s) for v, s in strides.items() if nest.at[v][0] != "0"]
-    return " + ".join([nest.names[tensor], *reversed(places)])
+    return place_of(nest.names[tensor], nest.at, strides, nest.origins.get(tensor, {}))
 
 
-def _distance(start: str, end: str) -> str:
-    return end if start == "0" else f"{end} - {start}"
+def place_of(
+    name: str, at: Mapping[str, tuple[str, str]], strides: Mapping[str, int], origins: Mapping[str, str]
+) -> str:
+    """Where values lie, as C; `at`: the first one of each rank variable, `origins`: the first one that is held."""
+    places = []
+    for variable, stride in strides.items():
+        first = distance(origins.get(variable, "0"), at[variable][0])
+        if first != "0":
+            places.append(times(f"({first})" if " " in first else first, stride))
+    return " + ".join([name, *reversed(places)])
+
+
+def distance(start: str, end: str) -> str:
+    """A distance between two places, as C."""
+    return "0" if start == end else end if start == "0" else f"{end} - {start}"

@@ -78,6 +78,8 @@ def _tile_body(nest: Nest) -> Iterator[str]:
         v = nest.names[variable]
         body = [f"for (long {v} = 0; {v} < n_{v}; {v}++) {{", *indented(body), "}"]
     yield from body if tile.reduced else ["{", *indented(body), "}"]
+    if nest.scale != 1:
+        yield from loops(unrolled, [f"sum{at} *= (real){nest.scale!r};"])
     if nest.fused is not None:
         here = f"*(loose *)(to + {place})"
         for condition, value in (("if (final && add)", f"sum{at} + {here}"), ("else if (final)", f"sum{at}")):

@@ -6,7 +6,7 @@ has the formulas of the table, once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import factorial
 from typing import Any
@@ -41,7 +41,8 @@ EXP = """\
 /* e^x = 2^n e^r with |r| at most log(2) / 2: a polynomial, and n in the exponent, in two halves. */
 static inline vec vec_exp(vec x)
 {{
-    x = vec_min(vec_max(x, (vec){{0}} + (real){low}), (vec){{0}} + (real){high});
+    x = vec_pick(x < (real){low}, (vec){{0}} + (real){low}, x);
+    x = vec_pick(x > (real){high}, (vec){{0}} + (real){high}, x);
     const vec whole = x * (real)1.4426950408889634 + (real){magic};
     const vec n = whole - (real){magic};
     const ints power = (ints)whole - (ints)((vec){{0}} + (real){magic}), half = power >> 1;
@@ -211,19 +212,29 @@ class Code:
         return lambda *arguments: self.call(name, *arguments)
 
 
-def map_lines(name: str, expression: MapExpression, operands: Mapping[str, str], real: str) -> Iterator[str]:
+def map_lines(
+    name: str, expression: MapExpression, operands: Mapping[str, str], real: str, known: set[str] | None = None
+) -> Iterator[str]:
     """The function `name` of vectors that computes a map expression, after the functions that it calls.
 
-    `operands`: the parameter of each tensor, in order; `real`: `float` or `double`.
+    `operands`: the parameter of each tensor, in order; `real`: `float` or `double`; `known`: functions that the file
+    has already, to which these are added.
     """
     code = Code()
     result = code.vector(_recorded(expression, {t: Text(text, code) for t, text in operands.items()}, code))
-    for function in _in_order(code.calls):
-        yield from (*_function(function, real).splitlines(), "")
+    yield from function_lines(code.calls, real, set() if known is None else known)
     yield f"static inline vec {name}({', '.join(f'vec {text}' for text in operands.values())})"
     yield "{"
     yield from indented([*code.lines, f"return {result};"])
     yield "}"
+
+
+def function_lines(names: Iterable[str], real: str, known: set[str]) -> Iterator[str]:
+    """The functions `vec_` of such names, and those that they call, but for `known` ones, to which they are added."""
+    for function in _in_order(names):
+        if function not in known:
+            known.add(function)
+            yield from (*_function(function, real).splitlines(), "")
 
 
 def _recorded(expression: MapExpression, operands: Mapping[str, Text], code: Code) -> Value:
@@ -241,12 +252,10 @@ def _recorded(expression: MapExpression, operands: Mapping[str, Text], code: Cod
             return result
 
 
-def _in_order(calls: Mapping[str, None]) -> list[str]:
+def _in_order(calls: Iterable[str]) -> list[str]:
     """Functions that are called, each after those that it calls itself."""
     needed = set(calls)
-    if "exp" in needed:
-        needed |= {"max", "min"}
-    if needed & {"max", "min"}:
+    if needed & {"exp", "max", "min"}:
         needed.add("pick")
     return [name for name in ("pick", "max", "min", "exp", *BY_LANES) if name in needed]
 
