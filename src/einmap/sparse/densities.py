@@ -41,17 +41,17 @@ class Uniform:
         """Part of the tensor's values that is nonzero."""
         return self.nonzeros / max(1, prod(self.shape))
 
-    def expected(self, low: Along, size: Along) -> Amounts:
+    def expected(self, low: Along, size: Along) -> Amounts:  # noqa: ARG002
         """Nonzeros of each box on average."""
-        found: Amounts = self.part * _volume(low, size)
+        found: Amounts = self.part * _values(size)
         return found
 
-    def nonempty(self, low: Along, size: Along, lanes: tuple[int, ...] = (), alike: int = 1) -> Amounts:
+    def nonempty(self, low: Along, size: Along, lanes: tuple[int, ...] = (), alike: int = 1) -> Amounts:  # noqa: ARG002
         """Probability that a box has a nonzero.
 
         Of boxes along the axes `lanes`, which are disjoint, any of them; each stands for `alike` disjoint ones.
         """
-        return self._filled(_together(_volume(low, size), lanes, alike))
+        return self._filled(_together(_values(size), lanes, alike))
 
     def _filled(self, values: Any) -> Amounts:
         """Probability that so many values have a nonzero."""
@@ -101,9 +101,9 @@ class Structured:
         """Part of the tensor's values that is nonzero."""
         return self.n / self.m
 
-    def expected(self, low: Along, size: Along) -> Amounts:
+    def expected(self, low: Along, size: Along) -> Amounts:  # noqa: ARG002
         """Nonzeros of each box on average."""
-        found: Amounts = _volume(low, size) * self.n / self.m
+        found: Amounts = _values(size) * self.n / self.m
         return found
 
     def nonempty(self, low: Along, size: Along, lanes: tuple[int, ...] = (), alike: int = 1) -> Amounts:
@@ -190,17 +190,17 @@ class Even:
     is_positional: bool = field(default=False, init=False)
     """Whether equal shapes at other places differ."""
 
-    def expected(self, low: Along, size: Along) -> Amounts:
+    def expected(self, low: Along, size: Along) -> Amounts:  # noqa: ARG002
         """Nonzeros of each box on average."""
-        found: Amounts = self.part * _volume(low, size)
+        found: Amounts = self.part * _values(size)
         return found
 
-    def nonempty(self, low: Along, size: Along, lanes: tuple[int, ...] = (), alike: int = 1) -> Amounts:
+    def nonempty(self, low: Along, size: Along, lanes: tuple[int, ...] = (), alike: int = 1) -> Amounts:  # noqa: ARG002
         """Probability that a box has a nonzero.
 
         Of boxes along the axes `lanes`, which are disjoint, any of them; each stands for `alike` disjoint ones.
         """
-        return self._filled(_together(_volume(low, size), lanes, alike))
+        return self._filled(_together(_values(size), lanes, alike))
 
     def _filled(self, values: Any) -> Amounts:
         """Probability that so many values have a nonzero."""
@@ -236,11 +236,9 @@ class Even:
         )
 
 
-def _volume(low: Along, size: Along) -> Any:
-    """Values of each box; `low` says what the boxes broadcast to."""
-    shape = np.broadcast_shapes(*(np.shape(a) for a in (*low, *size) if not isinstance(a, int)))
-    volume = prod(size)
-    return np.broadcast_to(volume, shape) if shape or not isinstance(volume, int) else volume
+def _values(size: Along) -> Any:
+    """Values of each box."""
+    return prod(size)
 
 
 def _times(size: Along, ranks: Sequence[int]) -> Any:

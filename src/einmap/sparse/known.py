@@ -68,7 +68,8 @@ class Known:
         Raises NotSupportedError for too many boxes of different lengths or places.
         """
         asked = [a if isinstance(a, int) else (a.shape, a.tobytes()) for a in (*low, *size)]
-        key = (tuple(ranks), *asked)
+        # along ranks of one index it is the same whether indices are counted or boxes that have any
+        key = (tuple([rank for rank in ranks if not isinstance(size[rank], int) or size[rank] != 1]), *asked)
         found = self._kept.get(key)
         if found is None:
             found = self._keep(key, np.asarray(self._parts(low, size, ranks)))
@@ -150,8 +151,11 @@ class Known:
     def most(self, size: Sequence[int]) -> int:
         """Nonzeros of the fullest box of a shape, wherever it begins."""
         size = [min(n, whole) for n, whole in zip(size, self.shape, strict=True)]
-        begins = np.ix_(*(np.arange(whole - n + 1) for n, whole in zip(size, self.shape, strict=True)))
-        return int(self._counted(begins, size).max(initial=0))
+        key = ("most", *size)
+        if key not in self._kept:
+            begins = np.ix_(*(np.arange(whole - n + 1) for n, whole in zip(size, self.shape, strict=True)))
+            self._keep(key, self._counted(begins, size).max(initial=0, keepdims=True))
+        return int(self._kept[key].item())
 
     def distribution(self, size: Sequence[int]) -> Floats:
         """Part of the boxes of a shape, laid side by side from 0, that have 0, 1, 2, ... nonzeros."""
@@ -167,7 +171,12 @@ class Known:
 
 def _tiling(low: Wholes, size: Wholes, whole: int) -> tuple[int, Wholes] | None:
     """The length of tiles that cut a rank evenly, and which of them the intervals are; None where they are not such."""
-    length = size if isinstance(size, int) else int(size.flat[0]) if size.size else 0
-    if length <= 0 or whole % length or np.any(size != length) or np.any(low % length):
+    if isinstance(size, int):
+        length = size
+    else:
+        length = int(size.flat[0]) if size.size else 0
+        if (size != length).any():
+            return None
+    if length <= 0 or whole % length or np.any(low % length):
         return None
     return length, low // length

@@ -19,6 +19,7 @@ from einmap.model.sparsity.conditions import Condition, innermost, likely
 from einmap.model.sparsity.visits import Alike, Around, Spans, Table, are_alike
 from einmap.model.traffic.tensor_traffic import TensorTraffic
 from einmap.sparse.densities import Density, Structured
+from einmap.sparse.known import Known
 from einmap.sparse.savings import Sparsity
 
 type Sets = tuple[tuple[float, frozenset[int]], ...]
@@ -72,6 +73,7 @@ class Nest:
         self.path, self.sparsity = path, sparsity
         self._alike: dict[tuple[str, Around], Alike | None] = {}
         self._tables: dict[tuple[str, Around], Table] = {}
+        self.contraction = Contraction()
 
     def alike(self, variable: str, node: Around) -> Alike | None:
         """One row for all iterations of a variable's loops, None where they have different lengths."""
@@ -114,7 +116,15 @@ class Visits:
         ):
             return alike
         table = self.nest.table(v, self.node)
-        return table.joined(list(self._told(v, table))) if table.rows > 1 else table
+        if table.rows == 1 or any(self._is_unlike(v, name, at) for name, at in self._looked_at):
+            return table
+        return table.joined(list(self._told(v, table)))
+
+    def _is_unlike(self, v: str, name: str, at: Around) -> bool:
+        """Whether no two rows of a variable use the same values of a tensor whose zeros are known."""
+        known = isinstance(self.sparsity.densities.get(name), Known)
+        loops = self.node.told.intersection(self.path.loops_of[v])
+        return known and v in self.path.einsum.by_tensor[name].variables and loops <= at.told
 
     def _has_places(self, v: str, name: str, spans: Spans, at: Around) -> bool:
         """Whether it matters where intervals of one length begin."""
@@ -148,12 +158,17 @@ class Visits:
                 yield values
             elif self.tensor is not None and self.tensor.access.output:
                 yield np.minimum(values, 1)
-        yield np.asarray(table.spans(self.node).size)
+        yield from self._sizes(table.spans(self.node))
         for name, node in self._looked_at:
             density = self.sparsity.densities.get(name)
-            yield np.asarray(table.spans(node).size)
+            yield from self._sizes(table.spans(node))
             if density is not None and density.is_positional:
                 yield from self._places(v, name, density, table.spans(node))
+
+    def _sizes(self, spans: Spans) -> Iterator[Ints]:
+        """Lengths of intervals where they differ."""
+        if isinstance(spans.size, np.ndarray):
+            yield spans.size
 
     def _places(self, v: str, name: str, density: Density, spans: Spans) -> Iterator[Ints]:
         """Where intervals begin, as far as it matters: inside of one block of a structured density it does not."""
@@ -199,7 +214,7 @@ class Visits:
             weights = self.weights(lanes, first)
             value: Amounts = sign * number * weights.number
             if arrays or weights.arrays:
-                value = value * contracted([*weights.arrays, *arrays], len(self.variables))
+                value = value * self.nest.contraction.sum([*weights.arrays, *arrays], len(self.variables))
             found = found + value
         return found
 
@@ -231,27 +246,51 @@ def _squeezed(content: Floats) -> Factor:
     return content.reshape([content.shape[axis] for axis in kept]), tuple(kept)
 
 
-def contracted(factors: list[Factor], n: int) -> Floats:
-    """The sum of products over all axes below `n`; each other one up to 2 `n` stays, of length 1 if no factor has it.
+class Contraction:
+    """Sums of products of arrays, one axis after another; equal steps of several sums are taken once."""
 
-    One axis is summed after another, next the one that takes the fewest products.
-    """
-    lengths = {axis: size for array, axes in factors for axis, size in zip(axes, array.shape, strict=True)}
-    rest = {axis for axis in lengths if axis < n}
-    while rest:
-        costs = {axis: prod(lengths[other] for other in _joined(factors, axis)) for axis in rest}
-        axis = min(rest, key=lambda axis: (costs[axis], axis))
-        left = tuple(sorted(_joined(factors, axis) - {axis}))
-        operands = [part for factor in factors if axis in factor[1] for part in factor]
-        factors = [factor for factor in factors if axis not in factor[1]]
-        factors.append((np.einsum(*operands, left), left))
-        rest.remove(axis)
+    def __init__(self) -> None:
+        self._steps: dict[object, tuple[list[Factor], Factor]] = {}
+
+    def sum(self, factors: list[Factor], n: int) -> Floats:
+        """The sum of products over all axes below `n`; others up to 2 `n` stay, of length 1 if in no factor.
+
+        Next comes the axis that takes the fewest products.
+        """
+        lengths = {axis: size for array, axes in factors for axis, size in zip(axes, array.shape, strict=True)}
+        rest = {axis for axis in lengths if axis < n}
+        while rest:
+            joined = {axis: [f for f in factors if axis in f[1]] for axis in rest}
+            costs = {
+                axis: (prod([lengths[other] for other in {o for _, axes in those for o in axes}]), len(those), axis)
+                for axis, those in joined.items()
+            }
+            axis = min(rest, key=costs.__getitem__)
+            factors = [*[f for f in factors if axis not in f[1]], self._step(joined[axis], axis)]
+            rest.remove(axis)
+        whole = factors[0] if len(factors) == 1 else _product(factors, None)
+        return whole[0].reshape([lengths.get(n + i, 1) if n + i in whole[1] else 1 for i in range(n)])
+
+    def _step(self, factors: list[Factor], axis: int) -> Factor:
+        key = (axis, *[(a.__array_interface__["data"][0], a.strides, a.shape, axes) for a, axes in factors])
+        if key not in self._steps:
+            self._steps[key] = factors, _product(factors, axis)  # held, so that no other array takes their place
+        return self._steps[key][1]
+
+
+def _product(factors: Sequence[Factor], axis: int | None) -> Factor:
+    """The product of arrays, summed over an axis; remaining axes are in order."""
+    if len(factors) > 2:  # the smallest ones are multiplied before they are spread over the largest
+        largest = max(factors, key=lambda factor: factor[0].size)
+        factors = [largest, _product([factor for factor in factors if factor is not largest], None)]
+    left = tuple(sorted({other for _, axes in factors for other in axes if other != axis}))
+    if axis is not None and len(factors) == 2:
+        (a, of_a), (b, of_b) = factors
+        if set(of_a) & set(of_b) == {axis} and max(a.ndim, b.ndim) <= 2:
+            if a.ndim < b.ndim or of_a > of_b:
+                (a, of_a), (b, of_b) = (b, of_b), (a, of_a)
+            found = (a if of_a[-1] == axis else a.T) @ (b if of_b[0] == axis else b.T)
+            order = tuple([other for other in (*of_a, *of_b) if other != axis])
+            return (found, left) if order == left else (found.T, left)
     operands = [part for factor in factors for part in factor]
-    out = tuple(sorted({axis for _, axes in factors for axis in axes}))
-    whole: Floats = np.einsum(*operands, out)
-    return whole.reshape([lengths.get(n + i, 1) for i in range(n)])
-
-
-def _joined(factors: list[Factor], axis: int) -> set[int]:
-    """Axes of all factors that have an axis."""
-    return {other for _, axes in factors if axis in axes for other in axes}
+    return np.einsum(*operands, left), left

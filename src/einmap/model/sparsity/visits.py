@@ -39,9 +39,9 @@ class Around:
 
 @dataclass(frozen=True)
 class Spans:
-    """Intervals of one rank variable: first values and lengths, shape (rows, merged lanes), or a number for all.
+    """Intervals of one rank variable: first values and lengths, shape (rows, merged lanes).
 
-    Length 0: no such lane. `lanes`: merged lanes that a number stands for.
+    Length 0: no such lane. A length that is the same for all is a number if no lanes are merged, or `lanes` are, alike.
     """
 
     start: Wholes
@@ -116,12 +116,16 @@ class Table:
         if prod(shape) > MOST_ROWS:
             raise NotSupportedError(f"more than {MOST_ROWS:,} tiles along {variable!r} are too many to look at zeros")
         lanes = prod(n for i, n in zip(order, shape, strict=True) if i in node.merged)
-        grids = np.indices(shape).reshape(len(shape), -1, lanes) if shape else np.zeros((0, 1, 1), dtype=np.int64)
-        self.index: dict[int, Ints] = dict(zip(order, grids, strict=True))
-        self.rows = grids.shape[1]
+        number, self.index = np.arange(prod(shape)).reshape(-1, lanes), dict[int, Ints]()
+        for i, n in zip(reversed(order), reversed(shape), strict=True):
+            number, self.index[i] = np.divmod(number, n)
+        self.index = {i: self.index[i] for i in order}
+        self.rows = prod(shape) // lanes
+        self._cuts_evenly = are_alike(path, variable, node)
         self.times: Floats = np.ones((self.rows, 1))
         """How many iterations a row stands for."""
         self._spans: dict[Around, Spans] = {}
+        self._weights: dict[tuple[tuple[int, ...], frozenset[int]], Floats] = {}
 
     def joined(self, columns: Sequence[Ints]) -> Table:
         """One row for those that are alike in all columns, each of shape (rows, any), all at least 0."""
@@ -137,7 +141,9 @@ class Table:
         if len(firsts) == self.rows:
             return self
         joined = object.__new__(Table)
-        joined.path, joined.variable, joined.node, joined._spans = self.path, self.variable, self.node, {}
+        joined.path, joined.variable, joined.node = self.path, self.variable, self.node
+        joined._cuts_evenly = self._cuts_evenly
+        joined._spans, joined._weights = {}, {}
         joined.index = {i: values[firsts] for i, values in self.index.items()}
         joined.rows, joined.times = len(firsts), times[:, None].astype(np.float64)
         return joined
@@ -162,9 +168,14 @@ class Table:
             index = {i: values[:, :1] for i, values in index.items()}
         start, size = self._cut(index)
         columns = np.broadcast_shapes((self.rows, 1), start.shape, size.shape)
+        if columns[1] == 1 and (size == size[0]).all():
+            return Spans(np.broadcast_to(start, columns), int(size[0, 0]))
         return Spans(np.broadcast_to(start, columns), np.broadcast_to(size, columns))
 
     def _cut(self, index: Mapping[int, Ints]) -> tuple[Ints, Ints]:
+        """Where intervals begin, and their lengths."""
+        if self._cuts_evenly:
+            return self._cut_evenly(index)
         start: Ints = np.zeros((1, 1), dtype=np.int64)
         size: Ints = np.full((1, 1), self.path.einsum.extents[self.variable], dtype=np.int64)
         left = None
@@ -183,12 +194,27 @@ class Table:
             start = start + begin
         return start, size
 
+    def _cut_evenly(self, index: Mapping[int, Ints]) -> tuple[Ints, Ints]:
+        start: Ints = np.zeros((1, 1), dtype=np.int64)
+        length = self.path.einsum.extents[self.variable]
+        for i in sorted(index):
+            length = self.path.loops[i].shape
+            start = start + index[i] * length
+        return start, np.full((1, 1), length)
+
     def weights(self, lanes: Sequence[int], first: frozenset[int]) -> Floats:
         """How often each row is there for each lane of some loops, where other loops are at their first iteration.
 
         Shape (rows, lanes).
         """
-        counted: Bools = np.asarray(self.spans(self.node).size) > 0
+        key = tuple(lanes), first
+        if key not in self._weights:
+            self._weights[key] = self._weigh(lanes, first)
+        return self._weights[key]
+
+    def _weigh(self, lanes: Sequence[int], first: frozenset[int]) -> Floats:
+        spans = self.spans(self.node)
+        counted: Bools = np.broadcast_to(spans.size, np.shape(spans.start)) > 0
         for i in first & self.index.keys():
             counted = counted & (self.index[i] == 0)
         own = [i for i in lanes if i in self.index]
