@@ -17,6 +17,7 @@ from einmap.mapper.fusion.fronts.nests.met_loops import MetLoops
 from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature
 from einmap.mapper.fusion.paths.boundary_states import Option
 from einmap.mapper.fusion.refinement import lazy_refinement
+from einmap.mapper.fusion.refinement.all_at_once import list_all
 from einmap.mapper.fusion.refinement.front_listing import FrontListing, TooLarge
 from einmap.mapper.fusion.refinement.good_cascades import Turns
 from einmap.mapper.fusion.refinement.lazy_refinement import LazyRefinement
@@ -195,3 +196,17 @@ def test_a_signature_class_too_large_for_far_is_listed_further_than_the_next_ste
     assert listing.between(chains, option, 1.0, 1.01) == pytest.approx(1.04)
     listing.too_large[chains, signature_class] = TooLarge(1.02, MetLoops(), np.zeros((0, 4)))
     assert listing.between(chains, option, 1.0, 1.01) == 1.01
+
+
+def test_once_all_nests_are_listed_no_option_stands_for_others():
+    own = prepared(layers(1), most_fused=1)
+    refinement = LazyRefinement(own, lambda *_: None, lambda _: math.inf)
+    limit = 2 * own.least_value()
+    list_all(refinement, limit)
+    relaxed = refinement.bound()
+    assert relaxed is not None
+    assert refinement.turns.at_once
+    assert not refinement.turns.suffices(own, math.inf, 0.0)
+    near = [relaxed.options(k)[o] for k in relaxed.places for o in relaxed.near(k, limit)]
+    assert near
+    assert not any(option.unexpanded for option in near)

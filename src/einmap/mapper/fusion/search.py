@@ -24,6 +24,7 @@ from einmap.mapper.fusion.paths.kernel_records import Labels
 from einmap.mapper.fusion.paths.label_setting import Answer
 from einmap.mapper.fusion.paths.state_graph import Stage
 from einmap.mapper.fusion.problem import CascadeProblem, PlannedCascade
+from einmap.mapper.fusion.refinement.all_at_once import list_all
 from einmap.mapper.fusion.refinement.einsum_floors import floors_before_plans, floors_in_time, least_apart
 from einmap.mapper.fusion.refinement.floors_with_room import FloorsBeforePlans
 from einmap.mapper.fusion.refinement.lazy_refinement import LazyRefinement
@@ -59,8 +60,7 @@ FOR_NEIGHBOURS = 0.5
 FIRST_APART, FIRST_USES = 64, 32
 """Which tile shapes of fused loops are looked at then, and how many uses of the fanouts."""
 FOR_FEW, FOR_HALF = 0.95, 0.5
-"""Part of a limited time in which cascades with few fused loops are looked at: before all, and before what is simpler.
-"""
+"""Part of a limited time for cascades with few fused loops: before all, and before what is simpler."""
 FOR_BOUNDS = 0.4
 """Part of what is left of a limited time in which all choices are bounded where a few of each Einsum are listed."""
 NEARLY_BEATEN = 1.02
@@ -70,9 +70,9 @@ FOR_APART = 0.05
 HURRIED = 0.2
 """Part of a limited time in which the Einsums are planned where there is time for a search."""
 
-APART, FOR_SAMPLE = (64, 8), 1 / 4
+APART, FOR_SAMPLE, FAR_ABOVE = (64, 8), 1 / 3, 1.1
 """By which factors tile shapes of fused loops are apart where there are too many: with few of them first; the part of a
-limited time that this takes.
+limited time that this takes; how far above the bound the best is where two fused loops are looked at before.
 """
 
 
@@ -314,28 +314,33 @@ class FusedSearch(CascadeProblem):
                 total += self.times(member.einsum) * (rows[member.einsum.name] @ self.weights.T).min(axis=0)
         return float(self.objective.values(self.weights, total[None])[0]) if self.prepared else -math.inf
 
-    def sample(self) -> float:
+    def sample(self, bound: float) -> float:
         """The least objective once all loops were looked at, but with a few tile shapes, for a part of the time."""
         back = [member.chains.put_aside() for member in self.distinct]
-        self.proving = False
+        self.proving, two = False, self.value > FAR_ABOVE * bound
         try:
-            self.best_so_far = self.in_part(FOR_SAMPLE, self.sampled)
+            self.best_so_far = self.in_part(FOR_SAMPLE, lambda: self.sampled(two=two))
         finally:
             self.proving = True
             for put_back in back:
                 put_back()
         return self.value
 
-    def sampled(self) -> list[LoopTree]:
-        """The best so far once all loops were looked at, but with a few tile shapes in one order."""
+    def sampled(self, *, two: bool) -> list[LoopTree]:
+        """The best so far once all loops were looked at, but with a few tile shapes in one order; `two`: two before."""
+        if two:
+            self.begin_again(min(2, self.options.most_fused), APART[0], FIRST_USES)
+            self.best_so_far = self.within(self.value, at_once=True) or self.best_so_far
         for apart in APART:
             self.begin_again(self.options.most_fused, apart)
             self.best_so_far = self.within(self.value) or self.best_so_far
         return self.best_so_far
 
-    def within(self, most: float | None) -> list[LoopTree]:
-        """The best mappings whose objective is at most `most`, or all good ones; empty when there are none."""
+    def within(self, most: float | None, *, at_once: bool = False) -> list[LoopTree]:
+        """The best mappings whose objective is at most `most`, or all good ones; `at_once`: all nests are listed."""
         refinement = LazyRefinement(self, self.passed, self.found)
+        if at_once and most is not None:
+            list_all(refinement, most)
         try:
             few = self.sample if self.proving and self.options.most_fused > 1 and self.known.limit is None else None
             answer = refinement.everything() if most is None else refinement.within(most, few)

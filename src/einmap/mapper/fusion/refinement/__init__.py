@@ -3,6 +3,7 @@
 - `lazy_refinement`: the best of a cascade, refined until what is listed is enough.
 - `relaxation`: what a graph of boundary states says of a cascade: what it costs at least, which options are near the
   best, and the best of what is complete.
+- `all_at_once`: lists all outer nests that good cascades may have, where they are few
 - `contested`: Einsums that cost more in the best cascade known than the bound says, which are listed first.
 - `good_cascades`: a good cascade of what is listed by now, long before the best one is known.
 - `option_floors`: what whole cascades with an option cost at least, by all graphs so far: later ones have no option

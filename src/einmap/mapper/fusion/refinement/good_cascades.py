@@ -27,6 +27,8 @@ from einmap.mapper.problem.request import Remainder
 
 FIRST = 6
 """Graphs that are bounded before the first try; again when there are twice as many."""
+STEPS = 16
+"""Graphs after which nests are no longer listed step by step where nothing is to be proven."""
 ROUNDS = 6
 """How often fronts are completed before what is known is joined."""
 NEAR = 1 / 8
@@ -66,12 +68,16 @@ class Refinement(Protocol):
 
 @dataclass
 class Turns:
-    """When it is time for a good cascade, by the number of graphs: the work must not go into that."""
+    """When it is time for a good cascade, by the number of graphs: the work must not go into that.
+
+    `at_once`: it is time, whatever the number, and nothing suffices before.
+    """
 
     now: int = 0
     next: int = FIRST
     at_last: bool = False
     hurried: bool = False
+    at_once: bool = False
 
     def is_due(self, *, last: bool, hurries: bool = False) -> bool:
         """Whether it is time, one more graph being bounded. `last`: the cheapest paths hold nothing unknown.
@@ -80,9 +86,19 @@ class Turns:
         """
         self.now += 1
         due = self.now >= (FIRST if last and not self.at_last else self.next) or (hurries and not self.hurried)
+        due, self.at_once = due or self.at_once, False
         if due:
             self.next, self.at_last = 2 * self.now, self.at_last or last
             self.hurried = self.hurried or hurries
+        return due
+
+    def is_long(self, cascade: CascadeProblem, reached: float) -> bool:
+        """Whether so many graphs were bounded that all is to be listed at once, where nothing is to be proven; once.
+
+        Where a few choices of each Einsum are all that there is, lists are short anyway.
+        """
+        due = self.now == STEPS and math.isfinite(reached) and not (cascade.proving or cascade.lists.are_few)
+        self.now += due
         return due
 
     def suffices(self, cascade: CascadeProblem, reached: float, bound: float) -> bool:
@@ -90,7 +106,7 @@ class Turns:
 
         Where time presses and nothing is found at once, nothing is expected.
         """
-        if cascade.proving:
+        if cascade.proving or self.at_once:
             return False
         if not cascade.hurry.stopped:
             return reached <= bound * (1 + GOOD)

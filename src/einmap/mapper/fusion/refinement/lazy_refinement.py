@@ -26,6 +26,7 @@ from einmap.mapper.fusion.paths.options import OptionTable, option_of, unexpande
 from einmap.mapper.fusion.paths.shortest_paths import ContendedMemories, PackedOptions, ShortestPaths, packed
 from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
 from einmap.mapper.fusion.problem import CascadeProblem
+from einmap.mapper.fusion.refinement.all_at_once import list_when_long
 from einmap.mapper.fusion.refinement.contested import contested
 from einmap.mapper.fusion.refinement.einsum_floors import raised_with
 from einmap.mapper.fusion.refinement.front_listing import FrontListing, RefinementRequest, above, wider_than
@@ -93,18 +94,19 @@ class LazyRefinement:
 
     # one cascade, one objective
 
-    def within(self, reached: float, sample: Callable[[], float] | None = None) -> Answer | None:
+    def within(self, reached: float, sample: Callable[[float], float] | None = None) -> Answer | None:
         """The best whose objective is at most `reached`; None when there is none.
 
-        Where the search of all is still to come a good one is enough, and not all rows are looked at. `sample`: gives
-        the least objective once it has looked for something better among a few of all loops; asked for where the best
-        is far from the bound, at the latest where nothing but large signature classes is left.
+        Where the search of all is still to come a good one is enough, and not all rows are looked at. `sample`: gives,
+        by a bound, the least objective once it has looked for something better among a few of all loops; asked for
+        where the best is far from the bound, at the latest where nothing but large signature classes is left.
         """
         good: Answer | None = None
         highest = 0.0
         while True:
             # rounding parts none of what is as good as that: who breaks ties may need it
             most = self.floors.cutoff = reached * (1 + WIDER)
+            list_when_long(self, most)
             relaxed = self.bound()
             if relaxed is None:
                 return good
@@ -118,7 +120,7 @@ class LazyRefinement:
             wanted, large = self.open_options(relaxed, least, most)
             rises, highest = least > highest * (1 + RISES), max(least, highest)
             if sample is not None and not rises and most > least * (1 + (SAMPLED if large else SAMPLED_FIRST)):
-                if (value := sample()) < reached:
+                if (value := sample(least)) < reached:
                     reached, good = value, None
                 sample = None
                 self.listing.changed.update(self.listing.class_steps)  # it may have found classes that do not fit
