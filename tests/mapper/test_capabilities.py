@@ -127,6 +127,17 @@ def units(draw):
     draw.buffer, draw.array = nodes[1]["nodes"][0], nodes[1]
 
 
+def zeros(draw):
+    draw.tree["sparsity"] = {
+        "densities": {"A": 0.5, "B": {"structured": [1, 2], "along": "N"}},
+        "formats": {"Buffer": {"A": "coo"}},
+        "savings": [
+            {"at": "Buffer", "do": "skip", "tensors": "B", "on": "A"},
+            {"at": "MAC", "do": "gate", "on": "Inputs"},
+        ],
+    }
+
+
 DRAWN = {
     "accelforge": option(semantics="accelforge"),
     "imperfect": option(explore_imperfect_temporal_loops=True),
@@ -164,6 +175,7 @@ DRAWN = {
     "tolerance": option(objective_tolerance=0.1),
     "copies apart": option(share_inputs=False),
     "no order": option(force_memory_hierarchy_order=False),
+    "zeros": zeros,
     "odd latency": on("buffer", total_latency="2 * max(a.n_calls / a.throughput for a in actions) ** 2"),
 }
 """How each feature is put into a specification; names of FEATURES where these are meant."""

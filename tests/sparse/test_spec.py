@@ -145,7 +145,7 @@ def test_model_and_execution_are_compared():
         assert rows["MAC", "skipped_compute"].model == 64
 
 
-@pytest.mark.parametrize("use", [einmap.map_workload, einmap.emit, partial(einmap.emit, fast=True)])
+@pytest.mark.parametrize("use", [einmap.emit, partial(einmap.emit, fast=True)])
 def test_who_does_not_know_zeros_says_so(use):
     with pytest.raises(NotSupportedError, match="does not know zeros"):
         use(spec_of("  densities: {A: 0.5}"))

@@ -7,6 +7,7 @@
 - `compose`: how searches are put together: layouts, shared inputs, ties, time that is over.
 - `pipelined`: the search of Pipelines: successive Einsums as stages that work on successive tiles at one time.
 - `fusion`: the search of cascades: intermediate tensors kept inside, tile by tile.
+- `zeros`: the search of one Einsum whose tensors have zeros, at its expected costs.
 - `independent`: the search of every Einsum by itself, and the tree of the best parts.
 - `infeasibility`: why nothing fits, and the least changes that would help.
 - `exhaustive`: every mapping, one by one: the judge of the other searches, and the search of Einsums that they

@@ -21,6 +21,7 @@ from einmap.mapper.problem.searchable import why_not_fused
 from einmap.model.timing.buffering import turns
 from einmap.model.timing.stalls import stalling
 from einmap.model.timing.ways import has_ways
+from einmap.sparse.known import Known
 from einmap.spec.spec import Spec
 
 
@@ -149,6 +150,12 @@ def _outermost_units(call: Problem) -> str | None:
     return None
 
 
+def _known_zeros(call: Problem) -> bool:
+    """Whether zeros that change costs are known by their places."""
+    zeros = [sparsity for sparsity in call.spec.sparsity.values() if sparsity.saves]
+    return any(isinstance(density, Known) for sparsity in zeros for density in sparsity.densities.values())
+
+
 def _no_sums(call: Problem) -> str | None:
     """A metric that is not made of energy and latency."""
     return next((goal for goal in call.options.goals if goal not in OF_ENERGY_AND_LATENCY), None)
@@ -212,10 +219,13 @@ FEATURES: Mapping[str, Feature] = {
     "leaks": Feature("leakage or refresh", lambda call: first(call, lambda unit: bool(unit.constant_power))),
     "coarse": Feature("tiling_coarseness", lambda call: call.options.coarseness != 1),
     "search": Feature("a search", lambda _call: True),
+    "zeros": Feature("zeros of tensors", lambda call: call.has_zeros, "sparsity"),
+    "known zeros": Feature("zeros that are known position by position", _known_zeros, "sparsity.densities"),
 }
 """By a short name."""
 
 _EVALUATE = "map without it, then evaluate the mapping found with it"
+_DENSE = "leave out the key sparsity, or map each Einsum by itself"
 _STAGES = "leave out max_pipeline_stages, and Pipelines that are given"
 UNKNOWN: tuple[Unknown, ...] = (
     Unknown("search", "sliding window", "what a window keeps depends on the loops above it", _EVALUATE),
@@ -253,6 +263,15 @@ UNKNOWN: tuple[Unknown, ...] = (
     Unknown("recurrence", "pipelines", "a step waits for the one before"),
     Unknown("recurrence", "ways", "a step waits for values that are on their way"),
     Unknown("recurrence", "stalls", "Einsums that share loops have no turns of their own"),
+    Unknown("search", "known zeros", "a tile costs what is at its place", "give densities without seed, band and file"),
+    Unknown("zeros", "several", "savings of one Einsum are searched, not of a cascade", _DENSE),
+    Unknown("zeros", "accelforge", "that preset counts values as dense"),
+    Unknown("zeros", "imperfect", "tiles that are not alike have other zeros"),
+    Unknown("zeros", "coarse", "all tile shapes are looked at"),
+    Unknown("zeros", "given", "every mapping is looked at, without places for what is open"),
+    Unknown("zeros", "pipelines", "stages are searched by tables, which do not know them", _STAGES),
+    Unknown("zeros", "no sums", "it counts energy and latency"),
+    Unknown("zeros", "stalls", "turns are of dense tiles"),
 )
 """In the order in which they are looked for."""
 REFUSED_LATER: tuple[Unknown, ...] = (
@@ -286,5 +305,9 @@ REFUSED_LATER: tuple[Unknown, ...] = (
     Unknown("recurrence", "by trying", "its Einsums are searched by tables"),
     Unknown("stalls", "by trying", "turns are counted for the orders of loops that tables list"),
     Unknown("resource_usage", "by trying", "it counts energy and latency"),
+    *(
+        Unknown("zeros", other, "the model does not know it beside zeros")
+        for other in ("network", "units", "turns", "layout", "startup", "partial sums", "gathers")
+    ),
 )
 """Those that the model, or the search of an Einsum, refuses by itself, in its own words."""

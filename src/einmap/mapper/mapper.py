@@ -1,6 +1,6 @@
 """Find the best mapping of a workload: which searches are put together for it.
 
-- einsums: `einsum_by_einsum`
+- einsums: `einsum_by_einsum`; of tensors with zeros `with_zeros`
 - fused: otherwise(tie_broken(with_fallback(over(shared inputs, cascade), one by one)), why nothing fits)
 - stepwise, for recurrences: the same over the readers of states, with a loop over the steps
 - joint, where latency is not a sum over Einsums: overlapping(fused), or waiting(fused)
@@ -91,6 +91,10 @@ def search_of(problem: Problem) -> Search:
         from einmap.mapper.compose.einsum_by_einsum import like_given_stages
 
         return like_given_stages
+    if problem.has_zeros:
+        from einmap.mapper.zeros.with_zeros import with_zeros
+
+        return with_zeros
     recurs = bool(problem.spec.workload.recurrences)
     adds_up = recurs or not problem.fuse or problem.adds_up
     is_whole = recurs or problem.asking(uneven_loops=False, uneven_lanes=False).may_fuse
@@ -162,7 +166,6 @@ def _checked(problem: Problem) -> Problem:
     Raises SpecError where there are too many, NotSupportedError for what no search knows.
     """
     spec = problem.spec
-    spec.refuse_sparsity("the mapper")
     for arch in spec.archs.values():
         for unit in arch.computes:
             holders = [leaf for leaf in arch.path(unit.name) if isinstance(leaf, Memory | Toll)]

@@ -350,7 +350,7 @@ class Spec:
             raise NotSupportedError(
                 f"{what} does not know zeros of tensors yet",
                 at=self.provenance("sparsity"),
-                hint="leave out the key sparsity; einmap evaluate and einmap simulate know it",
+                hint="leave out the key sparsity; einmap evaluate, simulate, explain and map know it",
             )
 
     @property

@@ -114,7 +114,7 @@ class Search:
         if math.isfinite(self.budget.left):
             points = points[: int(self.budget.left)]
         if index not in self.batches:
-            self.batches[index] = Batch(subspace.template, self.space.einsum, self.space.arch, self.semantics)
+            self.batches[index] = self.batch_of(subspace)
         try:
             cost = self._costs(self.batches[index], subspace, points)
         except MappingError:
@@ -130,8 +130,16 @@ class Search:
         self.budget.used += len(points)
         self.seen.add(index)
         fits = cost.fits & tile_limits(self.batches[index].path, subspace, points)
-        self.front.offer(cost.energy, cost.latency, fits, lambda row: (index, tuple(int(x) for x in points[row])))
+        self.offer(index, points, BatchCost(cost.energy, cost.latency, fits))
         return BatchCost(cost.energy, cost.latency, fits)
+
+    def batch_of(self, subspace: Subspace) -> Batch:
+        """Evaluates the tile shapes of a subspace."""
+        return Batch(subspace.template, self.space.einsum, self.space.arch, self.semantics)
+
+    def offer(self, index: int, points: NDArray[np.int64], cost: BatchCost) -> None:
+        """Let the front take what it can use of some points of a subspace."""
+        self.front.offer(cost.energy, cost.latency, cost.fits, lambda row: (index, tuple(int(x) for x in points[row])))
 
     def _costs(self, batch: Batch, subspace: Subspace, points: NDArray[np.int64]) -> BatchCost:
         """Costs of some points; those of the first ones alone where the search is stopped meanwhile."""

@@ -66,6 +66,11 @@ class Problem:
         return next((pattern.stage for pattern in self.given.values() if pattern.stage is not None), None)
 
     @property
+    def has_zeros(self) -> bool:
+        """Whether zeros of tensors change what mappings cost."""
+        return any(sparsity.saves for sparsity in self.spec.sparsity.values())
+
+    @property
     def knows_cascades(self) -> bool:
         """Whether the options are such that a cascade can be searched as a whole."""
         options = self.options

@@ -159,7 +159,11 @@ class Batch:
         )
         path = replace(self.path, loops=loops)
         traffic = EinsumTraffic(path, self.semantics)
-        return einsum_cost(path, traffic, self.arch), self._conditions(path, traffic)
+        return self.costs_of(path, traffic), self._conditions(path, traffic)
+
+    def costs_of(self, path: EinsumPath, traffic: EinsumTraffic) -> EinsumCost:
+        """Costs of one instance, of a path whose loops have shapes."""
+        return einsum_cost(path, traffic, self.arch)
 
     def _iterations(self, shapes: Sequence[Any]) -> Iterator[int]:
         """Lanes of each spatial loop where their number matters: the same for all choices."""
@@ -187,9 +191,14 @@ class Batch:
                     continue
                 if isinstance(memory, Memory) and math.isfinite(memory.size_bits):
                     sizes[memory.name] = memory.size_bits
-                    values = self._tile(path, station, tensor.counts, station is tensor.stations[0])
-                    bits[memory.name] = bits.get(memory.name, 0) + values * memory.bits[tensor.access.tensor]
+                    needed = self.bits_of(path, station, tensor.counts, backing=station is tensor.stations[0])
+                    bits[memory.name] = bits.get(memory.name, 0) + needed
         return [needed <= sizes[name] for name, needed in bits.items()]
+
+    def bits_of(self, path: EinsumPath, station: Station, counts: TensorCounts, *, backing: bool) -> Any:
+        """Bits that the largest tile of a station takes; `backing`: whether it is the outermost of its tensor."""
+        assert isinstance(station.component, Memory)
+        return self._tile(path, station, counts, backing) * station.component.bits[counts.access.tensor]
 
     def _tile(self, path: EinsumPath, station: Station, counts: TensorCounts, backing: bool) -> Count:
         takes = tile_takes(path, station)

@@ -1,0 +1,226 @@
+"""The mapper where tensors have zeros, against the evaluation of every mapping."""
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+import einmap
+from einmap.errors import CapacityError, NoMappingError, NotSupportedError
+from einmap.mapper.mapspace.mapspace import BuildingEffort, mapspace_of
+from einmap.mapper.problem.options import read_options
+from einmap.mapper.problem.problem import Problem
+from einmap.mapper.zeros.dense_bound import least_cost
+from einmap.progress import Progress
+
+QUICK, MANY = range(1, 4), range(200)
+MOST = 300
+"""Mappings of a random problem, at most: each is evaluated."""
+EINSUMS = {
+    "Z[m, n] = A[m, k] * B[k, n]": ("M", "N", "K"),
+    "Z[m] = A[m, k] * B[k]": ("M", "K"),
+    "Z[p] = A[U: p + r] * B[r]": ("P", "R"),
+    "Z[m, n] = A[m, n] * B[n]": ("M", "N"),
+}
+NAMES = ["bitmask", "coo", "rle", "csf", "uncompressed"]
+
+
+def memory(rng, name, size, scale, **tensors):
+    actions = [
+        {"name": action, "energy": scale * rng.choice([1, 2, 3]), "throughput": rng.choice([1, 2, 4])}
+        for action in ("read", "write")
+    ]
+    return {"type": "Memory", "name": name, "size": size, "leak_power": rng.choice([0, 0.1]), "area": 0,
+            "actions": actions, "tensors": tensors}  # fmt: skip
+
+
+def drawn_sparsity(rng, ranks):
+    """A key `sparsity` for inputs A and B and the output Z; `ranks`: sizes by tensor."""
+    densities, formats, savings = {}, {}, []
+    for t in ("A", "B", "Z"):
+        kind = rng.choice(["uniform", "uniform", "structured", "even", None])
+        rank = rng.choice(sorted(ranks[t]))
+        blocks = [(n, m) for n, m in ((1, 2), (1, 3), (2, 4), (1, 4)) if ranks[t][rank] % m == 0]
+        if kind == "structured" and blocks:
+            densities[t] = {"structured": list(rng.choice(blocks)), "along": rank}
+        elif kind:
+            densities[t] = {"even" if kind == "even" else "uniform": rng.choice([0.1, 0.25, 0.5, 0.8])}
+    for name in ("Main", "Buffer"):
+        chosen = {t: rng.choice(NAMES) for t in ("A", "B", "Z") if rng.random() < 0.4}
+        if chosen:
+            formats[name] = chosen
+    for _ in range(rng.randint(0, 3)):
+        do = rng.choice(["gate", "skip"])
+        if rng.random() < 0.4:
+            savings.append({"at": "MAC", "do": do, "on": rng.choice(["A", "B", "A | B"])})
+        else:
+            on = rng.choice(["A", "B"])
+            target = rng.choice([t for t in ("A", "B", "Z") if t != on])
+            savings.append({"at": rng.choice(["Main", "Buffer"]), "do": do, "tensors": target, "on": on})
+    energies = {"MAC": {"gated_compute": rng.choice([0, 0.3])}}
+    if rng.random() < 0.5:
+        energies["Buffer"] = {"gated_read": 0.2, "skipped_write": 0.1}
+    if rng.random() < 0.3:
+        energies.setdefault("Buffer", {})["metadata_read"] = 0.05
+    return {
+        "densities": densities, "formats": formats, "savings": savings, "energies": energies,
+        "metadata": rng.choice(["own", "own", "share"]),
+    }  # fmt: skip
+
+
+def drawn_problem(rng):
+    """A random specification of one Einsum whose zeros save something, and its mapspace of at most MOST mappings."""
+    while True:
+        text = rng.choice(list(EINSUMS))
+        sizes = {rank: rng.choice([1, 2, 2, 3, 4, 4, 6]) for rank in EINSUMS[text]}
+        nodes = [memory(rng, "Main", "inf", 8, keep="All" if rng.random() < 0.6 else "Outputs", may_keep="All")]
+        if rng.random() < 0.4:
+            nodes.append({"type": "Container", "name": "Array", "spatial": [{"name": "X", "fanout": 2}]})
+        nodes.append(memory(rng, "Buffer", rng.choice([40, 80, 160, "inf"]), 1, may_keep="All"))
+        nodes.append({"type": "Compute", "name": "MAC", "leak_power": 0, "area": 0,
+                      "actions": [{"name": "compute", "energy": 1, "throughput": 1}]})  # fmt: skip
+        tree = {
+            "arch": {"nodes": nodes},
+            "workload": {"rank_sizes": sizes, "bits_per_value": {"All": 8}, "einsums": [text]},
+        }
+        dense = einmap.Spec.from_dict(tree)
+        (einsum,) = dense.workload.einsums
+        space = mapspace_of(
+            einsum, dense.archs[einsum.name], backed_outside=einsum.tensors, first_partial_matters=True,
+            effort=BuildingEffort(most=MOST),
+        )  # fmt: skip
+        if space.truncated or not 0 < space.size <= MOST:
+            continue
+        sparsity = drawn_sparsity(rng, dense.bindings.rank_sizes)
+        if rng.random() < 0.2:
+            sparsity["lanes"] = "slowest"
+        spec = dense.set("sparsity", sparsity)
+        if spec.sparsity[einsum.name].saves:
+            return spec, space
+
+
+def every_cost(spec, space):
+    """Costs of all mappings that fit, and whether the model does not know some of them."""
+    found, mappings, unknown = [], set(), False
+    for index, subspace in enumerate(space.subspaces):
+        for digits in itertools.product(*(range(digit.radix) for digit in subspace.digits)):
+            mapping = space.decode((index, digits))
+            if mapping in mappings:
+                continue
+            mappings.add(mapping)
+            try:
+                cost = einmap.evaluate(spec, mapping)
+            except CapacityError:
+                continue
+            except NotSupportedError:
+                unknown = True
+                continue
+            found.append((cost.energy, cost.latency))
+    return np.array(found), unknown
+
+
+def value(metric, energy, latency):
+    return {"energy": energy, "latency": latency, "energy_delay_product": energy * latency}[metric]
+
+
+@pytest.mark.parametrize("seed", [pytest.param(n, marks=() if n in QUICK else (pytest.mark.slow, pytest.mark.mapper))
+                                  for n in MANY])  # fmt: skip
+def test_the_mapper_finds_what_is_best_of_all_mappings(seed):
+    rng = random.Random(seed)
+    spec, space = drawn_problem(rng)
+    metric = rng.choice(["energy", "latency", "energy_delay_product", "energy,latency"])
+    costs, unknown = every_cost(spec, space)
+    if not len(costs):
+        with pytest.raises((NoMappingError, NotSupportedError)):
+            einmap.map_workload(spec, metrics=metric)
+        return
+    result = einmap.map_workload(spec, metrics=metric)
+    assert result.optimal or unknown
+    energy, latency = costs.T
+    if metric == "energy,latency":
+        assert_front([(p.cost.energy, p.cost.latency) for p in result.front], costs)
+        return
+    best = value(metric, energy, latency).min()
+    problem = Problem(spec, read_options(spec, metrics=metric))
+    bound = least_cost(problem, Progress(), spec.sparsity["Z"])
+    assert bound is not None and bound <= best * (1 + 1e-9)
+    assert value(metric, result.cost.energy, result.cost.latency) == pytest.approx(best, rel=2e-9)
+    if metric != "energy_delay_product" and result.optimal:
+        # of mappings that are as good the best by the other metric
+        tied = costs[value(metric, energy, latency) <= best * (1 + 1e-9)]
+        other = 1 if metric == "energy" else 0
+        assert (result.cost.energy, result.cost.latency)[other] == pytest.approx(tied[:, other].min(), rel=2e-9)
+
+
+def assert_front(points, costs):
+    """No mapping is better than all points, and each point is one of a mapping."""
+    found = np.array(points)
+    no_worse = (found[:, None, :] <= costs[None, :, :] * (1 + 2e-9)).all(axis=2).any(axis=0)
+    assert no_worse.all()
+    for point in found:
+        assert np.isclose(costs, point, rtol=1e-9).all(axis=1).any()
+
+
+def product(size=16, **sparsity):
+    """A product of three ranks on two memories, with a key `sparsity`."""
+    rng = random.Random(0)
+    nodes = [memory(rng, "Main", "inf", 8, keep="All"), memory(rng, "Buffer", 8 * 96, 1, may_keep="All")]
+    nodes.append({"type": "Compute", "name": "MAC", "leak_power": 0, "area": 0,
+                  "actions": [{"name": "compute", "energy": 1, "throughput": 1}]})  # fmt: skip
+    return einmap.Spec.from_dict({
+        "arch": {"nodes": nodes},
+        "workload": {"rank_sizes": {"M": size, "N": size, "K": size}, "bits_per_value": {"All": 8},
+                     "einsums": ["Z[m, n] = A[m, k] * B[k, n]"]},
+        "sparsity": sparsity,
+    })  # fmt: skip
+
+
+SKIPPED = {"densities": {"A": 0.1}, "savings": [{"at": "Buffer", "do": "skip", "tensors": "B", "on": "A"}]}
+
+
+def test_a_stopped_search_gives_a_mapping_and_a_bound():
+    spec = product(**SKIPPED)
+    whole, stopped = (einmap.map_workload(spec, metrics="energy", **more) for more in ({}, {"max_evaluations": 300}))
+    assert whole.optimal and not stopped.optimal
+    assert 0 < stopped.lower_bound <= whole.cost.energy <= stopped.cost.energy
+
+
+def test_few_mappings_are_evaluated():
+    result = einmap.map_workload(product(**SKIPPED), metrics="energy,latency")
+    assert result.stats.evaluated - result.stats.mapspace_size <= 40
+
+
+def test_a_format_makes_room():
+    dense = product(densities={"A": 0.1})
+    sparse = dense.set("sparsity.formats", {"Buffer": {"A": "coo"}})
+    without, found = (einmap.map_workload(spec, metrics="energy") for spec in (dense, sparse))
+    assert found.optimal and found.cost.energy < without.cost.energy
+
+
+def test_densities_alone_are_mapped_as_dense_tensors():
+    plain = product()
+    found = [
+        einmap.map_workload(spec, metrics="energy") for spec in (plain, plain.set("sparsity.densities", {"A": 0.1}))
+    ]
+    assert found[0].cost == found[1].cost and found[0].mapping == found[1].mapping
+
+
+@pytest.mark.parametrize(
+    ("density", "text"),
+    [
+        ({"uniform": 0.5, "seed": 1}, "does not know a search with zeros that are known position by position yet"),
+        ({"band": [1, 1]}, "a tile costs what is at its place"),
+    ],
+)
+def test_known_zeros_are_refused_with_their_place(density, text):
+    spec = product(**{**SKIPPED, "densities": {"A": density}})
+    with pytest.raises(NotSupportedError, match=text) as error:
+        einmap.map_workload(spec)
+    assert error.value.at.path == "sparsity.densities"
+
+
+def test_what_fits_nowhere_is_said():
+    spec = product(**SKIPPED).set("arch.nodes[1].size", 8).set("arch.nodes[1].tensors", {"keep": "All"})
+    with pytest.raises(NoMappingError, match="no mapping of Einsum 'Z' keeps the constraints and fits its memories"):
+        einmap.map_workload(spec, metrics="energy")
