@@ -6,13 +6,13 @@
 Valid mappings of a workload are drawn uniformly; of these some are taken at even steps of the logarithm of predicted
 time, from the fastest to the slowest, and with them the one that `einmap bench` would run. All are compiled, checked
 exactly, and run in turn on one core, in processor time of the thread, medians. Spearman's rank correlation of the model
-(waits, and the busiest component alone) with what was measured, also without the waits of each component; regret: the
-measured time of the mapping that the model puts first, above the least measured.
+(waits, and the busiest component alone), and of the time that is predicted from the emitted nest (`bench.predict`),
+with what was measured, also without the waits of each component; regret: the measured time of the mapping that is put
+first, above the least measured.
 """
 
 import argparse
 import json
-import math
 import tempfile
 import time
 from collections.abc import Iterator
@@ -22,6 +22,7 @@ import numpy as np
 
 import einmap
 from einmap.bench.compiler import Library, aligned, compiler_at_hand
+from einmap.bench.predict import core_of, predicted
 from einmap.bench.refine import refined
 from einmap.bench.timing import pinned
 from einmap.bench.values import by_numpy, inputs_of
@@ -52,8 +53,6 @@ WORKLOADS = {
 DRAWN = 20_000
 """Points that are drawn, of which those that fit are kept."""
 ROUNDS = 5
-CHAIN = 8
-"""Multiply-adds of vectors that are under way at once: two units, four steps each."""
 CUT = 1.0
 """Seconds of a first run above which a mapping is left out."""
 
@@ -135,12 +134,6 @@ def judged(cpu: Path, name: str, count: int) -> None:
     report(runs, np.median(found, axis=0), time.perf_counter() - begun)
 
 
-def sums_of(spec: Spec) -> int:
-    """Vectors of the register tile: multiply-adds that need not wait for one another."""
-    tile = fast_nest(spec).tile
-    return tile.vectors * math.prod(n for _, n in tile.rows)
-
-
 def once(library: Library, arrays: list) -> float:
     start = time.thread_time()
     library(arrays)
@@ -168,19 +161,20 @@ def report(runs: list, measured: np.ndarray, seconds: float) -> None:
             f"  {component}: {np.median(part / waits):.0%} of the waits at the median; Spearman without it "
             f"{spearman(waits - part, measured):.3f}"
         )
-    sums = np.array([sums_of(run[4]) for run in runs])
-    behind = waits + parts["FMA"] * (np.maximum(1, CHAIN / sums) - 1)
+    nests = [fast_nest(run[4]) for run in runs]
+    core = core_of(runs[0][4], nests[0])
+    if core is None:
+        raise SystemExit("the architecture lacks rates or sizes: write it with einmap machine --this-cpu")
+    by_nest = np.array([predicted(nest, core).seconds for nest in nests])
+    drawn = int(by_nest[1:].argmin()) + 1
     print(
-        f"  with multiply-adds that wait for one another in tiles of fewer than {CHAIN} vectors: Spearman "
-        f"{spearman(behind, measured):.3f}; and all main memory at a tenth "
-        f"{spearman(behind - 0.9 * parts['MainMemory'], measured):.3f}"
+        f"  predicted from the nest: Spearman {spearman(by_nest, measured):.3f}, in the faster half "
+        f"{spearman(by_nest[upper], measured[upper]):.3f}; regret of its first "
+        f"{measured[by_nest.argmin()] / least - 1:.1%}, of the first that was drawn {measured[drawn] / least - 1:.1%}; "
+        f"measured / predicted: median {np.median(measured / by_nest):.2f}, quartiles "
+        f"{np.quantile(measured / by_nest, 0.25):.2f} and {np.quantile(measured / by_nest, 0.75):.2f}"
     )
     ratio = measured / waits
-    few = sums < CHAIN
-    if few.any() and not few.all():
-        print(
-            f"  measured / predicted in such tiles {np.median(ratio[few]):.2f}, in others {np.median(ratio[~few]):.2f}"
-        )
     for title, row in (("fastest", measured.argmin()), ("slower than predicted", ratio.argmax())):
         print(f"  {title}: {measured[row]:.3g} s, predicted {waits[row]:.3g} s, factor {ratio[row]:.2f}")
         print("    " + pretty(runs[row][4].mapping).replace("\n", "\n    "))

@@ -6,6 +6,8 @@
 - `job`: what a nest is run on, what is to come out, what runs beside it.
 - `libraries`: the same Einsum by libraries that are installed: NumPy, PyTorch.
 - `timing`: runs in turn, with caches that hold the tensors and with caches that do not.
+- `misses`: bytes that caches miss while the code runs, whatever storage nodes say.
+- `predict`: seconds of the code from its nest, with these.
 - `result`: what came out, beside what the model says.
 - `refine`: tile shapes near those of a mapping that was found.
 - `bench`: all of it, for a mapping.

@@ -13,11 +13,13 @@ from einmap.arch.component import Memory
 from einmap.bench.compiler import Library, compiler_at_hand, version_of
 from einmap.bench.job import bytes_of, job_of
 from einmap.bench.libraries import of_threads
+from einmap.bench.predict import core_of, predicted
 from einmap.bench.result import Benchmark, Moved, Run
 from einmap.bench.timing import FLUSHED, in_turn, pinned
 from einmap.bench.values import Array, is_near
 from einmap.einsum.einsum import Einsum
 from einmap.emit.fast.fast_c import einsum_text, fast_nest, text_of
+from einmap.emit.fast.nest import Nest
 from einmap.errors import SpecError
 from einmap.model.evaluate import evaluate
 from einmap.progress import Progress
@@ -71,6 +73,8 @@ def benchmark(
         expected = job.expected()
         differ = {name: int((~is_near(results[name](), expected, job.exact)).sum()) for name in times}
     cost = evaluate(spec)
+    core = core_of(spec, nest) if cores == 1 and isinstance(nest, Nest) else None
+    by_nest = predicted(nest, core).seconds if core is not None and isinstance(nest, Nest) else None
     return Benchmark(
         einsum_text(nest),
         code,
@@ -84,6 +88,7 @@ def benchmark(
         tuple(_moved(spec, job.einsums, cost.actions)),
         tuple(Run(name, found, differ[name]) for name, found in times.items()),
         job.exact,
+        by_nest,
     )
 
 

@@ -71,6 +71,8 @@ class Benchmark:
     runs: tuple[Run, ...]
     exact: bool = True
     """Whether all values are compared exactly; else a map rounds, and the last digits may differ."""
+    by_nest: float | None = None
+    """Seconds predicted from the emitted nest (`einmap.bench.predict`): one core, warm, without a map of the values."""
 
     @property
     def correct(self) -> bool:
@@ -102,6 +104,11 @@ class Benchmark:
             "compiler": self.compiler,
             "clock": self.clock,
             "pinned": self.is_pinned,
-            "predicted": {"roofline_s": self.roofline, "waiting_s": self.waiting, "moved": moved},
+            "predicted": {
+                "roofline_s": self.roofline,
+                "waiting_s": self.waiting,
+                "by_nest_s": self.by_nest,
+                "moved": moved,
+            },
             "runs": runs,
         }

@@ -59,6 +59,8 @@ def predicted_table(found: Benchmark) -> Table:
     """Seconds of the model beside the measured median, and bits that it moves by memory."""
     warm = Spread.of(found.runs[0].times.warm).median
     times = [("all waits, one after another", found.waiting), ("busiest component alone", found.roofline)]
+    if found.by_nest is not None:
+        times.insert(0, ("its code, caches keeping what fits", found.by_nest))
     rows = [(what, format_si(seconds, "s"), percent(seconds / warm)) for what, seconds in times]
     moved: dict[str, dict[str, float]] = {}
     for m in found.moved:

@@ -29,7 +29,8 @@ def _runs(found: Benchmark) -> Iterable[Row]:
 def _predicted(found: Benchmark) -> Iterable[Row]:
     for run in found.runs:
         median = Spread.of(run.times.warm).median
-        yield run.name, median, found.waiting, found.roofline, median / found.waiting if found.waiting else None
+        ratio = median / found.waiting if found.waiting else None
+        yield run.name, median, found.waiting, found.roofline, ratio, found.by_nest
 
 
 def _moved(found: Benchmark) -> Iterable[Row]:
@@ -46,7 +47,7 @@ TABLES: dict[str, tuple[Table, ...]] = {
         ),
         table(
             "predicted",
-            "text name; number median [s] | waiting [s] | roofline [s] | ratio",
+            "text name; number median [s] | waiting [s] | roofline [s] | ratio | by nest [s]",
             _predicted,
         ),
         table("moved", "text memory | tensor | action; number moved [bits]", _moved),

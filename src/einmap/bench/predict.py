@@ -1,0 +1,184 @@
+"""Seconds of fast code on one core, predicted from its nest: what it computes, visits, packs, and what caches miss.
+
+The model counts what a mapping says. Here caches hold what was used last (`misses`), packing and the visits of register
+tiles take time, and a core has ports: multiply-adds, loads, stores and instructions of a register tile overlap, and the
+busiest counts; so do transfers into each cache, as in the ECM model of processors whose caches overlap (Stengel et
+al., "Quantifying performance bottlenecks of stencil computations", 2015). Packing and register tiles follow one
+another.
+
+Rates and sizes are the architecture's. What it does not say is below: documented figures, and for visits, left loops
+and packed lines the order of what is seen on a Zen 4 core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf, prod
+
+from einmap.arch.component import Compute, Memory, Toll
+from einmap.bench.misses import Reuse
+from einmap.emit.fast.nest import Held, Loop, Nest
+from einmap.matmul.measured.as_arch import USABLE, USABLE_FURTHER_OUT
+from einmap.spec.spec import Spec
+
+LATENCY = 4
+"""Steps until a multiply-add is there for the next one of the same sum (Zen 4, Intel since Skylake)."""
+WINDOW = 320
+"""Instructions that are under way at once: Zen 4's; waits of one register tile hide behind the next one within it."""
+WIDTH = 6
+"""Instructions that begin in a step (Zen 4)."""
+STORE = 2
+"""Steps of a store of a vector, of 64 bytes on Zen 4."""
+VISIT = 5
+"""Instructions around a register tile: its addresses, and the loop about it."""
+CONTROL = 3
+"""Instructions of a turn of a loop inside the register tile: add, compare, branch."""
+UNROLLED = 200, 16
+"""Instructions, and turns, up to which GCC writes out a loop: `max-completely-peeled-insns`, `-peel-times`."""
+LEFT = 8
+"""Steps to leave a loop that is not written out: half of a branch that is not foreseen."""
+LINE = 4
+"""Steps to begin a line of what is packed: its address, and how long it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """A cache of `size` bytes, into which `rate` bytes/s come."""
+
+    name: str
+    size: float
+    rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """A core: `step` in s of a multiply-add of a vector, `loads` of a vector in a step; `caches` from the nearest out.
+
+    `registers`: of a vector.
+    """
+
+    step: float
+    loads: float
+    registers: int
+    caches: tuple[Cache, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """Seconds of one run: while register tiles are computed, and while inputs are packed. `missed`: bytes by cache."""
+
+    tiles: float
+    packing: float
+    missed: Mapping[str, float]
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of the whole run."""
+        return self.tiles + self.packing
+
+
+def core_of(spec: Spec, nest: Nest) -> Core | None:
+    """The core of an architecture like those of `einmap machine --this-cpu`; None where rates or sizes are missing.
+
+    Its outermost memory is main memory, the innermost one the registers, what lies between them are caches; the first
+    Toll is the load-store unit.
+    """
+    components = spec.archs[nest.einsum.name].components.values()
+    memories = [c for c in components if isinstance(c, Memory)]
+    computes = [c for c in components if isinstance(c, Compute)]
+    if len(memories) < 3 or len(computes) != 1:
+        return None
+    rate = _rate(computes[0], "compute")
+    vector = nest.tile.lanes * _output_bits(nest)
+    loads = next((_rate(c, "read") / vector for c in components if isinstance(c, Toll)), 2 * rate)
+    *caches, registers = memories[1:]
+    sizes = [c.size_bits / 8 / USABLE.get(len(caches) - n, USABLE_FURTHER_OUT) for n, c in enumerate(caches)]
+    rates = [_rate(c, "write") / 8 for c in caches]
+    if not 0 < rate < inf or loads <= 0 or min(*sizes, *rates) <= 0 or registers.size_bits == inf:
+        return None
+    found = [Cache(c.name, size, r) for c, size, r in zip(caches, sizes, rates, strict=True)]
+    return Core(1 / rate, loads / rate, int(registers.size_bits // vector), tuple(reversed(found)))
+
+
+def predicted(nest: Nest, core: Core, *, warm: bool = True) -> Prediction:
+    """Seconds of one run on one core. `warm`: the same nest has run just before. A map of its values is left out."""
+    reuse = Reuse(nest, {a.tensor: a.bits_per_value / 8 for a in nest.einsum.accesses})
+    tiles, packing = [_tile_steps(nest, core) * core.step], [_pack_steps(nest, reuse) * core.step]
+    missed = {}
+    for cache in core.caches:
+        found = reuse.bytes_into(cache.size, warm=warm)
+        packed = sum(b for array, b in found.items() if array.kind == "source")
+        missed[cache.name] = sum(found.values())
+        tiles.append((missed[cache.name] - packed) / cache.rate)
+        packing.append(packed / cache.rate)
+    return Prediction(max(tiles), max(packing), missed)
+
+
+def _rate(component: Memory | Compute | Toll, action: str) -> float:
+    """Actions in a second; 0 where the component has no such action."""
+    return next((a.throughput for a in component.actions if a.name == action), 0.0)
+
+
+def _output_bits(nest: Nest) -> float:
+    return next(a.bits_per_value for a in nest.einsum.accesses if a.tensor == nest.output)
+
+
+def _tile_steps(nest: Nest, core: Core) -> float:
+    """Steps of all register tiles, those that are cut off computed in full."""
+    tile, kept = nest.tile, nest.ranks[nest.output]
+    sums = prod(n for _, n in tile.rows) * tile.vectors
+    loads = instructions = 0.0
+    shared = 0
+    for tensor in nest.inputs:
+        rows = prod(n for v, n in tile.rows if v in nest.ranks[tensor])
+        along = tile.axis in nest.ranks[tensor]
+        instructions += rows * tile.vectors if along else rows
+        # two of the narrow loads in a step, and two halves of a vector
+        loads += rows * tile.vectors * 2 / core.loads if along else rows / core.loads
+        shared += tile.vectors if along and rows == 1 else 0
+    multiplies = sums * max(1, len(nest.inputs) - 1)
+    spilled = max(0, sums + shared + 1 - core.registers)
+    calls = prod(loop.iterations for loop in nest.loops)
+    outside = [loop for loop in nest.loops if loop.variable not in kept]
+    turns = prod(n for v, n in nest.einsum.bounds if v not in kept) / prod(loop.iterations for loop in outside)
+    control, left = _loops(nest, turns, instructions + multiplies)
+    added = sums if outside else 0
+    issued = (instructions + multiplies + control + 2 * spilled) * turns + 3 * sums + VISIT
+    busiest = max(
+        multiplies * turns + added,
+        loads * turns + added,
+        STORE * (sums + spilled * turns),
+        issued / WIDTH,
+        LATENCY * turns / max(1, WINDOW / issued),
+    )
+    return calls * (busiest + left)
+
+
+def _loops(nest: Nest, turns: float, body: float) -> tuple[float, float]:
+    """Instructions of loop control in a turn of the innermost loop, and steps to leave loops in a register tile."""
+    instructions, most = UNROLLED
+    control, left, entries, is_written_out = 0.0, 0.0, turns, True
+    for place, (_, n) in enumerate(reversed(nest.tile.reduced)):
+        entries /= n
+        body *= n
+        is_written_out = is_written_out and n <= most and body <= instructions
+        if not is_written_out:
+            left += LEFT * entries
+            control = CONTROL if place == 0 else control
+    return control, left
+
+
+def _pack_steps(nest: Nest, reuse: Reuse) -> float:
+    """Steps of all packing: a store for a vector along the last rank, else for each value."""
+    total = 0.0
+    for depth, step in enumerate(nest.steps):
+        if not isinstance(step, Held) or step.packed is None:
+            continue
+        around = prod(s.iterations for s in nest.steps[:depth] if isinstance(s, Loop))
+        layout, extents = step.packed.layout, reuse.extents[depth]
+        values = prod(extents[v] for v in nest.ranks[step.tensor])
+        fast, width, _ = (*layout.steps, *layout.tile)[-1] if layout.steps or layout.tile else ("", 1, 1)
+        is_along = nest.strides(step.tensor).get(fast) == 1
+        total += around * (values / nest.tile.lanes if is_along else values) + around * layout.size / width * LINE
+    return total
