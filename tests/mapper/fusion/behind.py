@@ -56,24 +56,28 @@ def after(boundary_state: BoundaryState, option: Option, step: EinsumOptions) ->
 def relaxed_after(boundary_state: BoundaryState, option: Option, step: EinsumOptions) -> BoundaryState | None:
     """The same where not everything is known: it fits unless it surely does not.
 
-    Keys are forgotten here: with those of all tensors that pass by there would be far too many boundary states, and what
-    they would say of chains that are not listed is little.
+    Of the tensors that it uses the keys stay, as far as they are known; those that pass by are forgotten, and of none
+    more than the key is looked at.
     """
     lives: dict[Slot, Live] = {}
     for live in boundary_state.live:
         own = option.keys.get(live.slot, live.key)
-        if own.memory != live.key.memory or (own != live.key and ANY_LOOPS not in (own.loops, live.key.loops)):
+        if own.memory != live.key.memory:
+            return None
+        both_known = live.slot in option.keys and ANY_LOOPS not in (own.loops, live.key.loops)
+        if both_known and not _alike(own.loops, live.key.loops):
             return None
         if live.slot in step.needed:
-            key = own if live.key.loops else live.key
-            lives[live.slot] = _of_memory(live.slot, key, max(live.bits, option.bits.get(live.slot, 0.0)))
+            key = own if live.key.loops == ANY_LOOPS else live.key
+            seen = _of_key if live.slot in option.keys else _of_memory
+            lives[live.slot] = seen(live.slot, key, max(live.bits, option.bits.get(live.slot, 0.0)))
     if option.absent:
         return after(boundary_state, option, step)
     if not lives and not option.unexpanded:
         return after(NOTHING, option, step)
     for slot, key in option.keys.items():
         if slot not in lives and slot in step.needed:
-            lives[slot] = _of_memory(slot, key, option.bits.get(slot, 0.0))
+            lives[slot] = _of_key(slot, key, option.bits.get(slot, 0.0))
     return BoundaryState(tuple(sorted(lives.values())), (), any(live.key.loops for live in lives.values()))
 
 
@@ -95,6 +99,10 @@ def _later(live: Live, option: Option, after: int) -> Live:
 
 def _of_memory(slot: Slot, key: Key, bits: float) -> Live:
     return Live(slot, Key(key.memory, ANY_LOOPS), 0, (), (), 0.0) if key.loops else Live(slot, key, 0, (), (), bits)
+
+
+def _of_key(slot: Slot, key: Key, bits: float) -> Live:
+    return Live(slot, key, 0, (), (), 0.0 if key.loops else bits)
 
 
 def _alike(these, those) -> bool:

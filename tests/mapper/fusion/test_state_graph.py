@@ -136,27 +136,33 @@ def test_behind_a_wild_option_that_no_loops_are_above_all_is_known():
     )
 
 
-def test_keys_of_a_listed_option_are_forgotten_behind_what_is_not():
+def test_keys_of_a_listed_option_are_known_behind_what_is_not_listed():
     after = behind(NOTHING, wild_of(PRODUCED), FIRST)
     found = behind(after, USED_AND_PRODUCED, SECOND)
-    assert found == BoundaryState(tuple(Live(t, Key("near", ANY_LOOPS), 0, (), (), 0.0) for t in (0, 1)), (), True)
+    lives = [Live(t, USED_AND_PRODUCED.keys[t], 0, (), (), 0.0) for t in (0, 1)]
+    assert found == BoundaryState(tuple(lives), (), True)
 
 
-def test_keys_are_forgotten_behind_a_wild_option():
+def test_keys_that_a_wild_option_uses_stay_and_those_that_pass_it_are_forgotten():
     boundary_state = behind(NOTHING, PRODUCED, FIRST)
+    unknown = Live(1, Key("near", ANY_LOOPS), 0, (), (), 0.0)
     found = behind(boundary_state, wild_of(USED_AND_PRODUCED), SECOND)
-    assert found == BoundaryState(tuple(Live(t, Key("near", ANY_LOOPS), 0, (), (), 0.0) for t in (0, 1)), (), True)
-    # so that two Einsums later other ones fit, too
+    assert found == BoundaryState((Live(0, PRODUCED.keys[0], 0, (), (), 0.0), unknown), (), True)
+    # so that two Einsums later those fit that have the same key
     third = step([], set(), set())
     other = option_of({0: ("near", 1), 1: ("near", 1)}, [N], {0: 5, 1: 3})
-    for option in (USED_AND_PRODUCED, wild_of(other), other):
+    assert behind(found, other, third) is None
+    for option in (USED_AND_PRODUCED, wild_of(other)):
         assert behind(found, option, third) == NOTHING
+    passed = behind(boundary_state, wild_of(option_of({1: ("near", 1)}, [N], {1: 3})), SECOND)
+    assert passed == BoundaryState((Live(0, Key("near", ANY_LOOPS), 0, (), (), 0.0), unknown), (), True)
+    assert behind(passed, other, third) == NOTHING
 
 
 def test_a_tensor_that_is_kept_as_a_whole_is_known_to_be():
     whole = option_of({0: ("near", 0), 1: ("near", 2)}, [M, N], {0: 50, 1: 3})
     found = behind(behind(NOTHING, wild_of(PRODUCED), FIRST), whole, SECOND)
-    assert [(live.key, live.bits) for live in found.live] == [(Key("near", ()), 50.0), (Key("near", ANY_LOOPS), 0.0)]
+    assert [(live.key, live.bits) for live in found.live] == [(Key("near", ()), 50.0), (USED_AND_PRODUCED.keys[1], 0.0)]
     assert behind(found, USED_AND_PRODUCED, step([], set(), set())) is None
     assert behind(found, whole, step([], set(), set())) == NOTHING
 

@@ -3,9 +3,10 @@
 An option of an Einsum fits behind a boundary state or not; if it fits, another boundary state lies behind the Einsum.
 """
 
-# Behind an unexpanded option keys are forgotten: its bound says little of neighbours anyway, and kept keys of
-# tensors that pass by made millions of states. What lies behind an Einsum is put together from parts that are made
-# once, and told by their identities, so that stages that repeat are the same objects.
+# An unexpanded option keeps the keys of tensors that it uses: without them its two neighbours chose loops that nothing
+# between them could have. It forgets those of tensors that pass by: kept keys of these made millions of states. What
+# lies behind an Einsum is put together from parts that are made once, and told by their identities, so that stages that
+# repeat are the same objects.
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ class Live(NamedTuple):
 class BoundaryState(NamedTuple):
     """State between two Einsums: tensors that are needed later, and the loops that stay open.
 
-    `partial`: of tensors that are not kept as a whole only the memories are looked at, and nothing else is known.
+    `partial`: of tensors that are not kept as a whole only the keys are looked at, or the memories where the loops are
+    not known; nothing else is.
     """
 
     live: tuple[Live, ...]
@@ -87,11 +89,6 @@ class Option:
     def loops(self) -> tuple[tuple[Kind, int], ...]:
         """Kind and iterations of the fused loops."""
         return self.signature.loops
-
-    @cached_property
-    def forgotten(self) -> Hashable:
-        """Key of a state where keys of tensors are forgotten."""
-        return tuple([_forgotten(slot, key, self.bits.get(slot, 0.0)) for slot, key in self.keys.items()])
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,19 +141,6 @@ class Passing(NamedTuple):
     depth: int
 
 
-WHOLE, CUT, ANY = range(3)
-"""States of a tensor where keys are forgotten: no loop stands above it, some do, or there may be any."""
-
-
-class Forgotten(NamedTuple):
-    """All that is looked at of a tensor where keys are forgotten."""
-
-    slot: Slot
-    memory: str
-    state: int
-    bits: float
-
-
 @dataclass
 class Transitions:
     """The boundary state behind an Einsum, one object for those that are equal.
@@ -168,8 +152,6 @@ class Transitions:
     _states: dict[Hashable, BoundaryState] = field(default_factory=dict)
     _passing: dict[tuple[int, EinsumOptions], Passing] = field(default_factory=dict)
     _later: dict[Hashable, Live] = field(default_factory=dict)
-    _forgotten: dict[int, tuple[Forgotten, ...]] = field(default_factory=dict)
-    _relaxed: dict[Hashable, BoundaryState | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.nothing = self.interned(NOTHING)
@@ -206,31 +188,18 @@ class Transitions:
     def relaxed_after(self, boundary_state: BoundaryState, option: Option, step: EinsumOptions) -> BoundaryState | None:
         """The boundary state behind an Einsum where not all is known: an option fits unless it surely does not.
 
-        Keys are forgotten here: with those of all tensors that pass by there would be far too many boundary states, and
-        what they would say of chains that are not listed is little.
+        Keys of the tensors that it uses stay, as far as they are known; those of tensors that pass by are forgotten.
         """
-        if id(boundary_state) not in self._forgotten:
-            forgotten = [_forgotten(live.slot, live.key, live.bits) for live in boundary_state.live]
-            self._forgotten[id(boundary_state)] = tuple(forgotten)
-        keys = self._forgotten[id(boundary_state)]
-        # of two keys with loops it matters whether they are the same
-        told = not option.absent and (option.unexpanded or all(live.state != CUT for live in keys))
-        case = keys, option.forgotten, step, option.unexpanded
-        if told and case in self._relaxed:
-            return self._relaxed[case]
         lives = self._relaxed_lives(boundary_state, option, step)
         if lives is not None and (option.absent or not (lives or option.unexpanded)):
             return self.after(boundary_state if option.absent else self.nothing, option, step)
-        after = None if lives is None else self._all_relaxed(lives, option, step)
-        if told:
-            self._relaxed[case] = after
-        return after
+        return None if lives is None else self._all_relaxed(lives, option, step)
 
     def _all_relaxed(self, lives: dict[Slot, Live], option: Option, step: EinsumOptions) -> BoundaryState:
         """The boundary state with some tensors, and those that an option is the first to use."""
         for slot, key in option.keys.items():
             if slot not in lives and slot in step.needed:
-                lives[slot] = _of_memory(slot, key, option.bits.get(slot, 0.0))
+                lives[slot] = _by_key(slot, key, option.bits.get(slot, 0.0))
         cut = any(live.key.loops for live in lives.values())
         return self.joined([self._once(live) for live in lives.values()], (), cut)
 
@@ -241,13 +210,15 @@ class Transitions:
         lives: dict[Slot, Live] = {}
         for live in boundary_state.live:
             option_key = option.keys.get(live.slot, live.key)
-            if option_key.memory != live.key.memory or (
-                option_key != live.key and ANY_LOOPS not in (option_key.loops, live.key.loops)
-            ):
+            if option_key.memory != live.key.memory:
+                return None
+            used, known = live.slot in option.keys, ANY_LOOPS not in (option_key.loops, live.key.loops)
+            if used and known and not _alike(option_key.loops, live.key.loops):
                 return None
             if live.slot in step.needed:
-                key = option_key if live.key.loops else live.key
-                lives[live.slot] = _of_memory(live.slot, key, max(live.bits, option.bits.get(live.slot, 0.0)))
+                key = option_key if live.key.loops == ANY_LOOPS else live.key
+                bits = max(live.bits, option.bits.get(live.slot, 0.0))
+                lives[live.slot] = (_by_key if used else _by_memory)(live.slot, key, bits)
         return lives
 
     def depth_behind(self, boundary_state: BoundaryState, option: Option, step: EinsumOptions) -> int:
@@ -260,8 +231,8 @@ class Transitions:
         return self._later_live(live, after, None, live.written)
 
     def relaxed_live(self, live: Live) -> Live:
-        """A tensor that an Einsum does not use, behind it, where keys are forgotten."""
-        return self._once(_of_memory(live.slot, live.key, max(live.bits, 0.0)))
+        """A tensor that an Einsum does not use, behind it, where not all is known: its key is forgotten."""
+        return self._once(_by_memory(live.slot, live.key, max(live.bits, 0.0)))
 
     def _passing_by(self, boundary_state: BoundaryState, step: EinsumOptions) -> Passing:
         key = id(boundary_state), step
@@ -313,14 +284,14 @@ class Transitions:
         return self._lives.setdefault(live, live)
 
     def joined(
-        self, lives: Sequence[Live], loops: tuple[tuple[Kind, int], ...], forgotten: bool = False
+        self, lives: Sequence[Live], loops: tuple[tuple[Kind, int], ...], partial: bool = False
     ) -> BoundaryState:
         """The boundary state of some tensors, each one object."""
         live = tuple(sorted(lives, key=itemgetter(0)))
-        key = tuple(map(id, live)), loops, forgotten
+        key = tuple(map(id, live)), loops, partial
         state = self._states.get(key)
         if state is None:
-            state = self._states[key] = BoundaryState(live, loops, forgotten)
+            state = self._states[key] = BoundaryState(live, loops, partial)
         return state
 
 
@@ -330,14 +301,14 @@ def _inside(option: Option, slot: Slot, shared: int) -> tuple[tuple[int, str], .
     return tuple([node for node in nodes if node[0] < shared]) if nodes else ()
 
 
-def _forgotten(slot: Slot, key: Key, bits: float) -> Forgotten:
-    state = WHOLE if not key.loops else ANY if key.loops == ANY_LOOPS else CUT
-    return Forgotten(slot, key.memory, state, 0.0 if state == CUT else bits)
-
-
-def _of_memory(slot: Slot, key: Key, bits: float) -> Live:
+def _by_memory(slot: Slot, key: Key, bits: float) -> Live:
     """A tensor of whose key only the memory is looked at, unless it is kept as a whole."""
     return Live(slot, Key(key.memory, ANY_LOOPS), 0, (), (), 0.0) if key.loops else Live(slot, key, 0, (), (), bits)
+
+
+def _by_key(slot: Slot, key: Key, bits: float) -> Live:
+    """A tensor of which nothing but the key is looked at, unless it is kept as a whole."""
+    return Live(slot, key, 0, (), (), 0.0 if key.loops else bits)
 
 
 def _alike(cuts: Sequence[Cut], others: Sequence[Cut]) -> bool:

@@ -18,7 +18,15 @@ from typing import NamedTuple
 import numpy as np
 
 from einmap.arrays import Ints
-from einmap.mapper.fusion.paths.boundary_states import BoundaryState, EinsumOptions, Option, Slot, Transitions
+from einmap.mapper.fusion.fronts.nests.signatures import Key
+from einmap.mapper.fusion.paths.boundary_states import (
+    ANY_LOOPS,
+    BoundaryState,
+    EinsumOptions,
+    Option,
+    Slot,
+    Transitions,
+)
 from einmap.mapper.fusion.paths.stage_edges import StageEdges, Target
 
 NOTHING = np.zeros(0, dtype=np.int64)
@@ -70,15 +78,15 @@ class OptionIndex:
     options: Sequence[Option]
     met: Sequence[Slot]
     _by_loops: dict[int, dict[Hashable, list[int]]] = field(default_factory=dict)
+    _by_known: dict[tuple[bool, ...], dict[Hashable, list[int]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._by_memories: dict[Hashable, list[int]] = {}
         self._unexpanded: dict[Hashable, list[int]] = {}
         self._absent: list[int] = []
         self._keys = [tuple(option.keys[t] for t in self.met) for option in self.options]
         for o, option in enumerate(self.options):
-            by = self._unexpanded if option.unexpanded else self._by_memories
-            by.setdefault(tuple(key.memory for key in self._keys[o]), []).append(o)
+            if option.unexpanded:
+                self._unexpanded.setdefault(tuple(key.memory for key in self._keys[o]), []).append(o)
             if option.absent:
                 self._absent.append(o)
 
@@ -89,10 +97,20 @@ class OptionIndex:
         memories = tuple(key.memory for key in live_keys)
         yield from self._unexpanded.get(memories, ())
         if boundary_state.partial:
-            yield from self._by_memories.get(memories, ())
+            known = tuple([key.loops != ANY_LOOPS for key in live_keys])
+            yield from self._with_known(known).get(_told(live_keys, known), ())
             return
         yield from self._with_loops(len(boundary_state.loops)).get((live_keys, boundary_state.loops), ())
         yield from self._absent
+
+    def _with_known(self, known: tuple[bool, ...]) -> dict[Hashable, list[int]]:
+        """Listed options by those keys that are known, and by the memories of the other tensors."""
+        if known not in self._by_known:
+            options = self._by_known[known] = {}
+            for o, option in enumerate(self.options):
+                if not option.unexpanded:
+                    options.setdefault(_told(self._keys[o], known), []).append(o)
+        return self._by_known[known]
 
     def _with_loops(self, n: int) -> dict[Hashable, list[int]]:
         """Listed options by keys and the first n loops."""
@@ -102,6 +120,11 @@ class OptionIndex:
                 if not (option.unexpanded or option.absent):
                     options.setdefault((self._keys[o], option.loops[:n]), []).append(o)
         return self._by_loops[n]
+
+
+def _told(keys: Sequence[Key], known: Sequence[bool]) -> Hashable:
+    """What is known of keys: all, or the memories alone."""
+    return tuple([key if all_known else key.memory for key, all_known in zip(keys, known, strict=True)])
 
 
 @dataclass
