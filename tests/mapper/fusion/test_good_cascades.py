@@ -3,6 +3,7 @@
 import itertools
 import math
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -96,12 +97,14 @@ def test_a_few_of_all_loops_are_tried_once_the_bound_hardly_rises(monkeypatch):
         bounds.append(relaxed.value(relaxed.paths.least))
         return relaxed
 
-    def sample():
+    def value(bound):
+        assert bound == bounds[-1]
         tried.extend(bounds)
         return math.inf
 
     monkeypatch.setattr(LazyRefinement, "bound", heard)
     cascade = prepared(layers(3), "energy_delay_product", most_fused=2)
+    sample = SimpleNamespace(is_late=False, value=value)
     best = einmap.map_workload(layers(3), fuse=False).cost.edp
     monkeypatch.setattr(lazy_refinement, "SAMPLED", 0.0)
     monkeypatch.setattr(lazy_refinement, "SAMPLED_FIRST", 0.0)

@@ -8,9 +8,8 @@ from tests.amounts import few_and_many
 from tests.mapper.fusion.test_against_brute_force import compare
 from tests.mapper.fusion.test_table_store import cascade
 
-from einmap.mapper.fusion import search
 from einmap.mapper.fusion.fronts.nests.met_loops import ANYTHING, MetLoops
-from einmap.mapper.fusion.refinement import front_listing, lazy_refinement
+from einmap.mapper.fusion.refinement import front_listing, lazy_refinement, sample
 from einmap.mapper.fusion.refinement.front_listing import TooLarge
 from einmap.mapper.problem.request import Remainder
 
@@ -76,7 +75,7 @@ def test_where_nearly_all_classes_are_listed_late_optima_are_those_of_brute_forc
     monkeypatch.setattr(front_listing, "MORE", 2)
     # a few of all loops are tried before them, however near the best is
     monkeypatch.setattr(lazy_refinement, "SAMPLED_FIRST", -1.0)
-    monkeypatch.setattr(search, "APART", (4, 2))
+    monkeypatch.setattr(sample, "APART", (4, 2))
     for seed in seeds:
         compare(seed, wide=seed % 3 == 0)
 

@@ -26,22 +26,17 @@ FEW = settings(max_examples=20)
 M, N = (TEMPORAL, "M", 2, 3), (TEMPORAL, "N", 2, 3)
 
 
-def edges_by_definition(steps):
-    """Boundary states and edges of each stage, each option tried behind each boundary state; what leads nowhere is left out."""
-    stages, before = [], {NOTHING}
+def ways_by_definition(steps):
+    """Options of each way to fuse, by number: each option tried behind each boundary state."""
+    found = [((), NOTHING)]
     for step in steps:
-        found = set()
-        for boundary_state, (o, option) in product(before, enumerate(step.options)):
-            after = by_definition(boundary_state, option, step)
-            if after is not None:
-                found.add((boundary_state, o, after))
-        stages.append(found)
-        before = {after for _, _, after in found}
-    used = before
-    for k in reversed(range(len(stages))):
-        stages[k] = {edge for edge in stages[k] if edge[2] in used}
-        used = {edge[0] for edge in stages[k]}
-    return stages
+        tried = [
+            (*way, o, by_definition(before, option, step))
+            for way, before in found
+            for o, option in enumerate(step.options)
+        ]
+        found = [((*way, o), after) for *way, o, after in tried if after is not None]
+    return {way for way, _ in found}
 
 
 def edges_of(graph: StateGraph):
@@ -51,14 +46,22 @@ def edges_of(graph: StateGraph):
 
 
 @given(smalls())
-def test_edges_are_all_options_that_fit_behind_an_interface_and_lead_to_the_end(small):
+def test_ways_are_all_options_that_fit_one_behind_the_other(small):
+    graph, expected = small.graph(), ways_by_definition(small.steps)
+    assert {tuple(edge.option for edge in way) for way in ways(graph)} == expected
+    assert graph.exists == bool(expected)
+
+
+@given(smalls())
+def test_stages_meet_in_boundary_states_that_some_way_has(small):
     graph = small.graph()
-    assert edges_of(graph) == edges_by_definition(small.steps)
+    assume(graph.exists)
     for stage, behind in zip(graph.stages, [*graph.stages[1:], None], strict=True):
         assert len(set(stage.before)) == len(stage.before)
         assert behind is None or behind.before == stage.boundary_states
         assert len(np.unique(stage.edges, axis=0)) == len(stage.edges)
-    assert graph.exists == bool(edges_by_definition(small.steps)[-1])
+    used = [{edge.before for edge in edges} for edges in zip(*ways(graph), strict=True)]
+    assert [{int(i) for i in stage.edges[:, 0]} for stage in graph.stages] == used
 
 
 # unexpanded options
@@ -260,7 +263,7 @@ def test_stages_before_a_change_stay_and_stages_behind_it_too_where_the_same_com
     graph.build(steps)
     first = list(graph.stages)
     # nothing uses the other option: its stage is new, the first one and the last one are not
-    unused = option_of({0: ("far", 1), 1: ("near", 2)}, [M, N], {0: 5, 1: 3})
+    unused = option_of({0: ("near", 1), 1: ("near", 2)}, [(TEMPORAL, "M", 2, 4), N], {0: 5, 1: 3})
     graph.build([steps[0], step([USED_AND_PRODUCED, unused], {1}, {1}), steps[2]])
     assert [own is known for own, known in zip(graph.stages, first, strict=True)] == [True, False, True]
     # another option that something reaches, and that leads on: all that is behind it is new
@@ -269,3 +272,15 @@ def test_stages_before_a_change_stay_and_stages_behind_it_too_where_the_same_com
     graph.build([steps[0], step([USED_AND_PRODUCED, other], {1}, {1}), last])
     assert [own is known for own, known in zip(graph.stages, first, strict=True)] == [True, False, False]
     assert [len(stage.edges) for stage in graph.stages] == [1, 2, 2]
+
+
+def test_keys_that_no_listed_option_behind_has_are_not_told_apart():
+    keys = [option_of({0: ("near", n)}, [M, N], {0: 5}) for n in (1, 2)]
+    keys.append(option_of({0: ("near", 2)}, [N, M], {0: 5}))
+    user = option_of({0: ("near", 2), 1: ("near", 2)}, [M, N], {0: 5, 1: 3})
+    graph = StateGraph(["E0", "E1", "E2"])
+    graph.build([step(keys, {0}, {0}), step([wild_of(user)], {0, 1}, {1}), step([wild_of(user), user], set(), ())])
+    # behind the first: the key that the last one has, and any other; of both the second one stays unknown
+    assert [len(stage.boundary_states) for stage in graph.stages] == [2, 2, 1]
+    assert [len(stage.edges) for stage in graph.stages] == [3, 2, 3]
+    assert len(list(ways(graph))) == len(keys) + 1

@@ -9,6 +9,7 @@ from tests.random_specs.wide import draw_wide
 
 import einmap
 from einmap.mapper.fusion.refinement import supposition
+from einmap.mapper.fusion.refinement.good_cascades import Turns
 from einmap.mapper.fusion.refinement.supposition import Suppositions
 from einmap.mapper.fusion.search import FusedSearch
 
@@ -23,7 +24,7 @@ def ends(monkeypatch):
 
     def counted(self, refinement, reached):
         before = refinement.known_bound
-        limit = before + (reached - before) * self.close
+        limit = self.limit(before, reached)
         answer, value = tried(self, refinement, reached)
         assert value <= reached
         ends["found" if answer else "none" if refinement.known_bound == limit else "too long"] += 1
@@ -69,6 +70,7 @@ def test_limits_next_to_the_bound_lose_no_optimum(seeds, ends, monkeypatch):
 
         with monkeypatch.context() as patched:
             patched.setattr(supposition, "PATIENCE", 0)
+            patched.setattr(Turns, "tried", True)
             patched.setattr(supposition._Limited, "left", rng.choice((1, 3, 40)))
             patched.setattr(FusedSearch, "with_few_loops", nothing)
             found = best_of(problem, goal)

@@ -29,6 +29,7 @@ from einmap.mapper.fusion.refinement.einsum_floors import floors_before_plans, f
 from einmap.mapper.fusion.refinement.floors_with_room import FloorsBeforePlans
 from einmap.mapper.fusion.refinement.lazy_refinement import LazyRefinement
 from einmap.mapper.fusion.refinement.option_floors import OptionFloors
+from einmap.mapper.fusion.refinement.sample import LATE, Sample
 from einmap.mapper.fusion.tree import LinearNest, TreeBuilder
 from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.objective.pareto_sums import PARTS
@@ -53,7 +54,7 @@ SHORT = 15.0
 """Seconds that are too few for more than what is simpler: it comes first."""
 FOR_LOOPS = 0.5
 """Part of what is left then in which more fused loops are looked at in the same way."""
-FOR_SIZES = 0.4
+FOR_SIZES = 0.1
 """Part of what is left then in which tile shapes are looked at for tensors that are kept where they were best."""
 FOR_NEIGHBOURS = 0.5
 """Part of what is left then in which some neighbours at a time are mapped anew."""
@@ -69,11 +70,6 @@ FOR_APART = 0.05
 """Part of the time that is left for that bound where a few choices of each Einsum are all that is listed."""
 HURRIED = 0.2
 """Part of a limited time in which the Einsums are planned where there is time for a search."""
-
-APART, FOR_SAMPLE, FAR_ABOVE = (64, 8), 1 / 3, 1.1
-"""By which factors tile shapes of fused loops are apart where there are too many: with few of them first; the part of a
-limited time that this takes; how far above the bound the best is where two fused loops are looked at before.
-"""
 
 
 @dataclass
@@ -96,6 +92,8 @@ class FusedSearch(CascadeProblem):
         self.best_so_far: list[LoopTree] = []
         self.soon_left = 0.0
         """Seconds that are left where it is still soon."""
+        self.late_left = 0.0
+        """Seconds that are left where what is simpler has waited long enough."""
 
     def reached(self) -> Known:
         """Knowledge for another search of the same Einsums."""
@@ -146,7 +144,7 @@ class FusedSearch(CascadeProblem):
         if self.members:
             return
         begin, left = time.perf_counter(), progress.seconds_left()
-        self.soon_left = (1 - SOON) * left
+        self.soon_left, self.late_left = (1 - SOON) * left, LATE * left
         if left < SHORT:
             self.ask_simple()
         self.plan(progress)
@@ -220,7 +218,8 @@ class FusedSearch(CascadeProblem):
         else:
             part = FOR_FEW if self.known.simple is None else FOR_HALF
             mappings = self.best_so_far = self.in_part(part, lambda: self.within(self.value)) or self.best_so_far
-            self.ask_simple()
+            if not self.value <= NEARLY_BEATEN * self.apart_value():
+                self.ask_simple()
         self.begin_again(self.options.most_fused)
         self.proving = True
         return mappings
@@ -314,36 +313,15 @@ class FusedSearch(CascadeProblem):
                 total += self.times(member.einsum) * (rows[member.einsum.name] @ self.weights.T).min(axis=0)
         return float(self.objective.values(self.weights, total[None])[0]) if self.prepared else -math.inf
 
-    def sample(self, bound: float) -> float:
-        """The least objective once all loops were looked at, but with a few tile shapes, for a part of the time."""
-        back = [member.chains.put_aside() for member in self.distinct]
-        self.proving, two = False, self.value > FAR_ABOVE * bound
-        try:
-            self.best_so_far = self.in_part(FOR_SAMPLE, lambda: self.sampled(two=two))
-        finally:
-            self.proving = True
-            for put_back in back:
-                put_back()
-        return self.value
-
-    def sampled(self, *, two: bool) -> list[LoopTree]:
-        """The best so far once all loops were looked at, but with a few tile shapes in one order; `two`: two before."""
-        if two:
-            self.begin_again(min(2, self.options.most_fused), APART[0], FIRST_USES)
-            self.best_so_far = self.within(self.value, at_once=True) or self.best_so_far
-        for apart in APART:
-            self.begin_again(self.options.most_fused, apart)
-            self.best_so_far = self.within(self.value) or self.best_so_far
-        return self.best_so_far
-
     def within(self, most: float | None, *, at_once: bool = False) -> list[LoopTree]:
         """The best mappings whose objective is at most `most`, or all good ones; `at_once`: all nests are listed."""
         refinement = LazyRefinement(self, self.passed, self.found)
         if at_once and most is not None:
             list_all(refinement, most)
         try:
-            few = self.sample if self.proving and self.options.most_fused > 1 and self.known.limit is None else None
-            answer = refinement.everything() if most is None else refinement.within(most, few)
+            few = Sample(self, self.late_left)
+            asked = self.proving and self.options.most_fused > 1 and self.known.limit is None
+            answer = refinement.everything() if most is None else refinement.within(most, few if asked else None)
         finally:
             # what is known of few loops says nothing of all, but before any are listed
             self.known_bound = max(self.known_bound, refinement.bound_of_all)

@@ -61,6 +61,8 @@ class BoundaryState(NamedTuple):
 NOTHING = BoundaryState((), ())
 ANY_LOOPS: tuple[Cut, ...] = ((("", "any"), "", 0),)
 """In place of the loops of a key: they are not known."""
+OTHER_LOOPS: tuple[Cut, ...] = ((("", "other"), "", 0),)
+"""In place of the loops of a key: they are others than those of all listed options that come later."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +125,12 @@ class EinsumOptions:
         return np.array([option.unexpanded for option in self.options], dtype=bool)
 
     @cached_property
+    def listed_keys(self) -> Mapping[Slot, frozenset[Key]]:
+        """For each tensor the keys below loops that listed options have."""
+        listed = [option for option in self.options if not option.unexpanded]
+        return {t: frozenset([o.keys[t] for o in listed if t in o.keys and o.keys[t].loops]) for t in self.slots}
+
+    @cached_property
     def used_again(self) -> tuple[Slot, ...]:
         """The tensors that later Einsums use again."""
         return tuple(sorted(self.slots & self.needed))
@@ -167,7 +175,7 @@ class Transitions:
     def after(self, boundary_state: BoundaryState, option: Option, step: EinsumOptions) -> BoundaryState | None:
         """The boundary state behind an Einsum where all fronts are known; None if the option does not fit."""
         if option.absent:
-            copied = [self._once(Live(t, key, 0, (), (), option.bits[t])) for t, key in option.keys.items()]
+            copied = [self.once(Live(t, key, 0, (), (), option.bits[t])) for t, key in option.keys.items()]
             return self.joined((*boundary_state.live, *copied), boundary_state.loops, boundary_state.partial)
         if option.loops[: len(boundary_state.loops)] != boundary_state.loops:
             return None
@@ -199,9 +207,9 @@ class Transitions:
         """The boundary state with some tensors, and those that an option is the first to use."""
         for slot, key in option.keys.items():
             if slot not in lives and slot in step.needed:
-                lives[slot] = _by_key(slot, key, option.bits.get(slot, 0.0))
+                lives[slot] = by_key(slot, key, option.bits.get(slot, 0.0))
         cut = any(live.key.loops for live in lives.values())
-        return self.joined([self._once(live) for live in lives.values()], (), cut)
+        return self.joined([self.once(live) for live in lives.values()], (), cut)
 
     def _relaxed_lives(
         self, boundary_state: BoundaryState, option: Option, step: EinsumOptions
@@ -218,7 +226,7 @@ class Transitions:
             if live.slot in step.needed:
                 key = option_key if live.key.loops == ANY_LOOPS else live.key
                 bits = max(live.bits, option.bits.get(live.slot, 0.0))
-                lives[live.slot] = (_by_key if used else _by_memory)(live.slot, key, bits)
+                lives[live.slot] = (by_key if used else by_memory)(live.slot, key, bits)
         return lives
 
     def depth_behind(self, boundary_state: BoundaryState, option: Option, step: EinsumOptions) -> int:
@@ -232,7 +240,7 @@ class Transitions:
 
     def relaxed_live(self, live: Live) -> Live:
         """A tensor that an Einsum does not use, behind it, where not all is known: its key is forgotten."""
-        return self._once(_by_memory(live.slot, live.key, max(live.bits, 0.0)))
+        return self.once(by_memory(live.slot, live.key, max(live.bits, 0.0)))
 
     def _passing_by(self, boundary_state: BoundaryState, step: EinsumOptions) -> Passing:
         key = id(boundary_state), step
@@ -261,7 +269,7 @@ class Transitions:
             written = cuts[: max(after - len(live.key.loops), 0)]
             shared = min(live.shared, after) if inside is None else after
             held = tuple([node for node in live.held if node[0] < shared]) if inside is None else inside
-            self._later[key] = self._once(Live(live.slot, live.key, shared, held, written, live.bits))
+            self._later[key] = self.once(Live(live.slot, live.key, shared, held, written, live.bits))
         return self._later[key]
 
     def _born(self, option: Option, slot: Slot, after: int, intermediate: bool) -> Live:
@@ -271,16 +279,17 @@ class Transitions:
             backing = option.keys[slot]
             written = option.cuts.get(slot, ())[: max(after - len(backing.loops), 0)] if intermediate else ()
             inside = _inside(option, slot, after)
-            self._later[key] = self._once(Live(slot, backing, after, inside, written, option.bits[slot]))
+            self._later[key] = self.once(Live(slot, backing, after, inside, written, option.bits[slot]))
         return self._later[key]
 
     def interned(self, boundary_state: BoundaryState) -> BoundaryState:
         """The one object that stands for a boundary state: equal ones are interned."""
         return self.joined(
-            [self._once(live) for live in boundary_state.live], boundary_state.loops, boundary_state.partial
+            [self.once(live) for live in boundary_state.live], boundary_state.loops, boundary_state.partial
         )
 
-    def _once(self, live: Live) -> Live:
+    def once(self, live: Live) -> Live:
+        """The one object that stands for a tensor: equal ones are interned."""
         return self._lives.setdefault(live, live)
 
     def joined(
@@ -301,12 +310,12 @@ def _inside(option: Option, slot: Slot, shared: int) -> tuple[tuple[int, str], .
     return tuple([node for node in nodes if node[0] < shared]) if nodes else ()
 
 
-def _by_memory(slot: Slot, key: Key, bits: float) -> Live:
+def by_memory(slot: Slot, key: Key, bits: float) -> Live:
     """A tensor of whose key only the memory is looked at, unless it is kept as a whole."""
     return Live(slot, Key(key.memory, ANY_LOOPS), 0, (), (), 0.0) if key.loops else Live(slot, key, 0, (), (), bits)
 
 
-def _by_key(slot: Slot, key: Key, bits: float) -> Live:
+def by_key(slot: Slot, key: Key, bits: float) -> Live:
     """A tensor of which nothing but the key is looked at, unless it is kept as a whole."""
     return Live(slot, key, 0, (), (), 0.0 if key.loops else bits)
 

@@ -27,7 +27,7 @@ from einmap.mapper.fusion.paths.boundary_states import (
     Slot,
     Transitions,
 )
-from einmap.mapper.fusion.paths.stage_edges import StageEdges, Target
+from einmap.mapper.fusion.paths.stage_edges import KeysAhead, KeysOfCascade, StageEdges, Target
 
 NOTHING = np.zeros(0, dtype=np.int64)
 
@@ -123,7 +123,7 @@ class OptionIndex:
 
 
 def _told(keys: Sequence[Key], known: Sequence[bool]) -> Hashable:
-    """What is known of keys: all, or the memories alone."""
+    """Keys as far as they are known: all, or the memories alone."""
     return tuple([key if all_known else key.memory for key, all_known in zip(keys, known, strict=True)])
 
 
@@ -133,9 +133,10 @@ class StateGraph:
 
     names: Sequence[str]
     stages: Sequence[Stage] = ()
-    _forward: dict[tuple[EinsumOptions, tuple[int, ...]], Stage] = field(default_factory=dict)
+    _forward: dict[tuple[EinsumOptions, tuple[int, ...], KeysAhead], Stage] = field(default_factory=dict)
     _leading: dict[tuple[Stage, frozenset[int]], Stage] = field(default_factory=dict)
     behind: Transitions = field(default_factory=Transitions)
+    _keys: KeysOfCascade = field(default_factory=KeysOfCascade)
     _targets: dict[Hashable, dict[Option, Target | None]] = field(default_factory=dict)
 
     def build(
@@ -148,10 +149,10 @@ class StateGraph:
         """
         forward: list[Stage] = []
         before: tuple[BoundaryState, ...] = (self.behind.nothing,)
-        for position, step in enumerate(steps):
-            key = step, tuple(map(id, before))
+        for position, (step, ahead) in enumerate(zip(steps, self._keys.of(steps), strict=True)):
+            key = step, tuple(map(id, before)), ahead
             if key not in self._forward:
-                self._forward[key] = self._stage(step, before, partial(go_on, self.names[position], position))
+                self._forward[key] = self._stage(step, before, ahead, partial(go_on, self.names[position], position))
             forward.append(self._forward[key])
             before = forward[-1].boundary_states
         stages: list[Stage] = []
@@ -164,12 +165,14 @@ class StateGraph:
             used = stages[-1].origins
         self.stages = stages[::-1]
 
-    def _stage(self, step: EinsumOptions, before: tuple[BoundaryState, ...], go_on: Callable[[], None]) -> Stage:
+    def _stage(
+        self, step: EinsumOptions, before: tuple[BoundaryState, ...], ahead: KeysAhead, go_on: Callable[[], None]
+    ) -> Stage:
         """Edges that lead on behind some boundary states, and where to."""
         slots = {live.slot for boundary_state in before for live in boundary_state.live}
         met = sorted(slots.intersection(*(option.keys for option in step.options[:1])))
         matching = OptionIndex(step.options, met)
-        leading = StageEdges(step, self.behind, lambda state: list(matching.of(state)), self._targets)
+        leading = StageEdges(step, self.behind, lambda state: list(matching.of(state)), self._targets, ahead)
         options, after = [NOTHING], [NOTHING]
         for boundary_state in before:
             go_on()

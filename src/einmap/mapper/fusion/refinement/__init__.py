@@ -3,7 +3,7 @@
 - `lazy_refinement`: the best of a cascade, refined until what is listed is enough.
 - `relaxation`: what a graph of boundary states says of a cascade: what it costs at least, which options are near the
   best, and the best of what is complete.
-- `all_at_once`: lists all outer nests that good cascades may have, where they are few
+- `all_at_once`: lists all outer nests that good cascades may have, where they are few.
 - `contested`: Einsums that cost more in the best cascade known than the bound says, which are listed first.
 - `good_cascades`: a good cascade of what is listed by now, long before the best one is known.
 - `option_floors`: what whole cascades with an option cost at least, by all graphs so far: later ones have no option
@@ -15,5 +15,6 @@
 - `floors_with_room`: bounds of an Einsum before its choices are listed that know what memories have room for.
 - `front_listing`: what is to be known of an Einsum's fronts, and up to which limit: signature classes are listed, and
   fronts completed.
+- `sample`: what a search of all tries beside it: a few of all loops, and what is simpler where that was put off.
 - `supposition`: searches as if a cascade were known that costs hardly more than the bound.
 """

@@ -101,6 +101,11 @@ class Turns:
         self.now += due
         return due
 
+    @property
+    def tried(self) -> bool:
+        """Whether a good cascade was looked for."""
+        return self.next > FIRST
+
     def suffices(self, cascade: CascadeProblem, reached: float, bound: float) -> bool:
         """Whether nothing better than what is reached need be looked for, where nothing is to be proven.
 

@@ -7,7 +7,6 @@ long the cascade is.
 """
 
 # Options are refined one by one, each up to its own limit: one limit for all searched most of them far too deep.
-
 from __future__ import annotations
 
 import math
@@ -36,6 +35,7 @@ from einmap.mapper.fusion.refinement.met_keys import MetKeys
 from einmap.mapper.fusion.refinement.option_bounds import OptionBounds
 from einmap.mapper.fusion.refinement.option_floors import OptionFloors
 from einmap.mapper.fusion.refinement.relaxation import Relaxation
+from einmap.mapper.fusion.refinement.sample import Sample
 from einmap.mapper.fusion.refinement.supposition import Suppositions
 from einmap.mapper.objective.tolerances import ROUNDING
 from einmap.mapper.problem.request import Remainder
@@ -54,9 +54,9 @@ OF_SMALL = 1 / 16
 """Einsums that cost a smaller part of the mean are not bounded by searches of their own."""
 WIDER = 4 * ROUNDING
 """How much further than what is reached is looked, in parts of it."""
-SAMPLED, SAMPLED_FIRST, RISES = 0.01, 0.5, 1 / 32
-"""How far the best is above the bound, in parts of it, where a few loops are tried before large classes; before all,
-unless the last graph has raised the bound by more than such a part of it.
+SAMPLED, SAMPLED_BEFORE, SAMPLED_FIRST, RISES = 0.01, 0.1, 0.5, 1 / 32
+"""How far the best is above the bound, in parts of it, where a few loops are tried before large classes; before
+suppositions; before all, unless the last graph has raised the bound by more than such a part of it.
 """
 
 
@@ -94,11 +94,10 @@ class LazyRefinement:
 
     # one cascade, one objective
 
-    def within(self, reached: float, sample: Callable[[float], float] | None = None) -> Answer | None:
+    def within(self, reached: float, sample: Sample | None = None) -> Answer | None:
         """The best whose objective is at most `reached`; None when there is none.
 
-        Where the search of all is still to come a good one is enough, and not all rows are looked at. `sample`: gives,
-        by a bound, the least objective once it has looked for something better among a few of all loops; asked for
+        Where the search of all is still to come a good one is enough, and not all rows are looked at. A sample is taken
         where the best is far from the bound, at the latest where nothing but large signature classes is left.
         """
         good: Answer | None = None
@@ -111,30 +110,31 @@ class LazyRefinement:
             if relaxed is None:
                 return good
             least = relaxed.value(relaxed.paths.least)
-            if least >= reached * (1 - ROUNDING):
+            if max(least, self.known_bound) >= reached * (1 - ROUNDING):
                 self.known_bound = reached
                 return good
             self.raise_bound(least)
             if self.turns.suffices(self.cascade, reached, self.known_bound):
                 return good
             wanted, large = self.open_options(relaxed, least, most)
+            if self.turns.is_due(last=not (wanted or large), hurries=self.cascade.hurry.stopped):
+                better = self.good(relaxed, reached)
+                good, reached = (good, reached) if better is None else (better, self.found(better))
+                continue
             rises, highest = least > highest * (1 + RISES), max(least, highest)
-            if sample is not None and not rises and most > least * (1 + (SAMPLED if large else SAMPLED_FIRST)):
-                if (value := sample(least)) < reached:
+            is_due = self.suppositions.is_due(self, least, reached)
+            far = SAMPLED_BEFORE if is_due else SAMPLED if large else SAMPLED_FIRST
+            if sample is not None and (sample.is_late or (not rises and most > least * (1 + far))):
+                if (value := sample.value(least)) < reached:
                     reached, good = value, None
                 sample = None
                 self.listing.changed.update(self.listing.class_steps)  # it may have found classes that do not fit
                 continue
-            if self.suppositions.is_due(least, reached, self.cascade.meter.listed):
+            if is_due:
                 answer, value = self.suppositions.tried(self, reached)
                 if answer is not None:
                     return answer
                 good, reached = None if value < reached else good, value
-                continue
-            if self.turns.is_due(last=not (wanted or large), hurries=self.cascade.hurry.stopped):
-                better = self.good(relaxed, reached)
-                if better is not None:
-                    good, reached = better, self.found(better)
                 continue
             if wanted := wanted or (self.large_ones(relaxed, large, least, most) if large else {}):
                 if not self.floors_raised(relaxed, wanted):

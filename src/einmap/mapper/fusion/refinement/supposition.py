@@ -24,18 +24,20 @@ from einmap.mapper.fusion.refinement.good_cascades import Turns
 from einmap.mapper.fusion.refinement.option_bounds import OptionBounds
 from einmap.mapper.fusion.refinement.option_floors import OptionFloors
 
-PATIENCE = 4
+PATIENCE = 1
 """Graphs whose bound was no higher than those before, when it is time."""
 GRAPHS = 40
 """Graphs that are bounded for one limit at most."""
 SOON = 20
 """Where that took no more of them the next limit is further away."""
 FEW, PART = 3, 1
-"""Limits in vain after which each next one is rarer; outer nests listed for them, in parts of all others, beyond which
-there is none.
+"""Limits that took too long after which each next one is rarer; outer nests listed for them, in parts of all others,
+beyond which there is none.
 """
-CLOSE, FAR = 1 / 16, 1 / 4
-"""How far above the bound the first limit is, in parts of how far the best known is; how far one is at most."""
+CLOSE, FAR, NEAR = 1 / 16, 1 / 4, 1 / 128
+"""How far above the bound the first limit is, in parts of how far the best known is; how far one is at most; how far
+above the bound, in parts of it, the best known is where it is the limit itself.
+"""
 
 
 class Refinement(Protocol):
@@ -64,7 +66,7 @@ class Suppositions:
     """When it is time for a limit, and which. `bound`: the highest so far; it is that of the last `still` graphs.
 
     `wait`: graphs before the next one; `close`: how far above the bound it is, in parts of how far the best known is;
-    `in_vain`: limits so far; `listed`: outer nests that were listed for them.
+    `in_vain`: limits that took too long; `listed`: outer nests that were listed for them.
     """
 
     bound: float = 0.0
@@ -74,17 +76,18 @@ class Suppositions:
     in_vain: int = 0
     listed: int = 0
 
-    def is_due(self, bound: float, reached: float, listed: int) -> bool:
-        """Whether it is time, one more graph being bounded: the bound does not rise.
+    def is_due(self, refinement: Refinement, bound: float, reached: float) -> bool:
+        """Whether it is time, one more graph being bounded: a good cascade was looked for, and the bound does not rise.
 
-        `reached`: the best known; `listed`: outer nests that were listed for all. What is known may be the best: then
-        only the search as it was ends, which has at least half of the work.
+        `reached`: the best known. It may be the best of all: then only the search as it was ends, which has at least
+        half of the work.
         """
+        listed = refinement.cascade.meter.listed
         self.still = 0 if bound > self.bound else self.still + 1
         self.bound = max(bound, self.bound)
         self.wait -= 1
-        has_share = self.listed <= PART * (listed - self.listed)
-        return self.still >= PATIENCE and self.wait <= 0 and has_share and math.isfinite(reached)
+        has_share = self.listed <= PART * (listed - self.listed) and math.isfinite(reached)
+        return refinement.turns.tried and self.still >= PATIENCE and self.wait <= 0 and has_share
 
     def tried(self, refinement: Refinement, reached: float) -> tuple[Answer | None, float]:
         """The best cascade if it costs no more than the next limit; the least objective that is known then.
@@ -94,7 +97,7 @@ class Suppositions:
         """
         bound, meter = refinement.known_bound, refinement.cascade.meter
         before = meter.listed
-        limit, limited = bound + (reached - bound) * self.close, _Limited()
+        limit, limited = self.limit(bound, reached), _Limited()
         put_back = [member.chains.put_aside() for member in refinement.cascade.distinct]
         other, values = _copied(refinement), [reached]
         other.suppositions = limited
@@ -121,12 +124,16 @@ class Suppositions:
             self._choose(limited.left, rose=refinement.known_bound > bound)
         return answer, min(values)
 
+    def limit(self, bound: float, reached: float) -> float:
+        """The next limit above a bound: what is reached, where that is near."""
+        return bound + (reached - bound) * (1.0 if reached <= bound * (1 + NEAR) else self.close)
+
     def _choose(self, left: int, *, rose: bool) -> None:
         """The next limit. `left`: graphs that could still have been bounded, below 0 where these were too few.
 
         `rose`: whether the bound is higher than before.
         """
-        self.in_vain += 1
+        self.in_vain += left < 0
         self.wait = 2**self.in_vain if self.in_vain > FEW else 0
         if left < 0:
             self.wait, self.close = self.wait if rose else max(GRAPHS, self.wait), self.close / 4
@@ -139,9 +146,9 @@ class _Limited(Suppositions):
 
     left: int = GRAPHS
 
-    def is_due(self, bound: float, reached: float, listed: int) -> bool:
+    def is_due(self, refinement: Refinement, bound: float, reached: float) -> bool:
         """Never. Raises TooLongError where no graph is left."""
-        del bound, reached, listed
+        del refinement, bound, reached
         self.left -= 1
         if self.left < 0:
             raise TooLongError
