@@ -12,6 +12,8 @@ from einmap.mapper.mapspace.mapspace import BuildingEffort, mapspace_of
 from einmap.mapper.problem.options import read_options
 from einmap.mapper.problem.problem import Problem
 from einmap.mapper.zeros.dense_bound import least_cost
+from einmap.model.batch.zero_tables import ZeroTables
+from einmap.model.batch.zeros import ZerosBatch
 from einmap.progress import Progress
 
 QUICK, MANY = range(1, 4), range(200)
@@ -69,13 +71,16 @@ def drawn_sparsity(rng, ranks):
     }  # fmt: skip
 
 
-def drawn_problem(rng):
-    """A random specification of one Einsum whose zeros save something, and its mapspace of at most MOST mappings."""
+def drawn_problem(rng, *, slowest=False):
+    """A random specification of one Einsum whose zeros save something, and its mapspace of at most MOST mappings.
+
+    `slowest`: on lanes, of which the slowest one of each mask counts.
+    """
     while True:
         text = rng.choice(list(EINSUMS))
         sizes = {rank: rng.choice([1, 2, 2, 3, 4, 4, 6]) for rank in EINSUMS[text]}
         nodes = [memory(rng, "Main", "inf", 8, keep="All" if rng.random() < 0.6 else "Outputs", may_keep="All")]
-        if rng.random() < 0.4:
+        if rng.random() < 0.4 or slowest:
             nodes.append({"type": "Container", "name": "Array", "spatial": [{"name": "X", "fanout": 2}]})
         nodes.append(memory(rng, "Buffer", rng.choice([40, 80, 160, "inf"]), 1, may_keep="All"))
         nodes.append({"type": "Compute", "name": "MAC", "leak_power": 0, "area": 0,
@@ -93,7 +98,7 @@ def drawn_problem(rng):
         if space.truncated or not 0 < space.size <= MOST:
             continue
         sparsity = drawn_sparsity(rng, dense.bindings.rank_sizes)
-        if rng.random() < 0.2:
+        if rng.random() < 0.2 or slowest:
             sparsity["lanes"] = "slowest"
         spec = dense.set("sparsity", sparsity)
         if spec.sparsity[einsum.name].saves:
@@ -151,6 +156,53 @@ def test_the_mapper_finds_what_is_best_of_all_mappings(seed):
         tied = costs[value(metric, energy, latency) <= best * (1 + 1e-9)]
         other = 1 if metric == "energy" else 0
         assert (result.cost.energy, result.cost.latency)[other] == pytest.approx(tied[:, other].min(), rel=2e-9)
+
+
+@pytest.mark.parametrize("seed", [pytest.param(n, marks=() if n == 2 else (pytest.mark.slow, pytest.mark.mapper))
+                                  for n in range(60)])  # fmt: skip
+def test_with_the_slowest_lane_bounds_are_no_more_than_costs_and_the_best_is_found(seed):
+    rng = random.Random(1000 + seed)
+    spec, space = drawn_problem(rng, slowest=True)
+    metric = rng.choice(["energy", "latency", "energy_delay_product"])
+    bounds, costs = bounds_and_costs(spec, space)
+    assert (bounds <= costs * (1 + 1e-12)).all()
+    try:
+        result = einmap.map_workload(spec, metrics=metric)
+    except (NoMappingError, NotSupportedError):
+        assert not len(costs)
+        return
+    best = value(metric, *costs.T).min()
+    assert value(metric, result.cost.energy, result.cost.latency) == pytest.approx(best, rel=2e-9)
+
+
+def bounds_and_costs(spec, space):
+    """Energy and latency of each mapping that fits and is known: lower bounds, and what its evaluation gives."""
+    (einsum,) = spec.workload.einsums
+    arch, tables = spec.archs[einsum.name], ZeroTables(einsum, spec.sparsity[einsum.name])
+    bounds, costs = [], []
+    for index, subspace in enumerate(space.subspaces):
+        batch = ZerosBatch(subspace.template, einsum, arch, read_options(spec).rules, tables)
+        points = list(itertools.product(*(range(digit.radix) for digit in subspace.digits)))
+        found = batch.evaluate(subspace.shapes(np.array(points, dtype=np.int64).reshape(len(points), -1)), len(points))
+        for row, digits in enumerate(points):
+            try:
+                cost = einmap.evaluate(spec, space.decode((index, digits)))
+            except (CapacityError, NotSupportedError):
+                continue
+            assert found.fits[row]
+            bounds.append((found.energy[row], found.latency[row]))
+            costs.append((cost.energy, cost.latency))
+    return np.array(bounds).reshape(-1, 2), np.array(costs).reshape(-1, 2)
+
+
+def test_the_slowest_lane_of_the_best_mapping_takes_longer_than_the_mean():
+    spec = product(8, densities={"A": 0.2}, savings=[{"at": "MAC", "do": "skip", "on": "A"}])
+    main, buffer, mac = spec.get("arch.nodes")
+    array = {"type": "Container", "name": "Array", "spatial": [{"name": "X", "fanout": 4}]}
+    means = spec.set("arch.nodes", [main, array, buffer, mac]).set("arch.nodes[3].actions[0].throughput", 0.02)
+    found = [einmap.map_workload(one, metrics="latency") for one in (means, means.set("sparsity.lanes", "slowest"))]
+    assert found[0].optimal and found[1].optimal
+    assert found[0].cost.latency < found[1].cost.latency
 
 
 def assert_front(points, costs):

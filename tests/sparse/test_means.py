@@ -6,25 +6,47 @@ import numpy as np
 import pytest
 from tests.sparse.problems import draw_sparse, modelled, run, simulated
 
-RUNS = 200
-SURE = 4.5
-"""Standard errors of the mean by which a count may differ: thousands of counts are compared."""
+FEW, MANY = range(0, 200), range(10_000, 12_000)
+"""Seeds of masks; those of the second look have nothing to do with those of the first."""
+SURE = 3.0
+"""Standard errors of the mean by which a count may differ."""
+QUICK = (2,)
 
 
-@pytest.mark.parametrize("seed", [pytest.param(n, marks=[pytest.mark.slow, pytest.mark.simulator]) for n in range(60)])
-def test_expected_counts_are_means_over_masks(seed):
-    rng = random.Random(seed)
+def problem(rng):
+    """A small random specification with random zeros that save something, and its cost."""
     while True:
         spec, cost = draw_sparse(rng, known=False)
         is_small = max(e.n_computes for e in spec.workload.einsums) < 400
         if is_small and any(s.saves and s.is_mean for s in spec.sparsity.values()):
-            break
-    runs = [simulated(spec, run(spec, seed=n)) for n in range(RUNS)]
-    expected = modelled(spec, cost)
+            return spec, cost
+
+
+def far_off(spec, expected, seeds):
+    """Counts whose mean over runs is more than SURE standard errors from what is expected, with both."""
+    runs = [simulated(spec, run(spec, seed=n)) for n in seeds]
+    found = {}
     for key in {*expected, *(key for one in runs for key in one)}:
         counts = np.array([one.get(key, 0) for one in runs])
         error = counts.std(ddof=1) / len(runs) ** 0.5
-        # a count that never varied may vary with a chance that few runs do not show
-        assert abs(counts.mean() - expected.get(key, 0)) <= SURE * error + 1e-9 + 0.02 * expected.get(key, 0) * (
-            not error
-        ), key
+        right = expected.get(key, 0)
+        if abs(counts.mean() - right) > SURE * error + 1e-9 * max(1, right):
+            found[key] = counts.mean(), error, right
+    return found
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [pytest.param(n, marks=() if n in QUICK else (pytest.mark.slow, pytest.mark.simulator)) for n in range(200)],
+)
+def test_expected_counts_are_means_over_masks(seed):
+    """Within three standard errors over 200 masks.
+
+    Of thousands of counts some are further off by chance: these have to be within three over 2,000 masks of their own.
+    """
+    spec, cost = problem(random.Random(seed))
+    expected = modelled(spec, cost)
+    doubtful = far_off(spec, expected, FEW)
+    if doubtful:
+        again = far_off(spec, expected, MANY)
+        assert not {key: again[key] for key in doubtful if key in again}
