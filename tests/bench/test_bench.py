@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.cli.conftest import run  # noqa: F401 - a fixture
 from tests.emit.running import needs_compiler
-from tests.emit.test_fast import CASES, GOTO, MAPS, loop, machine
+from tests.emit.test_fast import CASES, GOTO, MAPS, loop, machine, product
 from tests.matmul.test_as_arch import RATES, SMALL
 
 import einmap
@@ -77,6 +77,15 @@ def test_the_code_and_the_library_compute_the_einsum(name):
     assert found.cores == (3 if name == "cores" else 1)
     main = [m.bits for m in found.moved if (m.memory, m.action) == ("Main", "write")]
     assert main == [sum(main)] and main[0] >= 8 * ours_bytes(CASES[name])
+
+
+@needs_compiler
+@pytest.mark.parametrize("bits", [8, 16])
+def test_narrow_inputs_run_beside_float32(bits):
+    spec = product(GOTO, {"m": 7, "k": 6, "n": 19}, widths={"Inputs": bits, "Outputs": 32})
+    found = benchmark(spec, rounds=1, flushed=2**12)
+    assert [(r.name, r.differ) for r in found.runs][:2] == [(MAPPED, 0), ("NumPy's BLAS, float32", 0)]
+    assert (found.exact, found.by_nest) == (True, None)
 
 
 @needs_compiler

@@ -49,10 +49,10 @@ def loop(text):
     raise AssertionError(text)
 
 
-def product(nest, sizes, einsum=MATMUL, bits=32):
-    """A specification from the lines of a nest, with sizes of ranks by rank variable."""
+def product(nest, sizes, einsum=MATMUL, bits=32, widths=None):
+    """A specification from the lines of a nest, with sizes of ranks by rank variable; `widths`: bits of tensors."""
     ranks = {variable.upper(): size for variable, size in sizes.items()}
-    workload = {"einsums": [einsum], "rank_sizes": ranks, "bits_per_value": {"All": bits}}
+    workload = {"einsums": [einsum], "rank_sizes": ranks, "bits_per_value": widths or {"All": bits}}
     nodes = [loop(line.strip()) for line in nest.strip().splitlines()]
     return einmap.Spec.from_dict(arch=machine(bits), workload=workload, mapping={"nodes": nodes})
 
@@ -72,7 +72,7 @@ TILES = """
 GOTO = "Main holds A B Z\nn by 16\nk by 5\nL3 holds B" + TILES
 
 
-def convolution(summed, axis, cut, channels=16):
+def convolution(summed, axis, cut, channels=16, widths=None):
     """A convolution with a stride of 2 in one direction, whose vectors lie along `axis`."""
     outputs, filters = {"k": ("p, q, k", "r, s, c, k"), "q": ("k, p, q", "k, c, r, s"), "c": ("p, q, c", "r, s, c")}[
         axis
@@ -94,7 +94,7 @@ def convolution(summed, axis, cut, channels=16):
         *inside,
         "O on FMA",
     ]
-    return product("\n".join(nest), sizes, f"O[{outputs}] = I[{image}] * F[{filters}]")
+    return product("\n".join(nest), sizes, f"O[{outputs}] = I[{image}] * F[{filters}]", widths=widths)
 
 
 CASES = {
@@ -239,7 +239,7 @@ def run_fast(spec, folder):
     return done.stdout
 
 
-def random_product(rng):
+def random_product(rng, widths=None):
     """A matrix product in a nest of random tiles, with nodes at random places."""
     sizes = {v: rng.randint(1, 40) for v in "mkn"}
     left, lines = dict(sizes), []
@@ -254,7 +254,9 @@ def random_product(rng):
         if rng.random() < 0.8:
             lines.insert(rng.randrange(len(lines) + 1), f"L2 holds {tensor}")
     inside = ["k by 1", "n by 4", "m by 1", "n by 1 on FMA.lanes"] if left["n"] > 4 else ["k by 1", "m by 1", "n by 1"]
-    return product("\n".join(["Main holds A B Z", *lines, "Registers holds Z", *inside, "Z on FMA"]), sizes)
+    return product(
+        "\n".join(["Main holds A B Z", *lines, "Registers holds Z", *inside, "Z on FMA"]), sizes, widths=widths
+    )
 
 
 @needs_compiler

@@ -65,10 +65,10 @@ class Library:
 
 
 def aligned(shape: Sequence[int], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """An array that begins with a line of the caches, filled with NaN."""
+    """An array that begins with a line of the caches, filled with NaN, whole numbers with the least one."""
     count = int(np.prod(shape))
     room = np.empty(count * dtype.itemsize + 64, np.uint8)
     start = -room.ctypes.data % 64
     values = room[start : start + count * dtype.itemsize].view(dtype).reshape(shape)
-    values[...] = np.nan
+    values[...] = np.nan if dtype.kind == "f" else np.iinfo(dtype).min
     return values

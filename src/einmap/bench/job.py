@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -17,7 +17,7 @@ from einmap.einsum.einsum import Einsum
 from einmap.emit.fast.cascade import Cascade
 from einmap.emit.fast.check_cascade import flops_of
 from einmap.emit.fast.fused import is_exact
-from einmap.emit.fast.nest import Loop, Nest
+from einmap.emit.fast.nest import BYTES, Loop, Narrow, Nest
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Job:
 
 def bytes_of(nest: Nest | Cascade) -> int:
     """Bytes of all tensors; of a cascade those of intermediates in double precision, too."""
-    size = {"float": 4, "double": 8}[nest.real]
+    size = BYTES[nest.real]
     values = {tensor: prod(shape) for tensor, shape in nest.shapes.items()}
     inner = sum(values[t] for t in nest.kept) if isinstance(nest, Cascade) else 0
     return size * sum(values.values()) + 8 * inner
@@ -47,29 +47,48 @@ def bytes_of(nest: Nest | Cascade) -> int:
 
 def job_of(nest: Nest | Cascade) -> Job:
     """The job of a nest."""
-    dtype = np.dtype({"float": np.float32, "double": np.float64}[nest.real])
+    dtype = np.dtype({"float": np.float32, "double": np.float64, "int": np.int32}[nest.real])
     return _of_cascade(nest, dtype) if isinstance(nest, Cascade) else _of_product(nest, dtype)
 
 
 def _of_product(nest: Nest, dtype: np.dtype[Any]) -> Job:
-    inputs = inputs_of(nest.einsum, nest.shapes, dtype)
+    inputs = inputs_of(nest.einsum, nest.shapes, np.dtype(np.int8) if nest.real == "int" else dtype)
     if nest.fused is not None:
         inputs |= operands_of(nest.fused, dtype)
     out = aligned(nest.shapes[nest.written], dtype)
+    given = {t: as_stored(a, nest.narrow) if t in nest.inputs else a for t, a in inputs.items()}
+    wide = {t: a.astype(np.float32) for t, a in inputs.items()} if nest.narrow else inputs
     return Job(
         (nest.einsum, *(() if nest.fused is None else (nest.fused.einsum,))),
         nest.loops,
         float(len(nest.inputs)) * prod(n for _, n in nest.einsum.bounds),
         nest.fused is None or is_exact(nest.fused.expression),
-        (*(inputs[t] for t in (*nest.inputs, *nest.operands)), out),
+        (*(given[t] for t in (*nest.inputs, *nest.operands)), out),
         out,
-        lambda: libraries(nest.einsum, inputs, out.shape, nest.fused),
+        lambda: beside(nest, wide),
         lambda: expected_of(nest, inputs),
     )
 
 
+def beside(nest: Nest, inputs: Mapping[str, Array]) -> list[Contender]:
+    """Libraries; for narrow inputs in float32, as their names say."""
+    found = libraries(nest.einsum, inputs, nest.shapes[nest.written], nest.fused)
+    return [replace(other, name=f"{other.name}, float32") for other in found] if nest.narrow else found
+
+
+def as_stored(values: Array, narrow: Narrow) -> Array:
+    """An input as the code reads it: bfloat16 as the upper half of a float32; else as it is."""
+    if narrow != "unsigned short":
+        return values
+    halves = aligned(values.shape, np.dtype(np.uint16))
+    halves[...] = values.view(np.uint32) >> 16
+    return halves
+
+
 def expected_of(nest: Nest, inputs: Mapping[str, Array]) -> Array:
-    """The values that are to come out; a map is computed in double precision."""
+    """The values that are to come out; a map, and sums of whole numbers of 8 bits, are computed in double precision."""
+    if nest.real == "int":
+        return by_numpy(nest.einsum, {t: a.astype(np.float64) for t, a in inputs.items()}).astype(np.int32)
     sums = by_numpy(nest.einsum, inputs)
     if nest.fused is None:
         return sums

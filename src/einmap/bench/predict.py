@@ -81,13 +81,15 @@ class Prediction:
 def core_of(spec: Spec, nest: Nest) -> Core | None:
     """The core of an architecture like those of `einmap machine --this-cpu`; None where rates or sizes are missing.
 
+    None, too, for narrow inputs, whose packed tiles are wider than they.
+
     Its outermost memory is main memory, the innermost one the registers, what lies between them are caches; the first
     Toll is the load-store unit.
     """
     components = spec.archs[nest.einsum.name].components.values()
     memories = [c for c in components if isinstance(c, Memory)]
     computes = [c for c in components if isinstance(c, Compute)]
-    if len(memories) < 3 or len(computes) != 1:
+    if nest.narrow or len(memories) < 3 or len(computes) != 1:
         return None
     rate = _rate(computes[0], "compute")
     vector = nest.tile.lanes * _output_bits(nest)

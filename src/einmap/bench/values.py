@@ -29,17 +29,20 @@ EXACT = {4: 2**24, 8: 2**53}
 def inputs_of(einsum: Einsum, shapes: Mapping[str, tuple[int, ...]], dtype: np.dtype[Any]) -> dict[str, Array]:
     """Inputs of whole numbers from -span to span, deterministic: 3 where all sums are exact then, else 1.
 
+    Numbers of 8 bits are all that there are, -128 to 127.
+
     Every sum is below 3^inputs x its terms. With a span of 1 sums of random signs stay far below what is exact.
     """
     inputs = [a.tensor for a in einsum.accesses if not a.output]
     (output,) = (a for a in einsum.accesses if a.output)
     terms = prod(n for v, n in einsum.bounds if v not in output.variables)
-    span = 3 if 3 ** len(inputs) * terms < EXACT[dtype.itemsize] else 1
+    span = 3 if dtype.itemsize not in EXACT or 3 ** len(inputs) * terms < EXACT[dtype.itemsize] else 1
+    least, most = (-128, 127) if dtype == np.int8 else (-span, span)
     rng = np.random.default_rng(0)
     made = {}
     for tensor in inputs:
         made[tensor] = aligned(shapes[tensor], dtype)
-        made[tensor][...] = rng.integers(-span, span + 1, shapes[tensor], np.int8)
+        made[tensor][...] = rng.integers(least, most + 1, shapes[tensor], np.int8)
     return made
 
 

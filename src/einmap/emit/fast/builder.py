@@ -15,7 +15,22 @@ from einmap.einsum.functions import apply
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand
 from einmap.emit.fast.fused import FusedMap, fused_map
 from einmap.emit.fast.layout import Block, layout_of
-from einmap.emit.fast.nest import MOST_VECTORS, OWN, REALS, VECTOR_BYTES, Held, Loop, Nest, Packed, Real, Step, Tile
+from einmap.emit.fast.narrow import kinds_of, paired_of, why_not
+from einmap.emit.fast.nest import (
+    BYTES,
+    MOST_VECTORS,
+    OWN,
+    REALS,
+    VECTOR_BYTES,
+    Held,
+    Loop,
+    Narrow,
+    Nest,
+    Packed,
+    Real,
+    Step,
+    Tile,
+)
 from einmap.emit.language.identifiers import Names
 from einmap.errors import NotSupportedError
 from einmap.mapping.nodes import Address
@@ -53,7 +68,7 @@ class Builder:
         self.route, self.einsum, self.fused = route, route.einsum, fused
         self.kept: Mapping[str, tuple[int, ...]] = {} if shared is None else shared.shapes
         self.scale = scale_of(route.einsum.operation.map) if shared is not None else 1.0
-        self.real = self._check_product()
+        self.narrow, self.real = self._check_product()
         (self.output,) = route.einsum.outputs
         self.projections = {a.tensor: a.projection for a in route.einsum.accesses}
         self.ranks = {t: tuple(v for _, i in p for v, _ in i.terms) for t, p in self.projections.items()}
@@ -78,6 +93,7 @@ class Builder:
         self.outside = [t for t in route.turns if t.position < self.hold.position]
         self.inside = [t for t in route.turns if t.position > self.hold.position]
         self.tile = self._tile(self._lanes())
+        self.paired = paired_of(self.einsum, self.tile) if self.narrow == "signed char" else ""
         self.in_place = frozenset(t for t in self.ranks if t != self.output and self._is_in_place(t))
 
     def _indices(self, names: Names) -> dict[Address, str]:
@@ -104,12 +120,12 @@ class Builder:
         return Nest(
             einsum, self.real, inputs, self.output, self.ranks, shapes,
             steps, self.tile, self.at, self.names, self.in_place, self.fused,
-            tuple(self.nodes), self.scale or 1.0, self.origins,
+            tuple(self.nodes), self.scale or 1.0, self.origins, self.narrow, self.paired,
         )  # fmt: skip
 
     # what is a product
 
-    def _check_product(self) -> Real:
+    def _check_product(self) -> tuple[Narrow, Real]:
         einsum = self.einsum
         is_product = _is_product(einsum.operation.map) if self.scale == 1.0 else self.scale is not None
         if einsum.is_copy or not is_product or einsum.operation.reduction != "sum":
@@ -125,13 +141,25 @@ class Builder:
             self._check_indices(access)
         if any(first for _, first in einsum.first_values):
             self._refuse("has a rank variable that does not begin at 0")
-        bits = {a.bits_per_value for a in einsum.accesses}
-        if len(bits) > 1 or (size := bits.pop()) not in REALS:
-            self._refuse("has values that are not all of 32 bits (float) or 64 (double)", "give such bits_per_value")
         for turn in self.route.turns:
             if turn.first != turn.shape and turn.first < dict(einsum.bounds)[turn.variable]:
                 self._refuse(f"has a first tile of another size in a loop over {turn.variable!r}")
-        return REALS[size]
+        return self._kinds()
+
+    def _kinds(self) -> tuple[Narrow, Real]:
+        """C types of narrow inputs, and of sums. Refuses other widths."""
+        if (kinds := kinds_of(self.einsum)) is not None:
+            if text := why_not(self.einsum, kinds[0]):
+                self._refuse(text, "give all values 32 bits")
+            return kinds
+        bits = {a.bits_per_value for a in self.einsum.accesses}
+        if len(bits) > 1 or (size := bits.pop()) not in REALS:
+            self._refuse(
+                "has values that are not all of 32 bits (float) or 64 (double), nor inputs of 8 (whole numbers) or "
+                "16 (bfloat16) with an output of 32",
+                "give such bits_per_value",
+            )
+        return "", REALS[size]
 
     def _check_indices(self, access: TensorAccess) -> None:
         indices = [index for _, index in access.projection]
@@ -154,7 +182,7 @@ class Builder:
         return [h for h in self.route.holds[tensor] if isinstance(h.component, Memory)]
 
     def _lanes(self) -> int:
-        default = VECTOR_BYTES // {"float": 4, "double": 8}[self.real]
+        default = VECTOR_BYTES // BYTES[self.real]
         for turn in self.route.turns:
             if turn.dimension is None or not turn.dimension.vector:
                 continue
@@ -273,7 +301,8 @@ class Builder:
                 count = -(-left[turn.variable] // turn.shape)
                 blocks.append(Block(turn.variable, count, turn.shape, index, starts[turn.variable]))
             left[turn.variable], starts[turn.variable] = turn.shape, index
-        lines = [(v, n) for v, n in self.tile.reduced if v in self.ranks[tensor]]
+        reduced = [(v, n) for v, n in self.tile.reduced if v in self.ranks[tensor]]
+        lines = [(v, -(-n // 2) if v == self.paired else n) for v, n in reduced]
         tiles = [(v, n) for v, n in self.tile.rows if v in self.ranks[tensor]]
         if self.axis in self.ranks[tensor]:
             tiles.append((self.axis, self.tile.vectors * self.tile.lanes))

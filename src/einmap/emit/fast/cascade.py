@@ -14,7 +14,7 @@ from typing import NoReturn
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.operation import MapExpression, operands
 from einmap.emit.fast.builder import Builder, Shared, loop_of, scale_of
-from einmap.emit.fast.nest import OWN, REALS, Loop, Nest, Real
+from einmap.emit.fast.nest import BYTES, OWN, REALS, Loop, Nest, Real
 from einmap.emit.language.identifiers import Names
 from einmap.errors import NotSupportedError
 from einmap.mapping.nodes import Address
@@ -135,7 +135,7 @@ class _Cascades:
         routes = self.schedule.routes
         written = {t: r for r in routes.values() for t in r.einsum.outputs}
         kept = {t: self._kept(t, r) for t, r in written.items() if t in self.workload.intermediates}
-        size = {"float": 4, "double": 8}[self.real]
+        size = BYTES[self.real]
         needed = size * sum(prod(k.shape) * prod(loop.iterations for loop in k.cores) for k in kept.values())
         if needed > MOST_KEPT:
             raise NotSupportedError(

@@ -11,7 +11,9 @@ from einmap.emit.fast.cascade import Cascade, cascade_of, is_cascade
 from einmap.emit.fast.check_cascade import check_lines
 from einmap.emit.fast.fused import FusedMap, is_exact
 from einmap.emit.fast.layout import times
-from einmap.emit.fast.nest import VECTOR_BYTES, Nest
+from einmap.emit.fast.narrow import check_lines as narrow_check_lines
+from einmap.emit.fast.narrow import function_lines, header_lines, narrowed, widened
+from einmap.emit.fast.nest import BYTES, VECTOR_BYTES, Nest
 from einmap.emit.fast.print_cascade import cascade_buffer_lines, cascade_lines, function_of_cascade_lines
 from einmap.emit.fast.print_nest import buffer_lines, nest_lines
 from einmap.emit.fast.print_tile import loops, pack_lines, tile_lines
@@ -61,7 +63,7 @@ def einsum_text(nest: Nest | Cascade) -> str:
 def text_of(nest: Nest | Cascade) -> str:
     """The C file of a nest."""
     about = ABOUT.format(einsum=einsum_text(nest)).splitlines()
-    width = {"float": 4, "double": 8}[nest.real]
+    width = BYTES[nest.real]
     lanes = {n.tile.lanes for n in nest.nests.values()} if isinstance(nest, Cascade) else {nest.tile.lanes}
     if len(lanes) > 1:
         raise NotSupportedError("Einsums of one cascade have vectors of different lengths", hint="give all the same")
@@ -69,7 +71,8 @@ def text_of(nest: Nest | Cascade) -> str:
     lines = ["/*", *(f" * {comment_safe(line)}".rstrip() for line in about), " */", ""]
     has_maps = isinstance(nest, Cascade) or nest.fused is not None
     headers = ["math", "stdio", "stdlib", "time"] if has_maps else ["stdio", "stdlib", "time"]
-    lines += ["#define _POSIX_C_SOURCE 199309L", *(f"#include <{name}.h>" for name in headers), ""]
+    lines += ["#define _POSIX_C_SOURCE 199309L", *(f"#include <{name}.h>" for name in headers)]
+    lines += ["", *([] if isinstance(nest, Cascade) else header_lines(nest))]
     lines += [f"typedef {nest.real} real;"]
     lines += [f"typedef real vec __attribute__((vector_size({size})));"]
     lines += [f"typedef real loose __attribute__((vector_size({size}), aligned({width}), may_alias));"]
@@ -81,6 +84,7 @@ def text_of(nest: Nest | Cascade) -> str:
     if isinstance(nest, Cascade):
         lines += [*function_of_cascade_lines(nest), *cascade_lines(nest)]
     else:
+        lines += function_lines(nest)
         for packed in nest.packed.values():
             lines += [*pack_lines(nest, packed), ""]
         lines += [*tile_lines(nest), "", *nest_lines(nest)]
@@ -93,11 +97,13 @@ def _main(nest: Nest) -> Iterator[str]:
     output, names = nest.output, nest.names
     extents = dict(nest.einsum.bounds)
     sums = prod(n for v, n in extents.items() if v not in nest.ranks[output])
-    exact = {"float": 2**24, "double": 2**53}[nest.real]
-    span = 3 if 3 ** len(nest.inputs) * sums < exact else 1
+    exact = {"float": 2**24, "double": 2**53, "int": 2**31}[nest.real]
+    span = 127 if nest.real == "int" else 3 if 3 ** len(nest.inputs) * sums < exact else 1
+    yield from narrow_check_lines(nest)
     yield "/* The same as plain loops, to check against. */"
     tensors = (*nest.inputs, *nest.operands, nest.written)
-    yield f"static long wrong({', '.join(f'const real *{names[t]}' for t in tensors)})"
+    types = {t: nest.stored if t in nest.inputs else "real" for t in tensors}
+    yield f"static long wrong({', '.join(f'const {types[t]} *{names[t]}' for t in tensors)})"
     yield "{"
 
     def at(tensor: str) -> str:
@@ -105,7 +111,7 @@ def _main(nest: Nest) -> Iterator[str]:
 
     outer = [(names[v], extents[v]) for v in nest.ranks[output]]
     inner = [(names[v], n) for v, n in extents.items() if v not in nest.ranks[output]]
-    product = " * ".join(f"{names[t]}[{at(t)}]" for t in nest.inputs)
+    product = " * ".join(widened(nest, f"{names[t]}[{at(t)}]") for t in nest.inputs)
     body = ["double sum = 0;", *loops(inner, [f"sum += {product};"])]
     found = f"{names[nest.written]}[{at(output)}]"
     body += [f"found += {found} != (real)sum;"] if nest.fused is None else _compared(nest, nest.fused, found)
@@ -147,12 +153,14 @@ def _main_body(nest: Nest, span: int) -> Iterator[str]:
     names = nest.names
     tensors = (*nest.inputs, *nest.operands, nest.written)
     for tensor in tensors:
-        yield f"real *{names[tensor]} = malloc({prod(nest.shapes[tensor])} * sizeof(real));"
+        kind = nest.stored if tensor in nest.inputs else "real"
+        yield f"{kind} *{names[tensor]} = malloc({prod(nest.shapes[tensor])} * sizeof({kind}));"
     yield f"if ({' || '.join(f'!{names[t]}' for t in tensors)})"
     yield "    return 2;"
     for place, tensor in enumerate((*nest.inputs, *nest.operands)):
         yield f"for (long i = 0; i < {prod(nest.shapes[tensor])}; i++)"
-        yield f"    {names[tensor]}[i] = (real)((i * {5 + 6 * place} + i / 64) % {2 * span + 1} - {span});"
+        value = narrowed(nest, f"(i * {5 + 6 * place} + i / 64) % {2 * span + 1} - {span}")
+        yield f"    {names[tensor]}[i] = {value};"
     call = f"nest({', '.join(names[t] for t in tensors)});"
     yield call
     yield f"const long differ = wrong({', '.join(names[t] for t in tensors)});"
@@ -166,8 +174,9 @@ def _main_body(nest: Nest, span: int) -> Iterator[str]:
     yield "    best = took < best ? took : best;"
     yield "}"
     flops = float(len(nest.inputs)) * prod(n for _, n in nest.einsum.bounds)
+    unit = "Gop/s" if nest.real == "int" else "Gflop/s"
     yield "if (repeats > 0)"
-    yield f'    printf("best of %d runs: %.3g s, %.1f Gflop/s\\n", repeats, best, {flops!r} / best / 1e9);'
+    yield f'    printf("best of %d runs: %.3g s, %.1f {unit}\\n", repeats, best, {flops!r} / best / 1e9);'
     for tensor in tensors:
         yield f"free({names[tensor]});"
     yield "return differ != 0;"

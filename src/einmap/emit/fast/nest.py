@@ -12,9 +12,11 @@ from einmap.emit.fast.layout import Layout
 from einmap.emit.fast.vector_maths import BY_LANES
 from einmap.mapping.nodes import Address
 
-type Real = Literal["float", "double"]
+type Real = Literal["float", "double", "int"]
+type Narrow = Literal["", "signed char", "unsigned short"]
 type Step = Loop | Held
 REALS: Mapping[float, Real] = {32: "float", 64: "double"}
+BYTES: Mapping[Real, int] = {"float": 4, "double": 8, "int": 4}
 VECTOR_BYTES = 64
 """Bytes of a vector where no loop of the mapping runs over the lanes of one."""
 OWN = (
@@ -22,6 +24,7 @@ OWN = (
     *("real", "vec", "loose", "sum", "to", "from", "first", "last", "add", "lanes", "part", "block", "values"),
     *("wrong", "start", "took", "differ", "now", "found", "count", "arguments", "repeats", "seconds", "best"),
     *("whole", "kept", "total", "value", "lane", "near", "ints"),
+    *("narrow", "widened", "narrowed", "pair", "multiply_add", "wide", "bits"),
 )
 """Names that the code has for itself."""
 MOST_VECTORS = 64
@@ -124,6 +127,16 @@ class Nest:
     """A number by which sums are multiplied."""
     origins: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """For tensors of which the code holds a tile alone: the first value of each rank variable in it, as C."""
+
+    narrow: Narrow = ""
+    """The C type of inputs that are narrower than sums; packing widens them."""
+    paired: str = ""
+    """The rank variable of which two values are summed in one step, where inputs are whole numbers of 8 bits."""
+
+    @property
+    def stored(self) -> str:
+        """The type of inputs in memory, as the code names it."""
+        return "narrow" if self.narrow else "real"
 
     @property
     def written(self) -> str:

@@ -20,7 +20,8 @@ def buffer_lines(nest: Nest) -> Iterator[str]:
 
 def nest_lines(nest: Nest) -> Iterator[str]:
     """The function `nest`."""
-    inputs = ", ".join(f"const real *restrict {nest.names[t]}" for t in (*nest.inputs, *nest.operands))
+    inputs = ", ".join(f"const {nest.stored} *restrict {nest.names[t]}" for t in nest.inputs)
+    inputs += "".join(f", const real *restrict {nest.names[t]}" for t in nest.operands)
     yield f"void nest({inputs}, real *restrict {nest.names[nest.written]})"
     yield "{"
     yield from indented(steps_lines(nest, 0))
@@ -93,6 +94,7 @@ def _call(nest: Nest) -> Iterator[str]:
     others = [_place(nest, t, nest.fused.strides(t)) for t in nest.operands] if nest.fused is not None else []
     rows = [str(strides[v]) for v, _ in tile.rows]
     sums = [distance(*nest.at[v]) for v, _ in tile.reduced]
+    sums = [f"({n} + 1) / 2" if v == nest.paired else n for (v, _), n in zip(tile.reduced, sums, strict=True)]
     outside = dict.fromkeys(loop.variable for loop in nest.loops if loop.variable not in nest.ranks[nest.output])
     add = " || ".join(f"{nest.at[v][0]} > 0" for v in outside) or "0"
     final = []

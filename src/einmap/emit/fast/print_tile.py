@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from einmap.emit.fast.layout import distance_times, times
+from einmap.emit.fast.narrow import widened
 from einmap.emit.fast.nest import Nest, Packed
 from einmap.emit.fast.vector_maths import map_lines
 from einmap.emit.printers.text import INDENT, comment_safe, indented
@@ -36,7 +37,7 @@ def tile_lines(nest: Nest) -> Iterator[str]:
 
 
 def _inside(nest: Nest) -> str:
-    return ", ".join(f"{v} by 1" for v, _ in nest.tile.reduced) or "no sums"
+    return ", ".join(f"{v} by {2 if v == nest.paired else 1}" for v, _ in nest.tile.reduced) or "no sums"
 
 
 def _arguments(nest: Nest) -> list[str]:
@@ -73,7 +74,13 @@ def _tile_body(nest: Nest) -> Iterator[str]:
         load = f"{name}_row[part] = *(const {vec} *)({name} + {where + ' + ' if where else ''}part * {tile.lanes});"
         body.extend(loops([("part", tile.vectors)], [load]))
         factors.append(f"{name}_row[part]")
-    body.extend(loops(unrolled, [f"sum{at} += {' * '.join(factors)};"]))
+    if nest.real == "int":
+        spread = [
+            f if tile.axis in nest.ranks[t] else f"(vec){{0}} + {f}" for t, f in zip(nest.inputs, factors, strict=True)
+        ]
+        body.extend(loops(unrolled, [f"sum{at} = multiply_add(sum{at}, {', '.join(spread)});"]))
+    else:
+        body.extend(loops(unrolled, [f"sum{at} += {' * '.join(factors)};"]))
     for variable, _ in reversed(tile.reduced):
         v = nest.names[variable]
         body = [f"for (long {v} = 0; {v} < n_{v}; {v}++) {{", *indented(body), "}"]
@@ -170,7 +177,8 @@ def pack_lines(nest: Nest, packed: Packed) -> Iterator[str]:
     name = nest.names[tensor]
     yield f"/* Packs {comment_safe(tensor)}: {comment_safe(str(layout))}. */"
     ends = [f"const long {nest.names[v]}_{end}" for v, _, _ in packed.bounds for end in ("first", "last")]
-    yield f"static void pack_{name}(real *restrict to, const real *restrict from{''.join(', ' + e for e in ends)})"
+    inputs = "".join(", " + e for e in ends)
+    yield f"static void pack_{name}(real *restrict to, const {nest.stored} *restrict from{inputs})"
     yield "{"
     now = {v: f"{nest.names[v]}_first" for v, _, _ in packed.bounds}
     stop = {v: f"{nest.names[v]}_last" for v, _, _ in packed.bounds}
@@ -204,26 +212,37 @@ def _line_loops(
     outer = [*layout.steps, *layout.tile]
     source = [times(now[v], strides[v]) for v, _, _ in packed.bounds]
     yield f"real *block = {' + '.join(['to', *places])};"
-    yield f"const real *values = from + {' + '.join(source)};"
+    yield f"const {nest.stored} *values = from + {' + '.join(source)};"
     if not outer:
-        yield "*block = *values;"
+        yield f"*block = {_packed_value(nest, '*values', '')};"
         return
     *lines, (fast, size, stride) = outer
     f = nest.names[fast]
     here = " + ".join([*(times(nest.names[v], s) for v, _, s in lines), times(f, stride)])
-    there = " + ".join(times(nest.names[v], strides[v]) for v, _, _ in outer)
-    move = f"block[{here}] = values[{there}];"
+    steps = {v: strides[v] * (2 if v == nest.paired else 1) for v, _, _ in outer}
+    there = " + ".join(times(nest.names[v], step) for v, step in steps.items())
+    counts = {v: f"{stop[v]} - {now[v]}" for v, _, _ in outer}
+    second = ""
+    if (v := nest.paired) in counts:
+        second = f"2 * {nest.names[v]} + 1 < {counts[v]} ? values[{there} + {strides[v]}] : 0"
+        counts[v] = f"({counts[v]} + 1) / 2"
+    move = f"block[{here}] = {_packed_value(nest, f'values[{there}]', second)};"
     body = [
         f"if (n_{f} == {size})",
         *indented([f"for (long {f} = 0; {f} < {size}; {f}++)", f"{INDENT}{move}"]),
         "else",
         *indented([f"for (long {f} = 0; {f} < n_{f}; {f}++)", f"{INDENT}{move}"]),
     ]
-    yield f"const long n_{f} = {stop[fast]} - {now[fast]};"
+    yield f"const long n_{f} = {counts[fast]};"
     for variable, _, _ in reversed(lines):
         v = nest.names[variable]
-        body = [f"for (long {v} = 0; {v} < {stop[variable]} - {now[variable]}; {v}++) {{", *indented(body), "}"]
+        body = [f"for (long {v} = 0; {v} < {counts[variable]}; {v}++) {{", *indented(body), "}"]
     yield from body
+
+
+def _packed_value(nest: Nest, value: str, second: str) -> str:
+    """A value, as C, as it is packed; `second`: the other one of its pair, empty for none."""
+    return f"pair({value}, {second or '0'})" if nest.real == "int" else widened(nest, value)
 
 
 def loops(variables: Iterable[tuple[str, object]], body: list[str]) -> list[str]:
