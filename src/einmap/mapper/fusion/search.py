@@ -54,7 +54,7 @@ SHORT = 15.0
 """Seconds that are too few for more than what is simpler: it comes first."""
 FOR_LOOPS = 0.5
 """Part of what is left then in which more fused loops are looked at in the same way."""
-FOR_SIZES = 0.1
+FOR_SIZES = 0.4
 """Part of what is left then in which tile shapes are looked at for tensors that are kept where they were best."""
 FOR_NEIGHBOURS = 0.5
 """Part of what is left then in which some neighbours at a time are mapped anew."""

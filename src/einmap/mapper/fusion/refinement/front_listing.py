@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
@@ -22,7 +22,7 @@ from einmap.mapper.objective.tolerances import ROUNDING
 from einmap.mapper.problem.request import Remainder
 from einmap.pareto import nondominated
 
-FIRST_LISTED, MORE = 2_000, 4
+FIRST_LISTED, MORE = 500, 4
 """Outer nests of a signature class that are listed at first, and how many times as many when all else is known."""
 FEWER = 1 / 2
 """Part of the outer nests of a large class that a lower limit has to leave out before it is listed again."""
@@ -112,6 +112,11 @@ class FrontListing:
         other.class_steps, other.front_steps = dict(self.class_steps), dict(self.front_steps)
         other.most, other.too_large = dict(self.most), dict(self.too_large)
         return other
+
+    def begin_with(self, dear: Collection[Fronts]) -> None:
+        """List larger signature classes of Einsums that cost much from the beginning: they lift the bound most."""
+        for chains in dear:
+            self.more(chains)
 
     def more(self, chains: Fronts) -> None:
         """List larger signature classes of an Einsum, too."""

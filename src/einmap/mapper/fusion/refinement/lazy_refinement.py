@@ -186,7 +186,6 @@ class LazyRefinement:
 
     def everything(self) -> Answer | None:
         """All that may be a part of something good, by what is reached already."""
-        cascade = self.cascade
         self.listing.most = dict.fromkeys(self.listing.most, math.inf)
         relaxed = self.bound()
         if relaxed is None:
@@ -198,7 +197,7 @@ class LazyRefinement:
                 signature_class = stage.step.options[o].signature_class
                 if signature_class is not None:
                     signature_classes = requests.setdefault(member.chains, {})
-                    remainder = cascade.remainder(relaxed.rests[k][o], self.times[k], None)
+                    remainder = self.cascade.remainder(relaxed.rests[k][o], self.times[k], None)
                     request = signature_classes.setdefault(signature_class, RefinementRequest(math.inf))
                     request.remainder.append(remainder)
         self.listing.survey(requests)
@@ -209,7 +208,7 @@ class LazyRefinement:
         for k in relaxed.places:
             for o in near[k]:
                 lists = signatures.setdefault(self.members[k].chains, {})
-                remainder = cascade.remainder(relaxed.rests[k][o], self.times[k], None)
+                remainder = self.cascade.remainder(relaxed.rests[k][o], self.times[k], None)
                 signature = relaxed.stages[k].step.options[o].signature
                 lists.setdefault(signature, RefinementRequest(math.inf)).remainder.append(remainder)
         self.listing.complete(signatures)
@@ -235,6 +234,7 @@ class LazyRefinement:
         self.floors.learn(relaxed, steps)
         if relaxed is not None and not self.shares:
             self.shares = relaxed.shares(self.times)
+            self.listing.begin_with({m.chains for k, m in enumerate(self.members) if self.shares[k] > self.mean_share})
         if relaxed is not None and len(cascade.goals) == 2 and len(cascade.options.goals) == 1:
             self.slope = cascade.objective.slope(cascade.weights, relaxed.paths.least)
         self.passed("heads", begin)

@@ -30,7 +30,7 @@ GRAPHS = 40
 """Graphs that are bounded for one limit at most."""
 SOON = 20
 """Where that took no more of them the next limit is further away."""
-FEW, PART = 3, 1
+FEW, PART = 3, 4
 """Limits that took too long after which each next one is rarer; outer nests listed for them, in parts of all others,
 beyond which there is none.
 """
