@@ -30,11 +30,11 @@ GRAPHS = 40
 """Graphs that are bounded for one limit at most."""
 SOON = 20
 """Where that took no more of them the next limit is further away."""
-FEW, PART = 3, 4
-"""Limits that took too long after which each next one is rarer; outer nests listed for them, in parts of all others,
-beyond which there is none.
+FEW, PART = 5, 2
+"""Limits in vain after which each next one is rarer; outer nests listed for them, in parts of all others, beyond which
+there is none.
 """
-CLOSE, FAR, NEAR = 1 / 16, 1 / 4, 1 / 128
+CLOSE, FAR, NEAR = 1 / 16, 1 / 4, 1 / 4096
 """How far above the bound the first limit is, in parts of how far the best known is; how far one is at most; how far
 above the bound, in parts of it, the best known is where it is the limit itself.
 """
@@ -66,7 +66,7 @@ class Suppositions:
     """When it is time for a limit, and which. `bound`: the highest so far; it is that of the last `still` graphs.
 
     `wait`: graphs before the next one; `close`: how far above the bound it is, in parts of how far the best known is;
-    `in_vain`: limits that took too long; `listed`: outer nests that were listed for them.
+    `in_vain`: limits so far; `listed`: outer nests that were listed for them.
     """
 
     bound: float = 0.0
@@ -133,7 +133,7 @@ class Suppositions:
 
         `rose`: whether the bound is higher than before.
         """
-        self.in_vain += left < 0
+        self.in_vain += 1
         self.wait = 2**self.in_vain if self.in_vain > FEW else 0
         if left < 0:
             self.wait, self.close = self.wait if rose else max(GRAPHS, self.wait), self.close / 4
