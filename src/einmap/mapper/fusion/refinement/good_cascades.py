@@ -28,7 +28,7 @@ from einmap.mapper.problem.request import Remainder
 FIRST = 6
 """Graphs that are bounded before the first try; again when there are twice as many."""
 STEPS = 16
-"""Graphs after which nests are no longer listed step by step where nothing is to be proven."""
+"""Graphs after which all nests are listed at once where nothing is to be proven."""
 ROUNDS = 6
 """How often fronts are completed before what is known is joined."""
 NEAR = 1 / 8
