@@ -10,6 +10,7 @@ Even: every box has its part of the nonzeros, as nearly as whole numbers allow; 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -27,8 +28,30 @@ type Along = Sequence[Wholes]
 """First indices or lengths of boxes, rank by rank."""
 
 
+class _Anywhere(ABC):
+    """A density by which boxes of one size are alike, wherever they are and whatever their shape."""
+
+    @abstractmethod
+    def _filled(self, values: Any) -> Amounts:
+        """Probability that so many values have a nonzero."""
+
+    def nonempty(self, low: Along, size: Along, lanes: tuple[int, ...] = (), alike: int = 1) -> Amounts:  # noqa: ARG002
+        """Probability that a box has a nonzero.
+
+        Of boxes along the axes `lanes`, which are disjoint, any of them; each stands for `alike` disjoint ones.
+        """
+        return self._filled(_together(_values(size), lanes, alike))
+
+    def parts(self, low: Along, size: Along, ranks: Sequence[int]) -> Amounts:  # noqa: ARG002
+        """Indices of some ranks of each box at which its other ranks hold a nonzero, on average."""
+        found: Amounts = _times(size, ranks) * self._filled(
+            _times(size, [r for r in range(len(size)) if r not in ranks])
+        )
+        return found
+
+
 @dataclass(frozen=True)
-class Uniform:
+class Uniform(_Anywhere):
     """A number of nonzeros anywhere in a tensor of a shape, all places equally likely."""
 
     shape: tuple[int, ...]
@@ -46,13 +69,6 @@ class Uniform:
         found: Amounts = self.part * _values(size)
         return found
 
-    def nonempty(self, low: Along, size: Along, lanes: tuple[int, ...] = (), alike: int = 1) -> Amounts:  # noqa: ARG002
-        """Probability that a box has a nonzero.
-
-        Of boxes along the axes `lanes`, which are disjoint, any of them; each stands for `alike` disjoint ones.
-        """
-        return self._filled(_together(_values(size), lanes, alike))
-
     def _filled(self, values: Any) -> Amounts:
         """Probability that so many values have a nonzero."""
         if isinstance(values, int):
@@ -60,13 +76,6 @@ class Uniform:
         different, places = np.unique(values, return_inverse=True)
         chances = np.array([1 - _all_zero(prod(self.shape), self.nonzeros, int(n)) for n in different])
         found: Floats = chances[places].reshape(values.shape)
-        return found
-
-    def parts(self, low: Along, size: Along, ranks: Sequence[int]) -> Amounts:  # noqa: ARG002
-        """Indices of some ranks of each box at which its other ranks hold a nonzero, on average."""
-        found: Amounts = _times(size, ranks) * self._filled(
-            _times(size, [r for r in range(len(size)) if r not in ranks])
-        )
         return found
 
     def most(self, size: Sequence[int]) -> int:
@@ -179,7 +188,7 @@ class Structured:
 
 
 @dataclass(frozen=True)
-class Even:
+class Even(_Anywhere):
     """One part of every box is nonzero, rounded down or up so that the mean is that part.
 
     Sparseloop's density model `fixed_structured` (Wu et al., MICRO 2022).
@@ -195,24 +204,10 @@ class Even:
         found: Amounts = self.part * _values(size)
         return found
 
-    def nonempty(self, low: Along, size: Along, lanes: tuple[int, ...] = (), alike: int = 1) -> Amounts:  # noqa: ARG002
-        """Probability that a box has a nonzero.
-
-        Of boxes along the axes `lanes`, which are disjoint, any of them; each stands for `alike` disjoint ones.
-        """
-        return self._filled(_together(_values(size), lanes, alike))
-
     def _filled(self, values: Any) -> Amounts:
         """Probability that so many values have a nonzero."""
         expected = self.part * values
         found: Amounts = min(1.0, expected) if isinstance(values, int) else np.minimum(1.0, expected)
-        return found
-
-    def parts(self, low: Along, size: Along, ranks: Sequence[int]) -> Amounts:  # noqa: ARG002
-        """Indices of some ranks of each box at which its other ranks hold a nonzero, on average."""
-        found: Amounts = _times(size, ranks) * self._filled(
-            _times(size, [r for r in range(len(size)) if r not in ranks])
-        )
         return found
 
     def most(self, size: Sequence[int]) -> int:

@@ -33,13 +33,7 @@ def check_lines(cascade: Cascade) -> Iterator[str]:
     yield from indented(_wrong(cascade))
     yield "}"
     yield ""
-    yield "static double seconds(void)"
-    yield "{"
-    yield "    struct timespec now;"
-    yield "    clock_gettime(CLOCK_MONOTONIC, &now);"
-    yield "    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;"
-    yield "}"
-    yield ""
+    yield from clock_lines()
     yield "int main(int count, char **arguments)"
     yield "{"
     yield from indented(_main(cascade))
@@ -119,3 +113,14 @@ def _main(cascade: Cascade) -> Iterator[str]:
     for tensor in whole:
         yield f"free({names[tensor]});"
     yield "return differ != 0;"
+
+
+def clock_lines() -> Iterator[str]:
+    """The function `seconds`: time that passes, in s."""
+    yield "static double seconds(void)"
+    yield "{"
+    yield "    struct timespec now;"
+    yield "    clock_gettime(CLOCK_MONOTONIC, &now);"
+    yield "    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;"
+    yield "}"
+    yield ""

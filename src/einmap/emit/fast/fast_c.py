@@ -8,7 +8,7 @@ from math import prod
 from einmap.emit.build import schedule_to_emit
 from einmap.emit.fast.builder import nest_of
 from einmap.emit.fast.cascade import Cascade, cascade_of, is_cascade
-from einmap.emit.fast.check_cascade import check_lines
+from einmap.emit.fast.check_cascade import check_lines, clock_lines
 from einmap.emit.fast.fused import FusedMap, is_exact
 from einmap.emit.fast.layout import times
 from einmap.emit.fast.narrow import check_lines as narrow_check_lines
@@ -118,13 +118,7 @@ def _main(nest: Nest) -> Iterator[str]:
     yield from indented(["long found = 0;", *loops(outer, body), "return found;"])
     yield "}"
     yield ""
-    yield "static double seconds(void)"
-    yield "{"
-    yield "    struct timespec now;"
-    yield "    clock_gettime(CLOCK_MONOTONIC, &now);"
-    yield "    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;"
-    yield "}"
-    yield ""
+    yield from clock_lines()
     yield "int main(int count, char **arguments)"
     yield "{"
     yield from indented(_main_body(nest, span))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
@@ -112,11 +112,6 @@ class FrontListing:
         other.class_steps, other.front_steps = dict(self.class_steps), dict(self.front_steps)
         other.most, other.too_large = dict(self.most), dict(self.too_large)
         return other
-
-    def begin_with(self, dear: Collection[Fronts]) -> None:
-        """List larger signature classes of Einsums that cost much from the beginning: they lift the bound most."""
-        for chains in dear:
-            self.more(chains)
 
     def more(self, chains: Fronts) -> None:
         """List larger signature classes of an Einsum, too."""

@@ -100,8 +100,7 @@ class LazyRefinement:
         Where the search of all is still to come a good one is enough, and not all rows are looked at. A sample is taken
         where the best is far from the bound, at the latest where nothing but large signature classes is left.
         """
-        good: Answer | None = None
-        highest = 0.0
+        good, highest = None, 0.0
         while True:
             # rounding parts none of what is as good as that: who breaks ties may need it
             most = self.floors.cutoff = reached * (1 + WIDER)
@@ -234,7 +233,8 @@ class LazyRefinement:
         self.floors.learn(relaxed, steps)
         if relaxed is not None and not self.shares:
             self.shares = relaxed.shares(self.times)
-            self.listing.begin_with({m.chains for k, m in enumerate(self.members) if self.shares[k] > self.mean_share})
+            for dear in {m.chains for k, m in enumerate(self.members) if self.shares[k] > self.mean_share}:
+                self.listing.more(dear)
         if relaxed is not None and len(cascade.goals) == 2 and len(cascade.options.goals) == 1:
             self.slope = cascade.objective.slope(cascade.weights, relaxed.paths.least)
         self.passed("heads", begin)
