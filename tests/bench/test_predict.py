@@ -100,6 +100,11 @@ def test_a_larger_register_tile_is_predicted_to_be_faster():
     assert predicted(fast_nest(small), core()).tiles > 1.2 * predicted(fast_nest(product(GOTO, EVEN)), core()).tiles
 
 
+def test_a_tile_at_an_edge_is_predicted_to_take_the_time_of_its_vectors():
+    full, edge = (predicted(fast_nest(product(GOTO, {**EVEN, "n": n})), core()).tiles for n in (40, 36))
+    assert edge == pytest.approx(full * (9 / 10))  # of 10 vectors of 4 along n the last one is not there
+
+
 def test_the_core_is_that_of_the_architecture(monkeypatch, tmp_path):
     monkeypatch.setattr(as_arch, "TILE", Tile(8, 2, 512))
     file = tmp_path / "cpu.yaml"

@@ -13,6 +13,7 @@ import einmap
 from einmap.einsum.functions import apply
 from einmap.einsum.numeric import run
 from einmap.emit.emit import emit
+from einmap.emit.fast.fast_c import fast_nest
 from einmap.emit.fast.vector_maths import Code, Text
 from einmap.errors import NotSupportedError
 
@@ -99,7 +100,7 @@ def convolution(summed, axis, cut, channels=16, widths=None):
 
 CASES = {
     "even": product(GOTO, {"m": 12, "k": 10, "n": 32}),
-    "edges": product(GOTO, {"m": 13, "k": 11, "n": 37}),
+    "edges": product(GOTO, {"m": 13, "k": 11, "n": 35}),
     "double": product(GOTO.replace("n by 4\n", "n by 2\n"), {"m": 7, "k": 6, "n": 19}, bits=64),
     "cores": product(GOTO.replace("m by 6", "m by 5 on Cores.cores"), {"m": 13, "k": 11, "n": 37}),
     "nothing packed further out": product(
@@ -266,8 +267,8 @@ def test_a_library_of_fast_code_gives_the_values_of_numpy_and_of_the_einsum(tmp_
     command = [COMPILER, "-O2", "-DNO_MAIN", "-shared", "-fPIC", "-Wno-psabi", "fast.c", "-o", "fast.so"]
     subprocess.run(command, cwd=tmp_path, timeout=120, check=True)
     nest = ctypes.CDLL(str(tmp_path / "fast.so")).nest
-    a, b = (rng.integers(-9, 10, shape).astype(np.float32) for shape in ((13, 11), (11, 37)))
-    z = np.full((13, 37), np.nan, np.float32)
+    a, b = (rng.integers(-9, 10, shape).astype(np.float32) for shape in ((13, 11), (11, 35)))
+    z = np.full((13, 35), np.nan, np.float32)
     nest(*(ctypes.c_void_p(x.ctypes.data) for x in (a, b, z)))
     assert np.array_equal(z, a @ b)
     assert np.array_equal(z, run(spec.workload, {"A": a, "B": b})["Z"])
@@ -337,6 +338,14 @@ def test_an_input_is_packed_block_by_block_as_the_loops_inside_read_it():
 def test_even_tiles_need_no_code_for_edges():
     assert "edge_Z" not in emit(CASES["even"], fast=True)
     assert "edge_Z" in emit(CASES["edges"], fast=True)
+
+
+def test_a_tile_at_an_edge_has_the_vectors_that_it_needs():
+    nest = fast_nest(CASES["edges"])
+    assert nest.widths == {8: 4, 3: 1}  # 35 of n by 16, then by 8; vectors of 4
+    assert nest.edge_parts == (1, 2)
+    assert fast_nest(product(GOTO, {"m": 12, "k": 11, "n": 35})).edge_parts == (1,)
+    assert not fast_nest(CASES["cores"]).has_parts  # 5 of n: two vectors, as in all tiles
 
 
 SUM = "Z[m, n] = A[m, k] + B[k, n]"

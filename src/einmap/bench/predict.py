@@ -127,7 +127,7 @@ def _output_bits(nest: Nest) -> float:
 
 
 def _tile_steps(nest: Nest, core: Core) -> float:
-    """Steps of all register tiles, those that are cut off computed in full."""
+    """Steps of all register tiles, of those that are cut off all rows, and vectors in full."""
     tile, kept = nest.tile, nest.ranks[nest.output]
     sums = prod(n for _, n in tile.rows) * tile.vectors
     loads = instructions = 0.0
@@ -154,7 +154,9 @@ def _tile_steps(nest: Nest, core: Core) -> float:
         issued / WIDTH,
         LATENCY * turns / max(1, WINDOW / issued),
     )
-    return calls * (busiest + left)
+    widths = nest.widths
+    vectors = sum(count * -(-size // tile.lanes) for size, count in widths.items()) / widths.total()
+    return calls * (busiest * vectors / tile.vectors + left)
 
 
 def _loops(nest: Nest, turns: float, body: float) -> tuple[float, float]:

@@ -14,7 +14,8 @@ from typing import NoReturn
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.operation import MapExpression, operands
 from einmap.emit.fast.builder import Builder, Shared, loop_of, scale_of
-from einmap.emit.fast.nest import BYTES, OWN, REALS, Loop, Nest, Real
+from einmap.emit.fast.nest import BYTES, OWN, REALS, VECTOR_BYTES, Loop, Nest, Real
+from einmap.emit.fast.vector_maths import Kind
 from einmap.emit.language.identifiers import Names
 from einmap.errors import NotSupportedError
 from einmap.mapping.nodes import Address
@@ -88,6 +89,21 @@ class Cascade:
     loops: Mapping[Address, Loop]
     uneven: frozenset[Address]
     """Loops whose last tile is smaller."""
+
+    @property
+    def lanes(self) -> int:
+        """Values of a vector, the same in all. Raises NotSupportedError where Einsums have different ones."""
+        found = {nest.tile.lanes for nest in self.nests.values()} or {VECTOR_BYTES // BYTES[self.real]}
+        if len(found) > 1:
+            raise NotSupportedError(
+                "Einsums of one cascade have vectors of different lengths", hint="give all the same"
+            )
+        return found.pop()
+
+    @property
+    def kind(self) -> Kind:
+        """The type of vectors, for functions of maps."""
+        return Kind(self.real, self.lanes)
 
     @property
     def einsums(self) -> tuple[Einsum, ...]:

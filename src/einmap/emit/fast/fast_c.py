@@ -13,13 +13,13 @@ from einmap.emit.fast.fused import FusedMap, is_exact
 from einmap.emit.fast.layout import times
 from einmap.emit.fast.narrow import check_lines as narrow_check_lines
 from einmap.emit.fast.narrow import function_lines, header_lines, narrowed, widened
-from einmap.emit.fast.nest import BYTES, VECTOR_BYTES, Nest
+from einmap.emit.fast.nest import BYTES, Nest
 from einmap.emit.fast.print_cascade import cascade_buffer_lines, cascade_lines, function_of_cascade_lines
 from einmap.emit.fast.print_nest import buffer_lines, nest_lines
-from einmap.emit.fast.print_tile import loops, pack_lines, tile_lines
+from einmap.emit.fast.print_tile import loops, pack_lines, register_lines, tile_lines
+from einmap.emit.fast.vector_maths import Kind
 from einmap.emit.printers.c_runtime import FUNCTIONS
 from einmap.emit.printers.text import comment_safe, indented, map_text
-from einmap.errors import NotSupportedError
 from einmap.spec.spec import Spec
 
 ABOUT = """\
@@ -64,20 +64,21 @@ def text_of(nest: Nest | Cascade) -> str:
     """The C file of a nest."""
     about = ABOUT.format(einsum=einsum_text(nest)).splitlines()
     width = BYTES[nest.real]
-    lanes = {n.tile.lanes for n in nest.nests.values()} if isinstance(nest, Cascade) else {nest.tile.lanes}
-    if len(lanes) > 1:
-        raise NotSupportedError("Einsums of one cascade have vectors of different lengths", hint="give all the same")
-    size = width * (lanes.pop() if lanes else VECTOR_BYTES // width)
+    lanes = nest.lanes if isinstance(nest, Cascade) else nest.tile.lanes
+    size = width * lanes
     lines = ["/*", *(f" * {comment_safe(line)}".rstrip() for line in about), " */", ""]
     has_maps = isinstance(nest, Cascade) or nest.fused is not None
     headers = ["math", "stdio", "stdlib", "time"] if has_maps else ["stdio", "stdlib", "time"]
     lines += ["#define _POSIX_C_SOURCE 199309L", *(f"#include <{name}.h>" for name in headers)]
+    if has_maps and Kind(nest.real, lanes).wide:
+        lines += [f"#if defined({Kind(nest.real, lanes).wide['feature']})", "#include <immintrin.h>", "#endif"]
     lines += ["", *([] if isinstance(nest, Cascade) else header_lines(nest))]
     lines += [f"typedef {nest.real} real;"]
     lines += [f"typedef real vec __attribute__((vector_size({size})));"]
     lines += [f"typedef real loose __attribute__((vector_size({size}), aligned({width}), may_alias));"]
     if has_maps:
         lines += [f"typedef {'int' if width == 4 else 'long long'} ints __attribute__((vector_size({size})));"]
+    lines += register_lines(size)
     buffers = cascade_buffer_lines(nest) if isinstance(nest, Cascade) else buffer_lines(nest)
     lines += ["", "/* Tiles. */" if isinstance(nest, Cascade) else "/* Packed tiles. */", *buffers, ""]
     lines += ["static inline long smaller(long a, long b)", "{", "    return a < b ? a : b;", "}", ""]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
 from typing import Literal
 
 from einmap.einsum.einsum import Einsum
 from einmap.emit.fast.fused import FusedMap
 from einmap.emit.fast.layout import Layout
-from einmap.emit.fast.vector_maths import BY_LANES
+from einmap.emit.fast.vector_maths import BY_LANES, Kind
 from einmap.mapping.nodes import Address
 
 type Real = Literal["float", "double", "int"]
@@ -24,7 +26,7 @@ OWN = (
     *("real", "vec", "loose", "sum", "to", "from", "first", "last", "add", "lanes", "part", "block", "values"),
     *("wrong", "start", "took", "differ", "now", "found", "count", "arguments", "repeats", "seconds", "best"),
     *("whole", "kept", "total", "value", "lane", "near", "ints"),
-    *("narrow", "widened", "narrowed", "pair", "multiply_add", "wide", "bits"),
+    *("narrow", "in_register", "widened", "narrowed", "pair", "multiply_add", "wide", "bits"),
 )
 """Names that the code has for itself."""
 MOST_VECTORS = 64
@@ -183,6 +185,45 @@ class Nest:
         axis = self.tile.axis
         full = dict(self.tile.sizes)[axis] == self.tile.vectors * self.tile.lanes
         return (*rows, axis) if axis in cut or not full else tuple(rows)
+
+    @property
+    def kind(self) -> Kind:
+        """The type of vectors, for functions of maps."""
+        return Kind(self.real, self.tile.lanes)
+
+    @property
+    def fits_registers(self) -> bool:
+        """Whether sums, a row of vectors and a value beside them fit registers: 32 of 64 bytes, else 16."""
+        rows = prod(n for _, n in self.tile.rows)
+        registers = 32 if self.tile.lanes * BYTES[self.real] == VECTOR_BYTES else 16
+        return self.tile.vectors * (1 + rows) < registers
+
+    @property
+    def widths(self) -> Counter[int]:
+        """Values of register tiles along the axis, and in how many turns of the loops over it they have so many."""
+        found = Counter({dict(self.einsum.bounds)[self.tile.axis]: 1})
+        for loop in self.loops:
+            if loop.variable == self.tile.axis:
+                cut = Counter[int]()
+                for size, count in found.items():
+                    cut[min(size, loop.tile)] += count * max(1, size // loop.tile)
+                    if size > loop.tile and size % loop.tile:
+                        cut[size % loop.tile] += count
+                found = cut
+        return found
+
+    @property
+    def edge_parts(self) -> tuple[int, ...]:
+        """Vectors along the axis that register tiles at edges have, the fewest first."""
+        tile, full = self.tile, self.tile.vectors * self.tile.lanes
+        counts = {-(-size // tile.lanes) for size in self.widths if size < full}
+        rows_are_cut = any(v != tile.axis for v in self.uneven)
+        return tuple(sorted(counts | ({tile.vectors} if rows_are_cut else set())))
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether some register tiles have fewer vectors along the axis than others."""
+        return any(count < self.tile.vectors for count in self.edge_parts)
 
     def divides(self, loop: Loop) -> bool:
         """Whether all tiles of a loop have one size."""

@@ -17,8 +17,8 @@ from einmap.mapping.nodes import Address
 
 COMBINED: Mapping[Reduction, tuple[str, str, str]] = {
     "sum": ("{0} + {1}", "{0} + {1}", "0"),
-    "max": ("vec_max({0}, {1})", "{0} > {1} || {0} != {0} ? {0} : {1}", "-INFINITY"),
-    "min": ("vec_min({0}, {1})", "{0} < {1} || {0} != {0} ? {0} : {1}", "INFINITY"),
+    "max": ("vec_max({1}, {0})", "{0} > {1} || {0} != {0} ? {0} : {1}", "-INFINITY"),
+    "min": ("vec_min({1}, {0})", "{0} < {1} || {0} != {0} ? {0} : {1}", "INFINITY"),
 }
 """Two vectors, two numbers that are reduced to one, and what a reduction begins with."""
 CHAINS = 4
@@ -148,9 +148,9 @@ def _pass_lines(cascade: Cascade, p: Pass, known: set[str]) -> Iterator[str]:
     names, name = cascade.names, cascade.names[p.output]
     is_map = p.along and not p.reduced
     needed = [] if is_map or p.reduction == "sum" else [p.reduction]
-    yield from function_lines(needed, cascade.real, known)
+    yield from function_lines(needed, cascade.kind, known)
     parameters = {t: f"x{n + 1}" for n, t in enumerate(p.inputs)}
-    yield from map_lines(f"value_{name}", p.expression, parameters, cascade.real, known)
+    yield from map_lines(f"value_{name}", p.expression, parameters, cascade.kind, known)
     yield ""
     inputs = [f"const real *{names[t]}" for t in p.inputs]
     counts = [f"const long n_{names[v]}" for v in _variables(p)]
@@ -240,5 +240,7 @@ def _across(cascade: Cascade, p: Pass) -> Iterator[str]:
     yield from (
         loops([(names[v], f"n_{names[v]}") for v in p.reduced], ["{", *indented(steps), "}"]) if p.reduced else steps
     )
-    yield from loops([("part", CHAINS), ("lane", lanes)], [f"total = {number.format('total', 'kept[part][lane]')};"])
+    yield f"for (long part = 1; part < {CHAINS}; part++)"
+    yield f"    kept[0] = {combined.format('kept[0]', 'kept[part]')};"
+    yield from loops([("lane", lanes)], [f"total = {number.format('total', 'kept[0][lane]')};"])
     yield f"{name}[{here}] = total;"

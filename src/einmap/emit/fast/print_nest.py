@@ -102,6 +102,8 @@ def _call(nest: Nest) -> Iterator[str]:
         final = [" && ".join(f"{nest.at[v][1]} == {dict(nest.einsum.bounds)[v]}" for v in outside) or "1"]
     arguments = ", ".join([*inputs, *others, to, *rows, *sums, add, *final])
     whole = "".join(f", {n}" for v, n in tile.rows if nest.clamped(v))
+    if nest.has_parts:
+        whole += f", {tile.vectors}"
     if not nest.uneven:
         yield f"tile_{output}({arguments}{whole});"
         return

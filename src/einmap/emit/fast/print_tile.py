@@ -11,6 +11,19 @@ from einmap.emit.fast.nest import Nest, Packed
 from einmap.emit.fast.vector_maths import map_lines
 from einmap.emit.printers.text import INDENT, comment_safe, indented
 
+FEATURES = {64: "__AVX512F__", 32: "__AVX__", 16: "__SSE__"}
+"""The feature that a processor must have to hold a vector of so many bytes in a register that assembly names."""
+
+
+def register_lines(size: int) -> Iterator[str]:
+    """The macro that keeps a vector of `size` bytes in a register, empty on other processors."""
+    yield "/* Keeps a vector in a register; else GCC may read it from memory again for each row of a register tile. */"
+    yield f"#if defined({FEATURES.get(size, '__NONE__')})"
+    yield '#define in_register(vector) __asm__("" : "+v"(vector))'
+    yield "#else"
+    yield "#define in_register(vector)"
+    yield "#endif"
+
 
 def tile_lines(nest: Nest) -> Iterator[str]:
     """The functions `tile_` (full register tiles) and, where there are others, `edge_`."""
@@ -22,7 +35,7 @@ def tile_lines(nest: Nest) -> Iterator[str]:
         names = {nest.fused.product: "x1"} | {t: f"x{n + 2}" for n, t in enumerate(nest.operands)}
         done = f" `final`: they are all in, and {comment_safe(nest.fused.einsum.name)} is computed."
         yield f"/* {comment_safe(nest.fused.einsum.name)}: {comment_safe(str(nest.fused.einsum.operation))} */"
-        yield from map_lines("map_values", nest.fused.expression, names, nest.real)
+        yield from map_lines("map_values", nest.fused.expression, names, nest.kind)
         yield ""
     yield f"/* [{comment_safe(tile.memory)} holds {comment_safe(nest.output)}]: {comment_safe(shown)}, in vectors of"
     yield f" * {tile.lanes} {comment_safe(tile.axis)}. Inside for {comment_safe(_inside(nest))}; loops over"
@@ -47,7 +60,8 @@ def _arguments(nest: Nest) -> list[str]:
     most = [f"const long most_{nest.names[v]}" for v, _ in nest.tile.rows if nest.clamped(v)]
     others = [f"const real *{nest.names[t]}" for t in nest.operands]
     final = ["const int final"] if nest.fused is not None else []
-    return [*inputs, *others, "real *restrict to", *rows, *steps, "const int add", *final, *most]
+    parts = ["const long parts"] if nest.has_parts else []
+    return [*inputs, *others, "real *restrict to", *rows, *steps, "const int add", *final, *most, *parts]
 
 
 def _tile_body(nest: Nest) -> Iterator[str]:
@@ -56,7 +70,11 @@ def _tile_body(nest: Nest) -> Iterator[str]:
     dimensions = "".join(f"[{n}]" for _, n in rows) + f"[{tile.vectors}]"
     at = "".join(f"[{v}]" for v, _ in rows) + "[part]"
     place = "".join(f"{v} * to_{v} + " for v, _ in rows) + f"part * {tile.lanes}"
-    unrolled = [*rows, ("part", tile.vectors)]
+    parts = ("part", "parts" if nest.has_parts else tile.vectors)
+    unrolled = [*rows, parts]
+    stays = ""
+    if rows and nest.fits_registers:
+        stays = " in_register({0}_row[part]);"
     yield f"vec sum{dimensions};"
     yield from loops(unrolled, [f"__builtin_prefetch(to + {place}, 1);", f"sum{at} = (vec){{0}};"])
     body = []
@@ -72,7 +90,7 @@ def _tile_body(nest: Nest) -> Iterator[str]:
             continue
         body.append(f"vec {name}_row[{tile.vectors}];")
         load = f"{name}_row[part] = *(const {vec} *)({name} + {where + ' + ' if where else ''}part * {tile.lanes});"
-        body.extend(loops([("part", tile.vectors)], [load]))
+        body.extend(loops([parts], [f"{{ {load}{stays.format(name)} }}" if stays else load]))
         factors.append(f"{name}_row[part]")
     if nest.real == "int":
         spread = [
@@ -142,11 +160,11 @@ def _edge_lines(nest: Nest) -> Iterator[str]:
     strides, size = dict[str, int](), width
     for v, n in reversed(rows):
         strides[v], size = size, size * n
-    arguments = [a for a in _arguments(nest) if not a.startswith("const long most_")]
+    arguments = [a for a in _arguments(nest) if not a.startswith("const long most_") and a != "const long parts"]
     limits = [f"const long most_{v}" for v, _ in (*rows, (axis, 0))]
     steps = [f"n_{nest.names[v]}" for v, _ in tile.reduced]
     inputs = [nest.names[t] for t in nest.inputs]
-    yield "/* A tile at an edge: all of it is computed beside the output, and the values that are in it go there. */"
+    yield "/* A tile at an edge: its vectors are computed in full beside the output, and what is in it goes there. */"
     yield f"static __attribute__((noinline)) void edge_{output}({', '.join([*arguments, *limits])})"
     yield "{"
     body = [f"real part[{size}] __attribute__((aligned(64)));"]
@@ -154,7 +172,15 @@ def _edge_lines(nest: Nest) -> Iterator[str]:
     others = [nest.names[t] for t in nest.operands]
     final = [] if nest.fused is None else ["0"]
     call = [*inputs, *others, "part", *(str(strides[v]) for v, _ in rows), *steps, "0", *final, *most]
-    body.append(f"tile_{output}({', '.join(call)});")
+    *fewer, last = nest.edge_parts
+    for count in fewer:
+        body += [
+            f"if (most_{axis} <= {count * tile.lanes})",
+            f"    tile_{output}({', '.join([*call, str(count)])});",
+            "else",
+        ]
+    indent = "    " if fewer else ""
+    body.append(f"{indent}tile_{output}({', '.join([*call, *([str(last)] if nest.has_parts else [])])});")
     there = " + ".join([*(f"{v} * to_{v}" for v, _ in rows), axis])
     here = " + ".join([*(f"{v} * {strides[v]}" for v, _ in rows), axis])
     value = f"add ? to[{there}] + part[{here}] : part[{here}]"

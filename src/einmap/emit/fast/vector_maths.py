@@ -27,30 +27,54 @@ static inline vec vec_pick(ints mask, vec a, vec b)
 {
     return (vec)(((ints)a & mask) | ((ints)b & ~mask));
 }"""
-LARGER = """\
-static inline vec vec_max(vec a, vec b)
-{
-    return vec_pick((a > b) | (a != a), a, b);
-}"""
-SMALLER = """\
-static inline vec vec_min(vec a, vec b)
-{
-    return vec_pick((a < b) | (a != a), a, b);
-}"""
+EXTREME = """\
+static inline vec vec_{name}(vec a, vec b)
+{{
+    return vec_pick((a {sign} b) | (a != a), a, b);
+}}"""
+WIDE_EXTREME = """\
+#if defined({feature})
+/* The instruction has b where one is NaN. */
+static inline vec vec_{name}(vec a, vec b)
+{{
+    const {wide} x = ({wide})a, found = {head}_{name}_{tail}(x, ({wide})b);
+    return (vec){head}_mask_mov_{tail}(found, {head}_cmp_{tail}_mask(x, x, _CMP_UNORD_Q), x);
+}}
+#else
+{plain}
+#endif"""
 EXP = """\
-/* e^x = 2^n e^r with |r| at most log(2) / 2: a polynomial, and n in the exponent, in two halves. */
+/* e^x = 2^n e^r with |r| at most log(2) / 2: a polynomial, and n in the exponent. */
 static inline vec vec_exp(vec x)
 {{
+{begin}
+    const vec r = x - n * (real){upper} - n * (real){lower};
+    vec sum = (vec){{0}} + (real){first!r};
+{steps}
+{end}
+}}"""
+EXP_BEGIN = """\
     x = vec_pick(x < (real){low}, (vec){{0}} + (real){low}, x);
     x = vec_pick(x > (real){high}, (vec){{0}} + (real){high}, x);
     const vec whole = x * (real)1.4426950408889634 + (real){magic};
     const vec n = whole - (real){magic};
-    const ints power = (ints)whole - (ints)((vec){{0}} + (real){magic}), half = power >> 1;
-    const vec r = x - n * (real){upper} - n * (real){lower};
-    vec sum = (vec){{0}} + (real){first!r};
-{steps}
-    return sum * (vec)((half + {bias}) << {mantissa}) * (vec)((power - half + {bias}) << {mantissa});
-}}"""
+    const ints power = (ints)whole - (ints)((vec){{0}} + (real){magic}), half = power >> 1;"""
+EXP_END = """\
+    return sum * (vec)((half + {bias}) << {mantissa}) * (vec)((power - half + {bias}) << {mantissa});"""
+WIDE_EXP_BEGIN = """\
+#if defined({feature})
+    const {wide} low = {head}_set1_{tail}({low}), high = {head}_set1_{tail}({high});
+    x = (vec){head}_min_{tail}(high, {head}_max_{tail}(low, ({wide})x));
+    const vec n = (vec){head}_roundscale_{tail}(({wide})(x * (real)1.4426950408889634), 0);
+#else
+{plain}
+#endif"""
+WIDE_EXP_END = """\
+#if defined({feature})
+    return (vec){head}_scalef_{tail}(({wide})sum, ({wide})n);
+#else
+{plain}
+#endif"""
 CONSTANTS: Mapping[str, Mapping[str, object]] = {
     "float": {
         "low": "-104", "high": "89", "magic": "12582912", "upper": "0.693359375", "lower": "-2.12194440e-4",
@@ -62,8 +86,32 @@ CONSTANTS: Mapping[str, Mapping[str, object]] = {
     },
 }  # fmt: skip
 """Of the exponential: where it is 0 or infinite, 1.5 * 2^mantissa, log(2) in two parts (as in Sun's fdlibm)."""
+WIDE = {
+    64: ("__AVX512F__", "_mm512", "__m512"),
+    32: ("__AVX512VL__", "_mm256", "__m256"),
+    16: ("__AVX512VL__", "_mm", "__m128"),
+}
+"""For vectors of so many bytes: what AVX-512 for them is called, how instructions and their type begin."""
 TERMS = {"float": 7, "double": 13}
 """The highest power of the polynomial: what is left out is below half a unit in the last place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A type of vectors: `lanes` values of `real`, which is `float` or `double`."""
+
+    real: str
+    lanes: int
+
+    @property
+    def wide(self) -> dict[str, str]:
+        """Names of instructions of AVX-512 for such vectors; empty for none."""
+        size = self.lanes * {"float": 4, "double": 8}[self.real]
+        if size not in WIDE:
+            return {}
+        feature, head, wide = WIDE[size]
+        is_double = self.real == "double"
+        return {"feature": feature, "head": head, "wide": wide + "d" * is_double, "tail": "pd" if is_double else "ps"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,28 +261,28 @@ class Code:
 
 
 def map_lines(
-    name: str, expression: MapExpression, operands: Mapping[str, str], real: str, known: set[str] | None = None
+    name: str, expression: MapExpression, operands: Mapping[str, str], kind: Kind, known: set[str] | None = None
 ) -> Iterator[str]:
     """The function `name` of vectors that computes a map expression, after the functions that it calls.
 
-    `operands`: the parameter of each tensor, in order; `real`: `float` or `double`; `known`: functions that the file
-    has already, to which these are added.
+    `operands`: the parameter of each tensor, in order; `known`: functions that the file has already, to which these are
+    added.
     """
     code = Code()
     result = code.vector(_recorded(expression, {t: Text(text, code) for t, text in operands.items()}, code))
-    yield from function_lines(code.calls, real, set() if known is None else known)
+    yield from function_lines(code.calls, kind, set() if known is None else known)
     yield f"static inline vec {name}({', '.join(f'vec {text}' for text in operands.values())})"
     yield "{"
     yield from indented([*code.lines, f"return {result};"])
     yield "}"
 
 
-def function_lines(names: Iterable[str], real: str, known: set[str]) -> Iterator[str]:
+def function_lines(names: Iterable[str], kind: Kind, known: set[str]) -> Iterator[str]:
     """The functions `vec_` of such names, and those that they call, but for `known` ones, to which they are added."""
     for function in _in_order(names):
         if function not in known:
             known.add(function)
-            yield from (*_function(function, real).splitlines(), "")
+            yield from (*_function(function, kind).splitlines(), "")
 
 
 def _recorded(expression: MapExpression, operands: Mapping[str, Text], code: Code) -> Value:
@@ -260,20 +308,24 @@ def _in_order(calls: Iterable[str]) -> list[str]:
     return [name for name in ("pick", "max", "min", "exp", *BY_LANES) if name in needed]
 
 
-def _function(name: str, real: str) -> str:
+def _function(name: str, kind: Kind) -> str:
+    wide = kind.wide
     match name:
         case "pick":
             return PICK
-        case "max":
-            return LARGER
-        case "min":
-            return SMALLER
+        case "max" | "min":
+            plain = EXTREME.format(name=name, sign=">" if name == "max" else "<")
+            return WIDE_EXTREME.format(name=name, plain=plain, **wide) if wide else plain
         case "exp":
-            terms = TERMS[real]
+            terms, constants = TERMS[kind.real], CONSTANTS[kind.real]
             steps = "\n".join(f"    sum = sum * r + (real){1 / factorial(n)!r};" for n in reversed(range(terms)))
-            return EXP.format(**CONSTANTS[real], first=1 / factorial(terms), steps=steps)
+            begin, end = EXP_BEGIN.format(**constants), EXP_END.format(**constants)
+            if wide:
+                begin = WIDE_EXP_BEGIN.format(plain=begin, **constants, **wide)
+                end = WIDE_EXP_END.format(plain=end, **wide)
+            return EXP.format(**constants, first=1 / factorial(terms), begin=begin, steps=steps, end=end)
         case _:
-            return _by_lanes(name, real)
+            return _by_lanes(name, kind.real)
 
 
 def _by_lanes(name: str, real: str) -> str:
