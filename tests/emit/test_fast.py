@@ -342,9 +342,12 @@ def test_even_tiles_need_no_code_for_edges():
 
 def test_a_tile_at_an_edge_has_the_vectors_that_it_needs():
     nest = fast_nest(CASES["edges"])
-    assert nest.widths == {8: 4, 3: 1}  # 35 of n by 16, then by 8; vectors of 4
+    assert nest.sizes("n") == {8: 4, 3: 1}  # 35 of n by 16, then by 8; vectors of 4
     assert nest.edge_parts == (1, 2)
     assert fast_nest(product(GOTO, {"m": 12, "k": 11, "n": 35})).edge_parts == (1,)
+    remainder = product(GOTO.replace("n by 16", "n by 24"), {"m": 12, "k": 10, "n": 32})
+    assert fast_nest(remainder).uneven == ()  # 24 and 8 of n, both by 8
+    assert "edge_Z" not in emit(remainder, fast=True)
     assert not fast_nest(CASES["cores"]).has_parts  # 5 of n: two vectors, as in all tiles
 
 

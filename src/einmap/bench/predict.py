@@ -154,7 +154,7 @@ def _tile_steps(nest: Nest, core: Core) -> float:
         issued / WIDTH,
         LATENCY * turns / max(1, WINDOW / issued),
     )
-    widths = nest.widths
+    widths = nest.sizes(tile.axis)
     vectors = sum(count * -(-size // tile.lanes) for size, count in widths.items()) / widths.total()
     return calls * (busiest * vectors / tile.vectors + left)
 

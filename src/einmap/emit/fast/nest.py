@@ -180,11 +180,9 @@ class Nest:
     @property
     def uneven(self) -> tuple[str, ...]:
         """Rank variables of the output along which some register tiles are not full; the axis last."""
-        cut = {loop.variable for loop in self.loops if not self.divides(loop)}
-        rows = [v for v, _ in self.tile.rows if v in cut]
-        axis = self.tile.axis
-        full = dict(self.tile.sizes)[axis] == self.tile.vectors * self.tile.lanes
-        return (*rows, axis) if axis in cut or not full else tuple(rows)
+        tile = self.tile
+        full = {**dict(tile.rows), tile.axis: tile.vectors * tile.lanes}
+        return tuple(v for v, n in full.items() if min(self.sizes(v)) < n)
 
     @property
     def kind(self) -> Kind:
@@ -198,12 +196,14 @@ class Nest:
         registers = 32 if self.tile.lanes * BYTES[self.real] == VECTOR_BYTES else 16
         return self.tile.vectors * (1 + rows) < registers
 
-    @property
-    def widths(self) -> Counter[int]:
-        """Values of register tiles along the axis, and in how many turns of the loops over it they have so many."""
-        found = Counter({dict(self.einsum.bounds)[self.tile.axis]: 1})
+    def sizes(self, variable: str) -> Counter[int]:
+        """Values of register tiles along a rank variable, and in how many turns of the loops over it they have so many.
+
+        35 values by 16, then by 8: four times 8, once 3.
+        """
+        found = Counter({dict(self.einsum.bounds)[variable]: 1})
         for loop in self.loops:
-            if loop.variable == self.tile.axis:
+            if loop.variable == variable:
                 cut = Counter[int]()
                 for size, count in found.items():
                     cut[min(size, loop.tile)] += count * max(1, size // loop.tile)
@@ -216,7 +216,7 @@ class Nest:
     def edge_parts(self) -> tuple[int, ...]:
         """Vectors along the axis that register tiles at edges have, the fewest first."""
         tile, full = self.tile, self.tile.vectors * self.tile.lanes
-        counts = {-(-size // tile.lanes) for size in self.widths if size < full}
+        counts = {-(-size // tile.lanes) for size in self.sizes(tile.axis) if size < full}
         rows_are_cut = any(v != tile.axis for v in self.uneven)
         return tuple(sorted(counts | ({tile.vectors} if rows_are_cut else set())))
 
