@@ -7,11 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+from math import inf
 
+from einmap.emit.fast.cascade import Cascade
 from einmap.emit.fast.fast_c import fast_nest
 from einmap.errors import EinmapError
 from einmap.mapper.result.result import objective
-from einmap.mapping.nodes import PerEinsum, Spatial, Temporal
+from einmap.mapping.mapping import Mapping, PlacedNode
+from einmap.mapping.nodes import Address, PerEinsum, Spatial, Split, Storage, Temporal, Toll
+from einmap.mapping.rewrite.editing import paths_through, position_in, replaced
 from einmap.model.evaluate import evaluate
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
@@ -19,60 +25,97 @@ from einmap.spec.spec import Spec
 ROUNDS = 4
 STEPS = (-2, -1, 1, 2)
 """By how many tiles of the next loop further in a tile shape is changed at a time."""
+EQUAL = 1e-9
+"""By how much of it costs may differ that count as equal."""
 
 
 def refined(spec: Spec, metric: str, progress: Progress) -> Spec:
-    """The mapping of one Einsum with tile shapes of which no single one, a step smaller or larger, costs less.
+    """The mapping with tile shapes of which no single one, a step smaller or larger, costs less.
 
-    It costs no more than that of `spec`; after 4 rounds over all loops it is good enough. A mapping of several Einsums
-    stays as it is.
+    It costs no more than that of `spec`; after 4 rounds over all loops it is good enough. Two loops around several
+    Einsums change places where that costs no more, and packed tiles then take less memory.
     """
-    if len(spec.workload.einsums) != 1 or spec.mapping is None:
+    if spec.mapping is None:
         return spec
-    best, least = spec, objective(evaluate(spec), metric)
+    best = spec
+    least = _cost(spec, metric) or (objective(evaluate(spec), metric), inf)
     for number in range(ROUNDS):
         before = least
-        for place in range(len(spec.mapping.nodes)):
+        moves = [_orders, *(partial(_others, address=loop.address) for loop in spec.mapping.loops)]
+        for move in moves:
             progress.report("refining tile shapes", number, ROUNDS)
-            for other in _others(best, place):
+            for other in move(best):
                 if progress.stopped:
                     return best
                 cost = _cost(other, metric)
-                if cost is not None and cost < least:
+                if cost is not None and _is_less(cost, least):
                     best, least = other, cost
         if least == before:
             break
     return best
 
 
-def _others(spec: Spec, place: int) -> Iterator[Spec]:
-    """The specification with other tile shapes of the temporal loop at a place."""
+def _is_less(cost: tuple[float, float], other: tuple[float, float]) -> bool:
+    """Whether a cost is less, or as good as equal, and the tiles that the code packs are smaller."""
+    return cost[0] < other[0] * (1 - EQUAL) or (cost[0] <= other[0] * (1 + EQUAL) and cost[1] < other[1])
+
+
+def _orders(spec: Spec) -> Iterator[Spec]:
+    """The specification with the two loops above the first split in the other order.
+
+    What is held between the outermost memory and them moves in between, too.
+    """
     mapping = spec.mapping
     assert mapping is not None
     nodes = mapping.nodes
-    node = nodes[place]
-    name = spec.workload.einsums[0].name
+    for place, (first, second) in enumerate(pairwise(nodes)):
+        if isinstance(first, Temporal) and isinstance(second, Temporal) and isinstance(nodes[-1], Split):
+            held = nodes[1:place] if all(isinstance(n, Storage | Toll) for n in nodes[1:place]) else ()
+            above = nodes[: place - len(held)]
+            yield spec.with_mapping(Mapping((*above, second, *held, first, *nodes[place + 2 :])))
+            return
+
+
+def _others(spec: Spec, address: Address) -> Iterator[Spec]:
+    """The specification with other tile shapes of the temporal loop at an address."""
+    mapping = spec.mapping
+    assert mapping is not None
+    node = mapping.at(address)
     if not isinstance(node, Temporal) or node.initial_tile_shape != PerEinsum():
         return
-    variable, shape = node.rank_variable.of(name), node.tile_shape.of(name)
-    inside = [
-        n.tile_shape.of(name) or 1
-        for n in nodes[place + 1 :]
-        if isinstance(n, Temporal | Spatial) and n.rank_variable.of(name) == variable
-    ]
-    if shape is None or not inside:
+    paths = paths_through(mapping, address)
+    shapes = {node.tile_shape.of(name) for name in paths}
+    if len(shapes) != 1 or (shape := shapes.pop()) is None:
         return
-    for size in (shape + step * inside[0] for step in STEPS):
-        if size > inside[0]:
+    inside = [_next_shape(path, address, name) for name, path in paths.items()]
+    step = max((n for n in inside if n is not None), default=0)
+    for size in (shape + steps * step for steps in STEPS if step):
+        if size > step:
             changed = replace(node, tile_shape=PerEinsum(size))
-            yield spec.with_mapping(replace(mapping, nodes=(*nodes[:place], changed, *nodes[place + 1 :])))
+            yield spec.with_mapping(replaced(mapping, address, 1, (changed,)))
 
 
-def _cost(spec: Spec, metric: str) -> float | None:
-    """Cost of a mapping by a metric; None where it does not fit, or cannot be emitted as fast code."""
+def _next_shape(path: tuple[PlacedNode, ...], address: Address, einsum: str) -> int | None:
+    """The tile shape of an Einsum's next loop further in over the rank variable of the loop at an address."""
+    place = position_in(path, address)
+    loop = path[place].node
+    assert isinstance(loop, Temporal)
+    for placed in path[place + 1 :]:
+        node = placed.node
+        if isinstance(node, Temporal | Spatial) and node.rank_variable.of(einsum) == loop.rank_variable.of(einsum):
+            return node.tile_shape.of(einsum) or 1
+    return None
+
+
+def _cost(spec: Spec, metric: str) -> tuple[float, float] | None:
+    """Cost of a mapping by a metric, and values of packed tiles.
+
+    None where it does not fit, or cannot be emitted as fast code.
+    """
     try:
         cost = evaluate(spec)
-        fast_nest(spec)
+        nest = fast_nest(spec)
     except EinmapError:
         return None
-    return objective(cost, metric)
+    nests = tuple(nest.nests.values()) if isinstance(nest, Cascade) else (nest,)
+    return objective(cost, metric), sum(packed.layout.size for n in nests for packed in n.packed.values())

@@ -43,8 +43,11 @@ def assumed_latencies(processor: Processor) -> tuple[float, ...]:
     return (*caches, ASSUMED_MAIN)
 
 
-def arch_text(core: Core, cores: int = 1) -> str:
-    """YAML with `arch` and options of the mapper, for `cores` cores. Raises SpecError for more than there are."""
+def arch_text(core: Core, cores: int = 1, *, fused: bool = False) -> str:
+    """YAML with `arch` and options of the mapper, for `cores` cores. Raises SpecError for more than there are.
+
+    `fused`: what its template variable FUSED is unless it is given: whether intermediates stay in the core's own cache.
+    """
     processor = core.processor
     if not 1 <= cores <= processor.cores:
         raise SpecError(f"this processor has 1 to {processor.cores} cores, found {cores}", hint="--cores")
@@ -53,21 +56,27 @@ def arch_text(core: Core, cores: int = 1) -> str:
     nodes = [_main(core)]
     shared, own = list[str](), list[str]()
     names = [f"L{cache.level}" for cache in reversed(processor.caches)]
+    kept_in = next((c for c in reversed(processor.caches) if c.sharing == 1), processor.caches[0])
     outer = list(zip(reversed(processor.caches), reversed(core.rates.bandwidths), strict=True))
     for place, (cache, _) in enumerate(outer):
         # a cache is written from outside at the rate into it, and read at the rate into the next one
         into_next = outer[place + 1][1] if place + 1 < len(outer) else None
-        text = _cache(cache, outer[place][1], into_next, core.latencies[cache.level - 1], names[:place])
+        latency = core.latencies[cache.level - 1]
+        text = _cache(cache, outer[place][1], into_next, latency, names[:place], fuses=cache == kept_in)
         (shared if cache.sharing > 1 and cache.level > 1 else own).append(text)
     nodes += shared
     if cores > 1:
         nodes.append(_CORES.format(cores=cores))
     nodes += [*own, _END]
     size = TILE.vector_bits
+    registers, kept = REGISTERS.get(size, 16), f"L{kept_in.level}"
+    about = _about(core)
     head = _HEAD.format(
-        about=_about(core), vector=size, registers=REGISTERS.get(size, 16), step=f"{step:.4g}", width=8 * 32 * step
+        about=about, vector=size, registers=registers, step=f"{step:.4g}", kept_in=kept, fused=int(fused)
     )
-    return head + "".join(nodes) + _OPTIONS
+    # a reduction of one tensor is a pass along the last rank that it reads
+    along = _either("(Outputs if len(Inputs) > 1 else Inputs)", "Outputs")
+    return head + "".join(nodes).replace("~ALONG.", f"~{along}.") + _OPTIONS
 
 
 def _about(core: Core) -> str:
@@ -91,7 +100,7 @@ def _main(core: Core) -> str:
     return _MEMORY.format(
         name="MainMemory",
         size="inf",
-        tensors="{keep: ~Intermediates, may_keep: All}",
+        tensors=_either("{keep: ~Intermediates, may_keep: ~Intermediates}", "{keep: ~Intermediates, may_keep: All}"),
         read=f"{core.rates.bandwidths[-1]:.4g}",
         write=f"{core.rates.bandwidths[-1]:.4g}",
         part="1",
@@ -100,14 +109,32 @@ def _main(core: Core) -> str:
     )
 
 
-def _cache(cache: Cache, into: float, into_next: float | None, latency: float, further: list[str]) -> str:
-    keep, hidden = "Nothing", f"{1 - HIDDEN:.2g}"
-    if cache.level == 1:
-        keep = " - ".join(["Inputs", *(f"{name}.tensors" for name in further)])
+def _either(fused: str, apart: str) -> str:
+    """A template of a value that depends on whether intermediates stay in a cache."""
+    return f"{{% if FUSED %}}{fused}{{% else %}}{apart}{{% endif %}}"
+
+
+def _held(level: int, further: list[str], *, fuses: bool) -> str:
+    """The tensors of a cache; `fuses`: whether intermediates stay in it where any do."""
+    outside = [f"{name}.tensors" for name in further]
+    inputs = "Inputs" if fuses else "Inputs - Intermediates"
+    own = " - ".join(["Inputs", *outside]) if level == 1 else "Nothing"
+    own_fused = " - ".join([inputs, *outside]) if level == 1 else "Nothing"
+    if fuses:
+        own_fused = f"Intermediates | {own_fused}" if level == 1 else "Intermediates"
+        # one cache packs an input, and the nearest one may have a part of it
+        inputs = " - ".join(["Intermediates | Inputs", *outside])
+    return _either(f"{{keep: {own_fused}, may_keep: {inputs}}}", f"{{keep: {own}, may_keep: Inputs}}")
+
+
+def _cache(
+    cache: Cache, into: float, into_next: float | None, latency: float, further: list[str], *, fuses: bool
+) -> str:
+    hidden = f"{1 - HIDDEN:.2g}"
     return _MEMORY.format(
         name=f"L{cache.level}",
         size=f"{USABLE.get(cache.level, USABLE_FURTHER_OUT)} * 8 * {cache.size_bytes}",
-        tensors=f"{{keep: {keep}, may_keep: Inputs}}",
+        tensors=_held(cache.level, further, fuses=fuses),
         read="inf" if into_next is None else f"{into_next:.4g}",
         write=f"{into:.4g}",
         part="1" if cache.level > 2 else hidden,
@@ -120,6 +147,8 @@ _HEAD = """\
 # This processor, written by `einmap machine --this-cpu`.
 {about}
 # Energies are seconds at 1 W by which transfers make a core wait: the least energy is the shortest wait.
+# FUSED, a template variable: with 1 intermediates stay in {kept_in}, tile by tile; with 0 they may lie in main memory.
+{{% set FUSED = FUSED | default({fused}) | int %}}
 arch:
   variables:
     vector: {vector}          # bits of a vector
@@ -177,12 +206,18 @@ _END = """\
       fanout: vector // Outputs.bits_per_value
       vector: true
       min_usage: 1
-      loop_bounds: [{expression: ~Outputs.last_rank_variables, operator: ==, value: 1}]
+      loop_bounds: [{expression: ~ALONG.last_rank_variables, operator: ==, value: 1}]
     actions:
     - {name: compute, energy: 1 / step / (vector // Outputs.bits_per_value), throughput: step}
 """
 _OPTIONS = """\
 mapper:
   metrics: energy
+{% if FUSED %}
+  max_fused_loops: 2
+  tiling_coarseness: 3
+  break_ties: false
+{% else %}
   explore_imperfect_temporal_loops: true
+{% endif %}
 """
