@@ -3,6 +3,7 @@
 import csv
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from tests.emit.test_fast import CASES, GOTO, MAPS, loop, machine, product
 from tests.matmul.test_as_arch import RATES, SMALL
 
 import einmap
-from einmap.bench import bench
+from einmap.bench import bench, refine
 from einmap.bench.bench import MAPPED, benchmark
 from einmap.bench.cascades import attention_of, fractions_of, one_by_one
 from einmap.bench.compiler import Library
@@ -20,9 +21,10 @@ from einmap.bench.refine import refined
 from einmap.bench.result import Spread
 from einmap.bench.timing import Times, in_turn
 from einmap.bench.values import by_numpy, inputs_of
+from einmap.cli.commands.lab.bench import mapped
 from einmap.einsum.numeric import run as evaluated
 from einmap.emit.fast.fast_c import fast_nest
-from einmap.errors import SpecError
+from einmap.errors import NoMappingError, SpecError
 from einmap.matmul.measured import as_arch
 from einmap.matmul.measured.registers import Tile
 from einmap.matmul.measured.this_cpu import Cache, Processor
@@ -218,3 +220,48 @@ def test_tile_shapes_that_do_not_divide_a_rank_are_refined(monkeypatch, tmp_path
     found = refined(spec, "energy", Progress())
     assert min(costs, key=costs.get) == 6
     assert einmap.evaluate(found).energy <= costs[6] < costs[2]  # other loops may change, too
+
+
+def test_loops_around_several_einsums_are_refined_and_change_places_where_tiles_get_smaller(monkeypatch, tmp_path):
+    monkeypatch.setattr(refine, "ROUNDS", 1)
+    cpu = Processor((Cache(1, 2**12, 64, 1), Cache(2, 2**14, 64, 1), Cache(3, 2**20, 64, 2)), 2, 2.6e9)
+    text = as_arch.arch_text(as_arch.Core(cpu, RATES, as_arch.assumed_latencies(cpu)), fused=True)
+    (tmp_path / "cpu.yaml").write_text(text)
+    written = Path(ATTENTION).read_text()
+    head, shared = (
+        "  - !Temporal {rank_variable: h, tile_shape: 1}\n",
+        "  - !Storage {component: L3, tensors: [K, V]}\n",
+    )
+    rows = "  - !Temporal {rank_variable: m, tile_shape: {{ROWS}}}\n"
+    assert head + shared + rows in written
+    tiles = "      - !Temporal {rank_variable: p, tile_shape: {{[VECTOR, KEYS] | min}}}\n"
+    near = tiles + "      - !Storage {component: L1, tensors: [K]}\n"
+    turned = written.replace(head + shared + rows, shared + rows + head).replace(tiles, near)
+    (tmp_path / "turned.yaml").write_text(turned)
+    size = {"HEADS": 2, "N_TOKENS": 24, "N_CACHED": 32, "D_HEAD": 16, "BITS": 32, "ROWS": 6, "VECTOR": 16}
+    spec = einmap.load(tmp_path / "cpu.yaml", "attention_core", tmp_path / "turned.yaml", define=size)
+    found = refined(spec, "energy", Progress())
+    assert einmap.evaluate(found).energy < einmap.evaluate(spec).energy
+    before, after = fast_nest(spec), fast_nest(found)
+    packed = [sum(p.layout.size for n in nest.nests.values() for p in n.packed.values()) for nest in (before, after)]
+    assert packed[1] < packed[0]
+    assert next(iter(after.loops.values())).variable == "h"
+
+
+def test_a_search_that_finds_nothing_begins_again_with_fewer_tile_shapes(monkeypatch):
+    asked = []
+
+    def searched(spec, **options):
+        asked.append(options.get("tiling_coarseness"))
+        if len(asked) < 3:
+            raise NoMappingError("no mapping of Einsum 'Z' was found; not searched: some tile shapes of Z")
+        return SimpleNamespace(spec=spec, mapping=spec.mapping, metrics=("energy",))
+
+    monkeypatch.setattr("einmap.mapper.mapper.best_mappings", searched)
+    spec = CASES["edges"]
+    assert einmap.evaluate(mapped(spec, 1.0, {}, Progress())).energy <= einmap.evaluate(spec).energy
+    assert asked == [None, 2, 4]
+    asked.clear()
+    with pytest.raises(NoMappingError):
+        mapped(spec, 1.0, {"tiling_coarseness": 3}, Progress())
+    assert asked == [3]

@@ -101,6 +101,7 @@ def convolution(summed, axis, cut, channels=16, widths=None):
 CASES = {
     "even": product(GOTO, {"m": 12, "k": 10, "n": 32}),
     "edges": product(GOTO, {"m": 13, "k": 11, "n": 35}),
+    "cut off behind a vector": product(GOTO, {"m": 12, "k": 11, "n": 36}),
     "double": product(GOTO.replace("n by 4\n", "n by 2\n"), {"m": 7, "k": 6, "n": 19}, bits=64),
     "cores": product(GOTO.replace("m by 6", "m by 5 on Cores.cores"), {"m": 13, "k": 11, "n": 37}),
     "nothing packed further out": product(
@@ -348,6 +349,8 @@ def test_a_tile_at_an_edge_has_the_vectors_that_it_needs():
     remainder = product(GOTO.replace("n by 16", "n by 24"), {"m": 12, "k": 10, "n": 32})
     assert fast_nest(remainder).uneven == ()  # 24 and 8 of n, both by 8
     assert "edge_Z" not in emit(remainder, fast=True)
+    behind = fast_nest(CASES["cut off behind a vector"])
+    assert (behind.uneven, behind.whole_parts, behind.edge_parts) == (("n",), (1,), ())  # 8 and 4 of n
     assert not fast_nest(CASES["cores"]).has_parts  # 5 of n: two vectors, as in all tiles
 
 

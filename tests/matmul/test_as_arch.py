@@ -5,6 +5,7 @@ import pytest
 
 import einmap
 from einmap.emit.emit import emit
+from einmap.emit.fast.fast_c import fast_nest
 from einmap.errors import SpecError
 from einmap.matmul.measured import as_arch
 from einmap.matmul.measured.as_arch import Core, arch_text, assumed_latencies
@@ -40,6 +41,14 @@ def test_the_best_mapping_keeps_sums_in_registers_and_neighbours_in_vectors_and_
     assert (str(lanes.rank_variable), lanes.name) == ("n", "lanes")
     assert found.cost.latency >= 2 * 24 * 8 * 64 / 128e9  # the peak
     assert "vec sum" in emit(spec.with_mapping(found.mapping), fast=True)
+
+
+def test_what_is_between_einsums_stays_in_the_cores_own_cache_and_is_emitted_as_one_nest(cpu):
+    spec = einmap.load([cpu()[0], "matmul_chain"], define={"M": 4, "N": 16, "BITS": 32, "FUSED": 1})
+    found = einmap.map_workload(spec)
+    assert found.optimal
+    nest = fast_nest(spec.with_mapping(found.mapping))
+    assert (nest.kept["T1"].memory, nest.kept["T1"].extents[1]) == ("L2", 16)
 
 
 def test_with_several_cores_there_is_a_fanout_behind_the_caches_that_they_share(cpu):

@@ -5,7 +5,7 @@ A register tile of 6 rows may be a fifth faster than one of 4 (docs/performance.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -41,7 +41,8 @@ def refined(spec: Spec, metric: str, progress: Progress) -> Spec:
     least = _cost(spec, metric) or (objective(evaluate(spec), metric), inf)
     for number in range(ROUNDS):
         before = least
-        moves = [_orders, *(partial(_others, address=loop.address) for loop in spec.mapping.loops)]
+        moves: list[Callable[[Spec], Iterator[Spec]]] = [_orders]
+        moves += [partial(_others, address=loop.address) for loop in spec.mapping.loops]
         for move in moves:
             progress.report("refining tile shapes", number, ROUNDS)
             for other in move(best):
@@ -70,9 +71,10 @@ def _orders(spec: Spec) -> Iterator[Spec]:
     nodes = mapping.nodes
     for place, (first, second) in enumerate(pairwise(nodes)):
         if isinstance(first, Temporal) and isinstance(second, Temporal) and isinstance(nodes[-1], Split):
-            held = nodes[1:place] if all(isinstance(n, Storage | Toll) for n in nodes[1:place]) else ()
-            above = nodes[: place - len(held)]
-            yield spec.with_mapping(Mapping((*above, second, *held, first, *nodes[place + 2 :])))
+            begin = place
+            while begin > 1 and isinstance(nodes[begin - 1], Storage | Toll):
+                begin -= 1
+            yield spec.with_mapping(Mapping((*nodes[:begin], second, *nodes[begin:place], first, *nodes[place + 2 :])))
             return
 
 

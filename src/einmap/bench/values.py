@@ -98,10 +98,13 @@ def computed(expression: MapExpression, values: Mapping[str, Array], room: Array
 def is_near(found: Array, expected: Array, exact: bool) -> Array:
     """Where values are what they should be: equal, or, if functions round, up to some of the last digits; NaN is NaN.
 
-    The difference may be 1e-5 (32 bits) or 1e-13 (64) of the value, or of 1, as `1 + erf(x)` loses digits near -1.
+    The difference may be 1e-5 (32 bits) or 1e-13 (64) of the value, of 1, as `1 + erf(x)` loses digits near -1, or of
+    the root of the mean square of all values, as sums near 0 have the errors of their terms.
     """
     near = 0.0 if exact else {4: 1e-5, 8: 1e-13}[found.itemsize]
-    return np.isclose(found, expected, rtol=near, atol=near, equal_nan=True)
+    finite = expected[np.isfinite(expected)].astype(np.float64)
+    size = max(1.0, float(np.sqrt(np.mean(finite**2)))) if finite.size else 1.0
+    return np.isclose(found, expected, rtol=near, atol=near * size, equal_nan=True)
 
 
 def view(access: TensorAccess, values: Array, extents: Mapping[str, int]) -> tuple[Array, list[str]]:

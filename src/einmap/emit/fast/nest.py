@@ -213,17 +213,24 @@ class Nest:
         return found
 
     @property
+    def whole_parts(self) -> tuple[int, ...]:
+        """Vectors along the axis of register tiles that are cut off behind a whole vector; fewest first."""
+        tile = self.tile
+        found = {size // tile.lanes for size in self.sizes(tile.axis) if size % tile.lanes == 0}
+        return tuple(sorted(found - {tile.vectors}))
+
+    @property
     def edge_parts(self) -> tuple[int, ...]:
-        """Vectors along the axis that register tiles at edges have, the fewest first."""
-        tile, full = self.tile, self.tile.vectors * self.tile.lanes
-        counts = {-(-size // tile.lanes) for size in self.sizes(tile.axis) if size < full}
+        """Vectors along the axis of register tiles that are cut off inside a vector, or in their rows; fewest first."""
+        tile = self.tile
         rows_are_cut = any(v != tile.axis for v in self.uneven)
-        return tuple(sorted(counts | ({tile.vectors} if rows_are_cut else set())))
+        sizes = [size for size in self.sizes(tile.axis) if rows_are_cut or size % tile.lanes]
+        return tuple(sorted({-(-size // tile.lanes) for size in sizes}))
 
     @property
     def has_parts(self) -> bool:
         """Whether some register tiles have fewer vectors along the axis than others."""
-        return any(count < self.tile.vectors for count in self.edge_parts)
+        return any(count < self.tile.vectors for count in (*self.whole_parts, *self.edge_parts))
 
     def divides(self, loop: Loop) -> bool:
         """Whether all tiles of a loop have one size."""

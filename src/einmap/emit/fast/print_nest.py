@@ -102,18 +102,29 @@ def _call(nest: Nest) -> Iterator[str]:
         final = [" && ".join(f"{nest.at[v][1]} == {dict(nest.einsum.bounds)[v]}" for v in outside) or "1"]
     arguments = ", ".join([*inputs, *others, to, *rows, *sums, add, *final])
     whole = "".join(f", {n}" for v, n in tile.rows if nest.clamped(v))
-    if nest.has_parts:
-        whole += f", {tile.vectors}"
-    if not nest.uneven:
-        yield f"tile_{output}({arguments}{whole});"
-        return
     sizes = {**dict(tile.rows), tile.axis: tile.vectors * tile.lanes}
-    limits = [distance(*nest.at[v]) for v in sizes]
-    full = " && ".join(f"{distance(*nest.at[v])} >= {sizes[v]}" for v in nest.uneven)
-    yield f"if ({full})"
-    yield f"    tile_{output}({arguments}{whole});"
-    yield "else"
-    yield f"    edge_{output}({arguments}, {', '.join(limits)});"
+    rows = [f"{distance(*nest.at[v])} >= {n}" for v, n in tile.rows if v in nest.uneven]
+    along = distance(*nest.at[tile.axis])
+    counts = [tile.vectors, *reversed(nest.whole_parts)] if nest.has_parts else [tile.vectors]
+    cases = []
+    for count in counts:
+        relation = ">=" if count == tile.vectors else "=="
+        part = [f"{along} {relation} {count * tile.lanes}"] if tile.axis in nest.uneven else []
+        text = f"{arguments}{whole}{f', {count}' if nest.has_parts else ''}"
+        cases.append((" && ".join([*rows, *part]), f"tile_{output}({text});"))
+    if nest.edge_parts:
+        limits = [distance(*nest.at[v]) for v in sizes]
+        cases.append(("", f"edge_{output}({arguments}, {', '.join(limits)});"))
+    yield from _first_of(cases)
+
+
+def _first_of(cases: list[tuple[str, str]]) -> Iterator[str]:
+    """The line of the first case whose condition holds, as C; that of the last one where none does."""
+    for number, (condition, line) in enumerate(cases):
+        if len(cases) > 1:
+            head = f"if ({condition})" if number < len(cases) - 1 else ""
+            yield " ".join(filter(None, ["else" if number else "", head]))
+        yield f"{'    ' if len(cases) > 1 else ''}{line}"
 
 
 def _place(nest: Nest, tensor: str, strides: Mapping[str, int]) -> str:

@@ -44,7 +44,7 @@ def tile_lines(nest: Nest) -> Iterator[str]:
     yield "{"
     yield from indented(_tile_body(nest))
     yield "}"
-    if nest.uneven:
+    if nest.edge_parts:
         yield ""
         yield from _edge_lines(nest)
 
