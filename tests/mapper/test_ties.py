@@ -11,6 +11,7 @@ from tests.random_specs.nodes import spec_of
 from tests.random_specs.problems import draw_problem
 
 import einmap
+from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
 from einmap.mapper.fusion.cascade_objective import LimitedSum
 
 METRICS = ("energy", "latency")
@@ -126,6 +127,22 @@ def test_what_is_as_fast_as_the_first_bound_is_searched_once():
     assert once.ties_broken
     assert "ties" not in once.stats.steps
     assert once.cost.latency == pytest.approx(once.lower_bound)
+
+
+@pytest.mark.parametrize("machine", ["tpu_v4i", "nvdla"])  # compulsory traffic is the bound on neither
+def test_an_einsum_that_is_as_fast_as_bounds_without_tables_say_is_searched_once(machine, monkeypatch):
+    searched, run = [], EinsumSearch.run
+    monkeypatch.setattr(EinsumSearch, "run", lambda self: searched.append(self.request.goals) or run(self))
+    spec = einmap.load(machine, "conv")
+    once = einmap.map_workload(spec, metrics="latency")
+    assert once.optimal
+    assert once.ties_broken
+    assert searched == [("energy", "latency")]
+    left = einmap.map_workload(spec, metrics="latency", break_ties=False)
+    assert once.cost.latency == pytest.approx(left.cost.latency)
+    assert once.cost.energy <= left.cost.energy
+    (by_einsum,) = once.stats.by_einsum.values()
+    assert by_einsum["outcomes"]["not covered"]["subspaces"] == 0
 
 
 def test_other_metrics_have_no_ties_to_break():

@@ -2,14 +2,78 @@
 
 from __future__ import annotations
 
+import math
+from copy import deepcopy
 from dataclasses import replace
 
 from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
 from einmap.mapper.branch_and_bound.optimum import Optimum
+from einmap.mapper.cost_bounds.relaxed_bounds import Bounds
+from einmap.mapper.mapspace.enumeration import share_of
+from einmap.mapper.mapspace.lanes.fanout_table import FEW_USES
 from einmap.mapper.objective.tolerances import tie_breaker, tied
 from einmap.mapper.problem.options import Options
 from einmap.mapper.problem.request import Remainder
 from einmap.progress import Progress
+
+AT_FLOOR = 0.3
+"""Part of a limited time, and of the choices that may be looked at, for what is as fast as the first bounds say."""
+
+
+def as_fast_as_bounds(search: EinsumSearch, options: Options, floor: float) -> tuple[Optimum | None, int]:
+    """The least energy of what takes no longer than bounds without tables say, and the choices looked at.
+
+    `floor`: seconds of one instance that no mapping is below.
+    Latency mostly is what the busiest component needs in any case: then one search finds the best, ties broken. None
+    where another metric is asked for, or where nothing that is so fast was found.
+    """
+    asked, progress = search.request, share_of(search.progress, AT_FLOOR)
+    is_asked = asked.goals == ("latency",) and options.breaks_ties and not options.objective_tolerance
+    if not is_asked or asked.remainder is not None or any(path.pruned for path in search.paths):
+        return None, 0
+    least = max(floor, _least_latency(search, progress))
+    if least <= 0:
+        return None, 0
+    limits = tied(math.inf, least)
+    request = replace(asked, goals=("energy", "latency"), remainder=Remainder(limits.rows, -1.0))
+    paths = [path.with_plans(request, path.plans) for path in search.paths]
+    most, tally = search.max_work * AT_FLOOR, deepcopy(search.tally)
+    found = EinsumSearch(
+        search.einsum, search.arch, request, progress, paths, search.instances, most, tally=tally
+    ).run()
+    as_fast = [i for i, values in enumerate(found.values) if limits.takes(*values)]
+    if not as_fast:
+        return None, found.work
+    best = min(as_fast, key=lambda i: found.values[i][0])
+    latency = (found.values[best][1],)
+    # whether a better one by energy was looked for to the end or not
+    broken = replace(found, complete=True, bound=latency, cut=False, ties_broken=found.complete)
+    return replace(broken, values=[latency], mappings=[found.mappings[best]]), found.work
+
+
+def _least_latency(search: EinsumSearch, progress: Progress) -> float:
+    """Seconds of one instance that no mapping is below, without tables; 0 where that takes long."""
+    least = math.inf
+    for path in search.paths:
+        for group in path.groups():
+            if len(group.lanes) > FEW_USES:
+                return 0.0
+            bounds = Bounds(path, group.plans, group.lanes, progress, needed=True)
+            least = min(least, float(bounds.values.min(initial=math.inf)))
+    return least if math.isfinite(least) else 0.0
+
+
+def run_at_floor_first(search: EinsumSearch, options: Options, floor: float) -> Optimum:
+    """The result of a search, with ties of latency broken where something is as fast as the first bounds say.
+
+    `floor`: seconds of one instance that no mapping is below.
+    """
+    found, work = as_fast_as_bounds(search, options, floor)
+    if found is not None:
+        return found
+    search.max_work -= work
+    optimum = search.run()
+    return replace(optimum, work=optimum.work + work)
 
 
 def with_ties_broken(
@@ -20,7 +84,7 @@ def with_ties_broken(
     The Einsum is searched once more for that; a least sum over Einsums has the best of each. `search`: None where brute
     force found it, which breaks ties itself; `left`: choices that may be looked at.
     """
-    is_wanted = options.breaks_ties and not options.objective_tolerance and found.mappings
+    is_wanted = options.breaks_ties and not options.objective_tolerance and found.mappings and not found.ties_broken
     if search is None or not is_wanted or left <= 0 or token.stopped:
         return found
     breaker = tie_breaker(search.request.goals)

@@ -20,7 +20,7 @@ from einmap.errors import NoMappingError
 from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
 from einmap.mapper.branch_and_bound.optimum import Optimum
 from einmap.mapper.branch_and_bound.smallest_tiles import why_not_smallest
-from einmap.mapper.branch_and_bound.tied_search import with_ties_broken
+from einmap.mapper.branch_and_bound.tied_search import run_at_floor_first, with_ties_broken
 from einmap.mapper.exhaustive.brute_force import brute_force
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.given.pattern import Pattern
@@ -350,7 +350,7 @@ class IndependentSearch:
             rng = np.random.default_rng([self.options.seed, position])
             return brute_force(part.einsum, arch, self.tried(part.einsum.name), token, budget, rng)
         part.search.progress, part.search.max_work = token, budget
-        return part.search.run()
+        return run_at_floor_first(part.search, self.options, least_costs(part.einsum, arch, ("latency",))[0])
 
     def nothing(self, part: EinsumResult, token: Progress) -> NoMappingError:
         """Why there is no mapping of an Einsum."""
