@@ -32,7 +32,11 @@ def amounts(
     return [pytest.param(*before, *few, id=f"{name}few"), *slow]
 
 
-def some(step: int, values: Iterable[Any], part: str = "mapper") -> list[Any]:
-    """Values of one argument: each `step`-th always, the others in the slow tests of `part`."""
+def some(step: int, values: Iterable[Any], part: str = "mapper", *, each: bool = False) -> list[Any]:
+    """Values of one argument: each `step`-th always, the others in the slow tests of `part`.
+
+    `each`: a value is a tuple, of one value for each of several arguments.
+    """
     marks = [pytest.mark.slow, getattr(pytest.mark, part)]
-    return [value if i % step == 0 else pytest.param(value, marks=marks) for i, value in enumerate(values)]
+    rows = [value if each else (value,) for value in values]
+    return [pytest.param(*row, marks=[] if i % step == 0 else marks) for i, row in enumerate(rows)]

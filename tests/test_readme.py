@@ -3,8 +3,6 @@
 import json
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,12 +16,11 @@ def block(language, number=0):
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)[number]
 
 
-def test_the_worked_example_prints_what_the_readme_says(tmp_path):
-    (tmp_path / "matmul.yaml").write_text(block("yaml"))
-    (tmp_path / "example.py").write_text(block("python"))
-    done = subprocess.run([sys.executable, "example.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
-    printed = README.split("prints\n\n```\n")[1].split("```")[0]
-    assert done.stdout == printed
+def test_the_worked_example_prints_what_the_readme_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("matmul.yaml").write_text(block("yaml"))
+    Path("example.py").write_text(block("python"))
+    assert output_of(["python", "example.py"]) == README.split("prints\n\n```\n")[1].split("```")[0]
 
 
 DEMO = "map tpu_v4i gpt3_6.7b"

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.amounts import some
 from tests.distribute.test_every_plan import drawn, space_of
 from tests.distribute.test_search import found_plan
 
@@ -37,7 +38,7 @@ def in_bands(monkeypatch):
     homes.homes_of.cache_clear()
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", some(3, range(25), "distribute"))
 def test_bands_find_the_cheapest_plan(seed, in_bands):
     world = drawn(seed, MESHES)
     whole = cheapest(space_of(world))
@@ -61,7 +62,7 @@ def test_the_least_memory_is_proven_where_pairs_of_homes_are_not_listed(in_bands
     assert found.least_peak == pytest.approx(whole.least_peak, rel=1e-8)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", some(3, range(12), "distribute"))
 def test_bands_keep_to_the_memory(seed, in_bands):
     world = drawn(seed, MESHES, most_einsums=4)
     space = space_of(world, limited=True)

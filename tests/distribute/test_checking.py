@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.amounts import few_and_many
 from tests.distribute.drawn_plans import draw
 
 from einmap import SpecError, load
@@ -13,8 +14,9 @@ from einmap.distribute.backends.local import LocalEngine
 from einmap.einsum.numeric import rank_sizes
 
 
-def test_samples_of_drawn_plans_agree_and_a_wrong_value_among_them_is_seen():
-    for seed in range(40):
+@few_and_many("seeds", (range(10),), (range(10, 40),), part="distribute")
+def test_samples_of_drawn_plans_agree_and_a_wrong_value_among_them_is_seen(seeds):
+    for seed in seeds:
         plan = draw(seed).plan
         check = chosen_check(plan.workload, "sample", seed)
         inputs = sample_inputs(plan.workload, seed, whole=False)

@@ -84,12 +84,19 @@ def check_sent(plan, best):
     assert sum(row.total_sent_bytes for row in communication(plan)) == pytest.approx(best.sent_bytes, rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[pytest.mark.slow, pytest.mark.distribute] if name in LONG else []) for name in SMALL],
-)
-def test_a_plan_that_was_written_computes_what_the_whole_does(name):
-    for case in QUICK:
+def by_turns():
+    """Each workload with two of QUICK, and marked slow with the others; those of LONG with all of them in the slow ones."""
+    slow = [pytest.mark.slow, pytest.mark.distribute]
+    for position, name in enumerate(SMALL):
+        few = [] if name in LONG else [QUICK[0], QUICK[1 + position % 3]]
+        if few:
+            yield pytest.param(name, few, id=name)
+        yield pytest.param(name, [case for case in QUICK if case not in few], marks=slow, id=f"{name}-others")
+
+
+@pytest.mark.parametrize(("name", "cases"), list(by_turns()))
+def test_a_plan_that_was_written_computes_what_the_whole_does(name, cases):
+    for case in cases:
         plan, best = chosen(name, *case)
         check_sent(plan, best)
         inputs = sample_inputs(plan.workload, 0, plan.dtype)

@@ -44,7 +44,7 @@ def drawn_plans(first, n, devices=None):
 
 
 def test_programs_send_what_was_predicted_for_drawn_placements(engine):
-    plans = drawn_plans(0, 20)
+    plans = drawn_plans(0, 8)
     for plan, found in zip(plans, engine.lower(plans), strict=True):
         assert found.lowered == predicted(communication(plan))
 

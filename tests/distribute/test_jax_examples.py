@@ -4,14 +4,22 @@ import pytest
 from tests.distribute.checking import check_run
 from tests.distribute.shipped import DEVICES, IMPERFECT, PERFECT, shipped_plan
 
-QUICK = [(2, "float32", IMPERFECT), (4, "float64", IMPERFECT), (8, "float64", PERFECT)]
+SIZES = {"2 float32": IMPERFECT, "4 float64": IMPERFECT, "8 float64": PERFECT}
 IN_TWO_PROCESSES = [("matmul", "matmul_overlap"), ("matmul", "matmul_2d_gather"), ("attention", "attention_over_h_d")]
 
 
-@pytest.mark.parametrize(("devices", "dtype", "sizes"), QUICK, ids=["2 float32", "4 float64", "8 float64"])
-@pytest.mark.parametrize("names", IMPERFECT, ids="-".join)
-def test_it_computes_the_whole_result_and_sends_what_was_predicted(engine, names, devices, dtype, sizes):
-    check_run(engine, shipped_plan(names, sizes[names], devices, dtype))
+def by_turns():
+    """Each distribution with one of SIZES, and marked slow with the two others."""
+    for position, names in enumerate(IMPERFECT):
+        for turn, size in enumerate(SIZES):
+            marks = [pytest.mark.slow, pytest.mark.distribute] if (position + turn) % len(SIZES) else []
+            yield pytest.param(names, size, marks=marks, id=f"{'-'.join(names)}-{size}")
+
+
+@pytest.mark.parametrize(("names", "size"), list(by_turns()))
+def test_it_computes_the_whole_result_and_sends_what_was_predicted(engine, names, size):
+    devices, dtype = size.split()
+    check_run(engine, shipped_plan(names, SIZES[size][names], int(devices), dtype))
 
 
 @pytest.mark.slow

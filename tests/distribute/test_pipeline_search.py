@@ -15,6 +15,8 @@ from einmap.distribute.pipelines.timeline import StageCosts, run_pipeline
 from einmap.errors import SpecError
 from einmap.progress import Progress
 
+LONG = [pytest.mark.slow, pytest.mark.distribute]
+
 
 def problem(device_of, batches, forward, inputs, weights, transfer, most):
     """Equal devices: costs of a device for a micro-batch, `most` activations of stages."""
@@ -49,7 +51,7 @@ def least_of_all(one):
     return least
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [pytest.param(n, marks=LONG if n == 3 else []) for n in range(12)])
 def test_no_order_of_a_small_pipeline_is_shorter(seed):
     rng = random.Random(seed)
     device_of, batches = rng.choice([((0, 1), 2), ((0, 1), 2), ((0, 1, 1, 0), 1), ((0, 0, 1), 1), ((0, 1, 0), 1)])
@@ -80,8 +82,8 @@ GREEDY = [
     (looped(4, 1), 8, (10, 12, 8, 1), 8, 273, 256),
     (folded(4), 8, (10, 12, 8, 0), 8, 258, 248),
     (folded(4), 8, (10, 12, 8, 1), 8, 273, 266),
-    (looped(8, 1), 16, (10, 12, 8, 0), 16, 550, 514),
-    (folded(8), 16, (10, 12, 8, 1), 16, 559, 545),
+    pytest.param(looped(8, 1), 16, (10, 12, 8, 0), 16, 550, 514, marks=LONG),
+    pytest.param(folded(8), 16, (10, 12, 8, 1), 16, 559, 545, marks=LONG),
 ]
 
 
@@ -126,7 +128,11 @@ def test_a_stopped_search_gives_the_best_so_far_not_proven():
     stopped = best_pipeline(problem, progress=progress)
     assert said
     assert not stopped.proven
-    assert stopped.lower_bound <= best_pipeline(problem, runs=2000).timeline.makespan <= stopped.timeline.makespan
+    assert (
+        stopped.lower_bound
+        <= best_pipeline(problem, runs=2000, nodes=100).timeline.makespan
+        <= stopped.timeline.makespan
+    )
 
 
 def test_a_search_that_is_stopped_makes_no_more_orders_by_rules(monkeypatch):

@@ -175,6 +175,8 @@ def test_the_example_of_the_contest_is_solved_to_its_published_optimum():
     assert example(50).cost((0, 1, 2, 0, 0)) == 495
 
 
+@pytest.mark.slow
+@pytest.mark.distribute
 def test_the_real_sharding_problem_of_816_nodes_is_solved_to_its_proven_optimum():
     problem = problem_of(PROBLEM)
     assert len(problem.nodes) == 816

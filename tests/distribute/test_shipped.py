@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from tests.amounts import some
 from tests.distribute.shipped import DEVICES, IMPERFECT, PERFECT, shipped_plan
 
 from einmap import load
@@ -30,8 +29,15 @@ def test_the_result_is_that_of_the_whole_workload(names):
     assert agree(shipped_plan(names, PERFECT[names], 8))
 
 
-@pytest.mark.parametrize("devices", some(2, DEVICES, "distribute"))
-@pytest.mark.parametrize("names", IMPERFECT, ids="-".join)
+def by_turns():
+    """Each distribution on one of DEVICES, and marked slow on the others."""
+    for position, names in enumerate(IMPERFECT):
+        for turn, devices in enumerate(DEVICES):
+            marks = [pytest.mark.slow, pytest.mark.distribute] if (position + turn) % len(DEVICES) else []
+            yield pytest.param(names, devices, marks=marks, id=f"{'-'.join(names)}-{devices}")
+
+
+@pytest.mark.parametrize(("names", "devices"), list(by_turns()))
 def test_it_is_so_where_splits_are_imperfect_and_in_float32(names, devices):
     imperfect = shipped_plan(names, IMPERFECT[names], devices)
     assert agree(imperfect, seed=1)

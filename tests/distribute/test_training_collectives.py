@@ -124,7 +124,7 @@ def moves(workload, axes, placements, spread=()):
     [
         pytest.param("x", 0, {"all_reduce": 290}, marks=SLOW),
         pytest.param("y", 0, {"all_reduce": 128}, marks=SLOW),
-        ("xy", 0, {"all_reduce": 418}),
+        pytest.param("xy", 0, {"all_reduce": 418}, marks=SLOW),
         ("xy", 2, {"all_gather": 129, "all_reduce": 289, "reduce_scatter": 129}),
         ("xy", 3, {"all_gather": 259, "all_reduce": 289, "reduce_scatter": 129}),
     ],

@@ -2,6 +2,7 @@
 
 import random
 
+from tests.amounts import few_and_many
 from tests.execute.agreement import differences
 from tests.random_specs.cases import valid_case
 from tests.random_specs.nodes import changed
@@ -21,9 +22,10 @@ def drawn(seed):
         return None
 
 
-def test_random_mappings_move_the_lines_that_their_values_lie_in():
+@few_and_many("seeds, least", (range(12), 6), (range(30), 15), part="simulator")
+def test_random_mappings_move_the_lines_that_their_values_lie_in(seeds, least):
     compared = 0
-    for seed in range(30):
+    for seed in seeds:
         if (case := drawn(seed)) is None:
             continue
         spec, cost = case
@@ -34,4 +36,4 @@ def test_random_mappings_move_the_lines_that_their_values_lie_in():
         found = [d for d in differences(spec, cost, execution) if d[0] != "usage"]
         assert found == [], (seed, found)
         compared += 1
-    assert compared >= 15
+    assert compared >= least

@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 import pytest
+from tests.amounts import few_and_many
 from tests.execute.agreement import differences
 from tests.random_specs.recurrences import architecture, loop, storage, valid_recurrence
 
@@ -132,12 +133,14 @@ def disagreements(seeds, networks=False, ending=False):
     return [(seed, found[0]) for seed, case in drawn if (found := differences(*case))]
 
 
-def test_25_random_mappings_of_recurrences_cost_what_they_do():
-    assert disagreements(range(25)) == []
+@few_and_many("seeds", (range(10),), (range(10, 25),), part="simulator")
+def test_random_mappings_of_recurrences_cost_what_they_do(seeds):
+    assert disagreements(seeds) == []
 
 
-def test_25_random_mappings_of_recurrences_whose_last_step_is_read_cost_what_they_do():
-    assert disagreements(range(25), ending=True) == []
+@few_and_many("seeds", (range(10),), (range(10, 25),), part="simulator")
+def test_random_mappings_of_recurrences_whose_last_step_is_read_cost_what_they_do(seeds):
+    assert disagreements(seeds, ending=True) == []
 
 
 @pytest.mark.slow
@@ -146,8 +149,9 @@ def test_400_more_of_them_cost_what_they_do():
     assert disagreements(range(4000, 4400), ending=True) == []
 
 
-def test_what_crosses_networks_in_random_recurrences_is_counted():
-    assert disagreements(range(15), networks=True) == []
+@few_and_many("seeds", (range(6),), (range(6, 15),), part="simulator")
+def test_what_crosses_networks_in_random_recurrences_is_counted(seeds):
+    assert disagreements(seeds, networks=True) == []
 
 
 @pytest.mark.slow

@@ -80,8 +80,8 @@ def wrong(seeds):
     return [(seed, different) for seed, (spec, cost) in drawn for different in differences(spec, cost)[:1]]
 
 
-def test_30_random_mappings_of_such_spaces_cost_what_they_do():
-    assert wrong(range(30)) == []
+def test_12_random_mappings_of_such_spaces_cost_what_they_do():
+    assert wrong(range(12)) == []
 
 
 @pytest.mark.slow

@@ -116,27 +116,35 @@ def test_one_pass_behind_a_causal_mask_is_executed_and_emitted_with_the_values_o
     np.testing.assert_allclose(outputs["AV"], right, rtol=1e-12)
 
 
-def test_the_mapper_chooses_a_rewrite_where_no_row_of_scores_fits():
+ONLINE, SPLIT = "online_softmax P=16", "split_softmax P=16"
+MANY = pytest.param([ONLINE, SPLIT], marks=[pytest.mark.slow, pytest.mark.mapper])
+
+
+@pytest.mark.parametrize("rewrites", [[SPLIT], MANY], ids=["one", "two"])
+def test_the_mapper_chooses_a_rewrite_where_no_row_of_scores_fits(rewrites):
     """A row of 128 scores takes 1,024 bits of a buffer with 768: the maximum of a row waits for all of it."""
     sizes = {"HEADS": 1, "N_TOKENS": 2, "N_CACHED": 128, "D_HEAD": 2}
     spec = load("simple", "attention_core", define=sizes).set("arch.nodes.GlobalBuffer.size", 768)
     written = map_workload(spec, max_fused_loops=2)
-    best = map_workload(spec, max_fused_loops=2, rewrites=["online_softmax P=16", "split_softmax P=16"])
+    best = map_workload(spec, max_fused_loops=2, rewrites=rewrites)
     assert written.optimal
     assert best.optimal
     assert best.cost.edp < written.cost.edp
     (text,) = best.front[0].rewrites
-    assert f"the best cascade of these is {text}: as written, online_softmax P=16, split_softmax P=16" in best.reason
+    assert f"the best cascade of these is {text}: {', '.join(['as written', *rewrites])}" in best.reason
     again = loads(dump_mapping(best.mapping, **best.front[0].made_for))
     loaded = spec.set("mapping", again.get("mapping")).expanded()
     assert evaluate(loaded).edp == pytest.approx(best.cost.edp, rel=1e-12)
     assert list(differences(loaded, evaluate(loaded), execute(loaded))) == []
 
 
-def test_what_is_written_is_kept_where_it_is_best():
-    spec = load("simple", "attention_core", define={"HEADS": 1, "N_TOKENS": 4, "D_HEAD": 2})
+@pytest.mark.parametrize(
+    "rewrites", [["split_softmax P=2"], pytest.param(["best"], marks=[pytest.mark.slow, pytest.mark.mapper])]
+)
+def test_what_is_written_is_kept_where_it_is_best(rewrites):
+    spec = load("simple", "attention_core", define={"HEADS": 1, "N_TOKENS": 4, "D_HEAD": 1})
     plain = map_workload(spec, max_fused_loops=1)
-    best = map_workload(spec, max_fused_loops=1, rewrites=["best"])
+    best = map_workload(spec, max_fused_loops=1, rewrites=rewrites)
     assert best.cost.edp <= plain.cost.edp
     assert "as written" in best.reason
 

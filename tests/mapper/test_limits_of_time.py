@@ -180,7 +180,7 @@ def test_no_more_is_evaluated_than_was_asked_for(names, fuse, most):
 
 
 @pytest.mark.parametrize("fuse", [True, False])
-@pytest.mark.parametrize("names", some(2, STOPPED))
+@pytest.mark.parametrize("names", some(4, STOPPED))
 def test_a_search_that_is_stopped_at_once_gives_a_mapping_and_a_gap(names, fuse):
     given, token = einmap.load(*names), einmap.Progress()
     token.stop()

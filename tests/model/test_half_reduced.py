@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from functools import cache
 
 import pytest
 from tests.execute.agreement import differences
@@ -107,7 +108,8 @@ def test_elements_that_a_later_iteration_adds_to_are_half_reduced(first, is_read
     assert [kind for kind, *_ in differences(given, cost)] == ["tensor"] * is_read_early
 
 
-def judged(seed, monkeypatch):
+@cache
+def judged(seed):
     """What the checks say of a random mapping, and what its execution says."""
     case = draw_shared_lanes(random.Random(seed))
     try:
@@ -121,7 +123,7 @@ def judged(seed, monkeypatch):
     backwards = any(a < 0 for e in einsums for t in e.outputs for _, i in e.by_tensor[t].projection for _, a in i.terms)
     if said == "half-reduced" and any(einsum.operation.reduction in ("max", "min") for einsum in einsums):
         return "refused", "refused"  # a part of the values may have the largest one
-    with monkeypatch.context() as unchecked:
+    with pytest.MonkeyPatch.context() as unchecked:
         unchecked.setattr(evaluation, "check_parts", lambda *_: None)
         try:
             found = differences(einmap.Spec.from_dict(case))
@@ -133,17 +135,17 @@ def judged(seed, monkeypatch):
     return said, "wrong" if kinds == {"tensor"} else "right" if not kinds else str(found)
 
 
-def disagreements(seeds, monkeypatch):
+def disagreements(seeds):
     agree = {("refused",) * 2, ("right",) * 2, ("in parts", "wrong"), ("in parts", "not supported")}
-    return [(s, *found) for s in seeds if (found := judged(s, monkeypatch)) not in {*agree, ("half-reduced", "wrong")}]
+    return [(s, *found) for s in seeds if (found := judged(s)) not in {*agree, ("half-reduced", "wrong")}]
 
 
-def test_what_lanes_of_60_random_cascades_share_is_right_unless_it_is_said(monkeypatch):
-    assert disagreements(range(60), monkeypatch) == []
+def test_what_lanes_of_60_random_cascades_share_is_right_unless_it_is_said():
+    assert disagreements(range(60)) == []
 
 
-def test_random_cascades_often_share_parts_of_sums(monkeypatch):
-    found = Counter(judged(seed, monkeypatch) for seed in range(60))
+def test_random_cascades_often_share_parts_of_sums():
+    found = Counter(judged(seed) for seed in range(60))
     assert found["in parts", "wrong"] >= 1
     assert found["right", "right"] >= 15
 
@@ -151,5 +153,5 @@ def test_random_cascades_often_share_parts_of_sums(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.simulator
 @pytest.mark.parametrize("part", range(12))
-def test_what_lanes_of_3000_random_cascades_share_is_right_unless_it_is_said(part, monkeypatch):
-    assert disagreements(range(1_000 + 250 * part, 1_250 + 250 * part), monkeypatch) == []
+def test_what_lanes_of_3000_random_cascades_share_is_right_unless_it_is_said(part):
+    assert disagreements(range(1_000 + 250 * part, 1_250 + 250 * part)) == []

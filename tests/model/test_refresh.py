@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from tests.amounts import some
 from tests.machines import workload
 from tests.model.executed import Executed, differences_in
 from tests.nests import nest
@@ -131,7 +132,7 @@ def refreshed(spec, rng):
     return spec, given
 
 
-@pytest.mark.parametrize("part", range(3))
+@pytest.mark.parametrize("part", some(3, range(3), "simulator"))
 def test_an_execution_that_is_refreshed_as_it_goes_takes_as_long_and_as_much(part):
     for seed in range(4 * part, 4 * part + 4):
         plain, _ = valid_case(random.Random(seed))

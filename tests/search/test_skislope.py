@@ -52,7 +52,7 @@ def test_the_curve_of_a_cascade_is_the_best_for_every_capacity(chain, curves, fu
     spec, curve = chain, curves[fuse]
     assert curve.complete and curve.fused == fuse
     options = {"max_fused_loops": float("inf")} if fuse else {}
-    for capacity in (3, 5, 11, 23, 41):
+    for capacity in (3, 11, 41):
         alone = einmap.Spec.from_dict({**spec.to_dict(), "arch": machine(capacity)})
         best = einmap.map_workload(alone, metrics="energy", fuse=fuse, **options)
         assert curve.traffic(capacity) == best.cost.energy

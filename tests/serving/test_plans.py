@@ -4,6 +4,7 @@ import itertools
 import math
 
 import pytest
+from tests.amounts import some
 from tests.frontends.huggingface.configs import PUBLISHED
 from tests.serving.test_tokens import MACHINE, TINY, layer_seconds
 
@@ -155,8 +156,10 @@ def test_stages_are_cut_so_that_the_longest_is_shortest_within_memory():
     assert step.seconds == pytest.approx(max(one.seconds + sending, 2 * (longest + shift)))
 
 
-@pytest.mark.parametrize("config", [TINY, MIXED, LATENT], ids=["dense", "experts", "latent"])
-@pytest.mark.parametrize("answer", [None, 8])
+@pytest.mark.parametrize(
+    ("config", "answer"),
+    some(2, [(TINY, None), (TINY, 8), (MIXED, 8), (MIXED, None), (LATENT, None), (LATENT, 8)], "distribute", each=True),
+)
 def test_no_other_plan_takes_less(config, answer):
     """All ways to divide 8 devices on two axes, one by one, each as a request of its own."""
     request = TokenRequest((1, 12), (40, 300), 8, first=False, answer=answer)

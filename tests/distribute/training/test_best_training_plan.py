@@ -140,14 +140,13 @@ def check(seed):
     assert best.step.peak.total <= memory
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_no_plan_of_a_small_problem_is_better(seed):
-    check(seed)
+def test_no_plan_of_a_small_problem_is_better():
+    check(0)
 
 
 @pytest.mark.slow
 @pytest.mark.distribute
-@pytest.mark.parametrize("seed", range(2, 302))
+@pytest.mark.parametrize("seed", range(1, 301))
 def test_no_plan_of_300_small_problems_is_better(seed):
     check(seed)
 

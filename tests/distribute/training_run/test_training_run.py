@@ -129,6 +129,8 @@ def test_a_plan_as_text():
     assert missing.value.hint == "write pp=VALUE"
 
 
+@pytest.mark.slow
+@pytest.mark.distribute
 def test_two_processes_of_jax_give_the_unpartitioned_step():
     pytest.importorskip("jax")
     from einmap.distribute.training_run.server import ProcessDevices

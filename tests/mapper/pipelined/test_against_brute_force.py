@@ -93,7 +93,7 @@ def compare(seed, stages, sizes=(None,), rows=False):
 
 def test_the_best_pipelines_are_those_of_the_brute_force():
     # seeds of which a Pipeline is best
-    assert all(compare(seed, 2) for seed in (1, 2))
+    assert compare(1, 2)
     assert compare(3, 3)
     assert compare(1, 2, IN_TURNS)
 
