@@ -302,6 +302,7 @@ def sparsity_page() -> str:
         KINDS, "## An example", SPARSITY_SNIPPET,
         "## The key itself", meaning(sparsity.SparsityInput), fields_list(sparsity.SparsityInput),
         "## A density", meaning(sparsity.DensityInput), fields_list(sparsity.DensityInput),
+        "## A format by name", meaning(sparsity.NamedFormatInput), fields_list(sparsity.NamedFormatInput),
         "## A level of a format", meaning(sparsity.FormatLevelInput), fields_list(sparsity.FormatLevelInput),
         "## A saving", meaning(sparsity.SavingInput), fields_list(sparsity.SavingInput),
         "## Energies", meaning(sparsity.SavingEnergiesInput), fields_list(sparsity.SavingEnergiesInput),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from math import prod
 
-from tests.sparse.encoded import encoded
+from tests.sparse.encoded import Written, encoded
 
 from einmap.arch.component import Memory
 from einmap.model.counting.path import applies, path_of
@@ -145,8 +145,12 @@ class Definition:
                 tile = self.box([self.element(tensor, values) for _, values in points])
                 filled = [e for e in tile if self.nonzero(tensor, e)]
                 which = state[points[0][0]]
-                leaves_out = self.sparsity.compresses(form.component.name, tensor)
                 name = (station.component.name, tensor, action, which)
+                stored = self.sparsity.formats.get((form.component.name, tensor))
+                if stored is not None and not stored.is_plain:
+                    self.part(stored, access, (form, form is station), points, tile, name)
+                    continue
+                leaves_out = self.sparsity.compresses(form.component.name, tensor)
                 self.add(self.counts, name, len(filled if leaves_out else tile))
                 fmt = self.sparsity.formats.get((form.component.name, tensor)) if form is station else None
                 if fmt is not None:
@@ -154,3 +158,14 @@ class Definition:
                     window = tuple(slice(a, b + 1) for a, b in zip(low, high, strict=True))
                     self.add(self.bits, name, encoded(fmt, self.masks[tensor][window])[1])
                     assert prod(b - a + 1 for a, b in zip(low, high, strict=True)) == len(tile)
+
+    def part(self, fmt, access, form, points, tile, name):
+        """A part of the tile that a memory holds, in a format with blocks or padding."""
+        station, has_metadata = form
+        index, _ = points[0]
+        (held,) = (of for of in self.visits(station).values() if any(i == index for i, _ in of))
+        whole = self.box([self.element(access.tensor, values) for _, values in held])
+        written = Written(fmt, [e for e in whole if self.nonzero(access.tensor, e)], whole, tile)
+        self.add(self.counts, name, written.values)
+        if has_metadata:
+            self.add(self.bits, name, written.bits)

@@ -8,7 +8,7 @@ import numpy as np
 from tests.random_specs.cases import valid_case
 
 from einmap.arch.component import Memory
-from einmap.errors import CapacityError, NotSupportedError
+from einmap.errors import CapacityError, NotSupportedError, SpecError
 from einmap.execute.execute import execute
 from einmap.model.evaluate import evaluate
 from einmap.sparse.savings import STATES
@@ -16,8 +16,34 @@ from einmap.sparse.savings import STATES
 NAMES = ["bitmask", "coo", "rle", "csf", "uncompressed"]
 
 
-def sparsity_of(rng: random.Random, spec, *, known: bool) -> dict:
-    """A key `sparsity` for a specification; `known`: zeros are known position by position."""
+def parted_format(rng: random.Random, sizes) -> list:
+    """Levels of a format whose ranks may be in blocks, with padding, or with dense tiles below a level that tells."""
+    rest = []
+    for rank, n in sizes.items():
+        lengths = [d for d in range(2, n + 1) if n % d == 0]
+        block = rng.choice(lengths) if lengths and rng.random() < 0.7 else None
+        rest.append([rank] if block is None else [f"{rank} / {block}", f"{rank} % {block}"])
+    order = []
+    while any(rest):
+        order.append(rng.choice([parts for parts in rest if parts]).pop(0))
+    levels = []
+    while order:
+        n = rng.randint(1, len(order))
+        levels.append({"format": rng.choice(["U", "CP", "B", "RLE", "ELL", "ELL"]), "ranks": order[:n]})
+        order = order[n:]
+    padded = max((i for i, level in enumerate(levels) if level["format"] == "ELL"), default=0)
+    for level in levels[:padded]:
+        level["format"] = "U"
+    if len(levels) > 1 and rng.random() < 0.5:
+        levels[-1]["format"] = "U"
+    return levels
+
+
+def sparsity_of(rng: random.Random, spec, *, known: bool, parted: bool = False) -> dict:
+    """A key `sparsity` for a specification; `known`: zeros are known position by position.
+
+    `parted`: formats with blocks and padding.
+    """
     workload, arch = spec.workload, spec.arch()
     tensors = sorted({t for e in workload.einsums for t in e.tensors})
     memories = [name for name, c in arch.components.items() if isinstance(c, Memory)]
@@ -63,20 +89,24 @@ def sparsity_of(rng: random.Random, spec, *, known: bool) -> dict:
     formats = {}
     for m in memories:
         chosen = {t: rng.choice(NAMES) for t in tensors if rng.random() < 0.4 and sizes[t]}
+        if parted:
+            chosen = {t: parted_format(rng, sizes[t]) for t in tensors if rng.random() < 0.6 and sizes[t]}
         if chosen:
             formats[m] = chosen
     return {"densities": densities, "formats": formats, "savings": savings}
 
 
-def draw_sparse(rng: random.Random, *, known: bool):
-    """A specification with zeros that both sides know, with its cost."""
+def draw_sparse(rng: random.Random, *, known: bool, parted: bool = False):
+    """A specification with zeros that both sides know, with its cost; `parted`: its formats have blocks and padding."""
     while True:
         spec, _ = valid_case(rng)
-        sparse = spec.set("sparsity", sparsity_of(rng, spec, known=known))
+        sparse = spec.set("sparsity", sparsity_of(rng, spec, known=known, parted=parted))
         try:
             return sparse, evaluate(sparse)
         except (NotSupportedError, CapacityError):
             continue
+        except SpecError:
+            assert parted  # blocks of a structured density that do not lie in those of a format
 
 
 def modelled(spec, cost) -> dict:

@@ -18,7 +18,7 @@ def random_format(rng, shape):
     while order:
         group = tuple(int(order.pop()) for _ in range(rng.integers(1, len(order) + 1)))
         kinds.append(
-            (str(rng.choice(["U", "CP", "B", "RLE", "UOP"] if order else ["U", "CP", "B", "RLE"])), group, None)
+            (str(rng.choice(["U", "CP", "B", "RLE", "UOP"] if order else ["U", "CP", "B", "RLE"])), group, None, None)
         )
     return format_of(kinds, shape)
 
@@ -37,7 +37,7 @@ def test_a_tile_takes_what_is_written_of_it(seed):
     most = fmt.most(size, int(tile.sum()))
     assert most.values >= stored.values
     assert most.metadata >= stored.metadata
-    if fmt.is_compressed:
+    if fmt.levels[-1].kind != "U":
         assert stored.values == tile.sum()
 
 
@@ -65,6 +65,7 @@ def test_examples_by_hand():
             mask.shape, lambda ranks: Known(mask).parts((0, 0), mask.shape, ranks)
         )
         for name in NAMED
+        if name != "ellpack"
     }
     assert {name: (s.values, s.metadata) for name, s in stored.items()} == {
         "uncompressed": (32, 0),

@@ -7,5 +7,6 @@ Nothing here knows of mappings: tiles are boxes of indices. The model and the si
 - `masks`: known positions from files, bands and generators
 - `propagated`: zeros of what an Einsum writes, from those of its inputs
 - `formats`: bits of metadata and values that a tile takes: coordinates, bitmasks, runs, offsets
+- `blocks`: the same of formats with blocks, padding or dense tiles, of which boxes are parts
 - `savings`: which reads, writes and operations are gated or skipped, and all of it in one value
 """

@@ -6,7 +6,7 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -49,6 +49,23 @@ class Known:
     def part(self) -> float:
         """Part of the tensor's values that is nonzero."""
         return self.nonzeros / max(1, self.mask.size)
+
+    def reshaped(self, shape: tuple[int, ...]) -> Known:
+        """All values, with ranks cut into several."""
+        return self._derived(("shape", *shape), lambda: self.mask.reshape(shape))
+
+    def without(self, ranks: tuple[int, ...]) -> Known:
+        """Where along some ranks there is any nonzero; these ranks have one index then."""
+        return self._derived(("without", *ranks), lambda: self.mask.any(axis=ranks, keepdims=True))
+
+    @cached_property
+    def _others(self) -> dict[tuple[object, ...], Known]:
+        return {}
+
+    def _derived(self, key: tuple[object, ...], mask: Callable[[], Bools]) -> Known:
+        if key not in self._others:
+            self._others[key] = Known(mask())
+        return self._others[key]
 
     def expected(self, low: Sequence[Wholes], size: Sequence[Wholes]) -> Floats:
         """Nonzeros of each box."""

@@ -85,6 +85,6 @@ class Sparsity:
         return found
 
     def compresses(self, memory: str, tensor: str) -> bool:
-        """Whether a memory stores no zeros of a tensor."""
+        """Whether a memory leaves out zeros of a tensor, all or those of empty blocks."""
         found = self.formats.get((memory, tensor))
         return found is not None and found.is_compressed

@@ -295,7 +295,8 @@ class Bindings:
             for name, of_einsum in workload.einsums.items()
         }
         each = one_density_each(bound, place(self.raw, ("sparsity", "densities")))
-        return propagated(each, workload.workload, binder.given_densities, self.rank_sizes)
+        at = place(self.raw, ("sparsity", "formats"))
+        return propagated(each, workload.workload, binder.given_densities, self.rank_sizes, at)
 
     @property
     def runs_code(self) -> bool:

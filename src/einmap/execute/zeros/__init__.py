@@ -7,4 +7,5 @@ Nothing here shares a formula with the model: tiles are looked at, and written o
 - `zeros`: tiles that pass between memories: what is saved of them, and what they take
 - `points`: the operations of one visit of the innermost loops
 - `encode`: a tile written out in a format
+- `parted`: parts of a tile in a format with blocks or padding
 """

@@ -125,6 +125,9 @@ class Points:
                     if action is None:
                         continue
                     form = station if isinstance(station.component, Memory) or way == "up" else memory
+                    if form is memory and zeros.has_parts(route, memory):
+                        self._count_parts(station, memory, action, n, (moved[:, n], state[:, n]))
+                        continue
                     columns = (moved[:, n], nonzero[:, n], state[:, n])
                     self._count(zeros, station, form, action, instance, columns)
         return state
@@ -154,6 +157,25 @@ class Points:
             leaves_out = sparsity.compresses(form.component.name, tensor)
             zeros.add(zeros.counts, key, instance, filled if leaves_out else filled + empty)
             zeros.add(zeros.metadata, key, instance, one * filled + zero * empty)
+
+    def _count_parts(self, station: Hold, memory: Hold, action: str, n: int, columns: tuple[Any, Any]) -> None:
+        """Count single values of a tile in a format with blocks or padding, of the lane at a position."""
+        route, zeros, tensor = self.route, self.zeros, memory.tensor
+        moved, state = columns
+        if not moved.any():
+            return
+        lane = self.lanes[n]
+        box = zeros.tile(route, memory, route.outward(lane, route.unit_level, memory.level))
+        places = tuple(at[:, n] - low for at, (low, _) in zip(self.indices(tensor), box, strict=True))
+        instance = route.outward(lane, route.unit_level, station.level)
+        values, bits = zeros.parted(route, memory, box).singles
+        for which in range(3):
+            here = moved & (state == which)
+            key = (route.einsum.name, station.component.name, tensor, action, which)
+            taken = tuple(at[here] for at in places)
+            zeros.add(zeros.counts, key, instance, int(values[taken].sum()))
+            if station is memory:
+                zeros.add(zeros.metadata, key, instance, int(bits[taken].sum()))
 
     def _state(self, tensor: str, memory: Hold, merged: tuple[int, ...]) -> Any:
         """State of a tensor's value at each point: savings of its memory, and of those further out."""

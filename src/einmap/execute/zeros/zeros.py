@@ -9,14 +9,28 @@ import numpy as np
 
 from einmap.arch.component import Memory
 from einmap.arrays import Bools
+from einmap.errors import NotSupportedError
 from einmap.execute.results.result import Held, StateKey, ZeroCounts
 from einmap.execute.zeros.encode import encoded
+from einmap.execute.zeros.parted import PartedTile
 from einmap.mapping.nodes import Address
 from einmap.schedule.boxes import Box, box_of
 from einmap.schedule.routes import Hold, Instance, Route, chain_to_memory
 from einmap.sparse.savings import Sparsity
 
+MOST_TILES = 64
+"""Tiles in formats with blocks or padding that are remembered, at most."""
+
 type Sums = dict[StateKey, dict[Instance, float]]
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Values of a box that pass: `where` they do, and which of these are nonzero."""
+
+    box: Box
+    where: Bools
+    nonzero: Bools
 
 
 @dataclass
@@ -32,6 +46,7 @@ class Zeros:
     counts: Sums = field(default_factory=dict)
     metadata: Sums = field(default_factory=dict)
     held: dict[tuple[str, str, str], Held] = field(default_factory=dict)
+    tiles: dict[tuple[str, str, str, Box], PartedTile] = field(default_factory=dict)
 
     def result(self) -> ZeroCounts:
         """All that has been counted."""
@@ -93,35 +108,66 @@ class Zeros:
             return
         state = self.state(route, hold.tensor, hold, lane)
         nonzero = self.nonzero(hold.tensor, box) & where
-        self._pass(route, hold, hold, "write" if down else "read", (lane, state), where, nonzero)
+        moved = Moved(box, where, nonzero)
+        self._pass(route, hold, (hold, box), "write" if down else "read", (lane, state), moved)
+        tiles = {hold: box, chain[-1]: self.tile(route, chain[-1], route.outward(lane, hold.level, chain[-1].level))}
         sender = chain[-1] if down else hold
         for station, group in zip(chain, merged, strict=True):
             if any(lane[i] for i in group):
                 continue
             at = route.outward(lane, hold.level, station.level), state
             if isinstance(station.component, Memory):
-                self._pass(route, station, station, "read" if down else "write", at, where, nonzero)
+                self._pass(route, station, (station, tiles[station]), "read" if down else "write", at, moved)
             elif station.component.directions[hold.tensor] != ("up" if down else "down"):
-                self._pass(route, station, sender, "read", at, where, nonzero)
+                self._pass(route, station, (sender, tiles[sender]), "read", at, moved)
+
+    def tile(self, route: Route, hold: Hold, lane: Instance) -> Box:
+        """The part of a tensor that a memory holds now for an Einsum."""
+        intervals = route.intervals(self.clock, lane, hold.level, hold.position)
+        assert intervals is not None
+        return box_of(route, hold.tensor, intervals)
+
+    def has_parts(self, route: Route, hold: Hold) -> bool:
+        """Whether a memory stores a tensor in a format with blocks or padding, of whose tiles parts are taken."""
+        fmt = self.sparsity[route.einsum.name].formats.get((hold.component.name, hold.tensor))
+        return fmt is not None and not fmt.is_plain
+
+    def parted(self, route: Route, hold: Hold, box: Box) -> PartedTile:
+        """A tile in such a format."""
+        key = route.einsum.name, hold.component.name, hold.tensor, box
+        if key not in self.tiles:
+            if len(self.tiles) >= MOST_TILES:
+                self.tiles.pop(next(iter(self.tiles)))
+            fmt = self.sparsity[route.einsum.name].formats[hold.component.name, hold.tensor]
+            self.tiles[key] = PartedTile(fmt, self.nonzero(hold.tensor, box), box)
+        return self.tiles[key]
 
     def _pass(
         self,
         route: Route,
         station: Hold,
-        form: Hold,
+        form: tuple[Hold, Box],
         action: str,
         at: tuple[Instance, int],
-        where: Bools,
-        nonzero: Bools,
+        moved: Moved,
     ) -> None:
-        """Count values at a station, in the form that `form` stores them, with their metadata."""
-        sparsity, (instance, state), tensor = self.sparsity[route.einsum.name], at, form.tensor
+        """Count values at a station, in the form in which a memory stores its tile, with their metadata."""
+        (memory, tile), (instance, state) = form, at
+        sparsity, tensor = self.sparsity[route.einsum.name], memory.tensor
         key = (route.einsum.name, station.component.name, tensor, action, state)
-        leaves_out = sparsity.compresses(form.component.name, tensor)
-        self.add(self.counts, key, instance, int(nonzero.sum() if leaves_out else where.sum()))
-        fmt = sparsity.formats.get((form.component.name, tensor))
-        if fmt is not None and station is form and where.all():
-            self.add(self.metadata, key, instance, encoded(fmt.levels, nonzero)[1])
+        if self.has_parts(route, memory):
+            if not moved.where.all():
+                raise NotSupportedError(f"{tensor!r} passes in parts, which formats with blocks or padding do not know")
+            values, bits = self.parted(route, memory, tile).taken(moved.box)
+        else:
+            leaves_out = sparsity.compresses(memory.component.name, tensor)
+            values = int(moved.nonzero.sum() if leaves_out else moved.where.sum())
+            fmt = sparsity.formats.get((memory.component.name, tensor))
+            is_told = fmt is not None and station is memory and moved.where.all()
+            bits = encoded(fmt.levels, moved.nonzero)[1] if fmt is not None and is_told else 0
+        self.add(self.counts, key, instance, values)
+        if station is memory:
+            self.add(self.metadata, key, instance, bits)
 
     def opened(self, route: Route, hold: Hold, box: Box) -> None:
         """A memory holds a tile from now on."""
@@ -131,7 +177,10 @@ class Zeros:
         key = (route.einsum.name, memory.name, hold.tensor)
         tile = self.nonzero(hold.tensor, box)
         fmt = sparsity.formats.get((memory.name, hold.tensor))
-        values, bits = (tile.size, 0) if fmt is None else encoded(fmt.levels, tile)
+        if self.has_parts(route, hold):
+            values, bits = self.parted(route, hold, box).taken(box)
+        else:
+            values, bits = (tile.size, 0) if fmt is None else encoded(fmt.levels, tile)
         before, width = self.held.get(key, Held()), memory.bits[hold.tensor]
         most = (before.values, before.metadata)
         if values * width + bits > most[0] * width + most[1]:

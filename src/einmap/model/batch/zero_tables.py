@@ -66,6 +66,9 @@ class ZeroTables:
         for tensor, density in self.sparsity.densities.items():
             if isinstance(density, Known):
                 raise NotSupportedError(f"zeros of {tensor!r} that are known position by position")
+        for (memory, tensor), fmt in self.sparsity.formats.items():
+            if not fmt.is_plain:
+                raise NotSupportedError(f"the format of {tensor!r} in {memory!r}, with blocks, padding or dense tiles,")
 
     def extents(self, tensor: str, sizes: Mapping[str, Any]) -> list[Any]:
         """Lengths of a tensor's tile, in the order of its density's ranks. `sizes`: values of each rank variable."""

@@ -89,7 +89,7 @@ class _Causes:
                 visits, boxes = zeros.visits(exchange)
                 for station, name, way in zeros.places(exchange):
                     form = zeros.form(exchange, station, way)
-                    contents = zeros.positions(boxes), zeros.content(form, boxes)
+                    contents = zeros.positions(boxes), zeros.content(exchange, form, visits, boxes)
                     action = station.component.name, zeros.name, name
                     sets = zeros.sets(exchange, station, visits, way)
                     self._add(action, form.component.name, visits, station.level, sets, contents)

@@ -15,14 +15,15 @@ import numpy as np
 from einmap.arch.component import Memory
 from einmap.arrays import Amounts
 from einmap.errors import NotSupportedError
-from einmap.model.counting.path import EinsumPath, Station
+from einmap.model.counting.path import EinsumPath, Station, applies
 from einmap.model.sparsity.conditions import Condition, everything, node_of, of_exchanges, of_operations
 from einmap.model.sparsity.sums import WHOLE, Nest, Sets, Split, Visits
-from einmap.model.sparsity.tiles import largest, mean_parts
+from einmap.model.sparsity.tiles import largest
 from einmap.model.sparsity.visits import Around, Boxes, boxes_of, by_row
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.model.traffic.tensor_traffic import Exchange, TensorTraffic
-from einmap.sparse.formats import Format
+from einmap.sparse.blocks import mean_stored, stored
+from einmap.sparse.formats import Format, Stored
 from einmap.sparse.known import Known
 from einmap.sparse.savings import Sparsity
 
@@ -85,9 +86,24 @@ class TensorZeros:
 
     def visits(self, exchange: Exchange) -> tuple[Visits, Boxes]:
         """The visits of the child of an exchange, and the boxes of the tensor that they move."""
-        visits = Visits(self.nest, self.node(exchange), self.conditions(exchange), self.tensor)
+        parted = [
+            (fmt, self._around(exchange, form))
+            for form in (exchange.parent, exchange.child)
+            if (fmt := self._format(form)) is not None and not fmt.is_plain
+        ]
+        visits = Visits(self.nest, self.node(exchange), self.conditions(exchange), self.tensor, parted)
         ranks = self.sparsity.ranks.get(self.name) or tuple(rank for rank, _ in self.tensor.access.projection)
         return visits, boxes_of(self.path, self.tensor.access, ranks, visits.own)
+
+    def _format(self, form: Station) -> Format | None:
+        """The format in which a memory stores the tensor."""
+        return self.sparsity.formats.get((form.component.name, self.name))
+
+    def _around(self, exchange: Exchange, form: Station) -> Around:
+        """The loops around the tile of a memory, of which an exchange moves a part."""
+        if form is exchange.child:
+            return self.node(exchange)
+        return Around(frozenset([i for i, loop in enumerate(self.path.loops) if applies(loop, form)]), frozenset())
 
     def slid(self, exchange: Exchange) -> Iterator[Passed]:
         """Values that pass where visits in a row keep what both need: dense counts times densities, alike in all lanes.
@@ -99,9 +115,11 @@ class TensorZeros:
         if self.conditions(exchange):
             why = "a saving of"
         for station in exchange.chain:
-            has_format = (station.component.name, self.name) in self.sparsity.formats
-            if has_format and (isinstance(density, Known) or not self.sparsity.shares_metadata):
+            fmt = self._format(station)
+            if fmt is not None and (isinstance(density, Known) or not self.sparsity.shares_metadata):
                 why = "a format, without metadata: share or with zeros that are known by place, of"
+            elif fmt is not None and not fmt.is_plain:
+                why = "a format with blocks or padding of"
             if station is path.compute or why:
                 continue
             instances = prod(path.loops[i].iterations for i in lane_loops(path, station.level))
@@ -140,11 +158,15 @@ class TensorZeros:
         """Values and metadata that a station reads or writes in one way of an exchange."""
         form = self.form(exchange, station, way)
         lanes, sets = lane_loops(self.path, station.level), self.sets(exchange, station, visits, way)
-        values = visits.sums(self.content(form, boxes), lanes, sets)
+        values = visits.sums(self.content(exchange, form, visits, boxes), lanes, sets)
         metadata = None
-        fmt = self.sparsity.formats.get((form.component.name, self.name)) if form is station else None
+        fmt = self._format(form) if form is station else None
         if fmt is not None:
-            bits = self._shared_bits(fmt, form, boxes) if self.sparsity.shares_metadata else self._bits(fmt, boxes)
+            bits = (
+                self._shared_bits(fmt, form, boxes)
+                if self.sparsity.shares_metadata
+                else self._stored(fmt, exchange, form, visits, boxes).metadata
+            )
             metadata = visits.sums(bits, lanes, sets)
         return Passed(station, self.name, action, way, values, metadata)
 
@@ -187,9 +209,11 @@ class TensorZeros:
         indexed = self.tensor.access.variables
         return frozenset(i for i in loops if self.path.loops[i].variable not in indexed)
 
-    def content(self, form: Station, boxes: Boxes) -> Amounts:
+    def content(self, exchange: Exchange, form: Station, visits: Visits, boxes: Boxes) -> Amounts:
         """Values of each tile, as a memory stores them."""
-        density = self.sparsity.densities.get(self.name)
+        density, fmt = self.sparsity.densities.get(self.name), self._format(form)
+        if fmt is not None and not fmt.is_plain:
+            return self._stored(fmt, exchange, form, visits, boxes).values
         if density is not None and self.sparsity.compresses(form.component.name, self.name):
             found: Amounts = by_row(density.expected(boxes.low, boxes.size), self.n)
             return found
@@ -208,15 +232,22 @@ class TensorZeros:
         """Bits of metadata for each position of the largest tiles that a memory holds: the mean over them."""
         density = self.sparsity.densities[self.name]
         size = largest(self.path, self.tensor.counts, form, self.sparsity.ranks[self.name])
-        whole = fmt.stored(size, lambda ranks: mean_parts(density, size, ranks)).metadata
-        return whole / max(1, prod(size))
+        return mean_stored(fmt, density, size).metadata / max(1, prod(size))
 
-    def _bits(self, fmt: Format, boxes: Boxes) -> Amounts:
-        """Bits of metadata of each tile; none where there is none."""
+    def _stored(self, fmt: Format, exchange: Exchange, form: Station, visits: Visits, boxes: Boxes) -> Stored:
+        """Values and bits of metadata of each tile as a memory stores it; none where there is none."""
         density = self.sparsity.densities[self.name]
-        tiles = boxes.first(self.n)
-        bits = fmt.stored(tiles.size, lambda ranks: density.parts(tiles.low, tiles.size, ranks)).metadata
-        return np.where(tiles.positions > 0, bits, 0.0) if isinstance(bits, np.ndarray) else bits
+        tiles, held = boxes.first(self.n), None
+        if not fmt.is_plain and form is not exchange.child:
+            at = self._around(exchange, form)
+            spans = {v: rows.spans(at) for v, rows in visits.rows.items()}
+            whole = boxes_of(self.path, self.tensor.access, self.sparsity.ranks[self.name], spans).first(self.n)
+            held = whole.low, whole.size
+        found = stored(fmt, density, tiles.low, tiles.size, held)
+        there = tiles.positions > 0
+        if isinstance(there, bool):
+            return found
+        return Stored(*(np.where(there, a, 0.0) if np.ndim(a) else a for a in (found.values, found.metadata)))
 
 
 class EinsumZeros:

@@ -100,6 +100,12 @@ def slower_passing(zeros: TensorZeros, passed: Passed) -> float:
     conditions = innermost(c for c in zeros.conditions(exchange) if c.skips)
     boxes = [(leader, condition.node, False) for leader, condition in conditions.items()]
     form = zeros.form(exchange, passed.station, passed.way)
+    fmt = sparsity.formats.get((form.component.name, passed.tensor))
+    if fmt is not None and not fmt.is_plain and _is_random(sparsity.densities[passed.tensor]):
+        raise NotSupportedError(
+            f"lanes: slowest beside blocks or padding of {passed.tensor!r} is not supported yet",
+            hint="leave out lanes, or give its zeros position by position",
+        )
     if sparsity.compresses(form.component.name, passed.tensor):
         boxes.append((passed.tensor, zeros.node(exchange), True))
     return _slower(sparsity, zeros.path, passed.station.level, boxes, passed.values.actual + passed.values.gated)

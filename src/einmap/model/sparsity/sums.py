@@ -19,6 +19,7 @@ from einmap.model.sparsity.conditions import Condition, innermost, likely
 from einmap.model.sparsity.visits import Alike, Around, Spans, Table, are_alike
 from einmap.model.traffic.tensor_traffic import TensorTraffic
 from einmap.sparse.densities import Density, Structured
+from einmap.sparse.formats import Format
 from einmap.sparse.known import Known
 from einmap.sparse.savings import Sparsity
 
@@ -94,15 +95,26 @@ class Visits:
     """All visits of a node, with the conditions of what happens in them; rows that are alike are one."""
 
     def __init__(
-        self, nest: Nest, node: Around, conditions: Sequence[Condition], tensor: TensorTraffic | None = None
+        self,
+        nest: Nest,
+        node: Around,
+        conditions: Sequence[Condition],
+        tensor: TensorTraffic | None = None,
+        parted: Sequence[tuple[Format, Around]] = (),
     ) -> None:
-        """`tensor`: whose tiles are moved, None for operations."""
+        """`tensor`: whose tiles are moved, None for operations.
+
+        `parted`: its formats with blocks or padding, each with the loops around the tiles of which parts are moved.
+        """
         self.nest, self.node, self.tensor = nest, node, tensor
         self.path, self.sparsity = nest.path, nest.sparsity
         self.variables = self.path.einsum.rank_variables
         self.done = innermost(conditions)
         self.timed = innermost([c for c in conditions if c.skips])
         self._looked_at: list[tuple[str, Around]] = [] if tensor is None else [(tensor.access.tensor, node)]
+        self._parted = parted
+        if tensor is not None:
+            self._looked_at += [(tensor.access.tensor, at) for _, at in parted]
         self._looked_at += [(c.leader, c.node) for c in {*self.done.values(), *self.timed.values()}]
         self.rows = {v: self._rows(v) for v in self.variables}
         self.own = {v: rows.spans(node) for v, rows in self.rows.items()}
@@ -110,7 +122,7 @@ class Visits:
         self._weights: dict[tuple[tuple[int, ...], frozenset[int]], Weights] = {}
 
     def _rows(self, v: str) -> Alike | Table:
-        alike = self.nest.alike(v, self.node)
+        alike = None if self._is_parted(v) else self.nest.alike(v, self.node)
         if alike is not None and not any(
             self._has_places(v, name, alike.spans(at), at) for name, at in self._looked_at
         ):
@@ -119,6 +131,10 @@ class Visits:
         if table.rows == 1 or any(self._is_unlike(v, name, at) for name, at in self._looked_at):
             return table
         return table.joined(list(self._told(v, table)))
+
+    def _is_parted(self, v: str) -> bool:
+        """Whether a variable indexes a tensor of whose tiles it matters which part is moved."""
+        return bool(self._parted) and self.tensor is not None and v in self.tensor.access.variables
 
     def _is_unlike(self, v: str, name: str, at: Around) -> bool:
         """Whether no two rows of a variable use the same values of a tensor whose zeros are known."""
@@ -159,11 +175,33 @@ class Visits:
             elif self.tensor is not None and self.tensor.access.output:
                 yield np.minimum(values, 1)
         yield from self._sizes(table.spans(self.node))
+        if self._is_parted(v):
+            yield from self._pieces(v, table)
         for name, node in self._looked_at:
             density = self.sparsity.densities.get(name)
             yield from self._sizes(table.spans(node))
             if density is not None and density.is_positional:
                 yield from self._places(v, name, density, table.spans(node))
+
+    def _pieces(self, v: str, table: Table) -> Iterator[Ints]:
+        """Where intervals begin in blocks of formats, and whether they end where the tile does of which they are parts.
+
+        Lengths of these tiles are told as those of other boxes that are looked at.
+        """
+        assert self.tensor is not None
+        own, name = table.spans(self.node), self.tensor.access.tensor
+        indices = [dict(self.tensor.access.projection)[rank] for rank in self.sparsity.ranks[name]]
+        for fmt, at in self._parted:
+            last, whole = own.start + own.size - 1, table.spans(at)
+            for index, block in zip(indices, fmt.blocks or [1] * len(indices), strict=True):
+                if v not in dict(index.terms):
+                    continue
+                is_index = self._is_index(v, index)
+                if block > 1:
+                    yield np.asarray(own.start) % block if is_index else np.asarray(own.start)
+                if fmt.is_padded:
+                    length = block if is_index else 1
+                    yield np.clip((whole.start + whole.size - 1) // length - last // length, 0, 1)
 
     def _sizes(self, spans: Spans) -> Iterator[Ints]:
         """Lengths of intervals where they differ."""

@@ -6,16 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
-import numpy as np
-
 from einmap.arch.component import Memory
 from einmap.model.cost import TileRow
 from einmap.model.counting.path import EinsumPath, Station, applies
 from einmap.model.counting.reuse import TensorCounts
 from einmap.model.counting.tiles import LARGEST, SKIP
 from einmap.model.occupancy.occupancy import Buffer
-from einmap.sparse.densities import Density
-from einmap.sparse.known import Known
+from einmap.sparse.blocks import mean_stored, most_stored
 from einmap.sparse.savings import Sparsity
 
 
@@ -36,27 +33,12 @@ def _row(path: EinsumPath, sparsity: Sparsity, counts: TensorCounts, station: St
     assert isinstance(memory, Memory)
     fmt, density = sparsity.formats[memory.name, tensor], sparsity.densities[tensor]
     size = largest(path, counts, station, sparsity.ranks[tensor])
-    mean = fmt.stored(size, lambda ranks: mean_parts(density, size, ranks))
-    most = fmt.most(size, density.most(size))
+    mean, most = mean_stored(fmt, density, size), most_stored(fmt, density, size)
     width = memory.bits[tensor]
     inside = 0 if memory.name in sparsity.own_metadata else 1
     dense = prod(size) * width
     expected, worst = (float(tile.values * width + tile.metadata * inside) for tile in (mean, most))
     return TileRow(path.einsum.name, memory.name, tensor, dense, expected, worst)
-
-
-def mean_parts(density: Density, size: Sequence[int], kept: Sequence[int]) -> float:
-    """Indices of some ranks at which the other ranks of a tile hold a nonzero, on average.
-
-    Of known zeros over tiles that are laid side by side; of others it does not matter which tile of a shape is told.
-    """
-    if not isinstance(density, Known):
-        return float(density.parts([0] * len(size), size, kept))
-    steps = [1 if rank in kept else max(1, n) for rank, n in enumerate(size)]
-    begins = np.ix_(*(np.arange(0, whole, step) for whole, step in zip(density.shape, steps, strict=True)))
-    lengths = [np.minimum(step, whole - at) for at, step, whole in zip(begins, steps, density.shape, strict=True)]
-    tiles = prod(-(-whole // max(1, n)) for whole, n in zip(density.shape, size, strict=True))
-    return float(density.nonempty(begins, lengths).sum()) / tiles
 
 
 def largest(path: EinsumPath, counts: TensorCounts, station: Station, ranks: Sequence[str]) -> list[int]:

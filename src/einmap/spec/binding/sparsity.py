@@ -18,16 +18,25 @@ from einmap.errors import At, EinmapError, SpecError, did_you_mean
 from einmap.expressions.arithmetic import number, tensor_set
 from einmap.expressions.scope import Scope
 from einmap.expressions.sets import NameSet
+from einmap.sparse.blocks import fitting
 from einmap.sparse.densities import Density, Even, Structured, Uniform
-from einmap.sparse.formats import NAMED, Format, Kind, format_of, named_format
+from einmap.sparse.formats import Format
 from einmap.sparse.known import Known
 from einmap.sparse.masks import banded, check_size, read_mask
 from einmap.sparse.propagated import written_density
 from einmap.sparse.savings import Saving, Sparsity
+from einmap.spec.binding.formats import FormatBinder
 from einmap.spec.binding.per_tensor import per_tensor
 from einmap.spec.raw import Path
 from einmap.spec.schema.documented import word_in
-from einmap.spec.schema.sparsity import DensityInput, FormatLevelInput, SavingEnergiesInput, SavingInput, SparsityInput
+from einmap.spec.schema.sparsity import (
+    DensityInput,
+    FormatLevelInput,
+    NamedFormatInput,
+    SavingEnergiesInput,
+    SavingInput,
+    SparsityInput,
+)
 from einmap.visible import short
 
 MOST_OF_A_BLOCK = 4096
@@ -62,8 +71,8 @@ class SparsityBinder:
         for name, of_memory in self.given.formats.items():
             self._component(arch, name, (Memory,), self._at("formats", name))
             for tensor, (given, at) in table(of_memory, where=partial(self._at, "formats", name)).items():
-                formats[name, tensor] = self._format(tensor, given, scope, at)
-                densities.setdefault(tensor, self._dense(einsum, tensor, at))
+                density = densities.setdefault(tensor, self._dense(einsum, tensor, at))
+                formats[name, tensor] = self._format(tensor, given, density, scope, at)
         savings: list[Saving] = []
         for index, saving in enumerate(self.given.savings):
             savings += self._savings(einsum, arch, saving, scope, partial(self._at, "savings", index))
@@ -186,45 +195,20 @@ class SparsityBinder:
 
     # formats
 
-    def _format(self, tensor: str, given: str | list[FormatLevelInput], scope: Scope, at: At) -> Format:
-        ranks = list(self.sizes[tensor])
-        shape = tuple(self.sizes[tensor].values())
-        if isinstance(given, str):
-            if given not in NAMED:
-                raise SpecError(f"unknown format {given!r}", at=at, hint=did_you_mean(given, NAMED, listing="formats"))
-            if given in ("csr", "csc") and len(ranks) < 2:
-                raise SpecError(f"{given} needs two ranks, {tensor!r} has {len(ranks)}", at=at)
-            return named_format(given, shape)
-        names = [rank for level in given for rank in level.ranks]
-        if sorted(names) != sorted(ranks):
-            raise SpecError(
-                f"the levels of {tensor!r} must name each of its ranks once, found [{', '.join(names)}]",
-                at=at,
-                hint=f"its ranks are {', '.join(ranks)}",
-            )
-        levels: list[tuple[Kind, tuple[int, ...], int | None]] = []
-        for level in given:
-            kind: Kind = word_in(level, "format", at, listing="formats")
-            bits = None
-            if level.bits is not None:
-                bits = int(number(level.bits, scope, at=at, what="bits", minimum=0, integer=True, allow_inf=False))
-            levels.append((kind, tuple(ranks.index(rank) for rank in level.ranks), bits))
-        if levels[-1][0] == "UOP" or not all(group for _, group, _ in levels):
-            raise SpecError(
-                f"the last level of {tensor!r} says which values there are, and each level has a rank",
-                at=at,
-                hint="below UOP a level such as CP follows",
-            )
-        needed = format_of([(kind, group, None) for kind, group, _ in levels], shape)
-        for at_least, (kind, _, bits) in zip(needed.levels, levels, strict=True):
-            if kind == "RLE" and bits is not None and bits < at_least.bits and not self._shares:
-                raise SpecError(
-                    f"runs of up to {2**at_least.bits} places of {tensor!r} do not fit into {bits} bits; runs that "
-                    "go on in a further entry are not supported yet",
-                    at=at,
-                    hint=f"bits: {at_least.bits}",
-                )
-        return format_of(levels, shape)
+    def _format(
+        self,
+        tensor: str,
+        given: str | NamedFormatInput | list[FormatLevelInput],
+        density: Density,
+        scope: Scope,
+        at: At,
+    ) -> Format:
+        try:
+            found = FormatBinder(tensor, self.sizes[tensor], scope, at, self._shares).bind(given)
+            return fitting(found, density, tensor)
+        except EinmapError as problem:
+            problem.at = problem.at or at
+            raise
 
     # savings
 
@@ -276,11 +260,12 @@ class SparsityBinder:
 
 
 def propagated(
-    bound: Mapping[str, Sparsity], workload: Workload, given: Collection[str], sizes: Mapping[str, Sizes]
+    bound: Mapping[str, Sparsity], workload: Workload, given: Collection[str], sizes: Mapping[str, Sizes], at: At
 ) -> Mapping[str, Sparsity]:
     """Sparsity by Einsum, with densities of tensors that Einsums write and whose density is not given.
 
-    Those that a format stores or that a saving looks at, and what these are made from.
+    Those that a format stores or that a saving looks at, and what these are made from. Raises SpecError, at `at`, where
+    a format does not hold what is written.
     """
     used = {tensor for one in bound.values() for _, tensor in one.formats}
     used |= {tensor for one in bound.values() for saving in one.savings for tensor in saving.on}
@@ -299,13 +284,27 @@ def propagated(
             density = written_density(einsum, densities, sizes)
             if density is not None:
                 made[tensor] = densities[tensor] = density
-    return {name: _with(one, made, workload.by_name[name], sizes) for name, one in bound.items()}
+    try:
+        return {name: _with(one, made, workload.by_name[name], sizes) for name, one in bound.items()}
+    except SpecError as problem:
+        problem.at = problem.at or at
+        raise
 
 
 def _with(one: Sparsity, made: Mapping[str, Density], einsum: Einsum, sizes: Mapping[str, Sizes]) -> Sparsity:
     own = {tensor: density for tensor, density in made.items() if tensor in einsum.tensors}
     ranks = {tensor: tuple(sizes[tensor]) for tensor in own}
-    return replace(one, densities={**one.densities, **own}, ranks={**one.ranks, **ranks}, propagated=frozenset(own))
+    formats = {
+        (memory, tensor): fitting(fmt, own[tensor], tensor) if tensor in own else fmt
+        for (memory, tensor), fmt in one.formats.items()
+    }
+    return replace(
+        one,
+        densities={**one.densities, **own},
+        formats=formats,
+        ranks={**one.ranks, **ranks},
+        propagated=frozenset(own),
+    )
 
 
 def one_density_each(bound: Mapping[str, Sparsity], at: At) -> Mapping[str, Sparsity]:

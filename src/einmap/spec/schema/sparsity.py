@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from einmap.sparse.formats import NAMED
 from einmap.spec.schema.base import Expression, Input, SetExpression
 from einmap.spec.schema.documented import documented
 
@@ -53,17 +54,47 @@ class FormatLevelInput(Input):
 
     format: str = documented(
         "How the level says which positions have something: `U`, all have; `CP`, coordinates; `B`, a bitmask; `RLE`, "
-        "lengths of runs of zeros; `UOP`, offsets of the fibers.",
+        "lengths of runs of zeros; `UOP`, offsets of the fibers; `ELL`, a fixed number of coordinates, with padding.",
         "CP",
-        words=("U", "CP", "B", "RLE", "UOP"),
+        words=("U", "CP", "B", "RLE", "UOP", "ELL"),
         default=...,
     )
-    ranks: list[str] = documented("Ranks of the level; several are flattened.", ["M", "K"], default=...)
+    ranks: list[str] = documented(
+        "Ranks of the level; several are flattened. A rank in blocks has two parts, `K / 4` (which block of 4) and "
+        "`K % 4` (where in it).",
+        *(["M", "K"], ["K / 4"]),
+        default=...,
+    )
     bits: Expression | None = documented(
         "Bits of one coordinate, run or offset.",
         14,
         unit="bits",
         without="what places of the whole tensor need",
+    )
+    entries: Expression | None = documented(
+        "With `ELL`: coordinates of each fiber, those that are not used included.",
+        4,
+        without="as many as the fullest fiber of the tensor needs that can occur",
+    )
+
+
+class NamedFormatInput(Input):
+    """A format by its name, of single values or of blocks."""
+
+    name: str = documented("The name.", *("csr", "ellpack"), words=tuple(NAMED), default=...)
+    block: dict[str, Expression] = documented(
+        "Length of blocks by rank. Levels are then those of blocks, and a block that has a nonzero is stored whole: "
+        "`csr` is BCSR, `ellpack` is blocked ELLPACK.",
+        {"M": 4, "K": 4},
+        unit="values",
+        kind="dictionary of lengths",
+        without="single values",
+        default={},
+    )
+    entries: Expression | None = documented(
+        "With `ellpack`: values, or blocks, of each row, padding included.",
+        4,
+        without="as many as the fullest row needs that can occur",
     )
 
 
@@ -123,11 +154,13 @@ class SparsityInput(Input):
         kind="dictionary of expressions or densities",
         default={},
     )
-    formats: dict[str, dict[str, str | list[FormatLevelInput]]] = documented(
-        "How memories store tensors, by name of the memory and set of tensors: a name, or levels from the outermost "
-        "one. Names: `uncompressed`, `bitmask`, `rle`, `coo`, `csr`, `csc`, `csf`.",
-        *({"Buffer": {"A": "csr"}}, {"Buffer": {"A": [{"format": "CP", "ranks": ["M", "K"], "bits": 14}]}}),
-        kind="dictionary of dictionaries of names or lists of levels",
+    formats: dict[str, dict[str, str | NamedFormatInput | list[FormatLevelInput]]] = documented(
+        "How memories store tensors, by name of the memory and set of tensors: a name, a name with blocks, or levels "
+        "from the outermost one. Names: `uncompressed`, `bitmask`, `rle`, `coo`, `csr`, `csc`, `csf`, `ellpack`.",
+        {"Buffer": {"A": "csr"}},
+        {"Buffer": {"A": {"name": "ellpack", "block": {"M": 4, "K": 4}, "entries": 2}}},
+        {"Buffer": {"A": [{"format": "CP", "ranks": ["M", "K"], "bits": 14}]}},
+        kind="dictionary of dictionaries of names, or lists of levels",
         without="all values are stored, without metadata",
         default={},
     )
