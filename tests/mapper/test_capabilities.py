@@ -208,6 +208,7 @@ def refused(pair, *, several):
     for name, more in ALSO.items():
         present |= set(more) if name in pair else set()
     present |= {"several"} if several else set()
+    present |= {"zeros of several"} if "zeros" in pair and "several" in present else set()
     # two Einsums may be stages on lanes of their own
     present -= {"common network"} if several else set()
     present -= set() if "several" in present else {"too small"}

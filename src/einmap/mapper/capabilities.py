@@ -220,6 +220,9 @@ FEATURES: Mapping[str, Feature] = {
     "coarse": Feature("tiling_coarseness", lambda call: call.options.coarseness != 1),
     "search": Feature("a search", lambda _call: True),
     "zeros": Feature("zeros of tensors", lambda call: call.has_zeros, "sparsity"),
+    "zeros of several": Feature(
+        "zeros of tensors in a cascade", lambda call: call.has_zeros and len(call.spec.workload.einsums) > 1, "sparsity"
+    ),
     "known zeros": Feature("zeros that are known position by position", _known_zeros, "sparsity.densities"),
 }
 """By a short name."""
@@ -264,7 +267,10 @@ UNKNOWN: tuple[Unknown, ...] = (
     Unknown("recurrence", "ways", "a step waits for values that are on their way"),
     Unknown("recurrence", "stalls", "Einsums that share loops have no turns of their own"),
     Unknown("search", "known zeros", "a tile costs what is at its place", "give densities without seed, band and file"),
-    Unknown("zeros", "several", "savings of one Einsum are searched, not of a cascade", _DENSE),
+    Unknown("zeros of several", "brute force", "savings of one Einsum are tried, not of a cascade", _DENSE),
+    Unknown("zeros of several", "overlap", "each Einsum is searched by itself", _DENSE),
+    Unknown("zeros of several", "ways", "each Einsum is searched by itself", _DENSE),
+    Unknown("zeros", "recurrence", "what a step has of zeros depends on the steps before it", _DENSE),
     Unknown("zeros", "accelforge", "that preset counts values as dense"),
     Unknown("zeros", "imperfect", "tiles that are not alike have other zeros"),
     Unknown("zeros", "coarse", "all tile shapes are looked at"),

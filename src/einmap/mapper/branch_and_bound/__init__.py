@@ -17,4 +17,6 @@
   real latency.
 - `tied_search`: ties of one Einsum: of the mappings that are equally good by energy or by latency the best by the
   other one.
+- `zeros_search`: branch and bound where tensors have zeros: columns of cost are lower bounds, and the model judges
+  what is left.
 """

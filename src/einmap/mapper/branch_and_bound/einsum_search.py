@@ -124,8 +124,8 @@ class EinsumSearch:
     def alone(self, goal: str, tolerance: float, progress: Progress, max_work: float = math.inf) -> Optimum:
         """The best mapping for one objective, by itself."""
         request = replace(self.request, goals=(goal,), tolerance=tolerance, remainder=None)
-        paths = [path.with_plans(request, path.plans) for path in self.paths]
-        return EinsumSearch(self.einsum, self.arch, request, progress, paths, self.instances, max_work).run()
+        paths, tally = [path.with_plans(request, path.plans) for path in self.paths], SubspaceTally()
+        return replace(self, request=request, progress=progress, paths=paths, max_work=max_work, tally=tally).run()
 
     def cost_of(self, mapping: Mapping) -> tuple[float, float]:
         """Energy and latency of one instance."""

@@ -26,7 +26,6 @@ from einmap.mapper.cost_bounds.coefficients import NodeCosts
 from einmap.mapper.cost_bounds.cost_to_go.dense_tables import Tables
 from einmap.mapper.cost_bounds.cost_to_go.table_blocks import Around, Level, Recipe
 from einmap.mapper.cost_bounds.path_costs import PathCosts
-from einmap.mapper.cost_bounds.rates.line_rates import moves_lines
 from einmap.mapper.cost_bounds.stalling_machine import StallingMachine
 from einmap.mapper.objective import objective_kernels
 from einmap.mapper.objective.objectives import goal_codes, table_columns
@@ -223,7 +222,7 @@ class PathSearch(PathCosts):
     def _gathered_lines(self) -> tuple[Ints, Floats]:
         """Which set of lines belongs to a row of `per_visit`, and for each set and kind those at each point."""
         line_set = np.zeros(len(self.per_visit), dtype=np.int64)
-        if not moves_lines(self.leaves):
+        if not self.pricer.kinds:
             return line_set, np.zeros((1, 0, 0))
         found: dict[object, Floats] = {}
         for (_, tensor, *_, tail), row in self.row_of.items():
@@ -298,7 +297,8 @@ class PathSearch(PathCosts):
             first = self.prefixes.first[level.r]
             if level.axes is not None:
                 mask[i, list(level.axes)] = True
-            if level.lowers is not None and math.isfinite(self.memory(level.lowers.level).size_bits):
+            lowers = level.lowers is not None and self.lowers(level.lowers)
+            if lowers and level.lowers and math.isfinite(self.memory(level.lowers.level).size_bits):
                 lowered[i, 0] = self.tensors.index(level.lowers.tensor)
                 lowered[i, 1] = self.memories.index(level.lowers.level)
                 relevance = self.pricer.axis_relevance[level.lowers.tensor]

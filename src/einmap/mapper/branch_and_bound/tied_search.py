@@ -14,6 +14,7 @@ from einmap.mapper.mapspace.lanes.fanout_table import FEW_USES
 from einmap.mapper.objective.tolerances import tie_breaker, tied
 from einmap.mapper.problem.options import Options
 from einmap.mapper.problem.request import Remainder
+from einmap.mapper.templates.statistics import SubspaceTally
 from einmap.progress import Progress
 
 AT_FLOOR = 0.3
@@ -95,7 +96,8 @@ def with_ties_broken(
     goals = (breaker, *search.request.goals)
     request = replace(search.request, goals=goals, remainder=Remainder(limits.rows, -1.0))
     paths = [path.with_plans(request, path.plans) for path in search.paths]
-    others = EinsumSearch(search.einsum, search.arch, request, token, paths, search.instances, left).run()
+    again = replace(search, request=request, progress=token, paths=paths, max_work=left, tally=SubspaceTally())
+    others = again.run()
     better = [i for i, values in enumerate(others.values) if limits.takes(*values)]
     result = replace(
         found, work=found.work + others.work, nodes=found.nodes + others.nodes, ties_broken=others.complete

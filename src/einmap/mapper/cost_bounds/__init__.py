@@ -17,4 +17,5 @@
 - `tile_limits`: limits on tile shapes (`tensors.tile_shape`): on a lattice, as rows for a kernel, for points.
 - `units`: what memories that are several units of an array hold and send at least.
 - `use_dominance`: uses of the fanouts below a network that are never better than others.
+- `zeros`: least costs of mappings of one Einsum whose tensors have zeros.
 """

@@ -214,6 +214,15 @@ class Pricer:
         )
 
     @cached_property
+    def kinds(self) -> int:
+        """Numbers of a node, other than values and visits, by which it is paid for."""
+        return KINDS if moves_lines(self.leaves) else 0
+
+    def weights(self, tensor: str, exchange: Chain) -> Floats:
+        """Numbers of the node at the end of an exchange, (kinds, points of the lattice)."""
+        return self.lines.weights(tensor, exchange)
+
+    @cached_property
     def visits_cost(self) -> bool:
         """Whether something is paid for each visit of a node."""
         return pays_for_visits(self.leaves)
@@ -227,7 +236,7 @@ class Pricer:
             table, lambda d: d.dimension.skew == "each_fold" and within < d.level <= level
         ) / self.lanes(table, level)
         of_visits, of_one = np.zeros((2, len(table), self.columns.n))
-        of_lines = np.zeros((len(table), self.columns.n * (KINDS if moves_lines(self.leaves) else 0)))
+        of_lines = np.zeros((len(table), self.columns.n * self.kinds))
         if exchange[-1] == level:
             costs = self.exchange_costs(table, self.einsum.by_tensor[tensor], tail)
             of_visits, of_one, of_lines = costs.visits, costs.tile, costs.lines

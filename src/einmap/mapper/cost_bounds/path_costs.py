@@ -13,7 +13,6 @@ from einmap.arch.component import Memory
 from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.cost_bounds.coefficients import Chain, NodeCosts, Pricer
-from einmap.mapper.cost_bounds.rates.line_rates import moves_lines
 from einmap.mapper.cost_bounds.tile_limits import within_limits
 from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 from einmap.mapper.mapspace.lanes.fanout_tree import Prefixes
@@ -158,8 +157,8 @@ class PathCosts:
         return "rates", node.tensor, node.level, node.within, r, self.pricer.tail(chains[node.tensor], node.level)
 
     def lines_of(self, chains: Mapping[str, Chain], node: Held) -> Floats:
-        """Numbers of lines at each point, a row for each kind (`LineRates.weights`); no rows where none are moved."""
-        if not moves_lines(self.leaves):
+        """Numbers at each point, a row for each kind (`Pricer.weights`); no rows where nothing is paid by them."""
+        if not self.pricer.kinds:
             return np.zeros((0, 0))
         return self.lines_between(
             node.tensor, self.pricer.exchanges(self.pricer.tail(chains[node.tensor], node.level))[0]
@@ -169,7 +168,7 @@ class PathCosts:
         """As `lines_of`, for the node at the end of an exchange."""
         key = "lines", tensor, exchange
         if key not in self.computed:
-            self.computed[key] = self.pricer.lines.weights(tensor, exchange)
+            self.computed[key] = self.pricer.weights(tensor, exchange)
         lines: Floats = self.computed[key]
         return lines
 

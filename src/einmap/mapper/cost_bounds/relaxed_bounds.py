@@ -181,7 +181,7 @@ class _Costs:
             costs += of_visits * path.pricer.lanes(lanes, level)[:, None] + of_one
             if of_lines:
                 exchange = path.pricer.exchanges(path.pricer.tail(chain, level))[0]
-                costs += _least_of_lines(of_lines, path.pricer.lines.weights(tensor, exchange))
+                costs += _least_of_lines(of_lines, path.pricer.weights(tensor, exchange))
         return costs
 
 

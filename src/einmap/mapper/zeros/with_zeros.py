@@ -26,6 +26,7 @@ from einmap.mapper.objective.tolerances import ROUNDING
 from einmap.mapper.problem.problem import Budget, Problem
 from einmap.mapper.result.outcome import Outcome, ended_after, evaluated, narrowed_by
 from einmap.mapper.result.result import MapStats
+from einmap.mapper.zeros.by_tables import by_tables
 from einmap.mapper.zeros.dense_bound import least_cost
 from einmap.model.batch.batch import BatchCost
 from einmap.model.batch.zero_tables import ZeroTables
@@ -125,9 +126,14 @@ def with_zeros(problem: Problem, budget: Budget) -> Outcome:
     """
     start = time.perf_counter()
     spec, options = problem.spec, problem.options
+    for einsum in spec.workload.einsums:
+        _refuse(spec.archs[einsum.name], spec.sparsity[einsum.name])
+    if not options.brute_force:
+        found = by_tables(problem, budget)
+        if found is not None:
+            return found
     (einsum,) = spec.workload.einsums
     arch, sparsity = spec.archs[einsum.name], spec.sparsity[einsum.name]
-    _refuse(arch, sparsity)
     work = min(budget.work, COMPLETE_LIMIT)
     rng = np.random.default_rng([options.seed, 0])
     effort = BuildingEffort(

@@ -87,6 +87,10 @@ class ZeroTables:
             return Chance(self._chance(leader, density, extents, 1).least, 1.0)
         return self._chance(leader, density, extents, prod(lanes[v] for v in several))
 
+    def of_lanes(self, leader: str, extents: Sequence[Any], lanes: Any) -> Chance:
+        """Probability that a tile of these lengths, or one of those of so many lanes, has a nonzero."""
+        return self._chance(leader, self.sparsity.densities[leader], extents, lanes)
+
     def _chance(self, leader: str, density: Density, extents: Sequence[Any], lanes: Any) -> Chance:
         if not isinstance(density, Structured):
             volume = prod(extents, start=lanes)

@@ -93,8 +93,25 @@ def stations_of(exchange: Exchange) -> Iterator[Station]:
     return (at for at in reversed(exchange.chain) if not isinstance(at.component, Compute))
 
 
+class Part(NamedTuple):
+    """One part of a flow at a station: its name in `Flow`, actions of one value, and values.
+
+    `everywhere`: values in all; `busiest`: in the lane that has most of them.
+    """
+
+    name: str
+    done: Actions
+    everywhere: Affine
+    busiest: Affine
+
+
 def each_flow(traffic: TensorTraffic, exchange: Exchange, at: Station) -> Iterator[tuple[Actions, Affine, Affine]]:
     """Actions of one value at a station, and how many values: in all, and in the lane that has most of them."""
+    return ((part.done, part.everywhere, part.busiest) for part in each_part(traffic, exchange, at))
+
+
+def each_part(traffic: TensorTraffic, exchange: Exchange, at: Station) -> Iterator[Part]:
+    """The parts of a flow at a station for which something is done."""
     first, later, take_turns = busiest_lanes(traffic, at)
     everywhere, own = traffic.flow(exchange, at), traffic.flow(exchange, at, first)
     others = traffic.flow(exchange, at, later) if later != first else own
@@ -104,7 +121,8 @@ def each_flow(traffic: TensorTraffic, exchange: Exchange, at: Station) -> Iterat
             continue
         done = charged(traffic, exchange, at, one)
         if done.read or done.write:
-            yield done, Affine.of(values), chosen(take_turns, getattr(others, part), getattr(own, part))
+            busiest = chosen(take_turns, getattr(others, part), getattr(own, part))
+            yield Part(part, done, Affine.of(values), busiest)
 
 
 def free_start(traffic: TensorTraffic, exchange: Exchange) -> float:

@@ -155,9 +155,10 @@ def lane_table(
     uneven: bool = False,
     most: float = MOST_USES,
     stopped: Callable[[], bool] = bool,
+    shares: bool = True,
 ) -> LaneTable:
     """The uses of `unordered_lanes` with every order of lanes that are places of a network, at most `most` of them."""
-    table = unordered_lanes(einsum, leaves, lattice, named, uneven=uneven, most=most, stopped=stopped)
+    table = unordered_lanes(einsum, leaves, lattice, named, uneven=uneven, most=most, stopped=stopped, shares=shares)
     return with_orders(table, leaves, most)
 
 
@@ -170,10 +171,11 @@ def unordered_lanes(
     uneven: bool = False,
     most: float = MOST_USES,
     stopped: Callable[[], bool] = bool,
+    shares: bool = True,
 ) -> LaneTable:
     """All uses that keep fanouts, `reuse`, `loop_bounds`, `usage_scale` and, as far as it goes, `min_usage`.
 
-    Without those that are never better than others (see `lane_dominance`).
+    Without those that are never better than others (see `lane_dominance`), unless `shares` is False.
 
     Dimensions in `named` (component and name) are told apart from others of their kind. `uneven`: lanes need not
     share a bound evenly where the axis has tile shapes for that. `most`: of more uses of the first dimensions only the
@@ -192,11 +194,10 @@ def unordered_lanes(
     }
     apart = [f.dimension.min_usage > 0 or (f.component, f.dimension.name) in named for f in dimensions]
     sharing = None
-    if not any(axis.uneven for axis in lattice.axes):
+    if shares and not any(axis.uneven for axis in lattice.axes):
         sharing_dimensions = [(f.level, f.dimension, alone) for f, alone in zip(dimensions, apart, strict=True)]
         sharing = Sharing(einsum, leaves, lattice, sharing_dimensions)
-    kinds: list[object] = []
-    complete = True
+    kinds, complete = list[object](), True
     for number, (fanned, alone) in enumerate(zip(dimensions, apart, strict=True)):
         # below uneven lanes a loop must follow: lanes of another dimension, or what stands below a node between
         below = number + 1 < len(dimensions) or any(isinstance(leaf, Memory) for leaf in leaves[fanned.level :])

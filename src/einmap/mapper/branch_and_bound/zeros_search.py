@@ -1,0 +1,219 @@
+"""Branch and bound where tensors have zeros: columns of cost are lower bounds, and the model judges what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from einmap.arrays import Bools, Floats, Ints
+from einmap.errors import NotSupportedError
+from einmap.mapper.branch_and_bound.decode import mapping_of
+from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch, SearchRun
+from einmap.mapper.branch_and_bound.optimum import Optimum
+from einmap.mapper.branch_and_bound.path_search import NOTHING, Descent, PathSearch, TemplateTables
+from einmap.mapper.branch_and_bound.stalled import offer
+from einmap.mapper.cost_bounds.compute_path import Path
+from einmap.mapper.cost_bounds.relaxed_bounds import bounds_of_uses
+from einmap.mapper.cost_bounds.tile_limits import within_limits
+from einmap.mapper.cost_bounds.zeros.path import Zeros, ZerosPath
+from einmap.mapper.cost_bounds.zeros.rates import ZerosPricer
+from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
+from einmap.mapper.objective import objective_kernels
+from einmap.mapper.templates.chain_template import ChainTemplate, Held
+from einmap.mapper.templates.groups import Group
+from einmap.mapping.mapping import Mapping
+
+MOST_REFUSED = 4
+"""Mappings of one dataplacement and use of the lanes that the model does not know, after which others are left out."""
+
+
+@dataclass(eq=False)
+class ZerosPathSearch(PathSearch):
+    """Some dataplacements with some lanes, of one Einsum with zeros on one path."""
+
+    zeros: Zeros = field(kw_only=True)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether columns of cost are what the model says."""
+        assert isinstance(self.pricer, ZerosPricer)
+        return self.pricer.is_exact
+
+    @cached_property
+    def ragged(self) -> bool:
+        """Whether a mapping that the kernel comes to may cost more, or not fit."""
+        formats = self.zeros.tables.sparsity.formats
+        limited = {self.leaves[i].name for i in self.memories if np.isfinite(self.memory(i).size_bits)}
+        return not self.is_exact or any(memory in limited for memory, _ in formats)
+
+    # room: exactly for a node by itself, at least for several together
+
+    def is_stored(self, node: Held) -> bool:
+        """Whether a node's memory has a format for its tensor."""
+        return (self.leaves[node.level].name, node.tensor) in self.zeros.tables.sparsity.formats
+
+    def room(self, node: Held) -> Floats:
+        """Bits that the fullest tile of a node takes in its format, for each point."""
+        key = "room", node.tensor, node.level
+        if key not in self.computed:
+            shapes = {v: self.lattice.shapes(axis) for v, axis in self.lattice.axis_of.items()}
+            extents = self.zeros.tables.extents(node.tensor, {**dict(self.einsum.bounds), **shapes})
+            memory = self.memory(node.level)
+            bits = self.zeros.tables.room(memory.name, node.tensor, extents, memory.bits[node.tensor])
+            self.computed[key] = np.broadcast_to(np.asarray(bits, dtype=np.float64), (self.lattice.size,))
+        room: Floats = self.computed[key]
+        return room
+
+    def allowed(self, node: Held) -> Bools:
+        """Points at which a node fits by itself and keeps the limits on tile shapes."""
+        size = self.memory(node.level).size_bits
+        if not self.is_stored(node) or not np.isfinite(size):
+            return super().allowed(node)
+        key = "allowed as stored", node
+        if key not in self.computed:
+            fits = self.room(node) <= size
+            placement = self.memory(node.level).placement
+            self.computed[key] = fits & within_limits(placement, self.lattice) if node.first else fits
+        allowed: Bools = self.computed[key]
+        return allowed
+
+    def inside(self, node: Held) -> Ints:
+        """Points inside of some point at which a node may stand by itself, in order."""
+        return np.arange(self.lattice.size) if self.is_stored(node) else super().inside(node)
+
+    def bits_of(self, node: Held) -> float:
+        """Least bits of each value of a node's tile in its memory, where the tile fits by itself."""
+        if not self.is_stored(node):
+            return super().bits_of(node)
+        each = self.room(node) / self.values[self.tensors.index(node.tensor)]
+        fits = self.room(node) <= self.memory(node.level).size_bits
+        return float(each[fits].min()) if fits.any() else 0.0
+
+    def lowers(self, node: Held) -> bool:
+        """Whether its space is reserved below the loops that follow it: not in a format."""
+        return not self.is_stored(node) and super().lowers(node)
+
+    def fits(self, compiled: TemplateTables, points: Sequence[int], occupied: Floats) -> bool:
+        """Whether the fullest tiles fit together. `occupied`: bits in use, least ones of what has a format."""
+        bits = occupied.copy()
+        for level, point in zip(compiled.levels, points, strict=True):
+            node = level.node if level.last else None
+            if node is not None and self.is_stored(node) and np.isfinite(self.memory(node.level).size_bits):
+                least = self.values[self.tensors.index(node.tensor), point] * self.bits_of(node)
+                bits[self.memories.index(node.level)] += self.room(node)[point] - least
+        return bool((np.round(bits, 6) <= self.capacity).all())
+
+    def fits_lowered(self, node: Held) -> Bools:
+        """Points after the following loops at which a lowered node can fit."""
+        return np.ones(self.lattice.size, dtype=bool) if self.is_stored(node) else super().fits_lowered(node)
+
+    def occupied(self, plan: ChainTemplate) -> Floats:
+        """Bits that the nodes of the outermost memory take."""
+        bits = super().occupied(plan)
+        for held in plan.outer:
+            if self.is_stored(held):
+                dense = self.stored(held.tensor, self.sizes[self.tensors.index(held.tensor)])
+                times = self.instances if self.einsum.by_tensor[held.tensor].persistent else 1
+                more = float(self.room(held)[self.lattice.top]) - dense * self.memory(held.level).bits[held.tensor]
+                bits[self.memories.index(held.level)] += more * times
+        return bits
+
+    def judged(self, mapping: Mapping, occupied: Floats) -> Floats | None:
+        """Objectives of a mapping; None where it does not fit. Raises NotSupportedError."""
+        cost = self.zeros.cost(mapping)
+        if cost is None:
+            return None
+        values: Floats = np.empty(len(self.goal_codes))
+        objective_kernels.objectives(np.array(cost), 0.0, occupied, self.capacity, NOTHING, self.goal_codes, values)
+        return values
+
+
+@dataclass
+class ZerosEinsumSearch(EinsumSearch):
+    """The search of one Einsum with zeros. `uncounted`: why the model does not know some mappings."""
+
+    uncounted: NotSupportedError | None = None
+
+    def run(self) -> Optimum:
+        """Search all paths; ends early with the best so far when the progress token says so."""
+        return ZerosRun(self).optimum()
+
+    def cost_of(self, mapping: Mapping) -> tuple[float, float]:
+        """Energy and latency of one instance."""
+        path = self.paths[0]
+        assert isinstance(path, ZerosPath)
+        return path.zeros.cost(mapping) or (np.inf, np.inf)
+
+
+class ZerosRun(SearchRun):
+    """One run of a search, whose mappings the model judges."""
+
+    def __init__(self, search: ZerosEinsumSearch) -> None:
+        super().__init__(search)
+        self.search = search
+        self.refused: dict[tuple[int, int], int] = {}
+        self.unknown = np.full(len(self.request.goals), np.inf)
+        """Nothing that the model does not know is better than this, as far as it may be better than what was found."""
+
+    def without_plans(self, path: Path, lanes: LaneTable, chosen: Ints) -> PathSearch:
+        """A search with some uses of the fanouts, in order; the last one is there again where it had the same."""
+        chosen = np.sort(chosen)
+        if self.last_search is None or self.last_search[0] != (path, lanes, chosen.tobytes()):
+            assert isinstance(path, ZerosPath)
+            asked = path.request.goals, path.request.known_remainder, self.instances, path.of_tables, None
+            search = ZerosPathSearch(path.pricer, lanes.only(chosen), path.fanouts, *asked, zeros=path.zeros)
+            self.last_search = (path, lanes, chosen.tobytes()), search
+        return self.last_search[1].emptied()
+
+    def judge(self, search: PathSearch, compiled: TemplateTables, number: int, walk: Descent) -> None:
+        """Find the cost of the mapping that the kernel has come to, and put it into the archive."""
+        n = len(compiled.levels)
+        prefix = int(walk.prefix_at[n])
+        if self.refused.get((number, prefix), 0) >= MOST_REFUSED:
+            self.unknown = np.minimum(self.unknown, least_of(search, walk, n))
+            return
+        points = [int(x) for x in walk.point_at[1 : n + 1]]
+        assert isinstance(search, ZerosPathSearch)
+        if not search.fits(compiled, points, walk.occupied[n]):
+            return
+        if search.is_exact:
+            offer(self.archive, least_of(search, walk, n), walk, prefix, number)
+            return
+        mapping = mapping_of(search, compiled, prefix, points)
+        try:
+            values = search.judged(mapping, walk.occupied[n])
+        except NotSupportedError as error:
+            self.search.uncounted = error
+            self.refused[number, prefix] = self.refused.get((number, prefix), 0) + 1
+            self.unknown = np.minimum(self.unknown, least_of(search, walk, n))
+            return
+        if values is not None:
+            offer(self.archive, values, walk, prefix, number)
+
+    def search_path(self, path: Path, groups: Sequence[Group]) -> None:
+        """All dataplacements on one path; of lanes that the model does not know there is a bound."""
+        super().search_path(path, groups)
+        assert isinstance(path, ZerosPath)
+        for plans, lanes in path.unknown:
+            least, _ = bounds_of_uses(path, plans, lanes, self.progress)
+            self.unlisted += 1
+            self.left.append(least.min(axis=0))
+
+    def result(self) -> Optimum:
+        """The archive as mappings, sorted by the objectives."""
+        if self.refused:
+            self.unlisted += 1
+            self.left.append(self.unknown)
+        return super().result()
+
+
+def least_of(search: PathSearch, walk: Descent, depth: int) -> Floats:
+    """Least objectives of the mapping that a walk has come to."""
+    values: Floats = np.empty(len(search.value_codes))
+    leak = float(search.leak[int(walk.prefix_at[depth])])
+    of_walk = walk.acc[depth], leak, walk.occupied[depth]
+    objective_kernels.objectives(*of_walk, search.capacity, walk.kept, search.value_codes, values)
+    return values

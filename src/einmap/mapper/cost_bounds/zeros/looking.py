@@ -1,0 +1,141 @@
+"""Tensors whose zeros savings look at on one path, and what is known of costs with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from einmap.arch.component import Memory
+from einmap.arrays import Bools, Ints
+from einmap.mapper.cost_bounds.coefficients import Chain, Pricer
+from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
+from einmap.model.batch.zero_tables import ZeroTables
+from einmap.numbers import divisors
+from einmap.sparse.densities import Even, Structured
+from einmap.sparse.savings import SKIPPED
+
+
+@dataclass(eq=False)
+class LookingPricer(Pricer):
+    """Coefficients with zeros: what is looked at. `every_use`: the uses of all fanouts, which say how many may share.
+
+    `holds`: whether a memory may keep a tensor.
+    """
+
+    tables: ZeroTables = field(kw_only=True)
+    every_use: LaneTable = field(kw_only=True)
+    holds: Callable[[str, str], bool] = field(kw_only=True)
+
+    # what savings look at
+
+    def leaders(self, tensor: str | None, parent: int) -> tuple[dict[str, bool], dict[str, bool]]:
+        """Tensors that are looked at for what passes of a tensor below a memory, and whether they skip.
+
+        First those that its own savings look at, then others that savings of memories further out may look at.
+        """
+        own = self._leading(self.leaves[parent].name, tensor)
+        outer: dict[str, bool] = {}
+        for leaf in self.leaves[:parent]:
+            if tensor is None or not self.holds(leaf.name, tensor):
+                continue
+            for leader, skips in self._leading(leaf.name, tensor).items():
+                outer[leader] = outer.get(leader, False) or skips
+        return own, outer
+
+    def _leading(self, component: str, tensor: str | None) -> dict[str, bool]:
+        found: dict[str, bool] = {}
+        for saving in self.tables.sparsity.at(component, tensor):
+            for leader in saving.on:
+                found[leader] = found.get(leader, False) or saving.state == SKIPPED
+        return found
+
+    def shared(self, table: LaneTable, tensor: str, exchange: Chain) -> Ints:
+        """Lanes whose tiles of each leader are looked at together in an exchange, (uses, leaders)."""
+        own, _ = self.leaders(tensor, exchange[0])
+        merging = self._merging(table, tensor, exchange)
+        columns = [table.over(merging, self._irrelevant(tensor) & self._told_apart(leader)) for leader in own]
+        return np.stack(columns, axis=1).astype(np.int64) if own else np.ones((len(table), 0), dtype=np.int64)
+
+    def _merging(self, table: LaneTable, tensor: str, exchange: Chain) -> Bools:
+        """Dimensions whose lanes may share what an exchange brings of a tensor."""
+        between = [exchange[0] < d.level <= exchange[-1] for d in table.dimensions]
+        reused = [tensor in d.dimension.may_reuse for d in table.dimensions]
+        merging: Bools = np.array(between, dtype=bool) & np.array(reused, dtype=bool)
+        return merging
+
+    def _told_apart(self, leader: str) -> Bools:
+        """Axes along which lanes have different tiles of a tensor, which do not overlap."""
+        access = self.einsum.by_tensor[leader]
+        plain = {v for _, index in access.projection for v, _ in index.terms if len(index.terms) == 1}
+        return np.array([axis.variables[0] in plain for axis in self.lattice.axes], dtype=bool)
+
+    # what is known
+
+    @cached_property
+    def is_exact(self) -> bool:
+        """Whether costs are those of the model, for the lanes that it knows."""
+        sparsity, memories = self.tables.sparsity, [i for i, x in enumerate(self.leaves) if isinstance(x, Memory)]
+        if sparsity.takes_slowest or not self._blocks_are_whole():
+            return False
+        if sparsity.shares_metadata and any(memory != self.leaves[memories[0]].name for memory, _ in sparsity.formats):
+            return False
+        looked_at: list[str] = []
+        for access in self.einsum.accesses:
+            holding = [i for i in memories if self.holds(self.leaves[i].name, access.tensor)]
+            both = [self.leaders(access.tensor, parent) for parent in holding]
+            if any(own.get(t) is None or own[t] < skips for own, outer in both for t, skips in outer.items()):
+                return False
+            looked_at += {} if access.output else dict.fromkeys(t for own, _ in both for t in own)
+            has_format = any(tensor == access.tensor for _, tensor in sparsity.formats)
+            if access.output and len(holding) > 1 and (has_format or any(own for own, _ in both)):
+                reduces = any(access.tensor in d.dimension.may_reuse for d in self.every_use.dimensions)
+                if reduces and bool((self.merged(self.every_use, access.tensor) > 1).any()):
+                    return False
+        return len(looked_at) == len(set(looked_at))
+
+    def _blocks_are_whole(self) -> bool:
+        """Whether no tile cuts blocks of a structured density elsewhere than other tiles of its shape."""
+        for tensor, density in self.tables.sparsity.densities.items():
+            if isinstance(density, Structured):
+                rank = self.tables.sparsity.ranks[tensor][density.rank]
+                index = dict(self.einsum.by_tensor[tensor].projection)[rank]
+                if len(index.terms) != 1 or index.constant or index.terms[0][1] != 1:
+                    return False
+                if any(first for _, first in self.einsum.first_values):
+                    return False
+                lengths = divisors(dict(self.einsum.bounds)[index.terms[0][0]])
+                if any(density.m % n and n % density.m for n in lengths):
+                    return False
+        return True
+
+    @cached_property
+    def may_prune(self) -> bool:
+        """Whether a smaller tile with as many fills, and a larger visit with fewer, never cost more."""
+        sparsity = self.tables.sparsity
+        for (_, tensor), fmt in sparsity.formats.items():
+            # else metadata of each value depends on the tile
+            if len(fmt.levels) != 1 or fmt.levels[0].kind == "UOP" or isinstance(sparsity.densities[tensor], Even):
+                return False
+        return self.is_exact and not any(sparsity.energies.values())
+
+    def known(self, table: LaneTable, chains: Mapping[str, Chain]) -> Bools:
+        """Uses of the lanes in which those that share a tile are told apart by zeros as the model can."""
+        known = np.ones(len(table), dtype=bool)
+        for tensor, chain in chains.items():
+            for exchange in self.exchanges(chain):
+                merging = self._merging(table, tensor, exchange)
+                for leader in self.leaders(tensor, exchange[0])[0]:
+                    axes = self._irrelevant(tensor) & self._not_counted(leader)
+                    known &= table.over(merging, axes) == 1
+        return known
+
+    def _not_counted(self, leader: str) -> Bools:
+        """Axes along which lanes have tiles of a tensor that overlap, or that cut its blocks."""
+        access, density = self.einsum.by_tensor[leader], self.tables.sparsity.densities[leader]
+        ranks = self.tables.sparsity.ranks[leader]
+        block = ranks[density.rank] if isinstance(density, Structured) else None
+        odd = {v for rank, x in access.projection for v, _ in x.terms if len(x.terms) > 1 or rank == block}
+        return np.array([axis.variables[0] in odd for axis in self.lattice.axes], dtype=bool)

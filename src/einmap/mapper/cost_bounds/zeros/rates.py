@@ -1,0 +1,353 @@
+"""Least cost of a storage node whose tensors have zeros, for every use of the lanes at a time.
+
+What passes is a dense count times the chance of what it waits for, and times values and metadata that a format stores.
+The count is affine in the values that fill the node, as without zeros (`coefficients`); the chance and the metadata
+depend on the point of the lattice at which the node stands, and on the lanes that share what passes. So a node is paid
+for by a few numbers of its point (`Pricer.weights`): each is a `Factor`, of all fills or of what happens once.
+
+They are the expected costs themselves where savings of the exchanges further out look at no other tensors, tiles do not
+cut blocks of a structured density, and lanes are `mean`; else lower bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from einmap.arch.component import Compute, Memory
+from einmap.arrays import Floats, Ints
+from einmap.einsum.einsum import TensorAccess
+from einmap.mapper.cost_bounds.coefficients import Chain
+from einmap.mapper.cost_bounds.rates.affine import Affine
+from einmap.mapper.cost_bounds.rates.exchange_costs import ExchangeCosts, Part, each_part, stations_of
+from einmap.mapper.cost_bounds.rates.unit_fills import Fills
+from einmap.mapper.cost_bounds.zeros.looking import LookingPricer
+from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
+from einmap.mapper.mapspace.latency_forms import compute_seconds
+from einmap.model.batch.zero_tables import SURE, Chance
+from einmap.model.counting.path import Station
+from einmap.model.traffic.tensor_traffic import Exchange, TensorTraffic
+
+DONE, TIMED = "done", "timed"
+"""Names of chances: that something is done, and that it takes time."""
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A number of a point by which a node is paid for.
+
+    `of`: DONE, TIMED or "" for 1; `most`: the chance at most, else at least; `shared`: the lanes that share what
+    passes, by leader; `metadata`: level of the memory whose bits of metadata for each value are a factor, -1 for none;
+    `fills`: times the values of all fills, else once.
+    """
+
+    of: str
+    most: bool
+    shared: tuple[int, ...]
+    metadata: int
+    fills: bool
+
+
+@dataclass(eq=False)
+class ZerosPricer(LookingPricer):
+    """Least coefficients with zeros."""
+
+    _weights: dict[tuple[str, Chain], Floats] = field(init=False, default_factory=dict)
+
+    # chances at all points
+
+    @cached_property
+    def _shapes(self) -> Mapping[str, Any]:
+        """Tile shape of each rank variable, for each point."""
+        shapes: dict[str, Any] = dict(self.einsum.bounds)
+        return shapes | {v: self.lattice.shapes(axis) for v, axis in self.lattice.axis_of.items()}
+
+    def chances(
+        self, tensor: str | None, parent: int, shared: Sequence[int], sizes: Mapping[str, Any]
+    ) -> tuple[Chance, Chance]:
+        """Chances that what passes of a tensor below a memory is done, and that it takes time, in tiles of `sizes`."""
+        own, outer = self.leaders(tensor, parent)
+        done = timed = SURE
+        for leader, skips, lanes in [
+            *((*pair, n) for pair, n in zip(own.items(), shared, strict=True)),
+            *((leader, skips, 1) for leader, skips in outer.items() if leader not in own),
+        ]:
+            chance = self.tables.of_lanes(leader, self.tables.extents(leader, sizes), lanes)
+            if leader not in own:
+                # in larger boxes, further out, it is no less
+                chance = Chance(chance.least, 1.0)
+            done = done.both(chance)
+            timed = timed.both(chance) if skips else timed
+            if leader in own and not skips and outer.get(leader, False):
+                timed = timed.both(Chance(chance.least, 1.0))
+        return done, timed
+
+    def factor(self, tensor: str, exchange: Chain, what: Factor, sizes: Mapping[str, Any]) -> Any:
+        """A factor in tiles of `sizes`, without the values that fill the node."""
+        value: Any = 1.0
+        if what.of:
+            done, timed = self.chances(tensor, exchange[0], what.shared, sizes)
+            chance = done if what.of == DONE else timed
+            value = chance.most if what.most else chance.least
+        if what.metadata >= 0:
+            value = value * self.metadata(tensor, exchange, what.metadata, sizes)
+        return value
+
+    def metadata(self, tensor: str, exchange: Chain, level: int, sizes: Mapping[str, Any]) -> Any:
+        """Least bits of metadata for each value that a memory reads or writes in an exchange."""
+        tables, memory = self.tables, self.leaves[level].name
+        extents = tables.extents(tensor, sizes)
+        if not tables.sparsity.shares_metadata:
+            return tables.metadata(memory, tensor, extents) / prod(extents)
+        if level == exchange[-1]:
+            return tables.share(memory, tensor, extents)
+        if level == min(i for i, leaf in enumerate(self.leaves) if isinstance(leaf, Memory)):
+            return tables.share(memory, tensor, tables.extents(tensor, dict(self.einsum.bounds)))
+        return float(np.min(tables.share(memory, tensor, tables.extents(tensor, self._shapes))))
+
+    # numbers of a node
+
+    def factors(self, tensor: str, exchange: Chain) -> tuple[Factor, ...]:
+        """The factors by which the node at the end of an exchange is paid for."""
+        key = "factors", tensor, exchange
+        if key not in self._factors:
+            uses = np.unique(self.shared(self.every_use, tensor, exchange), axis=0)
+            found: dict[Factor, None] = {}
+            access = self.einsum.by_tensor[tensor]
+            for shared in map(tuple, uses.tolist()):
+                for of, most, metadata in self._kinds(tensor, exchange):
+                    for fills in (True, False) if access.output else (True,):
+                        found[Factor(of, most, shared, metadata, fills)] = None
+            self._factors[key] = tuple(found)
+        return self._factors[key]
+
+    @cached_property
+    def _factors(self) -> dict[object, tuple[Factor, ...]]:
+        return {}
+
+    def _kinds(self, tensor: str, exchange: Chain) -> Iterator[tuple[str, bool, int]]:
+        """Chances and metadata by which an exchange is paid, lanes aside."""
+        own, outer = self.leaders(tensor, exchange[0])
+        if own or outer:
+            yield DONE, False, -1
+            yield TIMED, False, -1
+            if any(energy > 0 for energy in self.tables.sparsity.energies.values()):
+                yield DONE, True, -1
+                yield TIMED, True, -1
+        for level in (exchange[0], exchange[-1]):
+            if self._has_metadata(level, tensor):
+                yield DONE, False, level
+                yield TIMED, False, level
+
+    def _has_metadata(self, level: int, tensor: str) -> bool:
+        unit = self.leaves[level]
+        has_format = (unit.name, tensor) in self.tables.sparsity.formats
+        return isinstance(unit, Memory) and has_format and bool(unit.bits[tensor])
+
+    @cached_property
+    def kinds(self) -> int:
+        """Most factors of any node."""
+        memories = [i for i, leaf in enumerate(self.leaves) if isinstance(leaf, Memory | Compute)]
+        pairs = [(outer, inner) for outer in memories for inner in memories if outer < inner]
+        return max((len(self.factors(a.tensor, pair)) for a in self.einsum.accesses for pair in pairs), default=0)
+
+    @cached_property
+    def visits_cost(self) -> bool:
+        """Whether nodes have numbers other than the values that fill them."""
+        return True
+
+    def weights(self, tensor: str, exchange: Chain) -> Floats:
+        """The factors of the node at the end of an exchange, (kinds, points of the lattice)."""
+        ends = exchange[0], exchange[-1]
+        if (tensor, ends) not in self._weights:
+            number = [access.tensor for access in self.einsum.accesses].index(tensor)
+            fills = self.lattice.filled(self.einsum)[1][number]
+            rows = np.zeros((self.kinds, self.lattice.size))
+            for row, what in zip(rows, self.factors(tensor, exchange), strict=False):
+                row[:] = self.factor(tensor, exchange, what, self._shapes) * (fills if what.fills else 1.0)
+            self._weights[tensor, ends] = rows
+        return self._weights[tensor, ends]
+
+    # coefficients
+
+    def _exchange_costs(self, table: LaneTable, access: TensorAccess, tail: Chain) -> ExchangeCosts:
+        traffic = self._traffic(table, access, tail)
+        outermost, *inner = [e for e in reversed(traffic.exchanges) if e.parent.level >= tail[0]]
+        exchange = outermost.parent.level, outermost.child.level
+        paid = _Paid(self, access.tensor, exchange, len(table), self.shared(table, access.tensor, exchange))
+        for at in stations_of(outermost):
+            for part in each_part(traffic, outermost, at):
+                self._add(paid, outermost, at, part)
+        rates, fixed = paid.plain[True], paid.plain[False]
+        for further in inner if access.output else ():
+            again = Affine.of(traffic.flow(further, further.child).initial).terms.get(Fills(outermost.child.level))
+            if again is not None:
+                # lanes that are not the first of their group start anew at each visit: nothing live to be fetched
+                rates[:, 0] -= again * self._free_start(table, access, traffic, further)
+        none = np.zeros_like(rates)
+        return ExchangeCosts(rates, fixed, none, none, paid.by_kind())
+
+    def _add(self, paid: _Paid, exchange: Exchange, at: Station, moved: Part) -> None:
+        """Add what a station does for each value of one part of an exchange, in all and in the busiest lane."""
+        unit, tensor, sparsity, done = at.component, paid.tensor, self.tables.sparsity, moved.done
+        action = "read" if done.read else "write"
+        form = at
+        if not isinstance(unit, Memory):
+            form = exchange.child if moved.name == "up" else exchange.parent
+        kept = sparsity.densities[tensor].part if sparsity.compresses(form.component.name, tensor) else 1.0
+        per_value = float(done.read if action == "read" else done.write)
+        full = unit.action(action).energy
+        gated, skip = (sparsity.energies.get((unit.name, f"{state}_{action}"), 0.0) for state in ("gated", "skipped"))
+        joules = [(DONE, -1, kept * per_value * (full - gated)), (TIMED, -1, kept * per_value * (gated - skip))]
+        joules.append(("", -1, kept * per_value * skip))
+        busy = [(TIMED, -1, kept * per_value)]
+        if self._has_metadata(at.level, tensor):
+            assert isinstance(unit, Memory)
+            is_own, per_bit = unit.name in sparsity.own_metadata, per_value / unit.bits[tensor]
+            each = sparsity.energies.get((unit.name, f"metadata_{action}"), 0.0) if is_own else full * per_bit
+            joules.append((DONE if sparsity.shares_metadata else TIMED, at.level, each))
+            if sparsity.shares_metadata or not is_own:
+                busy.append((TIMED, at.level, per_bit))
+        for of, metadata, joule in joules:
+            paid.add(of, metadata, 0, joule * unit.actions_scale, moved.everywhere)
+        for column, time in self.columns.of(at.level, exchange.child.level):
+            seconds = (time.read if action == "read" else time.write) * unit.actions_scale
+            for of, metadata, part in busy:
+                paid.add(of, metadata, column, part * seconds, moved.busiest)
+
+    def _free_start(
+        self, table: LaneTable, access: TensorAccess, traffic: TensorTraffic, exchange: Exchange
+    ) -> Floats | float:
+        """J that a value of an exchange costs less where it has no result yet, at most."""
+        saved = super()._free_start(table, access, traffic, exchange)
+        levels = exchange.parent.level, exchange.child.level
+        names = {at.component.name for at in stations_of(exchange)}
+        energies = self.tables.sparsity.energies
+        most = max([0.0, *(energy for (name, _), energy in energies.items() if name in names)])
+        with_metadata = [level for level in levels if self._has_metadata(level, access.tensor)]
+        if not with_metadata:
+            return saved + 2 * most
+        bits = max(float(np.max(self.metadata(access.tensor, levels, level, self._shapes))) for level in with_metadata)
+        memories = [leaf for leaf in map(self.leaves.__getitem__, with_metadata) if isinstance(leaf, Memory)]
+        width = min(memory.bits[access.tensor] for memory in memories)
+        return (saved + 2 * most) * (1 + bits / width) + 2 * most * bits
+
+    def operations(self, table: LaneTable, inside: int) -> Floats:
+        """Least costs of the operations alone, whatever saves their inputs."""
+        outermost = [(a.tensor, len(self.leaves) - 1) for a in self.einsum.accesses if not a.output]
+        return self._operations(table, inside, outermost, alone=True)
+
+    def _constants(self, table: LaneTable, exchanges: tuple[Chain, ...]) -> Floats:
+        inputs = [
+            (access.tensor, exchange[0])
+            for access, exchange in zip(self.einsum.accesses, exchanges, strict=True)
+            if not access.output
+        ]
+        total = self._operations(table, max(exchange[0] for exchange in exchanges), inputs, alone=False)
+        for access, exchange in zip(self.einsum.accesses, exchanges, strict=True):
+            total += self.innermost(table, access, exchange)
+        return total
+
+    def innermost(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
+        """Costs of what the compute exchanges of a tensor with its innermost memory: in tiles of one value."""
+        costs = self.exchange_costs(table, access, exchange)
+        weights = self.weights(access.tensor, exchange)[:, 0]
+        each = costs.lines.reshape(len(table), len(weights), self.columns.n)
+        total: Floats = costs.fixed + self._n_operations * costs.rates + np.einsum("ukc,k->uc", each, weights)
+        return total
+
+    def _operations(self, table: LaneTable, inside: int, inputs: Sequence[tuple[str, int]], *, alone: bool) -> Floats:
+        """Costs of the operations; `inputs`: with the level of the memory from which each one comes.
+
+        `alone`: the inputs come from anywhere.
+        """
+        unit = self.leaves[-1]
+        assert isinstance(unit, Compute)
+        done, timed = self._chances_of_operations(table, inputs, alone)
+        energies = self.tables.sparsity.energies
+        full = unit.action("compute").energy
+        gated, skip = (energies.get((unit.name, f"{state}_compute"), 0.0) for state in ("gated", "skipped"))
+        joule: Any = skip
+        for weight, chance in ((full - gated, done), (gated - skip, timed)):
+            joule = joule + weight * (chance.least if weight > 0 else chance.most)
+        total = np.zeros((len(table), self.columns.n))
+        total[:, 0] += self._n_operations * unit.actions_scale * joule
+        busiest = self._n_operations / self.lanes(table, len(self.leaves) - 1) * timed.least
+        seconds = compute_seconds(unit, busiest, self.einsum.name)
+        seconds = seconds + self._waiting(table, lambda d: d.dimension.skew == "once" or d.level > inside)
+        total[:, self.columns.computing] += seconds[:, None]
+        return total
+
+    def _chances_of_operations(
+        self, table: LaneTable, inputs: Sequence[tuple[str, int]], alone: bool
+    ) -> tuple[Chance, Chance]:
+        """Chances that an operation is done, and that it takes time, for each use of the lanes."""
+        compute = len(self.leaves) - 1
+        own = self._leading(self.leaves[-1].name, None)
+        # of each leader the chance of the smallest box that decides, in all and of those that skip
+        each: dict[str, list[Any]] = {leader: [1, 1 if skips else math.inf] for leader, skips in own.items()}
+        for tensor, parent in inputs:
+            looked_at, outer = self.leaders(tensor, parent)
+            lanes = np.ones((len(table), len(looked_at))) if alone else self.shared(table, tensor, (parent, compute))
+            for i, (leader, skips) in enumerate(looked_at.items()):
+                before = each.setdefault(leader, [math.inf, math.inf])
+                before[0] = np.minimum(before[0], lanes[:, i])
+                before[1] = np.minimum(before[1], lanes[:, i]) if skips else before[1]
+            for leader, skips in outer.items():
+                # of what is looked at further out nothing is known but that its boxes are not smaller
+                before = each.setdefault(leader, [math.inf, math.inf])
+                before[0] = before[0] if leader in looked_at else 1
+                before[1] = 1 if skips and not looked_at.get(leader, False) else before[1]
+        done = timed = SURE
+        for leader, (number, timing) in each.items():
+            extents = self.tables.extents(leader, dict.fromkeys(self.einsum.rank_variables, 1))
+            done = done.both(self._of_any(leader, extents, number))
+            timed = timed.both(self._of_any(leader, extents, timing))
+        if not alone and not any(self.leaders(*pair)[1] for pair in inputs):
+            return done, timed
+        return Chance(done.least, 1.0), Chance(timed.least, 1.0)
+
+    def _of_any(self, leader: str, extents: Sequence[Any], number: Any) -> Chance:
+        """Chance that one of so many single values is not zero; inf: nothing is looked at."""
+        looks = np.isfinite(number)
+        chance = self.tables.of_lanes(leader, extents, np.where(looks, number, 1))
+        return Chance(np.where(looks, chance.least, 1.0), np.where(looks, chance.most, 1.0))
+
+
+class _Paid:
+    """Sums of costs of an exchange by factor; `shared`: of each use the lanes that share, by leader."""
+
+    def __init__(self, pricer: ZerosPricer, tensor: str, exchange: Chain, uses: int, shared: Ints) -> None:
+        self.pricer, self.tensor = pricer, tensor
+        self.factors = {what: i for i, what in enumerate(pricer.factors(tensor, exchange))}
+        self.size = pricer._sizes[tensor]
+        self.plain = {fills: np.zeros((uses, pricer.columns.n)) for fills in (True, False)}
+        self.kinds = np.zeros((pricer.kinds, uses, pricer.columns.n))
+        self.has_chance = any(pricer.leaders(tensor, exchange[0]))
+        rows, of_use = np.unique(shared, axis=0, return_inverse=True)
+        self.groups = [(tuple(row), np.flatnonzero(of_use.ravel() == i)) for i, row in enumerate(rows.tolist())]
+
+    def add(self, of: str, metadata: int, column: int, each: float, moved: Any) -> None:
+        """Add `each` times what moves, an affine count, times a factor."""
+        if not each:
+            return
+        for unknown, term in moved.terms.items():
+            fills = isinstance(unknown, Fills)
+            values = term * (self.size if unknown is None else 1.0)
+            if metadata < 0 and (not of or not self.has_chance):
+                self.plain[fills][:, column] += values * each
+                continue
+            most = each < 0
+            for shared, uses in self.groups:
+                row = self.kinds[self.factors[Factor(of, most, shared, metadata, fills)]]
+                row[uses, column] += np.broadcast_to(np.asarray(values, dtype=np.float64), (len(row),))[uses] * each
+
+    def by_kind(self) -> Floats:
+        """Columns for each kind, one after the other, for each use."""
+        return np.concatenate([*self.kinds, np.zeros((self.kinds.shape[1], 0))], axis=1)
