@@ -10,13 +10,39 @@ written in loops over numbers, and lets the caller make arrays where it can.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numba import njit
+from numba.core.caching import FunctionCache
+from numba.core.runtime import rtsys
 
-kernel = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
-"""For what Python calls, and other kernels may. A division by zero is not an error in it."""
+_compiled = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """A kernel for what Python calls, and other kernels may. A division by zero is not an error in it.
+
+    Machine code on disk is read without what compiles other code: Numba would import that first, for 0.1 s.
+    """
+    found = _compiled(function)
+    kept = getattr(found, "_cache", None)  # none where Numba is switched off
+    if isinstance(kept, FunctionCache):
+        kept.load_overload = partial(_load, kept)
+    return found
+
+
+def _load(kept: Any, signature: Any, context: Any) -> Any:
+    """Machine code of a function for a signature; None where there is none on disk."""
+    rtsys.initialize(context)
+    try:
+        found = kept._load_overload(signature, context)
+    except (AttributeError, TypeError, OSError):  # where Numba does it otherwise
+        found = None
+    return FunctionCache.load_overload(kept, signature, context) if found is None else found
+
 
 inner = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True)
 """For what other kernels alone call: takes less time to compile."""

@@ -11,8 +11,10 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from numba.core.caching import FunctionCache
 
 import einmap
+from einmap import compiled
 from einmap.compiled import stable_order
 from einmap.execute.kernel.kernels import run_leaf
 from einmap.mapper import warm
@@ -22,6 +24,7 @@ from einmap.mapper.cost_bounds.cost_to_go import dense_kernels, sparse_kernels
 from einmap.mapper.cost_bounds.networks import tree_kernels
 from einmap.mapper.fusion.paths import envelope_kernels, label_kernels, path_kernels
 from einmap.mapper.objective import objective_kernels
+from einmap.mapper.objective.objective_kernels import keep_least
 from einmap.progress import Progress
 
 OF_TABLES = ("with_gap_and_node", "moves_inside", "over_lanes")
@@ -161,6 +164,28 @@ def test_the_compiler_is_loaded_without_scipy():
     modules = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
     assert "numba.np.arraymath" in modules
     assert "scipy.linalg" not in modules
+
+
+def test_machine_code_on_disk_is_read_without_what_compiles_other_code():
+    table = np.zeros((1, 2))
+    keep_least(table.copy(), 0, table)  # from here on it is on disk
+    script = (
+        "import sys; import numpy as np; from einmap.mapper.objective.objective_kernels import keep_least\n"
+        "table = np.ones((1, 2)); print(keep_least(table.copy(), 0, table), *sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    count, *modules = done.stdout.split()
+    assert count == str(keep_least.py_func(np.ones((1, 2)), 0, np.ones((1, 2))))
+    assert "numba" in modules
+    assert "numba.np.arraymath" not in modules
+
+
+def test_where_machine_code_cannot_be_read_alone_it_is_read_as_numba_does(monkeypatch):
+    whole = Mock(return_value="found")
+    monkeypatch.setattr(FunctionCache, "load_overload", whole)
+    for kept in (Mock(_load_overload=Mock(return_value=None)), Mock(_load_overload=Mock(side_effect=AttributeError))):
+        assert compiled._load(kept, "signature", keep_least.targetctx) == "found"
+        whole.assert_called_with(kept, "signature", keep_least.targetctx)
 
 
 def test_keys_are_ordered_as_numpy_orders_them():

@@ -41,7 +41,6 @@ def searching(*, maps: bool = False) -> Iterator[Search]:
     """
     if maps and is_uncompiled():
         print_hint("the kernels of the search are compiled first, once on this machine (`einmap warmup` does it ahead)")
-    if maps:
         with set_aside():
             from einmap.compiled import load_compiler  # here: it takes long, and few commands need it
 
