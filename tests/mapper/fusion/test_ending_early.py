@@ -256,6 +256,16 @@ def test_einsums_that_a_half_of_the_time_is_too_short_for_get_most_of_the_rest(c
     assert limits == pytest.approx([500, 800] if cut else [500], abs=60)
 
 
+def test_einsums_with_mappings_that_were_found_before_are_searched_all_the_same():
+    problem = Problem(small(), read_options(small(), metrics="edp", workers=1))
+    found = independent.IndependentSearch(problem.spec, problem.options)
+    found.run(einmap.Progress())
+    early = {einsum.name: found.mapping(einsum, 0) for einsum in problem.spec.workload.einsums}
+    one = OneByOne(problem, Budget(einmap.Progress().within(1000)))
+    assert one.unless(np.inf, 0.0, early) == pytest.approx(einmap.map_workload(small(), fuse=False).cost.edp)
+    assert not one.einsums.cut()
+
+
 def test_a_search_that_is_stopped_knows_what_fuses_nothing_too():
     found = einmap.map_workload(small(), progress=stopper("the best chains"))
     alone = einmap.map_workload(small(), fuse=False)

@@ -118,8 +118,7 @@ class IndependentSearch:
         """
         is_limited = token.deadline is not None and math.isinf(most)
         if is_limited:
-            listing = 0 if any(part.early for part in self.parts.values()) else FOR_PLANS
-            self.prepare(share_of(token, listing), plan_first=False)
+            self.prepare(share_of(token, FOR_PLANS), plan_first=False)
             if not self.is_planned:
                 self.descend(share_of(longer or token, FOR_DESCENTS))
                 if longer is not None and is_hardly_planned(self.parts):
