@@ -167,6 +167,7 @@ def test_little_room_for_tables_changes_nothing(monkeypatch):
 
     monkeypatch.setattr(SearchRun, "with_room", noted)
     monkeypatch.setattr(request, "POOL_BYTES", 2_000_000)
+    monkeypatch.setattr(einsum_search, "PART_OF_ROOM", 0.1)
     little = einmap.map_workload(given, workers=1)
     assert little.optimal
     assert little.cost.edp == best.cost.edp

@@ -81,6 +81,8 @@ def _calls() -> Calls:
             np.zeros((1, 4)), row, row, row, np.zeros((0, 0)), flags,
         ),
         "moves_inside": lambda: dense_kernels.moves_inside(one, one, flags, column, one, two, one, two),
+        "lead_out": lambda: dense_kernels.lead_out(flags.copy(), flags, column, one, one, one, two),
+        "times_lanes": lambda: dense_kernels.times_lanes(flags, flags.copy(), 0, column, 1, one, column),
         "over_lanes": lambda: dense_kernels.over_lanes(
             np.zeros((2, 2)), one, one, 1, one, column, one, column, column
         ),

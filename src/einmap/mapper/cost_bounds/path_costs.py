@@ -127,10 +127,15 @@ class PathCosts:
 
     def fits_lowered(self, node: Held) -> Bools:
         """Points after the following loops at which a lowered node can fit."""
-        memory = self.memory(node.level)
-        if any(r is Relevance.PARTIAL for r in self.pricer.axis_relevance[node.tensor]):
-            return np.ones(self.lattice.size, dtype=bool)
-        fits: Bools = self.values[self.tensors.index(node.tensor)] * memory.bits[node.tensor] <= memory.size_bits
+        key = "lowered", node.tensor, node.level
+        if key not in self.computed:
+            memory = self.memory(node.level)
+            is_partial = any(r is Relevance.PARTIAL for r in self.pricer.axis_relevance[node.tensor])
+            values = self.values[self.tensors.index(node.tensor)]
+            self.computed[key] = np.full(len(values), is_partial) | (
+                values * memory.bits[node.tensor] <= memory.size_bits
+            )
+        fits: Bools = self.computed[key]
         return fits
 
     def rates_of(self, chains: Mapping[str, Chain], node: Held, r: int) -> NodeCosts:

@@ -16,7 +16,7 @@ def moves_inside(
     """Pairs of rows of a table: a point, and one that is next inside of it along an axis of `mask`.
 
     Axis by axis, inner points first: minima that are taken in this order are those over all points inside. The rows of
-    the table belong to `points`, in order; with a point all that are inside of it must be among them.
+    the table belong to `points`, in order; what lies between two of them must be among them.
 
     Int64: `points` (rows,); `slots` (lattice,), the row of each point or -1; `coord` (lattice, axes); `strides`,
     `offsets` (axes,); `covers`, the positions next inside of each position of each axis, which begin at `starts`
@@ -34,10 +34,49 @@ def moves_inside(
             position = coord[points[i], axis]
             here = offsets[axis] + position
             for c in range(starts[here], starts[here + 1]):
-                moves[n, 0] = i
-                moves[n, 1] = slots[points[i] + (covers[c] - position) * strides[axis]]
-                n += 1
-    return moves
+                slot = slots[points[i] + (covers[c] - position) * strides[axis]]
+                if slot >= 0:
+                    moves[n, 0] = i
+                    moves[n, 1] = slot
+                    n += 1
+    return moves[:n]
+
+
+@kernel
+def lead_out(flags: Any, mask: Any, coord: Any, strides: Any, offsets: Any, covers: Any, starts: Any) -> None:
+    """Flag all points from which loops over the axes of `mask` lead to a point with a flag.
+
+    `flags`: bool (lattice,), changed; the rest as in `moves_inside`.
+    """
+    for axis in range(len(strides)):
+        for point in range(len(flags) if mask[axis] else 0):
+            if flags[point]:
+                continue
+            position = coord[point, axis]
+            here = offsets[axis] + position
+            for c in range(starts[here], starts[here + 1]):
+                if flags[point + (covers[c] - position) * strides[axis]]:
+                    flags[point] = True
+                    break
+
+
+@kernel
+def times_lanes(flags: Any, out: Any, axis: int, coord: Any, stride: int, rows: Any, multiples: Any) -> None:
+    """Flag all points that some lanes of an axis divide to a point with a flag.
+
+    multiples[row]: what the lanes of one of the `rows` divide to each position.
+
+    Bool: `flags` (lattice,), `out` (lattice,), changed. Int64: `coord` (lattice, axes), `rows` (uses of the axis,),
+    `multiples` (distinct, positions), -1 where nothing is.
+    """
+    for point in range(len(flags)):
+        if not flags[point]:
+            continue
+        position = coord[point, axis]
+        for i in range(len(rows)):
+            outer = multiples[rows[i], position]
+            if outer >= 0:
+                out[point + (outer - position) * stride] = True
 
 
 @kernel
@@ -58,29 +97,38 @@ def with_gap_and_node(
     `allowed` (lattice,).
     """
     n, k = len(points), pool.shape[1]
+    n_kinds = per_visit.shape[1] // k
     for i in range(len(below)):
         table = pool[out[i] : out[i] + n]
         for at in range(n):
             inside = slots_below[points[at]] if fits[points[at]] else -1
-            for column in range(k):
-                table[at, column] = pool[below[i] + inside, column] if inside >= 0 else np.inf
+            if inside < 0:
+                for column in range(k):
+                    table[at, column] = np.inf
+            else:
+                for column in range(k):
+                    table[at, column] = pool[below[i] + inside, column]
         for move in range(len(moves)):
             outer, other = moves[move, 0], moves[move, 1]
+            if table[other, 0] == np.inf:
+                continue
             for column in range(k):
                 cost, least = table[other, column], table[outer, column]
                 table[outer, column] = cost if cost < least else least
         for at in range(n):
             here = points[at]
-            for column in range(k):
-                if not allowed[here]:
+            if not allowed[here]:
+                for column in range(k):
                     table[at, column] = np.inf
-                    continue
+                continue
+            filled = fills[here]
+            for column in range(k):
                 # in the order in which the search adds up, so that equal costs stay equal
-                table[at, column] = table[at, column] + rates[i, column] * fills[here] + fixed[i, column]
-                if per_visit.shape[1]:
-                    table[at, column] += per_visit[i, column] * tiles[here] + per_visit[i, k + column] * values[here]
-                    for kind in range(2, per_visit.shape[1] // k):
-                        table[at, column] += per_visit[i, kind * k + column] * lines[kind - 2, here]
+                table[at, column] = table[at, column] + rates[i, column] * filled + fixed[i, column]
+            for column in range(k if n_kinds else 0):
+                table[at, column] += per_visit[i, column] * tiles[here] + per_visit[i, k + column] * values[here]
+                for kind in range(2, n_kinds):
+                    table[at, column] += per_visit[i, kind * k + column] * lines[kind - 2, here]
 
 
 @kernel

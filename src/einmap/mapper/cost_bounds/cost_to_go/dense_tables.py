@@ -9,6 +9,7 @@ import numpy as np
 from einmap.arrays import Bools, Floats, Ints
 from einmap.mapper.cost_bounds.cost_to_go import dense_kernels
 from einmap.mapper.cost_bounds.cost_to_go.kept_room import KEPT_ROOM
+from einmap.mapper.cost_bounds.cost_to_go.supports import Supports
 from einmap.mapper.cost_bounds.cost_to_go.table_blocks import Recipe, TableBlocks, numbered
 from einmap.mapper.cost_bounds.path_costs import PathCosts
 from einmap.mapper.given.lane_rule import LaneRule
@@ -28,13 +29,16 @@ class Tables(TableBlocks):
 
     def __init__(self, costs: PathCosts, columns: Ints) -> None:
         super().__init__(costs, columns)
-        self._innermost, self._everywhere = np.zeros(1, dtype=np.int64), np.arange(costs.lattice.size)
+        self._innermost = np.zeros(1, dtype=np.int64)
+        self.supports: Supports = costs.computed.setdefault(("supports",), Supports())
         self._all = np.ones(costs.lattice.size, dtype=bool)
         self.recipes: list[Recipe] = []
         self.stands_for: list[Ints] = []
         """For each block and table the first prefix that has it."""
         self.points: list[Ints] = []
-        """For each block the points at which its tables can be finite, in order, with all that are inside of them."""
+        """For each block the points of its tables, in order: where these can be finite, and what loops pass there."""
+        self.finite: list[Ints] = []
+        """For each block the points at which its tables can be finite."""
         self.with_points: list[int] = []
         """For each block the first one that has its points: many have the same ones."""
         self._slots: dict[int, Ints] = {}
@@ -62,20 +66,24 @@ class Tables(TableBlocks):
             table, first = (self._innermost, self._innermost) if one else numbered(self.alike(recipe))
             self.table_of.append(table)
             self.stands_for.append(first)
-            points = self.finite(recipe)
+            points, finite = self.support(recipe)
+            self.finite.append(finite)
             same = (block for block, other in enumerate(self.points) if other is points)
             self.with_points.append(next(same, number))
             self.points.append(points)
             self.n_rows += len(first) * len(self.points[-1])
         return number
 
-    def finite(self, recipe: Recipe) -> Ints:
-        """Points of a block."""
-        if recipe.inner is None:
-            return self._innermost
-        if recipe.inner.axes is None or recipe.level.node is None:
-            return self._everywhere
-        return self.costs.inside(recipe.level.node)
+    def support(self, recipe: Recipe) -> tuple[Ints, Ints]:
+        """Points of a block, and those at which its tables can be finite."""
+        level, inner = recipe.level, recipe.inner
+        if inner is None:
+            return self.supports.innermost()
+        below = self.finite[recipe.below]
+        if inner.axes is None:
+            return self.supports.above_lanes(self.costs, below, level.r)
+        assert level.node is not None
+        return self.supports.above_gap(self.costs, below, inner.axes, inner.lowers, level.node)
 
     def slots(self, block: int) -> Ints:
         """For each point of the lattice its row in the tables of a block, -1 where there is none."""
