@@ -43,10 +43,10 @@ test: .venv/.dev ## all checks and the fast tests
 
 test-all: .venv/.dev ## all checks and all tests; with PART=name only that part of the slow tests
 ifdef PART
-	$(PYTEST) -m "slow and $(PART)"
+	$(PYTEST) --hypothesis-profile thorough -m "slow and $(PART)"
 else
 	@$(MAKE) --no-print-directory check
-	$(PYTEST) -m "slow or not slow"
+	$(PYTEST) --hypothesis-profile thorough -m "slow or not slow"
 endif
 
 check: .venv/.dev ## lint, format, types, layers

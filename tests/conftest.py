@@ -16,9 +16,11 @@ settings.register_profile(
     "repeatable",
     derandomize=True,
     deadline=None,
-    max_examples=30,
+    max_examples=20,
     suppress_health_check=[HealthCheck.too_slow],
 )
+# The same, and as many again and more: `make test-all`.
+settings.register_profile("thorough", settings.get_profile("repeatable"), max_examples=100)
 # New examples each time, to look for bugs: pytest --hypothesis-profile explore
 settings.register_profile("explore", deadline=None, max_examples=1000, print_blob=True)
 settings.load_profile("repeatable")
@@ -66,5 +68,5 @@ def pytest_collection_finish():
     """
     gc.freeze()
     gc_pause._UNCOLLECTED.within = True
-    if settings.get_current_profile_name() == "repeatable" and hasattr(providers, "_get_local_constants"):
+    if settings.get_current_profile_name() in ("repeatable", "thorough") and hasattr(providers, "_get_local_constants"):
         providers._get_local_constants = lambda: providers._local_constants
