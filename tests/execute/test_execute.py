@@ -251,7 +251,7 @@ def test_shipped_mappings_run_as_the_model_says(files, define):
         ("tpu_v4i", "matmul", {"M": 8, "K": 16, "N": 16}),
         ("nvdla", "gpt3_6.7b", {"N_TOKENS": 8, "D_MODEL": 16, "HEADS": 2, "D_HEAD": 8, "D_FF": 32}),
         ("eyeriss", "gpt3_6.7b_decode", {"N_CACHED": 8, "D_MODEL": 16, "HEADS": 2, "D_HEAD": 8, "D_FF": 32}),
-        ("tpu_v4i", "gpt3_6.7b", {"N_TOKENS": 8, "D_MODEL": 16, "HEADS": 2, "D_HEAD": 8, "D_FF": 32}),
+        ("tpu_v4i", "gpt3_6.7b", {"N_TOKENS": 4, "D_MODEL": 8, "HEADS": 2, "D_HEAD": 4, "D_FF": 16}),
     ],
 )
 def test_mappings_that_the_mapper_finds_run_as_the_model_says(arch, workload, define):

@@ -34,8 +34,8 @@ workload:
 """
 
 
-def mapped(size, **options):
-    spec = einmap.loads(MACHINE).set("arch.nodes.Register.size", size)
+def mapped(size, rows=4, **options):
+    spec = einmap.loads(MACHINE).set("arch.nodes.Register.size", size).set("workload.rank_sizes.M", rows)
     return einmap.map_workload(spec, metrics="energy_delay_product", **options)
 
 
@@ -50,7 +50,7 @@ def test_memories_hold_no_more_tensors_than_they_have_room_for_a_value_of_each(s
 
 
 def test_the_best_mapping_with_a_register_of_one_value_is_that_of_brute_force():
-    every, found = mapped(8, brute_force=True), mapped(8)
+    every, found = mapped(8, 2, brute_force=True), mapped(8, 2)
     assert every.optimal
     assert found.cost.energy == pytest.approx(every.cost.energy)
     assert found.cost.latency == pytest.approx(every.cost.latency)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from unittest.mock import patch
 
 import pytest
+from tests.amounts import few_and_many
 from tests.execute.agreement import seconds_of
 from tests.random_specs.cases import valid_case, valid_networks
 
@@ -236,9 +237,15 @@ STALLING = (3, 4, 16, 22, 36, 47, 49, 55, 59, 92, 99, 117, 121, 132, 140)
 STALLING_BELOW_NETWORKS = (26, 40, 78, 109, 117, 197, 230)
 
 
-def test_random_mappings_stall_as_the_spans_of_their_runs_do():
-    assert all(judged(seed) for seed in STALLING)
-    assert all(judged(seed, valid_networks) for seed in STALLING_BELOW_NETWORKS)
+@few_and_many(
+    "seeds, below_networks",
+    (STALLING[::3], STALLING_BELOW_NETWORKS[::3]),
+    (STALLING, STALLING_BELOW_NETWORKS),
+    part="simulator",
+)
+def test_random_mappings_stall_as_the_spans_of_their_runs_do(seeds, below_networks):
+    assert all(judged(seed) for seed in seeds)
+    assert all(judged(seed, valid_networks) for seed in below_networks)
 
 
 @pytest.mark.slow

@@ -54,7 +54,8 @@ def spec_of(arch, workload, define, sizes=None):
 def cases():
     for name, case in CASES.items():
         for rules in case[-1]:
-            yield pytest.param(name, rules, marks=(pytest.mark.slow, pytest.mark.fusion) if name in LONG else ())
+            is_slow = name in LONG or (rules == "accelforge" and name != "core of attention")
+            yield pytest.param(name, rules, marks=(pytest.mark.slow, pytest.mark.fusion) if is_slow else ())
 
 
 @pytest.mark.parametrize(("case", "semantics"), list(cases()))

@@ -54,7 +54,10 @@ def test_einsums_that_fit_alone_but_not_together_are_told_from_those_that_do_not
     assert einmap.map_workload(spec(24, WAITING), metrics="energy").optimal
 
 
-@pytest.mark.parametrize(("goal", "limit"), [("energy", 5), ("energy_delay_product", 60)])
+@pytest.mark.parametrize(
+    ("goal", "limit"),
+    [("energy", 5), pytest.param("energy_delay_product", 60, marks=[pytest.mark.slow, pytest.mark.fusion])],
+)
 def test_that_nothing_fits_is_said_within_a_limit_of_time_as_without_one(goal, limit):
     for given in spec(48), spec(16, WAITING), einmap.loads(LEVELS):
         with pytest.raises(einmap.NoMappingError) as caught:
