@@ -1,5 +1,6 @@
 """Counts on masks: the simulator against the definition in plain Python, the model against the simulator."""
 
+import itertools
 import random
 from dataclasses import replace
 
@@ -11,7 +12,8 @@ from tests.sparse.definition import Definition
 from tests.sparse.problems import busiest, differences, draw_sparse, modelled, run, simulated
 
 import einmap
-from einmap.model.evaluate import workings_of
+from einmap.arch.component import Memory
+from einmap.model.evaluate import evaluate, workings_of
 from einmap.model.sparsity.rows import sparse_numbers
 from einmap.model.sparsity.tiles import tile_rows
 from einmap.sparse.known import Known
@@ -38,6 +40,24 @@ def test_on_known_zeros_model_simulator_and_definition_agree(seed):
     if saves:
         check_busiest(spec, cost, zeros)
         check_busiest_memories(spec, zeros)
+
+
+@pytest.mark.parametrize(
+    "seed", [pytest.param(n, marks=[] if n < 3 else [pytest.mark.slow, pytest.mark.simulator]) for n in range(60)]
+)
+def test_formats_of_several_levels_take_what_the_simulator_counts(seed):
+    rng = random.Random(50_000 + seed)
+    spec, _ = draw_sparse(rng, known=True)
+    formats = {}
+    for memory, tensor in itertools.product(spec.arch().components, spec.sparsity[spec.workload.einsums[0].name].ranks):
+        ranks = sorted(spec.bindings.rank_sizes[tensor])
+        if ranks and isinstance(spec.arch().components[memory], Memory):
+            rng.shuffle(ranks)
+            kinds = [rng.choice(["U", "CP", "B", "RLE", "UOP"]) for _ in ranks[1:]] + [rng.choice(["CP", "B", "RLE"])]
+            levels = [{"format": kind, "ranks": [rank]} for kind, rank in zip(kinds, ranks, strict=True)]
+            formats.setdefault(memory, {})[tensor] = rng.choice(["csr", "csc"]) if len(ranks) == 2 else levels
+    sparse = spec.set("sparsity.formats", formats)
+    assert differences(modelled(sparse, evaluate(sparse)), simulated(sparse, run(sparse))) == {}
 
 
 def takes_over(spec, name):

@@ -41,6 +41,21 @@ def test_a_tile_takes_what_is_written_of_it(seed):
         assert stored.values == tile.sum()
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_many_tiles_take_what_each_of_them_takes(seed):
+    rng = np.random.default_rng(seed)
+    mask = rng.random((5, 3, 4)) < 0.4
+    fmt = random_format(rng, mask.shape) if seed else named_format("csr", mask.shape)
+    cuts = [([0, 3], [3, 2]), ([0, 2], [2, 1]), ([0, 1, 3], [1, 2, 1])]
+    low, size = (np.ix_(*(np.array(cut[k]) for cut in cuts)) for k in (0, 1))
+    stored = fmt.stored(size, lambda ranks: Known(mask).parts(low, size, ranks))
+    values, metadata = (np.broadcast_to(found, (2, 2, 3)) for found in (stored.values, stored.metadata))
+    for at in np.ndindex(2, 2, 3):
+        a, n = ([cut[k][i] for cut, i in zip(cuts, at, strict=True)] for k in (0, 1))
+        alone = fmt.stored(n, lambda ranks, a=a, n=n: Known(mask).parts(a, n, ranks))
+        assert (values[at], metadata[at]) == (alone.values, alone.metadata)
+
+
 @pytest.mark.parametrize("name", ["bitmask", "coo", "csr", "csc", "csf", "rle", "uncompressed"])
 def test_uniform_tiles_take_what_all_masks_take_on_average(name):
     shape, nonzeros = (3, 3), 2

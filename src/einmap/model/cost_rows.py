@@ -63,11 +63,13 @@ def rows_of(
     Raises SpecError when an action that is used has no throughput, and when a `total_latency` is not a number >= 0.
     """
     path = traffic.path
-    numbers = _numbers(traffic)
     zeros = None
     if sparsity is not None and sparsity.saves:
         zeros = sparse_numbers(traffic, sparsity)
-        numbers = replace(numbers, busiest=zeros.busiest, busiest_operations=zeros.busiest_operations)
+        check_traffic(traffic)
+        numbers = _Numbers({}, zeros.busiest, 0, zeros.busiest_operations, network_use(traffic))
+    else:
+        numbers = _numbers(traffic)
     times = _times(traffic, numbers, where)
     used = lanes_used(path)
     busiest = max(times.values(), default=0.0)
@@ -76,9 +78,10 @@ def rows_of(
     if latency > busiest:
         limiting = tuple(_limiting(traffic, times, where, way, latency))
         longer = EinsumLatencyRow(path.einsum.name, latency * instances, limiting)
-    actions = _action_rows(path, numbers, instances)
     if zeros is not None and sparsity is not None:
         actions = list(action_rows(path.einsum.name, zeros, sparsity, path.arch.components, instances))
+    else:
+        actions = _action_rows(path, numbers, instances)
     return Rows(
         (*actions, *_power_rows(path, latency, used, instances)),
         tuple(LatencyRow(path.einsum.name, c, seconds * instances) for c, seconds in times.items()),

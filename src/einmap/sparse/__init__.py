@@ -4,6 +4,7 @@ Nothing here knows of mappings: tiles are boxes of indices. The model and the si
 
 - `densities`: which values are nonzero: uniform, structured, even
 - `known`: which are, position by position
+- `kept`: answers for who asks again, up to a number of bytes
 - `masks`: known positions from files, bands and generators
 - `propagated`: zeros of what an Einsum writes, from those of its inputs
 - `formats`: bits of metadata and values that a tile takes: coordinates, bitmasks, runs, offsets

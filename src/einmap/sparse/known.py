@@ -14,11 +14,14 @@ import numpy as np
 
 from einmap.arrays import Bools, Floats, Ints, Wholes
 from einmap.errors import NotSupportedError
+from einmap.sparse.kept import Kept
 
 MOST_BOXES = 20_000
 """Boxes that are looked at one by one, at most."""
 MOST_KEPT = 2**24
-"""Bytes of answers that are kept, at most."""
+"""Bytes of answers that are kept, at most, with what was asked."""
+_FEW_BYTES = 512
+"""Bytes of a question without its places, about."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,24 +90,21 @@ class Known:
         asked = [a if isinstance(a, int) else (a.shape, a.tobytes()) for a in (*low, *size)]
         # along ranks of one index it is the same whether indices are counted or boxes that have any
         key = (tuple([rank for rank in ranks if not isinstance(size[rank], int) or size[rank] != 1]), *asked)
-        found = self._kept.get(key)
+        found: Floats | None = self._kept.get(key)
         if found is None:
-            found = self._keep(key, np.asarray(self._parts(low, size, ranks)))
+            places = sum(0 if isinstance(a, int) else a.nbytes for a in (*low, *size))
+            found = self._keep(key, np.asarray(self._parts(low, size, ranks)), places)
         return found
 
     @cached_property
-    def _kept(self) -> dict[tuple[object, ...], Floats]:
-        """Answers by what was asked, the oldest first."""
-        return {}
+    def _kept(self) -> Kept:
+        """Answers by what was asked."""
+        return Kept(MOST_KEPT)
 
-    def _keep(self, key: tuple[object, ...], found: Floats) -> Floats:
-        """Keep an answer; the oldest ones go."""
+    def _keep(self, key: tuple[object, ...], found: Floats, asked: int = 0) -> Floats:
+        """Keep an answer. `asked`: bytes of the places that were asked for."""
         found.flags.writeable = False
-        room = MOST_KEPT - sum(answer.nbytes for answer in self._kept.values()) - found.nbytes
-        while room < 0 and self._kept:
-            room += self._kept.pop(next(iter(self._kept))).nbytes
-        if room >= 0:
-            self._kept[key] = found
+        self._kept.keep(key, found, found.nbytes + asked + _FEW_BYTES)
         return found
 
     def _parts(self, low: Sequence[Wholes], size: Sequence[Wholes], ranks: Sequence[int]) -> Floats:
@@ -169,10 +169,11 @@ class Known:
         """Nonzeros of the fullest box of a shape, wherever it begins."""
         size = [min(n, whole) for n, whole in zip(size, self.shape, strict=True)]
         key = ("most", *size)
-        if key not in self._kept:
+        found: Floats | None = self._kept.get(key)
+        if found is None:
             begins = np.ix_(*(np.arange(whole - n + 1) for n, whole in zip(size, self.shape, strict=True)))
-            self._keep(key, self._counted(begins, size).max(initial=0, keepdims=True))
-        return int(self._kept[key].item())
+            found = self._keep(key, self._counted(begins, size).max(initial=0, keepdims=True))
+        return int(found.item())
 
     def distribution(self, size: Sequence[int]) -> Floats:
         """Part of the boxes of a shape, laid side by side from 0, that have 0, 1, 2, ... nonzeros."""

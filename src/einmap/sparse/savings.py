@@ -9,10 +9,13 @@ from typing import Literal
 
 from einmap.sparse.densities import Density
 from einmap.sparse.formats import Format
+from einmap.sparse.kept import Kept
 from einmap.sparse.known import Known
 
 type Saved = Literal["gate", "skip"]
 
+MOST_KEPT = 2**24
+"""Bytes of what is kept for other evaluations of an Einsum, at most."""
 STATES = ("actual", "gated", "skipped")
 """States of an action: done; idle, but in its time step; or left out with its time."""
 ACTUAL, GATED, SKIPPED = 0, 1, 2
@@ -83,6 +86,11 @@ class Sparsity:
             key = saving.component, saving.tensor
             found[key] = (*found.get(key, ()), saving)
         return found
+
+    @cached_property
+    def kept(self) -> Kept:
+        """Answers of evaluations on tiles and loops that others may have as well."""
+        return Kept(MOST_KEPT)
 
     def compresses(self, memory: str, tensor: str) -> bool:
         """Whether a memory leaves out zeros of a tensor, all or those of empty blocks."""

@@ -14,8 +14,8 @@ from einmap.model.cost import ActionRow
 from einmap.model.evaluate import Workings
 from einmap.model.explanation.values import SavingCause
 from einmap.model.sparsity.conditions import Condition
-from einmap.model.sparsity.expected import EinsumZeros, lane_loops
-from einmap.model.sparsity.sums import WHOLE, Sets, Visits
+from einmap.model.sparsity.expected import EinsumZeros, operations_of
+from einmap.model.sparsity.sums import WHOLE, Sets, Visits, lane_loops
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.sparse.savings import Sparsity
 
@@ -86,14 +86,15 @@ class _Causes:
                         moved = float(tensor.flow(exchange, passed.station).live)
                         self._begin(action, form.component.name, moved, passed.values.totals[0])
                     continue
-                visits, boxes = zeros.visits(exchange)
+                visits = zeros.visits(exchange)
                 for station, name, way in zeros.places(exchange):
                     form = zeros.form(exchange, station, way)
-                    contents = zeros.positions(boxes), zeros.content(exchange, form, visits, boxes)
+                    contents = zeros.positions(visits.boxes), zeros.content(exchange, form, visits)
                     action = station.component.name, zeros.name, name
                     sets = zeros.sets(exchange, station, visits, way)
                     self._add(action, form.component.name, visits, station.level, sets, contents)
-        visits, content = einsum.operation_visits()
+        visits = einsum.operation_visits()
+        content = operations_of(visits)
         compute = self.path.compute
         done: Action = (compute.component.name, None, "compute")
         self._add(done, "", visits, compute.level, WHOLE, (content, content))

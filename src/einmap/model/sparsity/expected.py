@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -15,22 +16,17 @@ import numpy as np
 from einmap.arch.component import Memory
 from einmap.arrays import Amounts
 from einmap.errors import NotSupportedError
-from einmap.model.counting.path import EinsumPath, Station, applies
+from einmap.model.counting.path import Station, applies
 from einmap.model.sparsity.conditions import Condition, everything, node_of, of_exchanges, of_operations
 from einmap.model.sparsity.sums import WHOLE, Nest, Sets, Split, Visits
-from einmap.model.sparsity.tiles import largest
+from einmap.model.sparsity.tiles import largest, mean_and_most
 from einmap.model.sparsity.visits import Around, Boxes, boxes_of, by_row
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
 from einmap.model.traffic.tensor_traffic import Exchange, TensorTraffic
-from einmap.sparse.blocks import mean_stored, stored
+from einmap.sparse.blocks import stored
 from einmap.sparse.formats import Format, Stored
 from einmap.sparse.known import Known
 from einmap.sparse.savings import Sparsity
-
-
-def lane_loops(path: EinsumPath, level: int) -> tuple[int, ...]:
-    """Loops that make the instances of a component at a level."""
-    return tuple([i for i in path.spatial_loops if (path.loops[i].level or 0) <= level and not path.loops[i].absent])
 
 
 @dataclass(frozen=True)
@@ -74,9 +70,9 @@ class TensorZeros:
             if exchange.child.position in self.tensor.slides:
                 yield from self.slid(exchange)
                 continue
-            visits, boxes = self.visits(exchange)
+            visits = self.visits(exchange)
             for station, action, way in self.places(exchange):
-                yield self.at(exchange, station, visits, boxes, action, way)
+                yield self.at(exchange, station, visits, action, way)
 
     def places(self, exchange: Exchange) -> Iterator[tuple[Station, str, str]]:
         """Memories and tolls of an exchange with the actions that they do and the ways that values go."""
@@ -84,16 +80,14 @@ class TensorZeros:
             if station is not self.path.compute:
                 yield from ((station, action, way) for action, way in self.ways(exchange, station))
 
-    def visits(self, exchange: Exchange) -> tuple[Visits, Boxes]:
-        """The visits of the child of an exchange, and the boxes of the tensor that they move."""
+    def visits(self, exchange: Exchange) -> Visits:
+        """The visits of the child of an exchange."""
         parted = [
             (fmt, self._around(exchange, form))
             for form in (exchange.parent, exchange.child)
             if (fmt := self._format(form)) is not None and not fmt.is_plain
         ]
-        visits = Visits(self.nest, self.node(exchange), self.conditions(exchange), self.tensor, parted)
-        ranks = self.sparsity.ranks.get(self.name) or tuple(rank for rank, _ in self.tensor.access.projection)
-        return visits, boxes_of(self.path, self.tensor.access, ranks, visits.own)
+        return Visits(self.nest, self.node(exchange), self.conditions(exchange), self.tensor.access, parted)
 
     def _format(self, form: Station) -> Format | None:
         """The format in which a memory stores the tensor."""
@@ -122,7 +116,7 @@ class TensorZeros:
                 why = "a format with blocks or padding of"
             if station is path.compute or why:
                 continue
-            instances = prod(path.loops[i].iterations for i in lane_loops(path, station.level))
+            instances = prod(path.loops[i].iterations for i in self.nest.lanes(station.level))
             moved = float(self.tensor.flow(exchange, station).live) / instances
             yield self._evenly(exchange, station, moved, instances)
         if why:
@@ -139,7 +133,7 @@ class TensorZeros:
             part = self.sparsity.densities[self.name].part
         fmt = self.sparsity.formats.get((form.component.name, self.name)) if form is station else None
         if fmt is not None:
-            metadata = Split(moved * self._share(fmt, form), 0.0, 0.0, instances)
+            metadata = Split(moved * self._share(form), 0.0, 0.0, instances)
         action = "write" if station is exchange.child else "read"
         return Passed(station, self.name, action, "down", Split(moved * part, 0.0, 0.0, instances), metadata)
 
@@ -154,20 +148,21 @@ class TensorZeros:
             return [("write", "down"), *([("read", "up")] if output else [])]
         return [("read", "down"), *([("write", "up")] if output else [])]
 
-    def at(self, exchange: Exchange, station: Station, visits: Visits, boxes: Boxes, action: str, way: str) -> Passed:
+    def at(self, exchange: Exchange, station: Station, visits: Visits, action: str, way: str) -> Passed:
         """Values and metadata that a station reads or writes in one way of an exchange."""
         form = self.form(exchange, station, way)
-        lanes, sets = lane_loops(self.path, station.level), self.sets(exchange, station, visits, way)
-        values = visits.sums(self.content(exchange, form, visits, boxes), lanes, sets)
+        lanes, sets = self.nest.lanes(station.level), self.sets(exchange, station, visits, way)
+        fmt = self._format(form)
+        name = form.component.name, form is exchange.child
+        what = "positions" if fmt is None or not fmt.is_compressed else ("values", *name)
+        values = visits.sums(what, lambda: self.content(exchange, form, visits), lanes, sets)
         metadata = None
-        fmt = self._format(form) if form is station else None
-        if fmt is not None:
-            bits = (
-                self._shared_bits(fmt, form, boxes)
-                if self.sparsity.shares_metadata
-                else self._stored(fmt, exchange, form, visits, boxes).metadata
-            )
-            metadata = visits.sums(bits, lanes, sets)
+        if fmt is not None and form is station and self.sparsity.shares_metadata:
+            share = self._share(form)
+            metadata = visits.sums(("share", share), lambda: self.positions(visits.boxes) * share, lanes, sets)
+        elif fmt is not None and form is station:
+            bits = partial(self._stored, fmt, exchange, form, visits)
+            metadata = visits.sums(("metadata", *name), lambda: bits().metadata, lanes, sets)
         return Passed(station, self.name, action, way, values, metadata)
 
     def form(self, exchange: Exchange, station: Station, way: str) -> Station:
@@ -209,12 +204,13 @@ class TensorZeros:
         indexed = self.tensor.access.variables
         return frozenset(i for i in loops if self.path.loops[i].variable not in indexed)
 
-    def content(self, exchange: Exchange, form: Station, visits: Visits, boxes: Boxes) -> Amounts:
+    def content(self, exchange: Exchange, form: Station, visits: Visits) -> Amounts:
         """Values of each tile, as a memory stores them."""
-        density, fmt = self.sparsity.densities.get(self.name), self._format(form)
+        boxes, fmt = visits.boxes, self._format(form)
         if fmt is not None and not fmt.is_plain:
-            return self._stored(fmt, exchange, form, visits, boxes).values
-        if density is not None and self.sparsity.compresses(form.component.name, self.name):
+            return self._stored(fmt, exchange, form, visits).values
+        if self.name in self.sparsity.densities and self.sparsity.compresses(form.component.name, self.name):
+            density = self.sparsity.densities[self.name]
             found: Amounts = by_row(density.expected(boxes.low, boxes.size), self.n)
             return found
         return self.positions(boxes)
@@ -224,20 +220,16 @@ class TensorZeros:
         found: Amounts = by_row(boxes.positions, self.n)
         return found
 
-    def _shared_bits(self, fmt: Format, form: Station, boxes: Boxes) -> Amounts:
-        """Bits of metadata of each tile as its part of those of the largest tile that a memory holds."""
-        return self.positions(boxes) * self._share(fmt, form)
-
-    def _share(self, fmt: Format, form: Station) -> Amounts:
+    def _share(self, form: Station) -> Any:
         """Bits of metadata for each position of the largest tiles that a memory holds: the mean over them."""
-        density = self.sparsity.densities[self.name]
         size = largest(self.path, self.tensor.counts, form, self.sparsity.ranks[self.name])
-        return mean_stored(fmt, density, size).metadata / max(1, prod(size))
+        mean, _ = mean_and_most(self.sparsity, form.component.name, self.name, size)
+        return mean.metadata / max(1, prod(size))
 
-    def _stored(self, fmt: Format, exchange: Exchange, form: Station, visits: Visits, boxes: Boxes) -> Stored:
+    def _stored(self, fmt: Format, exchange: Exchange, form: Station, visits: Visits) -> Stored:
         """Values and bits of metadata of each tile as a memory stores it; none where there is none."""
         density = self.sparsity.densities[self.name]
-        tiles, held = boxes.first(self.n), None
+        tiles, held = visits.boxes.first(self.n), None
         if not fmt.is_plain and form is not exchange.child:
             at = self._around(exchange, form)
             spans = {v: rows.spans(at) for v, rows in visits.rows.items()}
@@ -273,17 +265,23 @@ class EinsumZeros:
 
     def operations(self) -> Split:
         """Expected operations by instance of the compute."""
-        visits, content = self.operation_visits()
-        return visits.sums(content, lane_loops(self.path, self.path.compute.level), WHOLE)
+        visits = self.operation_visits()
+        lanes = self.nest.lanes(self.path.compute.level)
+        return visits.sums("operations", lambda: operations_of(visits), lanes, WHOLE)
 
-    def operation_visits(self) -> tuple[Visits, Amounts]:
-        """The visits of the compute, and the operations of each."""
-        visits = Visits(self.nest, everything(self.path), self.conditions())
-        n = len(visits.variables)
-        content: Any = 1.0
-        for i, spans in enumerate(visits.own.values()):
-            if isinstance(spans.size, int):
-                content = content * spans.size
-            elif (spans.size[:, 0] != 1).any():  # factors of 1 are left out: what is left may be far smaller
-                content = content * spans.size[:, 0].reshape([-1 if k == i else 1 for k in range(n)])
-        return visits, content
+    def operation_visits(self) -> Visits:
+        """The visits of the compute."""
+        return Visits(self.nest, everything(self.path), self.conditions())
+
+
+def operations_of(visits: Visits) -> Amounts:
+    """The operations of each visit of the compute."""
+    n = len(visits.variables)
+    found: Any = 1.0
+    for i, spans in enumerate(visits.own.values()):
+        if isinstance(spans.size, int):
+            found = found * spans.size
+        elif (spans.size[:, 0] != 1).any():  # factors of 1 are left out: what is left may be far smaller
+            found = found * spans.size[:, 0].reshape([-1 if k == i else 1 for k in range(n)])
+    content: Amounts = found
+    return content

@@ -60,10 +60,11 @@ def sparse_numbers(traffic: EinsumTraffic, sparsity: Sparsity) -> SparseNumbers:
     compute = traffic.path.compute.component.name
     for state, amount in zip(STATES, split.totals, strict=True):
         numbers.done[compute, None, _name("compute", state)] = amount
-    loads = split.actual + split.gated
+    loads = split.timed
     numbers.busiest_operations = float(np.max(loads))
     if sparsity.takes_slowest:
         numbers.busiest_operations *= slower_operations(zeros, loads)
+    zeros.nest.keep()
     return numbers
 
 
@@ -75,13 +76,13 @@ def _add(numbers: SparseNumbers, sparsity: Sparsity, passed: Passed, timed: dict
     """Count what passes a station; what each instance is busy with of it, in actions."""
     unit, tensor, action = passed.station.component, passed.tensor, passed.action
     per_value = unit.action(action).actions_per_value[tensor]
-    busy = (passed.values.actual + passed.values.gated) * per_value
+    busy = passed.values.timed * per_value
     for state, amount in zip(STATES, passed.values.totals, strict=True):
         _count(numbers, (unit.name, tensor, _name(action, state)), amount, per_value)
     if passed.metadata is not None:
         is_own = unit.name in sparsity.own_metadata
         per_bit = 1.0 if is_own else _actions_per_bit(unit, tensor, action)
-        moved = passed.metadata.actual + passed.metadata.gated
+        moved = passed.metadata.timed
         actual, gated, _ = passed.metadata.totals
         done = actual if sparsity.shares_metadata else actual + gated
         _count(numbers, (unit.name, tensor, f"metadata_{action}"), done, per_bit)

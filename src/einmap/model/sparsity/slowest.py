@@ -27,7 +27,8 @@ from einmap.einsum.functions import erf
 from einmap.errors import NotSupportedError
 from einmap.model.counting.path import EinsumPath
 from einmap.model.sparsity.conditions import innermost
-from einmap.model.sparsity.expected import EinsumZeros, Passed, TensorZeros, lane_loops
+from einmap.model.sparsity.expected import EinsumZeros, Passed, TensorZeros
+from einmap.model.sparsity.sums import lane_loops
 from einmap.model.sparsity.visits import Around
 from einmap.model.traffic.tensor_traffic import Exchange, TensorTraffic
 from einmap.sparse.densities import Density, Uniform
@@ -108,7 +109,7 @@ def slower_passing(zeros: TensorZeros, passed: Passed) -> float:
         )
     if sparsity.compresses(form.component.name, passed.tensor):
         boxes.append((passed.tensor, zeros.node(exchange), True))
-    return _slower(sparsity, zeros.path, passed.station.level, boxes, passed.values.actual + passed.values.gated)
+    return _slower(sparsity, zeros.path, passed.station.level, boxes, passed.values.timed)
 
 
 def slower_operations(zeros: EinsumZeros, loads: Amounts) -> float:

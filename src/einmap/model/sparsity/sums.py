@@ -6,18 +6,19 @@ numbers, or contractions of arrays, one variable after another.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 import numpy as np
 
 from einmap.arrays import Amounts, Floats, Ints
+from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.spaces.projection import Affine
 from einmap.model.counting.path import EinsumPath
 from einmap.model.sparsity.conditions import Condition, innermost, likely
-from einmap.model.sparsity.visits import Alike, Around, Spans, Table, are_alike
-from einmap.model.traffic.tensor_traffic import TensorTraffic
+from einmap.model.sparsity.visits import Alike, Around, Boxes, Spans, Table, are_alike, boxes_of
 from einmap.sparse.densities import Density, Structured
 from einmap.sparse.formats import Format
 from einmap.sparse.known import Known
@@ -29,6 +30,10 @@ WHOLE: Sets = ((1.0, frozenset()),)
 """All visits."""
 type Factor = tuple[Floats, tuple[int, ...]]
 """An array and the names of its axes: i for rows of the variable at position i, n + i for its lanes, of n variables."""
+
+
+_FEW_BYTES = 1024
+"""Bytes of a sum of numbers with what asks for it, about."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,17 @@ class Split:
         """In the order of `savings.STATES`."""
         return self.actual, self.gated, self.skipped
 
+    @cached_property
+    def timed(self) -> Amounts:
+        """Actions that take time: done or gated."""
+        return self.actual + self.gated
+
     @property
+    def bytes(self) -> int:
+        """Room that it takes, about."""
+        return _FEW_BYTES + sum(8 * np.size(amounts) for amounts in (*self.states, self.actual))
+
+    @cached_property
     def totals(self) -> tuple[float, float, float]:
         """Amounts of all instances together, in the order of `savings.STATES`."""
         return total(self.actual) * self.alike, total(self.gated) * self.alike, total(self.skipped) * self.alike
@@ -67,6 +82,25 @@ class Weights:
     arrays: tuple[Factor, ...]
 
 
+def lane_loops(path: EinsumPath, level: int) -> tuple[int, ...]:
+    """Loops that make the instances of a component at a level."""
+    return tuple([i for i in path.spatial_loops if (path.loops[i].level or 0) <= level and not path.loops[i].absent])
+
+
+class Sums:
+    """Sums over the visits of one node: by what is added up, the lanes, and the visits that count."""
+
+    def __init__(self, einsum: Einsum) -> None:
+        self.einsum = einsum
+        self.of: dict[tuple[Hashable, tuple[int, ...], Sets], Split] = {}
+        self.bytes = self.kept_bytes = 0
+
+    def add(self, key: tuple[Hashable, tuple[int, ...], Sets], split: Split) -> None:
+        """Add a sum."""
+        self.of[key] = split
+        self.bytes += split.bytes
+
+
 class Nest:
     """The loops of an Einsum: rows of its variables by node, which the visits of several exchanges share."""
 
@@ -74,7 +108,43 @@ class Nest:
         self.path, self.sparsity = path, sparsity
         self._alike: dict[tuple[str, Around], Alike | None] = {}
         self._tables: dict[tuple[str, Around], Table] = {}
+        self._lanes: dict[int, tuple[int, ...]] = {}
         self.contraction = Contraction()
+        self._loops = [
+            (loop.variable, loop.iterations, loop.shape, loop.initial, loop.level, loop.absent) for loop in path.loops
+        ]
+        self._lanes_end = 1 + max((i for i in path.spatial_loops if not path.loops[i].absent), default=-1)
+        self._used: list[tuple[Hashable, Sums]] = []
+
+    def lanes(self, level: int) -> tuple[int, ...]:
+        """Loops that make the instances of a component at a level."""
+        if level not in self._lanes:
+            self._lanes[level] = lane_loops(self.path, level)
+        return self._lanes[level]
+
+    def sums(
+        self,
+        tensor: str | None,
+        node: Around,
+        conditions: tuple[Condition, ...],
+        parted: tuple[tuple[Format, Around], ...],
+    ) -> Sums:
+        """Sums over the visits of a node; those of another mapping with the same loops down to it are known."""
+        around = [node, *[condition.node for condition in conditions], *[at for _, at in parted]]
+        end = max(self._lanes_end, 1 + max((i for at in around for i in at.applied), default=-1))
+        key = "sums", tensor, node, conditions, parted, tuple(self._loops[:end])
+        found: Sums | None = self.sparsity.kept.get(key)
+        if found is None or found.einsum is not self.path.einsum:
+            found = Sums(self.path.einsum)
+        self._used.append((key, found))
+        return found
+
+    def keep(self) -> None:
+        """Leave the sums to evaluations of other mappings."""
+        for key, sums in self._used:
+            if sums.bytes != sums.kept_bytes:
+                sums.kept_bytes = sums.bytes
+                self.sparsity.kept.keep(key, sums, sums.bytes)
 
     def alike(self, variable: str, node: Around) -> Alike | None:
         """One row for all iterations of a variable's loops, None where they have different lengths."""
@@ -92,34 +162,64 @@ class Nest:
 
 
 class Visits:
-    """All visits of a node, with the conditions of what happens in them; rows that are alike are one."""
+    """All visits of a node, with the conditions of what happens in them; rows that are alike are one.
+
+    Rows are found when a sum is asked for that is not known yet.
+    """
 
     def __init__(
         self,
         nest: Nest,
         node: Around,
         conditions: Sequence[Condition],
-        tensor: TensorTraffic | None = None,
+        access: TensorAccess | None = None,
         parted: Sequence[tuple[Format, Around]] = (),
     ) -> None:
-        """`tensor`: whose tiles are moved, None for operations.
+        """`access`: the tensor whose tiles are moved, None for operations.
 
         `parted`: its formats with blocks or padding, each with the loops around the tiles of which parts are moved.
         """
-        self.nest, self.node, self.tensor = nest, node, tensor
-        self.path, self.sparsity = nest.path, nest.sparsity
+        self.nest, self.node, self.access, self.conditions = nest, node, access, conditions
+        self.path, self.sparsity, self._parted = nest.path, nest.sparsity, parted
         self.variables = self.path.einsum.rank_variables
-        self.done = innermost(conditions)
-        self.timed = innermost([c for c in conditions if c.skips])
-        self._looked_at: list[tuple[str, Around]] = [] if tensor is None else [(tensor.access.tensor, node)]
-        self._parted = parted
-        if tensor is not None:
-            self._looked_at += [(tensor.access.tensor, at) for _, at in parted]
-        self._looked_at += [(c.leader, c.node) for c in {*self.done.values(), *self.timed.values()}]
-        self.rows = {v: self._rows(v) for v in self.variables}
-        self.own = {v: rows.spans(node) for v, rows in self.rows.items()}
+        tensor = access.tensor if access is not None else None
+        self._known = nest.sums(tensor, node, tuple(conditions), tuple(parted))
         self._chances: dict[Condition, Amounts] = {}
         self._weights: dict[tuple[tuple[int, ...], frozenset[int]], Weights] = {}
+
+    @cached_property
+    def done(self) -> dict[str, Condition]:
+        """Conditions of what is done."""
+        return innermost(self.conditions)
+
+    @cached_property
+    def timed(self) -> dict[str, Condition]:
+        """Conditions of what takes time."""
+        return innermost([c for c in self.conditions if c.skips])
+
+    @cached_property
+    def _looked_at(self) -> list[tuple[str, Around]]:
+        found: list[tuple[str, Around]] = [] if self.access is None else [(self.access.tensor, self.node)]
+        if self.access is not None:
+            found += [(self.access.tensor, at) for _, at in self._parted]
+        return found + [(c.leader, c.node) for c in {*self.done.values(), *self.timed.values()}]
+
+    @cached_property
+    def rows(self) -> dict[str, Alike | Table]:
+        """Rows of each rank variable."""
+        return {v: self._rows(v) for v in self.variables}
+
+    @cached_property
+    def own(self) -> dict[str, Spans]:
+        """Intervals of each rank variable that the visits use."""
+        return {v: rows.spans(self.node) for v, rows in self.rows.items()}
+
+    @cached_property
+    def boxes(self) -> Boxes:
+        """Boxes of the tensor whose tiles are moved."""
+        assert self.access is not None
+        ranks = self.sparsity.ranks.get(self.access.tensor) or tuple(rank for rank, _ in self.access.projection)
+        return boxes_of(self.path, self.access, ranks, self.own)
 
     def _rows(self, v: str) -> Alike | Table:
         alike = None if self._is_parted(v) else self.nest.alike(v, self.node)
@@ -134,7 +234,7 @@ class Visits:
 
     def _is_parted(self, v: str) -> bool:
         """Whether a variable indexes a tensor of whose tiles it matters which part is moved."""
-        return bool(self._parted) and self.tensor is not None and v in self.tensor.access.variables
+        return bool(self._parted) and self.access is not None and v in self.access.variables
 
     def _is_unlike(self, v: str, name: str, at: Around) -> bool:
         """Whether no two rows of a variable use the same values of a tensor whose zeros are known."""
@@ -172,7 +272,7 @@ class Visits:
         for i, values in table.index.items():
             if loops[i].is_spatial:
                 yield values
-            elif self.tensor is not None and self.tensor.access.output:
+            elif self.access is not None and self.access.output:
                 yield np.minimum(values, 1)
         yield from self._sizes(table.spans(self.node))
         if self._is_parted(v):
@@ -188,9 +288,9 @@ class Visits:
 
         Lengths of these tiles are told as those of other boxes that are looked at.
         """
-        assert self.tensor is not None
-        own, name = table.spans(self.node), self.tensor.access.tensor
-        indices = [dict(self.tensor.access.projection)[rank] for rank in self.sparsity.ranks[name]]
+        assert self.access is not None
+        own, name = table.spans(self.node), self.access.tensor
+        indices = [dict(self.access.projection)[rank] for rank in self.sparsity.ranks[name]]
         for fmt, at in self._parted:
             last, whole = own.start + own.size - 1, table.spans(at)
             for index, block in zip(indices, fmt.blocks or [1] * len(indices), strict=True):
@@ -222,8 +322,19 @@ class Visits:
                 return
         yield np.asarray(spans.start)
 
-    def sums(self, content: Amounts, lanes: Sequence[int], sets: Sets) -> Split:
-        """Sums of `content`, a number or an axis for each variable, by lane, over the visits of `sets`."""
+    def sums(self, name: Hashable, content: Callable[[], Amounts], lanes: tuple[int, ...], sets: Sets) -> Split:
+        """Sums of `content`, a number or an axis for each variable, by lane, over the visits of `sets`.
+
+        `name`: what tells this content of the visits from others.
+        """
+        key = name, lanes, sets
+        found = self._known.of.get(key)
+        if found is None:
+            found = self._sums(content(), lanes, sets)
+            self._known.add(key, found)
+        return found
+
+    def _sums(self, content: Amounts, lanes: Sequence[int], sets: Sets) -> Split:
         whole = self._met({}, content, lanes, sets)
         timed = self._met(self.timed, content, lanes, sets) if self.timed else whole
         actual = timed if self.done == self.timed else self._met(self.done, content, lanes, sets)

@@ -13,7 +13,11 @@ from einmap.model.counting.reuse import TensorCounts
 from einmap.model.counting.tiles import LARGEST, SKIP
 from einmap.model.occupancy.occupancy import Buffer
 from einmap.sparse.blocks import mean_stored, most_stored
+from einmap.sparse.formats import Stored
 from einmap.sparse.savings import Sparsity
+
+_TILE_BYTES = 1024
+"""Bytes of what is kept of a tile, about."""
 
 
 def tile_rows(
@@ -31,14 +35,24 @@ def tile_rows(
 def _row(path: EinsumPath, sparsity: Sparsity, counts: TensorCounts, station: Station) -> TileRow:
     memory, tensor = station.component, counts.access.tensor
     assert isinstance(memory, Memory)
-    fmt, density = sparsity.formats[memory.name, tensor], sparsity.densities[tensor]
     size = largest(path, counts, station, sparsity.ranks[tensor])
-    mean, most = mean_stored(fmt, density, size), most_stored(fmt, density, size)
+    mean, most = mean_and_most(sparsity, memory.name, tensor, size)
     width = memory.bits[tensor]
     inside = 0 if memory.name in sparsity.own_metadata else 1
     dense = prod(size) * width
     expected, worst = (float(tile.values * width + tile.metadata * inside) for tile in (mean, most))
     return TileRow(path.einsum.name, memory.name, tensor, dense, expected, worst)
+
+
+def mean_and_most(sparsity: Sparsity, memory: str, tensor: str, size: Sequence[int]) -> tuple[Stored, Stored]:
+    """Room of a tile of a shape in the format of a memory: on average, and of the fullest one."""
+    key = "tile", memory, tensor, tuple(size)
+    found: tuple[Stored, Stored] | None = sparsity.kept.get(key)
+    if found is None:
+        fmt, density = sparsity.formats[memory, tensor], sparsity.densities[tensor]
+        found = mean_stored(fmt, density, size), most_stored(fmt, density, size)
+        sparsity.kept.keep(key, found, _TILE_BYTES)
+    return found
 
 
 def largest(path: EinsumPath, counts: TensorCounts, station: Station, ranks: Sequence[str]) -> list[int]:
