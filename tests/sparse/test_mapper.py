@@ -238,6 +238,16 @@ def test_a_stopped_search_gives_a_mapping_and_a_bound():
     assert 0 < stopped.lower_bound <= whole.cost.energy <= stopped.cost.energy
 
 
+def test_lanes_that_the_model_does_not_know_are_left_out_and_bounded():
+    spec = product(8, densities={"A": {"structured": [2, 4], "along": "K"}},
+                   savings=[{"at": "Buffer", "do": "skip", "tensors": "Z", "on": "A"}])  # fmt: skip
+    main, buffer, mac = spec.get("arch.nodes")
+    array = {"type": "Container", "name": "Array", "spatial": [{"name": "X", "fanout": 2, "may_reuse": "All"}]}
+    result = einmap.map_workload(spec.set("arch.nodes", [main, buffer, array, mac]), metrics="energy")
+    assert "mappings of Z whose lanes share zeros that the model does not know" in result.reason
+    assert not result.optimal and 0 < result.lower_bound <= result.cost.energy
+
+
 def test_of_a_large_mapspace_few_choices_are_looked_at():
     result = einmap.map_workload(product(512, **SKIPPED), metrics="energy")
     assert result.optimal and result.stats.mapspace_size > 1e7

@@ -197,7 +197,10 @@ def _outcome(whole: _Cascade, start: float) -> Outcome:
         points.append(_evaluated(problem, joined(problem.spec, frozenset(), chosen)))
     left_out: list[str] = []
     for part in parts:
+        paths = part.search.paths if part.search is not None else []
         left_out += part.search.pruned if part.search is not None else ()
+        if any(isinstance(path, ZerosPath) and path.unknown for path in paths):
+            left_out.append(f"mappings of {part.einsum.name} whose lanes share zeros that the model does not know")
         if (error := _uncounted(part)) is not None:
             left_out.append(f"mappings of {part.einsum.name} that cannot be counted ({error.message})")
     cut = [part.einsum.name for part, optimum in zip(parts, optima, strict=True) if optimum.cut]

@@ -70,13 +70,6 @@ class ZerosPath(Path):
                     yield Group(plans, lanes, self.lattice)
 
     @property
-    def pruned(self) -> tuple[str, ...]:
-        """Parts of the Einsum's mapspace that are left out, in words."""
-        if not self.unknown:
-            return super().pruned
-        return (*super().pruned, f"mappings of {self.einsum.name} whose lanes share zeros that the model does not know")
-
-    @property
     def may_be_sparse(self) -> bool:
         """Whether the search knows tables with few rows for what is asked."""
         return False
