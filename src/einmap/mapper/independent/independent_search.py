@@ -41,8 +41,8 @@ from einmap.pareto import nondominated
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
 
-FOR_PLANS = 0.1
-"""Part of a limited time in which all choices are listed, or good mappings come before."""
+FOR_PLANS, FOR_PROBE = 0.1, 0.025
+"""Part of a limited time in which all choices are listed, or good mappings come before; where some are there."""
 FOR_DESCENTS = 0.8
 """Part of a limited time for good mappings of all Einsums whose choices take long to list."""
 FOR_QUICK = 0.5
@@ -118,7 +118,8 @@ class IndependentSearch:
         """
         is_limited = token.deadline is not None and math.isinf(most)
         if is_limited:
-            self.prepare(share_of(token, FOR_PLANS), plan_first=False)
+            listing = FOR_PROBE if any(part.early for part in self.parts.values()) else FOR_PLANS
+            self.prepare(share_of(token, listing), plan_first=False)
             if not self.is_planned:
                 self.descend(share_of(longer or token, FOR_DESCENTS))
                 if longer is not None and is_hardly_planned(self.parts):
