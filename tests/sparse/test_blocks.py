@@ -315,7 +315,7 @@ def test_offsets_of_ragged_tiles_are_counted():
 
 def test_the_mapper_refuses_blocks_by_name():
     spec = spec_of("{Main: {A: {name: csr, block: {M: 2, K: 2}}}}")
-    with pytest.raises(NotSupportedError, match="the format of 'A' in 'Main', with blocks, padding"):
+    with pytest.raises(NotSupportedError, match="does not know blocks, padding or dense tiles of 'A' in 'Main'"):
         einmap.map_workload(spec, metrics="energy")
 
 

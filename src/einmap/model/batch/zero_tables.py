@@ -68,7 +68,10 @@ class ZeroTables:
                 raise NotSupportedError(f"zeros of {tensor!r} that are known position by position")
         for (memory, tensor), fmt in self.sparsity.formats.items():
             if not fmt.is_plain:
-                raise NotSupportedError(f"the format of {tensor!r} in {memory!r}, with blocks, padding or dense tiles,")
+                raise NotSupportedError(
+                    f"the mapper does not know blocks, padding or dense tiles of {tensor!r} in {memory!r} yet",
+                    hint="give a format of single values, such as csr",
+                )
 
     def extents(self, tensor: str, sizes: Mapping[str, Any]) -> list[Any]:
         """Lengths of a tensor's tile, in the order of its density's ranks. `sizes`: values of each rank variable."""
