@@ -32,6 +32,8 @@ TOLERANCE = 0.01
 """How far floors may be below the least cost."""
 MOST_WORK = 2_000_000
 """Choices that are looked at for each of them."""
+MOST_USES = 21_000
+"""Dataplacements with uses of the fanouts of a signature class, on average, beyond which their tables take too long."""
 RAISED = 1.1
 """By how much a floor must exceed the bounds by tables to be of use."""
 TRIED = 2
@@ -43,6 +45,9 @@ def raised_with(cascade: CascadeProblem, chains: Fronts, signature_class: Signat
 
     Gives those whose bounds rise. Where tables say nearly as much there are no more of the Einsum.
     """
+    of, n = chains.statistics, max(len(chains.signature_classes), 1)
+    if of.templates * of.lanes > MOST_USES * n:
+        return
     tried = cascade.floored.setdefault(chains, {})
     for each in (signature_class, *(other for other in chains.signature_classes if other != signature_class)):
         raised = sum(tried.values())
