@@ -189,7 +189,8 @@ class Remedy:
 class NoMappingError(EinmapError):
     """The mapspace holds no valid mapping; the message says what clashes.
 
-    `remedies`: the smallest changes, smallest first, each enough by itself; `complete`: whether all were tried.
+    `remedies`: the smallest changes, smallest first, each enough by itself; `complete`: whether all were tried,
+    and, of tensors with zeros, whether the search was done: otherwise a mapping may exist.
     """
 
     def __init__(

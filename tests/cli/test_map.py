@@ -381,3 +381,28 @@ def test_the_layouts_that_are_chosen_are_reported_written_and_read_again(run, tm
     cost = json.loads(run("evaluate", "open.yaml", "best.yaml", "--json").out)
     assert cost["energy"] == document["cost"]["energy"]
     assert lying({"K": 2, "N": 2}) == "in blocks of K 2 x N 2"
+
+
+def test_the_formats_that_are_chosen_are_reported_written_and_read_again(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    sparsity = "sparsity:\n  densities: {A: 0.25}\n  formats:\n    MainMemory: {A: [uncompressed, coo, bitmask]}\n"
+    (tmp_path / "sparse.yaml").write_text(sparsity)
+    files = ("simple", "two.yaml", "sparse.yaml")
+    (tmp_path / "two.yaml").write_text(
+        'workload: {rank_sizes: {M: 8, K: 4, N: 4}, bits_per_value: {All: 8}, einsums: ["Z[m, n] = A[m, k] * B[k, n]"]}'
+    )
+    told = run("map", *files, "--metrics", "energy", "-o", "best.yaml").out
+    assert "MainMemory stores A as bitmask" in told
+    assert "all 3 choices of formats were searched" in " ".join(told.split())
+    document = json.loads(run("map", *files, "--metrics", "energy", "--json").out)
+    assert document["mapping"]["formats"] == {"MainMemory": {"A": "bitmask"}}
+    cost = json.loads(run("evaluate", *files, "best.yaml", "--json").out)
+    assert cost["energy"] == document["cost"]["energy"]
+    assert run("simulate", *files, "best.yaml", "--seed", "1").status == 0
+    named = (tmp_path / "best.yaml").read_text()
+    (tmp_path / "open.yaml").write_text("".join(line for line in named.splitlines(True) if "formats:" not in line))
+    for command in ("evaluate", "simulate"):
+        refused = run(command, *files, "open.yaml")
+        assert refused.status == 2
+        assert "sparse.yaml:4:21: sparsity.formats.MainMemory.A: the format of 'A' in 'MainMemory'" in refused.err
+        assert "is left open: expected one format, found 3 alternatives" in " ".join(refused.err.split())

@@ -5,7 +5,7 @@
 - stepwise, for recurrences: the same over the readers of states, with a loop over the steps
 - joint, where latency is not a sum over Einsums: overlapping(fused), or waiting(fused)
 - uneven: with_imperfect_factors(fused, exact=einsums), with_imperfect_factors(stepwise)
-- whole: over rewrites of the cascade, over layouts that are left open, cached(best_of(one of these, pipelines))
+- whole: over rewrites of the cascade, over open formats, over open layouts, cached(best_of(one of these, pipelines))
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from einmap.mapper.result.outcome import Outcome
 from einmap.mapper.result.result import MapResult, by_added_metric
 from einmap.mapper.result.result_cache import ResultCache, cached
 from einmap.progress import Progress
+from einmap.spec.open_formats import open_formats
 from einmap.spec.open_layouts import Choice, open_layouts
 from einmap.spec.spec import Spec
 
@@ -68,6 +69,12 @@ def best_mappings(
         return cached(lambda: _searched(problem, progress), cache, problem)
 
     def whole(one: Spec, /, **limits: Any) -> Outcome:
+        if formats := open_formats(one):
+            from einmap.mapper.compose.left_open.best_formats import best_formats, first_formats
+
+            first = one.with_formats(first_formats(formats))
+            asked = read_options(_plain(first, open_layouts(first)), **{**options, **limits})
+            return best_formats(one, formats, asked, whole)
         if choices := open_layouts(one):
             from einmap.mapper.compose.left_open.best_layouts import best_layouts
 

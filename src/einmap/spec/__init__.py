@@ -10,8 +10,7 @@
 - `raw`: the raw stage of a specification: a tree of values that remember where they come from.
 - `schema`: pydantic input models: which fields exist, of which form, with which defaults.
 - `open_layouts`: layouts that a specification leaves open: what there is to choose.
-- `chosen_layouts`: layouts that were chosen where the architecture leaves them open: in the architecture, and for a
-  mapping made for them.
+- `open_formats`: formats of sparse tensors that a specification leaves open: what there is to choose.
 - `shared_inputs`: copy Einsums for graph inputs that several Einsums read: one fill then serves them all.
 - `spec`: spec: a specification as users hold it.
 - `forms`: parts of a specification between their raw form and values.

@@ -278,6 +278,11 @@ class Bindings:
         return ModelChoice(self.models, checked_installed(config.use_installed_component_models, at))
 
     @cached_property
+    def sparsity_input(self) -> SparsityInput:
+        """The key `sparsity` as written, its shape checked. Raises SpecError."""
+        return self._options(SparsityInput, "sparsity")
+
+    @cached_property
     def sparsity(self) -> Mapping[str, Sparsity]:
         """Zeros of each Einsum's tensors, and what they save; empty without the key `sparsity`. Raises SpecError."""
         if self.raw.get("sparsity") is None:
@@ -285,7 +290,7 @@ class Bindings:
         # Here, not above: few specifications have the key
         from einmap.spec.binding.sparsity import SparsityBinder, one_density_each, propagated
 
-        given = self._options(SparsityInput, "sparsity")
+        given = self.sparsity_input
         binder = SparsityBinder(
             given, lambda path: place(self.raw, ("sparsity", *path)), self.arch_scope, self.rank_sizes
         )

@@ -10,7 +10,7 @@ from typing import Any
 from einmap.arch.component import Memory
 from einmap.errors import SpecError, did_you_mean
 from einmap.spec.binding.component.component_layout import BEST, filled, is_open
-from einmap.spec.chosen_layouts import Lies
+from einmap.spec.forms.chosen_layouts import Lies
 from einmap.spec.raw import Path, Raw, RawMap, from_python, get_value, place, set_value, to_python
 from einmap.spec.schema.arch import MemoryInput
 from einmap.spec.spec import Spec

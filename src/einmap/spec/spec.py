@@ -21,7 +21,16 @@ from einmap.spec.binding.bind_arch import ArchInputs
 from einmap.spec.binding.workload.bind_workload import BoundWorkload
 from einmap.spec.binding.workload.second_names_tree import with_second_names
 from einmap.spec.bindings import Bindings, Bound, InPlace
-from einmap.spec.chosen_layouts import (
+from einmap.spec.dialects.dialect import Dialect, checked_dialect
+from einmap.spec.dialects.rewrite import translated
+from einmap.spec.forms.chosen_formats import (
+    ChosenFormats,
+    chosen_formats,
+    names_formats,
+    with_chosen_formats,
+    with_formats_of_mapping,
+)
+from einmap.spec.forms.chosen_layouts import (
     Chosen,
     Lies,
     chosen_layouts,
@@ -29,8 +38,6 @@ from einmap.spec.chosen_layouts import (
     with_chosen,
     with_layouts_of_mapping,
 )
-from einmap.spec.dialects.dialect import Dialect, checked_dialect
-from einmap.spec.dialects.rewrite import translated
 from einmap.spec.forms.loop_tree import is_as_read, path_of_node, read_mapping, write_mapping
 from einmap.spec.forms.rewritten import expanded as with_rewrites
 from einmap.spec.forms.rewritten import names_rewrites
@@ -179,7 +186,7 @@ class Spec:
         """A new specification with this LoopTree under `mapping`, and with the copies of inputs that it has Einsums of.
 
         A search may copy an input that several Einsums read, as `X_shared`; the specification that it began with has no
-        such Einsum. Layouts that a search chose are in `MapResult.spec` alone.
+        such Einsum. Layouts and formats that a search chose are in `MapResult.spec` alone.
         """
         if self.raw.get("workload") is not None and (unknown := mapping.path_of.keys() - self.workload.by_name.keys()):
             copies = {tensor: name for tensor, name in shareable(self.workload).items() if name in unknown}
@@ -240,13 +247,24 @@ class Spec:
         """Layouts chosen where they are left open, by memory and tensor."""
         return chosen_layouts(self.arch_inputs)
 
+    def with_formats(self, chosen: ChosenFormats) -> Spec:
+        """A new specification in which some formats that are left open are chosen, by memory and tensor."""
+        return replace(self, raw=with_chosen_formats(self.raw, chosen))
+
+    @property
+    def formats(self) -> dict[str, dict[str, Any]]:
+        """Formats of sparse tensors chosen where they are left open, as written, by memory and tensor."""
+        return chosen_formats(self.raw)
+
     def expanded(self) -> Spec:
-        """The specification of what its mapping names: cascade, layouts, copies. Raises SpecError."""
+        """The specification of what its mapping names: cascade, layouts, formats, copies. Raises SpecError."""
         if names_rewrites(self.raw):
             names = self.bound_workload.written_names
             return replace(self, raw=with_rewrites(self.raw, self.workload, names)).expanded()
         if names_layouts(self.raw):
             return replace(self, raw=with_layouts_of_mapping(self.raw, self.arch_inputs)).expanded()
+        if names_formats(self.raw):
+            return replace(self, raw=with_formats_of_mapping(self.raw)).expanded()
         if not names_copies(self.raw):
             return self
         return replace(self, raw=expanded(self.raw, self.workload, self.bound_workload.written_names))

@@ -212,7 +212,7 @@ class Session:
     def yaml(self) -> str:
         """The mapping as the command `einmap rewrite -o` writes it, but for the comment above it."""
         spec = self.now.spec
-        return dump_mapping(self.mapping, put_in(spec.raw, spec.workload), spec.layouts)
+        return dump_mapping(self.mapping, put_in(spec.raw, spec.workload), spec.layouts, formats=spec.formats)
 
     def command(self) -> str:
         """The command that makes this mapping of the first one; empty where other things were changed too."""

@@ -19,7 +19,8 @@ from einmap.frontends.yaml.folders import NO_ROOTS, FolderNames, Roots
 from einmap.frontends.yaml.load import Keys, matching_files, read_files, read_text
 from einmap.gc_pause import set_aside
 from einmap.mapping.mapping import Mapping as LoopTree
-from einmap.spec.chosen_layouts import Chosen
+from einmap.spec.forms.chosen_formats import ChosenFormats
+from einmap.spec.forms.chosen_layouts import Chosen
 from einmap.spec.forms.loop_tree import write_mapping
 from einmap.spec.models import Models, models_given
 from einmap.spec.raw import LiteralString, RawMap, from_python
@@ -143,18 +144,25 @@ def dump_mapping(
     shared_inputs: Mapping[str, str] | None = None,
     layouts: Chosen | None = None,
     rewrites: Sequence[str] = (),
+    formats: ChosenFormats | None = None,
 ) -> str:
     """A LoopTree as YAML text with the key `mapping`; loading it gives the same LoopTree.
 
     `shared_inputs`: copies of graph inputs that it is made for, `{"X": "X_shared"}`; loaded together with a workload
     that has them not, they are put in. `layouts`: those that it is made for, where the architecture leaves them open,
     `{"DRAM": {"A": ["M", "K"]}}`; loaded together with the architecture they are chosen there. `rewrites`: changes of
-    the cascade, which are done when it is loaded together with the workload as it was.
+    the cascade, which are done when it is loaded together with the workload as it was. `formats`: those of sparse
+    tensors that it is made for, where `sparsity` leaves them open, `{"DRAM": {"A": "csr"}}`.
     """
     with set_aside():
         written = write_mapping(mapping)
         changes = [LiteralString(text) for text in rewrites]
-        made_for = {"layouts": dict(layouts or {}), "shared_inputs": dict(shared_inputs or {}), "rewrites": changes}
+        made_for = {
+            "layouts": dict(layouts or {}),
+            "formats": dict(formats or {}),
+            "shared_inputs": dict(shared_inputs or {}),
+            "rewrites": changes,
+        }
         for key, value in made_for.items():
             if value:
                 assert isinstance(written, RawMap)

@@ -14,7 +14,7 @@ from einmap.mapper.objective.tolerances import tie_breaker, tied
 from einmap.mapping.mapping import Mapping
 from einmap.model.cost import Cost
 from einmap.pareto import nondominated
-from einmap.spec.chosen_layouts import Lies
+from einmap.spec.forms.chosen_layouts import Lies
 from einmap.spec.spec import Spec
 from einmap.visible import brief
 
@@ -42,9 +42,19 @@ class Found:
         return self.spec.layouts
 
     @property
+    def formats(self) -> dict[str, dict[str, Any]]:
+        """Formats of sparse tensors chosen where they are left open, as written, by memory and tensor."""
+        return self.spec.formats
+
+    @property
     def made_for(self) -> dict[str, Any]:
-        """Copies, layouts and rewrites that the mapping is made for, as keywords of `dump_mapping`."""
-        found = {"shared_inputs": self.copies, "layouts": self.layouts, "rewrites": list(self.rewrites)}
+        """Copies, layouts, formats and rewrites that the mapping is made for, as keywords of `dump_mapping`."""
+        found = {
+            "shared_inputs": self.copies,
+            "layouts": self.layouts,
+            "formats": self.formats,
+            "rewrites": list(self.rewrites),
+        }
         return {key: value for key, value in found.items() if value}
 
     @property

@@ -159,7 +159,7 @@ def _nothing(part: EinsumResult) -> EinmapError:
         return error
     if not part.optimum.complete:
         text = f"the search was stopped before any mapping of Einsum {name!r} was found"
-        return NoMappingError(text, hint="give it more time or evaluations")
+        return NoMappingError(text, hint="give it more time or evaluations", complete=False)
     size = part.optimum.size
     mappings = "1 mapping" if size == 1 else f"{size:,.0f} mappings"
     return NoMappingError(
@@ -180,6 +180,7 @@ def _evaluated(problem: Problem, mapping: LoopTree) -> Found:
             f"the Einsums' best mappings do not fit together: {error.message}",
             at=error.at,
             hint="let the outermost memory keep all tensors",
+            complete=False,
         ) from None
 
 

@@ -177,7 +177,7 @@ def _nothing(search: ZerosSearch, searched: Searched) -> EinmapError:
         return search.uncounted
     if not searched.complete:
         text = f"the search was stopped before any mapping of Einsum {name!r} was found"
-        return NoMappingError(text, hint="give it more time or evaluations")
+        return NoMappingError(text, hint="give it more time or evaluations", complete=False)
     return NoMappingError(
         f"no mapping of Einsum {name!r} keeps the constraints and fits its memories: "
         f"{_mappings(search.space)}, each with the fullest tiles that its densities allow",

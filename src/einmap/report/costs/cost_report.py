@@ -29,7 +29,8 @@ from einmap.report.text.console import SafeConsole
 from einmap.report.text.formatting import excess, percent, quantity, wall_time
 from einmap.report.text.layout import Table, laid_out, more, section, stacked
 from einmap.report.text.loop_tree import loop_tree_lines
-from einmap.spec.chosen_layouts import Lies
+from einmap.spec.forms.chosen_layouts import Lies
+from einmap.spec.schema.documented import flow_text
 from einmap.spec.spec import Spec
 from einmap.units import format_count, format_si, powers_of_ten
 from einmap.visible import listed
@@ -147,17 +148,25 @@ def _quality(result: MapResult, *, is_timed: bool) -> str:
 def shared_texts(solution: Found) -> list[str]:
     """`the input I is copied once, as I_shared, for V and K`: a line for each input copied for all its users.
 
-    `A lies in DRAM in the order K, M`: one for each layout that was chosen.
+    `A lies in DRAM in the order K, M`: one for each layout that was chosen; `DRAM stores A as csr`: for each format.
     """
     users = solution.spec.workload.consumers
-    return [
-        f"the input {tensor} is copied once, as {copy}, for {listed(users[copy], between=' and ')}"
-        for tensor, copy in solution.copies.items()
-    ] + [
-        f"{tensor} lies in {memory} {lying(lies)}"
-        for memory, by_tensor in solution.layouts.items()
-        for tensor, lies in by_tensor.items()
-    ]
+    return (
+        [
+            f"the input {tensor} is copied once, as {copy}, for {listed(users[copy], between=' and ')}"
+            for tensor, copy in solution.copies.items()
+        ]
+        + [
+            f"{tensor} lies in {memory} {lying(lies)}"
+            for memory, by_tensor in solution.layouts.items()
+            for tensor, lies in by_tensor.items()
+        ]
+        + [
+            f"{memory} stores {tensor} as {flow_text(chosen)}"
+            for memory, by_tensor in solution.formats.items()
+            for tensor, chosen in by_tensor.items()
+        ]
+    )
 
 
 def lying(lies: Lies) -> str:

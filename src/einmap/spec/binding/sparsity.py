@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
 from pathlib import Path as File
+from typing import TypeGuard, cast
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from einmap.sparse.savings import Saving, Sparsity
 from einmap.spec.binding.formats import FormatBinder
 from einmap.spec.binding.per_tensor import per_tensor
 from einmap.spec.raw import Path
-from einmap.spec.schema.documented import word_in
+from einmap.spec.schema.documented import flow_text, word_in
 from einmap.spec.schema.sparsity import (
     DensityInput,
     FormatLevelInput,
@@ -45,6 +46,29 @@ _FORMS = ("uniform", "structured", "even", "band", "file")
 
 type Sizes = Mapping[str, int]
 """Sizes of the ranks of a tensor, in order."""
+
+
+type GivenFormat = str | NamedFormatInput | list[FormatLevelInput]
+type AnyFormat = GivenFormat | list[GivenFormat]
+"""A format, or several of which one is to be chosen."""
+
+
+def is_choice(given: AnyFormat) -> TypeGuard[list[GivenFormat]]:
+    """Whether several formats are given, of which one is to be chosen."""
+    return isinstance(given, list) and any(not isinstance(one, FormatLevelInput) for one in given)
+
+
+def _plain(given: GivenFormat) -> object:
+    return NamedFormatInput(name=given) if isinstance(given, str) else given
+
+
+def _shown(given: GivenFormat) -> str:
+    """A format as it is written."""
+    if isinstance(given, str):
+        return given
+    if isinstance(given, NamedFormatInput):
+        return flow_text(given.model_dump(exclude_unset=True))
+    return flow_text([level.model_dump(exclude_unset=True) for level in given])
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,9 +92,16 @@ class SparsityBinder:
             densities[tensor] = self._density(einsum, tensor, density, scope, at)
         self.given_densities.update(densities)
         formats: dict[tuple[str, str], Format] = {}
+        self._check_chosen()
         for name, of_memory in self.given.formats.items():
             self._component(arch, name, (Memory,), self._at("formats", name))
-            for tensor, (given, at) in table(of_memory, where=partial(self._at, "formats", name)).items():
+            written_formats = table(of_memory, where=partial(self._at, "formats", name))
+            for tensor in self.given.chosen.get(name, {}):
+                if tensor in einsum.tensors and tensor not in written_formats:
+                    text = f"{tensor!r} has no formats in {name!r} to choose from"
+                    raise SpecError(text, at=self._at("chosen", name, tensor), hint="leave it out")
+            for tensor, (written, at) in written_formats.items():
+                given = self._settled(name, tensor, written, at)
                 density = densities.setdefault(tensor, self._dense(einsum, tensor, at))
                 formats[name, tensor] = self._format(tensor, given, density, scope, at)
         savings: list[Saving] = []
@@ -195,10 +226,46 @@ class SparsityBinder:
 
     # formats
 
+    def _check_chosen(self) -> None:
+        """Raise SpecError for chosen formats of what has no format."""
+        for name, of_memory in self.given.chosen.items():
+            if name not in self.given.formats:
+                hint = did_you_mean(name, self.given.formats, listing="memories with formats")
+                raise SpecError(f"{name!r} has no formats to choose from", at=self._at("chosen", name), hint=hint)
+            for tensor in of_memory:
+                if tensor not in self.sizes:
+                    hint = did_you_mean(tensor, self.sizes, listing="tensors")
+                    raise SpecError(f"no tensor {tensor!r}", at=self._at("chosen", name, tensor), hint=hint)
+
+    def _settled(self, memory: str, tensor: str, given: AnyFormat, at: At) -> GivenFormat:
+        """The one format that counts. Raises SpecError where one of several has not been chosen, or another one."""
+        chosen, where = self.given.chosen.get(memory, {}).get(tensor), self._at("chosen", memory, tensor)
+        if not is_choice(given):
+            if chosen is not None:
+                text = f"the format of {tensor!r} in {memory!r} is not left open"
+                raise SpecError(text, at=where, hint="a list of formats leaves it open")
+            return cast(GivenFormat, given)
+        if chosen is None:
+            raise SpecError(
+                f"the format of {tensor!r} in {memory!r} is left open: expected one format, found "
+                f"{'1 alternative' if len(given) == 1 else f'{len(given)} alternatives'}",
+                at=at,
+                hint="einmap map chooses one, and writes it with the mapping; or write one of them, such as "
+                f"{_shown(given[0])}",
+            )
+        if all(_plain(one) != _plain(chosen) for one in given):
+            known = ", ".join(_shown(one) for one in given)
+            raise SpecError(
+                f"{_shown(chosen)} is none of the alternatives of {tensor!r} in {memory!r}",
+                at=where,
+                hint=f"these are {known}",
+            )
+        return chosen
+
     def _format(
         self,
         tensor: str,
-        given: str | NamedFormatInput | list[FormatLevelInput],
+        given: GivenFormat,
         density: Density,
         scope: Scope,
         at: At,

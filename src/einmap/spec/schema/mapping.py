@@ -6,6 +6,7 @@ from pydantic import StrictBool
 
 from einmap.spec.schema.base import Expression, Input
 from einmap.spec.schema.documented import documented
+from einmap.spec.schema.sparsity import FormatInput
 
 
 class NodeInput(Input):
@@ -152,6 +153,13 @@ class MappingInput(Input):
         "Layouts that the mapping is made for, by memory and tensor, where the architecture leaves them open: an "
         "order of ranks, or a block. `einmap map` writes it; it becomes `chosen` of the memory's `layout`.",
         {"DRAM": {"A": ["M", "K"]}},
+        default={},
+    )
+    formats: dict[str, dict[str, FormatInput]] = documented(
+        "Formats that the mapping is made for, by memory and tensor, where `sparsity.formats` has lists of them. "
+        "`einmap map` writes it; it becomes `sparsity.chosen`.",
+        {"DRAM": {"A": "csr"}},
+        kind="dictionary of dictionaries of names, or of lists of levels",
         default={},
     )
     rewrites: list[str] = documented(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Any
+
+from pydantic import Discriminator, Tag
+
 from einmap.sparse.formats import NAMED
 from einmap.spec.schema.base import Expression, Input, SetExpression
 from einmap.spec.schema.documented import documented
@@ -98,6 +102,33 @@ class NamedFormatInput(Input):
     )
 
 
+def _kind(value: Any) -> str:
+    """Which of its forms a format is written in, as the name of the type; lists of dictionaries are levels."""
+    match value:
+        case dict() | NamedFormatInput():
+            return "NamedFormatInput"
+        case list() if any(not isinstance(one, dict | FormatLevelInput) or _is_named(one) for one in value):
+            return "list[format]"
+        case list():
+            return "list[level]"
+        case _:
+            return "str"
+
+
+def _is_named(value: Any) -> bool:
+    return isinstance(value, dict) and "name" in value and "format" not in value
+
+
+_Text = Annotated[str, Tag("str")]
+_Named = Annotated[NamedFormatInput, Tag("NamedFormatInput")]
+_Levels = Annotated[list[FormatLevelInput], Tag("list[level]")]
+FormatInput = Annotated[_Text | _Named | _Levels, Discriminator(_kind)]
+"""One format: a name, a name with blocks, or levels."""
+_Choice = Annotated[list[FormatInput], Tag("list[format]")]
+AnyFormatInput = Annotated[_Text | _Named | _Levels | _Choice, Discriminator(_kind)]
+"""One format, or a list of formats among which one is to be chosen."""
+
+
 class SavingInput(Input):
     """Something that hardware saves where values are zero."""
 
@@ -154,14 +185,23 @@ class SparsityInput(Input):
         kind="dictionary of expressions or densities",
         default={},
     )
-    formats: dict[str, dict[str, str | NamedFormatInput | list[FormatLevelInput]]] = documented(
+    formats: dict[str, dict[str, AnyFormatInput]] = documented(
         "How memories store tensors, by name of the memory and set of tensors: a name, a name with blocks, or levels "
-        "from the outermost one. Names: `uncompressed`, `bitmask`, `rle`, `coo`, `csr`, `csc`, `csf`, `ellpack`.",
+        "from the outermost one. Names: `uncompressed`, `bitmask`, `rle`, `coo`, `csr`, `csc`, `csf`, `ellpack`. Of a "
+        "list of formats `einmap map` chooses one for each tensor.",
         {"Buffer": {"A": "csr"}},
         {"Buffer": {"A": {"name": "ellpack", "block": {"M": 4, "K": 4}, "entries": 2}}},
         {"Buffer": {"A": [{"format": "CP", "ranks": ["M", "K"], "bits": 14}]}},
-        kind="dictionary of dictionaries of names, or lists of levels",
+        {"Buffer": {"A": ["csr", "coo", "bitmask"]}},
+        kind="dictionary of dictionaries of names, of lists of levels, or of lists of these",
         without="all values are stored, without metadata",
+        default={},
+    )
+    chosen: dict[str, dict[str, FormatInput]] = documented(
+        "Formats chosen where `formats` has lists of them, by memory and tensor: what the mapper found.",
+        {"Buffer": {"A": "csr"}},
+        kind="dictionary of dictionaries of names, or of lists of levels",
+        without="evaluation of what is open is an error",
         default={},
     )
     metadata: str = documented(

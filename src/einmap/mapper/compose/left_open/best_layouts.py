@@ -18,7 +18,7 @@ from einmap.mapper.objective.tolerances import TIE
 from einmap.mapper.problem.options import Options
 from einmap.mapper.problem.problem import Budget
 from einmap.mapper.result.outcome import Outcome, united
-from einmap.spec.chosen_layouts import Lies
+from einmap.spec.forms.chosen_layouts import Lies
 from einmap.spec.open_layouts import Choice
 from einmap.spec.spec import Spec
 
