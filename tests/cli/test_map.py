@@ -399,6 +399,8 @@ def test_the_formats_that_are_chosen_are_reported_written_and_read_again(run, tm
     cost = json.loads(run("evaluate", *files, "best.yaml", "--json").out)
     assert cost["energy"] == document["cost"]["energy"]
     assert run("simulate", *files, "best.yaml", "--seed", "1").status == 0
+    assert run("rewrite", *files, "best.yaml", "--do", "split n 2", "-o", "split.yaml").status == 0
+    assert "formats: {MainMemory: {A: bitmask}}" in (tmp_path / "split.yaml").read_text()
     named = (tmp_path / "best.yaml").read_text()
     (tmp_path / "open.yaml").write_text("".join(line for line in named.splitlines(True) if "formats:" not in line))
     for command in ("evaluate", "simulate"):

@@ -64,7 +64,7 @@ IN_BASE = words("""
 """Fields that every specification here has."""
 ELSEWHERE = words("""
     AnyInput.temporal PartialComputeInput.einsum PartialComputeInput.component LoopInput.n_iterations
-    AccessInput.backing_storage_size_scale MappingInput.layouts MappingInput.rewrites
+    AccessInput.backing_storage_size_scale MappingInput.layouts MappingInput.formats MappingInput.rewrites
 """)
 """Fields of partly given mappings, which are not exported, without a value that may be written, or gone when read."""
 MAIN, BUFFER, PE, MAC = (f"arch.nodes.{number}" for number in range(4))

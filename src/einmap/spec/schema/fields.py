@@ -41,6 +41,7 @@ from einmap.spec.schema.placement import ComparisonInput, SpatialInput, TensorsI
 from einmap.spec.schema.sparsity import (
     DensityInput,
     FormatLevelInput,
+    NamedFormatInput,
     SavingEnergiesInput,
     SavingInput,
     SparsityInput,
@@ -154,6 +155,7 @@ SECTIONS: Mapping[str, Mapping[str, type[Input]]] = {
         "": SparsityInput,
         "Density": DensityInput,
         "FormatLevel": FormatLevelInput,
+        "NamedFormat": NamedFormatInput,
         "Saving": SavingInput,
         "SavingEnergies": SavingEnergiesInput,
     },

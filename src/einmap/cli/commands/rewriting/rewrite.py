@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import Any
 
 import typer
 from rich.markup import escape
@@ -70,15 +71,16 @@ def rewrite_command(options: Options, output: Tables, source: Source) -> None:
     tree = _checked_mapping(spec)
     before, problem = _cost_before(spec, options.semantics)
     mapping = _applied(spec, tree, steps)
-    copies = put_in(spec.raw, spec.workload)
+    every = {"shared_inputs": put_in(spec.raw, spec.workload), "layouts": spec.layouts, "formats": spec.formats}
+    made_for = {key: value for key, value in every.items() if value}
     after = evaluate(spec, mapping, options.semantics)
     output.show(
-        lambda: _document(spec, steps, before, after, mapping, copies),
+        lambda: _document(spec, steps, before, after, mapping, made_for),
         lambda: change_report(before, after, spec.with_mapping(mapping), mapping, console().width),
     )
     print_notes([*problem, *after.notes])
     if target is not None:
-        target.write(_mapping_file(mapping, copies, source, steps))
+        target.write(_mapping_file(mapping, made_for, source, steps))
         print_hint(f"wrote the mapping to {target.path}")
     files.write(after)
 
@@ -125,8 +127,8 @@ def _applied(spec: Spec, mapping: Mapping, steps: list[str]) -> Mapping:
     return mapping
 
 
-def _mapping_file(mapping: Mapping, copies: dict[str, str], source: Source, steps: list[str]) -> str:
-    return _comment(source, steps) + dump_mapping(mapping, copies)
+def _mapping_file(mapping: Mapping, made_for: dict[str, Any], source: Source, steps: list[str]) -> str:
+    return _comment(source, steps) + dump_mapping(mapping, **made_for)
 
 
 def _comment(source: Source, steps: list[str]) -> str:
@@ -136,7 +138,7 @@ def _comment(source: Source, steps: list[str]) -> str:
 
 
 def _document(
-    spec: Spec, steps: list[str], before: Cost | None, after: Cost, mapping: Mapping, copies: dict[str, str]
+    spec: Spec, steps: list[str], before: Cost | None, after: Cost, mapping: Mapping, made_for: dict[str, Any]
 ) -> dict[str, object]:
     return {
         "schema": SCHEMA,
@@ -144,5 +146,5 @@ def _document(
         "before": before.to_dict() if before else None,
         "after": after.to_dict(),
         "provenance": provenance_document(spec),
-        "mapping": {**({"shared_inputs": copies} if copies else {}), **to_python(write_mapping(mapping))},
+        "mapping": {**made_for, **to_python(write_mapping(mapping))},
     }
