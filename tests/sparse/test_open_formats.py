@@ -127,6 +127,22 @@ def test_alternatives_are_names_named_formats_and_levels():
     assert len(open_formats(named)[0].alternatives) == 2
 
 
+@pytest.mark.parametrize(
+    ("formats", "path", "message"),
+    [
+        ("[[[csr]]]", "A[0][0]", "expected a dictionary with the fields of"),
+        ("[csr, 5]", "A[1]", "expected text, found 5"),
+        ("[{name: csr, blok: {M: 2}}]", 'A[0] "csr".blok', "unknown field 'blok' of NamedFormat"),
+        ("[csr, crs]", "A", "unknown format 'crs'"),
+    ],
+)
+def test_alternatives_that_are_no_formats_are_told_with_their_place(formats, path, message):
+    spec = einmap.loads(TEXT.replace("SIZE", "inf").replace("[uncompressed, bitmask]", formats))
+    with pytest.raises(SpecError, match=message) as refused:
+        einmap.map_workload(spec)
+    assert refused.value.at.path == f"sparsity.formats.Buffer.{path}"
+
+
 def test_what_fits_with_some_formats_alone_is_found_and_proven():
     # a row of four values and nothing else: 32 bits of values as they are, 4 bits of a mask and at most 4 values
     spec = einmap.loads(TEXT.replace("SIZE", "24").replace("[uncompressed, bitmask]", "[bitmask, uncompressed]"))

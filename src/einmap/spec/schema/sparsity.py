@@ -106,7 +106,7 @@ def _kind(value: Any) -> str:
     """Which of its forms a format is written in, as the name of the type; lists of dictionaries are levels."""
     match value:
         case dict() | NamedFormatInput():
-            return "NamedFormatInput"
+            return "dict[format]"
         case list() if any(not isinstance(one, dict | FormatLevelInput) or _is_named(one) for one in value):
             return "list[format]"
         case list():
@@ -115,14 +115,19 @@ def _kind(value: Any) -> str:
             return "str"
 
 
+def _kind_of_one(value: Any) -> str:
+    """Form of one format, where a list is one of levels, as the name of the type."""
+    return "list[level]" if isinstance(value, list) else _kind(value)
+
+
 def _is_named(value: Any) -> bool:
     return isinstance(value, dict) and "name" in value and "format" not in value
 
 
 _Text = Annotated[str, Tag("str")]
-_Named = Annotated[NamedFormatInput, Tag("NamedFormatInput")]
+_Named = Annotated[NamedFormatInput, Tag("dict[format]")]
 _Levels = Annotated[list[FormatLevelInput], Tag("list[level]")]
-FormatInput = Annotated[_Text | _Named | _Levels, Discriminator(_kind)]
+FormatInput = Annotated[_Text | _Named | _Levels, Discriminator(_kind_of_one)]
 """One format: a name, a name with blocks, or levels."""
 _Choice = Annotated[list[FormatInput], Tag("list[format]")]
 AnyFormatInput = Annotated[_Text | _Named | _Levels | _Choice, Discriminator(_kind)]
