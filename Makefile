@@ -5,8 +5,9 @@ BIN := .venv/bin
 # Dozens of processes import einmap in the tests: where Python keeps nothing, each of them compiles all of it anew.
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
-# Each process begins with one half of the tests, so that both seldom make the same fixtures, and steals from the other.
-PYTEST := $(BIN)/pytest -n 2 --dist worksteal
+# Each process begins with one part of the tests, so that two seldom make the same fixtures, and steals from the others.
+# Three of them, as some tests wait for processes of their own.
+PYTEST := $(BIN)/pytest -n 3 --dist worksteal
 
 # Parts of the slow tests: pytest markers, described in pyproject.toml.
 PARTS := simulator mapper fusion distribute emit sweep hostile peer

@@ -105,7 +105,7 @@ HELP = "from einmap.cli.main import main\ntry: main(sys.argv[1:])\nexcept System
         ("import einmap.cli.main", [], 12, {"typer"}),
         (HELP, ["--help"], 12, {"typer", "rich"}),
         (HELP, ["--version"], 12, {"typer"}),
-        (HELP, ["schema", "-o", "/"], 142, {"typer", "rich", "pydantic", "ruamel.yaml", "numpy"}),
+        (HELP, ["schema", "-o", "/"], 146, {"typer", "rich", "pydantic", "ruamel.yaml", "numpy"}),
     ],
     ids=["import", "version", "one class", "command line", "--help", "--version", "schema"],
 )

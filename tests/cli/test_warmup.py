@@ -27,7 +27,7 @@ from einmap.mapper.objective import objective_kernels
 from einmap.mapper.objective.objective_kernels import keep_least
 from einmap.progress import Progress
 
-OF_TABLES = ("with_gap_and_node", "moves_inside", "over_lanes")
+OF_TABLES = ("with_gap_and_node", "moves_inside", "lead_out", "times_lanes", "over_lanes")
 OF_EINSUMS = (
     "take",
     "keep_least",

@@ -30,7 +30,7 @@ from einmap.mapper.templates.groups import Group
 
 MOST_READY = 5_000
 """Uses of the fanouts whose tables may be looked at all together. Most of them share tables."""
-FEW, FEW_TABLES = 1_000, 24_000_000
+FEW, FEW_TABLES = 1_000, 5_000_000
 """Uses of the fanouts, and bytes of tables, that are few."""
 FAR_BETTER = 20.0
 """Ratio of bounds by tables to those without where tables of everything are worth it."""
