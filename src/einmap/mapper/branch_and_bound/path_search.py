@@ -297,13 +297,13 @@ class PathSearch(PathCosts):
             first = self.prefixes.first[level.r]
             if level.axes is not None:
                 mask[i, list(level.axes)] = True
-            lowers = level.lowers is not None and self.lowers(level.lowers)
-            if lowers and level.lowers and math.isfinite(self.memory(level.lowers.level).size_bits):
-                lowered[i, 0] = self.tensors.index(level.lowers.tensor)
-                lowered[i, 1] = self.memories.index(level.lowers.level)
-                relevance = self.pricer.axis_relevance[level.lowers.tensor]
+            above = level.lowers
+            if above is not None and self.lowers(above) and math.isfinite(self.memory(above.level).size_bits):
+                lowered[i, 0] = self.tensors.index(above.tensor)
+                lowered[i, 1] = self.memories.index(above.level)
+                relevance = self.pricer.axis_relevance[above.tensor]
                 lowered[i, 2:] = [_PASSED[r] for r in relevance] if level.passed is None else level.passed
-                lowered_bits[i] = self.memory(level.lowers.level).bits[level.lowers.tensor]
+                lowered_bits[i] = self.memory(above.level).bits[above.tensor]
             if not level.last:
                 continue
             if level.node is None:

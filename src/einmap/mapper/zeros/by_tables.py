@@ -116,9 +116,9 @@ def by_tables(problem: Problem, budget: Budget) -> Outcome | None:
         work = sum(part.optimum.work for part in whole.parts.values() if part.optimum)
         most = max((budget.work - work) * left, 1.0)
         part = EinsumResult(einsum, search, None)
-        part.optimum = _searched(problem, search, token, most)
-        if not part.optimum.mappings:
-            raise _nothing(part)
+        part.optimum = found = _searched(problem, search, token, most)
+        if not found.mappings:
+            raise why_nothing(einsum.name, _uncounted(part), found.size, complete=found.complete)
         whole.parts[einsum.name] = part
     return _outcome(whole, start)
 
@@ -151,16 +151,13 @@ def _uncounted(part: EinsumResult) -> EinmapError | None:
     return part.search.uncounted if isinstance(part.search, ZerosEinsumSearch) else None
 
 
-def _nothing(part: EinsumResult) -> EinmapError:
-    """Why no mapping of an Einsum was found."""
-    assert part.optimum is not None
-    name, error = part.einsum.name, _uncounted(part)
-    if error is not None:
-        return error
-    if not part.optimum.complete:
+def why_nothing(name: str, uncounted: EinmapError | None, size: float, *, complete: bool) -> EinmapError:
+    """Why no mapping of an Einsum was found, of a mapspace of `size`; `uncounted`: what the model does not know."""
+    if uncounted is not None:
+        return uncounted
+    if not complete:
         text = f"the search was stopped before any mapping of Einsum {name!r} was found"
         return NoMappingError(text, hint="give it more time or evaluations", complete=False)
-    size = part.optimum.size
     mappings = "1 mapping" if size == 1 else f"{size:,.0f} mappings"
     return NoMappingError(
         f"no mapping of Einsum {name!r} keeps the constraints and fits its memories: "

@@ -16,17 +16,17 @@ from numpy.typing import NDArray
 from einmap.arch.component import Compute, Memory, Toll
 from einmap.arch.tree import Architecture
 from einmap.arrays import Bools, Floats
-from einmap.errors import CapacityError, EinmapError, MappingError, NoMappingError, NotSupportedError
+from einmap.errors import CapacityError, MappingError, NotSupportedError
 from einmap.mapper.exhaustive.brute_force import COMPLETE_LIMIT, Search, Searched
 from einmap.mapper.exhaustive.brute_force import Budget as Evaluations
 from einmap.mapper.mapspace.enumeration import share_of
-from einmap.mapper.mapspace.mapspace import MOST_SUBSPACES, BuildingEffort, Mapspace, Subspace, mapspace_of
+from einmap.mapper.mapspace.mapspace import MOST_SUBSPACES, BuildingEffort, Subspace, mapspace_of
 from einmap.mapper.objective.metrics import of_energy_and_latency
 from einmap.mapper.objective.tolerances import ROUNDING
 from einmap.mapper.problem.problem import Budget, Problem
 from einmap.mapper.result.outcome import Outcome, ended_after, evaluated, narrowed_by
 from einmap.mapper.result.result import MapStats
-from einmap.mapper.zeros.by_tables import by_tables
+from einmap.mapper.zeros.by_tables import by_tables, why_nothing
 from einmap.mapper.zeros.dense_bound import least_cost
 from einmap.model.batch.batch import BatchCost
 from einmap.model.batch.zero_tables import ZeroTables
@@ -154,7 +154,7 @@ def with_zeros(problem: Problem, budget: Budget) -> Outcome:
     )
     searched = search.run()
     if not search.front.energy:
-        raise _nothing(search, searched)
+        raise why_nothing(einsum.name, search.uncounted, search.space.size, complete=searched.complete)
     return _outcome(problem, search, searched, start, budget)
 
 
@@ -168,25 +168,6 @@ def _refuse(arch: Architecture, sparsity: Sparsity) -> None:
                 f"{name!r} has an action of negative energy, beside which the mapper does not know sparsity yet",
                 about=name,
             )
-
-
-def _nothing(search: ZerosSearch, searched: Searched) -> EinmapError:
-    """Why no mapping was found."""
-    name = search.space.einsum.name
-    if search.uncounted is not None:
-        return search.uncounted
-    if not searched.complete:
-        text = f"the search was stopped before any mapping of Einsum {name!r} was found"
-        return NoMappingError(text, hint="give it more time or evaluations", complete=False)
-    return NoMappingError(
-        f"no mapping of Einsum {name!r} keeps the constraints and fits its memories: "
-        f"{_mappings(search.space)}, each with the fullest tiles that its densities allow",
-        hint="enlarge a memory, or store tensors in formats that take less room",
-    )
-
-
-def _mappings(space: Mapspace) -> str:
-    return "1 mapping" if space.size == 1 else f"{space.size:,} mappings"
 
 
 def _outcome(problem: Problem, search: ZerosSearch, searched: Searched, start: float, budget: Budget) -> Outcome:
