@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 WRONG = 1
 """Exit status when values of the code are wrong."""
-SECONDS, SECONDS_OF_CASCADES = 10.0, 60.0
+SECONDS, LONGER = 10.0, 60.0
 """Limits of a search that no limit is given for."""
 COARSER = (2, 4)
 """By how many times tile shapes differ at least, in searches after one that finds no mapping."""
@@ -41,7 +41,7 @@ class Options:
         "Measure its rates first, a few seconds; else usual ones.", "--measure/--no-measure", default=True
     )
     time_limit: float | None = option(
-        "S", "Seconds of the search.", default=None, shown="10, of several Einsums 60", min=0, panel=EFFORT
+        "S", "Seconds of the search.", default=None, shown="10; several Einsums or cores: 60", min=0, panel=EFFORT
     )
     fuse: bool = flag(
         "Several Einsums: keep what is between them in a cache, if that is possible.", "--fuse/--no-fuse", default=True
@@ -125,10 +125,10 @@ def with_architecture(source: Source, options: Options, progress: Progress) -> l
 
 
 def time_limit_of(options: Options, spec: Spec) -> float:
-    """Seconds of a search; of several Einsums more, which take longer."""
+    """Seconds of a search; more for several Einsums or cores, which have far more mappings."""
     if options.time_limit is not None:
         return options.time_limit
-    return SECONDS if len(spec.workload.einsums) == 1 else SECONDS_OF_CASCADES
+    return SECONDS if len(spec.workload.einsums) == 1 and options.cores == 1 else LONGER
 
 
 def best_mapped(specs: list[Spec], time_limit_s: float, options: dict[str, object], progress: Progress) -> Spec:
