@@ -20,16 +20,18 @@ LONG_FILES: dict[str, str] = {
 LONG_FUNCTIONS: dict[str, str] = {
     "execute/kernel/kernels.py:run_leaf": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/branch_and_bound/kernels.py:search": "a compiled kernel: calls between kernels cost time to compile",
+    "mapper/fusion/fronts/nests/nest_kernels.py:outer_nests": "a compiled kernel: one state machine, so that it can pause",
 }
 """Functions of more than 60 lines, with the reason."""
 MANY_ARGUMENTS: dict[str, str] = {
     "distribute/derive.py:distribute_workload": "a parameter for each field of a distribution",
     "execute/kernel/kernels.py:run_leaf": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/branch_and_bound/kernels.py:search": "a compiled kernel: records of arrays take 10 % longer",
-    "mapper/branch_and_bound/kernels.py:survivors": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/cost_bounds/cost_to_go/dense_kernels.py:over_lanes": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/cost_bounds/cost_to_go/dense_kernels.py:with_gap_and_node": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/cost_bounds/cost_to_go/sparse_kernels.py:rows_above_gap": "a compiled kernel: calls between kernels cost time to compile",
+    "mapper/fusion/fronts/nests/nest_kernels.py:judged": "a compiled kernel: records of arrays take longer to call",
+    "mapper/fusion/fronts/nests/nest_kernels.py:outer_nests": "a compiled kernel: records of arrays take longer to call",
     "facade.py:map_workload": "public: a keyword for each option",
     "matmul/machine/machine.py:of": "public: a keyword for each field",
     "matmul/measured/registers.py:add_tile": "an intrinsic: the compiler passes values one by one",

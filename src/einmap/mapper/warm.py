@@ -73,9 +73,6 @@ def _calls() -> Calls:
             two.copy(), np.zeros((2, 2)), np.zeros((2, 1)), two.copy(), two.copy(),
             np.zeros((1, 1)), column.copy(), column.copy(), one - 1, one.copy(), 100,
         ),
-        "survivors": lambda: kernels.survivors(
-            table, one, two, two, one, one, costs, row, row, row + 1, one, rows, 0.0, table[:, :1].copy(), 0
-        ),
         "with_gap_and_node": lambda: dense_kernels.with_gap_and_node(
             np.zeros((2, 2)), one, one, one, one, np.zeros((1, 2), dtype=np.int32), flags, table, table,
             np.zeros((1, 4)), row, row, row, np.zeros((0, 0)), flags,
@@ -99,6 +96,7 @@ def _calls() -> Calls:
 
 def _calls_of_cascades() -> Calls:
     """First calls of the kernels that only cascades need."""
+    from einmap.mapper.fusion.fronts.nests import gap_kernels, nest_kernels
     from einmap.mapper.fusion.paths import envelope_kernels, label_kernels, path_kernels
     from einmap.mapper.fusion.paths.kernel_records import (
         Comparison,
@@ -112,7 +110,25 @@ def _calls_of_cascades() -> Calls:
     one, two, edge = np.zeros(1, dtype=np.int64), np.zeros(2, dtype=np.int64), np.zeros((1, 3), dtype=np.int64)
     table, row, levels = np.zeros((1, 2)), np.zeros(1), np.zeros((1, 1, 0))
     chains = PackedChains(one, one, np.arange(2), table, np.zeros((1, 1)), two, row[:0], two, row[:0], row[:0])
-    return (path_kernels, envelope_kernels, label_kernels), {
+    flags, column = np.zeros(1, dtype=np.bool_), np.zeros((1, 1), dtype=np.int64)
+    layout = row + 1, np.arange(2), one + 1, one + 1, row + 1, two, one, one[:0], row[:0]
+    choice = np.zeros((2, gap_kernels.WIDTH), dtype=np.int64)
+    limited = row[:0].reshape(0, 1), np.inf, table.copy(), 0
+    return (nest_kernels, path_kernels, envelope_kernels, label_kernels), {
+        "outer_nests": lambda: nest_kernels.outer_nests(
+            layout, (two, one, column, edge[:, :2].copy(), column), (two, one, two, one),
+            (two, one, column, column, two, edge), np.zeros((1, gap_kernels.FIELDS), dtype=np.int64),
+            np.ones((1, gap_kernels.NUMBERS)), np.zeros((2, 1, 1), dtype=np.bool_), column, column, table, two,
+            (table, table, table[:, :0].copy(), one, np.zeros((1, 0, 0))), np.zeros((1, 1), dtype=np.bool_), flags,
+            (one - 1, two, one, one, flags, one[:0], np.zeros((0, 1), dtype=np.bool_), 1), np.zeros(5, dtype=np.int64),
+            row, row, one, *limited, one - 1, choice, choice.copy(), edge.copy(), choice.copy(), flags.copy(),
+            np.zeros((3, 1), dtype=np.int64), one - 1, column, table.copy(), np.zeros((2, 1)), table.copy(),
+            table.copy(), choice.copy(), table.copy(), 1,
+        ),
+        "judged": lambda: nest_kernels.judged(
+            table[:0], edge, 1, 1, row, row, row, one, *limited, table.copy(), flags.copy()
+        ),
+        "undominated": lambda: nest_kernels.undominated(table, two),
         "lower_corners": lambda: envelope_kernels.lower_corners(row, table[:, :1].copy(), row),
         "least_products": lambda: envelope_kernels.least_products(row, table[:, :1].copy(), row),
         "least_paths": lambda: path_kernels.least_paths(
@@ -157,7 +173,17 @@ def needs_all(bounds: Iterable[Sequence[int]]) -> bool:
     return any(prod(len(divisors(b)) for b in own) > LARGE for own in bounds)
 
 
-OF_CASCADES = {"survivors", "keep_least", "beyond", "least_paths", "least_products", "lower_corners", "joined"}
+OF_CASCADES = {
+    "outer_nests",
+    "judged",
+    "undominated",
+    "keep_least",
+    "beyond",
+    "least_paths",
+    "least_products",
+    "lower_corners",
+    "joined",
+}
 """Kernels that the search of a single Einsum does not need: most of the time goes into them."""
 
 

@@ -14,40 +14,11 @@ import numpy as np
 
 from einmap.compiled import inner, kernel, stable_order
 from einmap.mapper.mapspace.point_kernels import has_fewer_rows, leads_to, place_of, row_of, tiles_at, value_at
-from einmap.mapper.objective.objective_kernels import beaten, exceeds_cutoff, keep_least, objectives
+from einmap.mapper.objective.objective_kernels import beaten, exceeds_cutoff, objectives
 
 GAP, PLACE = 0, 1
 DONE, PAUSED, FULL, LEAF = range(4)
 """How a call ends: all done, budget used up, archive full, a mapping whose cost the caller must find."""
-
-
-@kernel
-def survivors(
-    pool: Any, columns: Any, begins: Any, slots: Any, targets: Any, prefixes: Any, acc: Any, leak: Any, occupied: Any,
-    capacity: Any, codes: Any, remainder: Any, most: float, pruned: Any, n_pruned: int,
-) -> Any:  # fmt: skip
-    """Choices of a level that can be completed, without those that are beyond the cutoff.
-
-    `begins`, `slots`: of the level's table, by prefix and point; `targets`, `prefixes`: point and lanes of each choice.
-    Gives their numbers, and the rows of `pruned` behind them (see keep_least).
-    """
-    numbers, n = np.empty(len(targets), np.int64), 0
-    costs, values = np.empty(len(acc)), np.empty((1, len(codes)))
-    for i in range(len(targets)):
-        slot = slots[targets[i]]
-        if slot < 0:
-            continue
-        rest = pool[begins[prefixes[i]] + slot]
-        if rest[0] == np.inf:
-            continue
-        _bound(acc, rest, columns, costs)
-        objectives(costs, leak[prefixes[i]], occupied, capacity, leak[:0], codes, values[0])
-        if exceeds_cutoff(values[0], remainder, most):
-            n_pruned = keep_least(pruned, n_pruned, values)
-            continue
-        numbers[n] = i
-        n += 1
-    return numbers[:n], n_pruned
 
 
 @inner

@@ -231,18 +231,6 @@ class PathSearch(PathCosts):
             found.setdefault(key, self.lines_between(*key))
         return line_set, np.stack(list(found.values())) if found else np.zeros((1, 0, 0))
 
-    def of_node(self, coefficients: Sequence[Floats], row: int, t: int, point: int) -> Floats:
-        """Costs of a node of tensor number `t` at a point; `coefficients`: as in `arrays`, with its row."""
-        rates, fixed, per_visit, line_set, lines = coefficients
-        costs: Floats = rates[row] * self.fills[t, point] + fixed[row]
-        if not per_visit.shape[1]:
-            return costs
-        of_visits, of_one, *of_lines = np.split(per_visit[row], per_visit.shape[1] // len(costs))
-        costs += of_visits * self.lattice.tiles[point] + of_one * self.values[t, point]
-        for kind, each in enumerate(of_lines):
-            costs += each * lines[line_set[row], kind, point]
-        return costs
-
     def bound(self, compiled: TemplateTables) -> Floats:
         """Objectives that no mapping of a plan is below; infinite where nothing fits."""
         least: Floats = self.root_values(compiled).min(axis=0, initial=np.inf)

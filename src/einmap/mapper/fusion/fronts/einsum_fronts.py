@@ -23,6 +23,7 @@ from einmap.mapper.branch_and_bound.stalled import offer_stalled, settled
 from einmap.mapper.fusion.fronts.nests.growing import ClassList, GrowingFront, Listed, exceeds_cutoff, promise
 from einmap.mapper.fusion.fronts.nests.loops import loop_nodes
 from einmap.mapper.fusion.fronts.nests.met_loops import ANYTHING, MetLoops
+from einmap.mapper.fusion.fronts.nests.nest_plan import plan_of
 from einmap.mapper.fusion.fronts.nests.nest_rules import NestRules
 from einmap.mapper.fusion.fronts.nests.outer_nests import OuterNest
 from einmap.mapper.fusion.fronts.nests.pruned_bounds import PrunedBounds
@@ -225,10 +226,7 @@ class EinsumFronts:
 
     def _list(self, search: PathSearch, of_plan: Mapping[ChainTemplate, ClassList]) -> None:
         """List the outer nests of one search, by dataplacement into lists that are not full."""
-        rules = NestRules(
-            search, self.request.shared, self.most, self.most_per_axis, self.request.joint, self.request.wider,
-            self.request.waiting, self.request.steps, self.request.made, self.request.awaited, self.apart,
-        )  # fmt: skip
+        rules = NestRules(search, self.request, self.most, self.most_per_axis, self.apart)
         for compiled in search.compiled:
             listed = of_plan.get(compiled.plan)
             if listed is None or listed.is_full:
@@ -236,7 +234,7 @@ class EinsumFronts:
             if (left_out := self.groups.left_out(compiled.plan, listed.remainder)) is not None:
                 listed.pruned.add(np.maximum(left_out, listed.floor))
             else:
-                listed.add(rules, compiled, self.meter)
+                listed.add(rules, plan_of(rules, compiled), self.meter)
 
     def complete_outer_nests(
         self, limits: Mapping[FusionSignature, Remainder | None]

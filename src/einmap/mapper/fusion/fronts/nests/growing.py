@@ -8,11 +8,13 @@ from itertools import groupby
 import numpy as np
 
 from einmap.arrays import Floats
-from einmap.mapper.branch_and_bound.path_search import PathSearch, TemplateTables
+from einmap.mapper.branch_and_bound.path_search import PathSearch
 from einmap.mapper.fusion.fronts.nests.dominance import undominated
+from einmap.mapper.fusion.fronts.nests.listing import Listing
 from einmap.mapper.fusion.fronts.nests.met_loops import MetLoops
+from einmap.mapper.fusion.fronts.nests.nest_plan import NestPlan
 from einmap.mapper.fusion.fronts.nests.nest_rules import NestRules
-from einmap.mapper.fusion.fronts.nests.outer_nests import NestState, OuterNest, OuterNestEnumerator
+from einmap.mapper.fusion.fronts.nests.outer_nests import OuterNest, OuterNests
 from einmap.mapper.fusion.fronts.nests.pruned_bounds import PrunedBounds
 from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature
 from einmap.mapper.fusion.meter import Meter
@@ -27,7 +29,7 @@ type Listed = tuple[PathSearch, OuterNest]
 class ClassList:
     """The outer nests of a signature class while they are listed, in all no more than one beyond `most`.
 
-    `remainder`, `met`, `pruned`: see OuterNestEnumerator; `floor`: objectives that no chain of the class is below.
+    `remainder`, `met`, `pruned`: see Listing; `floor`: objectives that no chain of the class is below.
     """
 
     remainder: Remainder | None
@@ -35,45 +37,42 @@ class ClassList:
     floor: Floats
     most: float
     pruned: PrunedBounds
-    begun: list[tuple[OuterNestEnumerator, NestState, Floats]] = field(default_factory=list)
-    """Parts of good outer nests, with bounds."""
+    begun: list[tuple[NestRules, OuterNests]] = field(default_factory=list)
+    """Good outer nests, with bounds."""
+    n: int = 0
+    """How many these are."""
 
     @property
     def is_full(self) -> bool:
         """Whether the class has too many outer nests."""
-        return len(self.begun) > self.most
+        return self.n > self.most
 
-    def add(self, rules: NestRules, compiled: TemplateTables, meter: Meter) -> None:
+    def add(self, rules: NestRules, plan: NestPlan, meter: Meter) -> None:
         """Add the outer nests of one dataplacement. Raises StoppedError."""
-        enumerator = OuterNestEnumerator(rules, compiled, self.pruned, self.remainder, self.met)
-        for state, bound in enumerator.begun():
-            meter.listed += 1
+        remainder = self.remainder or Remainder(np.zeros((0, len(self.floor))), np.inf)
+        for nests, good in Listing(rules, plan, self.pruned, remainder, self.met, self.floor).parts():
+            meter.listed += len(good)
             meter.go_on()
+            chosen = np.flatnonzero(good)
+            if self.n + len(chosen) > self.most:
+                chosen = chosen[: int(self.most) + 1 - self.n]
+            if len(chosen):
+                self.n += len(chosen)
+                of_all = nests.whole[chosen], nests.numbers[chosen], nests.least[chosen]
+                self.begun.append((rules, OuterNests(plan, *of_all)))
             if self.is_full:
                 break
-            if not np.isfinite(bound).all():
-                continue
-            least = np.maximum(bound, self.floor)
-            if self.remainder is not None and self.remainder.exceeds_cutoff(least[None])[0]:
-                self.pruned.add(least[None])
-            else:
-                self.begun.append((enumerator, state, least))
 
     def bounds(self) -> Floats:
         """Objectives that no completion of each outer nest is below."""
-        return np.array([least for _, _, least in self.begun])
+        return np.concatenate([nests.least for _, nests in self.begun])
 
     def by_signature(self) -> dict[FusionSignature, list[Listed]]:
         """Outer nests that no other one of the same search makes needless."""
         listed: dict[FusionSignature, list[Listed]] = {}
-        for search, begun in groupby(self.begun, lambda of: of[0].search):
-            of_search: dict[FusionSignature, list[OuterNest]] = {}
-            for enumerator, state, least in begun:
-                outer_nest = enumerator.outer_nest(state, least)
-                of_search.setdefault(outer_nest.signature, []).append(outer_nest)
-            for signature, outer_nests in of_search.items():
-                kept = listed.setdefault(signature, [])
-                kept.extend((search, outer_nest) for outer_nest in undominated(outer_nests))
+        for rules, begun in groupby(self.begun, lambda of: of[0]):
+            for outer_nest in undominated(rules, [nests for _, nests in begun]):
+                listed.setdefault(outer_nest.signature, []).append((rules.search, outer_nest))
         return listed
 
 

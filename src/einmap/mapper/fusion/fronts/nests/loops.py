@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
-from itertools import permutations
 from typing import NamedTuple
 
-from einmap.arch.constraint import Names
 from einmap.einsum.einsum import TensorAccess
 from einmap.mapper.mapspace.tile_lattice import is_plain
 from einmap.mapping import nodes as tree
@@ -41,32 +38,6 @@ def shapes_left(size: int, apart: int) -> tuple[int, ...]:
         if not shapes or shape >= apart * shapes[-1]:
             shapes.append(shape)
     return tuple(shapes)
-
-
-def orders_of(loops: tuple[Loop, ...]) -> Iterator[tuple[Loop, ...]]:
-    """The loops of one gap in every order. Loops over one variable divide its tile shape in turn."""
-    if len(loops) < 2:
-        yield loops
-        return
-    if len({loop.variable for loop in loops}) == len(loops):
-        yield from permutations(loops)
-        return
-    for order in permutations(loops):
-        sizes: dict[str, int] = {}
-        ordered = []
-        for loop in order:
-            outer = sizes.get(loop.variable, max(other.outer for other in loops if other.variable == loop.variable))
-            sizes[loop.variable] = outer // (loop.outer // loop.inner)
-            ordered.append(Loop(loop.kind, loop.axis, loop.variable, outer, sizes[loop.variable]))
-        yield tuple(ordered)
-
-
-def in_order(order: tuple[Loop, ...], loops: tuple[Loop, ...], components: Names) -> bool:
-    """Whether the lanes of some components stand in `order` as in `loops`."""
-    if not components:
-        return True
-    here, there = ([(x.kind, x.variable) for x in y if x.kind[0] in components] for y in (order, loops))
-    return here == there
 
 
 def in_time(cut: Cut) -> Cut:

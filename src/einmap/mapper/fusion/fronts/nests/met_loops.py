@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -19,11 +19,6 @@ class MetLoops:
     keys: Mapping[int, frozenset[KeyLoops]] = field(default_factory=dict)
 
     @cached_property
-    def begins(self) -> dict[int, frozenset[KeyLoops]]:
-        """The first loops of keys, and the keys."""
-        return {t: frozenset(key[:n] for key in keys for n in range(len(key) + 1)) for t, keys in self.keys.items()}
-
-    @cached_property
     def cuts(self) -> dict[int, frozenset[Cut]]:
         """The loops of keys, one by one."""
         return {t: frozenset(cut for key in keys for cut in key) for t, keys in self.keys.items()}
@@ -36,10 +31,6 @@ class MetLoops:
         """The loops that are met by two accounts."""
         keys = {t: loops & other.keys.get(t, loops) for t, loops in self.keys.items()}
         return MetLoops({**other.keys, **keys}) if other.keys else self
-
-    def waiting(self, backed: Collection[int]) -> list[int]:
-        """The tensors that have no node yet."""
-        return [t for t in self.keys if t not in backed]
 
 
 ANYTHING = MetLoops()

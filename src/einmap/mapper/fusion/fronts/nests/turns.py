@@ -13,7 +13,6 @@ from einmap.arch.component import Compute, Memory
 from einmap.arrays import Floats
 from einmap.mapper.branch_and_bound.path_search import PathSearch
 from einmap.mapper.fusion.fronts.nests.loops import TEMPORAL, Loop
-from einmap.mapper.objective.objectives import OWN
 from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.model.timing.ways import adds_up, seconds_at
 
@@ -30,17 +29,6 @@ class NestNode(NamedTuple):
 def ahead_of(nodes: Sequence[NestNode], loops: Sequence[Loop]) -> list[NestNode]:
     """The nodes that work ahead of what is below some fused loops, since a temporal one stands between."""
     return [node for node in nodes if any(loop.kind == TEMPORAL for loop in loops[node.depth :])]
-
-
-def cost_ahead(search: PathSearch, nodes: Sequence[NestNode], loops: Sequence[Loop]) -> Floats:
-    """Costs by column of the nodes that work ahead of what is below some fused loops.
-
-    0 where nobody asks what is not ahead.
-    """
-    ahead = np.zeros(search.columns)
-    for node in ahead_of(nodes, loops) if OWN in search.goals else ():
-        ahead += node.cost
-    return ahead
 
 
 @dataclass(frozen=True, slots=True)
