@@ -66,7 +66,7 @@ def _calls() -> Calls:
         "objectives": lambda: objective_kernels.objectives(costs, 0.0, row, row, row, one, np.zeros(1)),
         "search": lambda: kernels.search(
             layout, one, two, column,
-            one, np.zeros((1, 1), dtype=np.bool_), (column, column, column[:0], one[:0]), np.full((1, 3), -1),
+            one, np.zeros((1, 1), dtype=np.bool_), (one, one, one, column, one[:0], one[:0]), np.full((1, 3), -1),
             np.full((1, 3), -1), table, table, np.zeros((1, 4)), one, np.zeros((1, 0, 0)), row, row, two, one, column,
             table, row, np.zeros((1, 2)), two, table[:0], np.inf, row + 1, row, one, 0.0, 0, True,
             np.full((1, 1), np.inf), np.zeros((1, 3), dtype=np.int64), 0,
@@ -118,7 +118,7 @@ def _calls_of_cascades() -> Calls:
         "outer_nests": lambda: nest_kernels.outer_nests(
             layout, (two, one, column, edge[:, :2].copy(), column), (two, one, two, one),
             (two, one, column, column, two, edge), np.zeros((1, gap_kernels.FIELDS), dtype=np.int64),
-            np.ones((1, gap_kernels.NUMBERS)), np.zeros((2, 1, 1), dtype=np.bool_), column, column, table, two,
+            np.ones((1, gap_kernels.NUMBERS)), np.zeros((2, 1, 1), dtype=np.bool_), (one, one, one, column), table, two,
             (table, table, table[:, :0].copy(), one, np.zeros((1, 0, 0))), np.zeros((1, 1), dtype=np.bool_), flags,
             (one - 1, two, one, one, flags, one[:0], np.zeros((0, 1), dtype=np.bool_), 1), np.zeros(5, dtype=np.int64),
             row, row, one, *limited, one - 1, choice, choice.copy(), edge.copy(), choice.copy(), flags.copy(),

@@ -92,16 +92,14 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
     Work is what the budget counts: choices looked at. `exact`: the columns are the cost itself; else they are a lower
     bound of it, and each mapping that may be good is given back: `point_at[1:]` and `prefix_at[depth]` say which.
 
-    `tables`: the row of `pool` at which the table of each level and prefix begins, the row in it of each level and
-    point (-1: infinite), least costs (of some `columns`) from that level on once its choice is made; where each table
-    ends and the point of each row, with which `slots` has no columns (see `row_of`).
+    `tables`: see `row_of`: rows of `pool` with least costs (of some `columns`) from a level on once its choice is made.
     `lowered`: for each level tensor and memory of the node whose space is reserved after the loops of the gap, or -1.
     `node`: tensor, memory (or -1), first row of `rates` of the storage node after the level (tensor -1: the compute,
     -2: none). `lines`: of some kinds, for each point; `line_set`: the ones of a row of `per_visit`.
     `budget`: the call ends before the node at which it is used up; in the middle of a list of choices where it is
     negative (then it stands for its absolute value, and there is no going on).
     """
-    begins, offsets, strides, radices = tables[0], layout[1], layout[2], layout[3]
+    offsets, strides, radices = layout[1], layout[2], layout[3]
     at_once = budget < 0
     budget = abs(budget)
     n_levels = len(kind)
@@ -132,7 +130,7 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
             # rather all points of the table than all that loops can come to
             by_row = kind[level] == GAP and has_fewer_rows(tables, level, prefix, mask[level], coord, offsets, starts)
             if by_row:
-                first, end = begins[level, prefix], tables[2][level, prefix]
+                first, end = tables[2][tables[0][level] + prefix], tables[4][tables[0][level] + prefix]
             elif kind[level] == GAP:
                 first, end = 0, 1
                 for axis in range(n_axes):
@@ -144,7 +142,7 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
             for choice in range(first, end):
                 child, target, row = prefix, here, choice
                 if by_row:
-                    target = tables[3][choice]
+                    target = tables[5][choice]
                     if not leads_to(layout, below, starts, mask[level], coord, target):
                         continue
                 elif kind[level] == GAP:
@@ -254,7 +252,7 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so that i
                         acc[level + 1, column] += per_visit[row, number * k + column] * weight
         elif t == -1:
             for column in range(k):
-                acc[level + 1, column] = acc[level, column] + constants[prefix, column]
+                acc[level + 1, column] = acc[level, column] + constants[node[level, 2] + prefix, column]
         else:
             for column in range(k):
                 acc[level + 1, column] = acc[level, column]

@@ -268,11 +268,13 @@ class PathSearch(PathCosts):
             return self._arrays[compiled]
         lanes = self.child_start, self.children, self.divides
         arrays = *self._plan_arrays(compiled), *lanes, self.final_constants(compiled), self.leak
-        # mostly rows of each level and point, or prefix of the lanes, and the constants of prefixes
-        n = len(compiled.levels) * (self.lattice.size + self.prefixes.n) + self.columns * self.prefixes.n
-        if (len(self._arrays) + 1) * n <= MOST_KEPT:
+        if (len(self._arrays) + 1) * self.kept_numbers(compiled) <= MOST_KEPT:
             self._arrays[compiled] = arrays
         return arrays
+
+    def kept_numbers(self, compiled: TemplateTables) -> int:
+        """About how many numbers the arguments of the kernel have that other plans have not."""
+        return len(compiled.levels) * (3 * len(self.lattice.axes) + 20)
 
     def _plan_arrays(self, compiled: TemplateTables) -> tuple[Any, ...]:
         n, axes = len(compiled.levels), len(self.lattice.axes)
@@ -295,7 +297,7 @@ class PathSearch(PathCosts):
             if not level.last:
                 continue
             if level.node is None:
-                node[i] = (-1, -1, 0)
+                node[i] = (-1, -1, -self.prefixes.first[-2])
                 continue
             row = self.row_of[self.rates_key(compiled.plan.chains, level.node, level.r)]
             memory = self.memory(level.node.level)
@@ -311,22 +313,17 @@ class PathSearch(PathCosts):
         coefficients = self.rates, self.fixed, self.per_visit, self.line_set, self.lines
         return kind, mask, tables, lowered, node, *coefficients, bits, lowered_bits
 
-    def kernel_tables(self, compiled: TemplateTables) -> tuple[Ints, Ints, Ints, Ints]:
-        """Where the tables of each level and prefix begin, and the row in them of each level and point.
+    def kernel_tables(self, compiled: TemplateTables) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:
+        """Where the tables of each level and prefix begin, and the row in them of each level and point: see `row_of`.
 
-        The last two of `kernels.row_of` are not looked at: tables have their points in common.
+        The last two are not looked at: tables have their points in common.
         """
-        begins = self.by_prefix(compiled, self.tables.begins)
-        slots = np.stack([self.tables.slots(block) for block in compiled.blocks])
-        return begins, slots, np.zeros((0, 0), dtype=np.int64), np.zeros(0, dtype=np.int64)
-
-    def by_prefix(self, compiled: TemplateTables, of_block: Callable[[int], Ints]) -> Ints:
-        """Facts of each table of a block, by level and number of prefix."""
-        rows = np.zeros((len(compiled.levels), self.prefixes.n), dtype=np.int64)
-        for row, level, block in zip(rows, compiled.levels, compiled.blocks, strict=True):
-            first, values = self.prefixes.first[level.r], of_block(block)
-            row[first : first + len(values)] = values
-        return rows
+        tables, nothing = self.tables, np.zeros(0, dtype=np.int64)
+        begins, first_of = tables.all_begins
+        places = zip(compiled.levels, compiled.blocks, strict=True)
+        firsts = np.array([first_of[block] - self.prefixes.first[level.r] for level, block in places], dtype=np.int64)
+        rows = np.array([tables.slot_row(block) for block in compiled.blocks], dtype=np.int64)
+        return firsts, rows, begins, tables.all_slots, nothing, nothing
 
     def occupied(self, plan: ChainTemplate) -> Floats:
         """Bits that the nodes of the outermost memory take."""
@@ -428,10 +425,11 @@ class PathSearch(PathCosts):
         self.rates = self.fixed = self.per_visit = np.zeros((0, self.columns))
 
     def final_constants(self, compiled: TemplateTables) -> Floats:
-        """Constants by number of prefix."""
-        of_last = self.constants_of(compiled.plan.chains)
-        constants = np.zeros((self.prefixes.n, self.columns))
-        constants[self.prefixes.n - len(of_last) :] = of_last
+        """Constants of the uses of all fanouts, once for plans whose innermost exchanges are the same."""
+        key = "constants", self.pricer.on_which_constants_depend(compiled.plan.chains)
+        if key not in self.computed:
+            self.computed[key] = np.ascontiguousarray(self.constants_of(compiled.plan.chains))
+        constants: Floats = self.computed[key]
         return constants
 
 

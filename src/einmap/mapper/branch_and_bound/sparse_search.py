@@ -135,10 +135,18 @@ class SparseSearch(PathSearch):
                 reached &= points // stride % radix == radix - 1
         return rows[reached]
 
-    def kernel_tables(self, compiled: TemplateTables) -> tuple[Ints, Ints, Ints, Ints]:
+    def kernel_tables(self, compiled: TemplateTables) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:
         """Where the tables of each level and prefix begin and end, and the points of all rows."""
-        begins, ends = self.by_prefix(compiled, self.tables.begins), self.by_prefix(compiled, self.tables.ends)
-        return begins, np.zeros((0, 0), dtype=np.int64), ends, self.tables.points
+        n = [len(self.tables.table_of[block]) for block in compiled.blocks]
+        firsts = np.cumsum([0, *n[:-1]]) - [self.prefixes.first[level.r] for level in compiled.levels]
+        begins, ends = (
+            np.concatenate([of(b) for b in compiled.blocks]) for of in (self.tables.begins, self.tables.ends)
+        )
+        return firsts, np.zeros_like(firsts), begins, np.zeros((0, 0), dtype=np.int64), ends, self.tables.points
+
+    def kept_numbers(self, compiled: TemplateTables) -> int:
+        """About how many numbers the arguments of the kernel have that other plans have not."""
+        return super().kept_numbers(compiled) + 2 * len(compiled.levels) * self.prefixes.n
 
     def widest(self, compiled: TemplateTables) -> int:
         """Choices of a level, at most."""

@@ -45,13 +45,15 @@ def tiles_at(layout: Any, point: int) -> float:
 def row_of(tables: Any, level: int, prefix: int, point: int) -> int:
     """Row of the pool that is a point's in the table of a level and prefix; -1 where it is infinite.
 
-    `tables`: begins and slots, ends and points; without columns in `slots` a table's rows are sorted by point.
+    `tables`: for each level where its prefixes begin in `begins` and `ends`, and its row of `slots`; then these, and
+    points; without columns in `slots` a table's rows are sorted by point.
     """
-    begins, slots, ends, points = tables
+    firsts, slot_rows, begins, slots, ends, points = tables
+    at = firsts[level] + prefix
     if slots.shape[1]:
-        slot = slots[level, point]
-        return begins[level, prefix] + slot if slot >= 0 else -1
-    low, high = begins[level, prefix], ends[level, prefix]
+        slot = slots[slot_rows[level], point]
+        return begins[at] + slot if slot >= 0 else -1
+    low, high = begins[at], ends[at]
     last = high
     while low < high:
         middle = (low + high) // 2
@@ -65,14 +67,15 @@ def row_of(tables: Any, level: int, prefix: int, point: int) -> int:
 @inner
 def has_fewer_rows(tables: Any, level: int, prefix: int, mask: Any, coord: Any, offsets: Any, starts: Any) -> Any:
     """Whether the loops of a gap lead from a place to more points than a table with few rows has."""
-    if tables[1].shape[1]:
+    if tables[3].shape[1]:
         return False
     choices = 1
     for axis in range(len(mask)):
         if mask[axis]:
             first = offsets[axis] + coord[axis]
             choices *= starts[first + 1] - starts[first]
-    return choices > tables[2][level, prefix] - tables[0][level, prefix]
+    at = tables[0][level] + prefix
+    return choices > tables[4][at] - tables[2][at]
 
 
 @inner

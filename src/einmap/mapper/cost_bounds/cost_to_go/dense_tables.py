@@ -41,10 +41,11 @@ class Tables(TableBlocks):
         """For each block the points at which its tables can be finite."""
         self.with_points: list[int] = []
         """For each block the first one that has its points: many have the same ones."""
-        self._slots: dict[int, Ints] = {}
+        self.all_slots: Ints = np.zeros((0, costs.lattice.size), dtype=np.int64)
+        """Rows of `slots`, of as many blocks as were asked for."""
+        self._slot_rows: dict[int, int] = {}
         """By the first block with the points."""
-        self._begins: dict[int, Ints] = {}
-        """By block, once the tables are filled."""
+        self._begins: tuple[Ints, Ints] | None = None
         self._moves: dict[tuple[int, tuple[int, ...]], Ints] = {}
         """Pairs of rows that loops may lead from and to, by the first block and the axes, while blocks are filled."""
         self._room: Floats = np.empty(0)
@@ -87,12 +88,21 @@ class Tables(TableBlocks):
 
     def slots(self, block: int) -> Ints:
         """For each point of the lattice its row in the tables of a block, -1 where there is none."""
+        row = self.slot_row(block)
+        slots: Ints = self.all_slots[row]
+        return slots
+
+    def slot_row(self, block: int) -> int:
+        """The row of `all_slots` that is a block's."""
         first, points = self.with_points[block], self.points[block]
-        if first not in self._slots:
-            rows = np.full(self.costs.lattice.size, -1, dtype=np.int64)
-            rows[points] = np.arange(len(points))
-            self._slots[first] = rows
-        return self._slots[first]
+        if first not in self._slot_rows:
+            row = self._slot_rows[first] = len(self._slot_rows)
+            if row == len(self.all_slots):
+                # who has the rows before keeps them
+                more = np.full((max(row, 8), self.costs.lattice.size), -1, dtype=np.int64)
+                self.all_slots = np.concatenate([self.all_slots, more])
+            self.all_slots[row, points] = np.arange(len(points))
+        return self._slot_rows[first]
 
     def moves(self, block: int, axes: tuple[int, ...]) -> Ints:
         """Pairs of rows of a block's tables, what loops over some axes may do."""
@@ -107,11 +117,20 @@ class Tables(TableBlocks):
             self._moves[key] = moves
         return moves
 
+    @property
+    def all_begins(self) -> tuple[Ints, Ints]:
+        """For each prefix of each block the row of `pool` at which its table begins; where those of each block are."""
+        if self._begins is None:
+            each = zip(self.first_row, self.table_of, self.points, strict=False)
+            every = [first + table * len(points) for first, table, points in each]
+            self._begins = np.concatenate(every), np.cumsum([0, *map(len, every)])
+        return self._begins
+
     def begins(self, block: int) -> Ints:
         """For each prefix of a block the row of `pool` at which its table begins."""
-        if block not in self._begins:
-            self._begins[block] = self.first_row[block] + self.table_of[block] * len(self.points[block])
-        return self._begins[block]
+        begins, first_of = self.all_begins
+        of_block: Ints = begins[first_of[block] : first_of[block + 1]]
+        return of_block
 
     def rows(self, block: int, chosen: Bools) -> Floats:
         """Rows of some points of the table of a block's first prefix, without infinite ones."""
@@ -125,7 +144,7 @@ class Tables(TableBlocks):
         """Compute the tables of all blocks, inner ones first; False when it was stopped before the end."""
         sizes = [len(prefixes) * len(points) for prefixes, points in zip(self.stands_for, self.points, strict=True)]
         self.first_row = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self._begins.clear()
+        self._begins = None
         n = self.n_rows * len(self.columns)
         self._room = KEPT_ROOM.take(n)
         self.pool = self._room[:n].reshape(self.n_rows, len(self.columns))
@@ -144,7 +163,8 @@ class Tables(TableBlocks):
         if len(self._room):
             KEPT_ROOM.give(self._room)
             self._room = np.empty(0)
-        self._slots.clear()
+        self.all_slots = self.all_slots[:0].copy()
+        self._slot_rows = {}
 
     def fill_block(self, index: int, recipe: Recipe) -> None:
         """Tables of one block: what the rest costs at least once the level's choice is made."""

@@ -82,7 +82,7 @@ class Listing:
             numbers = np.empty((AT_ONCE, 3 * k + memories + 2 * depth))
             ended, n, self.pruned.n = nest_kernels.outer_nests(
                 search.layout, rules.of_variables, sizes, rules.lanes,
-                plan.of_level, plan.numbers, plan.masks, tables[0], tables[1], search.tables.pool,
+                plan.of_level, plan.numbers, plan.masks, tables[:4], search.tables.pool,
                 search.tables.columns, coefficients, rules.hidden, rules.outside, met, rules.limits, search.leak,
                 search.capacity, search.goal_codes, self.remainder.rows, self.remainder.most,
                 self.pruned.rows, self.pruned.n, state, levels, arena, gap, loops, used, sizes_now, backed, keys, acc,

@@ -190,7 +190,7 @@ def outer_nests(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so t
     # the lattice, variables, tile shapes and lanes: see `NestRules`
     layout: Any, variables: Any, of_sizes: Any, lanes: Any,
     # the dataplacement: see `OuterNests`; tables, coefficients
-    of_level: Any, numbers: Any, masks: Any, begins: Any, slots: Any, pool: Any, columns: Any, coefficients: Any,
+    of_level: Any, numbers: Any, masks: Any, tables: Any, pool: Any, columns: Any, coefficients: Any,
     # rules and limits
     hidden: Any, outside: Any, met: Any, limits: Any, leak: Any, capacity: Any, codes: Any, remainder: Any, most: float,
     pruned: Any, n_pruned: int,
@@ -200,7 +200,7 @@ def outer_nests(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so t
 ) -> tuple[int, int, int]:  # fmt: skip
     """List outer nests of a dataplacement, so many as there are rows; how that ended, how many, and rows of `pruned`.
 
-    `where`: the level. `begins`, `slots`: of the tables, by level and prefix or point. `met`: for each tensor its tree
+    `where`: the level. `tables`: see `row_of`. `met`: for each tensor its tree
     of keys or -1; edges of nodes from start to start with codes and children; nodes at which keys end; roots; tile
     shapes that some key has by tree; how many ranks there are. `sizes_now`: tile shape, its number, and loops by
     variable. `budget`: choices that are looked at.
@@ -211,6 +211,7 @@ def outer_nests(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so t
         hidden, outside, limits, met[0], met[1], met[2], met[3], met[4], met[6], met[7],
     )  # fmt: skip
     state = State(levels, arena, gap, loops, used, sizes_now, backed, keys, acc, occupied, costs, bits)
+    firsts, slot_rows, begins, slots = tables
     depth, n, work, i = len(of_level), 0, 0, where[0]
     bound, goal = np.empty(acc.shape[1]), np.empty((1, len(codes)))
     while i >= 0:
@@ -230,10 +231,10 @@ def outer_nests(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so t
                 if not arena[choice, ALIVE]:
                     continue
                 arena[choice, ALIVE] = 0
-                slot, child = slots[i, arena[choice, TARGET]], arena[choice, CHILD]
+                slot, child = slots[slot_rows[i], arena[choice, TARGET]], arena[choice, CHILD]
                 if slot < 0:
                     continue
-                row = begins[i, child] + slot
+                row = begins[firsts[i] + child] + slot
                 if pool[row, 0] == np.inf:
                     continue
                 for column in range(len(bound)):
@@ -290,7 +291,7 @@ def outer_nests(  # noqa: PLR0912, PLR0915 - one loop over explicit stacks, so t
                         levels[i + 1, STAGE] = OPEN
                         i += 1
                         break
-                    row = begins[i, levels[depth, PREFIX]] + slots[i, levels[depth, POINT]]
+                    row = begins[firsts[i] + levels[depth, PREFIX]] + slots[slot_rows[i], levels[depth, POINT]]
                     if write(n, nest, state, pool[row], columns, whole, rows):
                         n += 1
                 start = -1
