@@ -14,7 +14,10 @@ def listed(position):
     chains = chains_of(4, position)
     chains.survey(dict.fromkeys(chains.signature_classes))
     nests = [nest for of in chains.listed.values() for listed in of.values() for _, nest in listed]
-    return [(n.prefix, n.points, n.gaps, n.signature, n.kept, n.backed, *n.acc.tolist(), *n.least) for n in nests]
+    return [
+        (n.prefix, n.points.tolist(), n.gaps, n.signature, n.kept[n.kept > 0].tolist(), n.backed, n.costs.tolist())
+        for n in nests
+    ]
 
 
 @pytest.mark.parametrize("position", range(4))

@@ -360,16 +360,14 @@ class EinsumFronts:
             for row, (search, outer_nest) in zip(rows, outer_nests, strict=True):
                 numbers = self._numbers(search)
                 row[:n] = outer_nest.least
-                for i, memory in enumerate(numbers):
-                    if memory < len(outer_nest.occupied):
-                        row[n + i] = outer_nest.occupied[memory]
+                row[n : n + m] = outer_nest.occupied[numbers]
                 row[n + m :] = self._staying(outer_nest, numbers)
         return self._outer_nest_rows[signature]
 
     def _numbers(self, search: PathSearch) -> list[int]:
-        """For each memory of the space its number in a search, one that is none where it is not on the path."""
-        names = [search.leaves[level].name for level in search.memories]
-        return [names.index(m) if m in names else len(names) for m in self.space.memories]
+        """For each memory of the space its number in a search, that of memories of other paths where it has none."""
+        names = {search.leaves[level].name: number for number, level in enumerate(search.memories)}
+        return [names.get(memory, len(names)) for memory in self.space.memories]
 
     def _complete(self, search: PathSearch, outer_nest: OuterNest, growing: GrowingFront, walk: Descent) -> None:
         """Search the completions of one outer nest."""
@@ -384,7 +382,7 @@ class EinsumFronts:
         archive = growing.archive.like() if has_own else growing.archive
         walk.kept = kept
         walk.state[:] = depth
-        walk.acc[depth], walk.occupied[depth] = outer_nest.acc, outer_nest.occupied
+        walk.acc[depth], walk.occupied[depth] = outer_nest.costs, outer_nest.occupied
         walk.point_at[0] = search.lattice.top
         walk.point_at[1 : depth + 1] = outer_nest.points
         walk.prefix_at[depth] = outer_nest.prefix
@@ -409,12 +407,8 @@ class EinsumFronts:
         """Bits of each memory that stay while other Einsums run below the first, the first two, ... fused loops."""
         fused = len(outer_nest.signature.loops)
         alive = outer_nest.signature.alive(self.space.by_tree)[:, 1:]
-        kept = np.zeros((len(numbers), fused))
-        for m, memory in enumerate(numbers):
-            for placed in outer_nest.kept:
-                if placed.memory == memory:
-                    kept[m] += placed.bits * alive[min(placed.depth, fused)]
-        return kept.ravel()
+        staying: Floats = outer_nest.kept[numbers, : fused + 1] @ alive
+        return staying.ravel()
 
     def _walk(self, search: PathSearch, outer_nest: OuterNest) -> Descent:
         n, widest = len(outer_nest.compiled.levels), max(search.lattice.size, len(search.children) + 1)
@@ -427,5 +421,5 @@ class EinsumFronts:
         search, outer_nest = self.completed[number]
         compiled = outer_nest.compiled
         points = [int(x) for x in front.paths[row, 2 : 2 + len(compiled.levels)]]
-        loops = {level: loop_nodes(order) for level, order in outer_nest.gaps}
+        loops = {level: loop_nodes(order) for level, order in outer_nest.gaps.items()}
         return settled(search, nodes_of(search, compiled, prefix, points, loops)), len(compiled.plan.outer)

@@ -14,7 +14,7 @@ from einmap.mapper.fusion.fronts.nests.loops import TEMPORAL
 from einmap.mapper.fusion.fronts.nests.met_loops import MetLoops
 from einmap.mapper.fusion.fronts.nests.nest_plan import NestPlan
 from einmap.mapper.fusion.fronts.nests.nest_rules import NestRules
-from einmap.mapper.fusion.fronts.nests.outer_nests import OuterNests, fused_loops, loops_of
+from einmap.mapper.fusion.fronts.nests.outer_nests import OuterNests, loops_of
 from einmap.mapper.fusion.fronts.nests.pruned_bounds import PrunedBounds
 from einmap.mapper.fusion.fronts.nests.turns import NestNode, nest_ways
 from einmap.mapper.given.order import is_like
@@ -137,15 +137,15 @@ class Listing:
         if waiting.overlapping:
             numbers[:, 1:k] -= numbers[:, ahead + 1 : ahead + k]
         if search.pricer.per_turn and search.pricer.columns.ways:
-            nothing = np.zeros(k)
+            nothing, fused = np.zeros(k), OuterNests(self.plan, whole, numbers, numbers).fused
             for n, row in enumerate(whole):
                 depths = row[2 + self.plan.depth :].tolist()
                 nodes = [NestNode(held.tensor, held.level, 0, nothing) for held in self.plan.compiled.plan.outer]
                 for i, level in enumerate(self.plan.compiled.levels[: self.plan.depth]):
                     if level.last and level.node is not None:
                         nodes.append(NestNode(level.node.tensor, level.node.level, depths[i], nothing))
-                loops = [loop for _, loop in loops_of(self.rules, self.plan, row)]
-                ways = nest_ways(search, self.plan.compiled.plan, nodes, loops[: fused_loops(self.plan, row[None])[0]])
+                loops = [loop for _, loop in loops_of(self.plan, row)]
+                ways = nest_ways(search, self.plan.compiled.plan, nodes, loops[: fused[n]])
                 fits[n] = ways.inward <= waiting.inward and ways.outward <= waiting.outward
                 numbers[n, :k] += ways.seconds
         return fits
@@ -153,7 +153,7 @@ class Listing:
     def _is_given(self, row: Ints) -> bool:
         """Whether the loops of each gap stand as they are given."""
         shapes = {variable: bound for _, variable, bound in self.rules.variables}
-        loops, compiled = loops_of(self.rules, self.plan, row), self.plan.compiled
+        loops, compiled = loops_of(self.plan, row), self.plan.compiled
         steps = iter(compiled.plan.steps)
         for i, level in enumerate(compiled.levels[: self.plan.depth]):
             if not level.last:

@@ -12,8 +12,9 @@ import numpy as np
 from einmap.arrays import Bools, Floats, Ints
 from einmap.mapper.branch_and_bound.path_search import TemplateTables
 from einmap.mapper.fusion.fronts.nests import gap_kernels as of
-from einmap.mapper.fusion.fronts.nests.nest_rules import NestRules, Reservation
+from einmap.mapper.fusion.fronts.nests.nest_rules import LoopNames, NestRules, Reservation
 from einmap.mapper.mapspace.template import ABOVE, BELOW
+from einmap.mapper.objective.objectives import OWN
 from einmap.mapper.templates.chain_template import Held
 
 
@@ -40,7 +41,8 @@ class NestPlan:
     memory's name) and those below levels (level, tensor, number and name of the memory). `kept`: space of the other
     nodes of the outermost memory; `reserving`: for each level the memories of its node and of the one that is lowered,
     by number, -1 where the space is not kept for this Einsum alone. `occupied`: bits in use before the first level.
-    `is_given`: loops must be those of a given mapping.
+    `is_given`: loops must be those of a given mapping. `names`: those of loops; `columns`, `memories`: how many there
+    are; `has_own`: whether it is asked what works ahead.
     """
 
     compiled: TemplateTables
@@ -55,6 +57,10 @@ class NestPlan:
     reserving: tuple[tuple[int, int], ...]
     occupied: Floats
     is_given: bool
+    names: LoopNames
+    columns: int
+    memories: int
+    has_own: bool
 
     @cached_property
     def alike(self) -> object:
@@ -97,9 +103,11 @@ class _Planning:
                 self._pay_tolls(i)
                 self.reserving[i] = self._hold(i, level.node), of_lowered
         backed, kept, occupied = self._outermost()
+        search = self.rules.search
         return NestPlan(
             self.compiled, len(self.of_level), self.of_level, self.numbers, self.masks, backed, kept, tuple(self.held),
             tuple(self.backing), tuple(self.reserving), occupied, self.compiled.plan.steps[0].given is not None,
+            self.rules.names, search.columns, len(search.capacity), OWN in search.goals,
         )  # fmt: skip
 
     def _outermost(self) -> tuple[tuple[tuple[int, Reservation, str], ...], tuple[Reservation, ...], Floats]:

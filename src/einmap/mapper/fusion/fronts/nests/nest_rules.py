@@ -36,6 +36,18 @@ class Reservation(NamedTuple):
     depth: int
 
 
+class LoopNames(NamedTuple):
+    """Kinds of loops by number; axis, name and bound of variables."""
+
+    kinds: list[Kind]
+    variables: list[tuple[int, str, int]]
+
+    def loop(self, kind: int, variable: int, outer: int, inner: int) -> Loop:
+        """A loop, by the numbers that it has in kernels."""
+        axis, name, _ = self.variables[variable]
+        return Loop(self.kinds[kind], axis, name, outer, inner)
+
+
 @dataclass(frozen=True, eq=False)
 class NestRules:
     """Rules of the outer nests of one search, whose tables are filled.
@@ -273,10 +285,10 @@ class NestRules:
         """Whether a node is the outermost one of a shared tensor."""
         return node is not None and node.backing and node.tensor in self.shared
 
-    def loop(self, kind: int, variable: int, outer: int, inner: int) -> Loop:
-        """A loop, by the numbers that it has in kernels."""
-        axis, name, _ = self.variables[variable]
-        return Loop(self.kinds[kind], axis, name, outer, inner)
+    @cached_property
+    def names(self) -> LoopNames:
+        """Names of what loops have by number."""
+        return LoopNames(self.kinds, self.variables)
 
 
 def _whole(values: Any) -> Ints:

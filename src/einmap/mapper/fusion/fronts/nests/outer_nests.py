@@ -18,29 +18,6 @@ from einmap.mapper.fusion.fronts.nests.loops import Loop, in_time
 from einmap.mapper.fusion.fronts.nests.nest_plan import NestPlan
 from einmap.mapper.fusion.fronts.nests.nest_rules import NestRules, Reservation
 from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, Key
-from einmap.mapper.objective.objectives import OWN
-
-
-class OuterNest(NamedTuple):
-    """An outer nest of one dataplacement: where the search goes on, and what it costs and takes so far.
-
-    `points`: of the lattice, one for each level of the outer nest; `gaps`: loops in their order, for the last levels of
-    gaps; `kept`: what the nodes take that only this Einsum uses, or that are not backing nodes. `backed`: what
-    shared tensors take in the memories that back them. `least`: objectives that no completion is below. `ahead`: costs
-    of nodes that work ahead of what is below the fused loops, 0 where nobody asks for them.
-    """
-
-    compiled: TemplateTables
-    prefix: int
-    points: tuple[int, ...]
-    gaps: tuple[tuple[int, tuple[Loop, ...]], ...]
-    acc: Floats
-    occupied: Floats
-    signature: FusionSignature
-    kept: tuple[Reservation, ...]
-    backed: tuple[tuple[int, Reservation], ...]
-    least: Floats
-    ahead: Floats
 
 
 class OuterNests(NamedTuple):
@@ -54,27 +31,129 @@ class OuterNests(NamedTuple):
     numbers: Floats
     least: Floats
 
+    def costs(self, n: int | slice) -> Floats:
+        """Costs so far by column."""
+        costs: Floats = self.numbers[n, ..., : self.plan.columns]
+        return costs
 
-def loops_of(rules: NestRules, plan: NestPlan, row: Ints) -> list[tuple[int, Loop]]:
+    def occupied(self, n: int | slice) -> Floats:
+        """Bits in use in each memory."""
+        k = self.plan.columns
+        occupied: Floats = self.numbers[n, ..., k : k + self.plan.memories]
+        return occupied
+
+    def ahead(self, n: int | slice) -> Floats:
+        """Costs of nodes that work ahead of what is below the fused loops, 0 where nobody asks for them."""
+        k, first = self.plan.columns, self.plan.columns + self.plan.memories
+        ahead: Floats = self.numbers[n, ..., first : first + k]
+        return ahead if self.plan.has_own else np.zeros_like(ahead)
+
+    @property
+    def fused(self) -> Ints:
+        """How many loops of each outer nest are fused: those above the last backing node of a shared tensor."""
+        levels = [2 + self.plan.depth + i for i, *_ in self.plan.backing]
+        fused: Ints = self.whole[:, levels].max(axis=1, initial=0)
+        return fused
+
+    def reservations(self) -> Iterator[tuple[int, Floats, Ints]]:
+        """The space that nodes keep for the Einsum alone: memory, bits, and loops above, by outer nest."""
+        plan, n, whole = self.plan, len(self.whole), self.whole
+        depth, first = plan.depth, self.numbers.shape[1] - 2 * plan.depth
+        nothing = np.zeros(n, dtype=np.int64)
+        for placed in plan.kept:
+            yield placed.memory, np.full(n, placed.bits), nothing
+        above = nothing
+        for i, (of_node, of_lowered) in enumerate(plan.reserving):
+            below = whole[:, 2 + depth + i]
+            if of_lowered >= 0:
+                yield of_lowered, self.numbers[:, first + depth + i], above + whole[:, 2 + 2 * depth + i]
+            if of_node >= 0:
+                yield of_node, self.numbers[:, first + i], below
+            above = below
+
+    def kept(self, fused: Ints, most: int) -> Floats:
+        """Bits of each memory that nodes below 0, 1, ... `most` fused loops keep: (outer nests, memories, most + 1)."""
+        kept = np.zeros((len(fused), self.plan.memories, most + 1))
+        for memory, bits, depth in self.reservations():
+            kept[:, memory] += np.where(np.minimum(depth, fused)[:, None] == np.arange(most + 1), bits[:, None], 0.0)
+        return kept
+
+
+class OuterNest(NamedTuple):
+    """An outer nest of one dataplacement: where the search goes on, and what it costs and takes so far.
+
+    `kept`: bits of each memory that nodes keep which only this Einsum uses, or that are not backing nodes, by the
+    number of fused loops above these.
+    """
+
+    nests: OuterNests
+    n: int
+    compiled: TemplateTables
+    signature: FusionSignature
+    kept: Floats
+
+    @property
+    def prefix(self) -> int:
+        """The lanes so far."""
+        return int(self.nests.whole[self.n, 0])
+
+    @property
+    def points(self) -> Ints:
+        """Points of the lattice, one for each level."""
+        points: Ints = self.nests.whole[self.n, 2 : 2 + self.nests.plan.depth]
+        return points
+
+    @property
+    def gaps(self) -> dict[int, tuple[Loop, ...]]:
+        """Loops in their order, by the last level of their gap."""
+        gaps: dict[int, tuple[Loop, ...]] = {}
+        for level, loop in loops_of(self.nests.plan, self.nests.whole[self.n]):
+            gaps[level] = (*gaps.get(level, ()), loop)
+        return gaps
+
+    @property
+    def costs(self) -> Floats:
+        """Costs so far by column."""
+        return self.nests.costs(self.n)
+
+    @property
+    def occupied(self) -> Floats:
+        """Bits in use in each memory."""
+        return self.nests.occupied(self.n)
+
+    @property
+    def ahead(self) -> Floats:
+        """Costs of what works ahead; see OuterNests."""
+        return self.nests.ahead(self.n)
+
+    @property
+    def least(self) -> Floats:
+        """Objectives that no completion is below."""
+        least: Floats = self.nests.least[self.n]
+        return least
+
+    @property
+    def backed(self) -> tuple[tuple[int, Reservation], ...]:
+        """Space of shared tensors in the memories that back them."""
+        plan = self.nests.plan
+        bits = self.nests.numbers[self.n, self.nests.numbers.shape[1] - 2 * plan.depth :].tolist()
+        depths = self.nests.whole[self.n, 2 + plan.depth :].tolist()
+        below = [(t, Reservation(number, bits[i], depths[i])) for i, t, number, _ in plan.backing]
+        return (*((t, placed) for t, placed, _ in plan.backed), *below)
+
+
+def loops_of(plan: NestPlan, row: Ints) -> list[tuple[int, Loop]]:
     """The loops of an outer nest, each with the level at which its gap ends."""
     begin = 2 + 3 * plan.depth
     values = row[begin : begin + 5 * int(row[1])].reshape(-1, 5).tolist()
-    return [(level, rules.loop(kind, variable, outer, inner)) for kind, variable, outer, inner, level in values]
-
-
-def fused_loops(plan: NestPlan, whole: Ints) -> Ints:
-    """How many loops of each outer nest are fused: those above the last backing node of a shared tensor."""
-    if not plan.backing:
-        return np.zeros(len(whole), dtype=np.int64)
-    fused: Ints = whole[:, [2 + plan.depth + i for i, *_ in plan.backing]].max(axis=1)
-    return fused
+    return [(level, plan.names.loop(*loop)) for *loop, level in values]
 
 
 def signatures_of(rules: NestRules, nests: OuterNests) -> tuple[list[FusionSignature], Ints]:
     """The signature of each outer nest, and how many loops it has."""
     plan, whole = nests.plan, nests.whole
     depth, begin = plan.depth, 2 + 3 * nests.plan.depth
-    fused = fused_loops(plan, whole)
+    fused = nests.fused
     # all that a signature depends on: loops, those above each node, and whether some lower what stands above
     seen = whole.copy()
     seen[:, 0], seen[:, 1], seen[:, 2 : 2 + depth] = 0, fused, 0
@@ -92,7 +171,7 @@ def signatures_of(rules: NestRules, nests: OuterNests) -> tuple[list[FusionSigna
 
 def _signature(rules: NestRules, plan: NestPlan, row: Ints, fused: int) -> FusionSignature:
     """The signature of an outer nest: how other Einsums see it."""
-    every = loops_of(rules, plan, row)
+    every = loops_of(plan, row)
     loops, depths = [loop for _, loop in every[:fused]], row[2 + plan.depth :].tolist()
     backed = [(t, name, 0) for t, _, name in plan.backed] + [(t, name, depths[i]) for i, t, _, name in plan.backing]
     keys, cuts = [], []
@@ -112,41 +191,3 @@ def _signature(rules: NestRules, plan: NestPlan, row: Ints, fused: int) -> Fusio
         if depth < fused:
             held.append((node.tensor, depth, "" if is_lowered else node.memory))
     return FusionSignature(tuple(keys), counts, tuple(sorted(held)), tuple(cuts))
-
-
-def reservations(plan: NestPlan, nests: OuterNests) -> Iterator[tuple[int, Floats, Ints]]:
-    """The space that nodes of outer nests keep for the Einsum alone: memory, bits, and loops above, by outer nest."""
-    n, depth, whole = len(nests.whole), plan.depth, nests.whole
-    first = nests.numbers.shape[1] - 2 * depth
-    nothing = np.zeros(n, dtype=np.int64)
-    for placed in plan.kept:
-        yield placed.memory, np.full(n, placed.bits), nothing
-    above = nothing
-    for i, (of_node, of_lowered) in enumerate(plan.reserving):
-        below = whole[:, 2 + depth + i]
-        if of_lowered >= 0:
-            yield of_lowered, nests.numbers[:, first + depth + i], above + whole[:, 2 + 2 * depth + i]
-        if of_node >= 0:
-            yield of_node, nests.numbers[:, first + i], below
-        above = below
-
-
-def outer_nest(rules: NestRules, nests: OuterNests, n: int, signature: FusionSignature) -> OuterNest:
-    """One outer nest by itself."""
-    plan, row, numbers, search = nests.plan, nests.whole[n], nests.numbers[n], rules.search
-    k, memories, depth = search.columns, len(search.capacity), plan.depth
-    every, depths = loops_of(rules, plan, row), row[2 + depth : 2 + 2 * depth].tolist()
-    gaps: dict[int, tuple[Loop, ...]] = {}
-    for level, loop in every:
-        gaps[level] = (*gaps.get(level, ()), loop)
-    one = OuterNests(plan, nests.whole[n : n + 1], nests.numbers[n : n + 1], nests.least[n : n + 1])
-    kept = tuple([Reservation(memory, float(bits[0]), int(at[0])) for memory, bits, at in reservations(plan, one)])
-    bits = numbers[3 * k + memories :].tolist()
-    backed = [(t, placed) for t, placed, _ in plan.backed]
-    backed += [(t, Reservation(number, bits[i], depths[i])) for i, t, number, _ in plan.backing]
-    ahead = numbers[k + memories : 2 * k + memories]
-    return OuterNest(
-        plan.compiled, int(row[0]), tuple(row[2 : 2 + depth].tolist()), tuple(gaps.items()), numbers[:k],
-        numbers[k : k + memories], signature, kept, tuple(backed), nests.least[n],
-        ahead if OWN in search.goals else np.zeros(k),
-    )  # fmt: skip
