@@ -1,14 +1,17 @@
 """Whether the mapping that the model likes best runs fastest: mappings from all over the mapspace as fast C, timed.
 
     einmap machine --this-cpu -o cpu.yaml
-    python benchmarks/fast_ranking.py cpu.yaml [NAME ...] [--mappings 200]
+    python benchmarks/fast_ranking.py cpu.yaml [NAME ...] [--mappings 200] [--keep times.json]
+    python benchmarks/fast_ranking.py cpu.yaml [NAME ...] --kept times.json
 
 Valid mappings of a workload are drawn uniformly; of these some are taken at even steps of the logarithm of predicted
 time, from the fastest to the slowest, and with them the one that `einmap bench` would run. All are compiled, checked
-exactly, and run in turn on one core, in processor time of the thread, medians. Spearman's rank correlation of the model
+exactly, and run in turn on one core, each twice on the same arrays, of which the second, warm run counts, in processor
+time of the thread, medians. Spearman's rank correlation of the model
 (waits, and the busiest component alone), and of the time that is predicted from the emitted nest (`bench.predict`),
 with what was measured, also without the waits of each component; regret: the measured time of the mapping that is put
-first, above the least measured.
+first, above the least measured. `--keep` writes mappings and their times; `--kept` judges such a file with what the
+predictors say now, without measuring.
 """
 
 import argparse
@@ -108,30 +111,40 @@ def spearman(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.corrcoef(ranks(a), ranks(b))[0, 1])
 
 
-def judged(cpu: Path, name: str, count: int) -> None:
+def timed(cpu: Path, name: str, count: int) -> list[dict]:
+    """Mappings with predicted and measured s: first the one that `einmap bench` runs, then those that are drawn."""
     spec = spec_of(cpu, name)
-    print(name, flush=True)
-    begun = time.perf_counter()
     best = best_of(spec)
     cost = einmap.evaluate(best)
     rows = [(best, cost.energy, cost.latency), *sampled(spec, count)]
     with tempfile.TemporaryDirectory() as folder, pinned(1):
+        nest = fast_nest(best)
+        dtype = np.dtype({"float": np.float32, "double": np.float64}[nest.real])
+        # the same arrays for all: caches hold them from run to run
+        inputs, out = inputs_of(nest.einsum, nest.shapes, dtype), aligned(nest.shapes[nest.output], dtype)
+        arrays, expected = [*inputs.values(), out], by_numpy(nest.einsum, inputs)
         runs = []
         for number, (mapped, waits, busiest) in enumerate(rows):
             nest = fast_nest(mapped)
             place = Path(folder, str(number))
             place.mkdir()
-            dtype = np.dtype({"float": np.float32, "double": np.float64}[nest.real])
-            inputs = inputs_of(nest.einsum, nest.shapes, dtype)
-            out = aligned(nest.shapes[nest.output], dtype)
-            library, arrays = Library(text_of(nest), place, compiler_at_hand()), [*inputs.values(), out]
+            library = Library(text_of(nest), place, compiler_at_hand())
+            out[...] = np.nan
             first = once(library, arrays)
-            if not np.array_equal(out, by_numpy(nest.einsum, inputs)):
+            if not np.array_equal(out, expected):
                 raise SystemExit(f"{name}: wrong values of\n{mapped.mapping}")
             if first < CUT:
-                runs.append((library, arrays, waits, busiest, mapped))
-        found = np.array([[once(run[0], run[1]) for run in runs] for _ in range(ROUNDS)])
-    report(runs, np.median(found, axis=0), time.perf_counter() - begun)
+                known = {"mapping": mapped.to_dict()["mapping"], "waits": waits, "busiest": busiest}
+                runs.append((library, known))
+        found = np.array([[warm(library, arrays) for library, _ in runs] for _ in range(ROUNDS)])
+    medians = np.median(found, axis=0)
+    return [run[1] | {"measured": float(seconds)} for run, seconds in zip(runs, medians, strict=True)]
+
+
+def judged(cpu: Path, name: str, kept: list[dict]) -> None:
+    spec = spec_of(cpu, name)
+    runs = [(row["waits"], row["busiest"], spec.set("mapping", row["mapping"])) for row in kept]
+    report(runs, np.array([row["measured"] for row in kept]))
 
 
 def once(library: Library, arrays: list) -> float:
@@ -140,8 +153,14 @@ def once(library: Library, arrays: list) -> float:
     return time.thread_time() - start
 
 
-def report(runs: list, measured: np.ndarray, seconds: float) -> None:
-    waits, busiest = (np.array([run[place] for run in runs]) for place in (2, 3))
+def warm(library: Library, arrays: list) -> float:
+    """Seconds of a run straight after another one."""
+    library(arrays)
+    return once(library, arrays)
+
+
+def report(runs: list, measured: np.ndarray) -> None:
+    waits, busiest = (np.array([run[place] for run in runs]) for place in (0, 1))
     first, drawn = int(waits.argmin()), int(waits[1:].argmin()) + 1
     least, upper = measured.min(), measured <= np.median(measured)
     first_regret, mappers, of_drawn = (measured[row] / least - 1 for row in (first, 0, drawn))
@@ -150,19 +169,19 @@ def report(runs: list, measured: np.ndarray, seconds: float) -> None:
         f"{spearman(waits, measured):.3f}, of the busiest component {spearman(busiest, measured):.3f}, "
         f"of waits in the faster half {spearman(waits[upper], measured[upper]):.3f}\n"
         f"  regret of the model's first {first_regret:.1%}, of the mapper's {mappers:.1%}, of the first that was drawn "
-        f"{of_drawn:.1%}; {seconds:.0f} s"
+        f"{of_drawn:.1%}"
     )
     parts: dict[str, np.ndarray] = {}
     for row, run in enumerate(runs):
-        for action in einmap.evaluate(run[4]).actions:
+        for action in einmap.evaluate(run[2]).actions:
             parts.setdefault(action.component, np.zeros(len(runs)))[row] += action.energy
     for component, part in sorted(parts.items()):
         print(
             f"  {component}: {np.median(part / waits):.0%} of the waits at the median; Spearman without it "
             f"{spearman(waits - part, measured):.3f}"
         )
-    nests = [fast_nest(run[4]) for run in runs]
-    core = core_of(runs[0][4], nests[0])
+    nests = [fast_nest(run[2]) for run in runs]
+    core = core_of(runs[0][2], nests[0])
     if core is None:
         raise SystemExit("the architecture lacks rates or sizes: write it with einmap machine --this-cpu")
     by_nest = np.array([predicted(nest, core).seconds for nest in nests])
@@ -177,7 +196,7 @@ def report(runs: list, measured: np.ndarray, seconds: float) -> None:
     ratio = measured / waits
     for title, row in (("fastest", measured.argmin()), ("slower than predicted", ratio.argmax())):
         print(f"  {title}: {measured[row]:.3g} s, predicted {waits[row]:.3g} s, factor {ratio[row]:.2f}")
-        print("    " + pretty(runs[row][4].mapping).replace("\n", "\n    "))
+        print("    " + pretty(runs[row][2].mapping).replace("\n", "\n    "))
     print(f"  measured / predicted: median {np.median(ratio):.2f}", flush=True)
 
 
@@ -186,9 +205,20 @@ def main() -> None:
     parser.add_argument("cpu", type=Path)
     parser.add_argument("names", nargs="*", default=list(WORKLOADS))
     parser.add_argument("--mappings", type=int, default=200)
+    files = parser.add_mutually_exclusive_group()
+    files.add_argument("--keep", type=Path, help="write mappings and times here")
+    files.add_argument("--kept", type=Path, help="judge these instead of measuring")
     options = parser.parse_args()
+    found = json.loads(options.kept.read_text()) if options.kept else {}
     for name in options.names:
-        judged(options.cpu, name, options.mappings)
+        print(name, flush=True)
+        begun = time.perf_counter()
+        if not options.kept:
+            found[name] = timed(options.cpu, name, options.mappings)
+        judged(options.cpu, name, found[name])
+        print(f"  {time.perf_counter() - begun:.0f} s", flush=True)
+        if options.keep:
+            options.keep.write_text(json.dumps(found))
 
 
 main()

@@ -19,9 +19,9 @@ from einmap.bench.cascades import attention_of, fractions_of, one_by_one
 from einmap.bench.compiler import Library
 from einmap.bench.refine import refined
 from einmap.bench.result import Spread
+from einmap.bench.search import mapped
 from einmap.bench.timing import Times, in_turn
 from einmap.bench.values import by_numpy, inputs_of
-from einmap.cli.commands.lab.bench import mapped
 from einmap.einsum.numeric import run as evaluated
 from einmap.emit.fast.fast_c import fast_nest
 from einmap.errors import NoMappingError, SpecError
@@ -257,7 +257,7 @@ def test_a_search_that_finds_nothing_begins_again_with_fewer_tile_shapes(monkeyp
             raise NoMappingError("no mapping of Einsum 'Z' was found; not searched: some tile shapes of Z")
         return SimpleNamespace(spec=spec, mapping=spec.mapping, metrics=("energy",))
 
-    monkeypatch.setattr("einmap.mapper.mapper.best_mappings", searched)
+    monkeypatch.setattr("einmap.bench.search.best_mappings", searched)
     spec = CASES["edges"]
     assert einmap.evaluate(mapped(spec, 1.0, {}, Progress())).energy <= einmap.evaluate(spec).energy
     assert asked == [None, 2, 4]

@@ -73,7 +73,7 @@ def benchmark(
         expected = job.expected()
         differ = {name: int((~is_near(results[name](), expected, job.exact)).sum()) for name in times}
     cost = evaluate(spec)
-    core = core_of(spec, nest) if cores == 1 and isinstance(nest, Nest) else None
+    core = core_of(spec, nest) if isinstance(nest, Nest) else None
     by_nest = predicted(nest, core).seconds if core is not None and isinstance(nest, Nest) else None
     return Benchmark(
         einsum_text(nest),

@@ -1,5 +1,7 @@
 """Bytes that come into a cache while fast code runs: those of every reuse that does not fit, whatever nodes say.
 
+Where loops are spread over cores, bytes are those of one core.
+
 A cache holds what was used last. Values that the turns of a loop share are there in the next turn if all that one turn
 touches fits (the distance of a reuse: Mattson et al., "Evaluation techniques for storage hierarchies", 1970; for nests
 of loops Wolf and Lam, "A data locality optimizing algorithm", 1991), and if no set of the cache gets more lines of the
@@ -48,7 +50,30 @@ class Reuse:
             here = self.extents[-1]
             cut = {step.variable: min(here[step.variable], step.tile)} if isinstance(step, Loop) else {}
             self.extents.append(here | cut)
+        self._take_one_core()
         self.arrays = tuple(self._arrays())
+
+    def _take_one_core(self) -> None:
+        """Extents of one core: of a rank variable that is spread further in, its part.
+
+        Of 1,024 rows by 512, then by 256 on two cores: 512, 256 and 256.
+        """
+        for depth, step in enumerate(self.nest.steps):
+            if isinstance(step, Loop) and step.lanes:
+                for outside in self.extents[: depth + 1]:
+                    outside[step.variable] = ceil(outside[step.variable] * step.tile / step.extent)
+
+    def packed_part(self, array: Array) -> float:
+        """Which part of what it reads of a copy a core packs: all cores pack a copy that is there for all of them."""
+        step = self.nest.steps[array.pack]
+        if not isinstance(step, Held) or step.packed is None or not self.nest.is_shared(step.packed):
+            return 1.0
+        return 1 / prod(s.iterations for s in self.nest.loops if s.lanes) / self.part(array)
+
+    def part(self, array: Array) -> float:
+        """The part of a copy that one core reads, where it is there once for several cores."""
+        spread = [s for s in self.nest.steps[max(array.pack, 0) :] if isinstance(s, Loop) and s.lanes]
+        return prod(s.tile / s.extent for s in spread if s.variable in self.nest.ranks[array.tensor])
 
     def _arrays(self) -> Iterator[Array]:
         for place, step in enumerate(self.nest.steps):
@@ -68,7 +93,7 @@ class Reuse:
             tile = {v: n for v, n, _ in layout.tile}
             ranks = self.nest.ranks[array.tensor]
             inside = prod(max(tile.get(v, 1), self.extents[depth][v]) for v in ranks)
-            return size * (layout.size if array.pack >= depth else inside)
+            return size * (layout.size * self.part(array) if array.pack >= depth else inside)
         shape, whole = self._shape(array, depth), self.nest.shapes[array.tensor]
         row, rows = shape[-1], 1
         for n, full in zip(reversed(shape[:-1]), reversed(whole[1:]), strict=True):
@@ -94,7 +119,9 @@ class Reuse:
         return found
 
     def _turn(self, loop: Loop, depth: int, cache: float, found: dict[Array, float]) -> None:
-        """From one turn of a loop to all of them."""
+        """From one turn of a loop to all of them; a core takes one turn of a loop that is spread over cores."""
+        if loop.lanes:
+            return
         fits = self.total(depth + 1) <= cache
         for array in self.arrays:
             is_kept = fits and not self.is_crowded(array, depth + 1, cache)

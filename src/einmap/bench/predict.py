@@ -1,10 +1,13 @@
-"""Seconds of fast code on one core, predicted from its nest: what it computes, visits, packs, and what caches miss.
+"""Seconds of fast code, predicted from its nest: what it computes, visits, packs, and what caches miss.
 
 The model counts what a mapping says. Here caches hold what was used last (`misses`), packing and the visits of register
 tiles take time, and a core has ports: multiply-adds, loads, stores and instructions of a register tile overlap, and the
 busiest counts; so do transfers into each cache, as in the ECM model of processors whose caches overlap (Stengel et
 al., "Quantifying performance bottlenecks of stencil computations", 2015). Packing and register tiles follow one
 another.
+
+On several cores each takes its part of the loops that are spread, and of the copies that are packed outside them;
+caches that cores share are cut evenly among them.
 
 Rates and sizes are the architecture's. What it does not say is below: documented figures, and for visits, left loops
 and packed lines the order of what is seen on a Zen 4 core.
@@ -17,9 +20,11 @@ from dataclasses import dataclass
 from math import inf, prod
 
 from einmap.arch.component import Compute, Memory, Toll
-from einmap.bench.misses import Reuse
+from einmap.bench.misses import Array, Reuse
+from einmap.emit.fast.cascade import Cascade
 from einmap.emit.fast.nest import Held, Loop, Nest
 from einmap.matmul.measured.as_arch import USABLE, USABLE_FURTHER_OUT
+from einmap.model.cost import Cost
 from einmap.spec.spec import Spec
 
 LATENCY = 4
@@ -40,6 +45,8 @@ LEFT = 8
 """Steps to leave a loop that is not written out: half of a branch that is not foreseen."""
 LINE = 4
 """Steps to begin a line of what is packed: its address, and how long it is."""
+FORK = 2e-6
+"""Seconds until several cores have begun and ended a loop that is spread over them, of the order of what is seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,26 +102,61 @@ def core_of(spec: Spec, nest: Nest) -> Core | None:
     vector = nest.tile.lanes * _output_bits(nest)
     loads = next((_rate(c, "read") / vector for c in components if isinstance(c, Toll)), 2 * rate)
     *caches, registers = memories[1:]
+    cores, instances = cores_of(nest), spec.archs[nest.einsum.name].instances
+    shared = [min(cores, instances[registers.name] / instances[c.name]) for c in caches]
     sizes = [c.size_bits / 8 / USABLE.get(len(caches) - n, USABLE_FURTHER_OUT) for n, c in enumerate(caches)]
     rates = [_rate(c, "write") / 8 for c in caches]
     if not 0 < rate < inf or loads <= 0 or min(*sizes, *rates) <= 0 or registers.size_bits == inf:
         return None
+    sizes = [size / n for size, n in zip(sizes, shared, strict=True)]
     found = [Cache(c.name, size, r) for c, size, r in zip(caches, sizes, rates, strict=True)]
     return Core(1 / rate, loads / rate, int(registers.size_bits // vector), tuple(reversed(found)))
 
 
 def predicted(nest: Nest, core: Core, *, warm: bool = True) -> Prediction:
-    """Seconds of one run on one core. `warm`: the same nest has run just before. A map of its values is left out."""
+    """Seconds of one run. `warm`: the same nest has run just before. A map of its values is left out."""
     reuse = Reuse(nest, {a.tensor: a.bits_per_value / 8 for a in nest.einsum.accesses})
     tiles, packing = [_tile_steps(nest, core) * core.step], [_pack_steps(nest, reuse) * core.step]
     missed = {}
     for cache in core.caches:
         found = reuse.bytes_into(cache.size, warm=warm)
-        packed = sum(b for array, b in found.items() if array.kind == "source")
-        missed[cache.name] = sum(found.values())
-        tiles.append((missed[cache.name] - packed) / cache.rate)
+        sources = {array: b for array, b in found.items() if array.kind == "source"}
+        packed = sum(b * reuse.packed_part(array) for array, b in sources.items())
+        others = sum(found.values()) - sum(sources.values())
+        missed[cache.name] = others + packed
+        tiles.append(others / cache.rate)
         packing.append(packed / cache.rate)
-    return Prediction(max(tiles), max(packing), missed)
+    return Prediction(max(tiles) + _forks(nest) * FORK, max(packing), missed)
+
+
+def seconds_of(spec: Spec, cost: Cost, nest: Nest | Cascade) -> float:
+    """Predicted seconds of a mapping, of which `cost` and `nest` are.
+
+    From its nest. What is not predicted for from the energy of an architecture of `einmap machine --this-cpu`,
+    which is the seconds that its cores take together, and from the part of it that the busiest core has.
+    """
+    if isinstance(nest, Nest) and (core := core_of(spec, nest)) is not None:
+        return predicted(nest, core).seconds
+    loops = nest.loops.values() if isinstance(nest, Cascade) else nest.loops
+    return cost.energy * prod(loop.tile / loop.extent for loop in loops if loop.lanes)
+
+
+def cores_of(nest: Nest) -> int:
+    """Cores that the nest uses."""
+    return prod(loop.iterations for loop in nest.loops if loop.lanes)
+
+
+def _forks(nest: Nest) -> int:
+    """How many times all cores begin and end something together: loops that are spread, and packing outside them."""
+    turns, forks = 1, 0
+    for step in nest.steps:
+        if isinstance(step, Loop) and step.lanes:
+            return forks + turns
+        if isinstance(step, Loop):
+            turns *= step.iterations
+        elif step.packed is not None:
+            forks += turns
+    return 0
 
 
 def _rate(component: Memory | Compute | Toll, action: str) -> float:
@@ -141,7 +183,7 @@ def _tile_steps(nest: Nest, core: Core) -> float:
         shared += tile.vectors if along and rows == 1 else 0
     multiplies = sums * max(1, len(nest.inputs) - 1)
     spilled = max(0, sums + shared + 1 - core.registers)
-    calls = prod(loop.iterations for loop in nest.loops)
+    calls = prod(loop.iterations for loop in nest.loops if not loop.lanes)
     outside = [loop for loop in nest.loops if loop.variable not in kept]
     turns = prod(n for v, n in nest.einsum.bounds if v not in kept) / prod(loop.iterations for loop in outside)
     control, left = _loops(nest, turns, instructions + multiplies)
@@ -179,10 +221,13 @@ def _pack_steps(nest: Nest, reuse: Reuse) -> float:
     for depth, step in enumerate(nest.steps):
         if not isinstance(step, Held) or step.packed is None:
             continue
-        around = prod(s.iterations for s in nest.steps[:depth] if isinstance(s, Loop))
+        around = prod(s.iterations for s in nest.steps[:depth] if isinstance(s, Loop) and not s.lanes)
         layout, extents = step.packed.layout, reuse.extents[depth]
         values = prod(extents[v] for v in nest.ranks[step.tensor])
         fast, width, _ = (*layout.steps, *layout.tile)[-1] if layout.steps or layout.tile else ("", 1, 1)
         is_along = nest.strides(step.tensor).get(fast) == 1
-        total += around * (values / nest.tile.lanes if is_along else values) + around * layout.size / width * LINE
+        copy = Array(step.tensor, "copy", depth)
+        lines = layout.size * reuse.part(copy) / width
+        steps = (values / nest.tile.lanes if is_along else values) + lines * LINE
+        total += around * steps * reuse.packed_part(copy)
     return total

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from math import inf
+from math import inf, prod
 
+from einmap.bench.predict import seconds_of
 from einmap.emit.fast.cascade import Cascade
 from einmap.emit.fast.fast_c import fast_nest
 from einmap.errors import EinmapError
@@ -22,6 +23,8 @@ from einmap.model.evaluate import evaluate
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
 
+SECONDS = "seconds"
+"""The metric that is the time which the emitted nest is predicted to take (`bench.predict`)."""
 ROUNDS = 4
 STEPS = (-2, -1, 1, 2)
 """By how many tiles of the next loop further in a tile shape is changed at a time."""
@@ -38,7 +41,7 @@ def refined(spec: Spec, metric: str, progress: Progress) -> Spec:
     if spec.mapping is None:
         return spec
     best = spec
-    least = _cost(spec, metric) or (objective(evaluate(spec), metric), inf)
+    least = cost_of(spec, metric) or (inf if metric == SECONDS else objective(evaluate(spec), metric), inf)
     for number in range(ROUNDS):
         before = least
         moves: list[Callable[[Spec], Iterator[Spec]]] = [_orders]
@@ -48,7 +51,7 @@ def refined(spec: Spec, metric: str, progress: Progress) -> Spec:
             for other in move(best):
                 if progress.stopped:
                     return best
-                cost = _cost(other, metric)
+                cost = cost_of(other, metric)
                 if cost is not None and _is_less(cost, least):
                     best, least = other, cost
         if least == before:
@@ -109,8 +112,8 @@ def _next_shape(path: tuple[PlacedNode, ...], address: Address, einsum: str) -> 
     return None
 
 
-def _cost(spec: Spec, metric: str) -> tuple[float, float] | None:
-    """Cost of a mapping by a metric, and values of packed tiles.
+def cost_of(spec: Spec, metric: str) -> tuple[float, float] | None:
+    """Cost of a mapping by a metric, or `SECONDS`, and values of packed tiles, those of all cores.
 
     None where it does not fit, or cannot be emitted as fast code.
     """
@@ -120,4 +123,9 @@ def _cost(spec: Spec, metric: str) -> tuple[float, float] | None:
     except EinmapError:
         return None
     nests = tuple(nest.nests.values()) if isinstance(nest, Cascade) else (nest,)
-    return objective(cost, metric), sum(packed.layout.size for n in nests for packed in n.packed.values())
+    value = seconds_of(spec, cost, nest) if metric == SECONDS else objective(cost, metric)
+    return value, sum(
+        packed.layout.size * prod(loop.iterations for loop in packed.cores)
+        for n in nests
+        for packed in n.packed.values()
+    )

@@ -72,7 +72,7 @@ class Benchmark:
     exact: bool = True
     """Whether all values are compared exactly; else a map rounds, and the last digits may differ."""
     by_nest: float | None = None
-    """Seconds predicted from the emitted nest (`einmap.bench.predict`): one core, warm, without a map of the values."""
+    """Seconds predicted from the emitted nest (`einmap.bench.predict`): warm, without a map of the values."""
 
     @property
     def correct(self) -> bool:

@@ -160,6 +160,10 @@ class Nest:
         """All loops outside the register tile."""
         return tuple(step for step in self.steps if isinstance(step, Loop))
 
+    def is_shared(self, packed: Packed) -> bool:
+        """Whether a copy is there once for several cores, which loops further in are spread over."""
+        return not packed.cores and any(loop.lanes for loop in self.loops)
+
     def strides(self, tensor: str) -> dict[str, int]:
         """Values from one value of each rank variable to the next one, in the whole tensor.
 

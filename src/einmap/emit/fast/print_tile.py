@@ -198,7 +198,10 @@ def _edge_lines(nest: Nest) -> Iterator[str]:
 
 
 def pack_lines(nest: Nest, packed: Packed) -> Iterator[str]:
-    """The function that copies a tile of an input into the order of its layout; nothing is written beside the tile."""
+    """The function that copies a tile of an input into the order of its layout; nothing is written beside the tile.
+
+    All cores pack, each some of the outermost blocks, where loops over cores are further in.
+    """
     tensor, layout = packed.tensor, packed.layout
     name = nest.names[tensor]
     yield f"/* Packs {comment_safe(tensor)}: {comment_safe(str(layout))}. */"
@@ -214,13 +217,15 @@ def pack_lines(nest: Nest, packed: Packed) -> Iterator[str]:
         index = f"{nest.names[v]}{depth}_block"
         last, limit = f"{index}_last", stop[v]
         opening = f"for (long {index} = {now[v]}; {index} < {limit}; {index} += {tile}) {{"
+        if depth == 0 and nest.is_shared(packed):
+            opening = f"#pragma omp parallel for schedule(static)\n{opening}"
         openings.append((opening, last, f"const long {last} = smaller({index} + {tile}, {limit});"))
         places.append(distance_times(index, now[v], tile, stride))
         now[v], stop[v] = index, last
     lines = list(_line_loops(nest, packed, now, stop, places))
     for opening, last, definition in reversed(openings):
         inside = defined(last, definition, lines)
-        lines = [opening, *indented(inside), "}"]
+        lines = [*opening.splitlines(), *indented(inside), "}"]
     yield from indented(lines)
     yield "}"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,10 +16,11 @@ from einmap.cli.output import print_hint, print_notes
 from einmap.cli.progress_bar import searching
 from einmap.cli.writing.results import Tables
 from einmap.cli.writing.target import Target
-from einmap.errors import NoMappingError, NotSupportedError, SpecError
+from einmap.errors import SpecError
 from einmap.report.bench.benchmark import benchmark_report
 
 if TYPE_CHECKING:
+    from einmap.bench.search import Way
     from einmap.progress import Progress
     from einmap.spec.spec import Spec
 
@@ -28,8 +28,6 @@ WRONG = 1
 """Exit status when values of the code are wrong."""
 SECONDS, LONGER = 10.0, 60.0
 """Limits of a search that no limit is given for."""
-COARSER = (2, 4)
-"""By how many times tile shapes differ at least, in searches after one that finds no mapping."""
 
 
 @group
@@ -41,7 +39,7 @@ class Options:
         "Measure its rates first, a few seconds; else usual ones.", "--measure/--no-measure", default=True
     )
     time_limit: float | None = option(
-        "S", "Seconds of the search.", default=None, shown="10; several Einsums or cores: 60", min=0, panel=EFFORT
+        "S", "Seconds of the search.", default=None, shown="10; several Einsums: 60", min=0, panel=EFFORT
     )
     fuse: bool = flag(
         "Several Einsums: keep what is between them in a cache, if that is possible.", "--fuse/--no-fuse", default=True
@@ -65,6 +63,7 @@ def bench_command(options: Options, output: Tables, source: Source) -> None:
     # Here, not above: they import numpy and the searches, which other commands do not need
     from einmap.bench.bench import benchmark
     from einmap.bench.compiler import compiler_at_hand
+    from einmap.bench.search import best_mapped
 
     target = Target.of(options.output, output.force, source.words)
     files = output.files("einmap.bench.result.Benchmark", source.words)
@@ -72,9 +71,10 @@ def bench_command(options: Options, output: Tables, source: Source) -> None:
     asked = mapper_options(options.mapper_option)
     with searching(maps=True) as search:
         with reading_inputs(source.define, target, files):
-            spec, *others = with_architecture(source, options, search.progress)
+            ways = with_architecture(source, options, search.progress)
+        spec = ways[0].spec
         if spec.raw.get("mapping") is None:
-            spec = best_mapped([spec, *others], time_limit_of(options, spec), asked, search.progress)
+            spec = best_mapped(ways, time_limit_of(options, spec), asked, search.progress)
         found = benchmark(
             spec, search.progress, rounds=options.repeats, budget_s=options.budget, compare=options.compare
         )
@@ -100,16 +100,18 @@ def emptying() -> int:
         return FLUSHED
 
 
-def with_architecture(source: Source, options: Options, progress: Progress) -> list[Spec]:
-    """The specification, with the processor at hand where its files have no architecture.
+def with_architecture(source: Source, options: Options, progress: Progress) -> list[Way]:
+    """The specification, with the processor at hand where its files have no architecture; for several cores one, too.
 
     Where several Einsums are to be mapped there are two, of which the first keeps intermediates in a core's cache.
     """
+    from einmap.bench.search import Way
+
     spec = source.spec(source.files)
     if spec.raw.get("arch") is not None:
         if options.cores != 1:
             raise typer.BadParameter("the files have an architecture: leave it out", param_hint="--cores")
-        return [spec]
+        return [Way(spec)]
     from einmap.matmul.measured.as_arch import arch_text
 
     core = core_at_hand(options.measure, progress)
@@ -119,60 +121,16 @@ def with_architecture(source: Source, options: Options, progress: Progress) -> l
     with tempfile.TemporaryDirectory(prefix="einmap-") as folder:
         file = Path(folder, "this_cpu.yaml")
         for fused in ways:
-            file.write_text(arch_text(core, options.cores, fused=fused))
-            found.append(source.spec([str(file), *source.files]))
+            specs = []
+            for cores in dict.fromkeys((options.cores, 1)):
+                file.write_text(arch_text(core, cores, fused=fused))
+                specs.append(source.spec([str(file), *source.files]))
+            found.append(Way(*specs))
     return found
 
 
 def time_limit_of(options: Options, spec: Spec) -> float:
-    """Seconds of a search; more for several Einsums or cores, which have far more mappings."""
+    """Seconds of a search; more for several Einsums, which have far more mappings."""
     if options.time_limit is not None:
         return options.time_limit
-    return SECONDS if len(spec.workload.einsums) == 1 and options.cores == 1 else LONGER
-
-
-def best_mapped(specs: list[Spec], time_limit_s: float, options: dict[str, object], progress: Progress) -> Spec:
-    """The first of several specifications that has a mapping that fast code can run, with it; NoMappingError for none.
-
-    Each has the time.
-    """
-    from einmap.emit.fast.fast_c import fast_nest
-
-    *fused, last = specs
-    for spec in fused:
-        try:
-            found = mapped(spec, time_limit_s, options, progress, coarser=())
-            fast_nest(found)
-        except (NoMappingError, NotSupportedError):
-            continue
-        return found
-    return mapped(last, time_limit_s, options, progress)
-
-
-def mapped(
-    spec: Spec,
-    time_limit_s: float,
-    options: dict[str, object],
-    progress: Progress,
-    *,
-    coarser: Sequence[int] = COARSER,
-) -> Spec:
-    """The specification with the best mapping that is found within the time, refined; NoMappingError for none.
-
-    Where a search ends without one, and it is not known that there is none, it begins again, for as long, with fewer
-    tile shapes: `coarser`, their `tiling_coarseness`.
-    """
-    from einmap.bench.refine import refined
-    from einmap.mapper.mapper import best_mappings
-
-    result = None
-    tries = [options, *({**options, "tiling_coarseness": n} for n in coarser if "tiling_coarseness" not in options)]
-    for asked in tries:
-        try:
-            result = best_mappings(spec, progress=progress, time_limit_s=time_limit_s, **asked)  # type: ignore[arg-type]
-            break
-        except NoMappingError as error:
-            if asked is tries[-1] or error.remedies or progress.stopped:
-                raise
-    assert result is not None
-    return refined(result.spec.with_mapping(result.mapping), result.metrics[0], progress)
+    return SECONDS if len(spec.workload.einsums) == 1 else LONGER
