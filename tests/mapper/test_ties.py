@@ -11,6 +11,7 @@ from tests.random_specs.nodes import spec_of
 from tests.random_specs.problems import draw_problem
 
 import einmap
+from einmap.mapper.branch_and_bound import listed_search
 from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
 from einmap.mapper.fusion.cascade_objective import LimitedSum
 
@@ -143,6 +144,19 @@ def test_an_einsum_that_is_as_fast_as_bounds_without_tables_say_is_searched_once
     assert once.cost.energy <= left.cost.energy
     (by_einsum,) = once.stats.by_einsum.values()
     assert by_einsum["outcomes"]["not covered"]["subspaces"] == 0
+
+
+@pytest.mark.parametrize("machine", ["eyeriss", "nvdla"])
+def test_a_tie_of_energy_is_broken_among_what_the_first_search_has_listed(machine, monkeypatch):
+    searched, run = [], EinsumSearch.run
+    monkeypatch.setattr(EinsumSearch, "run", lambda self: searched.append(self.request.goals) or run(self))
+    spec = einmap.load(machine, "conv")
+    among = found(spec, "energy")
+    assert not searched
+    # with no choice to look at there, all is searched anew
+    monkeypatch.setattr(listed_search, "MOST_CHOICES", 0)
+    assert among == pytest.approx(found(spec, "energy"), rel=1e-9)
+    assert searched == [("latency", "energy")]
 
 
 def test_other_metrics_have_no_ties_to_break():

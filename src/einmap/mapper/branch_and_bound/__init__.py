@@ -7,6 +7,8 @@
   Einsums.
 - `kernels`: the compiled part of the search: the depth-first search that cost-to-go tables guide, and what it is
   made of.
+- `listed_search`: ties from what the search for the least energy or latency has listed: what its tables leave is
+  searched, not all.
 - `optimum`: what the search of one Einsum comes to: the best mappings, a bound, and how much was looked at.
 - `path_search`: branch and bound over the dataplacements of one Einsum on one path: the best mappings, proven.
 - `smallest_tiles`: whether anything fits, without a search: the smallest tiles that a dataplacement and a use of

@@ -7,7 +7,7 @@ rules most others out by a bound that needs no tables (`lane_bounds`).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -77,14 +77,9 @@ class EinsumSearch:
 
     @staticmethod
     def over_all(
-        einsum: Einsum,
-        arch: Architecture,
-        request: Request,
-        progress: Progress,
-        instances: int = 1,
-        *,
-        first_only: bool = False,
-    ) -> EinsumSearch:
+        einsum: Einsum, arch: Architecture, request: Request, progress: Progress, instances: int = 1,
+        *, first_only: bool = False,
+    ) -> EinsumSearch:  # fmt: skip
         """A search over the paths to all compute units, their dataplacements listed."""
         search = EinsumSearch(einsum, arch, request, progress, [], instances, first_only=first_only)
         given = request.given
@@ -103,9 +98,8 @@ class EinsumSearch:
 
     def nothing(self) -> Optimum:
         """The result where no mapping fits."""
-        none = tuple([math.inf] * len(self.request.goals))
         plans, lanes = sum(len(path.plans) for path in self.paths), sum(len(path.lanes) for path in self.paths)
-        return Optimum([], [], True, none, plans=plans, lanes=lanes)
+        return Optimum([], [], True, (math.inf,) * len(self.request.goals), plans=plans, lanes=lanes)
 
     def unlike(self) -> NoMappingError:
         """The error when no mapping of the mapspace has the given nodes."""
@@ -171,7 +165,7 @@ class SearchRun:
     def optimum(self) -> Optimum:
         """Search all paths."""
         with self.tally.timed("planning"):
-            groups = {path: list(path.groups()) for path in self.paths}
+            groups = {path: list(self.groups_of(path)) for path in self.paths}
             for group in (group for of_path in groups.values() for group in of_path):
                 self.waiting += 1
                 self.tally.subspaces += len(group.plans) * len(group.lanes)
@@ -181,6 +175,10 @@ class SearchRun:
         for path in self.paths:
             self.search_path(path, groups[path])
         return self.result()
+
+    def groups_of(self, path: Path) -> Iterable[Group]:
+        """Dataplacements and uses of the fanouts that are searched."""
+        return path.groups()
 
     @property
     def stopped(self) -> bool:
@@ -354,7 +352,7 @@ class SearchRun:
         """Plans that have their tables, in the order of the bounds that these give."""
         compiled = search.compiled
         self.archive.widen(max((len(c.levels) for c in compiled), default=0))
-        bounds = [search.bound(c) for c in compiled]
+        bounds = self.table_bounds(search)
         for i in np.argsort([b[0] for b in bounds], kind="stable"):
             plan = [compiled[i].plan]
             if not np.isfinite(bounds[i]).all() or self.ruled_out(bounds[i][None, :])[0]:
@@ -367,18 +365,20 @@ class SearchRun:
             if self.search_plan(search, compiled[i], bounds[i]):
                 self.count("searched", plan, search.lanes, weights)
 
+    def table_bounds(self, search: PathSearch) -> list[Floats]:
+        """Objectives that no mapping of each plan is below."""
+        return [search.bound(compiled) for compiled in search.compiled]
+
     def search_plan(self, search: PathSearch, compiled: TemplateTables, bound: Floats) -> bool:
         """Search one plan until it is done or time is over; whether it is done."""
         walk = search.start(compiled)
         if walk is None:
             return True
-        number = len(self.decoders)
+        number, done = len(self.decoders), False
         self.decoders.append((search, compiled))
         self.searched += 1
-        done = False
         while not done:
-            before = walk.work
-            left = max(self.max_work - self.work, 1)
+            before, left = walk.work, max(self.max_work - self.work, 1)
             budget = CHOICES_AT_A_TIME if left > CHOICES_AT_A_TIME else -int(left)
             with self.tally.timed("search"):
                 ended = search.step(compiled, number, walk, self.archive, self.slack, budget)
@@ -412,8 +412,8 @@ class SearchRun:
         """Report what has been done."""
         if self.progress.callback is None or self.first_only:
             return
-        done, shown = sum(self.tally.subspaces_by.values()), f"{self.einsum.name}: {self.tally.shown()}"
-        self.progress.report(shown, done, self.tally.subspaces, self.shown())
+        done, text = sum(self.tally.subspaces_by.values()), f"{self.einsum.name}: {self.tally.shown()}"
+        self.progress.report(text, done, self.tally.subspaces, self.shown())
 
     def shown(self) -> str | None:
         """The best so far, and how far it may be above the optimum where that is known."""

@@ -7,9 +7,35 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
+from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.mapper.templates.statistics import SubspaceTally
 from einmap.mapping.mapping import Mapping
 from einmap.pareto import nondominated
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """A dataplacement with some uses of the fanouts. `least`: no mapping of them has a lesser objective."""
+
+    plan: ChainTemplate
+    lanes: LaneTable
+    least: float
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Dataplacements and uses of the fanouts that a search has bounded by tables.
+
+    `least_else`: least bound of what it has ruled out without them.
+    """
+
+    bounded: list[Bounded]
+    least_else: float
+
+    def within(self, most: float) -> list[Bounded] | None:
+        """Dataplacements that may have a mapping with an objective of at most `most`; None where others may, too."""
+        return None if self.least_else <= most else [one for one in self.bounded if one.least <= most]
 
 
 @dataclass
@@ -22,7 +48,7 @@ class Optimum:
     `points`: of the lattices; `tally`: what became of the mapspace, None where brute force does not know;
     `cut`: whether the search was stopped (else what it left out had no room, or was not asked for); `without`: what
     brute force could not look at, in words; `ties_broken`: of mappings that are equally good by energy or latency it is
-    the best by the other one (see `tolerances`).
+    the best by the other one (see `tolerances`); `listed`: what tables have bounded, while ties are not broken.
     """
 
     values: list[tuple[float, ...]]
@@ -40,6 +66,7 @@ class Optimum:
     cut: bool = False
     without: tuple[str, ...] = ()
     ties_broken: bool = False
+    listed: Listed | None = None
 
     def with_points(self, points: Sequence[tuple[tuple[float, ...], Mapping]]) -> Optimum:
         """The best of what was found and of other mappings with their objectives."""

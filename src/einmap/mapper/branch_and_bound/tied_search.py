@@ -7,11 +7,12 @@ from copy import deepcopy
 from dataclasses import replace
 
 from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
+from einmap.mapper.branch_and_bound.listed_search import ListingRun, among_listed, lists
 from einmap.mapper.branch_and_bound.optimum import Optimum
 from einmap.mapper.cost_bounds.relaxed_bounds import Bounds
 from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.mapspace.lanes.fanout_table import FEW_USES
-from einmap.mapper.objective.tolerances import tie_breaker, tied
+from einmap.mapper.objective.tolerances import Tied, tie_breaker, tied
 from einmap.mapper.problem.options import Options
 from einmap.mapper.problem.request import Remainder
 from einmap.mapper.templates.statistics import SubspaceTally
@@ -73,7 +74,8 @@ def run_at_floor_first(search: EinsumSearch, options: Options, floor: float) -> 
     if found is not None:
         return found
     search.max_work -= work
-    optimum = search.run()
+    is_listed = options.breaks_ties and tie_breaker(search.request.goals) is not None and lists(search)
+    optimum = ListingRun(search).optimum() if is_listed else search.run()
     return replace(optimum, work=optimum.work + work)
 
 
@@ -82,10 +84,12 @@ def with_ties_broken(
 ) -> Optimum:
     """Result of a complete search for energy or latency, with the mapping that is as good, and best by the other one.
 
-    The Einsum is searched once more for that; a least sum over Einsums has the best of each. `search`: None where brute
+    What the search has `listed` and its bounds leave is searched once more for that, the whole Einsum where that is not
+    known or too much; a least sum over Einsums has the best of each. `search`: None where brute
     force found it, which breaks ties itself; `left`: choices that may be looked at.
     """
     is_wanted = options.breaks_ties and not options.objective_tolerance and found.mappings and not found.ties_broken
+    listed, found = found.listed, replace(found, listed=None)
     if search is None or not is_wanted or left <= 0 or token.stopped:
         return found
     breaker = tie_breaker(search.request.goals)
@@ -93,16 +97,29 @@ def with_ties_broken(
         return found
     energy, latency = search.cost_of(found.mappings[0])
     limits = tied(energy if breaker == "energy" else latency, found.values[0][0])
-    goals = (breaker, *search.request.goals)
-    request = replace(search.request, goals=goals, remainder=Remainder(limits.rows, -1.0))
+    request = replace(search.request, goals=(breaker, *search.request.goals), remainder=Remainder(limits.rows, -1.0))
+    bounded = None if listed is None else listed.within(limits.most)
+    if bounded is not None:
+        others = among_listed(search, bounded, request, token, left)
+        found = replace(found, work=found.work + others.work, nodes=found.nodes + others.nodes)
+        if others.complete:
+            return _broken(found, others, limits)
+        left -= others.work
     paths = [path.with_plans(request, path.plans) for path in search.paths]
     again = replace(search, request=request, progress=token, paths=paths, max_work=left, tally=SubspaceTally())
     others = again.run()
+    return _broken(replace(found, work=found.work + others.work, nodes=found.nodes + others.nodes), others, limits)
+
+
+def _broken(found: Optimum, others: Optimum, limits: Tied) -> Optimum:
+    """The best of what was found and of what another search has found within the limits of its tie."""
     better = [i for i, values in enumerate(others.values) if limits.takes(*values)]
-    result = replace(
-        found, work=found.work + others.work, nodes=found.nodes + others.nodes, ties_broken=others.complete
-    )
     if not better:
-        return result
+        return replace(found, ties_broken=others.complete)
     best = min(better, key=lambda i: others.values[i][0])
-    return replace(result, values=[(others.values[best][1],)], mappings=[others.mappings[best]])
+    return replace(
+        found,
+        values=[(others.values[best][1],)],
+        mappings=[others.mappings[best]],
+        ties_broken=others.complete,
+    )
