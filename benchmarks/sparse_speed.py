@@ -5,7 +5,7 @@
 A product of 128 x 128 x 128 values on one lane, another on 4 x 8 lanes, and a layer of a convolution, each with
 densities of four kinds. The least of REPEATS (100) evaluations each, in turn in one process. Specifications are loaded
 before; the time of the first evaluation, which finds what is kept for others, stands beside. Then mappings with other
-outer loops, each of which is evaluated once: the median.
+outer loops, each of which is evaluated once: the median; and so mappings with other tiles in all memories.
 """
 
 import sys
@@ -45,6 +45,21 @@ OUTER = {
     "layer": {"p": (7, 2), "q": (7, 2), "m": (32, 16), "c": (32, 16)},
 }
 """Tiles of loops outside of those of a mapping, of which other mappings are made."""
+TILED = {
+    "product": ("Main A B Z / n {n} / k {k} / Buffer B / m {m} / Buffer A / Reg Z / k 1 / m 1 / n 1", "nkm"),
+    "product on lanes": (
+        "Main A B Z / k {k} / m {m} / n {n} / Buffer A B Z / m {m4} X / n {n8} Y / Reg Z / k 1 / m 1 / n 1",
+        "kmn",
+    ),
+    "layer": (
+        "Main A B Z / p {p} / m {m} / c {c} / Buffer A B Z / m {m4} X / c {c8} Y / Reg B / "
+        "p 1 / q 1 / c 1 / m 1 / r 1 / s 1",
+        "pmc",
+    ),
+}
+"""Mappings whose tiles are given, and their rank variables: `m4` is a fourth of `m`, `c8` an eighth of `c`."""
+TILES = {"p": (7, 2), "m": (8, 16, 32, 64), "n": (8, 16, 32, 64), "k": (4, 16, 64, 32), "c": (8, 16, 32, 64)}
+"""Tiles by rank variable: each mapping has others than those before it, as far as there are others."""
 DENSITIES = {
     "uniform": ("0.25", "0.4"),
     "even": ("{even: 0.25}", "{even: 0.4}"),
@@ -86,6 +101,17 @@ def others(name: str) -> list[str]:
     return [" / ".join([first, *loops, rest]) for loops in product(*choices)]
 
 
+def tiled(name: str) -> list[str]:
+    """Nodes of mappings that have other tiles in all memories."""
+    nodes, variables = TILED[name]
+    found = []
+    for i in range(8):
+        tiles = {v: TILES[v][(i + (i // 4) * k) % len(TILES[v])] for k, v in enumerate(variables)}
+        parts = {f"{v}{n}": max(1, tile // n) for v, tile in tiles.items() for n in (4, 8)}
+        found.append(nodes.format(**tiles, **parts))
+    return found
+
+
 def seconds(call: Callable[[], object]) -> float:
     """Processor time of a call."""
     begin = time.process_time()
@@ -114,14 +140,15 @@ def main(repeats: int) -> None:
                 f"{name:18} {kind:12} {least * 1e3:6.2f} ms {least / dense:5.2f} times dense; "
                 f"first {first[kind] * 1e3:6.2f} ms"
             )
-        mappings = [einmap.loads(text_of(sizes, einsum, one)).mapping for one in others(name)]
-        once = {kind: [0.0] * len(mappings) for kind in specs}
-        for i, mapping in enumerate(mappings):
-            for kind, spec in specs.items():
-                once[kind][i] = seconds(lambda spec=spec, mapping=mapping: einmap.evaluate(spec, mapping))
-        dense = median(once["dense"])
-        told = ", ".join(f"{kind} {median(once[kind]) / dense:.2f}" for kind in specs)
-        print(f"{name:18} {len(mappings)} other mappings once each: dense {dense * 1e3:.2f} ms; times that: {told}")
+        for what, texts in (("loops", others(name)), ("tiles", tiled(name))):
+            mappings = [einmap.loads(text_of(sizes, einsum, one)).mapping for one in texts]
+            once = {kind: [0.0] * len(mappings) for kind in specs}
+            for i, mapping in enumerate(mappings):
+                for kind, spec in specs.items():
+                    once[kind][i] = seconds(lambda spec=spec, mapping=mapping: einmap.evaluate(spec, mapping))
+            dense = median(once["dense"])
+            told = ", ".join(f"{kind} {median(times) / dense:.2f}" for kind, times in once.items())
+            print(f"{name:18} {len(mappings)} other {what} once each: dense {dense * 1e3:.2f} ms; times that: {told}")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
 """Densities against masks that are drawn or listed one by one."""
 
+import itertools
 import math
 from itertools import combinations, product
 
 import numpy as np
 import pytest
 
+from einmap.sparse import known as known_zeros
 from einmap.sparse.densities import Structured, Uniform
 from einmap.sparse.known import Known
 
@@ -87,6 +89,36 @@ def test_a_known_mask_is_counted_by_position():
         assert known.most([b - a for a, b in box]) >= inside.sum()
     assert known.most(mask.shape) == known.nonzeros == mask.sum()
     assert known.distribution((2, 5, 3)) @ np.arange(len(known.distribution((2, 5, 3)))) == mask.sum() / 2
+
+
+@pytest.mark.parametrize("most", [known_zeros.MOST_SUMMED, 0], ids=["small", "large"])
+def test_parts_of_many_boxes_are_those_of_each_by_itself(most, monkeypatch):
+    monkeypatch.setattr(known_zeros, "MOST_SUMMED", most)
+    rng = np.random.default_rng(7)
+    for case in range(13):
+        shape = tuple(int(n) for n in rng.choice([1, 2, 3, 4, 6, 8], 3))
+        mask = rng.random(shape) < rng.choice([0.1, 0.5])
+        low, size = [], []
+        for rank, n in enumerate(shape):
+            axes = [1] * 3
+            axes[rank if case % 4 else 0] = 5  # boxes along each rank by themselves, or all along one axis
+            tile = int(rng.choice([d for d in range(1, n + 1) if n % d == 0]))
+            begin, length = rng.integers(0, n // tile, 5) * tile, np.full(5, tile)
+            if case % 3 == 0:
+                begin = rng.integers(0, n, 5)
+                length = rng.integers(0, n - begin + 1)
+            low.append(begin.reshape(axes))
+            size.append(tile if (length == tile).all() else length.reshape(axes))
+        for ranks in itertools.chain.from_iterable(combinations(range(3), k) for k in range(4)):
+            rest = tuple(rank for rank in range(3) if rank not in ranks)
+            found = Known(mask).parts(low, size, ranks)
+            for at in np.ndindex(found.shape):
+                box = [
+                    (np.broadcast_to(a, found.shape)[at], np.broadcast_to(n, found.shape)[at])
+                    for a, n in zip(low, size, strict=True)
+                ]
+                inside = mask[tuple(slice(a, a + n) for a, n in box)]
+                assert found[at] == inside.any(axis=rest).sum(), (case, ranks, at)
 
 
 @pytest.mark.parametrize("density", [Uniform((40, 50), 333), Structured((6, 8, 5), 1, 3, 4)], ids=str)

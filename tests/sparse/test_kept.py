@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+import random
 
 import pytest
 
@@ -89,16 +90,36 @@ def test_of_the_same_loops_no_sum_is_taken_twice(kind, monkeypatch):
     assert first > 5 and len(taken) == first and costs[0] == costs[1]
 
 
-def test_of_loops_that_are_the_same_outside_only_the_inner_sums_are_taken(monkeypatch):
-    spec = einmap.loads(ARCH).set("sparsity", {**SPARSITY, **KINDS[0]})
+@pytest.mark.parametrize(("kind", "again"), [(0, 0), (1, 2)])
+def test_of_loops_that_are_the_same_outside_only_the_inner_sums_are_taken(kind, again, monkeypatch):
+    # values and metadata that Buffer gives; what Main gives is known, and on masks all that has the same tiles
+    assert (
+        taken_of_a(kind, ["p 2 / Buffer A / r 1 / c 1 / p 1", "p 2 / Buffer A / c 2 / p 1 / c 1 / r 1"], monkeypatch)
+        == again
+    )
+
+
+@pytest.mark.parametrize(
+    ("other", "again"),
+    [
+        ("c 2 / p 2 / c 1 / Buffer A / p 1 / r 1", 0),  # the same tiles by other loops
+        ("p 3 / c 2 / Buffer A / r 1 / c 1 / p 1", 4),  # other tiles everywhere
+    ],
+)
+def test_on_masks_sums_of_tiles_that_are_the_same_are_taken_once(other, again, monkeypatch):
+    assert taken_of_a(0, ["c 1 / p 2 / Buffer A / r 1 / p 1", other], monkeypatch) == again
+
+
+def taken_of_a(kind, texts, monkeypatch):
+    """Sums over visits of A that the last one of some mappings takes anew."""
+    spec = einmap.loads(ARCH).set("sparsity", {**SPARSITY, **KINDS[kind]})
     taken, sums = [], Visits._sums
     monkeypatch.setattr(Visits, "_sums", lambda *args: taken.append(args[0].access) or sums(*args))
-    for inner in ("r 1 / c 1 / p 1", "c 2 / p 1 / c 1 / r 1"):
+    for text in texts:
         taken.clear()
-        mapping = spec.set("mapping.nodes", list(nodes(f"Main A B Z / p 2 / Buffer A / {inner}"))).mapping
+        mapping = spec.set("mapping.nodes", list(nodes(f"Main A B Z / {text}"))).mapping
         einmap.evaluate(spec, mapping)
-    fills = [access for access in taken if access is not None and access.tensor == "A"]
-    assert len(fills) == 2  # values and metadata that Buffer gives; what Main gives it is known
+    return sum(access is not None and access.tensor == "A" for access in taken)
 
 
 def test_the_oldest_go_and_what_is_too_large_is_not_kept():
@@ -117,3 +138,75 @@ def test_copies_begin_empty():
     kept.keep("a", 1, 10)
     copy = pickle.loads(pickle.dumps(kept))
     assert (copy.get("a"), copy.bytes, copy.most) == (None, 0, 100)
+
+
+LANES = ARCH.replace(
+    "  - !Compute",
+    """  - !Container {name: Array, spatial: [{name: X, fanout: 4}, {name: Y, fanout: 2}]}
+  - !Memory {name: Reg, size: inf, leak_power: 0, area: 0,
+      actions: [{name: read, energy: 1, throughput: 2}, {name: write, energy: 1, throughput: 2}]}
+  - !Compute""",
+    1,
+).replace("P: 6, C: 4, R: 3}", "P: 8, C: 8, R: 2}")
+
+
+def drawn_nodes(rng):
+    """A random mapping of the product on lanes: loops of even tiles in random order around three memories."""
+    loops = []
+    for v, n in {"p": 8, "c": 8, "r": 2}.items():
+        tiles = sorted(rng.choices([d for d in (4, 2, 1) if d < n], k=rng.randint(0, 2)), reverse=True)
+        loops.append([(v, tile) for tile in [*tiles, 1]])
+    order, left = [], {"p": 8, "c": 8, "r": 2}
+    while any(loops):
+        order.append(rng.choice([some for some in loops if some]).pop(0))
+    lanes = {"X": 4, "Y": 2}
+    places = sorted(rng.randint(0, len(order)) for _ in range(2))
+    found = [{"type": "Storage", "tensors": ["A", "B", "Z"], "component": "Main"}]
+    for i in range(len(order) + 1):
+        if i == places[0]:
+            held = rng.sample(["A", "B", "Z"], rng.randint(1, 3))
+            found.append({"type": "Storage", "tensors": sorted(held), "component": "Buffer"})
+        if i == places[1]:
+            held = rng.sample(["A", "B", "Z"], rng.randint(1, 2))
+            found.append({"type": "Storage", "tensors": sorted(held), "component": "Reg"})
+        if i == len(order):
+            break
+        v, tile = order[i]
+        n, left[v] = left[v] // tile, tile
+        fits = [name for name, most in lanes.items() if n <= most]
+        if places[0] <= i < places[1] and fits and rng.random() < 0.7:
+            name = rng.choice(fits)
+            del lanes[name]
+            found.append(
+                {"type": "Spatial", "rank_variable": v, "tile_shape": tile, "component": "Array", "name": name}
+            )
+        else:
+            found.append({"type": "Temporal", "rank_variable": v, "tile_shape": tile})
+    return [*found, {"type": "Compute", "einsum": "Z", "component": "MAC"}]
+
+
+def agree(seeds):
+    """Compare costs of random mappings that one specification evaluates in a row with those of each alone."""
+    for seed in seeds:
+        rng = random.Random(seed)
+        kind = {"densities": {"A": {"uniform": 0.2, "seed": seed}, "B": {"uniform": 0.5, "seed": seed + 1}}}
+        savings = [
+            {"at": rng.choice(["Main", "Buffer", "Reg"]), "do": rng.choice(["gate", "skip"]), "tensors": t, "on": on}
+            for t, on in rng.sample([("A", "B"), ("B", "A"), ("Z", "A"), ("Z", "B")], 2)
+        ]
+        savings.append({"at": "MAC", "do": "gate", "on": rng.choice(["A", "B", "A | B"])})
+        spec = einmap.loads(LANES).set("sparsity", {**SPARSITY, **kind, "savings": savings})
+        for _ in range(4):
+            mapping = spec.set("mapping.nodes", drawn_nodes(rng)).mapping
+            alone = einmap.evaluate(pickle.loads(pickle.dumps(spec)), mapping)
+            assert einmap.evaluate(spec, mapping) == alone, seed
+
+
+def test_random_mappings_on_one_mask_cost_what_they_cost_alone():
+    agree(range(6))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(4))
+def test_400_random_mappings_on_masks_cost_what_they_cost_alone(part):
+    agree(range(1000 * part, 1000 * part + 25))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 
 import numpy as np
 
@@ -20,6 +21,12 @@ MOST_BOXES = 20_000
 """Boxes that are looked at one by one, at most."""
 MOST_KEPT = 2**24
 """Bytes of answers that are kept, at most, with what was asked."""
+MOST_SUMMED = 2**22
+"""Values of a tensor up to which tiles that cut it evenly are found by sums of boxes that begin at 0."""
+MOST_SLICES = 64
+"""Length of an axis whose maximum is found one index after another, at most."""
+FEW = 64
+"""Intervals that are sorted without NumPy, at most."""
 _FEW_BYTES = 512
 """Bytes of a question without its places, about."""
 
@@ -80,7 +87,9 @@ class Known:
         """1 where a box has a nonzero, else 0; of boxes along the axes `lanes` any of them."""
         assert alike == 1, "lanes at other places differ"
         found = self.parts(low, size, ())
-        return found.max(axis=lanes, keepdims=True) if lanes else found
+        for axis in lanes:
+            found = _most_along(found, axis)
+        return found
 
     def parts(self, low: Sequence[Wholes], size: Sequence[Wholes], ranks: Sequence[int]) -> Floats:
         """Indices of some ranks of each box at which its other ranks hold a nonzero.
@@ -108,14 +117,54 @@ class Known:
         return found
 
     def _parts(self, low: Sequence[Wholes], size: Sequence[Wholes], ranks: Sequence[int]) -> Floats:
-        tiles = [_tiling(a, n, whole) for a, n, whole in zip(low, size, self.shape, strict=True)]
-        if all(tiles):
-            return self._of_tiles(tiles, ranks)  # type: ignore[arg-type]
+        is_large = self.mask.size > MOST_SUMMED
+        if is_large:
+            tiles = [_tiling(a, n, whole) for a, n, whole in zip(low, size, self.shape, strict=True)]
+            if all(tiles):
+                return self._of_tiles(tiles, ranks)  # type: ignore[arg-type]
+        intervals = [_different(a, n) for a, n in zip(low, size, strict=True)]
+        boxes = prod(np.broadcast_shapes(*(which.shape for _, _, which in intervals)))
+        is_part = 0 < len(ranks) < self.mask.ndim
+        if prod(len(begin) for begin, _, _ in intervals) <= boxes and not (is_large and is_part):
+            found = self._of_all([(begin, end) for begin, end, _ in intervals], ranks)
+            return np.asarray(found[tuple(which for _, _, which in intervals)], dtype=np.float64)
         if len(ranks) == self.mask.ndim:
             return self._counted(low, size)
         if not ranks:
             return (self.expected(low, size) > 0).astype(np.float64)
         return self._one_by_one(low, size, ranks)
+
+    def _of_all(self, intervals: Sequence[tuple[Ints, Ints]], ranks: Sequence[int]) -> Ints:
+        """`parts` of all combinations of intervals along each rank: where these begin and end."""
+        rest = tuple(rank for rank in range(self.mask.ndim) if rank not in ranks)
+        found = self._sums_along(rest or tuple(ranks))
+        for rank in rest or ranks:
+            begin, end = intervals[rank]
+            found = found.take(end, rank) - found.take(begin, rank)
+        if not rest or not ranks:
+            return found if ranks else np.minimum(found, 1)
+        found = np.minimum(found, 1)
+        for rank in ranks:
+            begin, end = intervals[rank]
+            if (end - begin == 1).all():
+                found = found.take(begin, rank)
+                continue
+            sums = _begun(found, rank)
+            found = sums.take(end, rank) - sums.take(begin, rank)
+        return found
+
+    def _sums_along(self, ranks: tuple[int, ...]) -> Ints:
+        """Nonzeros from 0 on along some ranks, one longer than the tensor along these."""
+        if len(ranks) == self.mask.ndim:
+            return self._sums
+        key = "sums", *ranks
+        found: Ints | None = self._kept.get(key)
+        if found is None:
+            found = self.mask.astype(np.int32)
+            for rank in ranks:
+                found = _begun(found, rank)
+            self._kept.keep(key, found, found.nbytes + _FEW_BYTES)
+        return found
 
     def _of_tiles(self, tiles: Sequence[tuple[int, Wholes]], ranks: Sequence[int]) -> Floats:
         """`parts` of tiles that cut the tensor evenly: lengths, and which ones along each rank."""
@@ -185,6 +234,47 @@ class Known:
     def draw(self, rng: np.random.Generator) -> Bools:  # noqa: ARG002
         """The mask."""
         return self.mask
+
+
+def _most_along(values: Floats, axis: int) -> Floats:
+    """The maximum along an axis, which stays with length 1: faster than NumPy's where the axis is short."""
+    before = (slice(None),) * axis
+    if values.shape[axis] > MOST_SLICES:
+        return values.max(axis=axis, keepdims=True)
+    found = values[(*before, slice(0, 1))]
+    for i in range(1, values.shape[axis]):
+        found = np.maximum(found, values[(*before, slice(i, i + 1))])
+    return found
+
+
+def _begun(values: Ints, rank: int) -> Ints:
+    """Sums from 0 on along a rank, one longer."""
+    shape = list(values.shape)
+    shape[rank] += 1
+    sums: Ints = np.zeros(shape, dtype=values.dtype)
+    np.cumsum(values, axis=rank, out=sums[(*[slice(None)] * rank, slice(1, None))])
+    return sums
+
+
+def _different(low: Wholes, size: Wholes) -> tuple[Ints, Ints, Ints]:
+    """The different ones of some intervals: where they begin and end, and which one each is."""
+    if isinstance(low, int) and isinstance(size, int):
+        return np.array([low]), np.array([low + size]), np.zeros((), dtype=np.int64)
+    end = np.asarray(low + size)
+    if isinstance(size, int):
+        flat = end.ravel()
+        if (flat[1:] > flat[:-1]).all():
+            return flat - size, flat, np.arange(flat.size).reshape(end.shape)
+        if flat.size <= FEW:
+            ends = flat.tolist()
+            order = sorted(set(ends))
+            where = {one: i for i, one in enumerate(order)}
+            found = np.array(order)
+            return found - size, found, np.array([where[one] for one in ends]).reshape(end.shape)
+    begin = np.broadcast_to(low, end.shape)
+    longest = int(end.max(initial=0)) + 1
+    keys, which = np.unique(begin * longest + end, return_inverse=True)
+    return keys // longest, keys % longest, which.reshape(end.shape)
 
 
 def _tiling(low: Wholes, size: Wholes, whole: int) -> tuple[int, Wholes] | None:

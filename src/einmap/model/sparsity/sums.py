@@ -6,18 +6,20 @@ numbers, or contractions of arrays, one variable after another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
 import numpy as np
 
-from einmap.arrays import Amounts, Floats, Ints
+from einmap.arrays import Amounts, Ints
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.spaces.projection import Affine
 from einmap.model.counting.path import EinsumPath
 from einmap.model.sparsity.conditions import Condition, innermost, likely
+from einmap.model.sparsity.contraction import Contraction, Factor, squeezed
+from einmap.model.sparsity.same import bits_at, cut_of, has_whole_sums
 from einmap.model.sparsity.visits import Alike, Around, Boxes, Spans, Table, are_alike, boxes_of
 from einmap.sparse.densities import Density, Structured
 from einmap.sparse.formats import Format
@@ -28,8 +30,6 @@ type Sets = tuple[tuple[float, frozenset[int]], ...]
 """Visits that count: signed sets of loops that are at their first iteration."""
 WHOLE: Sets = ((1.0, frozenset()),)
 """All visits."""
-type Factor = tuple[Floats, tuple[int, ...]]
-"""An array and the names of its axes: i for rows of the variable at position i, n + i for its lanes, of n variables."""
 
 
 _FEW_BYTES = 1024
@@ -76,10 +76,18 @@ def total(amounts: Amounts) -> float:
 
 @dataclass(frozen=True)
 class Weights:
-    """How often the rows of all variables are there: a number for those that are alike, and arrays by lane."""
+    """How often the rows of all variables are there: a number for those that are alike, and arrays by lane.
+
+    `rows`: of the variables, by position, whose rows are each there as often as `number` says, how many these are.
+    """
 
     number: float
     arrays: tuple[Factor, ...]
+    rows: Mapping[int, int]
+
+    def times(self, axes: Collection[int]) -> float:
+        """Number that a sum takes once and not by arrays that have some axes."""
+        return self.number * prod([n for axis, n in self.rows.items() if axis not in axes])
 
 
 def lane_loops(path: EinsumPath, level: int) -> tuple[int, ...]:
@@ -330,9 +338,39 @@ class Visits:
         key = name, lanes, sets
         found = self._known.of.get(key)
         if found is None:
-            found = self._sums(content(), lanes, sets)
+            found = self._sums_of_same(name, content, lanes, sets)
             self._known.add(key, found)
         return found
+
+    def _sums_of_same(
+        self, name: Hashable, content: Callable[[], Amounts], lanes: tuple[int, ...], sets: Sets
+    ) -> Split:
+        """`sums`, from another mapping whose visits are the same where that changes no bit."""
+        if self._same is None:
+            return self._sums(content(), lanes, sets)
+        bits, what = self._same
+        signs, firsts = [sign for sign, _ in sets], [first for _, first in sets]
+        key = "same", self.path.einsum.name, name, what, *signs, cut_of(self.path, bits, lanes, firsts)
+        kept: tuple[Einsum, Split] | None = self.sparsity.kept.get(key)
+        if kept is None or kept[0] is not self.path.einsum:
+            kept = self.path.einsum, self._sums(content(), lanes, sets)
+            self.sparsity.kept.keep(key, kept, kept[1].bytes)
+        return kept[1]
+
+    @cached_property
+    def _same(self) -> tuple[list[int], Hashable] | None:
+        """Bits of loops at nodes, and names of what is looked at there: they tell these visits from others.
+
+        None where sums are not whole numbers, or loops leave remainders.
+        """
+        if not has_whole_sums(self.path.einsum, self.sparsity, self.access, self.conditions):
+            return None
+        done, timed = self.done.values(), self.timed.values()
+        bits = bits_at(self.path, [self.node, *[c.node for c in (*done, *timed)], *[at for _, at in self._parted]])
+        tensor = self.access.tensor if self.access is not None else None
+        formats = tuple([fmt for fmt, _ in self._parted])
+        what = tensor, tuple([c.leader for c in done]), tuple([c.leader for c in timed]), formats
+        return None if bits is None else (bits, what)
 
     def _sums(self, content: Amounts, lanes: Sequence[int], sets: Sets) -> Split:
         whole = self._met({}, content, lanes, sets)
@@ -355,13 +393,14 @@ class Visits:
         arrays: list[Factor] = []
         for factor in factors:
             if isinstance(factor, np.ndarray):
-                arrays.append(_squeezed(factor))
+                arrays.append(squeezed(factor))
             else:
                 number *= factor
+        axes = {axis for _, several in arrays for axis in several}
         found: Amounts = 0.0
         for sign, first in sets:
             weights = self.weights(lanes, first)
-            value: Amounts = sign * number * weights.number
+            value: Amounts = sign * number * weights.times(axes)
             if arrays or weights.arrays:
                 value = value * self.nest.contraction.sum([*weights.arrays, *arrays], len(self.variables))
             found = found + value
@@ -371,75 +410,34 @@ class Visits:
         """How often each row is there for each lane, of those that are at the first iteration of some loops."""
         key = tuple(lanes), first
         if key not in self._weights:
-            number, arrays, n = 1.0, [], len(self.variables)
+            number, n = 1.0, len(self.variables)
+            arrays: list[Factor] = []
+            alike: dict[int, int] = {}
             for i, v in enumerate(self.variables):
                 found = self.rows[v].weights(lanes, first)
                 if isinstance(found, float):
                     number *= found
+                elif found.shape[1] > 1:
+                    arrays.append((found, (i, n + i)))
+                elif (found == found[0]).all():
+                    number *= float(found[0, 0])
+                    alike[i] = len(found)
                 else:
-                    arrays.append((found[:, 0], (i,)) if found.shape[1] == 1 else (found, (i, n + i)))
-            self._weights[key] = Weights(number, tuple(arrays))
+                    arrays.append((found[:, 0], (i,)))
+            self._weights[key] = Weights(number, tuple(arrays), alike)
         return self._weights[key]
 
     def chance(self, condition: Condition) -> Amounts:
         """Probability that a condition is met, by row."""
         if condition not in self._chances:
             spans = {v: rows.spans(condition.node) for v, rows in self.rows.items()}
+            if isinstance(self.sparsity.densities[condition.leader], Known):
+                spans = {v: self._without_places(v, one, condition.node) for v, one in spans.items()}
             self._chances[condition] = likely(self.path, self.sparsity, condition, spans)
         return self._chances[condition]
 
-
-def _squeezed(content: Floats) -> Factor:
-    """An array without its axes of length 1."""
-    kept = [axis for axis, n in enumerate(content.shape) if n > 1]
-    return content.reshape([content.shape[axis] for axis in kept]), tuple(kept)
-
-
-class Contraction:
-    """Sums of products of arrays, one axis after another; equal steps of several sums are taken once."""
-
-    def __init__(self) -> None:
-        self._steps: dict[object, tuple[list[Factor], Factor]] = {}
-
-    def sum(self, factors: list[Factor], n: int) -> Floats:
-        """The sum of products over all axes below `n`; others up to 2 `n` stay, of length 1 if in no factor.
-
-        Next comes the axis that takes the fewest products.
-        """
-        lengths = {axis: size for array, axes in factors for axis, size in zip(axes, array.shape, strict=True)}
-        rest = {axis for axis in lengths if axis < n}
-        while rest:
-            joined = {axis: [f for f in factors if axis in f[1]] for axis in rest}
-            costs = {
-                axis: (prod([lengths[other] for other in {o for _, axes in those for o in axes}]), len(those), axis)
-                for axis, those in joined.items()
-            }
-            axis = min(rest, key=costs.__getitem__)
-            factors = [*[f for f in factors if axis not in f[1]], self._step(joined[axis], axis)]
-            rest.remove(axis)
-        whole = factors[0] if len(factors) == 1 else _product(factors, None)
-        return whole[0].reshape([lengths.get(n + i, 1) if n + i in whole[1] else 1 for i in range(n)])
-
-    def _step(self, factors: list[Factor], axis: int) -> Factor:
-        key = (axis, *[(a.__array_interface__["data"][0], a.strides, a.shape, axes) for a, axes in factors])
-        if key not in self._steps:
-            self._steps[key] = factors, _product(factors, axis)  # held, so that no other array takes their place
-        return self._steps[key][1]
-
-
-def _product(factors: Sequence[Factor], axis: int | None) -> Factor:
-    """The product of arrays, summed over an axis; remaining axes are in order."""
-    if len(factors) > 2:  # the smallest ones are multiplied before they are spread over the largest
-        largest = max(factors, key=lambda factor: factor[0].size)
-        factors = [largest, _product([factor for factor in factors if factor is not largest], None)]
-    left = tuple(sorted({other for _, axes in factors for other in axes if other != axis}))
-    if axis is not None and len(factors) == 2:
-        (a, of_a), (b, of_b) = factors
-        if set(of_a) & set(of_b) == {axis} and max(a.ndim, b.ndim) <= 2:
-            if a.ndim < b.ndim or of_a > of_b:
-                (a, of_a), (b, of_b) = (b, of_b), (a, of_a)
-            found = (a if of_a[-1] == axis else a.T) @ (b if of_b[0] == axis else b.T)
-            order = tuple([other for other in (*of_a, *of_b) if other != axis])
-            return (found, left) if order == left else (found.T, left)
-    operands = [part for factor in factors for part in factor]
-    return np.einsum(*operands, left), left
+    def _without_places(self, v: str, spans: Spans, at: Around) -> Spans:
+        """Intervals of a variable: one for all rows where no loop around a node cuts the variable."""
+        if isinstance(spans.size, int) and spans.lanes == 1 and at.applied.isdisjoint(self.path.loops_of[v]):
+            return Spans(0, spans.size)
+        return spans

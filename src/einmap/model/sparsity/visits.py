@@ -214,6 +214,9 @@ class Table:
 
     def _weigh(self, lanes: Sequence[int], first: frozenset[int]) -> Floats:
         spans = self.spans(self.node)
+        if isinstance(spans.size, int) and spans.size and self.index.keys().isdisjoint((*lanes, *first)):
+            often: Floats = self.times * np.shape(spans.start)[1]
+            return often
         counted: Bools = np.broadcast_to(spans.size, np.shape(spans.start)) > 0
         for i in first & self.index.keys():
             counted = counted & (self.index[i] == 0)
