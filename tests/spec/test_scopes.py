@@ -204,11 +204,15 @@ def test_a_variable_of_arch_that_hides_a_tensor_gets_a_note():
     assert note.at.path == "arch.variables.B"
 
 
+MEMORY = {"type": "Memory", "name": "Main", "size": "inf", "component_class": "Dummy"}
+
+
 @pytest.mark.parametrize(
     ("tensors", "hint"),
     [
         ({"keep": "weights"}, "tensors and renames: A, B, Z, factor; sets: All, Tensors, Inputs"),
         ({"no_refetch_from_above": "weights"}, "`renames: {weights: Inputs}` of an Einsum"),
+        ({"keep": "All - output"}, "`renames: {output: Outputs}` of an Einsum"),
         ({"keep": "All - Input"}, "did you mean 'Inputs'? tensors and renames: A, B, Z, factor; sets: All,"),
         (
             {"tile_shape": [{"expression": "weights.rank_variables", "operator": "==", "value": 1}]},
@@ -224,3 +228,18 @@ def test_an_unknown_name_in_a_set_lists_tensors_and_renames_first(tensors, hint)
     with pytest.raises(SpecError) as caught:
         einmap.map_workload(einmap.Spec.from_dict(arch={"nodes": nodes}, workload=workload))
     assert hint in caught.value.hint
+
+
+def test_a_compute_enabled_by_a_name_that_no_tensor_has_is_told_how_to_give_it():
+    nodes = [MEMORY, {"type": "Compute", "name": "MAC", "component_class": "Dummy", "enabled": "len(kernel) == 1"}]
+    with pytest.raises(SpecError) as caught:
+        einmap.map_workload(MATMUL.set("arch.nodes", nodes))
+    assert "name 'kernel' is not defined" in str(caught.value)
+    assert "tensors and renames: A, B, Z" in caught.value.hint
+    assert "`renames: {kernel: Inputs}` of an Einsum" in caught.value.hint
+
+
+def test_an_einsum_that_no_compute_is_enabled_for_is_told_with_its_tensors():
+    nodes = [MEMORY, {"type": "Compute", "name": "MAC", "component_class": "Dummy", "enabled": "len(All) < 3"}]
+    with pytest.raises(SpecError, match=r"has no path: .* \(MAC\); tensors of the Einsum: A, B, Z"):
+        einmap.map_workload(MATMUL.set("arch.nodes", nodes))

@@ -130,7 +130,11 @@ def boolean(text: object, scope: Names, *, at: Where, what: str) -> bool:
     try:
         value = evaluate(text, scope, at=at)
     except ExpressionError as problem:
-        problem.hint = f"{expected}; {problem.hint}" if problem.hint else expected
+        name = _UNDEFINED.fullmatch(problem.message)
+        # one that is not defined further away is not a set that is missing here
+        is_here = name is not None and isinstance(text, str) and name[1] in re.findall(r"\w+", text)
+        hint = _sets_like(name[1], scope, "tensors") if name is not None and is_here else problem.hint
+        problem.hint = f"{expected}; {hint}" if hint else expected
         raise
     if not isinstance(value, bool):
         raise ExpressionError(f"{expected}, found {_found(value, text)}", at=at)
@@ -180,9 +184,8 @@ def _sets_like(name: str, scope: Names, kind: Kind) -> str:
         if listed in ("tensors", kind):
             parts.append(f"{title}: {', '.join(names[:MOST_NAMES]) or 'none'}{more};")
     sets_text = f"sets: {', '.join(SET_NAMES)}"
-    if guess:
-        return " ".join((*parts, sets_text))
-    rename = f"a name of the architecture's own is given to tensors by `renames: {{{name}: Inputs}}` of an Einsum"
+    source = guess if guess in SET_NAMES else "Inputs"
+    rename = f"a name of the architecture's own is given to tensors by `renames: {{{name}: {source}}}` of an Einsum"
     return " ".join((*parts, f"{sets_text};", rename))
 
 

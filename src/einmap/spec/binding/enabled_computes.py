@@ -24,6 +24,7 @@ def with_computes(arch: Architecture, einsum: Einsum, named: Callable[[], At], a
     for unit in units.values() if einsum.computes else ():
         arch = arch.with_leaf(replace(unit, enabled=unit.name in einsum.computes))
     if not any(unit.enabled for unit in arch.computes):
-        text = f"Einsum {einsum.name!r} has no path: all computes are disabled for it ({', '.join(units)})"
+        tensors = f"tensors of the Einsum: {', '.join(sorted(einsum.tensors))}"
+        text = f"Einsum {einsum.name!r} has no path: all computes are disabled for it ({', '.join(units)}); {tensors}"
         raise SpecError(text, at=at, hint="name one of them in `compute` of the Einsum, or alter `enabled`")
     return arch
