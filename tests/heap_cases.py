@@ -91,6 +91,27 @@ def test_what_somebody_else_has_set_aside_stays():
     assert known() is None
 
 
+def test_modules_that_are_set_aside_for_good_are_not_taken_back(monkeypatch):
+    monkeypatch.setattr(gc_pause._UNCOLLECTED, "imported", False)
+    before = gc.get_threshold()
+    gc_pause.set_imported_aside()
+    cycle = Cycle()
+    cycle.itself = cycle
+    known = weakref.ref(cycle)
+    try:
+        modules = gc.get_freeze_count()
+        assert modules > FEW
+        with set_aside():
+            assert gc.get_threshold() == RARELY
+        assert gc.get_threshold() == before
+        assert gc.get_freeze_count() > 0.99 * modules
+        del cycle
+        gc.collect()
+        assert known() is None
+    finally:
+        gc.unfreeze()
+
+
 def test_nothing_is_done_where_collections_are_off():
     gc.disable()
     try:

@@ -12,3 +12,14 @@ def test_what_is_set_aside_is_taken_back_and_garbage_is_collected():
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(words, cwd=cases.parents[1], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_program_sets_aside_what_it_has_imported():
+    code = (
+        "import gc; from einmap import gc_pause; from einmap.__main__ import main\n"
+        "try: main()\n"
+        "except SystemExit: print(gc_pause._UNCOLLECTED.imported, gc.get_freeze_count() > gc_pause.FEW, gc.isenabled())"
+    )
+    words = [sys.executable, "-c", code, "examples"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[-1:] == ["True True True"], done.stdout + done.stderr

@@ -11,6 +11,8 @@ from typing import Annotated, Any, dataclass_transform, get_args, get_origin, ge
 
 import typer
 
+from einmap.gc_pause import set_imported_aside
+
 INPUT, OUTPUT, EFFORT = "Input", "Output", "Effort"
 """Panels of the help that several commands have."""
 _KEY = "option"
@@ -88,6 +90,8 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
             flat.append(parameter.replace(kind=parameter.KEYWORD_ONLY))
 
     def run(**values: Any) -> None:
+        if not gc.isenabled():  # as the program `einmap` has it; others go on with what they have
+            set_imported_aside()
         gc.enable()
         given = {
             name: kind(**{one.name: values.get(one.name) for one in fields(kind)}) for name, kind in groups.items()
