@@ -38,10 +38,11 @@ OF_EINSUMS = (
     "objectives",
     "search",
 )
-OF_CASCADES = ("outer_nests", "judged", "undominated", "lower_corners", "least_products", "least_paths", "joined")
+OF_NESTS = ("outer_nests", "judged", "undominated")
+OF_CASCADES = ("lower_corners", "least_products", "least_paths", "joined")
 OF_LARGE = ("rows_above_gap", "outer_points", "take_least")
 OF_TREES = ("links_to_groups",)
-KERNELS = (*OF_EINSUMS[-2:], *OF_TABLES, *OF_EINSUMS[:-2], *OF_CASCADES, *OF_LARGE, *OF_TREES)
+KERNELS = (*OF_NESTS, *OF_EINSUMS[-2:], *OF_TABLES, *OF_EINSUMS[:-2], *OF_CASCADES, *OF_LARGE, *OF_TREES)
 
 
 def test_it_says_what_is_ready(run):

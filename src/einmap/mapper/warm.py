@@ -43,7 +43,8 @@ class Warmed:
 def _kernels(*, few: bool = True, cascades: bool = True) -> dict[str, tuple[Any, Callable[[], Any]]]:
     """Kernels by name, and the smallest call of each; with those that `few` searches, or those of `cascades`, need."""
     # the modules of the others take long to import
-    parts = [_calls(), *([_calls_of_cascades()] if cascades else []), *([_calls_of_few()] if few else [])]
+    of_paths, of_nests = [_calls_of_paths(), _calls_of_nests()] if cascades else [None, None]
+    parts = filter(None, (of_nests, _calls(), of_paths, _calls_of_few() if few else None))
     return {
         name: (next(getattr(module, name) for module in modules if hasattr(module, name)), call)
         for modules, calls in parts
@@ -55,7 +56,7 @@ def _kernels(*, few: bool = True, cascades: bool = True) -> dict[str, tuple[Any,
 def _calls() -> Calls:
     """A call of every kernel with the smallest arguments of the types that the search uses.
 
-    Kernels that take long come at both ends, where the processes that compile them begin.
+    Kernels that take long come at both ends of all, where the processes that compile them begin.
     """
     one, two = np.zeros(1, dtype=np.int64), np.zeros(2, dtype=np.int64)
     column, flags = np.zeros((1, 1), dtype=np.int64), np.zeros(1, dtype=np.bool_)
@@ -94,9 +95,8 @@ def _calls() -> Calls:
     }  # fmt: skip
 
 
-def _calls_of_cascades() -> Calls:
-    """First calls of the kernels that only cascades need."""
-    from einmap.mapper.fusion.fronts.nests import gap_kernels, nest_kernels
+def _calls_of_paths() -> Calls:
+    """First calls of the kernels of paths through cascades."""
     from einmap.mapper.fusion.paths import envelope_kernels, label_kernels, path_kernels
     from einmap.mapper.fusion.paths.kernel_records import (
         Comparison,
@@ -110,11 +110,32 @@ def _calls_of_cascades() -> Calls:
     one, two, edge = np.zeros(1, dtype=np.int64), np.zeros(2, dtype=np.int64), np.zeros((1, 3), dtype=np.int64)
     table, row, levels = np.zeros((1, 2)), np.zeros(1), np.zeros((1, 1, 0))
     chains = PackedChains(one, one, np.arange(2), table, np.zeros((1, 1)), two, row[:0], two, row[:0], row[:0])
+    return (path_kernels, envelope_kernels, label_kernels), {
+        "lower_corners": lambda: envelope_kernels.lower_corners(row, table[:, :1].copy(), row),
+        "least_products": lambda: envelope_kernels.least_products(row, table[:, :1].copy(), row),
+        "least_paths": lambda: path_kernels.least_paths(
+            one, np.arange(3), PackedStages(edge, np.arange(2), np.arange(2), np.arange(2), two, np.zeros((1, 1))),
+            chains, row,
+        ),
+        "joined": lambda: label_kernels.joined(
+            two, Labels(two, table[:0], levels[:0], levels[:0], edge[:0]),
+            Labels(np.arange(2), table, levels, levels, edge), JoinedEdges(edge, one, one, np.zeros((1, 1)), levels),
+            chains, Limits(row, table[None], one, row), Comparison(table, 0.0), 1,
+        ),
+    }  # fmt: skip
+
+
+def _calls_of_nests() -> Calls:
+    """First calls of the kernels that list outer nests."""
+    from einmap.mapper.fusion.fronts.nests import gap_kernels, nest_kernels
+
+    one, two, edge = np.zeros(1, dtype=np.int64), np.zeros(2, dtype=np.int64), np.zeros((1, 3), dtype=np.int64)
+    table, row = np.zeros((1, 2)), np.zeros(1)
     flags, column = np.zeros(1, dtype=np.bool_), np.zeros((1, 1), dtype=np.int64)
     layout = row + 1, np.arange(2), one + 1, one + 1, row + 1, two, one, one[:0], row[:0]
     choice = np.zeros((2, gap_kernels.WIDTH), dtype=np.int64)
     limited = row[:0].reshape(0, 1), np.inf, table.copy(), 0
-    return (nest_kernels, path_kernels, envelope_kernels, label_kernels), {
+    return (nest_kernels,), {
         "outer_nests": lambda: nest_kernels.outer_nests(
             layout, (two, one, column, edge[:, :2].copy(), column), (two, one, two, one),
             (two, one, column, column, two, edge), np.zeros((1, gap_kernels.FIELDS), dtype=np.int64),
@@ -129,17 +150,6 @@ def _calls_of_cascades() -> Calls:
             table[:0], edge, 1, 1, row, row, row, one, *limited, table.copy(), flags.copy()
         ),
         "undominated": lambda: nest_kernels.undominated(table, two),
-        "lower_corners": lambda: envelope_kernels.lower_corners(row, table[:, :1].copy(), row),
-        "least_products": lambda: envelope_kernels.least_products(row, table[:, :1].copy(), row),
-        "least_paths": lambda: path_kernels.least_paths(
-            one, np.arange(3), PackedStages(edge, np.arange(2), np.arange(2), np.arange(2), two, np.zeros((1, 1))),
-            chains, row,
-        ),
-        "joined": lambda: label_kernels.joined(
-            two, Labels(two, table[:0], levels[:0], levels[:0], edge[:0]),
-            Labels(np.arange(2), table, levels, levels, edge), JoinedEdges(edge, one, one, np.zeros((1, 1)), levels),
-            chains, Limits(row, table[None], one, row), Comparison(table, 0.0), 1,
-        ),
     }  # fmt: skip
 
 
