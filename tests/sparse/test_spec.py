@@ -200,3 +200,20 @@ def test_files_of_tools_that_are_written_dense_say_so(write):
     assert "sparsity" in left
     dense = einmap.load("simple", "matmul")
     assert "sparsity" not in [entry.key for entry in write(dense).left_out]
+
+
+@pytest.mark.parametrize(
+    ("density", "told"),
+    [
+        ("{band: 1}", "sparsity.densities.A.band: expected a list, found 1"),
+        ("{structured: 2, along: K}", "sparsity.densities.A.structured: expected a list, found 2"),
+        ("{file: 3}", "sparsity.densities.A.file: expected text, found 3"),
+        ("{unifrom: 0.2}", "sparsity.densities.A.unifrom: unknown field 'unifrom' of Density"),
+        ("[2, 4]", "sparsity.densities.A: expected true or false, a number or text, found a list"),
+    ],
+)
+def test_of_a_density_only_what_is_wrong_with_its_own_form_is_told(density, told):
+    with pytest.raises(EinmapError) as found:
+        einmap.evaluate(spec_of(f"  densities: {{A: {density}}}"))
+    text = str(found.value)
+    assert told in text and "union" not in text and text.count("sparsity.densities") == 1

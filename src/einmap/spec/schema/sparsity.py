@@ -53,6 +53,17 @@ class DensityInput(Input):
     )
 
 
+def _kind_of_density(value: Any) -> str:
+    """Form of a density, as the name of the type."""
+    return "dict[density]" if isinstance(value, dict | DensityInput) else "float"
+
+
+AnyDensityInput = Annotated[
+    Annotated[Expression, Tag("float")] | Annotated[DensityInput, Tag("dict[density]")], Discriminator(_kind_of_density)
+]
+"""A density: a number, or a dictionary with more about it."""
+
+
 class FormatLevelInput(Input):
     """One level of a format, for one rank or for several flattened ones."""
 
@@ -183,7 +194,7 @@ class SavingEnergiesInput(Input):
 class SparsityInput(Input):
     """The top-level key `sparsity`: zeros of tensors, and what is gained by them. Without it all tensors are dense."""
 
-    densities: dict[str, Expression | DensityInput] = documented(
+    densities: dict[str, AnyDensityInput] = documented(
         "Which values are nonzero, by set of tensors: a number, or more about it. Of others what an Einsum writes "
         "follows from its inputs, and the rest is dense.",
         *({"A": 0.1}, {"A": {"structured": [2, 4], "along": "K"}, "Other": 0.5}),
