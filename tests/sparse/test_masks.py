@@ -67,6 +67,10 @@ def test_archives_of_several_or_of_large_arrays_are_refused(tmp_path):
     np.savez(tmp_path / "two.npz", a=VALUES, b=VALUES)
     with pytest.raises(SpecError, match="holds 2 arrays"):
         read_mask(tmp_path / "two.npz", (2, 3))
+    np.savez(tmp_path / "scipy.npz", format=b"csr", data=VALUES, shape=VALUES.shape)  # as scipy.sparse.save_npz
+    with pytest.raises(SpecError, match="holds 3 arrays") as found:
+        read_mask(tmp_path / "scipy.npz", (2, 3))
+    assert "mmwrite" in found.value.hint
     with zipfile.ZipFile(tmp_path / "bomb.npz", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a.npy", npy_of(np.zeros((40, 1000, 1000), dtype=np.int8)))
     with pytest.raises(SpecError, match="has shape"):

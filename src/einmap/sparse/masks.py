@@ -84,7 +84,13 @@ def _npz(path: Path, shape: tuple[int, ...]) -> Bools:
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
         if len(members) != 1:
-            raise SpecError(f"{short(path.name)} holds {len(members)} arrays, one was expected")
+            is_sparse = {"format.npy", "data.npy"} <= {member.filename for member in members}
+            raise SpecError(
+                f"{short(path.name)} holds {len(members)} arrays, one was expected",
+                hint="SciPy's sparse matrices are read from .mtx: scipy.io.mmwrite(FILE, matrix)"
+                if is_sparse
+                else None,
+            )
         if members[0].file_size > MOST_BYTES:
             raise SpecError(f"the array in {short(path.name)} is too large: {members[0].file_size:,} bytes")
         with archive.open(members[0]) as file:
