@@ -255,12 +255,12 @@ def test_a_search_that_finds_nothing_begins_again_with_fewer_tile_shapes(monkeyp
         asked.append(options.get("tiling_coarseness"))
         if len(asked) < 3:
             raise NoMappingError("no mapping of Einsum 'Z' was found; not searched: some tile shapes of Z")
-        return SimpleNamespace(spec=spec, mapping=spec.mapping, metrics=("energy",))
+        return SimpleNamespace(spec=spec, mapping=spec.mapping, metrics=("energy",), optimal=False)
 
     monkeypatch.setattr("einmap.bench.search.best_mappings", searched)
     spec = CASES["edges"]
     assert einmap.evaluate(mapped(spec, 1.0, {}, Progress())).energy <= einmap.evaluate(spec).energy
-    assert asked == [None, 2, 4]
+    assert asked == [None, 4, 2]
     asked.clear()
     with pytest.raises(NoMappingError):
         mapped(spec, 1.0, {"tiling_coarseness": 3}, Progress())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -12,11 +12,15 @@ from einmap.bench.spread import best_spread
 from einmap.emit.fast.fast_c import fast_nest
 from einmap.errors import NoMappingError, NotSupportedError
 from einmap.mapper.mapper import best_mappings
+from einmap.mapper.result.result import objective
+from einmap.model.evaluate import evaluate
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
 
-COARSER = (2, 4)
-"""By how many times tile shapes differ at least, in searches after one that finds no mapping."""
+COARSER = (4, 2)
+"""By how many times tile shapes differ at least, in searches after one that proves nothing: the quickest first."""
+FIRST = 0.5
+"""The part of the time left that a search has, where another one may follow."""
 LEAST = 1.0
 """Seconds that a search for several cores has at least, where there is a mapping of one core that can be spread."""
 
@@ -55,20 +59,40 @@ def mapped(
 ) -> Spec:
     """The specification with the best mapping that is found within the time, refined; NoMappingError for none.
 
-    Where a search ends without one, and it is not known that there is none, it begins again, for as long, with fewer
-    tile shapes: `coarser`, their `tiling_coarseness`.
+    A search that proves nothing, as of a convolution with its seven rank variables, is followed by others with fewer
+    tile shapes, which end sooner: `coarser`, their `tiling_coarseness`. Of what they find the mapping counts whose code
+    should take the least time, or, where that is not known, that with the least cost.
     """
-    result = None
+    found = list(_searches(spec, time_limit_s, options, progress, coarser))
+    return min(found, key=_cost)[0] if len(found) > 1 else found[0][0]
+
+
+def _searches(
+    spec: Spec, time_limit_s: float, options: Mapping[str, object], progress: Progress, coarser: Sequence[int]
+) -> Iterator[tuple[Spec, str]]:
+    """What each search finds, refined, with the metric that it makes least."""
     tries = [options, *({**options, "tiling_coarseness": n} for n in coarser if "tiling_coarseness" not in options)]
+    end, are_some = time.monotonic() + time_limit_s, False
     for asked in tries:
+        is_last = asked is tries[-1]
+        left = max(end - time.monotonic(), 0.0) * (1 if is_last else FIRST)
         try:
-            result = best_mappings(spec, progress=progress, time_limit_s=time_limit_s, **asked)  # type: ignore[arg-type]
-            break
+            result = best_mappings(spec, progress=progress, time_limit_s=left, **asked)  # type: ignore[arg-type]
         except NoMappingError as error:
-            if asked is tries[-1] or error.remedies or progress.stopped:
+            if not are_some and (is_last or error.remedies or progress.stopped):
                 raise
-    assert result is not None
-    return refined(result.spec.with_mapping(result.mapping), result.metrics[0], progress)
+            continue
+        metric, are_some = result.metrics[0], True
+        yield refined(result.spec.with_mapping(result.mapping), metric, progress), metric
+        if result.optimal or progress.stopped:
+            return
+
+
+def _cost(found: tuple[Spec, str]) -> tuple[float, float]:
+    """Predicted seconds of the code, infinite where they are not known, and the cost by the metric."""
+    spec, metric = found
+    seconds, _ = cost_of(spec, SECONDS) or (inf, inf)
+    return seconds, objective(evaluate(spec), metric)
 
 
 def _of_way(

@@ -192,7 +192,7 @@ _END = """\
     size: registers * vector
     leak_power: 0
     area: 0
-    tensors: {keep: All}
+    tensors: {keep: All, tensor_order_options: [[Outputs, Inputs]]}   # sums stay while inputs stream by
     bits_per_value: {Inputs - Outputs.last_rank_variables.tensors: vector}
     actions:
     - {name: read, energy: 0, throughput: inf}
