@@ -248,6 +248,29 @@ def test_loops_around_several_einsums_are_refined_and_change_places_where_tiles_
     assert next(iter(after.loops.values())).variable == "h"
 
 
+@pytest.mark.parametrize(("optimal", "expected"), [(False, [None, 4, 2]), (True, [None])])
+def test_of_searches_that_prove_nothing_the_mapping_counts_that_should_be_fastest(optimal, expected, monkeypatch):
+    asked = []
+    limits = []
+    mappings = [spec.mapping for spec in list(CASES.values())[:3]]
+
+    def searched(spec, **options):
+        asked.append(options.get("tiling_coarseness"))
+        limits.append(options["time_limit_s"])
+        return SimpleNamespace(spec=spec, mapping=mappings[len(asked) - 1], metrics=("energy",), optimal=optimal)
+
+    monkeypatch.setattr("einmap.bench.search.best_mappings", searched)
+    monkeypatch.setattr("einmap.bench.search.refined", lambda spec, *_: spec)
+    monkeypatch.setattr("einmap.bench.search.evaluate", lambda spec: None)
+    monkeypatch.setattr("einmap.bench.search.objective", lambda *_: 0.0)
+    seconds = dict(zip(map(id, mappings), (3.0, 1.0, 2.0), strict=True))
+    monkeypatch.setattr("einmap.bench.search.cost_of", lambda spec, _: (seconds[id(spec.mapping)], 0))
+    found = mapped(CASES["edges"], 1.0, {}, Progress())
+    assert asked == expected
+    assert found.mapping is mappings[0 if optimal else 1]
+    assert sum(limits[:1]) <= 0.5
+
+
 def test_a_search_that_finds_nothing_begins_again_with_fewer_tile_shapes(monkeypatch):
     asked = []
 

@@ -43,6 +43,14 @@ def test_the_best_mapping_keeps_sums_in_registers_and_neighbours_in_vectors_and_
     assert "vec sum" in emit(spec.with_mapping(found.mapping), fast=True)
 
 
+def test_sums_stay_in_registers_while_inputs_stream_by(cpu):
+    spec = einmap.load(cpu(), define=SIZES)
+    placement = spec.archs["Z"].components["Registers"].placement
+    assert placement.order_allows({"Z": 0, "A": 1, "B": 2}, {})
+    assert placement.order_allows({"Z": 0, "B": 1, "A": 2}, {})
+    assert not placement.order_allows({"A": 0, "Z": 1, "B": 2}, {})
+
+
 def test_what_is_between_einsums_stays_in_the_cores_own_cache_and_is_emitted_as_one_nest(cpu):
     spec = einmap.load([cpu()[0], "matmul_chain"], define={"M": 4, "N": 16, "BITS": 32, "FUSED": 1})
     found = einmap.map_workload(spec)
