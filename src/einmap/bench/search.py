@@ -70,7 +70,7 @@ def mapped(
 def _searches(
     spec: Spec, time_limit_s: float, options: Mapping[str, object], progress: Progress, coarser: Sequence[int]
 ) -> Iterator[tuple[Spec, str]]:
-    """What each search finds, refined, with the metric that it makes least."""
+    """Mappings that the searches find, refined, each with the metric that it makes least."""
     tries = [options, *({**options, "tiling_coarseness": n} for n in coarser if "tiling_coarseness" not in options)]
     end, are_some = time.monotonic() + time_limit_s, False
     for asked in tries:
@@ -89,7 +89,7 @@ def _searches(
 
 
 def _cost(found: tuple[Spec, str]) -> tuple[float, float]:
-    """Predicted seconds of the code, infinite where they are not known, and the cost by the metric."""
+    """Seconds that the code should take, infinite where they are not known, and the cost by the metric."""
     spec, metric = found
     seconds, _ = cost_of(spec, SECONDS) or (inf, inf)
     return seconds, objective(evaluate(spec), metric)
