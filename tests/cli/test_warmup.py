@@ -22,7 +22,7 @@ from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.cost_bounds import compute_path
 from einmap.mapper.cost_bounds.cost_to_go import dense_kernels, sparse_kernels
 from einmap.mapper.cost_bounds.networks import tree_kernels
-from einmap.mapper.fusion.paths import envelope_kernels, label_kernels, path_kernels
+from einmap.mapper.fusion.paths import envelope_kernels, label_kernels, path_kernels, state_kernels
 from einmap.mapper.objective import objective_kernels
 from einmap.mapper.objective.objective_kernels import keep_least
 from einmap.progress import Progress
@@ -39,7 +39,7 @@ OF_EINSUMS = (
     "search",
 )
 OF_NESTS = ("outer_nests", "judged", "undominated")
-OF_CASCADES = ("lower_corners", "least_products", "least_paths", "joined")
+OF_CASCADES = ("lower_corners", "least_products", "least_paths", "fitting_options", "edges_behind", "joined")
 OF_LARGE = ("rows_above_gap", "outer_points", "take_least")
 OF_TREES = ("links_to_groups",)
 KERNELS = (*OF_NESTS, *OF_EINSUMS[-2:], *OF_TABLES, *OF_EINSUMS[:-2], *OF_CASCADES, *OF_LARGE, *OF_TREES)
@@ -67,7 +67,7 @@ def signatures():
     }
     modules |= {
         name: module
-        for module in (path_kernels, envelope_kernels, label_kernels)
+        for module in (path_kernels, envelope_kernels, label_kernels, state_kernels)
         for name in OF_CASCADES
         if name in vars(module)
     } | dict.fromkeys(OF_LARGE, sparse_kernels)

@@ -97,25 +97,38 @@ def _calls() -> Calls:
 
 def _calls_of_paths() -> Calls:
     """First calls of the kernels of paths through cascades."""
-    from einmap.mapper.fusion.paths import envelope_kernels, label_kernels, path_kernels
+    from einmap.mapper.fusion.paths import envelope_kernels, label_kernels, path_kernels, state_kernels
+    from einmap.mapper.fusion.paths.boundary_states import StateNumbers
     from einmap.mapper.fusion.paths.kernel_records import (
         Comparison,
+        Fitting,
         JoinedEdges,
         Labels,
+        Layout,
         Limits,
         PackedChains,
         PackedStages,
     )
+    from einmap.mapper.fusion.paths.stage_edges import KeysAhead
 
     one, two, edge = np.zeros(1, dtype=np.int64), np.zeros(2, dtype=np.int64), np.zeros((1, 3), dtype=np.int64)
     table, row, levels = np.zeros((1, 2)), np.zeros(1), np.zeros((1, 1, 0))
     chains = PackedChains(one, one, np.arange(2), table, np.zeros((1, 1)), two, row[:0], two, row[:0], row[:0])
-    return (path_kernels, envelope_kernels, label_kernels), {
+    numbers, nowhere = StateNumbers(), Layout(one[:0], one[:0], edge[:0], edge[:0])
+    known = numbers.lives, numbers.parts, KeysAhead({}, {}, stays=False).by_slot
+    return (path_kernels, envelope_kernels, label_kernels, state_kernels), {
         "lower_corners": lambda: envelope_kernels.lower_corners(row, table[:, :1].copy(), row),
         "least_products": lambda: envelope_kernels.least_products(row, table[:, :1].copy(), row),
         "least_paths": lambda: path_kernels.least_paths(
             one, np.arange(3), PackedStages(edge, np.arange(2), np.arange(2), np.arange(2), two, np.zeros((1, 1))),
             chains, row,
+        ),
+        "fitting_options": lambda: state_kernels.fitting_options(
+            edge[:, :2].copy(), edge[:0, :2].copy(), one[:0], nowhere, *known
+        ),
+        "edges_behind": lambda: state_kernels.edges_behind(
+            (0, 1), edge[:, :2].copy(), nowhere, Fitting(one, two, two, one[:0], one[:0], np.zeros((0, 5), np.int64)),
+            state_kernels.nothing_reached(2), *known,
         ),
         "joined": lambda: label_kernels.joined(
             two, Labels(two, table[:0], levels[:0], levels[:0], edge[:0]),
@@ -192,6 +205,8 @@ OF_CASCADES = {
     "least_paths",
     "least_products",
     "lower_corners",
+    "fitting_options",
+    "edges_behind",
     "joined",
 }
 """Kernels that the search of a single Einsum does not need: most of the time goes into them."""

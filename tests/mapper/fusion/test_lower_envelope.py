@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from einmap.mapper.fusion.paths.least_products import least_products, slope_at_best
-from einmap.mapper.fusion.paths.lower_envelope import corners, worth
+from einmap.mapper.fusion.paths.lower_envelope import corners, least_products, slope_at_best, worth
 from einmap.mapper.fusion.refinement.front_listing import RefinementRequest
 from einmap.mapper.problem.request import Remainder
 

@@ -6,20 +6,22 @@ from itertools import product
 import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tests.mapper.fusion.behind import by_definition
+from tests.mapper.fusion.behind import NOTHING, by_definition, stages_by_definition
 from tests.mapper.fusion.graphs import LANES, OUTERMOST, combinations, option_of, smalls, ways, wild_of
 
 from einmap.mapper.fusion.fronts.nests.loops import TEMPORAL
 from einmap.mapper.fusion.fronts.nests.signatures import Key
 from einmap.mapper.fusion.paths.boundary_states import (
     ANY_LOOPS,
-    NOTHING,
+    OWN,
     BoundaryState,
+    BoundaryStates,
     EinsumOptions,
     Live,
     Option,
-    Transitions,
+    StateNumbers,
 )
+from einmap.mapper.fusion.paths.stage_edges import KeysAhead, edges_of
 from einmap.mapper.fusion.paths.state_graph import StateGraph
 
 FEW = settings(max_examples=20)
@@ -39,7 +41,7 @@ def ways_by_definition(steps):
     return {way for way, _ in found}
 
 
-def edges_of(graph: StateGraph):
+def edges_in(graph: StateGraph):
     return [
         {(stage.before[i], o, stage.boundary_states[j]) for i, o, j in stage.edges.tolist()} for stage in graph.stages
     ]
@@ -62,6 +64,42 @@ def test_stages_meet_in_boundary_states_that_some_way_has(small):
         assert len(np.unique(stage.edges, axis=0)) == len(stage.edges)
     used = [{edge.before for edge in edges} for edges in zip(*ways(graph), strict=True)]
     assert [{int(i) for i in stage.edges[:, 0]} for stage in graph.stages] == used
+
+
+@st.composite
+def cascades(draw: st.DrawFn):
+    """Steps whose options have nodes inside, cuts of other ranks and of other Einsums, and states of a recurrence."""
+    depth, memory = st.integers(0, 2), st.sampled_from(("near", "near", ""))
+    steps = {}
+    every = draw(smalls(boundless=True)).steps
+    for step in dict.fromkeys(every):
+        options = []
+        for option in step.options:
+            held, cuts = {}, dict(option.cuts)
+            for t in option.keys if not (option.unexpanded or option.absent) else ():
+                if draw(st.integers(0, 3)) == 0:
+                    held[t] = tuple(sorted(draw(st.sets(st.tuples(depth, memory), max_size=2))))
+                if draw(st.integers(0, 5)) == 0:
+                    rank = draw(st.sampled_from(("M", "N", OWN + "n")))
+                    cuts[t] = ((TEMPORAL, rank, 2), *cuts.get(t, ()))
+            options.append(replace(option, held=held, cuts=cuts))
+        steps[step] = replace(
+            step, options=tuple(options), states=frozenset(t for t in step.slots if draw(st.booleans()))
+        )
+    return [steps[step] for step in every]
+
+
+@settings(max_examples=60)
+@given(cascades(), st.randoms(use_true_random=False))
+def test_edges_are_those_of_the_definition_in_its_order(steps, random):
+    """The first time, and again by what was found with fewer options."""
+    fewer = {step: replace(step, options=tuple(o for o in step.options if random.random() < 0.7)) for step in steps}
+    graph = StateGraph([f"E{k}" for k in range(len(steps))])
+    for some in (steps, [fewer[step] for step in steps], steps):
+        graph.build(some)
+        for stage, (before, edges) in zip(graph.stages, stages_by_definition(some), strict=True):
+            assert list(stage.before) == before
+            assert [(stage.before[i], o, stage.boundary_states[j]) for i, o, j in stage.edges.tolist()] == edges
 
 
 # unexpanded options
@@ -116,8 +154,18 @@ def step(options, needed, born):
 
 def behind(boundary_state: BoundaryState, option: Option, of: EinsumOptions) -> BoundaryState | None:
     """As a graph has it, which is as it is defined."""
-    making = Transitions()
-    found = making.of(making.interned(boundary_state), option, replace(of, options=of.options or (option,)))
+    numbers, row = StateNumbers(), []
+    for live in boundary_state.live:
+        held, written = numbers.held.of(live.held), numbers.cuts.of(live.written)
+        parts = live.slot, numbers.key(live.key), live.shared, held, written, numbers.bits_of(live.bits)
+        number = int(numbers.lives.size[0])
+        numbers.lives.rows[number], numbers.lives.size[0] = parts, number + 1
+        row.append(number)
+    rows = np.array([[*row, numbers.loops.of(boundary_state.loops), boundary_state.partial]], dtype=np.int64)
+    before = BoundaryStates(numbers, tuple(live.slot for live in boundary_state.live), rows)
+    assert before[0] == boundary_state
+    states, edges = edges_of(replace(of, options=(option,)), before, KeysAhead({}, {}, stays=True), lambda: None)
+    found = states[0] if len(edges) else None
     assert found == by_definition(boundary_state, option, of)
     return found
 
@@ -225,7 +273,7 @@ def test_with_one_more_option_what_is_before_stays(small, k, data):
     assert [own is known for own, known in zip(graph.stages, before, strict=True)] == [
         i != k for i in range(len(steps))
     ]
-    assert edges_of(graph) == edges_of_new(steps)
+    assert edges_in(graph) == edges_of_new(steps)
     graph.build(small.steps)
     assert all(own is known for own, known in zip(graph.stages, before, strict=True))
 
@@ -239,14 +287,14 @@ def test_a_graph_with_fewer_options_is_that_of_a_new_one(small, k):
     fewer = EinsumOptions(changed.options[1:], changed.needed, changed.born, changed.intermediates, changed.times)
     steps = [*small.steps[:k], fewer, *small.steps[k + 1 :]]
     graph.build(steps)
-    assert edges_of(graph) == edges_of_new(steps)
+    assert edges_in(graph) == edges_of_new(steps)
 
 
 def edges_of_new(steps):
     """Of a graph that knows nothing yet."""
     graph = StateGraph([f"E{k}" for k in range(len(steps))])
     graph.build(steps)
-    return edges_of(graph)
+    return edges_in(graph)
 
 
 @FEW

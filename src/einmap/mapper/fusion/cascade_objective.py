@@ -13,8 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from einmap.arrays import Floats
-from einmap.mapper.fusion.paths.least_products import NEAR, least_products, slope_at_best
-from einmap.mapper.fusion.paths.lower_envelope import corners
+from einmap.mapper.fusion.paths.lower_envelope import NEAR, corners, least_products, slope_at_best
 from einmap.mapper.objective.tolerances import ROUNDING
 from einmap.mapper.problem.request import Remainder, TiedRemainder
 

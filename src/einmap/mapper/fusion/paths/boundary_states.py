@@ -4,23 +4,25 @@ An option of an Einsum fits behind a boundary state or not; if it fits, another 
 """
 
 # An unexpanded option keeps the keys of tensors that it uses: without them its two neighbours chose loops that nothing
-# between them could have. It forgets those of tensors that pass by: kept keys of these made millions of states. What
-# lies behind an Einsum is put together from parts that are made once, and told by their identities, so that stages that
-# repeat are the same objects.
+# between them could have. It forgets those of tensors that pass by: kept keys of these made millions of states. All
+# that states are made of has numbers, given out once: tuples that were compared and hashed by content took most of the
+# time of graphs.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from einmap.arrays import Bools
+from einmap.arrays import Bools, Floats, Ints
 from einmap.mapper.fusion.fronts.nests.loops import Cut, Kind
 from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, Key, SignatureClass
+from einmap.mapper.fusion.paths import state_kernels
+from einmap.mapper.fusion.paths.kernel_records import ABSENT, PLAIN, UNEXPANDED, Parts
+from einmap.mapper.fusion.paths.state_kernels import BITS, HELD, KEY, LOOPS, MEMORY, SHARED, SLOT, WRITTEN
 
 type Slot = int
 """Stands for a shared tensor: no other one that is in use at the same time has the same."""
@@ -58,11 +60,12 @@ class BoundaryState(NamedTuple):
     partial: bool = False
 
 
-NOTHING = BoundaryState((), ())
 ANY_LOOPS: tuple[Cut, ...] = ((("", "any"), "", 0),)
 """In place of the loops of a key: they are not known."""
 OTHER_LOOPS: tuple[Cut, ...] = ((("", "other"), "", 0),)
 """In place of the loops of a key: they are others than those of all listed options that come later."""
+FEW = 64
+"""Rows that a table has room for at first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,211 +118,254 @@ class EinsumOptions:
         return frozenset().union(*(option.keys for option in self.options[:1]))
 
     @cached_property
-    def structure(self) -> Hashable:
-        """All but the options that says what lies behind the Einsum."""
-        return self.slots, self.needed, self.intermediates, self.states
+    def may_be_absent(self) -> bool:
+        """Whether the Einsum may be left out."""
+        return any(option.absent for option in self.options)
 
     @cached_property
     def unexpanded(self) -> Bools:
         """Whether each option stands for chains that are not listed."""
         return np.array([option.unexpanded for option in self.options], dtype=bool)
 
-    @cached_property
-    def listed_keys(self) -> Mapping[Slot, frozenset[Key]]:
-        """For each tensor the keys below loops that listed options have."""
-        listed = [option for option in self.options if not option.unexpanded]
-        return {t: frozenset([o.keys[t] for o in listed if t in o.keys and o.keys[t].loops]) for t in self.slots}
 
-    @cached_property
-    def used_again(self) -> tuple[Slot, ...]:
-        """The tensors that later Einsums use again."""
-        return tuple(sorted(self.slots & self.needed))
+class Table:
+    """Rows of numbers that are added one by one. `width`: 0 for single numbers."""
+
+    def __init__(self, kind: type[np.generic], width: int = 0) -> None:
+        self._values: np.ndarray[Any, Any] = np.zeros((FEW, width) if width else FEW, kind)
+        self._n = 0
+
+    @property
+    def values(self) -> Any:
+        """The rows so far."""
+        return self._values[: self._n]
+
+    def add(self, row: object) -> None:
+        """Add a row."""
+        if self._n == len(self._values):
+            self._values = np.concatenate([self._values, np.zeros_like(self._values)])
+        self._values[self._n] = row
+        self._n += 1
 
 
-class Passing(NamedTuple):
-    """Facts that all options of a step share behind a boundary state.
+class Numbers[T: Hashable]:
+    """Values with numbers, from 0 on in the order in which they were met."""
 
-    `used`: tensors that the step uses, of those that are needed, `waiting`: those that still are behind it, `born`:
-    slots of new ones. `depth`: loops that waiting ones keep open.
+    def __init__(self) -> None:
+        self.values: list[T] = []
+        self._numbers: dict[T, int] = {}
+
+    def of(self, value: T) -> int:
+        """The number of a value."""
+        number = self._numbers.setdefault(value, len(self.values))
+        if number == len(self.values):
+            self.values.append(value)
+        return number
+
+
+class Sequences[X]:
+    """Tuples with numbers, 0 for the empty one, and those of what is left of each where it is made shorter.
+
+    `lengths`: of each how far it can be made shorter. `shorter`: (tuples, n) number of the tuple made shorter to n; in
+    the last column it is whole. `marked`: for each whether some element is.
     """
 
-    used: tuple[Live, ...]
-    waiting: tuple[Live, ...]
-    born: tuple[Slot, ...]
-    depth: int
+    def __init__(
+        self,
+        length: Callable[[tuple[X, ...]], int],
+        shortened: Callable[[tuple[X, ...], int], tuple[X, ...]],
+        is_marked: Callable[[X], bool],
+    ) -> None:
+        self._length, self._shortened, self._is_marked = length, shortened, is_marked
+        self.values: list[tuple[X, ...]] = []
+        self._numbers: dict[tuple[X, ...], int] = {}
+        self._lengths, self._marked, self._shorter = Table(np.int64), Table(np.bool_), Table(np.int64, 1)
+        self.of(())
+
+    def of(self, value: tuple[X, ...]) -> int:
+        """The number of a tuple."""
+        number = self._numbers.get(value)
+        if number is not None:
+            return number
+        length = self._length(value)
+        shorter = [self.of(self._shortened(value, n)) for n in range(length)]
+        number = self._numbers[value] = len(self.values)
+        self.values.append(value)
+        width = self._shorter.values.shape[1]
+        if length >= width:
+            wider = Table(np.int64, length + 1)
+            for row in self._shorter.values.tolist():
+                wider.add([*row, *(row[-1:] * (length + 1 - width))])
+            self._shorter, width = wider, length + 1
+        self._shorter.add([*shorter, *([number] * (width - length))])
+        self._lengths.add(length)
+        self._marked.add(any(map(self._is_marked, value)))
+        return number
+
+    @property
+    def lengths(self) -> Ints:
+        """How far each tuple can be made shorter."""
+        lengths: Ints = self._lengths.values
+        return lengths
+
+    @property
+    def shorter(self) -> Ints:
+        """Numbers of what is left of each tuple."""
+        shorter: Ints = self._shorter.values
+        return shorter
+
+    @property
+    def marked(self) -> Bools:
+        """Whether some element of each tuple is marked."""
+        marked: Bools = self._marked.values
+        return marked
 
 
-@dataclass
-class Transitions:
-    """The boundary state behind an Einsum, one object for those that are equal.
+class StateNumbers:
+    """Whole numbers for all that options and boundary states are made of: each value has one, for as long as this is.
 
-    Tensors that are needed are one object each, too, so that boundary states are told by their identities.
+    Kernels work with these numbers alone; see state_kernels. `lives`: the table of tensors that are needed.
     """
 
-    _lives: dict[Live, Live] = field(default_factory=dict)
-    _states: dict[Hashable, BoundaryState] = field(default_factory=dict)
-    _passing: dict[tuple[int, EinsumOptions], Passing] = field(default_factory=dict)
-    _later: dict[Hashable, Live] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.memories, self._bits, self._keys = Numbers[str](), Numbers[float](), Numbers[tuple[int, int]]()
+        self.cuts: Sequences[Cut] = Sequences(len, _first, lambda cut: cut[1].startswith(OWN))
+        self.loops: Sequences[tuple[Kind, int]] = Sequences(len, _first, lambda _: False)
+        self.held: Sequences[tuple[int, str]] = Sequences(_deepest, _above, lambda node: not node[1])
+        self._key_rows, self._bit_rows = Table(np.int64, 4), Table(np.float64)
+        self._options: dict[tuple[Slot, ...], Table] = {}
+        self._option_number: dict[Option, int] = {}
+        self._listed_keys: dict[EinsumOptions, Mapping[Slot, frozenset[int]]] = {}
+        self._any, self._other = self.cuts.of(ANY_LOOPS), self.cuts.of(OTHER_LOOPS)
+        self.memories.of("")
+        self.bits_of(0.0)
+        self._key_of(0, 0)  # that of no tensor
+        self.lives = state_kernels.table_of_tensors()
 
-    def __post_init__(self) -> None:
-        self.nothing = self.interned(NOTHING)
+    @property
+    def parts(self) -> Parts:
+        """All that kernels have to know of the numbers."""
+        return Parts(
+            self._key_rows.values, self.cuts.lengths, self.cuts.marked, self.cuts.shorter, self.held.marked,
+            self.held.shorter, self.loops.lengths, self.loops.shorter, self._bit_rows.values,
+        )  # fmt: skip
 
-    def of(self, boundary_state: BoundaryState, option: Option, step: EinsumOptions) -> BoundaryState | None:
-        """The boundary state behind an Einsum, None if the option does not fit. `boundary_state`: one that was made
-        here.
-        """
-        if boundary_state.partial or option.unexpanded:
-            return self.relaxed_after(boundary_state, option, step)
-        return self.after(boundary_state, option, step)
+    def bits_of(self, bits: float) -> int:
+        """The number of so many bits."""
+        number = self._bits.of(bits)
+        if number == len(self._bit_rows.values):
+            self._bit_rows.add(bits)
+        return number
 
-    def after(self, boundary_state: BoundaryState, option: Option, step: EinsumOptions) -> BoundaryState | None:
-        """The boundary state behind an Einsum where all fronts are known; None if the option does not fit."""
-        if option.absent:
-            copied = [self.once(Live(t, key, 0, (), (), option.bits[t])) for t, key in option.keys.items()]
-            return self.joined((*boundary_state.live, *copied), boundary_state.loops, boundary_state.partial)
-        if option.loops[: len(boundary_state.loops)] != boundary_state.loops:
-            return None
-        passing = self._passing_by(boundary_state, step)
-        for live in passing.used:
-            key = option.keys[live.slot]
-            inside = _inside(option, live.slot, live.shared)
-            if inside != live.held or any(not memory for _, memory in inside):
-                return None
-            cuts = option.cuts.get(live.slot, ())[: len(live.written)]
-            if not (_alike(key.loops, live.key.loops) and key == live.key and _alike(live.written, cuts)):
-                return None
-        after = self.depth_behind(boundary_state, option, step)
-        lives = [self._needed_later(live, option, after, live.slot in step.states) for live in passing.waiting]
-        lives += [self._born(option, t, after, t in step.intermediates) for t in passing.born]
-        return self.joined(lives, option.loops[:after])
+    def key(self, key: Key) -> int:
+        """The number of a key."""
+        return self._key_of(self.memories.of(key.memory), self.cuts.of(key.loops))
 
-    def relaxed_after(self, boundary_state: BoundaryState, option: Option, step: EinsumOptions) -> BoundaryState | None:
-        """The boundary state behind an Einsum where not all is known: an option fits unless it surely does not.
+    def _key_of(self, memory: int, loops: int) -> int:
+        number = self._keys.of((memory, loops))
+        if number == len(self._key_rows.values):
+            self._key_rows.add([memory, loops, number, number])
+            row = [memory, loops, self._key_of(memory, self._any), self._key_of(memory, self._other)]
+            self._key_rows.values[number] = row
+        return number
 
-        Keys of the tensors that it uses stay, as far as they are known; those of tensors that pass by are forgotten.
-        """
-        lives = self._relaxed_lives(boundary_state, option, step)
-        if lives is not None and (option.absent or not (lives or option.unexpanded)):
-            return self.after(boundary_state if option.absent else self.nothing, option, step)
-        return None if lives is None else self._all_relaxed(lives, option, step)
+    def options(self, step: EinsumOptions) -> Ints:
+        """The options of a step as rows: kind, loops, and for each slot key, held nodes, cuts and bits."""
+        slots = tuple(sorted(step.slots))
+        rows = self._options.setdefault(slots, Table(np.int64, 2 + 4 * len(slots)))
+        numbers = self._option_number
+        for option in step.options:
+            if option not in numbers:
+                numbers[option] = len(rows.values)
+                rows.add(self._row(option, slots))
+        found: Ints = rows.values[np.fromiter(map(numbers.__getitem__, step.options), np.int64, len(step.options))]
+        return found
 
-    def _all_relaxed(self, lives: dict[Slot, Live], option: Option, step: EinsumOptions) -> BoundaryState:
-        """The boundary state with some tensors, and those that an option is the first to use."""
-        for slot, key in option.keys.items():
-            if slot not in lives and slot in step.needed:
-                lives[slot] = by_key(slot, key, option.bits.get(slot, 0.0))
-        cut = any(live.key.loops for live in lives.values())
-        return self.joined([self.once(live) for live in lives.values()], (), cut)
+    def _row(self, option: Option, slots: Sequence[Slot]) -> list[int]:
+        kind = UNEXPANDED if option.unexpanded else ABSENT if option.absent else PLAIN
+        row = [kind, self.loops.of(option.loops)]
+        for t in slots:
+            held, cuts = self.held.of(option.held.get(t, ())), self.cuts.of(option.cuts.get(t, ()))
+            row += [self.key(option.keys[t]), held, cuts, self.bits_of(option.bits.get(t, 0.0))]
+        return row
 
-    def _relaxed_lives(
-        self, boundary_state: BoundaryState, option: Option, step: EinsumOptions
-    ) -> dict[Slot, Live] | None:
-        """Tensors of a boundary state still needed behind an Einsum; None if the option surely does not fit."""
-        lives: dict[Slot, Live] = {}
-        for live in boundary_state.live:
-            option_key = option.keys.get(live.slot, live.key)
-            if option_key.memory != live.key.memory:
-                return None
-            used, known = live.slot in option.keys, ANY_LOOPS not in (option_key.loops, live.key.loops)
-            if used and known and not _alike(option_key.loops, live.key.loops):
-                return None
-            if live.slot in step.needed:
-                key = option_key if live.key.loops == ANY_LOOPS else live.key
-                bits = max(live.bits, option.bits.get(live.slot, 0.0))
-                lives[live.slot] = (by_key if used else by_memory)(live.slot, key, bits)
-        return lives
+    def listed_keys(self, step: EinsumOptions) -> Mapping[Slot, frozenset[int]]:
+        """For each tensor that a step uses the keys below loops that listed options have."""
+        if step not in self._listed_keys:
+            options, keys = self.options(step), self._key_rows.values
+            listed = options[options[:, 0] != UNEXPANDED]
+            found = {t: np.unique(listed[:, 2 + 4 * s]) for s, t in enumerate(sorted(step.slots))}
+            self._listed_keys[step] = {t: frozenset(of[keys[of, LOOPS] != 0].tolist()) for t, of in found.items()}
+        return self._listed_keys[step]
 
-    def depth_behind(self, boundary_state: BoundaryState, option: Option, step: EinsumOptions) -> int:
-        """How many loops stay open behind an Einsum where all fronts are known."""
-        passing = self._passing_by(boundary_state, step)
-        return max([passing.depth, *[len(option.keys[t].loops) for t in passing.born]])
-
-    def passed_by(self, live: Live, after: int) -> Live:
-        """A tensor that an Einsum does not use, behind it, where so many loops stay open."""
-        return self._later_live(live, after, None, live.written)
-
-    def relaxed_live(self, live: Live) -> Live:
-        """A tensor that an Einsum does not use, behind it, where not all is known: its key is forgotten."""
-        return self.once(by_memory(live.slot, live.key, max(live.bits, 0.0)))
-
-    def _passing_by(self, boundary_state: BoundaryState, step: EinsumOptions) -> Passing:
-        key = id(boundary_state), step
-        if key not in self._passing:
-            slots, live_slots = step.slots, [live.slot for live in boundary_state.live]
-            waiting = [live for live in boundary_state.live if live.slot in step.needed]
-            self._passing[key] = Passing(
-                tuple([live for live in boundary_state.live if live.slot in slots]),
-                tuple(waiting),
-                tuple([slot for slot in step.used_again if slot not in live_slots]),
-                max([len(live.key.loops) for live in waiting], default=0),
-            )
-        return self._passing[key]
-
-    def _needed_later(self, live: Live, option: Option, after: int, writes: bool) -> Live:
-        """A tensor that is needed later still, behind one more Einsum; `writes`: a state of a recurrence, this one."""
-        inside = _inside(option, live.slot, after) if live.slot in option.keys else None
-        return self._later_live(live, after, inside, option.cuts.get(live.slot, ()) if writes else live.written)
-
-    def _later_live(
-        self, live: Live, after: int, inside: tuple[tuple[int, str], ...] | None, cuts: tuple[Cut, ...]
-    ) -> Live:
-        """A tensor behind one more Einsum; `inside`: where that holds it, None where it does not use it."""
-        key = id(live), after, inside, cuts
-        if key not in self._later:
-            written = cuts[: max(after - len(live.key.loops), 0)]
-            shared = min(live.shared, after) if inside is None else after
-            held = tuple([node for node in live.held if node[0] < shared]) if inside is None else inside
-            self._later[key] = self.once(Live(live.slot, live.key, shared, held, written, live.bits))
-        return self._later[key]
-
-    def _born(self, option: Option, slot: Slot, after: int, intermediate: bool) -> Live:
-        """A tensor that an Einsum is the first to use."""
-        key = option, slot, after, intermediate
-        if key not in self._later:
-            backing = option.keys[slot]
-            written = option.cuts.get(slot, ())[: max(after - len(backing.loops), 0)] if intermediate else ()
-            inside = _inside(option, slot, after)
-            self._later[key] = self.once(Live(slot, backing, after, inside, written, option.bits[slot]))
-        return self._later[key]
-
-    def interned(self, boundary_state: BoundaryState) -> BoundaryState:
-        """The one object that stands for a boundary state: equal ones are interned."""
-        return self.joined(
-            [self.once(live) for live in boundary_state.live], boundary_state.loops, boundary_state.partial
+    def live(self, number: int) -> Live:
+        """The tensor with a number."""
+        row = self.lives.rows[number].tolist()
+        memory, loops = self._keys.values[row[KEY]]
+        return Live(
+            row[SLOT],
+            Key(self.memories.values[memory], self.cuts.values[loops]),
+            row[SHARED],
+            self.held.values[row[HELD]],
+            self.cuts.values[row[WRITTEN]],
+            self._bits.values[row[BITS]],
         )
 
-    def once(self, live: Live) -> Live:
-        """The one object that stands for a tensor: equal ones are interned."""
-        return self._lives.setdefault(live, live)
 
-    def joined(
-        self, lives: Sequence[Live], loops: tuple[tuple[Kind, int], ...], partial: bool = False
-    ) -> BoundaryState:
-        """The boundary state of some tensors, each one object."""
-        live = tuple(sorted(lives, key=itemgetter(0)))
-        key = tuple(map(id, live)), loops, partial
-        state = self._states.get(key)
-        if state is None:
-            state = self._states[key] = BoundaryState(live, loops, partial)
-        return state
+class BoundaryStates(Sequence[BoundaryState]):
+    """Boundary states between two Einsums, as `rows`: for each of some slots, in rising order, the number of its
+    tensor, 0 where there is none, then the number of the open loops, and 1 if not all is known.
+    """
+
+    def __init__(self, numbers: StateNumbers, slots: tuple[Slot, ...], rows: Ints) -> None:
+        self.numbers, self.slots, self.rows = numbers, slots, rows
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, i: int) -> BoundaryState: ...
+
+    @overload
+    def __getitem__(self, i: slice) -> Sequence[BoundaryState]: ...
+
+    def __getitem__(self, i: int | slice) -> BoundaryState | Sequence[BoundaryState]:
+        """A boundary state by its place, or some of them."""
+        if isinstance(i, slice):
+            return [self[k] for k in range(*i.indices(len(self)))]
+        *lives, loops, is_partial = self.rows[i].tolist()
+        live = tuple([self.numbers.live(number) for number in lives if number])
+        return BoundaryState(live, self.numbers.loops.values[loops], bool(is_partial))
+
+    def __iter__(self) -> Iterator[BoundaryState]:
+        """Each boundary state, in order."""
+        return (self[i] for i in range(len(self)))
+
+    @cached_property
+    def open_loops(self) -> Ints:
+        """How many loops stay open at each."""
+        return self.numbers.loops.lengths[self.rows[:, -2]]
+
+    def bits_beside(self, used: Mapping[Slot, object], memories: Sequence[str]) -> Floats:
+        """Bits of shared tensors that are needed, but for some slots: (boundary states, memories)."""
+        bits, parts = np.zeros((len(self), len(memories))), self.numbers.parts
+        for c, slot in enumerate(self.slots):
+            if slot not in used:
+                lives = self.numbers.lives.rows[self.rows[:, c]]
+                memory, size = parts.keys[lives[:, KEY], MEMORY], parts.bits[lives[:, BITS]]
+                for i, name in enumerate(memories):
+                    bits[:, i] += np.where(memory == self.numbers.memories.of(name), size, 0.0)
+        return bits
 
 
-def _inside(option: Option, slot: Slot, shared: int) -> tuple[tuple[int, str], ...]:
-    """Nodes of a tensor, other than the backing one, that stand above some of the shared loops."""
-    nodes = option.held.get(slot, ())
-    return tuple([node for node in nodes if node[0] < shared]) if nodes else ()
+def _first[X](values: tuple[X, ...], n: int) -> tuple[X, ...]:
+    return values[:n]
 
 
-def by_memory(slot: Slot, key: Key, bits: float) -> Live:
-    """A tensor of whose key only the memory is looked at, unless it is kept as a whole."""
-    return Live(slot, Key(key.memory, ANY_LOOPS), 0, (), (), 0.0) if key.loops else Live(slot, key, 0, (), (), bits)
+def _deepest(held: tuple[tuple[int, str], ...]) -> int:
+    return max([depth + 1 for depth, _ in held], default=0)
 
 
-def by_key(slot: Slot, key: Key, bits: float) -> Live:
-    """A tensor of which nothing but the key is looked at, unless it is kept as a whole."""
-    return Live(slot, key, 0, (), (), 0.0 if key.loops else bits)
-
-
-def _alike(cuts: Sequence[Cut], others: Sequence[Cut]) -> bool:
-    """Whether loops of two Einsums cut a tensor alike."""
-    return cuts == others and not any(rank.startswith(OWN) for _, rank, _ in cuts)
+def _above(held: tuple[tuple[int, str], ...], n: int) -> tuple[tuple[int, str], ...]:
+    return tuple([node for node in held if node[0] < n])

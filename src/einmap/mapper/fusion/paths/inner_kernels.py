@@ -1,4 +1,4 @@
-"""Kernels that shortest paths and label setting call: rows copied, space compared."""
+"""Kernels that those of stage edges, shortest paths and label setting call: tables, rows copied, space compared."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from einmap.arrays import Floats
+from einmap.arrays import Floats, Ints
 from einmap.compiled import inner
-from einmap.mapper.fusion.paths.kernel_records import ChainBits, Needs, PackedChains, SharedBits, Space
+from einmap.mapper.fusion.paths.kernel_records import ChainBits, Needs, PackedChains, RowTable, SharedBits, Space
 
 
 @inner
@@ -80,3 +80,88 @@ def fits_between(
             if reached.peak[m, level] + needs.above[m, level] > capacity[m]:
                 return False
     return True
+
+
+MIXED = -7046029254386353131
+"""Odd factor of hash values."""
+
+
+@inner
+def row_table(room: int, width: int) -> Any:
+    """An empty table with some room, which is a power of two."""
+    return RowTable(np.empty((room, width), np.int64), np.full(2 * room, -1), np.zeros(1, np.int64))
+
+
+@inner
+def _place(table: RowTable, row: Ints) -> int:
+    """The place of the hash table where a row is, or has room."""
+    mixed, last = 0, len(table.heads) - 1
+    for i in range(len(row)):
+        mixed = (mixed ^ row[i]) * MIXED
+        mixed ^= mixed >> 29
+    at = mixed & last
+    while table.heads[at] >= 0:
+        known, same = table.rows[table.heads[at]], True
+        for i in range(len(row)):
+            if known[i] != row[i]:
+                same = False
+                break
+        if same:
+            break
+        at = (at + 1) & last
+    return at
+
+
+@inner
+def number_of(table: RowTable, row: Ints) -> int:
+    """The number of a row, which is added where it is not there. There has to be room."""
+    at = _place(table, row)
+    number: int = table.heads[at]
+    if number < 0:
+        number = table.size[0]
+        for i in range(len(row)):
+            table.rows[number, i] = row[i]
+        table.heads[at] = number
+        table.size[0] = number + 1
+    return number
+
+
+@inner
+def grown(table: RowTable, more: int) -> Any:
+    """The table with room for so many more rows."""
+    n, room = table.size[0], len(table.rows)
+    if n + more <= room:
+        return table
+    while room < n + more:
+        room *= 2
+    larger = row_table(room, table.rows.shape[1])
+    for number in range(n):
+        for i in range(table.rows.shape[1]):
+            larger.rows[number, i] = table.rows[number, i]
+        larger.heads[_place(larger, table.rows[number])] = number
+    larger.size[0] = n
+    return larger
+
+
+@inner
+def longer(values: Ints, n: int, more: int) -> Any:
+    """The first `n` of some numbers with room for so many more."""
+    if n + more <= len(values):
+        return values
+    copied = np.empty(2 * (n + more), np.int64)
+    for i in range(n):
+        copied[i] = values[i]
+    return copied
+
+
+@inner
+def is_among(keys: Ints, begin: int, end: int, key: int) -> bool:
+    """Whether a key is one of the rising ones from `begin` to before `end`."""
+    last = end
+    while begin < end:
+        middle = (begin + end) // 2
+        if keys[middle] < key:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin < last and keys[begin] == key

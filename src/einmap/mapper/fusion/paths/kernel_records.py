@@ -1,10 +1,12 @@
-"""Records of arrays that the kernels of shortest paths and label setting take: named tuples, which Numba compiles."""
+"""Records of arrays that the kernels of stage edges, shortest paths and label setting take: named tuples, which Numba
+compiles.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from einmap.arrays import Floats, Ints
+from einmap.arrays import Bools, Floats, Ints
 
 PLAIN, UNEXPANDED, ABSENT = range(3)
 """Kinds of options: chains that are listed; chains that are not, which take no space; a copy that is left out."""
@@ -136,3 +138,86 @@ class SharedBits(NamedTuple):
     passing: Floats
     born: Floats
     dying: Floats
+
+
+class RowTable(NamedTuple):
+    """Rows of whole numbers, each once. `rows`: (room, width), of which `size[0]` are there. `heads`: hash table of
+    their numbers, a power of two of places, -1 where there is none.
+    """
+
+    rows: Ints
+    heads: Ints
+    size: Ints
+
+
+class Parts(NamedTuple):
+    """Facts of keys, cuts, held nodes and loops by their numbers, a row for each.
+
+    `keys`: see MEMORY. `cut_prefixes`, `loop_prefixes`, `held_inside`: the first n cuts or loops, or the nodes above
+    loop n, in column n; in the last column all of them. `cut_own`: whether some rank is not one of the tensor;
+    `held_hidden`: whether some node has no name of a memory. `bits`: by number.
+    """
+
+    keys: Ints
+    cut_lengths: Ints
+    cut_own: Bools
+    cut_prefixes: Ints
+    held_hidden: Bools
+    held_inside: Ints
+    loop_lengths: Ints
+    loop_prefixes: Ints
+    bits: Floats
+
+
+class Ahead(NamedTuple):
+    """Keys ahead by slot, as of KeysAhead: those of slot t are from `first_next[t]` and `first_later[t]` on, rising.
+
+    `is_next`: whether the next Einsum uses the slot; slots beyond it does not.
+    """
+
+    is_next: Bools
+    first_next: Ints
+    next_keys: Ints
+    first_later: Ints
+    later_keys: Ints
+    stays: bool
+
+
+class Layout(NamedTuple):
+    """Columns of boundary states before and behind an Einsum.
+
+    `used`, `own`: of each slot of the step, before and behind, -1 where there is none. `others`: of each other slot its
+    column before, that behind, and whether it is still needed. `facts`: of each slot of the step, see NEEDED.
+    """
+
+    used: Ints
+    own: Ints
+    others: Ints
+    facts: Ints
+
+
+class Fitting(NamedTuple):
+    """Options that fit behind boundary states that are alike in what the Einsum uses, and what these lead to.
+
+    `group`: of each boundary state before, the groups by first appearance. Of each group: `first_pair` and
+    `first_lead` (groups + 1), where its options and its targets begin. `options`, `leads`: of each pair the option and
+    the lead. `targets`: of each lead a row: tensors of the step, state of those that pass by, loops, whether loops
+    stand above some tensor, and whether it has nothing that later Einsums do not tell apart.
+    """
+
+    group: Ints
+    first_pair: Ints
+    first_lead: Ints
+    options: Ints
+    leads: Ints
+    targets: Ints
+
+
+class Reached(NamedTuple):
+    """Boundary states behind an Einsum, by first appearance. `numbers`: of each of `afters` that among `told`, where
+    only what later Einsums tell apart is left of it.
+    """
+
+    afters: RowTable
+    numbers: Ints
+    told: RowTable

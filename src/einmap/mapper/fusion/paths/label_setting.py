@@ -136,10 +136,8 @@ class LabelSetting:
 
     def __post_init__(self) -> None:
         stages = dict.fromkeys(self.graph.stages)
-        boundary_states = (
-            boundary_state for stage in stages for boundary_state in (*stage.before, *stage.boundary_states)
-        )
-        self.widest = max(len(boundary_state.loops) for boundary_state in boundary_states)
+        states = (states for stage in stages for states in (stage.before, stage.boundary_states))
+        self.widest = max(int(states.open_loops.max(initial=0)) for states in states)
 
     def run(self, go_on: Callable[[str, int], None] = lambda _name, _position: None) -> list[Labels]:
         """The labels before the first Einsum and behind each; the last ones are of whole cascades.
@@ -183,8 +181,8 @@ class LabelSetting:
         options = part.packed(stage, self.n_costs, self.room)
         joined_edges = JoinedEdges(
             edges,
-            np.array([len(boundary_state.loops) for boundary_state in stage.before], dtype=np.int64),
-            np.array([len(boundary_state.loops) for boundary_state in stage.boundary_states], dtype=np.int64),
+            stage.before.open_loops,
+            stage.boundary_states.open_loops,
             options.passing,
             np.array([self._added(stage, *edge) for edge in absent]).reshape(len(absent), m, self.widest),
         )

@@ -16,7 +16,7 @@ from einmap.arrays import Bools, Floats, Ints
 from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature
 from einmap.mapper.fusion.fronts.protocol import FrontMemories
 from einmap.mapper.fusion.paths import path_kernels
-from einmap.mapper.fusion.paths.boundary_states import BoundaryState, EinsumOptions, Option, Slot
+from einmap.mapper.fusion.paths.boundary_states import BoundaryStates, EinsumOptions, Option, Slot
 from einmap.mapper.fusion.paths.kernel_records import ABSENT, PLAIN, UNEXPANDED, PackedChains, PackedStages
 from einmap.mapper.fusion.paths.lower_envelope import lines_of, lower_corners
 from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
@@ -46,13 +46,9 @@ class ContendedMemories:
     always: Floats
     _shared: dict[tuple[Option, frozenset[Slot], frozenset[Slot]], tuple[Floats, Floats]] = field(default_factory=dict)
 
-    def passing(self, boundary_state: BoundaryState, used: Mapping[Slot, object]) -> Floats:
-        """Space of shared tensors that live on while an Einsum runs that does not use them."""
-        bits = np.zeros(len(self.capacity))
-        for live in boundary_state.live:
-            if live.slot not in used and live.key.memory in self._number:
-                bits[self._number[live.key.memory]] += live.bits
-        return bits
+    def passing(self, boundary_states: BoundaryStates, used: Mapping[Slot, object]) -> Floats:
+        """Space of shared tensors that live on while an Einsum runs that does not use them, a row for each state."""
+        return boundary_states.bits_beside(used, self.space.memories)
 
     def shared(self, step: EinsumOptions, option: Option) -> tuple[Floats, Floats]:
         """Bits of shared tensors that the Einsum uses first, and last, while others run below its first ... loops."""
@@ -79,10 +75,6 @@ class ContendedMemories:
     def bits_in(self, memory: str, bits: float) -> Floats:
         """Bits of one memory as a row for all."""
         return np.array([bits if name == memory else 0.0 for name in self.space.memories])
-
-    @cached_property
-    def _number(self) -> dict[str, int]:
-        return {name: i for i, name in enumerate(self.space.memories)}
 
 
 @dataclass(frozen=True)
@@ -137,7 +129,7 @@ class PackedOptions:
 
 def packed(stage: Stage, rows: Mapping[int, OptionCosts], room: ContendedMemories) -> PackedOptions:
     """The chains of a stage's options, not weighed yet; those that no way has are left out."""
-    options, present, m = stage.step.options, sorted(rows), len(room.capacity)
+    options, present = stage.step.options, sorted(rows)
     n_rows, fused = np.zeros(len(options), dtype=np.int64), np.zeros(len(options), dtype=np.int64)
     n_rows[present] = [len(rows[o].costs) for o in present]
     fused[present] = [rows[o].kept.shape[2] for o in present]
@@ -155,9 +147,7 @@ def packed(stage: Stage, rows: Mapping[int, OptionCosts], room: ContendedMemorie
         np.concatenate([rows[o].kept.ravel() for o in present]),
         np.concatenate([born.ravel() for born, _ in shared]),
         np.concatenate([dying.ravel() for _, dying in shared]),
-        np.array([room.passing(boundary_state, options[0].keys) for boundary_state in stage.before]).reshape(
-            len(stage.before), m
-        ),
+        room.passing(stage.before, options[0].keys),
         np.zeros((0, 0)),
     )
 
@@ -195,7 +185,7 @@ class ShortestPaths:
         stages, order = list(every), graph.stages
         number = {stage: i for i, stage in enumerate(stages)}
         self._at = begins([*(len(stage.before) for stage in order), len(order[-1].boundary_states)])
-        loops = [len(boundary_state.loops) for stage in stages for boundary_state in stage.before]
+        loops = np.concatenate([stage.before.open_loops for stage in stages])
 
         first = begins([len(stage.step.options) for stage in stages])
         packed_stages = PackedStages(
@@ -203,7 +193,7 @@ class ShortestPaths:
             begins([len(edges[stage]) for stage in stages]),
             begins([len(stage.before) for stage in stages]),
             first,
-            np.array(loops, dtype=np.int64),
+            loops,
             np.concatenate([options.passing for options in every.values()]),
         )
         self._backward, rests, through = path_kernels.least_paths(

@@ -13,70 +13,57 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
 
 from einmap.arrays import Ints
-from einmap.mapper.fusion.fronts.nests.loops import Kind
-from einmap.mapper.fusion.fronts.nests.signatures import Key
-from einmap.mapper.fusion.paths.boundary_states import (
-    ANY_LOOPS,
-    OTHER_LOOPS,
-    BoundaryState,
-    EinsumOptions,
-    Live,
-    Option,
-    Slot,
-    Transitions,
-    by_key,
-    by_memory,
-)
+from einmap.mapper.fusion.paths import state_kernels
+from einmap.mapper.fusion.paths.boundary_states import BoundaryStates, EinsumOptions, Slot, StateNumbers
+from einmap.mapper.fusion.paths.kernel_records import Ahead, Fitting, Layout
 
-type Keys = frozenset[Key]
+type Keys = frozenset[int]
 
 NONE: Keys = frozenset()
+NO_EDGES = np.zeros((0, 3), dtype=np.int64)
+EDGES_AT_A_TIME = 500_000
+"""Edges that one call of the kernel makes, but for those of one boundary state: some hundredths of a second."""
 
 
 @dataclass(frozen=True, eq=False)
 class KeysAhead:
-    """Keys below loops that listed options have, behind one Einsum. `of_next`: of the next one, for each tensor that it
-    uses; `later`: of it or any later one. `stays`: the next one may be left out; what is before it is behind it, then.
+    """Numbers of keys below loops that listed options have, behind one Einsum.
 
-    Where the next one has no listed option with a key only chains that are not listed can follow, and these look at
-    little: most boundary states behind long lists are alike then.
+    `of_next`: of the next one, for each tensor that it uses; `later`: of it or any later one. `stays`: the next one may
+    be left out; what is before it is behind it, then. Where the next one has no listed option with a key only chains
+    that are not listed can follow, and these look at little: most boundary states behind long lists are alike then.
     """
 
     of_next: Mapping[Slot, Keys]
     later: Mapping[Slot, Keys]
     stays: bool
 
-    def told(self, state: BoundaryState, behind: Transitions) -> BoundaryState:
-        """The boundary state with only what later Einsums tell apart."""
-        if self.stays or not (state.partial or self.ends(state.live)):
-            return state
-        lives = [behind.once(self.told_live(live)) for live in state.live]
-        return behind.joined(lives, (), any(live.key.loops for live in lives))
+    @cached_property
+    def by_slot(self) -> Ahead:
+        """The keys as kernels take them."""
+        n = max(self.of_next, default=-1) + 1
+        is_next = np.array([slot in self.of_next for slot in range(n)], dtype=bool)
+        return Ahead(is_next, *_in_rows(self.of_next, n), *_in_rows(self.later, n), self.stays)
 
-    def ends(self, lives: Sequence[Live]) -> bool:
-        """Whether no listed option of the next Einsum can follow behind some tensors."""
-        return any(
-            live.key.loops and live.slot in self.of_next and live.key not in self.of_next[live.slot] for live in lives
-        )
 
-    def told_live(self, live: Live) -> Live:
-        """A tensor where not all is known, with only what later Einsums tell apart."""
-        if live.slot not in self.of_next:
-            return by_memory(live.slot, live.key, live.bits)
-        if live.key.loops in ((), ANY_LOOPS) or live.key in self.later.get(live.slot, NONE):
-            return by_key(live.slot, live.key, live.bits)
-        return by_key(live.slot, Key(live.key.memory, OTHER_LOOPS), live.bits)
+def _in_rows(keys: Mapping[Slot, Keys], n: int) -> tuple[Ints, Ints]:
+    """Where the keys of each of `n` slots begin, and all of them, rising for each slot."""
+    every = [sorted(keys.get(slot, NONE)) for slot in range(n)]
+    begins = np.array([0, *accumulate(map(len, every))], dtype=np.int64)
+    return begins, np.array([key for of in every for key in of], dtype=np.int64)
 
 
 @dataclass
 class KeysOfCascade:
     """The keys ahead of each Einsum, one object for those that are equal."""
 
+    numbers: StateNumbers
     _once: dict[Keys, Keys] = field(default_factory=dict)
     _united: dict[tuple[int, int], Keys] = field(default_factory=dict)
     _ahead: dict[Hashable, KeysAhead] = field(default_factory=dict)
@@ -87,11 +74,12 @@ class KeysOfCascade:
         found = [self._known({}, later, stays=False)]
         for step in reversed(steps[1:]):
             # a tensor that the step is the first to use is not there before it, and may have the slot of another one
-            own = {t: self._interned(keys) for t, keys in step.listed_keys.items() if t not in step.born}
+            listed = self.numbers.listed_keys(step)
+            own = {t: self._interned(keys) for t, keys in listed.items() if t not in step.born}
             later = {t: self._union(own.get(t, NONE), later.get(t, NONE)) for t in step.needed - step.born} | {
                 t: keys for t, keys in own.items() if t not in step.needed
             }
-            stays = bool(later) and any(option.absent for option in step.options)
+            stays = bool(later) and step.may_be_absent
             found.append(self._known(own, {t: later[t] for t in own}, stays=stays))
         return found[::-1]
 
@@ -101,7 +89,9 @@ class KeysOfCascade:
             tuple(sorted((slot, id(keys)) for slot, keys in later.items())),
             stays,
         )
-        return self._ahead.setdefault(key, KeysAhead(of_next, later, stays))
+        if key not in self._ahead:
+            self._ahead[key] = KeysAhead(of_next, later, stays)
+        return self._ahead[key]
 
     def _interned(self, keys: Keys) -> Keys:
         return self._once.setdefault(keys, keys)
@@ -113,134 +103,53 @@ class KeysOfCascade:
         return self._united[key]
 
 
-UNCHANGED, RELAXED, TOLD = -1, -2, -3
-"""State of tensors that pass by, where it is not that only so many loops stay open."""
-
-
-class Target(NamedTuple):
-    """Result of some options: tensors that the Einsum uses, and what becomes of the others.
-
-    `passing`: UNCHANGED, RELAXED, TOLD, or the number of loops that stay open. `cut`: whether loops stand above some
-    tensor. `told`: it has nothing that later Einsums do not tell apart.
+def edges_of(
+    step: EinsumOptions, before: BoundaryStates, ahead: KeysAhead, go_on: Callable[[], None]
+) -> tuple[BoundaryStates, Ints]:
+    """The boundary states behind an Einsum, in the order in which they are found, and the edges: (n, 3) numbers of the
+    boundary state before, the option, and the boundary state behind. `go_on` is called often.
     """
+    numbers, slots = before.numbers, sorted(step.slots)
+    others = [c for c, slot in enumerate(before.slots) if slot not in step.slots]
+    behind = sorted([*slots, *(before.slots[c] for c in others)])
+    facts = [(t in step.needed, t in step.intermediates, t in step.states) for t in slots]
+    layout = Layout(
+        np.array([before.slots.index(t) if t in before.slots else -1 for t in slots], dtype=np.int64),
+        np.array([behind.index(t) for t in slots], dtype=np.int64),
+        np.array(
+            [(c, behind.index(before.slots[c]), before.slots[c] in step.needed) for c in others], dtype=np.int64
+        ).reshape(len(others), 3),
+        np.array(facts, dtype=np.int64).reshape(len(slots), 3),
+    )
+    options, of_slots = numbers.options(step), np.array(slots, dtype=np.int64)
+    parts, keys = numbers.parts, ahead.by_slot
+    go_on()
+    fitting, numbers.lives = state_kernels.fitting_options(
+        before.rows, options, of_slots, layout, numbers.lives, parts, keys
+    )
+    reached, edges = state_kernels.nothing_reached(len(behind) + 2), []
+    for part in _parts(fitting):
+        go_on()
+        some, reached, numbers.lives = state_kernels.edges_behind(
+            part, before.rows, layout, fitting, reached, numbers.lives, parts, keys
+        )
+        edges.append(some)
+    rows = reached.told.rows[: reached.told.size[0]]
+    there = [c for c in range(len(behind)) if rows[:, c].any()]
+    states = BoundaryStates(numbers, tuple(behind[c] for c in there), np.ascontiguousarray(rows[:, [*there, -2, -1]]))
+    return states, edges[0] if len(edges) == 1 else np.concatenate([NO_EDGES, *edges])
 
-    own: tuple[Live, ...]
-    passing: int
-    loops: tuple[tuple[Kind, int], ...]
-    cut: bool
-    told: bool = False
 
-
-UNKNOWN = Target((), UNCHANGED, (), False)
-"""In place of a target that is to be found."""
-
-
-class Fitting(NamedTuple):
-    """The options that fit behind boundary states that are alike in what the Einsum uses, and their targets."""
-
-    options: Ints
-    target: Ints
-    targets: tuple[Target, ...]
-
-
-@dataclass
-class StageEdges:
-    """The edges of one stage. `matching`: numbers of the options that may fit behind a boundary state.
-
-    `known`: of stages before, what options lead to behind boundary states that are alike in what the Einsum uses.
-    `ahead`: what later Einsums tell apart.
-    """
-
-    step: EinsumOptions
-    behind: Transitions
-    matching: Callable[[BoundaryState], Sequence[int]]
-    known: dict[Hashable, dict[Option, Target | None]]
-    ahead: KeysAhead
-    reached: list[BoundaryState] = field(default_factory=list)
-    """The boundary states behind the Einsum, in the order in which they are found."""
-    _numbers: dict[int, int] = field(default_factory=dict)
-    _fitting: dict[tuple[object, ...], Fitting] = field(default_factory=dict)
-    _told_targets: dict[Target, Target] = field(default_factory=dict)
-    _passed: dict[tuple[int, tuple[int, ...]], tuple[tuple[Live, ...], bool]] = field(default_factory=dict)
-
-    def of(self, before: BoundaryState) -> tuple[Ints, Ints]:
-        """The options that fit behind a boundary state, and the numbers of those that they lead to."""
-        slots = self.step.slots
-        used = [live for live in before.live if live.slot in slots]
-        others = [live for live in before.live if live.slot not in slots]
-        depth = max([len(live.key.loops) for live in others if live.slot in self.step.needed], default=0)
-        alike = tuple(map(id, used)), before.loops, before.partial, bool(others), depth
-        fitting = self._fitting.get(alike)
-        if fitting is None:
-            known = self.known.setdefault((self.step.structure, alike), {})
-            fitting = self._fitting[alike] = self._fit(before, known)
-        key = tuple(map(id, others))
-        numbers = [self._number(target, others, key) for target in fitting.targets]
-        return fitting.options, np.array(numbers, dtype=np.int64)[fitting.target]
-
-    def _fit(self, before: BoundaryState, known: dict[Option, Target | None]) -> Fitting:
-        """Try each option behind a boundary state."""
-        options, numbers, targets = list[int](), list[int](), dict[Target, int]()
-        for o in self.matching(before):
-            option = self.step.options[o]
-            target = known.get(option, UNKNOWN)
-            if target is UNKNOWN:
-                target = known[option] = self._target(before, option)
-            if target is not None:
-                target = self._told_targets.get(target) or self._told_target(target)
-                options.append(o)
-                numbers.append(targets.setdefault(target, len(targets)))
-        return Fitting(np.array(options, dtype=np.int64), np.array(numbers, dtype=np.int64), tuple(targets))
-
-    def _target(self, before: BoundaryState, option: Option) -> Target | None:
-        """Result of an option behind a boundary state; None if it does not fit."""
-        after = self.behind.of(before, option, self.step)
-        if after is None:
-            return None
-        own = tuple([live for live in after.live if live.slot in self.step.slots])
-        if option.absent:
-            passing, cut = UNCHANGED, before.partial
-        elif (before.partial or option.unexpanded) and (option.unexpanded or self._keeps(before)):
-            passing, cut = RELAXED, any(live.key.loops for live in own)
-        else:
-            passing, cut = self.behind.depth_behind(before, option, self.step), False
-        return Target(own, passing, after.loops, cut)
-
-    def _told_target(self, target: Target) -> Target:
-        """A target with only what later Einsums tell apart, where that is known whatever passes by."""
-        told = target
-        if not self.ahead.stays and (target.cut or self.ahead.ends(target.own)):
-            own = tuple([self.behind.once(self.ahead.told_live(live)) for live in target.own])
-            told = Target(own, RELAXED if target.passing == RELAXED else TOLD, (), cut=True, told=True)
-        self._told_targets[target] = told
-        return told
-
-    def _keeps(self, before: BoundaryState) -> bool:
-        """Whether something of a boundary state is still needed behind the Einsum."""
-        return any(live.slot in self.step.needed for live in before.live)
-
-    def _number(self, target: Target, others: Sequence[Live], key: tuple[int, ...]) -> int:
-        """The number of the boundary state that a target makes with the tensors that pass by."""
-        passing = target.passing, key
-        if passing not in self._passed:
-            self._passed[passing] = self._pass(target.passing, others)
-        lives, cut = self._passed[passing]
-        after = self.behind.joined((*target.own, *lives), target.loops, target.cut or cut)
-        number = self._numbers.get(id(after))
-        if number is None:
-            told = after if target.told else self.ahead.told(after, self.behind)
-            number = self._numbers[id(after)] = self._numbers.setdefault(id(told), len(self.reached))
-            if number == len(self.reached):
-                self.reached.append(told)
-        return number
-
-    def _pass(self, passing: int, others: Sequence[Live]) -> tuple[tuple[Live, ...], bool]:
-        """State of tensors that pass by, and whether loops stand above some where these are not looked at."""
-        if passing == UNCHANGED:
-            return tuple(others), False
-        waiting = [live for live in others if live.slot in self.step.needed]
-        if passing in (RELAXED, TOLD):
-            of_live = self.behind.relaxed_live if passing == RELAXED else self.ahead.told_live
-            relaxed = tuple([self.behind.once(of_live(live)) for live in waiting])
-            return relaxed, any(live.key.loops for live in relaxed)
-        return tuple([self.behind.passed_by(live, passing) for live in waiting]), False
+def _parts(fitting: Fitting) -> list[tuple[int, int]]:
+    """From which boundary state on to before which edges are made at a time."""
+    n = len(fitting.group)
+    ends = np.cumsum(np.diff(fitting.first_pair)[fitting.group])
+    if not n or ends[-1] <= EDGES_AT_A_TIME:
+        return [(0, n)]
+    parts, begin = [], 0
+    while begin < n:
+        done = ends[begin - 1] if begin else 0
+        end = max(int(np.searchsorted(ends, done + EDGES_AT_A_TIME, side="right")), begin + 1)
+        parts.append((begin, end))
+        begin = end
+    return parts

@@ -51,6 +51,7 @@ class Refinement(Protocol):
     """The search that a good cascade is looked for in, as far as that has to know it."""
 
     cascade: CascadeProblem
+    graph: StateGraph
     option_bounds: OptionBounds
     listing: FrontListing
     shares: list[float]
@@ -156,7 +157,7 @@ def _graph(
     for step, member in zip(steps, members, strict=True):
         if step not in fewer:
             fewer[step] = replace(step, options=tuple(o for o in step.options if allowed(member.chains, o)))
-    graph = StateGraph([member.einsum.name for member in members])
+    graph = StateGraph([member.einsum.name for member in members], refinement.graph.numbers)
     graph.build([fewer[step] for step in steps], refinement.cascade.watch("a good way to fuse {}"))
     return graph
 
