@@ -26,12 +26,11 @@ import numpy as np
 import einmap
 from einmap.bench.compiler import Library, aligned, compiler_at_hand
 from einmap.bench.predict import core_of, predicted
-from einmap.bench.refine import refined
+from einmap.bench.search import mapped
 from einmap.bench.timing import pinned
 from einmap.bench.values import by_numpy, inputs_of
 from einmap.emit.fast.fast_c import fast_nest, text_of
 from einmap.errors import EinmapError
-from einmap.mapper.mapper import best_mappings
 from einmap.mapping.pretty import pretty
 from einmap.progress import Progress
 from einmap.search.problem import problem_of
@@ -96,8 +95,7 @@ def sampled(spec: Spec, count: int) -> Iterator[tuple[Spec, float, float]]:
 
 def best_of(spec: Spec) -> Spec:
     """The mapping that `einmap bench` runs."""
-    result = best_mappings(spec, time_limit_s=10)
-    return refined(result.spec.with_mapping(result.mapping), "energy", Progress())
+    return mapped(spec, 10, {}, Progress())
 
 
 def ranks(values: np.ndarray) -> np.ndarray:

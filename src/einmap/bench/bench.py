@@ -15,7 +15,7 @@ from einmap.bench.job import bytes_of, job_of
 from einmap.bench.libraries import of_threads
 from einmap.bench.predict import core_of, predicted
 from einmap.bench.result import Benchmark, Moved, Run
-from einmap.bench.timing import FLUSHED, in_turn, pinned
+from einmap.bench.timing import FLUSHED, REST, in_turn, pinned
 from einmap.bench.values import Array, is_near
 from einmap.einsum.einsum import Einsum
 from einmap.emit.fast.fast_c import einsum_text, fast_nest, text_of
@@ -69,7 +69,7 @@ def benchmark(
         for other in job.others() if compare else ():
             runs[other.name], results[other.name] = other.run, other.result
         clock = time.thread_time if cores == 1 else time.perf_counter
-        times = in_turn(runs, rounds, budget_s, clock, flushed, progress)
+        times = in_turn(runs, rounds, budget_s, clock, flushed, progress, REST if cores > 1 else 0.0)
         expected = job.expected()
         differ = {name: int((~is_near(results[name](), expected, job.exact)).sum()) for name in times}
     cost = evaluate(spec)

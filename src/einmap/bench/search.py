@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
+from einmap.bench.predict import core_of
 from einmap.bench.refine import SECONDS, cost_of, refined
 from einmap.bench.spread import best_spread
 from einmap.emit.fast.fast_c import fast_nest
-from einmap.errors import NoMappingError, NotSupportedError
+from einmap.emit.fast.nest import Nest
+from einmap.errors import EinmapError, NoMappingError, NotSupportedError
 from einmap.mapper.mapper import best_mappings
 from einmap.mapper.result.result import objective
 from einmap.model.evaluate import evaluate
@@ -83,9 +85,19 @@ def _searches(
                 raise
             continue
         metric, are_some = result.metrics[0], True
-        yield refined(result.spec.with_mapping(result.mapping), metric, progress), metric
+        found = result.spec.with_mapping(result.mapping)
+        yield refined(found, SECONDS if _is_predicted(found) else metric, progress), metric
         if result.optimal or progress.stopped:
             return
+
+
+def _is_predicted(spec: Spec) -> bool:
+    """Whether seconds are predicted from the nest of a mapping: then its tile shapes are refined by them."""
+    try:
+        nest = fast_nest(spec)
+    except EinmapError:
+        return False
+    return isinstance(nest, Nest) and core_of(spec, nest) is not None
 
 
 def _cost(found: tuple[Spec, str]) -> tuple[float, float]:

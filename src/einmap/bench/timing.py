@@ -15,6 +15,9 @@ from einmap.progress import Progress
 LEAST_ROUNDS = 3
 FLUSHED = 2**26
 """Bytes that are written to empty the caches, where the size of the last one is not known."""
+REST = 0.1
+"""Seconds between contenders of several threads: those of OpenBLAS stay busy for 2^26 ticks of the clock after a call
+(its THREAD_TIMEOUT), about 25 ms, and would take a core from the next contender."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +35,11 @@ def in_turn(
     clock: Callable[[], float],
     flushed: int,
     progress: Progress,
+    rest_s: float = 0.0,
 ) -> dict[str, Times]:
     """Seconds by `clock` of `rounds` runs of each, cold and then warm; after 3 rounds at most `budget_s` of wall time.
 
+    `rest_s`: a pause before each contender's runs, in which threads of the one before go to sleep.
     `flushed`: bytes that are written before each cold run. A progress that is stopped ends it after the first round.
     """
     times: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in contenders}
@@ -49,6 +54,7 @@ def in_turn(
         progress.report("measuring", number, rounds)
         for name, run in contenders.items():
             warm, cold = times[name]
+            time.sleep(rest_s)
             sweep += 1
             for found in (cold, warm):
                 start = clock()
