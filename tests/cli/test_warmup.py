@@ -22,6 +22,7 @@ from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.cost_bounds import compute_path
 from einmap.mapper.cost_bounds.cost_to_go import dense_kernels, sparse_kernels
 from einmap.mapper.cost_bounds.networks import tree_kernels
+from einmap.mapper.fusion.fronts.nests import nest_kernels
 from einmap.mapper.fusion.paths import envelope_kernels, label_kernels, path_kernels, state_kernels
 from einmap.mapper.objective import objective_kernels
 from einmap.mapper.objective.objective_kernels import keep_least
@@ -71,7 +72,7 @@ def signatures():
         for name in OF_CASCADES
         if name in vars(module)
     } | dict.fromkeys(OF_LARGE, sparse_kernels)
-    modules |= dict.fromkeys(OF_TREES, tree_kernels)
+    modules |= dict.fromkeys(OF_TREES, tree_kernels) | dict.fromkeys(OF_NESTS, nest_kernels)
     return {name: len(getattr(module, name).signatures) for name, module in modules.items()}
 
 
