@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from heapq import heapify, heappop, heappush
+from itertools import count
 
 import numpy as np
 
@@ -18,16 +21,45 @@ from einmap.mapper.branch_and_bound.stalled import offer
 from einmap.mapper.cost_bounds.compute_path import Path
 from einmap.mapper.cost_bounds.relaxed_bounds import bounds_of_uses
 from einmap.mapper.cost_bounds.tile_limits import within_limits
+from einmap.mapper.cost_bounds.zeros.looking import Look, Windows
 from einmap.mapper.cost_bounds.zeros.path import Zeros, ZerosPath
 from einmap.mapper.cost_bounds.zeros.rates import ZerosPricer
 from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 from einmap.mapper.objective import objective_kernels
 from einmap.mapper.templates.chain_template import ChainTemplate, Held
 from einmap.mapper.templates.groups import Group
+from einmap.mapper.templates.statistics import Loops
 from einmap.mapping.mapping import Mapping
 
+MOST_PRICERS = 500
+"""Windows whose coefficients are kept."""
 MOST_REFUSED = 4
 """Mappings of one dataplacement and use of the lanes that the model does not know, after which others are left out."""
+
+
+@dataclass(frozen=True, order=True)
+class Part:
+    """Dataplacements with windows of chances further out that wait for their search, those of the least bound first.
+
+    `numbers`: of the dataplacements, with a row of `bounds` each; `least` of these. `is_known`: whether the bounds are
+    those of these windows.
+    """
+
+    least: tuple[float, ...]
+    order: int
+    windows: Windows = field(compare=False)
+    numbers: list[int] = field(compare=False)
+    bounds: Floats = field(compare=False)
+    is_known: bool = field(compare=False, default=False)
+
+    def only(self, chosen: Callable[[Floats], Bools]) -> Part:
+        """The dataplacements whose bounds are chosen."""
+        rows = np.flatnonzero(chosen(self.bounds))
+        return replace(self, numbers=[self.numbers[i] for i in rows], bounds=self.bounds[rows])
+
+    def from_number(self, first: int) -> Part:
+        """All but the first dataplacements."""
+        return replace(self, numbers=self.numbers[first:], bounds=self.bounds[first:])
 
 
 @dataclass(eq=False)
@@ -41,6 +73,21 @@ class ZerosPathSearch(PathSearch):
         """Whether columns of cost are what the model says."""
         assert isinstance(self.pricer, ZerosPricer)
         return self.pricer.is_exact
+
+    def windowed(self, pricer: ZerosPricer) -> ZerosPathSearch:
+        """This search, without dataplacements, where chances further out are in the windows of a pricer."""
+        other = self.emptied()
+        other.pricer, other.computed = pricer, {}
+        with suppress(AttributeError):
+            del other.ragged
+        other.tables = other.new_tables(self.tables.columns)
+        return other
+
+    def _window_of(self, node: Held) -> Bools | None:
+        """Points at which the chances of a node are in their windows; None where it has none."""
+        assert isinstance(self.pricer, ZerosPricer)
+        looks = [x for x in self.pricer.windows or () if (x.tensor, x.child) == (node.tensor, node.level)]
+        return np.logical_and.reduce([self.pricer.is_within(look) for look in looks]) if looks else None
 
     @cached_property
     def ragged(self) -> bool:
@@ -68,6 +115,17 @@ class ZerosPathSearch(PathSearch):
         return room
 
     def allowed(self, node: Held) -> Bools:
+        """Points at which a node fits by itself, keeps the limits on tile shapes, and has chances in their windows."""
+        window = self._window_of(node)
+        if window is None:
+            return self._allowed(node)
+        key = "allowed in windows", node
+        if key not in self.computed:
+            self.computed[key] = self._allowed(node) & window
+        allowed: Bools = self.computed[key]
+        return allowed
+
+    def _allowed(self, node: Held) -> Bools:
         """Points at which a node fits by itself and keeps the limits on tile shapes."""
         size = self.memory(node.level).size_bits
         if not self.is_stored(node) or not np.isfinite(size):
@@ -82,7 +140,8 @@ class ZerosPathSearch(PathSearch):
 
     def inside(self, node: Held) -> Ints:
         """Points inside of some point at which a node may stand by itself, in order."""
-        return np.arange(self.lattice.size) if self.is_stored(node) else super().inside(node)
+        some = self.is_stored(node) or self._window_of(node) is not None
+        return np.arange(self.lattice.size) if some else super().inside(node)
 
     def bits_of(self, node: Held) -> float:
         """Least bits of each value of a node's tile in its memory, where the tile fits by itself."""
@@ -155,6 +214,8 @@ class ZerosRun(SearchRun):
         super().__init__(search)
         self.search = search
         self.refused: dict[tuple[int, int], int] = {}
+        self.pricers: dict[object, ZerosPricer] = {}
+        self.numbers = count()
         self.unknown = np.full(len(self.request.goals), np.inf)
         """Nothing that the model does not know is better than this, as far as it may be better than what was found."""
 
@@ -167,6 +228,95 @@ class ZerosRun(SearchRun):
             search = ZerosPathSearch(path.pricer, lanes.only(chosen), path.fanouts, *asked, zeros=path.zeros)
             self.last_search = (path, lanes, chosen.tobytes()), search
         return self.last_search[1].emptied()
+
+    # chances further out: windows, in halves where these promise something
+
+    def search_lanes(
+        self, path: Path, plans: list[ChainTemplate], begun: PathSearch, bounds: Floats, weights: dict[Loops, float]
+    ) -> None:
+        """All plans with some lanes; where costs depend on chances further out, window by window of these."""
+        assert isinstance(path, ZerosPath)
+        pricer = path.zeros_pricer
+        if pricer.is_exact:
+            super().search_lanes(path, plans, begun, bounds, weights)
+            return
+        by_looks: dict[tuple[Look, ...], list[int]] = {}
+        for number, plan in enumerate(plans):
+            by_looks.setdefault(pricer.looks(plan.chains), []).append(number)
+        searched: set[int] = set()
+        waiting = [
+            Part(tuple(bounds[numbers].min(axis=0)), next(self.numbers), pricer.whole(looks), numbers, bounds[numbers])
+            for looks, numbers in by_looks.items()
+        ]
+        heapify(waiting)
+        while waiting:
+            part = heappop(waiting).only(lambda rows: ~self.ruled_out(rows))
+            if self.stopped:
+                for left in (part, *waiting):
+                    self.left.append(left.bounds.min(axis=0, initial=np.inf))
+                return
+            if part.numbers:
+                self.search_part(path, plans, begun, part, waiting, searched)
+        for outcome, numbers in (("searched", searched), ("root bounds", {*range(len(plans))} - searched)):
+            self.count(outcome, [plans[i] for i in numbers], begun.lanes, weights)
+
+    def search_part(
+        self, path: ZerosPath, plans: list[ChainTemplate], begun: PathSearch, part: Part, waiting: list[Part],
+        searched: set[int],
+    ) -> None:  # fmt: skip
+        """Some plans with some windows: find their bounds, and put halves on the heap or search them."""
+        assert isinstance(begun, ZerosPathSearch)
+        pricer = self.pricer_of(path, part.windows)
+        with self.tally.timed("tables"):
+            search = begun.windowed(pricer)
+            taken = self.take(search, [plans[i] for i in part.numbers])
+            filled = taken > 0 and search.tables_filled(lambda: self.stopped)
+            search.gather()
+        if not taken and not search.ended:
+            # no room for the tables of one plan
+            path.short_of_room += 1
+            self.unlisted += 1
+            self.left.append(part.bounds[0])
+            taken = 1
+        elif not filled:
+            heappush(waiting, part)
+            return
+        if taken < len(part.numbers):
+            heappush(waiting, part.from_number(taken))
+        number_of = {plans[i]: i for i in part.numbers}
+        found = [(search.bound(compiled), compiled) for compiled in search.compiled] if filled else []
+        found = [(b, c) for b, c in found if np.isfinite(b).all() and not self.ruled_out(b[None, :])[0]]
+        if not found:
+            search.forget_tables()
+            return
+        found.sort(key=lambda pair: float(pair[0][0]))
+        rows, numbers = np.array([b for b, _ in found]), [number_of[c.plan] for _, c in found]
+        halves, least = pricer.halves(), tuple(rows.min(axis=0))
+        if halves is not None or (not part.is_known and waiting and waiting[0].least < least):
+            search.forget_tables()
+            for windows in halves or (part.windows,):
+                heappush(waiting, Part(least, next(self.numbers), windows, numbers, rows, halves is None))
+            return
+        self.archive.widen(max(len(compiled.levels) for _, compiled in found))
+        for bound, compiled in found:
+            if self.ruled_out(bound[None, :])[0]:
+                continue
+            if self.stopped:
+                self.left.append(bound)
+                continue
+            self.floor = min([float(bound[0]), self.later, *(other.least[0] for other in waiting)])
+            searched.add(number_of[compiled.plan])
+            self.search_plan(search, compiled, bound)
+        search.forget_tables()
+
+    def pricer_of(self, path: ZerosPath, windows: Windows) -> ZerosPricer:
+        """Coefficients where chances further out are in some windows."""
+        key = path, tuple(windows.items())
+        if key not in self.pricers:
+            if len(self.pricers) >= MOST_PRICERS:
+                self.pricers.clear()
+            self.pricers[key] = replace(path.zeros_pricer, windows=windows)
+        return self.pricers[key]
 
     def judge(self, search: PathSearch, compiled: TemplateTables, number: int, walk: Descent) -> None:
         """Find the cost of the mapping that the kernel has come to, and put it into the archive."""

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from einmap.arch.component import Memory
-from einmap.arrays import Bools, Ints
+from einmap.arrays import Bools, Floats, Ints
 from einmap.mapper.cost_bounds.coefficients import Chain, Pricer
 from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 from einmap.model.batch.zero_tables import ZeroTables
@@ -18,26 +18,56 @@ from einmap.sparse.densities import Even, Structured
 from einmap.sparse.savings import SKIPPED
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A place at which zeros of `leader` are looked at, for what passes of `tensor` from a memory to the next node.
+
+    `parent`, `child`: levels of the memory and the node. `skips`: whether what is saved takes no time.
+    """
+
+    tensor: str
+    parent: int
+    child: int
+    leader: str
+    skips: bool
+
+
+type Windows = Mapping[Look, tuple[int, int]]
+"""Chances that are taken for granted at some places: which of the levels of chance, from the first to before the last.
+
+Levels are told by `WindowedPricer.ranks`.
+"""
+
+
 @dataclass(eq=False)
 class LookingPricer(Pricer):
     """Coefficients with zeros: what is looked at. `every_use`: the uses of all fanouts, which say how many may share.
 
-    `holds`: whether a memory may keep a tensor.
+    `holds`: whether a memory may keep a tensor. `windows`: chances further out, where what stands there is known; None:
+    anything may.
     """
 
     tables: ZeroTables = field(kw_only=True)
     every_use: LaneTable = field(kw_only=True)
     holds: Callable[[str, str], bool] = field(kw_only=True)
+    windows: Windows | None = field(kw_only=True, default=None)
 
     # what savings look at
 
     def leaders(self, tensor: str | None, parent: int) -> tuple[dict[str, bool], dict[str, bool]]:
         """Tensors that are looked at for what passes of a tensor below a memory, and whether they skip.
 
-        First those that its own savings look at, then others that savings of memories further out may look at.
+        First those that its own savings look at, then those that savings of memories further out may look at. Chances
+        that are taken for granted count as further out.
         """
         own = self._leading(self.leaves[parent].name, tensor)
         outer: dict[str, bool] = {}
+        if self.windows is not None:
+            granted = self.granted(tensor, parent)
+            here = {look.leader for look in granted if look.parent == parent}
+            for look in granted:
+                outer[look.leader] = outer.get(look.leader, False) or look.skips
+            return {leader: skips for leader, skips in own.items() if leader not in here}, outer
         for leaf in self.leaves[:parent]:
             if tensor is None or not self.holds(leaf.name, tensor):
                 continue
@@ -52,12 +82,42 @@ class LookingPricer(Pricer):
                 found[leader] = found.get(leader, False) or saving.state == SKIPPED
         return found
 
+    def granted(self, tensor: str | None, parent: int) -> list[Look]:
+        """The places at a memory and further out whose chances are taken for granted, for what passes of a tensor."""
+        return [look for look in self.windows or () if look.tensor == tensor and look.parent <= parent]
+
+    def looks(self, chains: Mapping[str, Chain]) -> tuple[Look, ...]:
+        """The places of a dataplacement on whose chances depends what is paid further in."""
+        found = []
+        for access in self.einsum.accesses:
+            exchanges = self.exchanges(chains[access.tensor])
+            leading = [self._leading(self.leaves[exchange[0]].name, access.tensor) for exchange in exchanges]
+            starts_anew = access.output and self._reduced(access.tensor)
+            for at, (exchange, own) in enumerate(zip(exchanges[:-1], leading, strict=False)):
+                for leader, skips in own.items():
+                    others = [further.get(leader) for further in leading[at + 1 :]]
+                    if starts_anew or any(other is None or other < skips for other in others):
+                        found.append(Look(access.tensor, exchange[0], exchange[-1], leader, skips))
+        return tuple(found)
+
+    def _reduced(self, output: str) -> bool:
+        """Whether several lanes may add to the same values of an output."""
+        reduces = any(output in d.dimension.may_reuse for d in self.every_use.dimensions)
+        return reduces and bool((self.merged(self.every_use, output) > 1).any())
+
     def shared(self, table: LaneTable, tensor: str, exchange: Chain) -> Ints:
         """Lanes whose tiles of each leader are looked at together in an exchange, (uses, leaders)."""
-        own, _ = self.leaders(tensor, exchange[0])
+        columns = [self.together(table, tensor, exchange, leader) for leader in self.leaders(tensor, exchange[0])[0]]
+        return np.stack(columns, axis=1).astype(np.int64) if columns else np.ones((len(table), 0), dtype=np.int64)
+
+    def lanes_of(self, table: LaneTable, look: Look) -> Floats:
+        """Lanes whose tiles of a leader are looked at together at a place."""
+        return self.together(table, look.tensor, (look.parent, look.child), look.leader)
+
+    def together(self, table: LaneTable, tensor: str, exchange: Chain, leader: str) -> Floats:
+        """Lanes whose tiles of a leader are looked at together in an exchange."""
         merging = self._merging(table, tensor, exchange)
-        columns = [table.over(merging, self._irrelevant(tensor) & self._told_apart(leader)) for leader in own]
-        return np.stack(columns, axis=1).astype(np.int64) if own else np.ones((len(table), 0), dtype=np.int64)
+        return table.over(merging, self._irrelevant(tensor) & self._told_apart(leader))
 
     def _merging(self, table: LaneTable, tensor: str, exchange: Chain) -> Bools:
         """Dimensions whose lanes may share what an exchange brings of a tensor."""
@@ -74,9 +134,14 @@ class LookingPricer(Pricer):
 
     # what is known
 
-    @cached_property
+    @property
     def is_exact(self) -> bool:
         """Whether costs are those of the model, for the lanes that it knows."""
+        return self.may_be_exact and self.windows_are_exact
+
+    @cached_property
+    def may_be_exact(self) -> bool:
+        """Whether costs are those of the model where the windows are exact."""
         sparsity, memories = self.tables.sparsity, [i for i, x in enumerate(self.leaves) if isinstance(x, Memory)]
         if sparsity.takes_slowest or not self._blocks_are_whole():
             return False
@@ -86,15 +151,22 @@ class LookingPricer(Pricer):
         for access in self.einsum.accesses:
             holding = [i for i in memories if self.holds(self.leaves[i].name, access.tensor)]
             both = [self.leaders(access.tensor, parent) for parent in holding]
-            if any(own.get(t) is None or own[t] < skips for own, outer in both for t, skips in outer.items()):
+            if self.windows is None and any(
+                own.get(t) is None or own[t] < skips for own, outer in both for t, skips in outer.items()
+            ):
                 return False
-            looked_at += {} if access.output else dict.fromkeys(t for own, _ in both for t in own)
+            leading = [self._leading(self.leaves[parent].name, access.tensor) for parent in holding]
+            looked_at += {} if access.output else dict.fromkeys(t for own in leading for t in own)
             has_format = any(tensor == access.tensor for _, tensor in sparsity.formats)
-            if access.output and len(holding) > 1 and (has_format or any(own for own, _ in both)):
-                reduces = any(access.tensor in d.dimension.may_reuse for d in self.every_use.dimensions)
-                if reduces and bool((self.merged(self.every_use, access.tensor) > 1).any()):
-                    return False
+            waits = any(leading) and (self.windows is None or bool(sparsity.energies))
+            if access.output and len(holding) > 1 and (has_format or waits) and self._reduced(access.tensor):
+                return False
         return len(looked_at) == len(set(looked_at))
+
+    @property
+    def windows_are_exact(self) -> bool:
+        """Whether the chances that are taken for granted are known, not only between two bounds."""
+        return not self.windows
 
     def _blocks_are_whole(self) -> bool:
         """Whether no tile cuts blocks of a structured density elsewhere than other tiles of its shape."""

@@ -5,8 +5,9 @@ The count is affine in the values that fill the node, as without zeros (`coeffic
 depend on the point of the lattice at which the node stands, and on the lanes that share what passes. So a node is paid
 for by a few numbers of its point (`Pricer.weights`): each is a `Factor`, of all fills or of what happens once.
 
-They are the expected costs themselves where savings of the exchanges further out look at no other tensors, tiles do not
-cut blocks of a structured density, and lanes are `mean`; else lower bounds.
+They are the expected costs themselves where savings of the exchanges further out look at no other tensors or have a
+chance that is known (`windows`), tiles do not cut blocks of a structured density, and lanes are `mean`; else lower
+bounds.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from einmap.mapper.cost_bounds.coefficients import Chain
 from einmap.mapper.cost_bounds.rates.affine import Affine
 from einmap.mapper.cost_bounds.rates.exchange_costs import ExchangeCosts, Part, each_part, stations_of
 from einmap.mapper.cost_bounds.rates.unit_fills import Fills
-from einmap.mapper.cost_bounds.zeros.looking import LookingPricer
+from einmap.mapper.cost_bounds.zeros.windows import WindowedPricer
 from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 from einmap.mapper.mapspace.latency_forms import compute_seconds
 from einmap.model.batch.zero_tables import SURE, Chance
@@ -55,48 +56,43 @@ class Factor:
 
 
 @dataclass(eq=False)
-class ZerosPricer(LookingPricer):
+class ZerosPricer(WindowedPricer):
     """Least coefficients with zeros."""
 
     _weights: dict[tuple[str, Chain], Floats] = field(init=False, default_factory=dict)
 
     # chances at all points
 
-    @cached_property
-    def _shapes(self) -> Mapping[str, Any]:
-        """Tile shape of each rank variable, for each point."""
-        shapes: dict[str, Any] = dict(self.einsum.bounds)
-        return shapes | {v: self.lattice.shapes(axis) for v, axis in self.lattice.axis_of.items()}
+    def chances(self, tensor: str, parent: int, shared: Sequence[int]) -> tuple[Chance, Chance]:
+        """Chances that what passes of a tensor below a memory is done, and that it takes time, for each point.
 
-    def chances(
-        self, tensor: str | None, parent: int, shared: Sequence[int], sizes: Mapping[str, Any]
-    ) -> tuple[Chance, Chance]:
-        """Chances that what passes of a tensor below a memory is done, and that it takes time, in tiles of `sizes`."""
+        Without those that are taken for granted.
+        """
         own, outer = self.leaders(tensor, parent)
         done = timed = SURE
-        for leader, skips, lanes in [
-            *((*pair, n) for pair, n in zip(own.items(), shared, strict=True)),
-            *((leader, skips, 1) for leader, skips in outer.items() if leader not in own),
-        ]:
-            chance = self.tables.of_lanes(leader, self.tables.extents(leader, sizes), lanes)
-            if leader not in own:
-                # in larger boxes, further out, it is no less
-                chance = Chance(chance.least, 1.0)
+        for leader, lanes in zip(own, shared, strict=True):
+            chance = self.chance_at_points(leader, lanes)
             done = done.both(chance)
-            timed = timed.both(chance) if skips else timed
-            if leader in own and not skips and outer.get(leader, False):
-                timed = timed.both(Chance(chance.least, 1.0))
+            timed = timed.both(chance) if own[leader] else timed
+        for leader, skips in outer.items() if self.windows is None else ():
+            # in larger boxes, further out, it is no less
+            least = Chance(self.chance_at_points(leader, 1).least, 1.0)
+            done = done if leader in own else done.both(least)
+            timed = timed.both(least) if skips and not own.get(leader, False) else timed
         return done, timed
 
-    def factor(self, tensor: str, exchange: Chain, what: Factor, sizes: Mapping[str, Any]) -> Any:
-        """A factor in tiles of `sizes`, without the values that fill the node."""
+    def factor(self, tensor: str, exchange: Chain, what: Factor) -> Any:
+        """A factor of each point, without the values that fill the node."""
         value: Any = 1.0
         if what.of:
-            done, timed = self.chances(tensor, exchange[0], what.shared, sizes)
+            done, timed = self.chances(tensor, exchange[0], what.shared)
             chance = done if what.of == DONE else timed
             value = chance.most if what.most else chance.least
         if what.metadata >= 0:
-            value = value * self.metadata(tensor, exchange, what.metadata, sizes)
+            key = "metadata", tensor, exchange[0], exchange[-1], what.metadata
+            if key not in self.remembered:
+                self.remembered[key] = self.metadata(tensor, exchange, what.metadata, self._shapes)
+            value = value * self.remembered[key]
         return value
 
     def metadata(self, tensor: str, exchange: Chain, level: int, sizes: Mapping[str, Any]) -> Any:
@@ -133,8 +129,7 @@ class ZerosPricer(LookingPricer):
 
     def _kinds(self, tensor: str, exchange: Chain) -> Iterator[tuple[str, bool, int]]:
         """Chances and metadata by which an exchange is paid, lanes aside."""
-        own, outer = self.leaders(tensor, exchange[0])
-        if own or outer:
+        if self.has_chances(tensor, exchange):
             yield DONE, False, -1
             yield TIMED, False, -1
             if any(energy > 0 for energy in self.tables.sparsity.energies.values()):
@@ -144,6 +139,11 @@ class ZerosPricer(LookingPricer):
             if self._has_metadata(level, tensor):
                 yield DONE, False, level
                 yield TIMED, False, level
+
+    def has_chances(self, tensor: str, exchange: Chain) -> bool:
+        """Whether the chances of an exchange depend on the point of its node."""
+        own, outer = self.leaders(tensor, exchange[0])
+        return bool(own or (outer and self.windows is None))
 
     def _has_metadata(self, level: int, tensor: str) -> bool:
         unit = self.leaves[level]
@@ -170,7 +170,7 @@ class ZerosPricer(LookingPricer):
             fills = self.lattice.filled(self.einsum)[1][number]
             rows = np.zeros((self.kinds, self.lattice.size))
             for row, what in zip(rows, self.factors(tensor, exchange), strict=False):
-                row[:] = self.factor(tensor, exchange, what, self._shapes) * (fills if what.fills else 1.0)
+                row[:] = self.factor(tensor, exchange, what) * (fills if what.fills else 1.0)
             self._weights[tensor, ends] = rows
         return self._weights[tensor, ends]
 
@@ -180,7 +180,9 @@ class ZerosPricer(LookingPricer):
         traffic = self._traffic(table, access, tail)
         outermost, *inner = [e for e in reversed(traffic.exchanges) if e.parent.level >= tail[0]]
         exchange = outermost.parent.level, outermost.child.level
-        paid = _Paid(self, access.tensor, exchange, len(table), self.shared(table, access.tensor, exchange))
+        granted = self.granted_chances(table, access.tensor, exchange[0])
+        shared = self.shared(table, access.tensor, exchange)
+        paid = _Paid(self, access.tensor, exchange, shared, granted)
         for at in stations_of(outermost):
             for part in each_part(traffic, outermost, at):
                 self._add(paid, outermost, at, part)
@@ -232,7 +234,8 @@ class ZerosPricer(LookingPricer):
         most = max([0.0, *(energy for (name, _), energy in energies.items() if name in names)])
         with_metadata = [level for level in levels if self._has_metadata(level, access.tensor)]
         if not with_metadata:
-            return saved + 2 * most
+            done = 1.0 if most or self.windows is None else self.most_done(table, access.tensor, levels)
+            return (saved + 2 * most) * done
         bits = max(float(np.max(self.metadata(access.tensor, levels, level, self._shapes))) for level in with_metadata)
         memories = [leaf for leaf in map(self.leaves.__getitem__, with_metadata) if isinstance(leaf, Memory)]
         width = min(memory.bits[access.tensor] for memory in memories)
@@ -300,16 +303,18 @@ class ZerosPricer(LookingPricer):
                 before[0] = np.minimum(before[0], lanes[:, i])
                 before[1] = np.minimum(before[1], lanes[:, i]) if skips else before[1]
             for leader, skips in outer.items():
-                # of what is looked at further out nothing is known but that its boxes are not smaller
                 before = each.setdefault(leader, [math.inf, math.inf])
-                before[0] = before[0] if leader in looked_at else 1
-                before[1] = 1 if skips and not looked_at.get(leader, False) else before[1]
+                if self.windows is None:
+                    # of what is looked at further out nothing is known but that its boxes are not smaller
+                    before[0] = before[0] if leader in looked_at else 1
+                    before[1] = 1 if skips and not looked_at.get(leader, False) else before[1]
         done = timed = SURE
         for leader, (number, timing) in each.items():
             extents = self.tables.extents(leader, dict.fromkeys(self.einsum.rank_variables, 1))
-            done = done.both(self._of_any(leader, extents, number))
-            timed = timed.both(self._of_any(leader, extents, timing))
-        if not alone and not any(self.leaders(*pair)[1] for pair in inputs):
+            windows = [self._granted(table, leader, inputs, skipping=skipping) for skipping in (False, True)]
+            done = done.both(windows[0].smaller(self._of_any(leader, extents, number)))
+            timed = timed.both(windows[1].smaller(self._of_any(leader, extents, timing)))
+        if not alone and (self.windows is not None or not any(self.leaders(*pair)[1] for pair in inputs)):
             return done, timed
         return Chance(done.least, 1.0), Chance(timed.least, 1.0)
 
@@ -321,15 +326,22 @@ class ZerosPricer(LookingPricer):
 
 
 class _Paid:
-    """Sums of costs of an exchange by factor; `shared`: of each use the lanes that share, by leader."""
+    """Sums of costs of an exchange by factor; `shared`: of each use the lanes that share, by leader.
 
-    def __init__(self, pricer: ZerosPricer, tensor: str, exchange: Chain, uses: int, shared: Ints) -> None:
+    `granted`: chances in windows, that it is done and that it takes time.
+    """
+
+    def __init__(
+        self, pricer: ZerosPricer, tensor: str, exchange: Chain, shared: Ints, granted: tuple[Chance, Chance]
+    ) -> None:
+        uses = len(shared)
         self.pricer, self.tensor = pricer, tensor
+        self.granted = {DONE: granted[0], TIMED: granted[1], "": SURE}
         self.factors = {what: i for i, what in enumerate(pricer.factors(tensor, exchange))}
-        self.size = pricer._sizes[tensor]
+        self.size, self.child = pricer._sizes[tensor], exchange[-1]
         self.plain = {fills: np.zeros((uses, pricer.columns.n)) for fills in (True, False)}
         self.kinds = np.zeros((pricer.kinds, uses, pricer.columns.n))
-        self.has_chance = any(pricer.leaders(tensor, exchange[0]))
+        self.has_chances = pricer.has_chances(tensor, exchange)
         rows, of_use = np.unique(shared, axis=0, return_inverse=True)
         self.groups = [(tuple(row), np.flatnonzero(of_use.ravel() == i)) for i, row in enumerate(rows.tolist())]
 
@@ -337,13 +349,17 @@ class _Paid:
         """Add `each` times what moves, an affine count, times a factor."""
         if not each:
             return
+        most = each < 0
+        chance = self.granted[of].most if most else self.granted[of].least
         for unknown, term in moved.terms.items():
             fills = isinstance(unknown, Fills)
-            values = term * (self.size if unknown is None else 1.0)
-            if metadata < 0 and (not of or not self.has_chance):
+            if fills and unknown != Fills(self.child):
+                # lanes that start anew: paid with the node whose visits these are
+                continue
+            values = term * (self.size if unknown is None else 1.0) * chance
+            if metadata < 0 and (not of or not self.has_chances):
                 self.plain[fills][:, column] += values * each
                 continue
-            most = each < 0
             for shared, uses in self.groups:
                 row = self.kinds[self.factors[Factor(of, most, shared, metadata, fills)]]
                 row[uses, column] += np.broadcast_to(np.asarray(values, dtype=np.float64), (len(row),))[uses] * each
