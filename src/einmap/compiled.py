@@ -93,3 +93,16 @@ def stable_order(keys: Any, n: int) -> Any:
         order, spare = spare, order
         width *= 2
     return order
+
+
+@inner
+def place_in(values: Any, low: int, high: int, wanted: Any) -> Any:
+    """Number of a value among the rising ones from `low` to before `high`; -1 where it is not among them."""
+    last = high
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < last and values[low] == wanted else -1

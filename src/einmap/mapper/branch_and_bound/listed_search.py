@@ -34,7 +34,7 @@ class ListingRun(SearchRun):
         self.has_tables = False
 
     def ruled_out(self, rows: Floats) -> Bools:
-        """Which bounds are no better than what was found."""
+        """Whether what was found is as good as each bound."""
         flags = super().ruled_out(rows)
         if not self.has_tables:
             self.least_else = min(self.least_else, float(rows[flags, 0].min(initial=math.inf)))

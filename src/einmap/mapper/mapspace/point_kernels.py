@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from einmap.compiled import inner, kernel
+from einmap.compiled import inner, kernel, place_in
 
 
 @inner
@@ -42,7 +42,7 @@ def tiles_at(layout: Any, point: int) -> float:
 
 
 @inner
-def row_of(tables: Any, level: int, prefix: int, point: int) -> int:
+def row_of(tables: Any, level: int, prefix: int, point: int) -> Any:
     """Row of the pool that is a point's in the table of a level and prefix; -1 where it is infinite.
 
     `tables`: for each level where its prefixes begin in `begins` and `ends`, and its row of `slots`; then these, and
@@ -53,15 +53,7 @@ def row_of(tables: Any, level: int, prefix: int, point: int) -> int:
     if slots.shape[1]:
         slot = slots[slot_rows[level], point]
         return begins[at] + slot if slot >= 0 else -1
-    low, high = begins[at], ends[at]
-    last = high
-    while low < high:
-        middle = (low + high) // 2
-        if points[middle] < point:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < last and points[low] == point else -1
+    return place_in(points, begins[at], ends[at], point)
 
 
 @inner
@@ -88,14 +80,7 @@ def leads_to(layout: Any, below: Any, starts: Any, mask: Any, coord: Any, point:
             continue
         if not mask[axis] or position > coord[axis]:
             return False
-        low, high = starts[offsets[axis] + coord[axis]], starts[offsets[axis] + coord[axis] + 1]
-        last = high
-        while low < high:
-            middle = (low + high) // 2
-            if below[middle] < position:
-                low = middle + 1
-            else:
-                high = middle
-        if low == last or below[low] != position:
+        first = offsets[axis] + coord[axis]
+        if place_in(below, starts[first], starts[first + 1], position) < 0:
             return False
     return True

@@ -152,16 +152,3 @@ def longer(values: Ints, n: int, more: int) -> Any:
     for i in range(n):
         copied[i] = values[i]
     return copied
-
-
-@inner
-def is_among(keys: Ints, begin: int, end: int, key: int) -> bool:
-    """Whether a key is one of the rising ones from `begin` to before `end`."""
-    last = end
-    while begin < end:
-        middle = (begin + end) // 2
-        if keys[middle] < key:
-            begin = middle + 1
-        else:
-            end = middle
-    return begin < last and keys[begin] == key

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from einmap.arrays import Ints
-from einmap.compiled import inner, kernel
-from einmap.mapper.fusion.paths.inner_kernels import grown, is_among, longer, number_of, row_table
+from einmap.compiled import inner, kernel, place_in
+from einmap.mapper.fusion.paths.inner_kernels import grown, longer, number_of, row_table
 from einmap.mapper.fusion.paths.kernel_records import (
     ABSENT,
     PLAIN,
@@ -84,18 +84,18 @@ def told_live(lives: RowTable, parts: Parts, ahead: Ahead, row: Ints, live: int)
     loops = parts.keys[key, LOOPS]
     if loops == 0:
         return live_of(lives, row, slot, key, bits)
-    if loops != ANY and not is_among(ahead.later_keys, ahead.first_later[slot], ahead.first_later[slot + 1], key):
+    if loops != ANY and place_in(ahead.later_keys, ahead.first_later[slot], ahead.first_later[slot + 1], key) < 0:
         key = parts.keys[key, OTHER_KEY]
     return live_of(lives, row, slot, key, 0)
 
 
 @inner
-def ends(lives: RowTable, parts: Parts, ahead: Ahead, live: int) -> bool:
+def ends(lives: RowTable, parts: Parts, ahead: Ahead, live: int) -> Any:
     """Whether no listed option of the next Einsum can follow behind a tensor."""
     slot, key = lives.rows[live, SLOT], lives.rows[live, KEY]
     if live == 0 or parts.keys[key, LOOPS] == 0 or slot >= len(ahead.is_next) or not ahead.is_next[slot]:
         return False
-    return not is_among(ahead.next_keys, ahead.first_next[slot], ahead.first_next[slot + 1], key)
+    return place_in(ahead.next_keys, ahead.first_next[slot], ahead.first_next[slot + 1], key) < 0
 
 
 @inner

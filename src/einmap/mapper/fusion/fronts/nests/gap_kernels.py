@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from einmap.compiled import inner
+from einmap.compiled import inner, place_in
 from einmap.mapper.mapspace.point_kernels import place_of
 
 OPEN, NEXT, ARRANGE = range(3)
@@ -105,48 +105,22 @@ def lowered(axis: int, point: int, factor: int, layout: Any) -> Any:
     sizes, offsets = layout[0], layout[1]
     here = place_of(point, axis, layout)
     wanted = np.int64(sizes[offsets[axis] + here]) // factor
-    low, high = offsets[axis], offsets[axis + 1]
-    last = high
-    while low < high:
-        middle = (low + high) // 2
-        if sizes[middle] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    if low == last or sizes[low] != wanted:
-        return -1
-    return point + (low - offsets[axis] - here) * layout[2][axis]
+    at = place_in(sizes, offsets[axis], offsets[axis + 1], wanted)
+    return -1 if at < 0 else point + (at - offsets[axis] - here) * layout[2][axis]
 
 
 @inner
 def child_of(node: int, kind: int, rank: int, size: int, nest: Any) -> Any:
     """The node of a tree of keys below another one, by a loop; -1 where no key goes on so."""
-    codes = nest.codes
     code = (kind * nest.n_ranks + rank) * SIZES + size
-    low, high = nest.edges[node], nest.edges[node + 1]
-    last = high
-    while low < high:
-        middle = (low + high) // 2
-        if codes[middle] < code:
-            low = middle + 1
-        else:
-            high = middle
-    return nest.nodes[low] if low < last and codes[low] == code else -1
+    at = place_in(nest.codes, nest.edges[node], nest.edges[node + 1], code)
+    return -1 if at < 0 else nest.nodes[at]
 
 
 @inner
 def number_of(size: int, variable: int, nest: Any) -> Any:
     """The number of a tile shape of a variable; -1 where it has none."""
-    sizes = nest.sizes
-    low, high = nest.size_start[variable], nest.size_start[variable + 1]
-    last = high
-    while low < high:
-        middle = (low + high) // 2
-        if sizes[middle] < size:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < last and sizes[low] == size else -1
+    return place_in(nest.sizes, nest.size_start[variable], nest.size_start[variable + 1], size)
 
 
 @inner
@@ -181,7 +155,7 @@ def may_cut(v: int, waits: Any, nest: Any, state: Any) -> Any:
 
 @inner
 def list_gap(i: int, nest: Any, state: Any) -> tuple[int, int]:  # noqa: PLR0912 - one loop over all
-    """List the temporal loops that a gap may have; the first choice and the end of them, -1 where there is no room.
+    """List the temporal loops that a gap may have; the first choice and the end of them, -1 where room is short.
 
     Each variable has one loop at most.
     """
@@ -241,7 +215,7 @@ def list_gap(i: int, nest: Any, state: Any) -> tuple[int, int]:  # noqa: PLR0912
 
 @inner
 def list_lanes(i: int, nest: Any, state: Any) -> tuple[int, int]:
-    """List the lanes that a fanout may have; the first choice and the end of them, -1 where there is no room."""
+    """List the lanes that a fanout may have; the first choice and the end of them, -1 where room is short."""
     levels, arena, layout = state.levels, state.arena, nest.layout
     point, prefix, begin = levels[i, POINT], levels[i, PREFIX], levels[i, BEGIN]
     end = begin

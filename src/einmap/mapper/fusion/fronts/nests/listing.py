@@ -137,13 +137,13 @@ class Listing:
         if waiting.overlapping:
             numbers[:, 1:k] -= numbers[:, ahead + 1 : ahead + k]
         if search.pricer.per_turn and search.pricer.columns.ways:
-            nothing, fused = np.zeros(k), OuterNests(self.plan, whole, numbers, numbers).fused
+            fused = OuterNests(self.plan, whole, numbers, numbers).fused
             for n, row in enumerate(whole):
                 depths = row[2 + self.plan.depth :].tolist()
-                nodes = [NestNode(held.tensor, held.level, 0, nothing) for held in self.plan.compiled.plan.outer]
+                nodes = [NestNode(held.tensor, held.level, 0) for held in self.plan.compiled.plan.outer]
                 for i, level in enumerate(self.plan.compiled.levels[: self.plan.depth]):
                     if level.last and level.node is not None:
-                        nodes.append(NestNode(level.node.tensor, level.node.level, depths[i], nothing))
+                        nodes.append(NestNode(level.node.tensor, level.node.level, depths[i]))
                 loops = [loop for _, loop in loops_of(self.plan, row)]
                 ways = nest_ways(search, self.plan.compiled.plan, nodes, loops[: fused[n]])
                 fits[n] = ways.inward <= waiting.inward and ways.outward <= waiting.outward

@@ -22,7 +22,7 @@ class HeldNode(NamedTuple):
     """A node of a shared tensor that is not the backing one: tensor, level of the plan, memory if others may use it.
 
     `lowered`: it stands above the gap of the level, and others may use it if no loop there lowers it. `above`: it does,
-    and is no storage.
+    and is a toll.
     """
 
     tensor: int

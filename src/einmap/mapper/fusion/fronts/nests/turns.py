@@ -18,12 +18,11 @@ from einmap.model.timing.ways import adds_up, seconds_at
 
 
 class NestNode(NamedTuple):
-    """A node of an outer nest: its tensor, level, number of loops above, and cost by column."""
+    """A node of an outer nest: its tensor, level and number of loops above."""
 
     tensor: str
     level: int
     depth: int
-    cost: Floats
 
 
 def ahead_of(nodes: Sequence[NestNode], loops: Sequence[Loop]) -> list[NestNode]:
